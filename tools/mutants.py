@@ -296,8 +296,8 @@ MUTATIONS = (
     Mutation(
         "alone-last",
         NESTS,
-        "return alone + loops",
-        "return loops + alone",
+        "return separate + loops",
+        "return loops + separate",
         "a field that many reductions read needs a second buffer",
         ("compile/test_compiler_many_fields.py",),
     ),
@@ -360,8 +360,8 @@ MUTATIONS = (
     Mutation(
         "reach-unstaggered",
         REACH,
-        "mine = staggering(kernel, result)",
-        "mine = (False,) * kernel.ndim",
+        "staggered = staggering(kernel, result)",
+        "staggered = (False,) * kernel.ndim",
         "the points of face fields at upper walls read too little",
         ("compile/passes/test_nests.py",),
     ),

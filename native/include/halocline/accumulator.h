@@ -1,5 +1,5 @@
-// What the host's reductions (reduce.hpp) and a device's (device_reduce.h) share: accumulators, how they
-// merge, and the results that they hold. In the part of C that is also C++, CUDA C++ and OpenCL C 1.2.
+// Accumulators of reductions, shared by the host (reduce.hpp) and devices (device_reduce.h): layout, merge
+// and results. The text uses the subset of C that is also valid C++, CUDA C++ and OpenCL C 1.2.
 #pragma once
 
 #ifndef HC_FUNCTION
@@ -8,40 +8,39 @@
 
 #define HC_INT64_MAX ((hc_int64)0x7fffffffffffffffu)
 #define HC_INT64_MIN (-HC_INT64_MAX - 1)
-#define HC_KEY_INFINITY ((hc_int64)0x7ff0000000000000u)  // hc_key of infinity, and its bits
+#define HC_KEY_INFINITY ((hc_int64)0x7ff0000000000000u)  // hc_key(infinity), equal to the bits of infinity
 
 typedef enum { HC_SUM, HC_MIN, HC_MAX, HC_COUNT, HC_VALUE } hc_kind;
 
 enum { HC_BINS = 3, HC_BIN_WIDTH = 40, HC_TOP_FIRST = HC_BINS - 1, HC_TOP_LAST = 52 };
 enum { HC_MET_NAN = 1, HC_PLUS_INFINITY = 2, HC_MINUS_INFINITY = 4 };
 
-// One reduction of one thread or rank. Plain bytes: copy it, send it, merge it. Equal multisets of
-// deposits give equal bytes.
+// Accumulator of one reduction in one thread or rank. It is plain bytes, so it may be copied, sent and
+// merged. Equal multisets of deposits give equal bytes.
 typedef struct HC_ALIGNED(64) hc_accumulator {
   hc_int32 kind;           // hc_kind
   hc_int32 top;            // sum: index of the highest bin
-  hc_uint64 low[HC_BINS];  // sum: the bins top, top - 1, top - 2 as 128-bit integers, in units of
-  hc_int64 high[HC_BINS];  //      their quanta
-  hc_int64 word;           // sum: which of NaN and the infinities occurred; min, max, value: the
-                           // key of the extreme; count: the count
+  hc_uint64 low[HC_BINS];  // sum: lower halves of the bins top, top - 1, top - 2: 128-bit integers
+  hc_int64 high[HC_BINS];  // sum: upper halves of these bins, in units of their quanta
+  hc_int64 word;           // sum: flags of NaN and infinities; min, max, value: key; count: count
 } hc_accumulator;
 
 // --------------------------------------------------------------------------------------------- sum
 
-// What splits a double into multiples of the quanta of three bins. Adding a splitter to x rounds x to
-// the quantum, and the bits of the sum, as an integer, are those of the splitter plus the multiple.
+// Splitter of a double into multiples of the quanta of three bins. Adding a splitter to x rounds x to the
+// quantum. The bits of the sum, as an integer, are the bits of the splitter plus the multiple.
 typedef struct {
   double high, middle, low;
   hc_uint64 floor;  // bits of `high` at the lowest multiple that the highest bin accepts
 } hc_splitter;
 
-// 1.5 * 2^52 quanta of a bin: the unit in the last place is one quantum, up to 2^51 quanta either way,
-// and the mantissa is even, so that ties are decided by x alone.
+// Return the bits of 1.5 * 2^52 quanta of a bin. One unit in the last place of this number is one quantum,
+// for sums up to 2^51 quanta away. The mantissa is even, so x alone decides ties.
 HC_FUNCTION hc_uint64 hc_splitter_bits(int bin) {
   return ((hc_uint64)(HC_BIN_WIDTH * bin + 1) << 52) | ((hc_uint64)1 << 51);
 }
 
-// The bits of the largest |x| that rounds to at most 2^38 quanta of a bin: 2^38 + 1/2 of them.
+// Return the bits of the largest |x| that rounds to at most 2^38 quanta of a bin: 2^38 + 1/2 quanta.
 HC_FUNCTION hc_uint64 hc_bin_limit(int bin) {
   return ((hc_uint64)(HC_BIN_WIDTH * bin - 13) << 52) | ((hc_uint64)1 << 13);
 }
@@ -71,7 +70,7 @@ HC_FUNCTION void hc_sum_raise(hc_accumulator* a, int top) {
   }
 }
 
-// The exact sum of the bins, rounded once, to nearest even.
+// Return the exact sum of the bins, rounded once to nearest even.
 HC_RARE double hc_sum_result(const hc_accumulator* a) {
   if (a->word != 0) {
     const int nan = (a->word & HC_MET_NAN) || a->word == (HC_PLUS_INFINITY | HC_MINUS_INFINITY);
@@ -79,7 +78,7 @@ HC_RARE double hc_sum_result(const hc_accumulator* a) {
            : a->word == HC_PLUS_INFINITY ? hc_from_bits(HC_KEY_INFINITY)
                                          : -hc_from_bits(HC_KEY_INFINITY);
   }
-  // In units of the lowest quantum, as a two's complement integer of 256 bits, lowest word first.
+  // Sum in units of the lowest quantum: a two's complement integer of 256 bits, lowest word first.
   hc_uint64 sum[4] = {0, 0, 0, 0};
   for (int k = 0; k < HC_BINS; ++k) {
     for (int i = 3; i > 0; --i) sum[i] = sum[i] << HC_BIN_WIDTH | sum[i - 1] >> (64 - HC_BIN_WIDTH);
@@ -105,7 +104,8 @@ HC_RARE double hc_sum_result(const hc_accumulator* a) {
   int word = 3;
   while (word > 0 && sum[word] == 0) --word;
   if (sum[word] == 0) return 0;
-  // The 64 bits from the leading one on; what lies below them only says to which side of a tie it is.
+  // `lead` has the 64 bits from the leading one. The bits below only decide on which side of a tie the sum
+  // is.
   const int zeros = hc_leading_zeros(sum[word]);
   hc_uint64 lead = sum[word] << zeros, below = 0;
   if (zeros > 0 && word > 0) lead |= sum[word - 1] >> (64 - zeros);
@@ -114,7 +114,7 @@ HC_RARE double hc_sum_result(const hc_accumulator* a) {
   const hc_uint64 rest = lead & 0x7FF;
   hc_uint64 mantissa = lead >> 11;
   mantissa += rest > 0x400 || (rest == 0x400 && (below != 0 || (mantissa & 1)));
-  // mantissa * 2^exponent. It is a multiple of 2^-1074, so scaling in two steps rounds nothing.
+  // The result is mantissa * 2^exponent, a multiple of 2^-1074, so scaling in two steps does not round.
   int exponent = HC_BIN_WIDTH * (a->top - 2) - 1074 + 64 * word - zeros + 11;
   double result = (double)mantissa;
   for (; exponent > 960; exponent -= 960) result *= 0x1p960;
@@ -125,7 +125,7 @@ HC_RARE double hc_sum_result(const hc_accumulator* a) {
 
 // ---------------------------------------------------------------------------------------- min, max
 
-// Integers in the order of IEEE 754 totalOrder: -NaN < -inf < ... < -0 < +0 < ... < inf < NaN.
+// Return an integer key in the order of IEEE 754 totalOrder: -NaN < -inf < ... < -0 < +0 < ... < inf < NaN.
 HC_FUNCTION hc_int64 hc_key(double x) {
   const hc_int64 w = (hc_int64)hc_bits(x);
   return w ^ ((w >> 63) & HC_INT64_MAX);
@@ -135,7 +135,7 @@ HC_FUNCTION int hc_key_is_nan(hc_int64 key) { return key > HC_KEY_INFINITY || ke
 
 // -------------------------------------------------------------------------------------- all kinds
 
-// The result of nothing is +0, +inf, -inf, 0 and NaN, for sum, min, max, count and value.
+// Reset an accumulator. Without deposits, sum, min, max, count and value are +0, +inf, -inf, 0 and NaN.
 HC_FUNCTION void hc_reset(hc_accumulator* a, int kind) {
   a->kind = kind;
   a->top = 0;
@@ -150,7 +150,7 @@ HC_FUNCTION void hc_reset(hc_accumulator* a, int kind) {
   if (kind == HC_VALUE) a->word = HC_INT64_MIN;
 }
 
-// Associative and commutative; both of one kind.
+// Merge an accumulator into another one of the same kind. The operation is associative and commutative.
 HC_RARE void hc_merge(hc_accumulator* into, const hc_accumulator* from) {
   switch (into->kind) {
     case HC_SUM:

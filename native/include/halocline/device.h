@@ -1,11 +1,12 @@
-// What a generated kernel stands on, in CUDA C++ and in OpenCL C 1.2: the names of both, made one.
+// Language layer of generated kernels: common names for CUDA C++ and OpenCL C 1.2.
 //
-// The text of a kernel is this header, others of the same kind, and the kernel, pasted one after the other
-// (compile/targets/source.py). It must be compiled so that + - * / sqrt and conversions are those of IEEE 754
-// and nothing is contracted: NVRTC with --fmad=false, --ftz=false, --prec-div=true and --prec-sqrt=true;
-// OpenCL with -cl-std=CL1.2 and -cl-fp32-correctly-rounded-divide-sqrt, and without -cl-denorms-are-zero.
+// The source of a kernel is this header, further headers of this kind and the kernel, concatenated
+// (compile/targets/source.py). The compiler must evaluate + - * / sqrt and conversions as in IEEE 754,
+// without contraction. The options of NVRTC are --fmad=false, --ftz=false, --prec-div=true and
+// --prec-sqrt=true. The options of OpenCL are -cl-std=CL1.2 and -cl-fp32-correctly-rounded-divide-sqrt,
+// without -cl-denorms-are-zero.
 //
-// Dimension 0 of a launch is the one along the contiguous axis of memory, axis 2 of a field.
+// Dimension 0 of a launch runs along the contiguous axis of memory, which is axis 2 of a field.
 #pragma once
 
 #if defined(__OPENCL_VERSION__) || defined(__OPENCL_C_VERSION__)
@@ -16,17 +17,19 @@
 #pragma OPENCL FP_CONTRACT OFF
 
 #define HC_KERNEL __kernel void
-// A kernel whose groups have these numbers of threads: compilers then know how many registers each can have.
+// A kernel with a fixed thread block shape. The compiler then knows the number of registers per thread.
 #define HC_KERNEL_OF(x, y, z) __kernel __attribute__((reqd_work_group_size(x, y, z))) void
-// A kernel in groups of at most so many threads, so many of them at a time on a processor.
+// A kernel with at most `threads` threads per block and at least `groups` blocks resident on a
+// multiprocessor.
 #define HC_KERNEL_RESIDENT(threads, groups) __kernel void
 #define HC_UNROLL(times)
-#define HC_GLOBAL __global  // what a pointer points to
+#define HC_GLOBAL __global  // address space of the target of a pointer
 #define HC_LOCAL __local
-#define HC_SHARED __local  // an array of a kernel, one for all threads of a group
+#define HC_SHARED __local  // array of a kernel in shared memory, one for all threads of a block
 #define HC_RESTRICT restrict
 #define HC_BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
-// Inlined early: else PoCL 3.1 may give all groups the same memory for a HC_SHARED array that functions use.
+// Functions are inlined early. Otherwise PoCL 3.1 may give all thread blocks the same memory for an HC_SHARED
+// array that functions use.
 #define HC_FUNCTION static inline __attribute__((always_inline))
 #define HC_RARE static __attribute__((noinline))
 #define HC_TABLE __constant
@@ -56,7 +59,7 @@ HC_FUNCTION hc_int64 hc_group_size(int dimension) { return (hc_int64)get_local_s
 #else
 
 #ifdef __CUDACC_RTC__
-#pragma nv_diag_suppress 177  // most kernels need few of the functions here
+#pragma nv_diag_suppress 177  // most kernels use few of the functions in this file
 #endif
 
 #define HC_KERNEL extern "C" __global__ void
@@ -105,7 +108,7 @@ HC_FUNCTION hc_int64 hc_group_size(int dimension) {
 
 #endif
 
-// Numbers along all dimensions: of a group in its launch, of a thread in its group.
+// Linear indices over all dimensions: of a thread block in its launch, of a thread in its block.
 HC_FUNCTION hc_int64 hc_group_number(void) {
   return (hc_group(2) * hc_groups(1) + hc_group(1)) * hc_groups(0) + hc_group(0);
 }
@@ -117,13 +120,13 @@ HC_FUNCTION hc_int64 hc_group_threads(void) { return hc_group_size(0) * hc_group
 HC_FUNCTION hc_int64 hc_min_index(hc_int64 a, hc_int64 b) { return a < b ? a : b; }
 HC_FUNCTION hc_int64 hc_max_index(hc_int64 a, hc_int64 b) { return a > b ? a : b; }
 
-// The index that cell `index` has on a periodic axis of `count` cells: the bits of rows.hpp.
+// Return the index of cell `index` on a periodic axis of `count` cells, with the bits of rows.hpp.
 HC_FUNCTION double hc_around(hc_int64 index, hc_int64 count) {
   double i = (double)(hc_int32)index, n = (double)(hc_int32)count;
   return i - n * floor(i / n);
 }
 
-// Elements in a row of scratch memory: a whole number of 64-byte lines, as in rows.hpp.
+// Return the number of elements in a row of scratch memory: whole lines of 64 bytes, as in rows.hpp.
 HC_FUNCTION hc_int64 hc_padded_row(hc_int64 count, hc_int64 item) {
   const hc_int64 line = 64 / item;
   return (count + line - 1) / line * line;

@@ -1,12 +1,12 @@
-// Kernels that search the fields of a device for values that are not finite, and that read single cells.
+// Kernels that search device fields for non-finite values and that read single cells.
 #pragma once
 
-// Makes found[number] 1 where a value of a box is not finite. The box has planes x rows x row cells, the
-// first of them at first.at. Groups go on side by side along the contiguous axis and along rows, however many
-// there are.
+// Set flags[number] to 1 if a box contains a non-finite value. The box has planes x rows x row cells and
+// begins at first.at. A launch may have any number of thread blocks: dimension 0 runs along the contiguous
+// axis, dimension 1 along the rows.
 HC_KERNEL hc_find_nonfinite(HC_GLOBAL const char* HC_RESTRICT values, const hc_layout first,
                             const hc_int64 planes, const hc_int64 rows, const hc_int64 row,
-                            const hc_int64 itemsize, HC_GLOBAL hc_int64* HC_RESTRICT found,
+                            const hc_int64 itemsize, HC_GLOBAL hc_int64* HC_RESTRICT flags,
                             const hc_int64 number) {
   int bad = 0;
   for (hc_int64 n = hc_group(1) * hc_group_size(1) + hc_thread(1); n < planes * rows;
@@ -20,11 +20,11 @@ HC_KERNEL hc_find_nonfinite(HC_GLOBAL const char* HC_RESTRICT values, const hc_l
         bad |= (((HC_GLOBAL const hc_uint32*)values)[start + k] & 0x7fffffffu) >= 0x7f800000u;
     }
   }
-  if (bad != 0) found[number] = 1;
+  if (bad != 0) flags[number] = 1;
 }
 
-// Copies the elements values[numbers[0]], values[numbers[1]], ... to `elements`. A thread copies several
-// elements where there are fewer threads than elements.
+// Copy the elements values[numbers[0]], values[numbers[1]], ... to `elements`. A thread copies several
+// elements if there are fewer threads than elements.
 HC_KERNEL hc_read_cells(HC_GLOBAL const char* HC_RESTRICT values,
                         HC_GLOBAL const hc_int64* HC_RESTRICT numbers, const hc_int64 count,
                         const hc_int64 itemsize, HC_GLOBAL char* HC_RESTRICT elements) {

@@ -1,8 +1,8 @@
-// Copying boxes of cells on a device: between arrays with halos, and to and from buffers of messages.
+// Copies of boxes of cells on a device: between arrays with halos, and to and from message buffers.
 #pragma once
 
-// All threads of a group copy one piece, of fewer than 2^31 cells. What `from` and `to` hold is not looked
-// at: bits are copied.
+// Copy one piece of fewer than 2^31 cells with all threads of a block. The function copies bits and does not
+// interpret the values.
 HC_FUNCTION void hc_move(const hc_piece p, HC_GLOBAL const char* from, HC_GLOBAL char* to) {
   const hc_uint32 rows = (hc_uint32)p.extent[1], row = (hc_uint32)p.extent[2];
   const hc_uint32 cells = (hc_uint32)p.extent[0] * rows * row, step = (hc_uint32)hc_group_threads();

@@ -1,18 +1,19 @@
-// Reductions on a device: threads put single values, groups reduce, and hc_finish merges what the groups
-// leave. The accumulators that result have the bytes of the host's, whatever the order, the groups and their
-// number: docs/decisions/0001-reproducible-summation.md.
+// Reductions on a device. Threads accumulate single values, thread blocks reduce them, and hc_finish merges
+// the partial results of the blocks. The resulting accumulators have the same bytes as on the host, for any
+// order, shape and number of thread blocks: docs/decisions/0001-reproducible-summation.md.
 //
-//   HC_SHARED hc_partial scratch[HC_SCRATCH(256)];     // for groups of at most 256 threads
+//
+//   HC_SHARED hc_partial scratch[HC_SCRATCH(256)];     // for blocks of at most 256 threads
 //   hc_partial sum;
 //   hc_partial_reset(&sum, HC_SUM);
 //   for (...) hc_sum_put(&sum, x);                     // or hc_min_, hc_max_, hc_count_, hc_value_put
 //   hc_group_reduce(HC_SUM, &sum, scratch, thread, hc_group_threads());
 //   if (thread == 0) partials[frame.group0 + hc_group_number()] = sum;
 //
-// A group puts fewer than 2^24 summands: each adds at most 2^39 to a bin, and a bin has 63 bits.
+// A thread block adds fewer than 2^24 summands: each adds at most 2^39 to a bin, and a bin has 63 bits.
 #pragma once
 
-// What a thread, and then a group, has met. A sum's bins are those of hc_accumulator.
+// Partial result of a thread or of a thread block. The bins of a sum are those of hc_accumulator.
 typedef struct {
   hc_int64 top;
   hc_int64 bins[HC_BINS];
@@ -28,7 +29,7 @@ HC_FUNCTION void hc_partial_reset(hc_partial* p, int kind) {
                                : 0;
 }
 
-// Bins below the third are dropped.
+// Raise the highest bin to `top`. Bins below the third are dropped.
 HC_FUNCTION void hc_partial_raise(hc_partial* p, hc_int64 top) {
   for (int k = 0; k < HC_BINS && p->top + k < top; ++k) {
     p->bins[2] = p->bins[1];
@@ -40,7 +41,7 @@ HC_FUNCTION void hc_partial_raise(hc_partial* p, hc_int64 top) {
 
 HC_FUNCTION void hc_sum_put(hc_partial* p, double x) {
   const hc_uint64 size = hc_bits(x) & (hc_uint64)HC_INT64_MAX;
-  // The limit of the last bin is above infinity.
+  // hc_bin_limit of the last bin exceeds the bits of infinity, so the largest finite number is the limit.
   const hc_uint64 limit = p->top == HC_TOP_LAST ? 0x7fefffffffffffffu : hc_bin_limit((int)p->top);
   if (size > limit) {
     if (size >= (hc_uint64)HC_KEY_INFINITY) {
@@ -51,7 +52,7 @@ HC_FUNCTION void hc_sum_put(hc_partial* p, double x) {
     while (size > hc_bin_limit(top)) ++top;
     hc_partial_raise(p, top);
   }
-  // Where the splitter of the highest bin would overflow, all are scaled by 2^-80, two bins.
+  // The splitter of bin HC_TOP_LAST would overflow, so its summands are scaled by 2^-80, which is two bins.
   const int last = p->top == HC_TOP_LAST;
   const hc_splitter s = hc_sum_splitter((int)p->top - (last ? 2 : 0));
   double y = last ? x * 0x1p-80 : x;
@@ -77,7 +78,7 @@ HC_FUNCTION void hc_max_put(hc_partial* p, double x) {
 
 HC_FUNCTION void hc_count_put(hc_partial* p, int condition) { p->word += condition != 0; }
 
-// The thread that holds the point puts its value, once.
+// Add the value of a point. Only the thread of this point calls it, once.
 HC_FUNCTION void hc_value_put(hc_partial* p, double x) { hc_max_put(p, x); }
 
 HC_FUNCTION hc_int64 hc_word_merge(int kind, hc_int64 a, hc_int64 b) {
@@ -95,12 +96,13 @@ HC_FUNCTION void hc_partial_merge(int kind, hc_partial* into, hc_partial from) {
   for (int k = 0; k < HC_BINS; ++k) into->bins[k] += from.bins[k];
 }
 
-// Elements of local memory that groups of at most so many threads need.
+// Elements of local memory for the reduction of a thread block of at most `threads` threads.
 #define HC_SCRATCH(threads) (((threads) + 1) / 2)
 
-// Every thread of the group calls it, with its number among them; thread 0 then has the group's partial
-// result. `scratch` may be used again at once. The first round has no test before it: of what follows a
-// barrier that some threads might skip PoCL makes two copies, and of that again after the next reduction.
+// Reduce the partial results of a thread block into that of thread 0. All threads of the block call the
+// function with their number, and `scratch` may be reused at once. The first round has no test: PoCL
+// duplicates the code after a barrier that some threads might skip, and duplicates it again after the next
+// reduction.
 HC_FUNCTION void hc_group_reduce(int kind, hc_partial* p, HC_LOCAL hc_partial* scratch, hc_int64 thread,
                                  hc_int64 threads) {
   do {
@@ -115,7 +117,7 @@ HC_FUNCTION void hc_group_reduce(int kind, hc_partial* p, HC_LOCAL hc_partial* s
 
 // ------------------------------------------------------------------------------------ the last launch
 
-// What a group leaves, added to an accumulator: here bins grow beyond 63 bits.
+// Add the partial result of a thread block to an accumulator, whose bins may exceed 63 bits.
 HC_FUNCTION void hc_accumulate(hc_accumulator* a, hc_partial p) {
   if (a->kind == HC_SUM) {
     hc_sum_raise(a, (int)p.top);

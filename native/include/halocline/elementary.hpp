@@ -1,16 +1,16 @@
-// Elementary functions that give the same bits on every processor, compiler and vector width.
+// Elementary functions with identical bits on every processor, compiler and vector width.
 //
-// They stand on exactly specified operations alone: + - * / and fma rounded to nearest, comparisons,
-// conversions and integer arithmetic. What a vector loop runs has no branch that depends on data, and no
-// table. A compiler turns the loop into vector code without changing a bit, as long as it neither
-// contracts nor reassociates (-ffp-contract=off, never -ffast-math) and subnormals are on. The text is C,
-// C++, CUDA and OpenCL C alike: a device's prefix defines HC_FUNCTION and its companions.
+// The functions use only exactly specified operations: + - * / and fma rounded to nearest, comparisons,
+// conversions and integer arithmetic. The code for vector loops has no data-dependent branch and no table. A
+// compiler vectorises the loops without changing a bit, provided that it neither contracts nor reassociates
+// (-ffp-contract=off, never -ffast-math). Subnormal numbers must be enabled. The text is C, C++, CUDA and
+// OpenCL C alike: the prefix of a device defines HC_FUNCTION and its companions.
 //
-// Largest errors seen, in units in the last place: exp and log 0.60, sin and cos 0.62, pow 0.68, where the
-// result is subnormal 0.77. The float versions compute in double and round once: 0.502. A NaN result is
-// always the canonical one; zeros and infinities follow IEEE 754 and C99, annex F. See
-// docs/decisions/0002-elementary-functions.md. The polynomials are made by
-// tools/elementary_coefficients.py; the errors beside them are relative to the function's value.
+// Largest observed errors, in units in the last place: exp and log 0.60, sin and cos 0.62, pow 0.68 (0.77 if
+// the result is subnormal). The float versions compute in double precision and round once: 0.502. A NaN
+// result is always the canonical NaN; zeros and infinities follow IEEE 754 and C99, annex F. See
+// docs/decisions/0002-elementary-functions.md. The script tools/elementary_coefficients.py generates the
+// polynomials; the errors next to them are relative to the function value.
 //
 // Methods: W. J. Cody and W. Waite, Software Manual for the Elementary Functions, 1980; M. H. Payne and
 // R. N. Hanek, Radian reduction for trigonometric functions, SIGNUM Newsletter 18, 1983; P. T. P. Tang,
@@ -34,11 +34,11 @@
 
 HC_FUNCTION double hc_abs(double x) { return x != x ? HC_NAN : hc_from_bits(hc_bits(x) & ~HC_SIGN); }
 
-// 1, -1, or x itself where x is a zero of either sign.
+// Return 1 or -1, or x itself if x is a zero of either sign.
 HC_FUNCTION double hc_sign(double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : x == 0 ? x : HC_NAN; }
 
-// -0 is less than +0. A NaN on either side gives NaN. Numbers that compare equal have equal bits, or are
-// zeros: the union of their bits is the lesser, the intersection the greater.
+// -0 is less than +0. If an argument is NaN, the result is NaN. Numbers that compare equal have equal bits or
+// are zeros: the union of their bits is the minimum, the intersection the maximum.
 HC_FUNCTION double hc_min(double a, double b) {
   return a < b ? a : b < a ? b : a == b ? hc_from_bits(hc_bits(a) | hc_bits(b)) : HC_NAN;
 }
@@ -57,12 +57,12 @@ HC_FUNCTION float hc_maxf(float a, float b) {
 
 // ---- exp -------------------------------------------------------------------------------------
 
-// Adding this rounds a number below 2^51 to an integer, whose low bits are then those of the sum.
+// Adding this constant rounds a number below 2^51 to an integer, whose low bits are the low bits of the sum.
 #define HC_ROUNDER 0x1.8p52
 
-// exp(x + tail) for x in [-746, 710], |tail| < 2^-40 (Cody and Waite): x = k ln 2 + r, and
-// exp(r) = 1 + r + r^2/2 + r^3 p(r), |r| <= ln(2) / 2, error 2^-60. 1 + r is kept to twice the
-// precision, and r^2/2 enters with one rounding, so that little is added to the half ulp of the last.
+// Return exp(x + tail) for x in [-746, 710], |tail| < 2^-40 (Cody and Waite): x = k ln 2 + r, and exp(r) = 1
+// + r + r^2/2 + r^3 p(r), |r| <= ln(2) / 2, error 2^-60. The code keeps 1 + r to twice the precision and adds
+// r^2/2 with one rounding. The total error is therefore close to the half ulp of the last addition.
 HC_FUNCTION double hc_exp_sum(double x, double tail) {
   double shifted = hc_fma(x, 0x1.71547652b82fep+0, HC_ROUNDER);
   double k = shifted - HC_ROUNDER;
@@ -81,8 +81,8 @@ HC_FUNCTION double hc_exp_sum(double x, double tail) {
   double one = 1.0 + r;
   double rest = ((1.0 - one) + r) + ((high - r) + low);
   double y = one + hc_fma(0.5 * r, r, hc_fma(r * r * r, p, rest));
-  // 2^k in two factors, of which the first is always a normal number: a subnormal result is rounded
-  // once more, by the second product.
+  // 2^k is split into two factors, of which the first is always a normal number. The second product rounds a
+  // subnormal result once more.
   hc_uint64 n = hc_bits(shifted) + 2048;
   hc_uint64 first = (n & 4095) >> 1;
   return y * hc_from_bits((first - 1) << 52) * hc_from_bits((n - first - 1) << 52);
@@ -101,7 +101,8 @@ typedef struct {
   double exponent;
 } hc_scaled;
 
-// x = mantissa * 2^exponent for normal x > 0, `biased` = 2^52 + 1023; anything else gives some number.
+// Return x = mantissa * 2^exponent for normal x > 0 and `biased` = 2^52 + 1023. The result for other x is
+// unspecified.
 HC_FUNCTION hc_scaled hc_split(double x, double biased) {
   hc_scaled scaled;
   hc_uint64 exponent = (hc_bits(x) + 0x00095f619980c433u) >> 52;  // carries from sqrt(2) on
@@ -110,13 +111,13 @@ HC_FUNCTION hc_scaled hc_split(double x, double biased) {
   return scaled;
 }
 
-// The same for subnormal x too.
+// Return the mantissa and the exponent of x > 0, which may be subnormal.
 HC_FUNCTION hc_scaled hc_split_any(double x) {
   return hc_split(x < 0x1p-1022 ? x * 0x1p54 : x, x < 0x1p-1022 ? 0x1p52 + 1023 + 54 : 0x1p52 + 1023);
 }
 
-// x = 2^k m, f = m - 1, s = f / (2 + f): log(m) = 2 atanh(s) = f - f^2/2 + s (f^2/2 + s^2 p(s^2)), error
-// 2^-59. f - f^2/2 and its sum with k ln 2 are kept to twice the precision.
+// Return log(x). With x = 2^k m, f = m - 1, s = f / (2 + f): log(m) = 2 atanh(s) = f - f^2/2 + s (f^2/2 + s^2
+// p(s^2)), error 2^-59. The code keeps f - f^2/2 and its sum with k ln 2 to twice the precision.
 HC_FUNCTION double hc_log(double x) {
   hc_scaled scaled = hc_split_any(x);
   double k = scaled.exponent;
@@ -148,12 +149,12 @@ typedef struct {
   hc_uint64 quarter;  // modulo 4 in its low bits
 } hc_angle;
 
-// Arguments for which the functions called _near do not hold: beyond 2^40, infinite, or NaN.
+// Return 1 for arguments outside the domain of the functions *_near: beyond 2^40, infinite, or NaN.
 HC_FUNCTION int hc_far(double x) { return !(x <= 0x1p40) | !(x >= -0x1p40); }
 
-// For 0 <= x <= 2^40 (Cody and Waite, with fma): pi/2 in three parts of 53 bits. The first difference is
-// exact, the second product is kept to twice the precision. What is lost is below 2^-120, and no double
-// but 0 is closer than 2^-61 to a multiple of pi/2 (Muller, ch. 11).
+// Reduce an angle 0 <= x <= 2^40 (Cody and Waite, with fma), with pi/2 in three parts of 53 bits. The first
+// difference is exact, and the second product is kept to twice the precision. The neglected terms are below
+// 2^-120, and no double except 0 is closer than 2^-61 to a multiple of pi/2 (Muller, ch. 11).
 HC_FUNCTION hc_angle hc_reduce_near(double x) {
   hc_angle angle;
   double shifted = hc_fma(x, 0x1.45f306dc9c883p-1, HC_ROUNDER);
@@ -169,16 +170,16 @@ HC_FUNCTION hc_angle hc_reduce_near(double x) {
   return angle;
 }
 
-// 2/pi, after 64 zero bits.
+// Bits of 2/pi, after 64 zero bits.
 HC_TABLE hc_uint64 hc_two_over_pi[20] = {
     0x0000000000000000u, 0xa2f9836e4e441529u, 0xfc2757d1f534ddc0u, 0xdb6295993c439041u, 0xfe5163abdebbc561u,
     0xb7246e3a424dd2e0u, 0x06492eea09d1921cu, 0xfe1deb1cb129a73eu, 0xe88235f52ebb4484u, 0xe99c7026b45f7e41u,
     0x3991d639835339f4u, 0x9c845f8bbdf9283bu, 0x1ff897ffde05980fu, 0xef2f118b5a0a6d1fu, 0x6d367ecf27cb09b7u,
     0x4f463f669e5fea2du, 0x7527bac7ebe5f17bu, 0x3d0739f78a5292eau, 0x6bfb5fb11f8d5d08u, 0x56033046fc7b6babu};
 
-// For finite x >= 2^40 (Payne and Hanek): x = m 2^e with an integer m of 53 bits. Bits of 2/pi worth a
-// multiple of 4 after multiplication by m 2^e are skipped, the next 192 taken: their product with m,
-// modulo 2^192, is x * 2/pi modulo 4 in units of 2^-190. The upper 128 bits of it are formed.
+// Reduce a finite angle x >= 2^40 (Payne and Hanek): x = m 2^e with an integer m of 53 bits. The code skips
+// the bits of 2/pi whose product with m 2^e is a multiple of 4 and takes the next 192 bits. Their product
+// with m, modulo 2^192, is x * 2/pi modulo 4 in units of 2^-190. The code forms its upper 128 bits.
 HC_RARE hc_angle hc_reduce_far(double x) {
   hc_angle angle;
   hc_uint64 m = (hc_bits(x) & 0x000fffffffffffffu) | 0x0010000000000000u;
@@ -193,8 +194,8 @@ HC_RARE hc_angle hc_reduce_far(double x) {
   hc_uint64 high = m * a + hc_multiply_high(m, b) + (low < m * b);
   hc_uint64 quarter = (high + 0x2000000000000000u) >> 62;
   high -= quarter << 62;
-  // The rest is a signed number of 128 bits in units of 2^-126, at most 1/2: its absolute value as the
-  // sum of two doubles, then times pi/2.
+  // The remainder is a signed number of 128 bits in units of 2^-126, at most 1/2. The code writes its
+  // absolute value as the sum of two doubles and multiplies it by pi/2.
   hc_uint64 negative = high >> 63;
   low = negative ? ~low + 1 : low;
   high = negative ? ~high + (low == 0) : high;
@@ -215,8 +216,8 @@ HC_RARE hc_angle hc_reduce_far(double x) {
   return angle;
 }
 
-// sin(quarter * pi/2 + high + low): with r = high, z = r^2, sin(r) = r + r^3 p(z), error 2^-57.9, and
-// cos(r) = 1 - z/2 + z^2 p(z), error 2^-63. The rounding error of z is carried along.
+// Return sin(quarter * pi/2 + high + low). With r = high, z = r^2: sin(r) = r + r^3 p(z), error 2^-57.9, and
+// cos(r) = 1 - z/2 + z^2 p(z), error 2^-63. `z_low` carries the rounding error of z.
 HC_FUNCTION double hc_sin_angle(double high, double low, hc_uint64 quarter) {
   double z = high * high;
   double z_low = hc_fma(high, high, -z);
@@ -238,8 +239,9 @@ HC_FUNCTION double hc_sin_angle(double high, double low, hc_uint64 quarter) {
   return hc_from_bits(hc_bits((quarter & 1) ? cosine : sine) ^ ((quarter & 2) << 62));
 }
 
-// For |x| <= 2^40 only, without a branch: for loops that vectorise. Look first whether hc_far holds for
-// any argument of the loop; if so, run it with hc_sin and hc_cos, which give the same bits for the others.
+// Sine and cosine for |x| <= 2^40, without a branch, for loops that vectorise. If hc_far holds for any
+// argument of a loop, the loop must call hc_sin and hc_cos instead. These give the same bits for the other
+// arguments.
 HC_FUNCTION double hc_sin_near(double x) {
   hc_uint64 sign = hc_bits(x) & HC_SIGN;
   hc_angle angle = hc_reduce_near(hc_from_bits(hc_bits(x) ^ sign));
@@ -264,7 +266,7 @@ HC_RARE double hc_cos_far(double x) {
   return hc_sin_angle(angle.high, angle.low, angle.quarter + 1);
 }
 
-// For any x; loops that call these do not vectorise.
+// Sine and cosine of any x. Loops that call these functions do not vectorise.
 HC_FUNCTION double hc_sin(double x) { return hc_far(x) ? hc_sin_far(x) : hc_sin_near(x); }
 HC_FUNCTION double hc_cos(double x) { return hc_far(x) ? hc_cos_far(x) : hc_cos_near(x); }
 
@@ -275,8 +277,8 @@ typedef struct {
   double low;
 } hc_pair;
 
-// log(x) as the sum of two numbers, relative error 2^-64, for finite x > 0. With s = (m - 1) / (m + 1):
-// log(m) = 2s + 2/3 s^3 + s^5 p(s^2), error 2^-73; the first two terms are kept to twice the precision.
+// Return log(x) as the sum of two numbers, relative error 2^-64, for finite x > 0. With s = (m - 1) / (m +
+// 1): log(m) = 2s + 2/3 s^3 + s^5 p(s^2), error 2^-73. The first two terms are kept to twice the precision.
 HC_FUNCTION hc_pair hc_log_pair(double x) {
   hc_pair pair;
   hc_scaled scaled = hc_split_any(x);
@@ -312,14 +314,14 @@ HC_FUNCTION hc_pair hc_log_pair(double x) {
   return pair;
 }
 
-// x^y from base = |x| and power = base^y, with the signs and exceptions of C99, F.9.4.4.
+// Return x^y from base = |x| and power = base^y, with the signs and exceptions of C99, F.9.4.4.
 HC_FUNCTION double hc_pow_cases(double x, double y, double base, double power) {
   double size = hc_from_bits(hc_bits(y) & ~HC_SIGN);
-  double shifted = size + 0x1p52;  // its last bit is worth 1
+  double shifted = size + 0x1p52;  // the last bit has the weight 1
   double whole = size < 0x1p52 ? shifted - 0x1p52 : size;
   hc_uint64 odd = size < 0x1p52 ? hc_bits(shifted) : size < 0x1p53 ? hc_bits(size) : 0;
   hc_uint64 sign = whole == size ? (odd << 63) & hc_bits(x) : 0;
-  power = base == 1.0 ? 1.0 : power;  // also where y is infinite
+  power = base == 1.0 ? 1.0 : power;  // also for infinite y
   double real = x < 0.0 ? (base < HC_INFINITY ? HC_NAN : power) : power;
   double z = whole == size ? hc_from_bits(hc_bits(power) ^ sign) : real;
   z = x == x ? z : HC_NAN;
@@ -342,7 +344,7 @@ HC_FUNCTION double hc_pow(double x, double y) {
 
 // ---- float: computed in double, rounded once -------------------------------------------------
 
-// exp(x) to 2^-39 for x in [-110, 90].
+// Return exp(x) to 2^-39 for x in [-110, 90].
 HC_FUNCTION double hc_exp_short(double x) {
   double shifted = hc_fma(x, 0x1.71547652b82fep+0, HC_ROUNDER);
   double k = shifted - HC_ROUNDER;
@@ -387,7 +389,7 @@ typedef struct {
   hc_uint64 quarter;
 } hc_anglef;
 
-// For 0 <= x <= 2^40; no float but 0 is closer than 2^-30 to a multiple of pi/2.
+// Reduce an angle 0 <= x <= 2^40. No float except 0 is closer than 2^-30 to a multiple of pi/2.
 HC_FUNCTION hc_anglef hc_reduce_nearf(double x) {
   hc_anglef angle;
   double shifted = hc_fma(x, 0x1.45f306dc9c883p-1, HC_ROUNDER);
@@ -397,7 +399,7 @@ HC_FUNCTION hc_anglef hc_reduce_nearf(double x) {
   return angle;
 }
 
-// sin(quarter * pi/2 + r): errors of the polynomials 2^-37 and 2^-42.
+// Return sin(quarter * pi/2 + r). The errors of the polynomials are 2^-37 and 2^-42.
 HC_FUNCTION double hc_sin_anglef(double r, hc_uint64 quarter) {
   double z = r * r;
   double p = hc_fma(z, 0x1.6ccf74a0be56cp-19, -0x1.a00f74b5d58adp-13);

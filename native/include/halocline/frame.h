@@ -1,47 +1,47 @@
-// By-value arguments of kernels that run on a device. The same bytes in C++, CUDA C++ and OpenCL C: nothing
-// but 64-bit integers. A subdomain's own indices are those of abi.h.
+// Arguments of device kernels that are passed by value. They contain only 64-bit integers, so their bytes are
+// the same in C++, CUDA C++ and OpenCL C. The indices of a subdomain are those of abi.h.
 #pragma once
 
 #ifndef HC_FUNCTION
 #include "halocline/host.h"
 #endif
 
-// Where a launch runs.
+// Cells of a launch and their position in the grid.
 typedef struct {
-  hc_int64 lo[3], hi[3];                      // the cells to run over
-  hc_int64 box_lo[3], box_hi[3], box_top[3];  // the patch that they belong to: hc_box
+  hc_int64 lo[3], hi[3];                      // cells of the launch
+  hc_int64 box_lo[3], box_hi[3], box_top[3];  // patch that contains these cells: hc_box
   hc_int64 origin[3], shape[3];               // global index of cell (0, 0, 0), global shape of the grid
-  hc_int64 group0;                            // the number of the first group's partial result
-  hc_int64 stride;                            // from a reduction's partial results to those of the next
-  hc_int64 march;                             // cells of each thread along the slowest axis
+  hc_int64 group0;                            // index of the partial result of the first thread block
+  hc_int64 stride;  // distance between the partial results of consecutive reductions
+  hc_int64 march;   // cells per thread along the slowest axis (2.5D streaming)
 } hc_frame;
 
-// Where a field's cells are: (i, j, k) at element at + i * s0 + j * s1 + k of its buffer.
+// Layout of a field: cell (i, j, k) is element at + i * s0 + j * s1 + k of its buffer.
 typedef struct {
   hc_int64 at, s0, s1;
 } hc_layout;
 
-// Cells that are copied from one array to another; of buffers of messages `s0` and `s1` are those of the box.
+// Cells to copy between two arrays. For message buffers, `s0` and `s1` are the strides of the box.
 typedef struct {
-  hc_int64 from, to;         // which of the kernel's arrays
-  hc_layout source, target;  // `at`: the first of the cells there
+  hc_int64 from, to;         // indices of the arrays of the kernel
+  hc_layout source, target;  // `at`: first cell in the array
   hc_int64 extent[3];
   hc_int64 itemsize;  // bytes
 } hc_piece;
 
-// How far a run is that the host does not wait for: kernels that follow the end of a loop, or of the run,
-// have been queued all the same, and do nothing.
+// State of a run that is ahead of the host. The host has already queued the kernels after the end of a loop
+// or of the run. These kernels then do nothing.
 typedef struct {
-  hc_int64 skip;   // 0: kernels run; else why they do not
-  hc_int64 notes;  // how many notes the loop has made
+  hc_int64 skip;   // 0: kernels run; otherwise the reason why they do not
+  hc_int64 notes;  // number of notes that the loop has written
 } hc_control;
 
-// Parameters of the test of a loop: before its first pass, and after each.
+// Parameters of the test of a loop, before its first pass and after each pass.
 typedef struct {
-  hc_int64 number;              // of the loop, in program order
+  hc_int64 number;              // number of the loop, in program order
   hc_int64 begins;              // 1 before the first pass: the count begins at 0
-  hc_int64 count, limit;        // scalars; limit -1: none
-  hc_int64 condition, reached;  // what `skip` becomes where the condition holds, or the limit is reached
-  hc_int64 mispredicted;        // 0, or what `skip` becomes where the loop does not end, and only there
-  hc_int64 scalars, rows;       // of notes: scalars of each, and how many there is room for
+  hc_int64 count, limit;        // indices of scalars; a limit of -1 means no limit
+  hc_int64 condition, reached;  // values of `skip` if the condition holds, or if the limit is reached
+  hc_int64 mispredicted;        // 0, or the value of `skip` if the loop does not end
+  hc_int64 scalars, rows;       // of notes: scalars per note; capacity in notes
 } hc_loop;

@@ -1,4 +1,4 @@
-// What device.h is on a device, on the host: the operations that its bits come from. C and C++.
+// Host counterpart of device.h: the operations that determine the bits. The text is C and C++.
 #pragma once
 
 #include <stdint.h>
@@ -7,7 +7,7 @@
 #error "halocline: compile without -ffast-math and with SSE2 or newer arithmetic"
 #endif
 
-#define HC_FUNCTION static inline __attribute__((always_inline))  // or loops would not vectorise
+#define HC_FUNCTION static inline __attribute__((always_inline))  // otherwise loops would not vectorise
 #define HC_RARE static __attribute__((noinline, unused))
 #define HC_TABLE static const
 #define HC_ALIGNED(bytes) __attribute__((aligned(bytes)))

@@ -1,6 +1,6 @@
-// Vectors that loops along a row are written with where values of neighbouring places are shifts of one
-// another: a vector of them is put together from two that lie side by side, instead of being loaded across
-// the boundary of a cache line. Nothing is rounded otherwise than one by one.
+// Vectors for loops along a row in which values at neighbouring positions are shifts of one another. The code
+// assembles a shifted vector from two adjacent vectors instead of loading it across a cache line boundary.
+// Rounding is the same as in scalar code.
 #pragma once
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #if defined(__AVX512F__)
 #define HC_LANES_BYTES 64
 #else
-#define HC_LANES_BYTES 32  // two of the machine's where it has none as wide
+#define HC_LANES_BYTES 32  // two machine vectors if the machine has none of this width
 #endif
 
 typedef double hc_lanes_double __attribute__((vector_size(HC_LANES_BYTES)));
@@ -37,7 +37,7 @@ static inline void hc_lanes_store(T* to, typename hc_lanes_of<T>::type value) {
   memcpy(to, &value, sizeof value);
 }
 
-// The same value in all lanes; minus nothing, which keeps the sign of a zero.
+// Return a vector with the same value in all lanes. Subtracting zero keeps the sign of a zero.
 template <class T>
 static inline typename hc_lanes_of<T>::type hc_lanes_all(T value) {
   return value - typename hc_lanes_of<T>::type{};
@@ -65,9 +65,9 @@ static inline hc_lanes_float hc_lanes_fma(hc_lanes_float a, hc_lanes_float b, hc
 #endif
 }
 
-// Lanes Step and following of `lower`, then the first ones of `upper`.
+// Return lanes Step and following of `lower`, then the first lanes of `upper`.
 #if defined(__AVX512F__) && !defined(__clang__)
-// g++ would take a permutation whose indices occupy a register for each step.
+// g++ would use a permutation, which needs a register for the indices of each step.
 template <int Step>
 static inline hc_lanes_double hc_lanes_joined(hc_lanes_double lower, hc_lanes_double upper) {
   typedef long long bits __attribute__((vector_size(64)));
@@ -99,9 +99,9 @@ static inline V hc_lanes_joined(V lower, V upper) {
 }
 #endif
 
-// The values Step places further along the row than `here`, whose neighbours are known too.
+// Return the values Step positions further along the row than `centre`, from the neighbouring vectors.
 template <int Step, class V>
-static inline V hc_lanes_shifted(V before, V here, V after) {
+static inline V hc_lanes_shifted(V before, V centre, V after) {
   constexpr int lanes = (int)(sizeof(V) / sizeof(before[0]));
   static_assert(-lanes <= Step && Step <= lanes && Step != 0);
   if constexpr (Step == -lanes)
@@ -109,7 +109,7 @@ static inline V hc_lanes_shifted(V before, V here, V after) {
   else if constexpr (Step == lanes)
     return after;
   else if constexpr (Step < 0)
-    return hc_lanes_joined<lanes + Step>(before, here);
+    return hc_lanes_joined<lanes + Step>(before, centre);
   else
-    return hc_lanes_joined<Step>(here, after);
+    return hc_lanes_joined<Step>(centre, after);
 }

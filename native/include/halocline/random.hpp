@@ -1,14 +1,14 @@
-// Random numbers that are functions of three whole numbers: the counter-based generator Philox4x32-10 of
-// J. K. Salmon, M. A. Moraes, R. O. Dror and D. E. Shaw, Parallel random numbers: as easy as 1, 2, 3, SC11,
-// 2011. The text is C, C++, CUDA and OpenCL C alike, and a loop of it becomes vector code: see
-// elementary.hpp.
+// Random numbers as functions of three integers: the counter-based generator Philox4x32-10 of J. K. Salmon,
+// M. A. Moraes, R. O. Dror and D. E. Shaw, Parallel random numbers: as easy as 1, 2, 3, SC11, 2011. The text
+// is C, C++, CUDA and OpenCL C alike, and loops over it vectorise: see elementary.hpp.
 #pragma once
 
 #ifndef HC_FUNCTION
 #include "halocline/host.h"
 #endif
 
-// Words of 32 bits, each in the lower half of 64: products of two words then need no conversion.
+// Words of 32 bits, each in the lower half of a 64-bit integer: products of two words then need no
+// conversion.
 typedef struct {
   hc_uint64 word0, word1, word2, word3;
 } hc_philox_words;
@@ -25,7 +25,8 @@ HC_FUNCTION hc_philox_words hc_philox_round(hc_philox_words c, hc_uint64 key0, h
   return next;
 }
 
-// The counter and the key are words; keys of later rounds are sums modulo 2^32 with a Weyl sequence.
+// Return ten rounds of Philox. The counter and the key are words. The keys of later rounds are sums modulo
+// 2^32 with a Weyl sequence.
 HC_FUNCTION hc_philox_words hc_philox(hc_philox_words c, hc_uint64 key0, hc_uint64 key1) {
   for (hc_uint64 round = 0; round < 10; ++round)
     c = hc_philox_round(c, (key0 + round * 0x9e3779b9u) & HC_LOW_WORD,
@@ -33,21 +34,23 @@ HC_FUNCTION hc_philox_words hc_philox(hc_philox_words c, hc_uint64 key0, hc_uint
   return c;
 }
 
-// Whether x is one of 0, 1, ... 2^53 - 1.
+// Return 1 if x is one of 0, 1, ... 2^53 - 1.
 HC_FUNCTION int hc_is_counter(double x) {
   double whole = x < 0x1p52 ? (x + 0x1p52) - 0x1p52 : x;
   return (whole == x) & (x >= 0.0) & (x < 0x1p53);
 }
 
-// Such a number as an integer, by its bits: not all processors convert vectors of 64-bit integers.
+// Return x, one of 0, 1, ... 2^53 - 1, as an integer. The code uses the bits of x, since not all processors
+// convert vectors of 64-bit integers.
 HC_FUNCTION hc_uint64 hc_counter(double x) {
-  hc_uint64 small = hc_bits(x + 0x1p52) - 0x4330000000000000u;  // a number from 2^52 on is its own last bits
+  hc_uint64 small =
+      hc_bits(x + 0x1p52) - 0x4330000000000000u;  // a double in [2^52, 2^53) is 2^52 plus its mantissa bits
   return x < 0x1p52 ? small : hc_bits(x) - 0x4320000000000000u;
 }
 
-// In [0, 1), a multiple of 2^-53: the upper 53 bits of 2^32 w1 + w0, where w0 and w1 are the first two words
-// that the generator makes of the counter (index low, index high, step low, step high) and the key (seed low,
-// seed high). NaN where an argument is not one of 0, 1, ... 2^53 - 1.
+// Return a random number in [0, 1), a multiple of 2^-53: the upper 53 bits of 2^32 w1 + w0. The words w0 and
+// w1 are the first two words of the generator for the counter (index low, index high, step low, step high)
+// and the key (seed low, seed high). The result is NaN if an argument is not one of 0, 1, ... 2^53 - 1.
 HC_FUNCTION double hc_random(double seed, double step, double index) {
   hc_uint64 k = hc_counter(seed), s = hc_counter(step), i = hc_counter(index);
   hc_philox_words c;
@@ -56,7 +59,7 @@ HC_FUNCTION double hc_random(double seed, double step, double index) {
   c.word2 = s & HC_LOW_WORD;
   c.word3 = s >> 32;
   c = hc_philox(c, k & HC_LOW_WORD, k >> 32);
-  // a word as a double, also by its bits
+  // Convert the words to double, from their bits.
   double high = hc_from_bits(0x4330000000000000u | c.word1) - 0x1p52;
   double low = hc_from_bits(0x4330000000000000u | (c.word0 >> 11)) - 0x1p52;
   int fine = hc_is_counter(seed) & hc_is_counter(step) & hc_is_counter(index);

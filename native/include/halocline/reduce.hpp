@@ -1,17 +1,17 @@
-// Reductions whose bits do not depend on the order of what is reduced: sum, min, max, count, value.
+// Reductions whose bits are independent of the order of the operands: sum, min, max, count, value.
 //
-// A sum is split into bins (Demmel and Nguyen, IEEE Trans. Comput. 64 (2015) 2060; Ahrens, Demmel and
-// Nguyen, ACM Trans. Math. Softw. 46 (2020) 22): bin j counts multiples of its quantum 2^(40 j - 1074),
-// and three bins are kept, the highest one so that it holds the largest summand. What a summand
-// adds to a bin depends on nothing but itself, and bins are integers: any order, any blocking, any
-// number of threads and ranks gives the same accumulator. docs/decisions/0001-reproducible-summation.md
-// has the proof and the error bound.
+// A sum is split into bins (Demmel and Nguyen, IEEE Trans. Comput. 64 (2015) 2060; Ahrens, Demmel and Nguyen,
+// ACM Trans. Math. Softw. 46 (2020) 22): bin j counts multiples of its quantum 2^(40 j - 1074). The
+// accumulator has three bins, and the highest one can hold the largest summand. The contribution of a summand
+// to a bin depends only on the summand, and bins are integers. The accumulator is therefore the same for any
+// order, any blocking, and any number of threads and ranks. docs/decisions/0001-reproducible-summation.md
+// contains the proof and the error bound.
 //
-// A kernel writes a piece of a row of summands, of values to compare or of conditions, and deposits it:
+// A kernel writes part of a row of summands, of values to compare or of conditions, and deposits it:
 //
 //   hc_sum_deposit(accumulator, row, n);    // or hc_min_, hc_max_, hc_count_, hc_value_deposit
 //
-// or, faster, lets the loop that computes the summands split them too:
+// A faster kernel splits the summands in the loop that computes them:
 //
 //   const hc_splitter s = hc_sum_open(accumulator);
 //   uint64_t high = 0, middle = 0, low = 0, outside = 0;
@@ -22,7 +22,7 @@
 //   }
 //   hc_sum_close(accumulator, s, high, middle, low, outside, row, n);
 //
-// Everything here needs round-to-nearest, gradual underflow and no contraction of * and + into fma.
+// All functions require round-to-nearest, gradual underflow and no contraction of * and + into fma.
 #pragma once
 
 #include <stdint.h>
@@ -30,9 +30,9 @@
 
 #include "halocline/accumulator.h"
 
-#define HC_CHUNK 512  // the longest piece of a row that kernels write before they deposit it
+#define HC_CHUNK 512  // maximum number of elements that kernels write before a deposit
 
-#ifndef HC_LANES  // doubles in a vector; no result depends on it
+#ifndef HC_LANES  // doubles per vector; results do not depend on it
 #if defined(__AVX512F__)
 #define HC_LANES 8
 #elif defined(__AVX2__)
@@ -52,7 +52,7 @@ static inline hc_doubles hc_load(const double* x) {
   return v;
 }
 
-// n < HC_LANES doubles, and `rest` in the other lanes.
+// Return n < HC_LANES doubles, with `rest` in the other lanes.
 static inline hc_doubles hc_load_part(const double* x, int64_t n, double rest) {
   hc_doubles v;
   for (int l = 0; l < HC_LANES; ++l) v[l] = rest;
@@ -62,8 +62,9 @@ static inline hc_doubles hc_load_part(const double* x, int64_t n, double rest) {
 
 // --------------------------------------------------------------------------------------------- sum
 
-// Adds what x puts into each bin, offset by the splitter's bits, to high, middle and low. Where x does
-// not fit the highest bin, a bit of `outside` above the lowest 39 is set. T is double or hc_doubles.
+// Add the contribution of x to each bin, offset by the bits of the splitter, to high, middle and low. If x
+// does not fit the highest bin, the function sets a bit of `outside` above the lowest 39. T is double or
+// hc_doubles.
 template <class T, class W>
 static inline __attribute__((always_inline)) void hc_sum_split(const hc_splitter& s, T x, W& high, W& middle,
                                                                W& low, W& outside) {
@@ -91,7 +92,8 @@ static inline void hc_sum_split_row(const hc_splitter& s, const double* x, int64
     hc_sum_split(s, hc_load_part(x + i, n - i, 0), h, m, l, o);
     i += HC_LANES;
   }
-  // The zeros that fill the last vector put the splitter's bits into each bin, and nothing else.
+  // Each zero that fills the last vector adds the bits of the splitter to each bin. The initial values
+  // subtract these bits.
   high = (n - i) * hc_bits(s.high);
   middle = (n - i) * hc_bits(s.middle);
   low = (n - i) * hc_bits(s.low);
@@ -104,7 +106,7 @@ static inline void hc_sum_split_row(const hc_splitter& s, const double* x, int64
   }
 }
 
-// The sums over n summands, less what the splitter's own bits put into them.
+// Add the sums over n summands to the bins, without the bits of the splitter.
 static inline void hc_sum_add(hc_accumulator* a, const hc_splitter& s, uint64_t high, uint64_t middle,
                               uint64_t low, int64_t n) {
   const uint64_t sums[HC_BINS] = {high - n * hc_bits(s.high), middle - n * hc_bits(s.middle),
@@ -112,7 +114,7 @@ static inline void hc_sum_add(hc_accumulator* a, const hc_splitter& s, uint64_t 
   for (int k = 0; k < HC_BINS; ++k) hc_bin_add(a, k, sums[k], (int64_t)sums[k] >> 63);
 }
 
-// Notes which of NaN and the infinities occur.
+// Record NaN and infinities among the summands.
 static inline void hc_sum_note(hc_accumulator* a, const double* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     if (x[i] != x[i]) a->word |= HC_MET_NAN;
@@ -121,8 +123,8 @@ static inline void hc_sum_note(hc_accumulator* a, const double* x, int64_t n) {
   }
 }
 
-// Deposits anything: raises the bins, notes NaN and infinities, and scales where the splitter of the
-// highest bin would overflow (what scaling rounds there lies below the lowest of the three bins).
+// Deposit any summands: raise the bins, record NaN and infinities, and scale if the splitter of the highest
+// bin would overflow. The rounding error of the scaling is below the lowest of the three bins.
 [[maybe_unused, gnu::noinline]] static void hc_sum_deposit_any(hc_accumulator* a, const double* x,
                                                                int64_t n) {
   const int64_t infinity = (int64_t)0x7FF << 52;
@@ -153,7 +155,7 @@ static inline void hc_sum_note(hc_accumulator* a, const double* x, int64_t n) {
 
 static inline hc_splitter hc_sum_open(const hc_accumulator* a) { return hc_sum_splitter(a->top); }
 
-// Ends a loop of hc_sum_split over n < 2^24 summands; `row` holds them, should one not have fitted.
+// Close a loop of hc_sum_split over n < 2^24 summands. `row` contains the summands, in case one did not fit.
 static inline void hc_sum_close(hc_accumulator* a, const hc_splitter& s, uint64_t high, uint64_t middle,
                                 uint64_t low, uint64_t outside, const double* row, int64_t n) {
   if (outside >> 39 != 0 || a->top == HC_TOP_LAST)
@@ -162,7 +164,7 @@ static inline void hc_sum_close(hc_accumulator* a, const hc_splitter& s, uint64_
     hc_sum_add(a, s, high, middle, low, n);
 }
 
-// What hc_sum_split has added to an array with an element for each lane of a vector.
+// Return the sum over the lanes of an array that hc_sum_split filled, with one element per lane.
 template <int lanes>
 static inline uint64_t hc_sum_lanes(const uint64_t (&parts)[lanes]) {
   uint64_t sum = 0;
@@ -177,7 +179,7 @@ static inline uint64_t hc_any_lanes(const uint64_t (&parts)[lanes]) {
   return any;
 }
 
-// n < 2^24: a bin's sum over the row has to fit 63 bits.
+// Deposit n < 2^24 summands: the sum of a bin over the row must fit 63 bits.
 static inline void hc_sum_deposit(hc_accumulator* a, const double* x, int64_t n) {
   const hc_splitter s = hc_sum_open(a);
   uint64_t high, middle, low, outside;
@@ -187,7 +189,7 @@ static inline void hc_sum_deposit(hc_accumulator* a, const double* x, int64_t n)
 
 // ---------------------------------------------------------------------------------------- min, max
 
-// The least and greatest key of n > 0 values.
+// Compute the minimum and the maximum key of n > 0 values.
 static inline void hc_extremes(const double* x, int64_t n, int64_t& least, int64_t& greatest) {
   hc_integers low = hc_integers{} + hc_key(x[0]), high = low;
   const auto take = [&](hc_doubles v) __attribute__((always_inline)) {
@@ -224,7 +226,7 @@ static inline void hc_max_deposit(hc_accumulator* a, const double* x, int64_t n)
 
 // ----------------------------------------------------------------------------------- count, value
 
-// How many of x are not zero; NaN is not zero.
+// Count the non-zero elements of x. NaN is not counted.
 static inline void hc_count_deposit(hc_accumulator* a, const double* x, int64_t n) {
   hc_integers lanes = {};
   for (int64_t i = 0; i < n; i += HC_LANES) {
@@ -236,7 +238,7 @@ static inline void hc_count_deposit(hc_accumulator* a, const double* x, int64_t 
 
 static inline void hc_count_add(hc_accumulator* a, int64_t amount) { a->word += amount; }
 
-// The value at one point: whoever holds the point deposits it, once, and n is 1; n is 0 for all others.
+// Deposit the value at one point. The owner of the point calls it once with n = 1, all others with n = 0.
 static inline void hc_value_deposit(hc_accumulator* a, const double* x, int64_t n) {
   hc_max_deposit(a, x, n);
 }

@@ -1,4 +1,4 @@
-// Rows of the contiguous axis: small pieces that generated kernels are made of.
+// Operations on rows of the contiguous axis, for generated kernels.
 #pragma once
 
 #include <stdint.h>
@@ -7,16 +7,16 @@
 static inline int64_t hc_min_index(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t hc_max_index(int64_t a, int64_t b) { return a > b ? a : b; }
 
-// The index that cell `index` has on a periodic axis of `count` cells, where it may lie beyond the ends.
+// Return the index of cell `index` on a periodic axis of `count` cells; `index` may be beyond the ends.
 static inline double hc_around(int64_t index, int64_t count) {
   const double i = (double)(int32_t)index, n = (double)(int32_t)count;
   return i - n * __builtin_floor(i / n);
 }
 
-// Fills the halo at the ends of a row that wraps around onto itself, `around` cells long: where the row is
-// read anyway, this costs next to nothing, while a pass of its own would touch every line of these ends
-// twice. The planner makes the patches at the ends of such rows at least as long as what is filled there, so
-// that no other patch writes the same cells at the same time.
+// Fill the halo at the ends of a periodic row of `around` cells that wraps onto itself. The kernel reads the
+// row anyway, so the fill costs almost nothing; a separate pass would access each cache line of the ends
+// twice. The planner makes the patches at the ends of such rows at least as long as the filled halo.
+// Therefore no other patch writes the same cells at the same time.
 template <class T>
 static inline void hc_wrap_row(const T* interior, int64_t lower, int64_t upper, int64_t around,
                                const hc_box* box) {
@@ -27,14 +27,14 @@ static inline void hc_wrap_row(const T* interior, int64_t lower, int64_t upper, 
     for (int64_t k = 0; k < upper; ++k) row[around + k] = row[k];
 }
 
-// Elements in a row of scratch memory: a whole number of 64-byte lines.
+// Return the number of elements in a row of scratch memory: whole lines of 64 bytes.
 static inline int64_t hc_padded_row(int64_t count, int64_t item) {
   const int64_t line = 64 / item;
   return (count + line - 1) / line * line;
 }
 
-// A vector as wide as the machine stores at once. The intrinsics header would double the time to compile a
-// kernel. It may alias: rows of float are copied through it too.
+// Vector of the widest store of the machine. The intrinsics header would double the compile time of a kernel.
+// The type may alias, since rows of float are copied through it too.
 #if defined(__AVX512F__)
 typedef double hc_line __attribute__((vector_size(64), may_alias));
 #elif defined(__AVX__)
@@ -43,7 +43,7 @@ typedef double hc_line __attribute__((vector_size(32), may_alias));
 typedef double hc_line __attribute__((vector_size(16), may_alias));
 #endif
 
-// As many elements as fill whole vectors of the machine, at least `count`.
+// Return the smallest number of elements, at least `count`, that fills whole vectors of the machine.
 static inline int64_t hc_whole(int64_t count, int64_t item) {
   const int64_t lanes = (int64_t)sizeof(hc_line) / item;
   return (count + lanes - 1) & -lanes;
@@ -63,14 +63,15 @@ static inline void hc_stream_store(hc_line* to, hc_line value) {
 #endif
 }
 
-// Copies a multiple of 64 bytes past the cache, both ends aligned to 64: the destination is not read first.
+// Copy a multiple of 64 bytes with streaming stores, which bypass the cache and do not read the destination.
+// Both addresses are aligned to 64 bytes.
 static inline void hc_stream_lines(char* to, const char* from, int64_t bytes) {
   for (int64_t b = 0; b < bytes; b += (int64_t)sizeof(hc_line))
     hc_stream_store((hc_line*)(to + b), *(const hc_line*)(from + b));
 }
 
 static inline void hc_stream_bytes(char* to, const char* from, int64_t bytes) {
-  // rows start on a line, so `to` is misaligned only where a patch begins within one
+  // Rows begin at a cache line, so `to` is misaligned only if a patch begins inside a line.
   const int64_t lead = (int64_t)(-(uintptr_t)to & 63);
   const bool together = (((uintptr_t)to ^ (uintptr_t)from) & 63) == 0;
   if (!together || lead >= bytes) {
@@ -91,7 +92,8 @@ static inline void hc_stream_row(float* to, const float* from, int64_t count) {
   hc_stream_bytes((char*)to, (const char*)from, count * 4);
 }
 
-// Streaming stores are weakly ordered: other threads and ranks may read the rows only after this.
+// Complete all streaming stores. They are weakly ordered: other threads and ranks may read the rows only
+// after this fence.
 static inline void hc_stream_fence(void) {
 #if defined(__SSE2__)
   __builtin_ia32_sfence();

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kLine = 64;
 
-// By this rank, into a buffer.
+// Return true if this rank packs the message into a buffer.
 bool is_packed(const Message& message) { return message.method != Method::kColocated && message.packed; }
 
 size_t bytes_of(const Message& message, const Storages& storages) {
@@ -40,7 +40,7 @@ Exchange::Exchange(const Rank& rank, const Subdomain& subdomain, const std::vect
   cut_into_pieces(receives_, unpacking_, incoming_);
   cut_into_pieces(sends_, packing_, outgoing_);
 
-  // Buffers of packed messages; those of mailboxes that are sent lie in a window.
+  // Buffers of packed messages. Sends through mailboxes have their buffers in a window.
   const auto has_buffer = [&](const Message& message, bool incoming) {
     return is_packed(message) && (message.method == Method::kMpi || incoming);
   };
@@ -60,10 +60,10 @@ Exchange::Exchange(const Rank& rank, const Subdomain& subdomain, const std::vect
     const bool incoming = messages == &receives_;
     for (size_t m = 0; m < messages->size(); ++m) {
       const Message& message = (*messages)[m];
-      const bool own = has_buffer(message, incoming);
-      (incoming ? in : out).push_back({m, &message, own ? next : nullptr, sealed_bytes(message)});
+      const bool uses_buffer = has_buffer(message, incoming);
+      (incoming ? in : out).push_back({m, &message, uses_buffer ? next : nullptr, sealed_bytes(message)});
       if (incoming) incoming_[m].buffer = next;
-      if (own) next += room_of(message);
+      if (uses_buffer) next += room_of(message);
     }
   }
 
@@ -92,12 +92,12 @@ Exchange::Exchange(const Rank& rank, const Subdomain& subdomain, const std::vect
 }
 
 std::vector<std::pair<size_t, size_t>> Exchange::mailboxes() const {
-  std::vector<std::pair<size_t, size_t>> used;
+  std::vector<std::pair<size_t, size_t>> entries;
   for (const Message& message : sends_) {
     if (message.method != Method::kRma) continue;
-    used.emplace_back(static_cast<size_t>(message.tag) % Signals::kDirections, sealed_bytes(message));
+    entries.emplace_back(static_cast<size_t>(message.tag) % Signals::kDirections, sealed_bytes(message));
   }
-  return used;
+  return entries;
 }
 
 std::vector<Loan> Exchange::loans() const {
@@ -118,7 +118,7 @@ void Exchange::cut_into_pieces(const std::vector<Message>& messages, std::vector
     size_t offset = 0;
     progress[m].begin = pieces.size();
     for (const Part& part : messages[m].parts) {
-      if (!packed && !pulled) break;  // the receiver copies, or MPI
+      if (!packed && !pulled) break;  // the receiver or MPI copies the cells
       const size_t itemsize = subdomain_.storages[part.storage]->itemsize();
       const Storage* source =
           pulled ? rank_.neighbours[static_cast<size_t>(messages[m].peer)].storages[part.storage].get()
@@ -150,10 +150,10 @@ void Exchange::check(const std::vector<Message>& messages, const char* kind, siz
     const std::string name = std::string("message to ") + kind + " with " +
                              (colocated ? "neighbour " : "peer ") + std::to_string(message.peer) +
                              " and tag " + std::to_string(message.tag);
-    const auto expect = [&](bool good, const std::string& what) {
+    const auto expect = [&](bool good, const std::string& requirement) {
       if (good) return;
       std::string words = name;
-      throw std::invalid_argument((words += ": expected ") += what);
+      throw std::invalid_argument((words += ": expected ") += requirement);
     };
     const int peers = colocated ? static_cast<int>(rank_.neighbours.size()) : rank_.communicator->size();
     const int tags = message.method == Method::kMpi ? rank_.communicator->largest_tag()
@@ -196,7 +196,8 @@ Exchange::Seal Exchange::seal(const Message& message, int sender, const char* bu
   const size_t bytes = bytes_of(message, subdomain_.storages);
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   for (size_t n = 0; n < bytes; ++n) hash = (hash ^ static_cast<unsigned char>(buffer[n])) * 0x100000001b3;
-  // of a mailbox the number of the subdomain at the other end differs, the direction does not
+  // The tag of a mailbox message contains the subdomain of the other end, which differs between the ends. The
+  // direction does not differ.
   const auto tag = static_cast<uint64_t>(message.tag) %
                    (message.method == Method::kRma ? Signals::kDirections : uint64_t{1} << 32);
   return {static_cast<uint64_t>(sweep_), static_cast<uint64_t>(sender), tag, count_, bytes, hash};
@@ -206,17 +207,17 @@ void Exchange::compare_seal(size_t receive) const {
   const Message& message = receives_[receive];
   if (!is_packed(message)) return;
   const char* buffer = incoming_[receive].buffer;
-  Seal found;
-  std::memcpy(&found, buffer + bytes_of(message, subdomain_.storages), sizeof found);
-  const Seal wanted = seal(message, message.peer, buffer);
-  if (found == wanted) return;
+  Seal received_seal;
+  std::memcpy(&received_seal, buffer + bytes_of(message, subdomain_.storages), sizeof received_seal);
+  const Seal expected_seal = seal(message, message.peer, buffer);
+  if (received_seal == expected_seal) return;
   const auto words = [](const Seal& s) {
     return "sweep " + std::to_string(s.sweep) + ", sender " + std::to_string(s.sender) + ", message " +
            std::to_string(s.tag) + ", number " + std::to_string(s.count) + ", " + std::to_string(s.bytes) +
            " bytes, hash " + std::to_string(s.hash);
   };
   rank_.communicator->abort("a message is not the one that is due, or has changed on its way: it says " +
-                            words(found) + "; expected " + words(wanted));
+                            words(received_seal) + "; expected " + words(expected_seal));
 }
 
 void Exchange::start() {
@@ -254,8 +255,8 @@ void Exchange::pack(size_t piece) {
     if (rank_.checked) {
       const Message& message = sends_[p.message];
       char* buffer = outgoing_[p.message].buffer;
-      const Seal own = seal(message, rank_.communicator->rank(), buffer);
-      std::memcpy(buffer + bytes_of(message, subdomain_.storages), &own, sizeof own);
+      const Seal message_seal = seal(message, rank_.communicator->rank(), buffer);
+      std::memcpy(buffer + bytes_of(message, subdomain_.storages), &message_seal, sizeof message_seal);
     }
     packed_.fetch_or(uint64_t{1} << p.message, std::memory_order_release);
   }

@@ -13,20 +13,20 @@ namespace {
 
 using Pitch = std::array<int64_t, 2>;  // bytes between neighbours on axis 0 and 1
 
-// Rows of at most this many bytes are moved cell by cell: a call of memcpy costs more.
+// Rows of at most this many bytes are copied cell by cell, since a call of memcpy costs more.
 constexpr int64_t kThinBytes = 64;
 
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-// Whether the processor has fast string moves (ERMS).
+// Return true if the processor has fast string moves (ERMS).
 bool has_string_moves() noexcept {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b >> 9 & 1) != 0;
 }
 const bool kStringMoves = has_string_moves();
 
-// The processor's own loop does not fetch the lines that it writes whole: between two processes that copy
-// from each other it is up to three times faster than vector stores (docs/performance.md), which memcpy
-// takes for rows of less than some kilobytes.
+// The string instruction does not read cache lines that it writes completely. Between two processes that copy
+// from each other, it is up to three times faster than vector stores (docs/performance.md). memcpy uses
+// vector stores for rows of less than some kilobytes.
 void move_row(char* to, const char* from, size_t bytes) {
   if (!kStringMoves) {
     std::memcpy(to, from, bytes);
@@ -38,7 +38,7 @@ void move_row(char* to, const char* from, size_t bytes) {
 void move_row(char* to, const char* from, size_t bytes) { std::memcpy(to, from, bytes); }
 #endif
 
-// Rows of at least this many bytes are worth it.
+// Minimum bytes of a row for which string moves are faster.
 constexpr int64_t kLongBytes = 512;
 
 template <size_t kBytes>
@@ -49,7 +49,7 @@ void move_cells(char* to, const Pitch& to_pitch, const char* from, const Pitch& 
       char* target = to + i * to_pitch[0] + j * to_pitch[1];
       const char* source = from + i * from_pitch[0] + j * from_pitch[1];
       for (int64_t k = 0; k < extent[2]; ++k) {
-        std::memcpy(target + k * kBytes, source + k * kBytes, kBytes);  // one move
+        std::memcpy(target + k * kBytes, source + k * kBytes, kBytes);  // one move instruction
       }
     }
   }

@@ -1,4 +1,4 @@
-// Moving boxes of cells between arrays and message buffers.
+// Copies of boxes of cells between arrays and message buffers.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +9,14 @@
 
 namespace halocline {
 
-// Into consecutive bytes, in memory order.
+// Copy a box into consecutive bytes, in memory order, or back.
 void pack(const Storage& from, const Index& lo, const Index& extent, char* buffer);
 void unpack(Storage& to, const Index& lo, const Index& extent, const char* buffer);
-// From a box of one storage to that of another, or the same; they must not overlap.
+// Copy a box of one storage to a box of another or the same storage. The boxes must not overlap.
 void copy(const Storage& from, const Index& source, Storage& to, const Index& target, const Index& extent);
 
-// Cuts a box into pieces of about `bytes` along axis 0, then 1, and calls f(lo, extent) for each in
-// memory order, so that several threads can share it.
+// Cut a box into pieces of about kPieceBytes along axis 0, then 1, and call f(lo, extent) for each piece in
+// memory order. Several threads can then share the box.
 template <typename F>
 void cut(const Index& lo, const Index& extent, size_t itemsize, F&& f) {
   constexpr int64_t kPieceBytes = 128 * 1024;

@@ -49,16 +49,16 @@ News PersistentTransfer::progress(uint64_t packed) {
   return news;
 }
 
-void PersistentTransfer::check_count(size_t receive, const MPI_Status& status, MPI_Datatype what,
+void PersistentTransfer::check_count(size_t receive, const MPI_Status& status, MPI_Datatype unit,
                                      int expected) const {
   int count = 0;
-  MPI_Get_count(&status, what, &count);
+  MPI_Get_count(&status, unit, &count);
   if (count == expected) return;
   const Message& message = *receives_[receive].message;
-  const std::string has = what == MPI_BYTE ? std::to_string(count) + " bytes" : "other cells";
+  const std::string has = unit == MPI_BYTE ? std::to_string(count) + " bytes" : "other cells";
   communicator_.abort("message " + std::to_string(message.tag) + " from rank " +
                       std::to_string(message.peer) + " has " + has + ", expected " +
-                      std::to_string(receives_[receive].bytes) + (what == MPI_BYTE ? "" : " bytes of them") +
+                      std::to_string(receives_[receive].bytes) + (unit == MPI_BYTE ? "" : " bytes of them") +
                       ": the ranks have different plans");
 }
 

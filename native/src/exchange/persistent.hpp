@@ -1,4 +1,4 @@
-// Messages by persistent requests of MPI.
+// Messages by persistent MPI requests.
 #pragma once
 
 #include <mpi.h>
@@ -9,8 +9,8 @@
 
 namespace halocline {
 
-// Starts and tests requests, those of the receives before those of the sends. Who makes them is a matter of
-// what MPI is given: buffers, or the cells of fields.
+// Starts and tests requests: first those of the receives, then those of the sends. Derived classes create the
+// requests, for buffers or for the cells of fields.
 class PersistentTransfer : public Transfer {
  public:
   PersistentTransfer(const Communicator& communicator, const std::vector<Numbered>& sends,
@@ -21,10 +21,11 @@ class PersistentTransfer : public Transfer {
   bool uses_mpi() const override { return true; }
 
  protected:
-  // Those of the present execution; called once at its start.
+  // Requests of the current execution. The base class calls this function once at the start.
   virtual std::vector<MPI_Request>& requests() = 0;
-  // Ends the run where a message has another number of `what` than expected: bytes, or all of its cells.
-  void check_count(size_t receive, const MPI_Status& status, MPI_Datatype what, int expected) const;
+  // End the run if the size of a message, in units of `unit`, differs from `expected`. The unit is a byte, or
+  // all cells of the message.
+  void check_count(size_t receive, const MPI_Status& status, MPI_Datatype unit, int expected) const;
   virtual void check_length(size_t receive, const MPI_Status& status) const = 0;
 
   static void free(std::vector<MPI_Request>& requests);
@@ -36,7 +37,7 @@ class PersistentTransfer : public Transfer {
   std::vector<MPI_Request>* now_ = nullptr;
   std::vector<int> finished_;  // results of MPI_Testsome
   std::vector<MPI_Status> statuses_;
-  uint64_t all_ = 0, started_ = 0;  // sends
+  uint64_t all_ = 0, started_ = 0;  // bits of sends
 };
 
 }  // namespace halocline

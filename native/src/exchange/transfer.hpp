@@ -1,4 +1,4 @@
-// The methods by which messages of one exchange travel.
+// Transfer methods of the messages of an exchange.
 #pragma once
 
 #include <cstddef>
@@ -16,41 +16,40 @@ class Link;
 }
 
 enum class Method {
-  kMpi,        // packed, persistent messages, unpacked; on devices through memory of the host
-  kGpuAware,   // the same between memory of devices
-  kRma,        // packed into a mailbox, fetched by the receiver, unpacked
-  kColocated,  // the receiver copies out of the sender's interior, in shared memory; between devices packed,
-               // copied into the receiver's memory, unpacked
+  kMpi,        // packed, sent by persistent messages, unpacked; devices use memory of the host
+  kGpuAware,   // like kMpi, but between memories of devices
+  kRma,        // packed into a mailbox, read by the receiver, unpacked
+  kColocated,  // the receiver copies from the interior of the sender in shared memory; between devices:
+               // packed, copied into memory of the receiver, unpacked
 };
 
-// A box of one storage; of a colocated receive also where it begins in the sender's storage.
+// Box of one storage. For a colocated receive, `from` is its first cell in the storage of the sender.
 struct Part {
   uint32_t storage;
   Index lo, hi;
   Index from{};
 };
 
-// What goes to, or comes from, one subdomain: its parts one after the other.
+// Message to or from one subdomain: its parts in sequence.
 struct Message {
   Method method;
-  int peer;  // rank; colocated on the host: number of the neighbour
-  int tag;  // colocated on the host: the direction, as the sender sees it; rma: that, and 27 times the number
+  int peer;  // rank; for colocated messages on the host: number of the neighbour
+  int tag;  // colocated on the host: direction as seen by the sender; rma: direction plus 27 times the number
             // of the subdomain at the other end
   std::vector<Part> parts;
   std::shared_ptr<device::Link> link{};  // this end of a colocated message between devices
-  bool packed = true;  // mpi, gpu_aware: else MPI takes the cells out of the field and puts them there, and
-                       // devices copy them row by row
+  bool packed = true;  // mpi, gpu_aware: if false, MPI accesses the cells in the fields, and devices copy
+                       // them row by row
 };
 
-// What has happened to messages since the last look: bits as in Exchange.
+// Changes since the previous poll, as bits of Exchange.
 struct News {
-  uint32_t landed = 0;  // receives that can be unpacked
+  uint32_t landed = 0;  // receives that are ready to be unpacked
   uint32_t closed = 0;  // receives that need no more progress
   uint64_t sent = 0;    // sends whose cells may be overwritten
 };
 
-// The messages of one exchange that travel by one method. Its calls come from one thread at a time, but for
-// taken().
+// Messages of one exchange that use one method. One thread at a time calls its functions, except taken().
 class Transfer {
  public:
   Transfer() = default;
@@ -58,19 +57,19 @@ class Transfer {
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
 
-  // Begins an execution.
+  // Begin an execution.
   virtual void start() = 0;
-  // Sends what is packed, bit by bit, and looks for what has come.
+  // Send the messages whose bit in `packed` is set, and poll for arrivals.
   virtual News progress(uint64_t packed) = 0;
-  // Where a send is packed in this execution.
+  // Buffer of a send in this execution.
   virtual char* buffer(size_t) { return nullptr; }
-  // Receive m is unpacked; any thread.
+  // Release receive m after it was unpacked. Any thread may call it.
   virtual void taken(size_t) {}
-  // Whether it calls MPI.
+  // Return true if the transfer calls MPI.
   virtual bool uses_mpi() const = 0;
 };
 
-// A message with its number among the sends or receives of the exchange, and its packed bytes.
+// Message with its number among the sends or receives of the exchange, and its packed bytes.
 struct Numbered {
   size_t number;
   const Message* message;
@@ -80,7 +79,7 @@ struct Numbered {
 
 std::unique_ptr<Transfer> mpi_transfer(const Communicator& communicator, const std::vector<Numbered>& sends,
                                        const std::vector<Numbered>& receives);
-// Of messages that are not packed.
+// Create the transfer of messages that are not packed.
 std::unique_ptr<Transfer> strided_transfer(const Communicator& communicator, const Subdomain& subdomain,
                                            const std::vector<Numbered>& sends,
                                            const std::vector<Numbered>& receives);

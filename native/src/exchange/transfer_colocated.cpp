@@ -1,5 +1,5 @@
-// Between processes that share memory: the sender says when its cells are ready, the receiver copies them
-// and says when it has, and only then does the sender overwrite them.
+// Transfer between processes that share memory. The sender signals that its cells are ready. The receiver
+// copies them and signals completion. Only then does the sender overwrite them.
 #include "exchange/transfer.hpp"
 
 namespace halocline {
@@ -21,7 +21,7 @@ class ColocatedTransfer : public Transfer {
     for (const End& receive : receives_) direction_[receive.number] = receive.direction;
   }
 
-  // This rank's fields hold what they held at the end of the sweep before: the neighbours may read.
+  // The fields of this rank are complete after the previous sweep, so the neighbours may read them.
   void start() override {
     waiting_sends_ = waiting_receives_ = 0;
     for (const End& send : sends_) {

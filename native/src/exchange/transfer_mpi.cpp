@@ -1,4 +1,4 @@
-// Packed messages of MPI.
+// Transfer of packed messages by MPI.
 #include <algorithm>
 
 #include "exchange/persistent.hpp"

@@ -1,5 +1,6 @@
-// Mailboxes: the sender packs into its own window and signals; the receiver sees the signal in its own, gets
-// the payload, and signals that it has taken it. After P. Mendygral et al., WOMBAT (2017), Section 4.1.1.
+// Transfer through mailboxes. The sender packs into its own window and signals. The receiver reads the signal
+// in its own window, gets the payload, and signals completion. After P. Mendygral et al., WOMBAT (2017),
+// Section 4.1.1.
 #include <mpi.h>
 
 #include <array>
@@ -13,8 +14,8 @@ namespace halocline {
 
 namespace {
 
-// A signal says where the payload lies in the sender's window, in lines, how many bytes it has, and, by a bit
-// that changes each time, that it is not that of the message before in the same mailbox.
+// A signal contains the position of the payload in the window of the sender, in lines, and its number of
+// bytes. An alternating bit distinguishes it from the signal of the previous message in the same mailbox.
 constexpr size_t kLine = 64;
 constexpr uint64_t kTurn = uint64_t{1} << 63;
 uint64_t turn_of(size_t count, size_t boxes) { return count / boxes % 2 == 0 ? kTurn : 0; }
@@ -31,13 +32,13 @@ class RmaTransfer : public Transfer {
   RmaTransfer(const Rank& rank, const Subdomain& subdomain, const std::vector<Numbered>& sends,
               const std::vector<Numbered>& receives)
       : rank_(rank), communicator_(*rank.communicator), acknowledged_(32) {
-    const auto own = static_cast<size_t>(&subdomain - rank.subdomains.data());
+    const auto subdomain_index = static_cast<size_t>(&subdomain - rank.subdomains.data());
     for (const auto* messages : {&sends, &receives}) {
       for (const Numbered& m : *messages) {
-        const auto there = static_cast<size_t>(m.message->tag);
-        const size_t entry = own * kDirections + there % kDirections;
+        const auto remote_entry = static_cast<size_t>(m.message->tag);
+        const size_t entry = subdomain_index * kDirections + remote_entry % kDirections;
         (messages == &sends ? sends_ : receives_)
-            .push_back({m.number, m.message->peer, entry, there, m.bytes, m.buffer, 0, 0, State::kIdle,
+            .push_back({m.number, m.message->peer, entry, remote_entry, m.bytes, m.buffer, 0, 0, State::kIdle,
                         MPI_REQUEST_NULL, 0});
       }
     }
@@ -47,7 +48,7 @@ class RmaTransfer : public Transfer {
     Mailboxes& mailboxes = *rank_.mailboxes;
     for (End& send : sends_) {
       send.count = mailboxes.sent[send.entry]++;
-      send.box = send.count % mailboxes.boxes();  // free: the sweep before did not end before
+      send.box = send.count % mailboxes.boxes();  // free: the previous sweep waited until this box was free
       send.state = State::kWaiting;
     }
     for (End& receive : receives_) {
@@ -90,7 +91,7 @@ class RmaTransfer : public Transfer {
       if (receive.state == State::kDone) news.closed |= uint32_t{1} << receive.number;
       idle = idle && receive.state == before;
     }
-    if (idle) {  // where RMA is emulated by messages, the target must look for them
+    if (idle) {  // if MPI emulates RMA by messages, the target must poll for them
       int flag = 0;
       communicator_.check(
           MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, communicator_.handle(), &flag, MPI_STATUS_IGNORE),
@@ -103,17 +104,17 @@ class RmaTransfer : public Transfer {
   bool uses_mpi() const override { return true; }
 
  private:
-  // A send waits until it is packed, moves while its signal does, has landed while the next mailbox is
-  // full. A receive waits for the signal, moves while its payload does, has landed until it is unpacked,
-  // and is answering while that is signalled.
+  // A send waits until it is packed, moves during its signal, and has landed while the next mailbox is full.
+  // A receive waits for the signal, moves during the transfer of its payload, has landed until it is
+  // unpacked, and is answering during its completion signal.
   enum class State { kIdle, kWaiting, kMoving, kLanded, kAnswering, kDone };
   struct End {
     size_t number;
     int peer;
-    size_t entry, there;  // of this subdomain, and of that at the other end
+    size_t entry, there;  // entry of this subdomain, and entry of the other end
     size_t bytes;
     char* buffer;
-    size_t count;  // of messages before
+    size_t count;  // number of previous messages
     size_t box;
     State state;
     MPI_Request request;

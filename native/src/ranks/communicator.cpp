@@ -32,9 +32,9 @@ int duplicate_key() {
 
 MPI_Comm duplicate_of(MPI_Comm parent) {
   void* value = nullptr;
-  int found = 0;
-  MPI_Comm_get_attr(parent, duplicate_key(), static_cast<void*>(&value), &found);
-  if (found != 0) return *static_cast<MPI_Comm*>(value);
+  int is_set = 0;
+  MPI_Comm_get_attr(parent, duplicate_key(), static_cast<void*>(&value), &is_set);
+  if (is_set != 0) return *static_cast<MPI_Comm*>(value);
   auto duplicate = std::make_unique<MPI_Comm>();
   if (MPI_Comm_dup(parent, duplicate.get()) != MPI_SUCCESS) {
     throw std::runtime_error("the communicator cannot be duplicated");
@@ -61,16 +61,16 @@ Communicator::Communicator(MPI_Fint parent) {
   handle_ = duplicate_of(user);
   MPI_Comm_rank(handle_, &rank_);
   MPI_Comm_size(handle_, &size_);
-  int found = 0;
+  int is_set = 0;
   level_ = MPI_THREAD_SINGLE;
   MPI_Query_thread(&level_);
   int* bound = nullptr;
-  MPI_Comm_get_attr(handle_, MPI_TAG_UB, static_cast<void*>(&bound), &found);
-  largest_tag_ = (found != 0 ? *bound : 32767) - 1;  // the latter is what the standard guarantees
+  MPI_Comm_get_attr(handle_, MPI_TAG_UB, static_cast<void*>(&bound), &is_set);
+  largest_tag_ = (is_set != 0 ? *bound : 32767) - 1;  // 32767 is the minimum of the MPI standard
 }
 
 Communicator::Turn Communicator::turn(int thread) const {
-  static std::mutex one_at_a_time;  // of all communicators
+  static std::mutex one_at_a_time;  // shared by all communicators
   Turn turn(false);
   if (level_ >= MPI_THREAD_MULTIPLE) {
     turn.given_ = true;
@@ -86,18 +86,18 @@ Communicator::Turn Communicator::turn(int thread) const {
 void Communicator::abort(const std::string& reason) const {
   std::fprintf(stderr, "halocline: rank %d: %s\n", rank_, reason.c_str());
   std::fflush(stderr);
-  // mpiexec drops what it has not read from a rank when that aborts
+  // mpiexec discards unread output of a rank when that rank aborts.
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  MPI_Abort(MPI_COMM_WORLD, 1);  // of a duplicate, MPICH 4.0 does not return
+  MPI_Abort(MPI_COMM_WORLD, 1);  // for a duplicate, MPI_Abort of MPICH 4.0 does not return
   std::_Exit(1);
 }
 
 void Communicator::give_up(double seconds, const std::string& something) const {
-  // That others may begin to wait later, by some sweeps.
+  // Other ranks may begin to wait some sweeps later.
   const double patience = std::max(3.0, 0.1 * seconds);
   RollCall roll(*this, something);
   roll.listen(patience);
-  if (!roll.speaks()) roll.listen(patience);  // another rank ends the run meanwhile
+  if (!roll.speaks()) roll.listen(patience);  // another rank ends the run in the meantime
   abort("waited " + std::to_string(std::lround(seconds)) + " s in vain for " + something + roll.verdict() +
         " (HALOCLINE_TIMEOUT sets the limit)");
 }

@@ -1,4 +1,4 @@
-// The ranks of a run.
+// Communicator of the ranks of a run.
 #pragma once
 
 #include <mpi.h>
@@ -8,41 +8,41 @@
 
 namespace halocline {
 
-// The engine's own duplicate of a communicator. It is made once per communicator, kept as an attribute
-// of it and freed with it, so that engines come and go without collective calls.
+// Duplicate of a communicator for the engine. It is created once per communicator, stored as an attribute of
+// it and freed with it. The creation and deletion of engines then needs no collective call.
 class Communicator {
  public:
-  // Collective at first use of `parent`. Throws std::runtime_error where MPI is not running.
+  // Collective at the first use of `parent`. Throws std::runtime_error if MPI is not running.
   explicit Communicator(MPI_Fint parent);
 
   MPI_Comm handle() const { return handle_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
-  // Of messages; the one above it is that of roll calls.
+  // Largest tag of messages; the next tag belongs to roll calls.
   int largest_tag() const { return largest_tag_; }
   int roll_call_tag() const { return largest_tag_ + 1; }
-  // The right of a thread to call MPI now, where MPI lets it: any thread at any time, one at a time, or the
-  // first alone.
+  // Permission of a thread to call MPI now. It depends on the thread level of MPI: any thread at any time,
+  // one thread at a time, or only the first thread.
   class Turn {
    public:
-    // Where MPI is not called.
+    // Permission for a caller that does not use MPI.
     static Turn any() { return Turn(true); }
     explicit operator bool() const { return given_; }
 
    private:
     friend class Communicator;
-    explicit Turn(bool given) : given_(given) {}
+    explicit Turn(bool granted) : given_(granted) {}
 
     bool given_;
     std::unique_lock<std::mutex> lock_;
   };
   Turn turn(int thread) const;
 
-  // Ends the run on all ranks, with "rank R: reason" on standard error.
+  // End the run on all ranks, with "rank R: reason" on standard error.
   [[noreturn]] void abort(const std::string& reason) const;
-  // Aborts after having waited that long for something, and names the ranks that stand still.
+  // Abort after a wait of `seconds` for `something`, and name the ranks that do not respond.
   [[noreturn]] void give_up(double seconds, const std::string& something) const;
-  // Aborts unless the MPI function `call` succeeded.
+  // Abort if the MPI function `call` failed.
   void check(int code, const char* call) const {
     if (code != MPI_SUCCESS) fail(code, call);
   }
@@ -52,10 +52,10 @@ class Communicator {
 
   MPI_Comm handle_;
   int rank_, size_, largest_tag_;
-  int level_;  // what MPI allows threads
+  int level_;  // thread level of MPI
 };
 
-// Whether MPI objects can still be freed.
+// Return true while MPI objects can be freed.
 bool mpi_running();
 
 }  // namespace halocline

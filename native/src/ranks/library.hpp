@@ -1,4 +1,4 @@
-// A library of generated kernels.
+// Library of generated kernels.
 #pragma once
 
 #include <string>
@@ -7,13 +7,13 @@ namespace halocline {
 
 class Library {
  public:
-  // Throws std::runtime_error where it cannot be loaded.
+  // Throws std::runtime_error if the library cannot be loaded.
   explicit Library(const std::string& path);
   ~Library();
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 
-  // The function of that name; throws std::runtime_error where there is none.
+  // Return the function of the given name. Throws std::runtime_error if there is none.
   template <typename Function>
   Function function(const std::string& name) const {
     return reinterpret_cast<Function>(find(name));

@@ -14,7 +14,7 @@ constexpr size_t kLine = 64, kPage = 4096;
 
 size_t in_lines(size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
-// Those of all communicators, in the order in which they were made, which is the same on all ranks.
+// Mailboxes of all communicators, in the order of their creation, which is the same on all ranks.
 std::vector<Mailboxes*>& all() {
   static std::vector<Mailboxes*> mailboxes;
   return mailboxes;
@@ -27,7 +27,7 @@ int release_one(MPI_Comm, int, void* value, void*) {
   return MPI_SUCCESS;
 }
 
-// MPI_Finalize frees the attributes of MPI_COMM_SELF before anything else: windows must be gone by then.
+// MPI_Finalize frees the attributes of MPI_COMM_SELF first: windows must be freed by then.
 int release_all(MPI_Comm, int, void*, void*) {
   for (Mailboxes* mailboxes : all()) mailboxes->release();
   return MPI_SUCCESS;
@@ -49,7 +49,7 @@ size_t MailboxPlan::payload(size_t entry, size_t box) const {
 
 size_t MailboxPlan::bytes() const {
   size_t sum = 0;
-  for (const size_t each : capacity) sum += boxes * in_lines(each);
+  for (const size_t message_bytes : capacity) sum += boxes * in_lines(message_bytes);
   return sum;
 }
 
@@ -59,13 +59,13 @@ Mailboxes& Mailboxes::of(const Communicator& communicator) {
     return make_key(release_one);
   }();
   void* value = nullptr;
-  int found = 0;
-  MPI_Comm_get_attr(communicator.handle(), key, static_cast<void*>(&value), &found);
-  if (found != 0) return *static_cast<Mailboxes*>(value);
-  auto made = std::make_unique<Mailboxes>(communicator);
-  MPI_Comm_set_attr(communicator.handle(), key, made.get());
-  all().push_back(made.get());
-  return *made.release();
+  int is_set = 0;
+  MPI_Comm_get_attr(communicator.handle(), key, static_cast<void*>(&value), &is_set);
+  if (is_set != 0) return *static_cast<Mailboxes*>(value);
+  auto mailboxes = std::make_unique<Mailboxes>(communicator);
+  MPI_Comm_set_attr(communicator.handle(), key, mailboxes.get());
+  all().push_back(mailboxes.get());
+  return *mailboxes.release();
 }
 
 bool Mailboxes::unified(const Communicator& communicator) {
@@ -76,9 +76,9 @@ bool Mailboxes::unified(const Communicator& communicator) {
     return false;
   }
   int* model = nullptr;
-  int found = 0;
-  MPI_Win_get_attr(window, MPI_WIN_MODEL, static_cast<void*>(&model), &found);
-  const bool one = found != 0 && *model == MPI_WIN_UNIFIED;
+  int is_set = 0;
+  MPI_Win_get_attr(window, MPI_WIN_MODEL, static_cast<void*>(&model), &is_set);
+  const bool one = is_set != 0 && *model == MPI_WIN_UNIFIED;
   MPI_Win_free(&window);
   return one;
 }
@@ -87,7 +87,8 @@ size_t Mailboxes::payloads() const { return in_lines(2 * entries_ * boxes_ * siz
 
 void Mailboxes::reserve(size_t subdomains, const MailboxPlan& plan) {
   constexpr size_t kDirections = 27;
-  // Both ends of a message compute offsets from the number of entries: that of the rank with most subdomains.
+  // Both ends of a message compute offsets from the number of entries, which is that of the rank with most
+  // subdomains.
   uint64_t most = subdomains;
   communicator_.check(MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_UINT64_T, MPI_MAX, communicator_.handle()),
                       "MPI_Allreduce");
@@ -119,13 +120,14 @@ void Mailboxes::check_room(size_t bytes) const {
   communicator_.check(MPI_Comm_split_type(communicator_.handle(), MPI_COMM_TYPE_SHARED, communicator_.rank(),
                                           MPI_INFO_NULL, &node),
                       "MPI_Comm_split_type");
-  uint64_t needed = (bytes + kPage - 1) / kPage * kPage;
-  communicator_.check(MPI_Allreduce(MPI_IN_PLACE, &needed, 1, MPI_UINT64_T, MPI_SUM, node), "MPI_Allreduce");
+  uint64_t required = (bytes + kPage - 1) / kPage * kPage;
+  communicator_.check(MPI_Allreduce(MPI_IN_PLACE, &required, 1, MPI_UINT64_T, MPI_SUM, node),
+                      "MPI_Allreduce");
   MPI_Comm_free(&node);
-  // What the nodes lack that lack something: what is needed and, the other way round, what is there.
+  // Maxima over the nodes that lack memory: the required bytes and, as a complement, the available bytes.
   const uint64_t available = available_shared_memory();
-  const bool lacking = needed > available;
-  std::array<uint64_t, 2> most{lacking ? needed : 0, lacking ? ~available : 0};
+  const bool lacking = required > available;
+  std::array<uint64_t, 2> most{lacking ? required : 0, lacking ? ~available : 0};
   communicator_.check(
       MPI_Allreduce(MPI_IN_PLACE, most.data(), 2, MPI_UINT64_T, MPI_MAX, communicator_.handle()),
       "MPI_Allreduce");
@@ -137,7 +139,7 @@ void Mailboxes::check_room(size_t bytes) const {
 }
 
 void Mailboxes::reset() {
-  // The neighbours have nothing on its way now, and begin only when all ranks have come by.
+  // The neighbours have no message in transit, and begin only after all ranks have passed this point.
   for (size_t entry = 0; entry < entries_; ++entry) {
     for (size_t box = 0; box < boxes_; ++box) {
       store(ready(entry, box), 0);

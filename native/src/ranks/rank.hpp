@@ -1,4 +1,4 @@
-// One rank with its subdomains: what all operations of an engine work on.
+// One rank with its subdomains: the common data of all operations of an engine.
 #pragma once
 
 #include <cstdint>
@@ -22,27 +22,28 @@ class Allreduce;
 
 using Storages = std::vector<std::shared_ptr<Storage>>;
 
-// Where a subdomain and its neighbours in other processes tell each other how far they are: two numbers
-// for each direction, in which a message leaves its sender: how often there was something to read, and, at
-// the receiver, how often it was read.
+// Progress counters between a subdomain and its neighbours in other processes. Each direction, in which a
+// message leaves its sender, has two counters. At the sender, `ready` counts the messages that are ready. At
+// the receiver, `released` counts the messages that were read.
 struct Signals {
   std::shared_ptr<Counters> counters;
-  size_t first = 0;  // of this subdomain
+  size_t first = 0;  // index of the first counter of this subdomain
 
   static constexpr size_t kDirections = 27;
   std::atomic<uint64_t>& ready(int direction) const { return number(direction, 0); }
   std::atomic<uint64_t>& released(int direction) const { return number(direction, 1); }
 
  private:
-  std::atomic<uint64_t>& number(int direction, size_t which) const {
-    return (*counters)[first + 2 * static_cast<size_t>(direction) + which];
+  std::atomic<uint64_t>& number(int direction, size_t counter) const {
+    return (*counters)[first + 2 * static_cast<size_t>(direction) + counter];
   }
 };
 
-// Cells that a neighbour reads where they are, in one direction: until it has, they must not be overwritten.
+// Cells that a neighbour reads in place, in one direction. They must not be overwritten before the neighbour
+// has read them.
 struct Loan {
   const Signals* reader;
-  int rank;  // of the reader
+  int rank;  // rank of the reader
   int direction;
 
   bool operator==(const Loan&) const = default;
@@ -52,11 +53,11 @@ struct Subdomain {
   Storages storages;
   Index origin;  // global index of cell (0, 0, 0)
   std::vector<hc_box> patches;
-  std::vector<int> owners;  // the thread of each patch
-  Signals signals;          // none: it has no neighbour in a process that shares memory with this one
-  std::vector<Loan> loans;  // that any sweep of the engine gives
+  std::vector<int> owners;  // thread of each patch
+  Signals signals;          // empty: no neighbour in another process of the node
+  std::vector<Loan> loans;  // loans of all sweeps of the engine
 
-  // Whether the reader has read as often as it was told of.
+  // Return true if the reader has read `times` messages.
   bool returned(const Loan& loan, uint64_t times) const {
     return loan.reader->released(loan.direction).load(std::memory_order_acquire) >= times;
   }
@@ -65,42 +66,42 @@ struct Subdomain {
   }
 };
 
-// A subdomain of another process of the node, as this one sees it.
+// Subdomain of another process of the node, as seen from this process.
 struct Neighbour {
   int rank;
   Storages storages;
   Signals signals;
 };
 
-// The subdomains of one rank and what they share.
+// Subdomains of one rank and their common data.
 struct Rank {
   Library library;
   double* scalars;
   size_t scalar_count;
   Index shape;  // of the whole grid
   int threads;
-  double timeout;  // seconds without a message after which the run is given up
+  double timeout;  // seconds without a message after which the run is aborted
   Schedule schedule;
-  bool checked;  // messages carry a seal, which is compared (HALOCLINE_CHECK)
+  bool checked;  // messages carry a checksum that the receiver compares (HALOCLINE_CHECK)
   std::vector<Subdomain> subdomains;
   std::vector<Neighbour> neighbours;
-  std::unique_ptr<Communicator> communicator{};  // none: one rank, and no call of MPI
+  std::unique_ptr<Communicator> communicator{};  // empty: one rank, no call of MPI
   MailboxPlan mailbox_plan{};
-  std::unique_ptr<Trace> messages_trace{};  // of the present run, where it is traced
-  Trace* launches_trace = nullptr;          // the same of the thread that looks after devices
-  // Of the present run; both but for measuring one without the other.
+  std::unique_ptr<Trace> messages_trace{};  // of the current run, if traced
+  Trace* launches_trace = nullptr;          // of the current run, for the thread that serves devices
+  // Settings of the current run. Both are true, except for measurements of one without the other.
   bool messages = true, kernels = true;
-  bool overlap = true;             // patches that need no message run before all have come
-  Mailboxes* mailboxes = nullptr;  // of the communicator
-  Allreduce* allreduce = nullptr;  // that is on its way while a sweep runs
-  // What the thread that looks after devices does while it waits for messages: see Engine.
+  bool overlap = true;             // patches that need no message run before all messages have arrived
+  Mailboxes* mailboxes = nullptr;  // mailboxes of the communicator
+  Allreduce* allreduce = nullptr;  // reduction in progress during a sweep
+  // Work of the thread that serves devices while it waits for messages: see Engine.
   std::function<void()> meanwhile{};
 
-  size_t storage_count = SIZE_MAX;  // of each subdomain; any number where there is none
-  bool ahead = false;  // in the present run a device knows scalars that the host does not (device::Ahead)
+  size_t storage_count = SIZE_MAX;  // per subdomain; SIZE_MAX if there is no subdomain
+  bool ahead = false;  // a device knows scalars of the current run before the host (device::Ahead)
 
   bool alone() const { return !communicator || communicator->size() == 1; }
-  // The number itself; throws std::invalid_argument where there is no such storage or scalar.
+  // Return the number itself. Throws std::invalid_argument if there is no such storage or scalar.
   uint32_t check_storage(int64_t number) const;
   size_t check_scalar(int64_t number) const;
 };

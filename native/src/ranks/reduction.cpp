@@ -6,8 +6,8 @@ namespace halocline {
 
 namespace {
 
-// A record is a header, in the place of an accumulator, then the accumulators. It travels as one
-// element of a type of its own, so that MPI never cuts it; its length says how many there are.
+// A record is a header, in the place of an accumulator, followed by the accumulators. MPI sends it as one
+// element of its own type and therefore never splits it. Its length gives the number of accumulators.
 void merge_records(void* from, void* into, int* count, MPI_Datatype* type) {
   int bytes = 0;
   MPI_Type_size(*type, &bytes);
@@ -15,13 +15,13 @@ void merge_records(void* from, void* into, int* count, MPI_Datatype* type) {
   const char* source = static_cast<const char*>(from);
   char* target = static_cast<char*>(into);
   for (int record = 0; record < *count; ++record) {
-    uint64_t mine = 0, theirs = 0;
-    std::memcpy(&mine, target, sizeof mine);
-    std::memcpy(&theirs, source, sizeof theirs);
-    mine |= theirs;
-    std::memcpy(target, &mine, sizeof mine);
+    uint64_t target_wishes = 0, source_wishes = 0;
+    std::memcpy(&target_wishes, target, sizeof target_wishes);
+    std::memcpy(&source_wishes, source, sizeof source_wishes);
+    target_wishes |= source_wishes;
+    std::memcpy(target, &target_wishes, sizeof target_wishes);
     for (size_t slot = 1; slot < slots; ++slot) {
-      hc_accumulator a, b;  // MPI's own buffers may not be aligned
+      hc_accumulator a, b;  // buffers of MPI may be unaligned
       std::memcpy(&a, target + slot * sizeof a, sizeof a);
       std::memcpy(&b, source + slot * sizeof b, sizeof b);
       hc_merge(&a, &b);

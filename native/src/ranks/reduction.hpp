@@ -1,4 +1,4 @@
-// Reductions over threads and ranks. No result depends on the order, so any tree will do.
+// Reductions over threads and ranks. The results do not depend on the order, so any reduction tree is valid.
 #pragma once
 
 #include <mpi.h>
@@ -18,7 +18,7 @@ struct Reduction {
   size_t scalar;
 };
 
-// The accumulators of all threads, each thread's in cache lines of its own.
+// Accumulators of all threads, in separate cache lines for each thread.
 class Accumulators {
  public:
   Accumulators(int threads, size_t reductions);
@@ -32,12 +32,12 @@ class Accumulators {
   std::unique_ptr<hc_accumulator[]> slots_;
 };
 
-// What a rank wishes while it runs, as bits.
+// Requests of a rank during a run, as bits.
 using Wishes = uint64_t;
-constexpr Wishes kPause = 1;  // to pause between two passes of the outermost loop
-constexpr Wishes kStop = 2;   // to stop, within a pass too
+constexpr Wishes kPause = 1;  // pause between two passes of the outermost loop
+constexpr Wishes kStop = 2;   // stop, also within a pass
 
-// One message that merges accumulators over all ranks, and with them their wishes.
+// One message that merges accumulators and requests over all ranks.
 class Allreduce {
  public:
   explicit Allreduce(const Communicator& communicator);
@@ -45,20 +45,20 @@ class Allreduce {
   Allreduce(const Allreduce&) = delete;
   Allreduce& operator=(const Allreduce&) = delete;
 
-  // Prepares for that many accumulators, so that start() allocates nothing.
+  // Prepare for n accumulators, so that start() allocates nothing.
   void reserve(size_t n);
   void start(const hc_accumulator* accumulators, size_t n, Wishes wishes);
-  // Whether the result is there.
+  // Return true if the result has arrived.
   bool test();
   const hc_accumulator* result() const;
-  // What any rank wished.
+  // Union of the requests of all ranks.
   Wishes wishes() const;
 
  private:
   const Communicator& communicator_;
   MPI_Op operation_ = MPI_OP_NULL;
   std::map<size_t, MPI_Datatype> types_;
-  std::vector<hc_accumulator> buffer_;  // the first holds the wishes
+  std::vector<hc_accumulator> buffer_;  // the first element holds the requests
   MPI_Request request_ = MPI_REQUEST_NULL;
 };
 

@@ -15,13 +15,14 @@ constexpr size_t kMostNames = 8;
 
 // "rank 3", "ranks 3, 5 and 12 more"
 std::string names(const std::vector<int>& ranks) {
-  const size_t shown = std::min(ranks.size(), kMostNames);
+  const size_t name_count = std::min(ranks.size(), kMostNames);
   std::string words = ranks.size() == 1 ? "rank " : "ranks ";
-  for (size_t n = 0; n < shown; ++n) {
+  for (size_t n = 0; n < name_count; ++n) {
     const bool last = n + 1 == ranks.size();
     words += (n == 0 ? "" : last ? " and " : ", ") + std::to_string(ranks[n]);
   }
-  return shown == ranks.size() ? words : words + " and " + std::to_string(ranks.size() - shown) + " more";
+  return name_count == ranks.size() ? words
+                                    : words + " and " + std::to_string(ranks.size() - name_count) + " more";
 }
 
 }  // namespace
@@ -32,7 +33,7 @@ RollCall::RollCall(const Communicator& communicator, std::string something)
 }
 
 void RollCall::listen(double seconds) {
-  const std::string& own = answers_[static_cast<size_t>(communicator_.rank())];
+  const std::string& report = answers_[static_cast<size_t>(communicator_.rank())];
   for (const double end = now() + seconds; now() < end && !complete();
        std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
     const Communicator::Turn turn = communicator_.turn(0);
@@ -40,7 +41,7 @@ void RollCall::listen(double seconds) {
     if (sends_.empty()) {
       for (int witness = 0; witness < std::min(kWitnesses, communicator_.size()); ++witness) {
         communicator_.check(
-            MPI_Isend(own.data(), static_cast<int>(own.size()), MPI_CHAR, witness,
+            MPI_Isend(report.data(), static_cast<int>(report.size()), MPI_CHAR, witness,
                       communicator_.roll_call_tag(), communicator_.handle(), &sends_.emplace_back()),
             "MPI_Isend");
       }
@@ -54,18 +55,18 @@ void RollCall::listen(double seconds) {
 }
 
 void RollCall::take_answers() {
-  for (int found = 0;;) {
+  for (int has_message = 0;;) {
     MPI_Message message = MPI_MESSAGE_NULL;
     MPI_Status status;
     communicator_.check(MPI_Improbe(MPI_ANY_SOURCE, communicator_.roll_call_tag(), communicator_.handle(),
-                                    &found, &message, &status),
+                                    &has_message, &message, &status),
                         "MPI_Improbe");
-    if (found == 0) return;
+    if (has_message == 0) return;
     int length = 0;
     MPI_Get_count(&status, MPI_CHAR, &length);
     std::string answer(static_cast<size_t>(length), ' ');
     communicator_.check(MPI_Mrecv(answer.data(), length, MPI_CHAR, &message, &status), "MPI_Mrecv");
-    if (status.MPI_SOURCE == communicator_.rank()) continue;  // on its way to the witnesses still
+    if (status.MPI_SOURCE == communicator_.rank()) continue;  // the witnesses may still receive this text
     answers_[static_cast<size_t>(status.MPI_SOURCE)] = std::move(answer);
   }
 }

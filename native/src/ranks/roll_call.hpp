@@ -1,4 +1,4 @@
-// Who stands still, where ranks wait in vain.
+// Detection of ranks that do not respond, if other ranks wait in vain.
 #pragma once
 
 #include <mpi.h>
@@ -10,19 +10,20 @@
 
 namespace halocline {
 
-// Where one rank stands still, all others wait sooner or later, most of them for ranks that wait themselves.
-// Each that has waited too long tells two witnesses what for; the ranks that say nothing are those that stand
-// still. Two, since one of them may be the one.
+// If one rank stops responding, all others wait sooner or later, most of them for ranks that wait themselves.
+// Each rank that has waited too long reports to two witnesses. The ranks without a report are those that have
+// stopped. There are two witnesses, since one of them may have stopped.
 class RollCall {
  public:
-  // This rank has waited in vain for `something`. One thread makes roll calls, while others may call MPI.
+  // `something`: the event for which this rank has waited in vain. One thread makes roll calls, while others
+  // may call MPI.
   RollCall(const Communicator& communicator, std::string something);
 
-  // Listens for so many seconds, or until all ranks have answered.
+  // Receive reports for `seconds`, or until all ranks have answered.
   void listen(double seconds);
-  // Whether this rank is to say what was found out: the first witness that is alive.
+  // Return true if this rank reports the verdict: the first witness that responds.
   bool speaks() const;
-  // What was found out, to follow what this rank has waited for.
+  // Return the diagnosis, as a continuation of the text about the wait of this rank.
   std::string verdict() const;
 
  private:
@@ -33,7 +34,7 @@ class RollCall {
   void take_answers();
 
   const Communicator& communicator_;
-  std::vector<std::string> answers_;  // by rank; empty where there is none
+  std::vector<std::string> answers_;  // by rank; empty: no answer
   std::vector<MPI_Request> sends_;
 };
 

@@ -10,13 +10,13 @@
 
 namespace halocline {
 
-// A kernel with the storages that it works on.
+// Kernel with the storages of its operands.
 class Call {
  public:
   Call(const Rank& rank, const Subdomain& subdomain, const std::string& kernel,
        const std::vector<int64_t>& operands);
 
-  // Takes the present addresses of the storages; they change with swaps.
+  // Read the current addresses of the storages, which change with swaps.
   void bind();
   void operator()(hc_accumulator* reductions, void* scratch, const hc_box& box) const {
     const hc_arguments arguments{fields_.data(), strides_.data(), scalars_, subdomain_.origin.data(),

@@ -99,7 +99,7 @@ void HostSweep::add_copies(const Share& share, size_t part, const std::string& k
 }
 
 void HostSweep::add_opening(const SweepPlan& plan) {
-  // Who waits for messages comes first.
+  // Packing comes first, since other ranks wait for the messages.
   for (size_t n = 0; n < parts_.size(); ++n) {
     const size_t pieces = parts_[n]->exchange ? parts_[n]->exchange->pieces() : 0;
     for (size_t piece = 0; piece < pieces; ++piece) tasks_.push_back({Task::Kind::kPack, n, piece});
@@ -108,7 +108,8 @@ void HostSweep::add_opening(const SweepPlan& plan) {
   for (size_t n = 0; n < copies_.size(); ++n) tasks_.push_back({Task::Kind::kCopy, copies_[n].first, n});
   opening_.add(tasks_.size(), false);
 
-  // Fills of different subdomains run side by side: the first stage of each, then the second...
+  // Fills of different subdomains run in parallel: the first stage of every subdomain, then the second stage,
+  // and so on.
   std::vector<size_t> next(parts_.size(), 0);
   for (bool more = true; more;) {
     more = false;
@@ -169,11 +170,11 @@ void HostSweep::start() {
       for (BoundFill& fill : *fills) fill.call.bind();
     }
     part->closing.start();
-    // Before the exchange gives anything more.
+    // This precedes the start of the exchange, which lends cells again.
     part->owed.clear();
     for (const Loan& loan : part->subdomain.loans) {
-      const uint64_t given = part->subdomain.given(loan);
-      if (!part->subdomain.returned(loan, given)) part->owed.emplace_back(&loan, given);
+      const uint64_t lent_count = part->subdomain.given(loan);
+      if (!part->subdomain.returned(loan, lent_count)) part->owed.emplace_back(&loan, lent_count);
     }
     part->free.store(part->owed.empty(), std::memory_order_relaxed);
   }
@@ -293,7 +294,7 @@ void HostSweep::idle(Worker& worker, Team& team, Backoff& backoff, Watchdog& wat
   if (!rank_.alone()) worker.clock.enter(Activity::kExchange);
   communicate(worker, team);
   backoff();
-  // The first thread waits whenever a message is missing, so it alone needs to look at the clock.
+  // Only the first thread checks the clock, since it waits whenever a message is missing.
   if (rank_.alone() || worker.thread != 0 || !watchdog.expired()) return;
   for (const auto& part : parts_) {
     if (!part->complete() || (in_place_ && !part->sent())) part->exchange->give_up(rank_.timeout);
@@ -331,17 +332,18 @@ void HostSweep::work(Worker& worker, Team& team) {
     communicate(worker, team);
     if (take_rim(worker, team, wait)) continue;
     uint32_t item = 0;
-    const Work::Found found = work_->take(worker.thread, [&](const Condition& c) { return ready(c); }, item);
-    if (found == Work::Found::kItem) {
+    const Work::Found outcome =
+        work_->take(worker.thread, [&](const Condition& c) { return ready(c); }, item);
+    if (outcome == Work::Found::kItem) {
       team.attempt([&] { run_item(item, worker); });
       backoff.reset();
       watchdog.reset();
       continue;
     }
-    if (found == Work::Found::kNoneLeft && all_closed()) break;
+    if (outcome == Work::Found::kNoneLeft && all_closed()) break;
     wait();
   }
-  // Only now may buffers be packed again.
+  // Buffers may be packed again only after this wait.
   while (worker.thread == 0 && !all_complete()) wait();
   worker.clock.enter(Activity::kCompute);
 }

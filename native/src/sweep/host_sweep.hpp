@@ -1,4 +1,4 @@
-// A sweep on the host: threads take patches.
+// A sweep on the host, whose patches run on threads.
 #pragma once
 
 #include <atomic>
@@ -17,14 +17,14 @@
 
 namespace halocline {
 
-// From a subdomain of this rank to another, or around a periodic axis to itself.
+// Copy of cells from one subdomain of this rank to another, or around a periodic axis to itself.
 struct Copy {
   uint32_t storage, source;  // source: number of the subdomain
   Index from, to, extent;
 };
 
-// A boundary condition over one box. Neighbours in a list with the same axis (not -1) may run side by
-// side; otherwise each runs after the one before.
+// Boundary condition over one box. Adjacent fills of a list with the same axis (not -1) may run in parallel;
+// otherwise each fill runs after the previous one.
 struct Fill {
   std::string kernel;
   std::vector<int64_t> operands;
@@ -32,39 +32,39 @@ struct Fill {
   int axis;
 };
 
-// What must be there before a patch can run.
+// Dependencies of a patch.
 struct Needs {
   uint32_t messages = 0;  // bit m: receive m
   bool rims = false;      // the boundary conditions that wait for messages
 };
 
-// What a sweep does in one subdomain.
+// Part of a sweep in one subdomain.
 struct Share {
   std::vector<Message> sends, receives;
   std::vector<Copy> copies;
-  std::vector<Fill> fills;   // before the patches
-  std::vector<Fill> rims;    // once all messages have arrived
-  std::vector<Needs> needs;  // per patch; all none where there are no entries
+  std::vector<Fill> fills;   // run before the patches
+  std::vector<Fill> rims;    // run after all messages have arrived
+  std::vector<Needs> needs;  // per patch; empty: no patch has dependencies
   std::vector<hc_box> halo_boxes;
-  std::vector<uint32_t> halo_needs;  // per halo box; all wait for the rims
+  std::vector<uint32_t> halo_needs;  // per halo box; all boxes also wait for the rims
 };
 
-// A sweep as the plan describes it.
+// Description of a sweep in the plan.
 struct SweepPlan {
   std::string kernel;
   std::vector<int64_t> operands;
-  std::vector<Share> shares;  // by subdomain
+  std::vector<Share> shares;  // per subdomain
   std::vector<Reduction> reductions;
   std::optional<std::string> halo_kernel;
   std::vector<std::pair<uint32_t, uint32_t>> swaps;
   size_t scratch_bytes = 0;
   bool backward = false;
-  bool in_place = false;  // it overwrites cells that it sends: patches wait until they are sent
+  bool in_place = false;  // the sweep overwrites cells that it sends: patches wait for the sends
 };
 
 class HostSweep : public Sweep {
  public:
-  // Throws std::invalid_argument and std::runtime_error for what the plan has wrong.
+  // Throws std::invalid_argument or std::runtime_error if the plan is invalid.
   HostSweep(const Rank& rank, const SweepPlan& plan, int32_t number);
 
   size_t scratch_bytes() const override { return scratch_bytes_; }
@@ -81,9 +81,9 @@ class HostSweep : public Sweep {
   };
   using Fills = std::vector<BoundFill>;
 
-  // The sweep in one subdomain.
+  // State of the sweep in one subdomain.
   struct Part {
-    Part(const Subdomain& where, const Call& call) : subdomain(where), kernel(call) {}
+    Part(const Subdomain& domain, const Call& call) : subdomain(domain), kernel(call) {}
 
     const Subdomain& subdomain;
     Call kernel;
@@ -92,7 +92,7 @@ class HostSweep : public Sweep {
     std::unique_ptr<Exchange> exchange;
     Fills fills, rims;
     Chain closing;  // rims
-    // What earlier sweeps have lent and was not returned when this one began: no patch runs before.
+    // Loans of earlier sweeps that were not returned when this sweep began. Patches wait for their return.
     std::vector<std::pair<const Loan*, uint64_t>> owed;
     std::atomic<bool> free{true};
 
@@ -100,15 +100,15 @@ class HostSweep : public Sweep {
     bool complete() const { return !exchange || exchange->complete(); }
     bool sent() const { return !exchange || exchange->all_sent(); }
   };
-  // One call of a kernel.
+  // One kernel call.
   struct Item {
     const Call* kernel;
     const hc_box* box;
     Doing doing;
-    int32_t number;  // of the patch or halo box, over all subdomains
-    uint32_t part;   // its subdomain
+    int32_t number;  // number of the patch or halo box, over all subdomains
+    uint32_t part;   // number of its subdomain
   };
-  // What a task of the opening chain does, and where.
+  // Task of the opening chain: its kind, subdomain and number.
   struct Task {
     enum class Kind { kPack, kCopy, kFill } kind;
     size_t part, number;
@@ -122,7 +122,7 @@ class HostSweep : public Sweep {
   void opening(size_t task, Worker& worker);
   void run_fill(const BoundFill& fill, Worker& worker) const;
   void run_item(uint32_t item, Worker& worker) const;
-  // Takes a rim of any subdomain whose messages have all arrived.
+  // Run a rim of any subdomain whose messages have all arrived. Return false if there is none.
   template <typename Wait>
   bool take_rim(Worker& worker, Team& team, Wait&& wait);
   bool ready(const Condition& condition) const;
@@ -130,14 +130,14 @@ class HostSweep : public Sweep {
   bool all_arrived() const;
   bool all_closed() const;
   static void settle(Part& part);
-  // Polls for messages and unpacks what has come.
+  // Poll for messages and unpack those that have arrived.
   void communicate(Worker& worker, Team& team);
   void idle(Worker& worker, Team& team, Backoff& backoff, Watchdog& watchdog);
 
   const Rank& rank_;
-  int32_t number_;  // of this sweep
+  int32_t number_;  // number of this sweep
   std::vector<std::unique_ptr<Part>> parts_;
-  std::vector<std::pair<size_t, Copy>> copies_;  // the part that they go to
+  std::vector<std::pair<size_t, Copy>> copies_;  // with the number of the receiving subdomain
   std::vector<std::pair<uint32_t, uint32_t>> swaps_;
   size_t scratch_bytes_;
   bool in_place_;

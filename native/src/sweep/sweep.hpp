@@ -1,4 +1,4 @@
-// One pass over all cells of a rank, with the messages and boundary conditions before it.
+// One pass over all cells of a rank, including its messages and boundary conditions.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@
 
 namespace halocline {
 
-// One thread of a run.
+// State of one thread of a run.
 struct Worker {
   int thread = 0;
   hc_accumulator* reductions = nullptr;
   void* scratch = nullptr;
-  Stopwatch clock;                 // runs in the first thread only
-  std::unique_ptr<Trace> trace{};  // of a run that is traced
-  std::vector<double> seconds{};   // in kernels, by subdomain, where these are measured
+  Stopwatch clock;                 // runs only in the first thread
+  std::unique_ptr<Trace> trace{};  // set if the run is traced
+  std::vector<double> seconds{};   // kernel time per subdomain, if measured
 };
 
 class Sweep {
@@ -31,22 +31,23 @@ class Sweep {
   Sweep& operator=(const Sweep&) = delete;
 
   const std::vector<Reduction>& reductions() const { return reductions_; }
-  virtual size_t scratch_bytes() const { return 0; }  // of each thread
+  virtual size_t scratch_bytes() const { return 0; }  // per thread
 
-  // First thread, alone: prepares an execution and starts the receives.
+  // Prepare an execution and start the receives. Only the first thread calls it.
   virtual void start() = 0;
-  // All threads: returns when there is nothing left to take; the others may still be at work.
+  // Execute work items. All threads call it. A thread returns if no item is left, even if others still work.
   virtual void work(Worker& worker, Team& team) = 0;
-  // First thread, alone, when all are done: exchanges the memory of swapped storages.
+  // Exchange the memory of swapped storages. Only the first thread calls it, after all threads have finished.
   virtual void finish() = 0;
-  // First thread: whether this rank's part of the reductions is known; on devices, puts it into `reductions`.
+  // Return true if the contribution of this rank to the reductions is known. Devices then copy it to the
+  // accumulators. Only the first thread calls it.
   virtual bool reduced(hc_accumulator*) { return true; }
 
   // See Exchange.
   virtual std::vector<std::pair<size_t, size_t>> mailboxes(size_t) const { return {}; }
   virtual std::vector<Loan> loans(size_t) const { return {}; }
 
-  int64_t executions = 0;  // in the present run
+  int64_t executions = 0;  // in the current run
   double seconds = 0;
 
  private:

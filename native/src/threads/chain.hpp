@@ -1,4 +1,4 @@
-// Tasks in stages: those of one stage run side by side, the next stage starts when all before are done.
+// Chain of stages: the tasks of one stage run in parallel; each stage starts after all previous stages.
 #pragma once
 
 #include <atomic>
@@ -9,22 +9,22 @@ namespace halocline {
 
 class Chain {
  public:
-  // Adds tasks to the present stage, or begins a new one.
+  // Add tasks to the current stage, or begin a new stage.
   void add(size_t tasks, bool new_stage) {
     const size_t begin = new_stage || after_.empty() ? after_.size() : after_.back();
     after_.insert(after_.end(), tasks, begin);
   }
   size_t size() const { return after_.size(); }
 
-  // One thread, while no other works on this chain.
+  // Reset the chain. One thread calls it while no other thread uses the chain.
   void start() {
     next_.store(0, std::memory_order_relaxed);
     done_.store(0, std::memory_order_relaxed);
   }
   bool complete() const { return done_.load(std::memory_order_acquire) == after_.size(); }
 
-  // Takes the next task, waits for the stages before it and calls task(number); false where all tasks are
-  // taken. The stages before are with threads that run, so the wait ends.
+  // Take the next task, wait for the previous stages and call task(number). Return false if all tasks are
+  // taken. Running threads have the tasks of the previous stages, so the wait ends.
   template <typename Task, typename Idle>
   bool take(Task&& task, Idle&& idle) {
     if (next_.load(std::memory_order_relaxed) >= after_.size()) return false;
@@ -37,7 +37,7 @@ class Chain {
   }
 
  private:
-  std::vector<size_t> after_;  // per task: how many must be done before
+  std::vector<size_t> after_;  // per task: number of tasks that must be complete before it
   alignas(64) std::atomic<size_t> next_{0};
   alignas(64) std::atomic<size_t> done_{0};
 };

@@ -1,4 +1,4 @@
-// Where the time of a run goes.
+// Time measurement of a run.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ inline double now() {
 
 enum class Activity { kCompute, kExchange, kReduction };
 
-// Adds up the time that one thread spends in each activity; does nothing until started.
+// Stopwatch that adds up the time of one thread in each activity. It does nothing before start().
 class Stopwatch {
  public:
   void start() {
@@ -46,7 +46,7 @@ class Stopwatch {
   bool running_ = false;
 };
 
-// Tells when a wait has lasted too long, at the cost of a look at the clock now and then.
+// Detector of waits beyond a time limit. It reads the clock only at every 1024th call.
 class Watchdog {
  public:
   explicit Watchdog(double limit) : limit_(limit) {}

@@ -48,11 +48,11 @@ PunctualSleep::~PunctualSleep() { prctl(PR_SET_TIMERSLACK, static_cast<unsigned 
 Team::Team(int threads, uint32_t spins)
     : size_(threads), spins_(spins), arrivals_(new Arrival[static_cast<size_t>(threads)]) {}
 
-uint32_t Team::await(uint32_t seen) const {
+uint32_t Team::await(uint32_t previous) const {
   Backoff wait = backoff();
   for (;;) {
-    const uint32_t now = published_.load(std::memory_order_acquire);
-    if (now != seen) return now;
+    const uint32_t current = published_.load(std::memory_order_acquire);
+    if (current != previous) return current;
     wait();
   }
 }

@@ -1,4 +1,4 @@
-// The threads of a run: how they wait for each other.
+// Threads of a run and their synchronisation.
 #pragma once
 
 #include <atomic>
@@ -18,10 +18,10 @@ inline void relax() {
 #endif
 }
 
-// How to wait: spins as long as waits last between threads with a core each, then sleeps, for longer the
-// longer it has waited, since the one waited for may be without a core. (sched_yield does not help: Linux
-// lets the caller run on until its time slice is over. Nor do futexes: one who is woken by another core
-// waits for the next tick where a stranger runs on its own.) How many times to spin is the plan's to say.
+// Waiting policy: spin, then sleep for increasing times. Spinning is fast between threads with a core each.
+// Sleeping frees the core if the other thread may be without one. sched_yield does not help: Linux lets the
+// caller continue until its time slice ends. Futexes do not help either: a thread woken by another core waits
+// for the next tick if another process occupies its core. The plan sets the number of spins.
 class Backoff {
  public:
   explicit Backoff(uint32_t spins) : spins_(spins) {}
@@ -42,7 +42,7 @@ class Backoff {
   uint32_t calls_ = 0;
 };
 
-// Lets sleeps of the calling thread end on time, instead of tens of microseconds late, while it lives.
+// Guard that makes sleeps of the calling thread end on time, instead of tens of microseconds late.
 class PunctualSleep {
  public:
   PunctualSleep();
@@ -54,22 +54,22 @@ class PunctualSleep {
   int slack_;
 };
 
-// The first thread publishes work, all threads do it and join: a combining tree towards the first
-// thread, which alone continues until it publishes again.
+// The first thread publishes work; all threads execute it and join. The join is a combining tree towards the
+// first thread, which alone continues until the next publication.
 class Team {
  public:
-  // Who waits spins that many times before it sleeps.
+  // A waiting thread spins the given number of times before it sleeps.
   Team(int threads, uint32_t spins);
 
   int size() const { return size_; }
   Backoff backoff() const { return Backoff(spins_); }
 
-  // First thread: lets the others go on to the next piece of work.
+  // Release the other threads to the next piece of work. Only the first thread calls it.
   void publish() { published_.fetch_add(1, std::memory_order_release); }
-  // Others: waits for the piece of work after number `seen`; returns its number.
-  uint32_t await(uint32_t seen) const;
-  // All threads, at the end of piece of work `number`: waits for the threads below in the tree and
-  // calls merge(thread) for each. The first thread returns when all have come.
+  // Wait for the piece of work after number `previous` and return its number. All other threads call it.
+  uint32_t await(uint32_t previous) const;
+  // Wait for the child threads in the tree and call merge(thread) for each of them. All threads call it at
+  // the end of piece of work `number`. The first thread returns after all threads have joined.
   template <typename Merge>
   void join(int thread, uint32_t number, Merge&& merge) {
     for (int below = kArity * thread + 1; below <= kArity * thread + kArity && below < size_; ++below) {
@@ -82,7 +82,7 @@ class Team {
   }
   uint32_t number() const { return published_.load(std::memory_order_relaxed); }
 
-  // Runs a task; what it throws is kept for failure(), and the run goes on until all threads can stop.
+  // Run a task. An exception is stored for take_failure(), and the run continues until all threads can stop.
   template <typename Task>
   void attempt(Task&& task) noexcept {
     try {
@@ -92,7 +92,7 @@ class Team {
     }
   }
   bool failed() const { return failed_.load(std::memory_order_acquire); }
-  // First thread, after a join: the first failure, which is then forgotten.
+  // Return the first failure and clear it. Only the first thread calls it, after a join.
   std::exception_ptr take_failure();
 
  private:
@@ -113,12 +113,12 @@ class Team {
   std::exception_ptr failure_;
 };
 
-// Registers a handler that ends the OpenMP threads of a forking thread before each fork. Otherwise the OpenMP
-// library would wait forever in the child process for threads that exist only in the parent. The next
+// Register a handler that ends the OpenMP threads of a forking thread before each fork. Otherwise the OpenMP
+// library in the child process would wait forever for threads that exist only in the parent. The next
 // parallel region of either process starts new threads.
 void end_threads_before_forks();
 
-// Throws std::runtime_error where the calling thread does not round to nearest with gradual underflow.
+// Throw std::runtime_error if the calling thread does not round to nearest with gradual underflow.
 void check_arithmetic(int thread);
 
 }  // namespace halocline

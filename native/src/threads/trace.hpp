@@ -1,4 +1,4 @@
-// What threads, messages and devices did, and when.
+// Events of threads, messages and devices, with their times.
 #pragma once
 
 #include <cstdint>
@@ -17,23 +17,23 @@ enum class Doing : uint8_t {
   kPack,
   kUnpack,
   kReduction,
-  kMessage,   // from the start of its exchange until it has come
-  kSend,      // from its start by MPI until its buffer is free
+  kMessage,   // from the start of the exchange to the arrival
+  kSend,      // from the start by MPI until the buffer is free
   kDownload,  // from a device to the host
   kUpload,
-  kScalars,  // statements about scalars, and conditions, on a device
+  kScalars,  // scalar statements and conditions on a device
   kLaunch,   // the host queues work of its devices
 };
 
 struct TraceEvent {
   Doing doing = Doing::kScalars;
-  int32_t sweep = -1;         // its number; -1: it belongs to none
+  int32_t sweep = -1;         // number of the sweep; -1: none
   int32_t what = -1;          // patch, task or peer
-  int32_t tag = -1;           // of a message; -1: it belongs to none
+  int32_t tag = -1;           // tag of the message; -1: none
   double begin = 0, end = 0;  // seconds of now()
 };
 
-// The events of one thread, or of all messages. Beyond a limit none are kept.
+// Events of one thread, or of all messages. Events beyond the limit are dropped.
 class Trace {
  public:
   static constexpr size_t kMost = size_t{1} << 20;
@@ -41,15 +41,15 @@ class Trace {
   void add(const TraceEvent& event) {
     if (events_.size() < kMost) events_.push_back(event);
   }
-  // The same from any thread.
+  // Add an event from any thread.
   void add_together(const TraceEvent& event) {
     const std::lock_guard lock(adding_);
     add(event);
   }
   std::vector<TraceEvent> take() {
-    std::vector<TraceEvent> taken;
-    taken.swap(events_);
-    return taken;
+    std::vector<TraceEvent> events;
+    events.swap(events_);
+    return events;
   }
 
  private:
@@ -57,11 +57,11 @@ class Trace {
   std::mutex adding_;
 };
 
-// Adds an event that lasts as long as this lives; nothing where there is no trace.
+// Event that lasts from construction to destruction. Without a trace, it does nothing.
 class Span {
  public:
-  Span(Trace* trace, Doing doing, int32_t sweep, int32_t what, int32_t tag = -1)
-      : trace_(trace), event_{doing, sweep, what, tag, trace == nullptr ? 0.0 : now(), 0.0} {}
+  Span(Trace* trace, Doing doing, int32_t sweep, int32_t subject, int32_t tag = -1)
+      : trace_(trace), event_{doing, sweep, subject, tag, trace == nullptr ? 0.0 : now(), 0.0} {}
   ~Span() {
     if (trace_ == nullptr) return;
     event_.end = now();

@@ -15,17 +15,17 @@ uint32_t back_of(uint64_t ends) { return static_cast<uint32_t>(ends >> 32); }
 }  // namespace
 
 bool Work::Queue::empty() const {
-  const uint64_t now = ends.load(std::memory_order_relaxed);
-  return front_of(now) >= back_of(now);
+  const uint64_t current = ends.load(std::memory_order_relaxed);
+  return front_of(current) >= back_of(current);
 }
 
 bool Work::Queue::pop(bool front, uint32_t& position) {
-  uint64_t now = ends.load(std::memory_order_relaxed);
-  while (front_of(now) < back_of(now)) {
+  uint64_t current = ends.load(std::memory_order_relaxed);
+  while (front_of(current) < back_of(current)) {
     const uint64_t rest =
-        front ? pair(front_of(now) + 1, back_of(now)) : pair(front_of(now), back_of(now) - 1);
-    if (ends.compare_exchange_weak(now, rest, std::memory_order_relaxed)) {
-      position = front ? front_of(now) : back_of(rest);
+        front ? pair(front_of(current) + 1, back_of(current)) : pair(front_of(current), back_of(current) - 1);
+    if (ends.compare_exchange_weak(current, rest, std::memory_order_relaxed)) {
+      position = front ? front_of(current) : back_of(rest);
       return true;
     }
   }

@@ -1,4 +1,4 @@
-// The work items of a sweep: which thread has which, and when they are ready.
+// Work items of a sweep: their assignment to threads and their readiness.
 #pragma once
 
 #include <array>
@@ -8,38 +8,39 @@
 
 namespace halocline {
 
-// What must be there before an item can run.
+// Dependencies of an item.
 struct Condition {
-  uint32_t part;       // the subdomain
+  uint32_t part;       // number of the subdomain
   uint32_t needs = 0;  // bit m: receive m of the part
   bool rims = false;   // the boundary conditions that wait for messages
 
   auto operator<=>(const Condition&) const = default;
 };
 
-// Who runs which item.
+// Assignment of items to threads.
 enum class Schedule {
-  kStatic,   // its owner
-  kDynamic,  // whoever comes first, in one order
-  kGuided,   // its owner, or whoever has run all of its own
+  kStatic,   // the owner of the item
+  kDynamic,  // the next free thread, in one order
+  kGuided,   // the owner, or a thread that has run all of its own items
 };
 
-// Items with one condition form a class. Each thread has a queue per class, takes its own items in order
-// and then takes from the far end of the others' queues; of a dynamic schedule all share those of the first.
+// Items with equal conditions form a class. Each thread has one queue per class. It takes its own items in
+// order and then items from the far end of the queues of other threads. In a dynamic schedule, all threads
+// share the queues of the first thread.
 class Work {
  public:
-  // owners[n]: thread of item n; conditions[n]: its condition. With `backward` each queue runs in
-  // descending order.
+  // owners[n]: thread of item n; conditions[n]: its condition. With `backward`, each queue runs in descending
+  // order.
   Work(int threads, const std::vector<int>& owners, const std::vector<Condition>& conditions, bool backward,
        Schedule schedule);
 
-  // First thread, before each execution.
+  // Start an execution. Only the first thread calls it.
   void start() { set_ ^= 1; }
-  // Every thread once in each execution: fills its queues for the next.
+  // Fill the queues of a thread for the next execution. Every thread calls it once per execution.
   void refill(int thread);
 
   enum class Found { kItem, kNoneReady, kNoneLeft };
-  // Takes an item for a thread whose condition is ready(condition).
+  // Take an item whose condition satisfies ready(condition).
   template <typename Ready>
   Found take(int thread, Ready&& ready, uint32_t& item) {
     uint32_t position = 0;
@@ -67,7 +68,7 @@ class Work {
   }
 
  private:
-  // The items [front, back) of items_, both in one word so that they change together.
+  // Items [front, back) of items_. Both ends are in one word, so that they change together.
   struct alignas(64) Queue {
     std::atomic<uint64_t> ends{0};
 
@@ -85,8 +86,8 @@ class Work {
   bool backward_;
   Schedule schedule_;
   std::vector<Condition> kinds_;
-  std::vector<uint32_t> items_;               // by class, then thread
-  std::vector<uint64_t> full_;                // the ends of each queue when it is full
+  std::vector<uint32_t> items_;               // ordered by class, then thread
+  std::vector<uint64_t> full_;                // ends of each full queue
   std::array<std::vector<Queue>, 2> queues_;  // one set in use, one being filled
   size_t set_ = 0;
 };

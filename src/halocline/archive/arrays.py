@@ -18,7 +18,7 @@ from halocline.errors import InputError, RunError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-GROUP = "zarr.json"  # the metadata of a group or array
+GROUP = "zarr.json"  # name of the metadata file of a group or array
 # lossless; the byte shuffle groups the exponents, which hardly change, so that Zstandard compresses them well
 COMPRESSION = {"name": "blosc", "configuration": {
     "cname": "zstd", "clevel": 1, "shuffle": "shuffle", "blocksize": 0,
@@ -55,8 +55,8 @@ def context(threads: int, *, sync: bool = True) -> Any:
     """
     tensorstore = _tensorstore()
     limits = {name: {"limit": threads} for name in ("data_copy_concurrency", "file_io_concurrency")}
-    rest = {"cache_pool": {"total_bytes_limit": 0}, "file_io_sync": sync}
-    return tensorstore.Context({**limits, **rest})
+    settings = {"cache_pool": {"total_bytes_limit": 0}, "file_io_sync": sync}
+    return tensorstore.Context({**limits, **settings})
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class StoredArray:
             raise RunError(f"{self.folder} cannot be written: {why_not_written(error)}") from None
 
     def read(self, lo: Sequence[int], hi: Sequence[int]) -> NDArray[Any]:
-        """Return the elements from the index `lo` up to, but without, the index `hi`.
+        """Return the elements in the half-open range of indices from `lo` to `hi`.
 
         Raises
         ------
@@ -282,7 +282,7 @@ def _opened(folder: Path, threads: Any, metadata: Mapping[str, Any] | None = Non
     spec: dict[str, Any] = {
         "driver": "zarr3",
         "kvstore": {"driver": "file", "path": f"{folder.resolve()}/"},
-        "store_data_equal_to_fill_value": True,  # thus a missing chunk is a lost chunk
+        "store_data_equal_to_fill_value": True,  # every chunk is stored; a missing chunk is lost
     }
     if metadata is not None:
         spec["metadata"] = metadata
@@ -290,8 +290,8 @@ def _opened(folder: Path, threads: Any, metadata: Mapping[str, Any] | None = Non
     try:
         return StoredArray(tensorstore.open(spec, **how, **context).result(), folder)
     except ValueError as error:
-        kind, done = (InputError, "read") if metadata is None else (RunError, "written")
-        raise kind(f"{folder} cannot be {done}: {why_not_written(error)}") from None
+        kind, action = (InputError, "read") if metadata is None else (RunError, "written")
+        raise kind(f"{folder} cannot be {action}: {why_not_written(error)}") from None
 
 
 def _cause(error: Exception) -> str:
@@ -302,10 +302,10 @@ def _cause(error: Exception) -> str:
 
 def why_not_written(error: Exception) -> str:
     """Return the cause of a failed write in words."""
-    known = re.search(
+    match = re.search(
         r"(No space left on device|Permission denied|Disk quota exceeded|Input/output error)", str(error)
     )
-    return known[1] if known else _cause(error)
+    return match[1] if match else _cause(error)
 
 
 BUFFERS = 256 << 20  # maximum size of the chunks that wait to be written, in bytes
@@ -342,7 +342,7 @@ class Writer:
         Function that opens an existing array, such as `halocline.archive.arrays.attach`. The method `write`
         of the array returns a future, like `halocline.archive.arrays.StoredArray.write`.
     room : float
-        Maximum size of the waiting chunks, in bytes. A call of `write` waits if a chunk exceeds it.
+        Maximum size of the waiting chunks, in bytes. A call of `write` waits if its chunk exceeds this size.
 
     Attributes
     ----------

@@ -48,7 +48,11 @@ def write_json(path: Path, content: Any, *, synced: bool = True) -> None:
     """
     # without indentation, as a run writes several files for each output
     text = json.dumps(content, allow_nan=False, default=json_value)
-    with _reporting(RunError, path, "cannot be written"), whole(path) as making, making.open("w") as file:
+    with (
+        _reporting(RunError, path, "cannot be written"),
+        whole(path) as temporary,
+        temporary.open("w") as file,
+    ):
         file.write(text)
         file.flush()
         if synced:
@@ -63,12 +67,12 @@ def whole(path: Path) -> Iterator[Path]:
 
     If the block fails, the temporary file is removed. Readers find the old file or the new file.
     """
-    making = path.with_name(f"{MAKING}{secrets.token_hex(4)}-{path.name}")
+    temporary = path.with_name(f"{MAKING}{secrets.token_hex(4)}-{path.name}")
     try:
-        yield making
-        os.replace(making, path)
+        yield temporary
+        os.replace(temporary, path)
     finally:
-        making.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -77,15 +81,15 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
     The new files replace files of the same names. If the block fails, the temporary folder is removed.
     """
-    making = path.with_name(f"{MAKING}{secrets.token_hex(4)}-{path.name}")
-    making.mkdir()
+    temporary = path.with_name(f"{MAKING}{secrets.token_hex(4)}-{path.name}")
+    temporary.mkdir()
     try:
-        yield making
+        yield temporary
         path.mkdir(exist_ok=True)
-        for file in making.iterdir():
+        for file in temporary.iterdir():
             file.replace(path / file.name)
     finally:
-        shutil.rmtree(making, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def read_object(path: Path) -> dict[str, Any]:

@@ -68,12 +68,12 @@ class ArrayInfo:
 
     @property
     def space(self) -> tuple[str, ...]:
-        """Dimensions without the one that grows."""
+        """Dimensions except the growing dimension."""
         return tuple(dimension for dimension in self.dimensions if dimension != self.growing)
 
     @property
     def growing(self) -> str | None:
-        """Dimension that a run appends along, "time" or "step"; None for an array without one."""
+        """Dimension along which a run appends, "time" or "step"; None for an array that does not grow."""
         return next((dimension for dimension in GROWING if dimension in self.dimensions), None)
 
     @property
@@ -321,7 +321,7 @@ def _damaged_chunk(
 
 
 def facts(path: Path) -> dict[str, Any]:
-    """Return the facts that Halocline recorded of a store; empty for a store of another program.
+    """Return the facts that Halocline recorded about a store; empty for a store of another program.
 
     Raises
     ------
@@ -332,8 +332,8 @@ def facts(path: Path) -> dict[str, Any]:
 
 
 def _facts(attributes: Any) -> dict[str, Any]:
-    known = attributes.get(FACTS) if isinstance(attributes, dict) else None
-    return known if isinstance(known, dict) else {}
+    recorded_facts = attributes.get(FACTS) if isinstance(attributes, dict) else None
+    return recorded_facts if isinstance(recorded_facts, dict) else {}
 
 
 class Store:
@@ -386,33 +386,35 @@ class Store:
         if consolidated is None:
             files = {file.parent.name: file for file in sorted(self.path.glob(f"*/{arrays.GROUP}"))}
             files = {name: file for name, file in files.items() if is_file(file)}
-            known = {name: read_object(file) for name, file in files.items()}
+            metadata_by_name = {name: read_object(file) for name, file in files.items()}
         else:
             file = self.path / arrays.GROUP
             inline = consolidated.get("metadata") if isinstance(consolidated, dict) else None
             if not isinstance(inline, dict) or not all(isinstance(item, dict) for item in inline.values()):
                 raise damaged(file, "its consolidated metadata holds no objects")
-            known = inline
-            files = dict.fromkeys(known, file)
+            metadata_by_name = inline
+            files = dict.fromkeys(metadata_by_name, file)
         return {
             name: array_info(files[name], name, metadata)
-            for name, metadata in known.items()
+            for name, metadata in metadata_by_name.items()
             if metadata.get("node_type") != "group"
         }
 
     def _check_arrays(self) -> None:
-        """Raise InputError if a Halocline store lacks an array, or if numbers of points contradict."""
+        """Raise InputError if a Halocline store lacks an array, or if sizes of a dimension differ."""
         if not self.facts:
             return
         contents = self.facts.get("contents")
         parts = [contents.get(key) for key in ("arrays", "coordinates")] if isinstance(contents, dict) else []
-        known = [part for part in (self._fields, *parts) if isinstance(part, dict)]
+        facts_by_name = [part for part in (self._fields, *parts) if isinstance(part, dict)]
         # a new group has no arrays until its run creates them
-        missing = {name for part in known for name in part} - {*self.arrays} if self.arrays else set()
+        missing_arrays = (
+            {name for part in facts_by_name for name in part} - {*self.arrays} if self.arrays else set()
+        )
         for info in self.arrays.values():
-            missing |= {*str(info.attributes.get("coordinates", "")).split()} - {*self.arrays}
-        if missing:
-            raise damaged(self.path / arrays.GROUP, f"it lacks array {min(missing)!r}")
+            missing_arrays |= {*str(info.attributes.get("coordinates", "")).split()} - {*self.arrays}
+        if missing_arrays:
+            raise damaged(self.path / arrays.GROUP, f"it lacks array {min(missing_arrays)!r}")
         first_array: dict[str, ArrayInfo] = {}
         for info in self.arrays.values():
             for dimension in info.dimensions:
@@ -456,7 +458,7 @@ class Store:
 
     @property
     def axis(self) -> str | None:
-        """Dimension that the store grows along, "time" or "step"; None for a store without one."""
+        """Dimension along which the store grows, "time" or "step"; None for a store that does not grow."""
         dimensions = {info.growing for info in self.arrays.values()}
         return next((dimension for dimension in GROWING if dimension in dimensions), None)
 
@@ -582,9 +584,9 @@ class Store:
         array, folder = self.open(info.name, time), self.path / info.name
         shape = [h - l for l, h in zip(lo, hi, strict=True)]
         check_memory(folder, info.bytes(shape) + info.bytes(info.decoded), "the part to be read")
-        missing = [] if self.facts else self._missing(info, lo, hi)
+        missing_chunks = [] if self.facts else self._missing(info, lo, hi)
         values = array.read(lo, hi)
-        for chunk, box in missing:
+        for chunk, box in missing_chunks:
             if values.dtype.kind == "f" and np.isnan(values[box]).all():
                 raise InputError(
                     f"{folder} is damaged: its chunk {chunk} is missing. "
@@ -597,7 +599,7 @@ class Store:
     ) -> list[tuple[str, tuple[slice, ...]]]:
         """Return the chunk files that another program did not store, with their boxes in the values.
 
-        Such chunks read as the fill value of the array.
+        A read returns the fill value of the array for such chunks.
         """
         sides, missing_chunks = list(zip(lo, hi, info.chunk, strict=True)), []
         for numbers in product(*(range(l // c, -(-h // c)) for l, h, c in sides)):
@@ -641,16 +643,18 @@ def array_at(path: Path) -> tuple[Store, ArrayInfo]:
     if os.path.islink(path) and not is_file(path.parent / arrays.GROUP):
         path = path.resolve()  # the link is in no store, but its target may be
     file = path / arrays.GROUP
-    if not is_file(file):  # names in a store are normalized, as those of Python identifiers are
+    if not is_file(file):  # names in a store are normalized like Python identifiers
         file = path.parent / as_name(path.name, "array name") / arrays.GROUP
         path = file.parent if is_file(file) else path
     if not is_file(file):
-        known = ", ".join(sorted(inner.parent.name for inner in path.parent.glob(f"*/{arrays.GROUP}")))
-        raise InputError(f"there is no array {path}" + (f"; {path.parent} has {known}" if known else ""))
+        array_names = ", ".join(sorted(inner.parent.name for inner in path.parent.glob(f"*/{arrays.GROUP}")))
+        raise InputError(
+            f"there is no array {path}" + (f"; {path.parent} has {array_names}" if array_names else "")
+        )
     metadata = read_object(file)
     if metadata.get("node_type") == "group":
-        known = ", ".join(sorted(inner.parent.name for inner in path.glob(f"*/{arrays.GROUP}")))
-        raise InputError(f"{path} is a store; give the path of one of its arrays, {path}/NAME: {known}")
+        array_names = ", ".join(sorted(inner.parent.name for inner in path.glob(f"*/{arrays.GROUP}")))
+        raise InputError(f"{path} is a store; give the path of one of its arrays, {path}/NAME: {array_names}")
     store = Store(path.parent, bare=True)
     # the consolidated metadata of a group lacks an array that was added later
     info = store.arrays.setdefault(path.name, array_info(file, path.name, metadata))

@@ -1,4 +1,4 @@
-"""Stores of arrays that grow with time and offer complete times only to readers."""
+"""Output stores with arrays that grow with time, of which readers find complete times only."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Series:
     attributes : mapping
         Attributes of the group in JSON form.
     axis : {"time", "step"}
-        Dimension that arrays grow along.
+        Dimension along which the arrays grow.
     time_units : str, optional
     """
 
@@ -121,13 +121,17 @@ class Series:
             if not is_free(path):
                 raise InputError(f"{path} is no store of Halocline: choose another path for the output")
             return False
-        known = facts(path)
-        if not known:
+        recorded_facts = facts(path)
+        if not recorded_facts:
             raise InputError(f"{path} is a store that Halocline did not make: choose another path")
-        if known.get("kind") != KIND:
+        if recorded_facts.get("kind") != KIND:
             raise InputError(f"{path} is a checkpoint: choose another path for the output")
-        is_same_run = known.get("run") == self.run
-        if is_same_run and known.get("contents") == self._facts["contents"] and known.get("format") == FORMAT:
+        is_same_run = recorded_facts.get("run") == self.run
+        if (
+            is_same_run
+            and recorded_facts.get("contents") == self._facts["contents"]
+            and recorded_facts.get("format") == FORMAT
+        ):
             self._continued = Store(path)
             self._check_facts(self._continued)
             self._check_rows(self._continued, *before)

@@ -77,7 +77,10 @@ def burst(sim, record, state):
 
 
 def maps(sim):
-    """Return the figure of maps, on three axes of the plane z = 0 (Figure 22), on the first rank."""
+    """Return the figure of maps (Figure 22), on the first rank; None on others.
+
+    On three axes, the maps show the plane z = 0.
+    """
     panels = drawn.maps(sim, "rho", "kinetic", "p_magnetic", p_magnetic="magnetic energy")
     return None if panels is None else Figure(panels, columns=3)
 

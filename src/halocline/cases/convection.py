@@ -2,7 +2,7 @@
 
 The layer at rest, 0 < z < 1, conducts heat. T decreases linearly with z, and ρ is proportional to T to the
 power m. The units are the depth of the layer, the density in the middle, and the acceleration of gravity.
-Gravity acts along the last axis, and the walls lie across this axis. They are stress-free.
+Gravity acts along the last axis. The walls lie across this axis and are stress-free.
 
 Source: polytropic layers: Gough, Moore, Spiegel and Toomre 1976, ApJ 206, 536; Hurlburt, Toomre and Massaguer
 1984, ApJ 282, 557.

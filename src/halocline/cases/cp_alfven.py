@@ -1,6 +1,6 @@
 """Ideal MHD: a circularly polarised Alfvén wave that travels through a periodic box, obliquely.
 
-It is an exact solution of any amplitude. The box holds one wave.
+The wave is an exact solution for any amplitude. The box contains one wave.
 
 Source: Mendygral et al. 2017, ApJS 228, 23, Section 6.9; Tóth 2000, J. Comput. Phys. 161, 605.
 """
@@ -75,8 +75,8 @@ def check(sim, record):
     wave = profile(sim)
     if wave is not None:
         about = "greatest spread of B₂ among cells of the same phase, over the amplitude"
-        off = scatter(shape, wave[1]) / amplitude
-        results.append(hc.Check("scatter", off, most=grid.rounding(SCATTER) / amplitude, about=about))
+        spread = scatter(shape, wave[1]) / amplitude
+        results.append(hc.Check("scatter", spread, most=grid.rounding(SCATTER) / amplitude, about=about))
     return results
 
 

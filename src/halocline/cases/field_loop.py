@@ -81,24 +81,24 @@ def pictures():
 def check(sim, record):
     """Return the checks of the energy, position and smearing of the loop.
 
-    On two axes, a further check is that there is no field along it.
+    On two axes, a further check is that B_z is 0.
     """
     checks = general(sim, record)
     energy = record.series[-1]["E_mag"] / record.series[0]["E_mag"]
     # second-order schemes smear an edge over h^(2/3) t^(1/3), and lose energy there
     coarser, later = max(1.0, FULL[axes] / min(shape)), max(1.0, sim.time / until)
     smeared = coarser ** (2 / 3) * later ** (1 / 3)
-    off, along = apart(sim)
+    difference, along = apart(sim)
     if reason := why_unbounded(sim.numbers):
         checks += [hc.Check.not_compared(name, reason) for name in ("magnetic energy kept", "loop carried")]
     else:
-        left, most = max(0.0, 1.0 - LOST * smeared), 1.0 + grid.rounding(1e-12)
+        lowest, most = max(0.0, 1.0 - LOST * smeared), 1.0 + grid.rounding(1e-12)
         about = "of that at the start"
-        checks.append(hc.Check("magnetic energy kept", energy, least=left, most=most, about=about))
+        checks.append(hc.Check("magnetic energy kept", energy, least=lowest, most=most, about=about))
         least = SMEARED * min(1.0, sim.time)  # a loop with no change has not moved
         about = "difference of the field from that of a loop carried with the gas, over its sum"
         most = min(1.0, APART * smeared)
-        checks.append(hc.Check("loop carried", off, least=least, most=most, about=about))
+        checks.append(hc.Check("loop carried", difference, least=least, most=most, about=about))
     if axes == 2:
         about = "greatest |B_z| over the loop's field"
         checks.append(hc.Check("B_z", along / amplitude, most=grid.rounding(ALONG), about=about))
@@ -108,9 +108,9 @@ def check(sim, record):
 def apart(sim):
     """Return the mean difference of the field from the exact one, over its mean, and the maximum |b_z|."""
     solution = exact(sim.time)
-    off = sum(abs(f - solution[f]) for f in gas.b)
+    total_difference = sum(abs(f - solution[f]) for f in gas.b)
     size = sum(abs(solution[f]) for f in gas.b)
-    difference, whole, along = sim.evaluate(hc.sum(off), hc.sum(size), hc.max(abs(gas.b[2])))
+    difference, whole, along = sim.evaluate(hc.sum(total_difference), hc.sum(size), hc.max(abs(gas.b[2])))
     return difference / whole, along
 
 

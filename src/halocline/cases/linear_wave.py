@@ -61,12 +61,12 @@ def wave(kind, upward, gamma):
     across, By, Bz = (1.0, math.sqrt(2.0), 0.5) if kind in MAGNETIC else (0.0, 0.0, 0.0)
     background = (rho, u, 0.0, 0.0, By, Bz, p)
     sign = 1.0 if upward else -1.0
-    still = {
+    carried_modes = {
         "entropy": (1.0, 0, 0, 0, 0, 0, 0), "entropy_hydro": (1.0, 0, 0, 0, 0, 0, 0),
         "shear_y": (0, 0, 1.0, 0, 0, 0, 0), "shear_z": (0, 0, 0, 1.0, 0, 0, 0),
     }  # fmt: skip
-    if kind in still:
-        return Wave(background, across, still[kind], u)
+    if kind in carried_modes:
+        return Wave(background, across, carried_modes[kind], u)
     a2, root = gamma * p / rho, math.sqrt(rho)
     a = math.sqrt(a2)
     if kind == "sound":
@@ -76,9 +76,9 @@ def wave(kind, upward, gamma):
     if kind == "alfven":
         return Wave(background, across, (0, 0, -sign * z, sign * y, root * z, -root * y, 0), alfven)
     total = a2 + (across**2 + along**2) / rho
-    apart = math.sqrt(total**2 - 4 * a2 * alfven**2)
-    fast, slow = math.sqrt((total + apart) / 2), math.sqrt((total - apart) / 2)
-    f, s = math.sqrt((a2 - slow**2) / apart), math.sqrt((fast**2 - a2) / apart)
+    split = math.sqrt(total**2 - 4 * a2 * alfven**2)
+    fast, slow = math.sqrt((total + split) / 2), math.sqrt((total - split) / 2)
+    f, s = math.sqrt((a2 - slow**2) / split), math.sqrt((fast**2 - a2) / split)
     if kind == "fast":
         turn, bend = -sign * s * slow, root * a * s
         mode = (rho * f, sign * f * fast, turn * y, turn * z, bend * y, bend * z, rho * a2 * f)

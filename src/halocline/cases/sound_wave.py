@@ -28,7 +28,7 @@ ends = ()
 def sound_mode(values, k):
     """Return λ and (ln ρ, u, s) for u = 1 of the sound wave exp(i k x + λ t) that travels upward along x.
 
-    They are an eigenvector of the linearised equations for a gas at rest with ln ρ = ln ρ₀ and s = 0.
+    λ and the mode are an eigenpair of the linearised equations for a gas at rest with ln ρ = ln ρ₀ and s = 0.
     """
     gamma, cp, cs2 = values["gamma"], values["cp"], values["cs0"] ** 2
     damping = (4 / 3 * values["nu"] + values["zeta"]) * k**2

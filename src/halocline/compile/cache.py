@@ -1,8 +1,9 @@
 """Cache folder of compiled kernels: access rights, checks of the files, and atomic writes.
 
-The process runs the files of this folder with the rights of its user. It therefore accepts no folder or file
-that another user could have written, and no file whose digest does not match. A full disk or a crash leaves
-incomplete files, and some of them crash the loader. Users that may rename the parent folders are trusted.
+The process runs the files of this folder with the rights of its user. The process therefore accepts no folder
+or file that another user could have written, and no file whose digest does not match. A full disk or a crash
+leaves incomplete files, and some of them crash the loader. Users that may rename the parent folders are
+trusted.
 
 The cache is safe with concurrent ranks and with compilers that are killed. A writer creates each file under a
 unique name and renames the complete file. There are no locks.
@@ -113,7 +114,9 @@ def first_whole(folder: Path, pattern: str) -> Path | None:
 
 
 def cached(file: Path, make: Callable[[Path], Path]) -> Path:
-    """Return a file of the cache; if it is missing or unusable, `make` writes it into a folder first.
+    """Return a file of the cache; if it is missing or unusable, create it first.
+
+    `make` writes the file into the folder that it receives, and returns the path.
 
     Raises
     ------

@@ -19,7 +19,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Chain:
-    """Chain of reads that reaches farthest along one axis in one direction.
+    """Chain of reads with the largest reach along one axis in one direction.
 
     Parameters
     ----------

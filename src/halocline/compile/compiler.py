@@ -54,8 +54,8 @@ def compile_program(
     halo : {"read", "faces", "edges", "uniform"}
         Halo segments of an exchange. ``"read"``: the segments that are read. The other values serve
         comparisons: all exchanged fields have halos of the maximum width. ``"faces"`` exchanges faces,
-        ``"edges"`` also segments along two axes, ``"uniform"`` also corners. Each also exchanges the
-        segments that are read.
+        ``"edges"`` also segments along two axes, ``"uniform"`` also corners. Each of these values
+        also exchanges the segments that are read.
     device : Strategy, optional
         Strategy of the kernels for devices; by default, sweeps run on the CPU.
     shared : int
@@ -214,9 +214,9 @@ class _Compiler:
 
     def body(self, graph: lower.LoopGraph) -> tuple[schedule.Operation, ...]:
         """Return the operations of a loop or of a conditional statement."""
-        around, self.share = self.share, self.share * (1.0 if graph.often is None else graph.often)
+        outer_share, self.share = self.share, self.share * (1.0 if graph.often is None else graph.often)
         operations = tuple(map(self.operation, graph.body))
-        self.share = around
+        self.share = outer_share
         return operations
 
     def sweep(self, sweep: lower.SweepGraph) -> schedule.Sweep:
@@ -224,9 +224,11 @@ class _Compiler:
         doubled = self.found.doubled(sweep)
         read = tuple(f.name for f in self.numbering.fields if f in nests.reads)
         sinks = {f.name: second(f.name) if f.name in doubled else f.name for f in sweep.sets}
-        of = Operands(read, sinks)
+        sweep_operands = Operands(read, sinks)
         wraps = wrapped(nests, halo, self.found.grid) if self.target.wraps else frozenset()
-        kernel = run(nests.kernel, partial(operands, of=of, numbers=self.operand_numbers(of)))
+        kernel = run(
+            nests.kernel, partial(operands, of=sweep_operands, numbers=self.operand_numbers(sweep_operands))
+        )
         kernel = self.target.ordered(replace(kernel, wraps=tuple(sorted(f.name for f in wraps))))
         # results of fields that the sweep does not read bypass the cache
         streamed = frozenset(sinks.values()) - set(read)
@@ -234,12 +236,12 @@ class _Compiler:
             symbol = self.once("sweep", self.target.sweep(kernel, self.numbering.names, streamed))
         else:
             symbol = self.once("exchange", self.target.halo(kernel, self.numbering.names))
-        halo_kernel, extent = self.halo_kernel(sweep, nests, halo, of)
+        halo_kernel, extent = self.halo_kernel(sweep, nests, halo, sweep_operands)
         stages, slots = stage_uses(kernel)
-        items = {name: ITEMSIZE[kernel.array[name].dtype] for name in of.names}
+        items = {name: ITEMSIZE[kernel.array[name].dtype] for name in sweep_operands.names}
         return schedule.Sweep(
             kernel=symbol,
-            operands=tuple(numbers[name] for name in of.names),
+            operands=tuple(numbers[name] for name in sweep_operands.names),
             reads={numbers[f.name]: p for f, p in halo.reads.items()},
             exchange={numbers[f.name]: p for f, p in halo.exchange.items()},
             fills=tuple(map(self.fill, halo.fills)),
@@ -304,12 +306,14 @@ class _Compiler:
 
     def wall(self, fill: WallFill, fields: Sequence[Field], side: str) -> Code:
         grid, names = self.found.grid, tuple(f.name for f in fields)
-        of = Operands(names, {fill.field.name: fill.field.name})
+        fill_operands = Operands(names, {fill.field.name: fill.field.name})
         on_device = isinstance(self.target, Device)
         layers = []
         for number, ghost in enumerate(fill.ghosts):
             kernel = passed("translate", translate_ghost(fill.field, ghost, fields, grid))
-            bound = partial(operands, of=of, numbers=self.operand_numbers(of), only=on_device)
+            bound = partial(
+                operands, of=fill_operands, numbers=self.operand_numbers(fill_operands), only=on_device
+            )
             kernel = run(kernel, contract, bound)
             layers.append(replace(kernel, comment=f"layer {number}: {kernel.comment}"))
         condition = type(fill.field.boundary[fill.name]).__name__

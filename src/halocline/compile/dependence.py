@@ -121,8 +121,8 @@ class Walls:
     def _reachable(self, field: Field, layers: int) -> tuple[frozenset[Key], int]:
         """Return the dependencies of `layers` ghosts, and the number of additional layers that may be read.
 
-        A formula that reads along its wall reads deeper ghosts of other axes. Each axis adds its reads at
-        most once.
+        A formula that reads along its wall reads deeper ghosts of other axes. Each formula
+        contributes at most once.
         """
         keys: set[Key] = set()
         farther = 0
@@ -174,7 +174,7 @@ def _read(root: Expr) -> list[lang.Stage]:
     return list(dict.fromkeys(leaf.attribute[0] for leaf in walk((root,)) if leaf.op == "stage"))
 
 
-# -- what statements use -----------------------------------------------------------------------------
+# -- uses of statements ------------------------------------------------------------------------------
 
 
 class Uses:

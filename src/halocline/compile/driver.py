@@ -1,7 +1,7 @@
 """C++ compiler, and the cached library of each source.
 
-The name of a library has two digests. The first covers its content: the source, all headers, the CPU and the
-C library. The second covers the compiler, its version and its flags. A machine without a compiler can
+The name of a library contains two digests. The first covers its content: the source, all headers, the CPU and
+the C library. The second covers the compiler, its version and its flags. A machine without a compiler can
 therefore use a library of the cache.
 """
 
@@ -26,7 +26,7 @@ from halocline.compile.targets.cpu import PART, STREAMING, number_of_parts
 from halocline.errors import CompileError
 
 # These flags select the instruction set of the host, and none of them changes results. Kernels call only
-# functions of the C library, such as memcpy, which every process has loaded. They are linked without
+# functions of the C library, such as memcpy, which every process has loaded. The kernels are linked without
 # libraries, which takes a third of the time.
 FLAGS = (
     "-std=c++20",
@@ -43,8 +43,8 @@ FLAGS = (
     "-w",
 )
 # Without the first pass, g++ compiles kernels of thousands of operations 10 % faster, and the kernels are
-# not slower. The other two passes replace comparisons of selections that have a constant side. The result
-# contains selections between masks. These have no vector instruction, and the whole loop stays scalar.
+# not slower. The other two passes propagate a constant side of a selection into a comparison of its result.
+# This creates selections between masks. These have no vector instruction, and the whole loop stays scalar.
 GCC_FLAGS = ("-fno-gcse-after-reload", "-fno-thread-jumps", "-fno-tree-pre")
 # Optimization levels (-O) that the environment variable selects, with their flags of g++. Both levels give
 # the same bits. At level g, g++ takes about a quarter of the time, and kernels are slower. The flags of level
@@ -267,9 +267,7 @@ def compile_library(source: str, *, streaming: bool = False) -> Path:
 
 
 def _check_loads(made: Path, compiler: Compiler) -> None:
-    """Raise CompileError if the compiler wrote no library, or if the library cannot be loaded from its
-    path.
-    """
+    """Raise CompileError if the compiler wrote no library, or if it cannot be loaded from its path."""
     try:
         ctypes.CDLL(str(made))
     except OSError as error:
@@ -326,9 +324,7 @@ def _run_all(commands: Sequence[Sequence[str]], place: Path) -> None:
 
 
 def _start(command: Sequence[str], place: Path, errors: IO[bytes]) -> subprocess.Popen[bytes]:
-    """Start a compiler whose temporary files are in `place`; the caller removes these if the compiler is
-    killed.
-    """
+    """Start a compiler with its temporary files in `place`, which the caller removes."""
     try:
         return subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=errors, env={**os.environ, "TMPDIR": str(place)}

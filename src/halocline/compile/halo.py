@@ -20,7 +20,7 @@ from halocline.lang.grid import Field, Grid
 
 Offsets = frozenset[Offset]
 NONE: Offsets = frozenset()
-UNIFORM = {"faces": 1, "edges": 2, "uniform": 3}  # maximum of nonzero axes in a direction
+UNIFORM = {"faces": 1, "edges": 2, "uniform": 3}  # maximum number of nonzero axes of a segment
 HALOS = ("read", *UNIFORM)  # see `make_uniform`
 
 
@@ -31,9 +31,7 @@ class SweepHalo:
     reads: dict[Field, Footprint] = field(default_factory=dict)  # also beyond walls
     exchange: dict[Field, Footprint] = field(default_factory=dict)
     fills: list[WallFill] = field(default_factory=list)
-    extended: dict[Field, Footprint] = field(
-        default_factory=dict
-    )  # assigned fields, also computed in the halo
+    extended: dict[Field, Footprint] = field(default_factory=dict)  # fields computed in the halo
 
     def ghosts(self) -> list[Expr]:
         """Return the expressions of all ghosts that are formed before the sweep."""
@@ -148,19 +146,20 @@ class HaloAnalysis:
         """Return the state at the start of every pass, and record the exchange before the loop.
 
         The analysis first assumes that all halo segments are valid that the loop reads before it assigns
-        their field. It then drops the segments that a pass does not keep valid: sweeps of the loop exchange
-        these. There is no exchange before a conditional statement, since it may seldom run.
+        their field. The analysis then drops the segments that a pass does not keep valid; sweeps of the loop
+        exchange these. There is no exchange before a conditional statement, since the statement may rarely
+        run.
         """
         first_reads = {} if loop.often is not None else self._read_first(loop.body, set())
         none = Footprint()
         valid = {f: state.valid.get(f, none) | first_reads.get(f, none) for f in (*state.valid, *first_reads)}
         entry = _State(valid, state.filled)
         while True:
-            met = entry.meet(self._forward(loop.body, entry))
-            met = _State(_useful(met.valid, first_reads, state.valid), met.filled)
-            if met == entry:
+            next_entry = entry.meet(self._forward(loop.body, entry))
+            next_entry = _State(_useful(next_entry.valid, first_reads, state.valid), next_entry.filled)
+            if next_entry == entry:
                 break
-            entry = met
+            entry = next_entry
         missing = {f: footprint - state.valid.get(f, none) for f, footprint in entry.valid.items()}
         self.before[loop] = {f: footprint for f, footprint in missing.items() if footprint}
         return entry
@@ -263,12 +262,12 @@ class HaloAnalysis:
 
 
 def make_uniform(halos: Collection[SweepHalo], ndim: int, axes: int = 3) -> None:
-    """Widen every exchange to all exchanged fields, with the maximum width and up to `axes` nonzero axes.
+    """Extend every exchange to all exchanged fields, with segments of the maximum width.
 
-    An exchange keeps the segments that it has. One axis: faces, as in the first version of the cavity code of
-    Virginia Tech (Sections 4.4 and 4.5). Two axes: also edges, the 18 segments of Pekkilä et al. 2022,
-    Section 5. Three axes: all 26 segments. The function changes neither the reads, nor the fields that are
-    computed in the halo, nor the fills beyond walls.
+    The additional segments have up to `axes` nonzero axes. One axis: faces, as in the first version of the
+    cavity code of Virginia Tech (Sections 4.4 and 4.5). Two axes: also edges, the 18 segments of Pekkilä et
+    al. 2022, Section 5. Three axes: all 26 segments. The function changes neither the reads, nor the fields
+    that are computed in the halo, nor the fills beyond walls.
     """
     exchanged = dict.fromkeys(f for halo in halos for f in halo.exchange)
     footprints = chain.from_iterable(halo.exchange.values() for halo in halos)

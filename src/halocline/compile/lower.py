@@ -191,7 +191,7 @@ class _Lowering:
         for use in list(self.uses.of(statement)):
             verdict = self.progress.verdict(use)
             if verdict is Verdict.WAITS:
-                self.end_sweep()  # no use waits at the beginning of a sweep
+                self.end_sweep()  # at the beginning of a sweep, no verdict is WAITS
                 return self.wait(statement)
             if verdict is Verdict.GONE:
                 raise LostError(use, statement.line)
@@ -262,9 +262,9 @@ def _current(condition: Expr) -> Expr:
 
 
 def _undecided(until: Expr, line: Line) -> list[OperationGraph]:
-    """Return the stop that ends an otherwise endless loop at the end of a pass.
+    """Return the stop that ends a loop at the end of a pass if its condition reads a NaN.
 
-    A comparison with NaN is never true.
+    Such a loop would not end otherwise, since no comparison with NaN is true.
     """
     numbers = [scalar_node(name) for name in scalars_in([until])]
     if not numbers:

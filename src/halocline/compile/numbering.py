@@ -138,14 +138,14 @@ def field_infos(numbering: Numbering, found: Sweeps) -> tuple[FieldInfo, ...]:
 def wrapped(nests: SweepNests, halo: SweepHalo, grid: Grid) -> frozenset[Field]:
     """Return the fields whose rows the kernel itself may wrap around the last axis.
 
-    Only this kernel may read the halo of a row, from every row, and only from that row. Rows with valid ends
-    are not wrapped again.
+    A field must meet three conditions. Points of a row read only the halo of this row. Every row reads its
+    halo. Only this kernel reads the halo. Rows with valid ends are not wrapped again.
     """
-    staged = any(isinstance(statement, ir.Stage) for statement in nests.staged.body)
-    single = any(isinstance(s, ir.Nest) and s.cell is not None for s in nests.kernel.body)
-    # cuts at block boundaries may be nearer to the ends of rows than other cuts of `cut_patches`
+    has_stages = any(isinstance(statement, ir.Stage) for statement in nests.staged.body)
+    has_single_cell = any(isinstance(s, ir.Nest) and s.cell is not None for s in nests.kernel.body)
+    # cuts at block boundaries may be nearer to the ends of rows than `cut_patches` permits for other cuts
     cut = grid.blocks is not None
-    if not grid.periodic[-1] or staged or single or halo.extended or cut:
+    if not grid.periodic[-1] or has_stages or has_single_cell or halo.extended or cut:
         return frozenset()
     # ghosts at corners or along walls may depend on values beyond the ends of rows
     by_ghosts = {
@@ -156,11 +156,15 @@ def wrapped(nests: SweepNests, halo: SweepHalo, grid: Grid) -> frozenset[Field]:
     }
 
     def wraps(f: Field, footprint: Footprint) -> bool:
-        along = [(o, place) for o, place in nests.reads.get(f, ()) if o[-1]]
-        every = all(p or not s for _, place in along for p, s in zip(place, f.staggered, strict=True))
-        alone = not any(d[-1] and any(d[:-1]) for d, _ in footprint)
-        alone = alone and f not in by_ghosts and footprint <= Footprint.from_offsets(nests.offsets(f))
-        return bool(along) and every and alone
+        row_reads = [(o, place) for o, place in nests.reads.get(f, ()) if o[-1]]
+        in_every_row = all(
+            p or not s for _, place in row_reads for p, s in zip(place, f.staggered, strict=True)
+        )
+        in_same_row = not any(d[-1] and any(d[:-1]) for d, _ in footprint)
+        in_same_row = (
+            in_same_row and f not in by_ghosts and footprint <= Footprint.from_offsets(nests.offsets(f))
+        )
+        return bool(row_reads) and in_every_row and in_same_row
 
     missing = {f for f, footprint in halo.exchange.items() if any(d[-1] for d, _ in footprint)}
     return frozenset(f for f, footprint in halo.reads.items() if f in missing and wraps(f, footprint))

@@ -1,8 +1,9 @@
-"""NVRTC: kernels compiled for CUDA devices, and the cache of what it made.
+"""NVRTC: compilation of kernels for CUDA devices, with a cache.
 
-NVRTC comes with the package nvidia-cuda-nvrtc-cu12 or with a CUDA toolkit; it needs no device. The cache is
-that of the C++ compiler, as safe and in the same folder. Its key holds the source, the options, NVRTC's
-version and the architecture; not the driver, which takes what an older compiler made.
+NVRTC is part of the package nvidia-cuda-nvrtc-cu12 and of CUDA toolkits; it needs no device. The cache is the
+folder of the C++ compiler, with the same safety rules. The key of an entry covers the source, the options,
+the version of NVRTC and the architecture. It does not cover the driver, which accepts code of older
+compilers.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from halocline.native import native
 if TYPE_CHECKING:
     from halocline import _native
 
-# Every fma is the generator's choice, and nothing is rounded otherwise than the host does; said in full, as
-# defaults are the compiler's to change. What each kernel takes is reported: see `resources`.
+# The code generator selects every fma, and the rounding is that of the host. All options are explicit, since
+# compilers may change their defaults. NVRTC reports the resources of each kernel, see `resources`.
 OPTIONS = (
     "--std=c++17",
     "--fmad=false",
@@ -37,7 +38,7 @@ OPTIONS = (
     "--ptxas-options=-v",
 )
 
-# Version 12 first: what it makes runs with the drivers of 12 and of 13.
+# Version 12 first: its code runs with the drivers of versions 12 and 13.
 NAMES = ("libnvrtc.so.12", "libnvrtc.so.13", "libnvrtc.so.11.2")
 PACKAGES = ("nvidia.cuda_nvrtc", "nvidia.cu13")
 INSTALL = (
@@ -47,14 +48,14 @@ INSTALL = (
 
 
 def _folders() -> Iterator[Path]:
-    """Where libraries of NVRTC may lie: packages and the environment of this Python, then toolkits."""
+    """Yield the possible folders of NVRTC: packages, the environment of this Python, then toolkits."""
     for package in PACKAGES:
         try:
-            found = importlib.util.find_spec(package)
+            spec = importlib.util.find_spec(package)
         except ModuleNotFoundError:
             continue
-        for place in (found.submodule_search_locations or ()) if found else ():
-            yield Path(place) / "lib"
+        for folder in (spec.submodule_search_locations or ()) if spec else ():
+            yield Path(folder) / "lib"
     yield Path(sys.prefix) / "lib"
     for variable in ("CUDA_HOME", "CUDA_PATH"):
         if os.environ.get(variable):
@@ -63,11 +64,13 @@ def _folders() -> Iterator[Path]:
 
 
 def candidates() -> list[str]:
-    """Libraries of NVRTC that there may be, best first: paths, then names that the loader may find.
-    HALOCLINE_NVRTC alone where it is set."""
-    given = os.environ.get("HALOCLINE_NVRTC")
-    if given:
-        return [given]
+    """Return the possible libraries of NVRTC, best first: paths, then names for the loader.
+
+    If HALOCLINE_NVRTC is set, it is the only candidate.
+    """
+    selected = os.environ.get("HALOCLINE_NVRTC")
+    if selected:
+        return [selected]
     folders = list(_folders())
     paths = [str(folder / name) for name in NAMES for folder in folders if (folder / name).is_file()]
     return [*paths, *NAMES]
@@ -75,33 +78,33 @@ def candidates() -> list[str]:
 
 @lru_cache(maxsize=8)
 def _load(library: str) -> _native.Nvrtc:
-    # some versions do not find their second library in their own folder
-    needed = sorted(Path(library).parent.glob("libnvrtc-builtins.so*")) if "/" in library else []
-    loaded: _native.Nvrtc = native().Nvrtc(library, [str(path) for path in needed])
+    # some versions do not search their own folder for their second library
+    builtins = sorted(Path(library).parent.glob("libnvrtc-builtins.so*")) if "/" in library else []
+    loaded: _native.Nvrtc = native().Nvrtc(library, [str(path) for path in builtins])
     return loaded
 
 
 def find_nvrtc(architecture: str | None = None) -> _native.Nvrtc:
-    """The first NVRTC that compiles for an architecture; else the first one.
+    """Return the first NVRTC that compiles for an architecture, else the first one.
 
     Raises
     ------
     CompileError
-        Where there is none.
+        There is no NVRTC.
     """
-    found: list[_native.Nvrtc] = []
+    libraries: list[_native.Nvrtc] = []
     reasons = []
     for library in candidates():
         try:
-            found.append(_load(library))
+            libraries.append(_load(library))
         except RuntimeError as error:
             reasons.append(str(error))
             continue
-        if architecture is None or _capability(architecture) in found[-1].architectures:
-            return found[-1]
-    if not found:
+        if architecture is None or _capability(architecture) in libraries[-1].architectures:
+            return libraries[-1]
+    if not libraries:
         raise CompileError(f"kernels for CUDA devices need NVRTC: {reasons[0]}; {INSTALL}")
-    return found[0]
+    return libraries[0]
 
 
 def _capability(architecture: str) -> int:
@@ -112,11 +115,11 @@ def _capability(architecture: str) -> int:
 
 
 def _target(architecture: str, nvrtc: _native.Nvrtc) -> str:
-    """What is compiled for: the architecture, else PTX of the newest older one, which the driver compiles."""
-    wanted, known = _capability(architecture), nvrtc.architectures
-    if wanted in known:
+    """Return the target: the architecture, or PTX of the newest older one if NVRTC lacks it."""
+    capability, known = _capability(architecture), nvrtc.architectures
+    if capability in known:
         return architecture
-    older = [one for one in known if one < wanted]
+    older = [one for one in known if one < capability]
     if not older:
         version = ".".join(map(str, nvrtc.version))
         raise CompileError(
@@ -127,58 +130,58 @@ def _target(architecture: str, nvrtc: _native.Nvrtc) -> str:
 
 
 def compile_cuda(source: str, architecture: str) -> Path:
-    """Code for CUDA devices of an architecture: from the cache, else compiled.
+    """Return code for CUDA devices of an architecture from the cache, and compile it first if necessary.
 
     Parameters
     ----------
     source : str
-        CUDA C++ that includes no header; kernels are ``extern "C" __global__``.
+        CUDA C++ without includes; kernels are ``extern "C" __global__``.
     architecture : str
-        Of the device, as "sm_90".
+        Architecture of the device, such as "sm_90".
 
     Returns
     -------
     Path
-        A cubin; PTX for a device that is newer than NVRTC.
+        A cubin, or PTX for a device that is newer than NVRTC.
 
     Raises
     ------
     CompileError
-        Without NVRTC where the cache has no such code, for a cache that cannot be written or that others
-        may write, or for source that NVRTC rejects.
+        There is neither NVRTC nor code in the cache, the cache cannot be written, others may write it, or
+        NVRTC rejects the source.
     """
     folder = trusted(cache_folder())
-    held = sha256("\0".join((source, architecture, *OPTIONS)).encode()).hexdigest()[:32]
+    content = sha256("\0".join((source, architecture, *OPTIONS)).encode()).hexdigest()[:32]
     try:
         nvrtc = find_nvrtc(architecture)
     except CompileError:
-        # one that any version made: results do not depend on which
-        kept = first_whole(folder, f"{held}-*.cubin")
-        if kept is None:
+        # code of any version, since results do not depend on the version
+        cached_code = first_whole(folder, f"{content}-*.cubin")
+        if cached_code is None:
             raise
-        return kept
+        return cached_code
     target = _target(architecture, nvrtc)
     version = ".".join(map(str, nvrtc.version))
     options = [f"--gpu-architecture={target}", *OPTIONS]
-    key = f"{held}-{version}"
+    key = f"{content}-{version}"
     code = folder / f"{key}.{'cubin' if target == architecture else 'ptx'}"
 
     def compiled(place: Path) -> Path:
-        made, error, log = nvrtc.compile(source, f"{key}.cu", options)
+        binary, error, log = nvrtc.compile(source, f"{key}.cu", options)
         text = place / "kernels.cu"
         text.write_text(source, encoding="utf-8")
         if error:
             failed = folder / f"{key}.failed.cu"
             os.replace(text, failed)
-            shown = "\n".join(log.splitlines()[:20])
+            messages = "\n".join(log.splitlines()[:20])
             raise CompileError(
                 f"NVRTC {version} could not compile generated code for {target} (kept in {failed}), "
-                f"{error}:\n{shown}"
+                f"{error}:\n{messages}"
             )
         os.replace(text, folder / f"{key}.cu")
         (place / "log").write_text(log, encoding="utf-8")
         os.replace(place / "log", code.with_suffix(".log"))
-        (place / "code").write_bytes(made)
+        (place / "code").write_bytes(binary)
         return place / "code"
 
     return cached(code, compiled)
@@ -186,17 +189,18 @@ def compile_cuda(source: str, architecture: str) -> Path:
 
 @dataclass(frozen=True)
 class Resources:
-    """What a thread of a kernel takes.
+    """Resources of a kernel.
 
     Attributes
     ----------
     registers : int
+        Registers per thread.
     spilled : int
-        Bytes stored to the device's memory because registers ran out, and loaded again.
+        Bytes per thread that are spilled to global memory because registers ran out, and loaded again.
     stack : int
-        Bytes of arrays and spilled registers in the device's memory.
+        Bytes per thread of arrays and spilled registers in global memory.
     shared : int
-        Bytes of the memory that the threads of a group share.
+        Bytes of shared memory per thread block.
     """
 
     registers: int
@@ -212,13 +216,15 @@ _SHARED = re.compile(r"(\d+) bytes smem")
 
 
 def resources(code: Path) -> dict[str, Resources]:
-    """What each kernel of compiled code takes, in the words of the compiler; empty for PTX, which the driver
-    compiles."""
+    """Return the resources of each kernel of compiled code, as the compiler reports them.
+
+    The result is empty for PTX, which the driver compiles.
+    """
     try:
         log = code.with_suffix(".log").read_text(encoding="utf-8")
     except OSError:
         return {}
-    found: dict[str, Resources] = {}
+    result: dict[str, Resources] = {}
     name, stack, spilled = "", 0, 0
     for line in log.splitlines():
         if match := _FUNCTION.search(line):
@@ -227,5 +233,5 @@ def resources(code: Path) -> dict[str, Resources]:
             stack, spilled = int(match[1]), int(match[2])
         elif (match := _USED.search(line)) and name:
             shared = _SHARED.search(line)
-            found[name] = Resources(int(match[1]), spilled, stack, int(shared[1]) if shared else 0)
-    return found
+            result[name] = Resources(int(match[1]), spilled, stack, int(shared[1]) if shared else 0)
+    return result

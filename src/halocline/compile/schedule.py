@@ -58,9 +58,9 @@ class Fill:
     """Boundary condition of one field on one side, as a kernel over the ghost cells of that side.
 
     `operands` are the fields of the kernel, see `Sweep`. The kernel writes `depth` ghost layers; layer k also
-    reads layers below k. `reach` is the number of interior cells that it reads inward, and `along` the number
-    of points that it reads along the other axes. A sweep runs its fills in order, each after the fills whose
-    ghosts it reads.
+    reads layers below k. `reach` is the number of interior cells that the kernel reads inward. `along` is the
+    number of points that it reads along the other axes. A sweep runs its fills in order, each after the fills
+    whose ghosts it reads.
 
     Along every other axis, the box of a fill includes the halo layers in `corners`. Corners are therefore the
     same for any decomposition. These layers are the halo of neighbours, and ghosts of the axes in `covers`,
@@ -94,7 +94,7 @@ class Sweep:
     reads : mapping from field number to Footprint
         Halo segments that must be valid before a patch runs.
     exchange : mapping from field number to Footprint
-        Segments of `reads` that neighbours must send before; the others are valid already. An exchange
+        Segments of `reads` that neighbours must send before the sweep; the others are valid. An exchange
         alone sends the segments that later sweeps read.
     fills : tuple of Fill
         Boundary conditions to apply before the sweep, in this order.
@@ -226,7 +226,7 @@ class Scalars:
 
 @dataclass(frozen=True)
 class Await:
-    """Wait for the results of the last sweep with reductions; before it, their scalars have old values."""
+    """Wait for the results of the last sweep with reductions; until then, their scalars have old values."""
 
 
 @dataclass(frozen=True)
@@ -305,7 +305,7 @@ class Schedule:
         return (operation for operation in self.flat() if isinstance(operation, Sweep))
 
     def pass_sweeps(self) -> Iterator[Sweep]:
-        """Return an iterator over the sweeps of one pass of the first loop, or over all without a loop.
+        """Return an iterator over the sweeps of one pass of the first loop; without a loop, over all.
 
         The iterator yields each sweep of an inner loop once.
         """
@@ -325,7 +325,7 @@ class Schedule:
         return slice(first, first + sum(1 for _ in self.pass_sweeps()))
 
     def pass_waits(self) -> frozenset[int]:
-        """Return the numbers of sweeps of one pass after which it waits for reduction results."""
+        """Return the numbers of completed sweeps of one pass at its waits for reduction results."""
         waits, sweeps = set(), 0
         for operation in self._pass():
             sweeps += isinstance(operation, Sweep)

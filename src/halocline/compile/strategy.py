@@ -17,7 +17,7 @@ REDUCING_BYTES = LARGEST_GROUP // 2 * 40  # of shared memory to reduce: an hc_pa
 
 
 def march_axis(ndim: int) -> int | None:
-    """Return the 2.5D streaming axis, of the three of generated code; None if each thread has one cell."""
+    """Return the 2.5D streaming axis among the three axes of generated code; None in 1D."""
     return None if ndim == 1 else 3 - ndim
 
 
@@ -42,8 +42,8 @@ class Strategy:
     unroll : int
         Unroll factor of the loop over the cells of a thread.
     resident : int
-        Minimum number of thread blocks that a multiprocessor holds at a time. It limits the registers of
-        each thread. 0: no limit. OpenCL has no such limit.
+        Minimum number of thread blocks that a multiprocessor holds at a time. The number limits the
+        registers of each thread. 0: no limit. OpenCL has no such limit.
     """
 
     reads: str = "queue"

@@ -16,7 +16,7 @@ from halocline.lang.expression import Expr, walk
 from halocline.lang.grid import AXES, Field
 
 WALL = 2  # see `around`
-LAYERS = 8  # minimum of analysed layers, for any sweep; formulas rarely differ beyond the second layer
+LAYERS = 8  # minimum number of analysed layers; formulas rarely differ beyond the second layer
 Node = tuple[str, int, int]  # ghosts: name of the field, axis and side of the wall
 Orders = dict[tuple[Field, int], list[int]]  # order of the filled axes, by field and number of layers
 
@@ -80,8 +80,8 @@ def around(field: Field, points: Points) -> Footprint:
 
     Directions of -1 and 1 are beyond a neighbour, directions of -`WALL` and `WALL` beyond a wall. At an upper
     wall, layers count from the last point of the field. A field that is staggered along the axis has one more
-    point there, which is no ghost. Points that are staggered along an axis, unlike the field, read one layer
-    more of its ghosts.
+    point there, which is no ghost. If the reading points are staggered along the axis and the field is not,
+    the points read one more layer of ghosts.
     """
     none = ((0, 0),) * field.grid.ndim
     return Footprint.of(
@@ -225,8 +225,8 @@ def _order_of_axes(f: Field, layers: int) -> list[int]:
     for axis, side in product(after, (-1, 1)):
         for leaf in walk(known_ghosts(f, axis, side, layers)):
             if leaf.op == "read" and leaf.attribute[0] is f:
-                past = {n for n, o in enumerate(leaf.attribute[2]) if o and not f.grid.periodic[n]}
-                after[axis] |= past - {axis}
+                crossed_axes = {n for n, o in enumerate(leaf.attribute[2]) if o and not f.grid.periodic[n]}
+                after[axis] |= crossed_axes - {axis}
     order: list[int] = []
     while len(order) < len(after):
         remaining = [axis for axis in after if axis not in order]

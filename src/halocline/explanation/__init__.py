@@ -1,1 +1,1 @@
-"""What a program would do on any number of ranks, without starting one."""
+"""Explanation of a program on any number of ranks, without a run."""

@@ -1,4 +1,4 @@
-"""What a plan means on devices: which ones, their memory, and the kernels that are launched."""
+"""Devices of a plan: their memory, and the kernels that are launched on them."""
 
 from __future__ import annotations
 
@@ -21,30 +21,33 @@ from halocline.run.domain.execution import Execution
 
 @dataclass(frozen=True)
 class DevicePlan:
-    """What the rank does on its devices.
+    """Work of a rank on its devices.
 
     Attributes
     ----------
     interface : {"cuda", "opencl"}
     devices : list of dict
-        The devices that the rank drives. `device`: "cuda:0", or "cuda" where its number is not known; `name`
-        of the model, None where this machine does not have it; `subdomains` that lie there; `ranks` that
-        share it; `memory_bytes` that this rank takes: fields with padded rows, scratch memory and buffers of
-        messages, and little more; `free_bytes` of its memory now, or None.
+        Devices of the rank. `device`: "cuda:0", or "cuda" if the number is unknown. `name`: model, None if
+        this machine does not have the device. `subdomains`: subdomains on the device. `ranks`: number of
+        ranks that share the device. `memory_bytes`: memory of this rank on the device, namely fields with
+        padded rows, scratch memory, message buffers, and small amounts of other data. `free_bytes`: free
+        memory at the time of the call, or None.
     unknown : str
-        Why not all that is asked for is known here; empty where it is.
+        Reason for incomplete information about the requested devices; empty for complete information.
     strategy : str
-        How threads go through the cells of sweeps; see `halocline.compile.strategy.Strategy`.
+        Mapping of threads to the cells of sweeps; see `halocline.compile.strategy.Strategy`.
     kernels : list of dict
-        Each kernel in each sweep of this rank. `sweep`: its number in `explain`, from 1; `kernel`; `over`:
-        "cells", "halo" or "boundary"; `fields` that it is given. Of the largest launch: `group`, the threads
-        of a thread block along x, y, z of the device, the contiguous axis first, and `march`, the cells that
-        a thread computes in sequence. Of all subdomains, each time: `launches` and `groups`. `reductions` is
-        a number, and `scratch` true where the kernel uses scratch memory.
+        Kernels in each sweep of this rank. `sweep`: number of the sweep in `explain`, from 1. `kernel`: name.
+        `over`: "cells", "halo" or "boundary". `fields`: fields of the kernel. `group` and `march` apply to
+        the largest launch. `group`: size of a thread block along x, y, z of the device, the contiguous axis
+        first. `march`: number of cells that a thread computes in sequence. `launches` and `groups`: numbers
+        of launches and thread blocks in one execution, summed over all subdomains. `reductions`: number of
+        reductions. `scratch`: True if the kernel uses scratch memory.
     launches : dict of str to int
-        In one pass of the loop: of "cells", "halo" and "boundary" kernels, of those that "copy", pack and
-        unpack halos, of those that finish "reductions", and, where there is one subdomain, so that the
-        device runs ahead of the host, of those that compute "scalars", stops and the tests of loops.
+        Numbers of launches in one pass of the loop, by kind. "cells": kernels of sweeps. "halo": kernels of
+        sweeps in the halo. "boundary": boundary conditions. "copy": copies, packing and unpacking of halos.
+        "reductions": last stages of reductions. "scalars": scalars, stops and loop conditions. The number of
+        these is 0 with several subdomains. With one subdomain, the device computes them without the host.
     """
 
     interface: str
@@ -56,60 +59,62 @@ class DevicePlan:
 
     @property
     def memory(self) -> int:
-        """Bytes that the rank takes on all its devices."""
+        """Bytes of this rank on all its devices."""
         return sum(device["memory_bytes"] for device in self.devices)
 
     @property
     def present(self) -> tuple[Any, ...]:
-        """The native devices; empty where not all are on this machine."""
-        there = devices_here(self.interface)
-        found = [there.get(planned["device"]) for planned in self.devices]
-        return tuple(found) if all(found) else ()
+        """Native devices; empty if this machine does not have all of them."""
+        native_devices = devices_here(self.interface)
+        matches = [native_devices.get(planned["device"]) for planned in self.devices]
+        return tuple(matches) if all(matches) else ()
 
 
 Labels = tuple[tuple[str, ...], ...]  # names of the devices of each rank of a node
 
 
 def planned_devices(choice: DeviceChoice, ranks_of_node: int) -> tuple[Labels, str]:
-    """Return the devices of each rank of a node that has the requested devices, and `DevicePlan.unknown`."""
-    interface, there = choice.interface, devices_here(choice.interface)
+    """Return the devices of each rank of a node with the requested devices, and `DevicePlan.unknown`."""
+    interface, native_devices = choice.interface, devices_here(choice.interface)
     names = [f"{interface}:{n}" for n in choice.indices]
-    lacking = [name for name in names if name not in there]
-    if there and not lacking:
-        names = [f"{interface}:{n}" for n in choice.among([device.platform for device in there.values()])]
+    lacking = [name for name in names if name not in native_devices]
+    if native_devices and not lacking:
+        names = [
+            f"{interface}:{n}" for n in choice.among([device.platform for device in native_devices.values()])
+        ]
     if not names:
-        why = native().why_no_devices(interface)
+        reason = native().why_no_devices(interface)
         return (
             ((interface,),) * ranks_of_node,
-            f"one device is planned for each rank, since there is none on this machine ({why})",
+            f"one device is planned for each rank, since there is none on this machine ({reason})",
         )
-    shared = share_devices(len(names), ranks_of_node)
+    device_shares = share_devices(len(names), ranks_of_node)
     unknown = f"not on this machine: {', '.join(lacking)}" if lacking else ""
-    return tuple(tuple(names[n] for n in numbers) for numbers in shared), unknown
+    return tuple(tuple(names[n] for n in numbers) for numbers in device_shares), unknown
 
 
 def devices_here(interface: str) -> dict[str, Any]:
-    """The native devices of this machine, by name."""
+    """Return the native devices of this machine, by name."""
     return {label(device): device for device in present_devices(interface)}
 
 
 def shared_here(interface: str, names: Iterable[str]) -> int:
-    """Bytes that the threads of a group can share on those of these devices that are on this machine."""
-    there = devices_here(interface)
-    return shared_bytes([there[name] for name in names if name in there])
+    """Return the bytes of shared memory per thread block, on the named devices that this machine has."""
+    native_devices = devices_here(interface)
+    return shared_bytes([native_devices[name] for name in names if name in native_devices])
 
 
 def planned_links(interface: str, labels: Labels, subdomains_per_rank: int) -> DeviceLinks:
-    """How these devices are linked, where all are on this machine."""
-    there = devices_here(interface)
-    if any(name not in there for names in labels for name in names):
+    """Return the links between devices; without a distance if this machine does not have all of them."""
+    native_devices = devices_here(interface)
+    if any(name not in native_devices for names in labels for name in names):
         return DeviceLinks(None, "their links are not known, since not all are on this machine")
-    identities = [[there[name].identity for name in names] for names in labels]
+    identities = [[native_devices[name].identity for name in names] for names in labels]
     return links_between(identities, subdomains_per_rank, interface)
 
 
 def ranks_of_node(layout: Layout, rank: int) -> list[int]:
-    """The ranks of the node of a rank."""
+    """Return the ranks on the node of a rank."""
     node = layout.node(rank)
     return [other for other in range(layout.ranks) if layout.node(other) == node]
 
@@ -117,15 +122,15 @@ def ranks_of_node(layout: Layout, rank: int) -> list[int]:
 def device_plan(
     schedule: Schedule, plan: RankPlan, how: Execution, strategy: Strategy, labels: Labels, unknown: str
 ) -> DevicePlan:
-    """What a rank does on devices, with kernels of a strategy."""
-    interface, each = how.devices.interface, how.subdomains_per_rank
-    mine = labels[ranks_of_node(plan.layout, plan.rank).index(plan.rank)]
-    there = devices_here(interface)
+    """Return the work of a rank on devices, with kernels of a strategy."""
+    interface, subdomains_per_device = how.devices.interface, how.subdomains_per_rank
+    device_names = labels[ranks_of_node(plan.layout, plan.rank).index(plan.rank)]
+    native_devices = devices_here(interface)
     sharing = Counter(name for names in labels for name in set(names))
     devices = []
-    for n, name in enumerate(mine):
-        subdomains = plan.subdomains[n * each : (n + 1) * each]
-        native_device = there.get(name)
+    for n, name in enumerate(device_names):
+        subdomains = plan.subdomains[n * subdomains_per_device : (n + 1) * subdomains_per_device]
+        native_device = native_devices.get(name)
         devices.append(
             {
                 "device": name,
@@ -136,13 +141,15 @@ def device_plan(
                 "free_bytes": None if native_device is None else native_device.free_memory,
             }
         )
-    return DevicePlan(interface, devices, unknown, str(strategy), *_kernels(schedule, plan, each))
+    return DevicePlan(
+        interface, devices, unknown, str(strategy), *_kernels(schedule, plan, subdomains_per_device)
+    )
 
 
 def _kernels(
     schedule: Schedule, plan: RankPlan, subdomains_per_device: int
 ) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    """Return the kernels of every sweep, and how often which kinds are launched in one pass of the loop."""
+    """Return the kernels of every sweep, and the number of launches of each kind in one pass of the loop."""
     names = [info.name for info in schedule.fields]
     launched = dict.fromkeys(("cells", "halo", "boundary", "copy", "reductions", "scalars"), 0)
     device_of = {subdomain.number: n // subdomains_per_device for n, subdomain in enumerate(plan.subdomains)}
@@ -189,7 +196,7 @@ def _kernels(
 
 
 def _by_kind(subdomain: SubdomainPlan, planned: SweepLaunches) -> Iterator[tuple[str, Launch]]:
-    """Yield all launches in one subdomain, each with what it runs over."""
+    """Yield all launches in one subdomain, each with the kind of its cells."""
     for launch in (*planned.fills, *planned.rims):
         yield "boundary", launch
     for number, item in enumerate(planned.items):  # patches come first

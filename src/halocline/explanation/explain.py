@@ -1,5 +1,4 @@
-"""What a program does on one rank of many, by its schedule and plan: no rank is started, no field
-allocated."""
+"""Explanation of a program on one rank, from its schedule and plan, without a run and without fields."""
 
 from __future__ import annotations
 
@@ -43,7 +42,7 @@ from halocline.words import shown
 
 
 class Explanation(Explained):
-    """Program on one rank, which ``print`` shows as text."""
+    """Explanation of a program on one rank, which ``print`` shows as text."""
 
     def __str__(self) -> str:
         return "\n".join(lines(self, self.bound()))
@@ -61,23 +60,24 @@ def explain_program(
     links: DeviceLinks | None = None,
     **execution: Any,
 ) -> Explanation:
-    """Compile and plan a program for one rank of many.
+    """Compile and plan a program for one rank.
 
     Parameters
     ----------
     program : Program
     grid : Grid
     ranks : int
+        Number of ranks.
     rank : int, optional
-        Which of them; by default one in the middle, which has neighbours on all sides.
+        Explained rank; by default one in the middle of the grid, which has neighbours on all sides.
     threads : int
-        Of a rank.
+        Threads of a rank.
     nodes_of_ranks : tuple of int
-        The node of each rank, where they do not follow each other node by node.
+        Node of each rank; empty if consecutive ranks fill one node after the other.
     places : tuple of OnDevice
-        The device of each subdomain, of a run that there is.
+        Device of each subdomain, from an existing run.
     links : DeviceLinks, optional
-        Between the devices of a node, of a run that there is.
+        Links between the devices of a node, from an existing run.
     **execution
         See `halocline.run.domain.execution.Execution`.
 
@@ -85,62 +85,73 @@ def explain_program(
     ------
     InputError
     """
-    how = Execution(threads=threads, **execution)
-    on = how.devices.interface != "cpu"
-    strategy = _strategy(how.kernels) if on else None
+    settings = Execution(threads=threads, **execution)
+    uses_devices = settings.devices.interface != "cpu"
+    strategy = _strategy(settings.kernels) if uses_devices else None
     labels: Labels = ()
     unknown = ""
     devices = 1
     if places:
-        devices = sum(place.rank == 0 for place in places) // how.subdomains_per_rank
-    elif on:
-        labels, unknown = planned_devices(how.devices, min(how.ranks_per_node or ranks, ranks))
+        devices = sum(place.rank == 0 for place in places) // settings.subdomains_per_rank
+    elif uses_devices:
+        labels, unknown = planned_devices(settings.devices, min(settings.ranks_per_node or ranks, ranks))
         devices = len(labels[0])
-    graphs = arranged(program, grid, how.halo)
+    graphs = arranged(program, grid, settings.halo)
     names = {place.device for place in places}.union(*labels)
-    shared = shared_here(how.devices.interface, names) if on else SHARED_BYTES
+    shared = shared_here(settings.devices.interface, names) if uses_devices else SHARED_BYTES
     with pipeline.recorded() as trail:
-        schedule = compile_program(program, grid, halo=how.halo, device=strategy, shared=shared)
+        schedule = compile_program(program, grid, halo=settings.halo, device=strategy, shared=shared)
     if links is None:
         links = DeviceLinks()
         if labels:
-            links = planned_links(how.devices.interface, labels, how.subdomains_per_rank)
-    layout = how.layout(
-        schedule, grid, ranks, how.ranks_per_node, nodes_of_ranks, devices, distance=links.distance
+            links = planned_links(settings.devices.interface, labels, settings.subdomains_per_rank)
+    layout = settings.layout(
+        schedule, grid, ranks, settings.ranks_per_node, nodes_of_ranks, devices, distance=links.distance
     )
     if rank is None:
         cut = layout.decomposition
         rank = layout.home(cut.rank_of([parts // 2 for parts in cut.parts]))[0]
     if not 0 <= rank < ranks:
         raise InputError(f"rank {rank} of {ranks}: expected one from 0 to {ranks - 1}")
-    methods = _methods(how, layout)
-    transfers = Transfers(layout, methods, how.packing)
-    plan, patches_by = _planned(schedule, transfers, rank, 1 if on else threads, how)
-    there = None
+    methods = _methods(settings, layout)
+    transfers = Transfers(layout, methods, settings.packing)
+    plan, patches_by = _planned(schedule, transfers, rank, 1 if uses_devices else threads, settings)
+    on_devices = None
     if strategy is not None:
         if not labels:
             node = ranks_of_node(layout, rank)
             labels = tuple(tuple(dict.fromkeys(p.device for p in places if p.rank == r)) for r in node)
-        there = device_plan(schedule, plan, how, strategy, labels, unknown)
+        on_devices = device_plan(schedule, plan, settings, strategy, labels, unknown)
     alternative = None
     with contextlib.suppress(InputError):  # too many ranks for slabs
-        slabs = replace(how, decomposition="1d")
-        alternative = slabs.layout(schedule, grid, ranks, how.ranks_per_node, devices=devices).decomposition
-    steps = steps_of(schedule, plan, graphs, how.halo)
+        slabs = replace(settings, decomposition="1d")
+        alternative = slabs.layout(
+            schedule, grid, ranks, settings.ranks_per_node, devices=devices
+        ).decomposition
+    steps = steps_of(schedule, plan, graphs, settings.halo)
     return Explanation(
-        schedule, plan, steps, alternative, how.overlap, patches_by, how.halo, there, links, tuple(trail)
+        schedule,
+        plan,
+        steps,
+        alternative,
+        settings.overlap,
+        patches_by,
+        settings.halo,
+        on_devices,
+        links,
+        tuple(trail),
     )
 
 
 def _strategy(kernels: str) -> Strategy:
-    """How kernels go through cells, as a user says; the default where a run would see."""
+    """Return the strategy of kernels that a user names; by default, the initial strategy of a run."""
     if kernels == TUNE:
         raise InputError("kernels tune: nothing is measured here; expected auto, direct, queue or planes")
     return Strategy() if kernels == AUTO else Strategy(kernels)
 
 
 def _methods(how: Execution, layout: Layout) -> tuple[str, ...]:
-    """The transfer methods that a run would find; what it would say of others is said here too."""
+    """Return the transfer methods of a run, and print its notices about other methods."""
     interface, notices, methods = how.devices.interface, list(how.ignored), how.allowed_methods
     if layout.ranks == 1 and not has_ranks():
         notices.append(needs_ranks(methods, layout.decomposition))
@@ -149,8 +160,8 @@ def _methods(how: Execution, layout: Layout) -> tuple[str, ...]:
         methods = device_methods(how.methods, interface)
         if layout.ranks > 1:
             notices += [
-                f"transfer method {name} is not taken between devices: {why}"
-                for name, why in UNABLE.get(interface, {}).items()
+                f"transfer method {name} is not taken between devices: {reason}"
+                for name, reason in UNABLE.get(interface, {}).items()
                 if name in (how.methods or ())
             ]
     for notice in filter(None, notices):
@@ -161,7 +172,7 @@ def _methods(how: Execution, layout: Layout) -> tuple[str, ...]:
 def _planned(
     schedule: Schedule, transfers: Transfers, rank: int, threads: int, how: Execution
 ) -> tuple[RankPlan, str]:
-    """A plan as a run would make it here, and where the shape of its patches comes from."""
+    """Return the plan that a run on this machine would use, and the origin of its patch shape."""
     planned = partial(plan_rank, schedule, transfers, rank, threads=threads, cache=level_2_cache())
     plan = planned(patch=how.patch_shape)
     if how.patch_shape is not None:
@@ -182,20 +193,21 @@ def _planned(
 
 
 def explain(problem: Any, **options: Any) -> Explanation:
-    """Return the explanation of a simulation or a linear problem, also on ranks that there are not.
+    """Return the explanation of a simulation or a linear problem, for any number of ranks.
 
     Parameters
     ----------
     problem : Simulation or LinearProblem
     **options
-        `ranks` and `rank` of explain_program, and those of `halocline.run.domain.execution.Execution`; where
-        not given, those that the problem runs with. All ranks have subdomains, none of which has moved.
+        Options `ranks` and `rank` of explain_program, and options of
+        `halocline.run.domain.execution.Execution`. The defaults are the options of the problem. All ranks
+        have subdomains, in their initial distribution.
 
     Returns
     -------
     Explanation
-        ``print`` shows it: fields, halos, what is exchanged and why, bytes and flops, the bound and the
-        predicted time.
+        Fields, halos, exchanges with their reasons, bytes and flops, the bound and the predicted time.
+        ``print`` shows them as text.
 
     Raises
     ------
@@ -215,8 +227,8 @@ def explain(problem: Any, **options: Any) -> Explanation:
         raise InputError(f"problem is {shown(problem)}; expected an hc.Simulation or an hc.LinearProblem")
     planned = {"ranks": domain.comm.size, **asdict(domain.how), "threads": domain.threads}
     if domain.how.kernels == TUNE:
-        planned["kernels"] = AUTO  # nothing is measured here
-    if "ranks" not in options:  # as it runs
+        planned["kernels"] = AUTO  # an explanation makes no measurements for the choice of kernels
+    if "ranks" not in options:  # by default, the ranks of the problem
         planned["ranks_per_node"] = domain.comm.ranks_per_node
         planned["nodes_of_ranks"] = () if "ranks_per_node" in options else domain.comm.nodes_of_ranks
         if domain.transfers is not None:

@@ -1,4 +1,4 @@
-"""What is said of a program on one rank of many: its steps, what is exchanged, and the bound of a pass."""
+"""Facts about a program on one rank: its steps, its exchanges, and the bound of a pass."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from halocline.run.measurements.peak import multiply_add_peak
 from halocline.run.ranks.communicator import Communicator
 
 LATENCY = 2e-6  # seconds
-# By transfer method, how often each byte crosses memory (read and written: copied; packed and unpacked), and
-# how many latencies pass: what is fetched waits for a signal, a request and the answer.
+# Memory accesses per byte, by transfer method: two for each copy, packing or unpacking; and latencies per
+# message. A message that the receiver fetches waits for a signal, a request and the answer.
 CROSSINGS = {"self": 2, "peer": 2, "colocated": 2, "rma": 4, "mpi": 4}
 LATENCIES = {"self": 0, "peer": 0, "colocated": 1, "rma": 3, "mpi": 1}
-TOTALS = ("messages", "bytes_sent", "bytes_not_packed", "reductions")  # of the steps of one pass
-# transfer methods that the devices of an interface never have, and why
+TOTALS = ("messages", "bytes_sent", "bytes_not_packed", "reductions")  # totals over the steps of one pass
+# unavailable transfer methods of the devices of an interface, with the reason
 UNABLE = {
     "opencl": {
         "colocated": "OpenCL processes share no memory of devices",
@@ -46,26 +46,29 @@ class Bound:
     Attributes
     ----------
     bandwidth : float
-        Bytes a second of one rank, measured here with a += s * b on as many threads, or with copies within
-        its devices.
+        Bytes per second of one rank, measured on this machine. The measurement uses a += s * b on all cores
+        or on the threads of all ranks, whichever are fewer. For devices, it uses copies within the devices of
+        the rank.
     threads_measured : int
-        How many threads were at work at once; 0 for devices.
+        Number of threads that were active at the same time; 0 for devices.
     flops : float or None
-        Operations a second of one rank: multiply-adds of vectors, measured here, of float32 where all arrays
-        are, else of float64; None for devices, or where that kernel cannot be compiled.
+        Operations per second of one rank, measured on this machine with multiply-adds of vectors. The type is
+        float32 if all arrays have this type, else float64. None for devices, or if the kernel cannot be
+        compiled.
     seconds_per_pass : float
-        Time of the largest subdomain, without messages and reductions: of its bytes, or of its operations
-        where these take longer.
+        Time of the largest subdomain without messages and reductions: the maximum of the memory time and the
+        arithmetic time.
     limit : {"memory", "arithmetic"}
-        Whichever takes longer.
+        Resource with the longer time.
     latency : float or None
-        Seconds from rank to rank that are taken for granted: those of shared memory and of good networks.
+        Assumed seconds from rank to rank, typical of shared memory and of fast networks.
     predicted : float or None
-        With them, one after the other: the latency for each message and for each of the log2(ranks) hops of a
-        reduction, and the bytes of halos at the bandwidth of memory: copied once, or, by the methods "mpi"
-        and "rma", in and out of a buffer on both sides. None for devices, whose links are not known.
+        Sum of `seconds_per_pass` and the times of messages and reductions, without overlap. Each message and
+        each of the log2(ranks) hops of a reduction takes one latency. The memory bandwidth limits the
+        transfer of halos. The methods "mpi" and "rma" pack and unpack them; other methods copy them once.
+        None for devices, whose links are unknown.
     exceeds_cache : bool or None
-        Whether kernels for fields that exceed the last-level cache are taken; None for devices.
+        True if the kernels are those for fields that exceed the last-level cache; None for devices.
     """
 
     bandwidth: float
@@ -88,20 +91,21 @@ class Explained:
     plan : RankPlan
     steps : tuple of Step
     alternative : Decomposition or None
-        Slabs along one axis, to compare the chosen decomposition with.
+        Slabs along one axis, for comparison with the selected decomposition.
     overlap : {"auto", True, False}
-        Whether patches that need no message run before all have come.
+        True if patches that need no message run before all messages have arrived; "auto" if a run decides it
+        by measurement.
     patches_by : str
-        Where the shape of the patches comes from: "as given", "by cache size", "for a device", or what was
-        measured.
+        Origin of the patch shape: "as given", "by cache size", "for a device", or the result of a
+        measurement.
     halo : {"read", "faces", "edges", "uniform"}
-        Which halos are exchanged; see `halocline.compile.compiler.compile_program`.
+        Exchanged halo segments; see `halocline.compile.compiler.compile_program`.
     on : DevicePlan or None
-        What the rank does on its devices; None where it computes itself.
+        Work of the rank on its devices; None on the CPU.
     links : DeviceLinks
-        Between the devices of a node.
+        Links between the devices of a node.
     trail : tuple of (str, Kernel)
-        What every pass of the compiler has left; see `halocline.compile.ir.show`.
+        Kernels after every pass of the compiler; see `halocline.compile.ir.show`.
     """
 
     schedule: Schedule
@@ -117,34 +121,33 @@ class Explained:
 
     @property
     def loop(self) -> tuple[Step, ...]:
-        """The sweeps and exchanges of one pass of the loops, or all where there is none."""
+        """Sweeps and exchanges of one pass of the loops; all sweeps and exchanges without loops."""
         steps = [step for step in self.steps if step.kind in ("sweep", "exchange")]
         return tuple(step for step in steps if step.depth) or tuple(steps)
 
     @property
     def sweeps_per_pass(self) -> int:
-        """The number of sweeps in `loop`."""
+        """Number of sweeps in `loop`."""
         return sum(step.kind == "sweep" for step in self.loop)
 
     @property
     def bytes_per_cell(self) -> float:
-        """Of one pass of the loop."""
+        """Bytes per cell of one pass of the loop."""
         return sum(step.bytes * step.share for step in self.loop)
 
     @property
     def flops_per_cell(self) -> float:
-        """Of one pass of the loop."""
+        """Operations per cell of one pass of the loop."""
         return sum(step.flops * step.share for step in self.loop)
 
     @property
     def link_time(self) -> float | None:
-        """Time of messages on the links of a node, over that of subdomains placed in order; None where these
-        are in order."""
+        """Message time on the links of a node, relative to the trivial placement; None for this placement."""
         return link_time(self.plan.layout, Traffic.of_schedule(self.schedule), self.links.distance)
 
     @property
     def inner_patches(self) -> int:
-        """Patches that wait for no message in any sweep."""
+        """Number of patches that wait for no message in any sweep."""
         return sum(
             not any(needs)
             for subdomain in self.plan.subdomains
@@ -153,11 +156,11 @@ class Explained:
 
     @property
     def routes(self) -> list[dict[str, Any]]:
-        """Arrivals of one pass of the loop: what each subdomain gets from each direction, and how.
+        """Halo data that each subdomain receives from each direction in one pass of the loop.
 
-        Each has the `subdomain`; the `side` that it comes from, "itself" where several sides of a subdomain
-        come together; the source, subdomain `peer` on `rank` and `node`; `method` and `why`, see
-        `halocline.plan.transfer.Transfers`; and `bytes`.
+        Each entry has these keys. `subdomain`: receiving subdomain. `side`: direction of the source, or
+        "itself" if several sides of a subdomain arrive together. `peer`, `rank` and `node`: source. `method`
+        and `why`: see `halocline.plan.transfer.Transfers`. `bytes`: size.
         """
         layout, transfers = self.plan.layout, self.plan.transfers
         unable = None if self.on is None else UNABLE.get(self.on.interface)
@@ -181,19 +184,21 @@ class Explained:
         ]
 
     def _arrivals(self) -> Iterator[tuple[int, int, Direction, int]]:
-        """Yield the subdomain, and the source, its direction and the bytes, of what arrives in one pass."""
+        """Yield the subdomain, source, direction and bytes of each arrival in one pass."""
         for subdomain in self.plan.subdomains:
             for arrival in subdomain.arrivals(self.schedule.pass_numbers()):
                 yield subdomain.number, *arrival
 
     @property
     def memory(self) -> int:
-        """Bytes that the rank takes of the memory where its fields are."""
+        """Bytes of the rank in the memory of its fields."""
         return self.plan.memory if self.on is None else self.on.memory
 
     def bound(self) -> Bound | None:
-        """Measure the bandwidth of this machine, and bound the time of a pass; None where this machine lacks
-        the devices."""
+        """Measure the bandwidth of this machine, and return the bound of a pass.
+
+        The result is None if this machine does not have the devices.
+        """
         plan, on = self.plan, self.on
         cut, ranks = plan.decomposition, plan.layout.ranks
         largest = math.prod(-(-n // parts) for n, parts in zip(cut.shape, cut.parts, strict=True))
@@ -212,21 +217,24 @@ class Explained:
         flops = multiply_add_peak(Communicator(), plan.threads, dtype=dtype)
         memory, arithmetic = self.bytes_per_cell / bandwidth, self.flops_per_cell / (flops or math.inf)
         seconds, limit = cells * max(memory, arithmetic), "memory" if memory >= arithmetic else "arithmetic"
-        moved, waits = 0, math.ceil(math.log2(ranks)) * sum(bool(step.reductions) for step in self.loop)
+        volume, waits = (
+            0,
+            math.ceil(math.log2(ranks)) * sum(bool(step.reductions) for step in self.loop),
+        )
         for number, peer, _, size in self._arrivals():
             method = plan.transfers.method(number, peer)
-            moved += CROSSINGS[method] * size
+            volume += CROSSINGS[method] * size
             waits += LATENCIES[method]
-        predicted = seconds + LATENCY * waits + moved / bandwidth
+        predicted = seconds + LATENCY * waits + volume / bandwidth
         streams = exceeds_cache(plan, processes)
         return Bound(bandwidth, active, flops, seconds, limit, LATENCY, predicted, streams)
 
     def total(self, name: str) -> int:
-        """Return the sum of a number of the steps of one pass of the loop."""
+        """Return the sum of one quantity over the steps of one pass of the loop."""
         return sum(getattr(step, name) for step in self.loop)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the explanation as plain data, ready for JSON."""
+        """Return the explanation as plain data for JSON."""
         on, layout = self.on, self.plan.layout
         return {
             "plan": self.plan.to_dict(),

@@ -1,4 +1,4 @@
-"""Who sends how much to whom, and how, as a picture."""
+"""Picture of the communication matrix: volume and method of the transfers between subdomains."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from halocline.words import amount
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST = 128  # subdomains that can be told apart in a picture
+MOST = 128  # maximum number of subdomains that a reader can distinguish in a picture
 
 
 def traffic(schedule: Schedule, transfers: Transfers) -> dict[tuple[int, int], tuple[str, int]]:
-    """What subdomains send each other in one pass of the loop.
+    """Return the traffic between subdomains in one pass of the loop.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def traffic(schedule: Schedule, transfers: Transfers) -> dict[tuple[int, int], t
     Raises
     ------
     InputError
-        More than 128 subdomains.
+        There are more than 128 subdomains.
     """
     count = transfers.layout.decomposition.count
     if count > MOST:
@@ -41,18 +41,18 @@ def traffic(schedule: Schedule, transfers: Transfers) -> dict[tuple[int, int], t
     for number in range(count):
         plan = plan_subdomain(schedule, transfers, number)
         for peer, _, size in plan.arrivals(schedule.pass_numbers()):
-            before = sent.get((peer, number), ("", 0))[1]
-            sent[peer, number] = transfers.method(peer, number), before + size
+            previous = sent.get((peer, number), ("", 0))[1]
+            sent[peer, number] = transfers.method(peer, number), previous + size
     return sent
 
 
 def plot(schedule: Schedule, transfers: Transfers) -> Figure:
-    """Draw the communication matrix: a square for each pair, coloured by method, larger for more bytes.
+    """Draw the communication matrix: one square per pair, with a colour per method and a size by bytes.
 
     Raises
     ------
     InputError
-        More than 128 subdomains.
+        There are more than 128 subdomains.
     """
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch, Rectangle
@@ -62,21 +62,21 @@ def plot(schedule: Schedule, transfers: Transfers) -> Figure:
     sent, layout = traffic(schedule, transfers), transfers.layout
     count = layout.decomposition.count
     order = [number for rank in range(layout.ranks) for number in layout.owned(rank)]
-    place = {number: i for i, number in enumerate(order)}
-    most = max((size for _, size in sent.values()), default=1)
+    positions = {number: i for i, number in enumerate(order)}
+    largest = max((size for _, size in sent.values()), default=1)
     colours = dict(zip(METHODS, COLOURS, strict=False))
     figure = Figure(figsize=(6.4, 7.1))
     figure.set_layout_engine("constrained", h_pad=0.12, w_pad=0.08)  # inches
     axes = figure.subplots()
     for (sender, receiver), (method, size) in sent.items():
-        edge = 0.92 * max(0.25, (size / most) ** 0.5)
-        corner = place[receiver] - edge / 2, place[sender] - edge / 2
+        edge = 0.92 * max(0.25, (size / largest) ** 0.5)
+        corner = positions[receiver] - edge / 2, positions[sender] - edge / 2
         axes.add_patch(Rectangle(corner, edge, edge, facecolor=colours[method], linewidth=0))
     for rank in range(layout.ranks + 1):
-        node = rank in (0, layout.ranks) or layout.node(rank) != layout.node(rank - 1)
-        at = rank * layout.subdomains_per_rank - 0.5
+        is_node = rank in (0, layout.ranks) or layout.node(rank) != layout.node(rank - 1)
+        offset = rank * layout.subdomains_per_rank - 0.5
         for line in (axes.axhline, axes.axvline):
-            line(at, color=MUTED if node else FAINT, linewidth=1.2 if node else 0.6, zorder=0)
+            line(offset, color=MUTED if is_node else FAINT, linewidth=1.2 if is_node else 0.6, zorder=0)
     step = max(1, count // 16)
     ticks = range(0, count, step)
     axes.set_xticks(ticks, [f"{order[i]}" for i in ticks])
@@ -87,7 +87,7 @@ def plot(schedule: Schedule, transfers: Transfers) -> Figure:
         ylim=(count - 0.5, -0.5),
         xlabel="to subdomain (lines: ranks, dark: nodes)",
         ylabel="from subdomain",
-        title=f"One pass of the loop; the largest square is {amount(most)}",
+        title=f"One pass of the loop; the largest square is {amount(largest)}",
     )
     sums: Counter[str] = Counter()
     for method, size in sent.values():

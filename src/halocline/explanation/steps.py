@@ -1,4 +1,4 @@
-"""The steps of a program in words: schedule and plan put together with what the user wrote."""
+"""Steps of a program as text: the schedule and the plan, combined with the statements of the user."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from halocline.lang.grid import AXES
 from halocline.lang.trace import OWN
 from halocline.plan.rank import RankPlan, SweepPlan
 
-LONG = 32  # characters of a reduction, beyond which its terms are left out
+LONG = 32  # maximum characters of a reduction that is shown with its terms
 
 
 def side(direction: Direction) -> str:
@@ -38,21 +38,21 @@ def sides(directions: Iterable[Direction]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Halo:
-    """One field that a sweep reads beyond its subdomain.
+    """Halo of one field that a sweep reads.
 
     Attributes
     ----------
     field : str
     width : tuple of (str, int)
-        The layers that are read on each side ("x-"), edge or corner ("x-y+").
+        Number of layers that the sweep reads on each side ("x-"), edge or corner ("x-y+").
     travels : tuple of str
-        Where messages bring them.
+        Segments that arrive by message.
     copied : tuple of str
-        Where this rank copies them, from another of its subdomains or around a periodic axis.
+        Segments that this rank copies, from another of its subdomains or across a periodic axis.
     walls : tuple of str
-        Where boundary conditions make them.
+        Segments that boundary conditions fill.
     why : str
-        What holds of the rest, or why they are exchanged.
+        Reason for the exchange, or state of the segments without an exchange.
     """
 
     field: str
@@ -70,30 +70,31 @@ class Step:
     Attributes
     ----------
     kind : {"sweep", "exchange", "scalars", "stop", "loop", "when"}
-        An exchange alone stands before a loop whose passes then need not repeat it.
+        Kind of the operation. An "exchange" without a sweep precedes a loop whose passes need not repeat it.
     depth : int
-        The number of loops around it.
+        Number of enclosing loops.
     statements : tuple of str
-        As the user wrote them.
+        Statements of the user.
     halos : tuple of Halo
     local : tuple of str
-        Fields that a sweep touches at the cell itself only.
+        Fields that a sweep accesses only at the computed cell.
     walls : tuple of str
-        Fields that boundary conditions continue beyond the walls.
+        Fields that boundary conditions extend beyond the walls.
     messages, bytes_sent, bytes_not_packed, bytes_copied : int
-        Of this rank, each time; `bytes_not_packed` are those of the bytes sent that no rank packs.
+        Numbers of this rank in one execution. `bytes_not_packed` is the part of `bytes_sent` that is not
+        packed.
     reductions : int
-        Numbers over all cells, summed over all ranks in one message.
+        Number of reductions over all cells, combined over all ranks in one message.
     flops, bytes : float
-        Per cell.
+        Operations and bytes per cell.
     share : float
-        In which part of the passes of the loop a sweep is expected to run.
+        Expected fraction of the passes of the loop in which a sweep runs.
     stages : tuple of StageUse
         Intermediates of a sweep in scratch memory.
     chains : tuple of Chain
-        Which of them lead farthest from a cell, on each side.
+        Longest chains of stages on each side of a cell.
     scratch : int
-        Bytes that these take at a time, for the largest patch.
+        Bytes of scratch memory for the largest patch.
     """
 
     kind: str
@@ -116,16 +117,16 @@ class Step:
 
 
 def steps_of(schedule: Schedule, plan: RankPlan, graphs: Sweeps, halo: str) -> tuple[Step, ...]:
-    """Return the steps of a program that one rank takes.
+    """Return the steps of a program on one rank.
 
     Parameters
     ----------
     schedule : Schedule
     plan : RankPlan
     graphs : Sweeps
-        The operations that the schedule was made from, with the nests of sweeps.
+        Operations from which the schedule was compiled, with the nests of sweeps.
     halo : {"read", "faces", "edges", "uniform"}
-        Which halos are exchanged; see `halocline.compile.compiler.compile_program`.
+        Exchanged halo segments; see `halocline.compile.compiler.compile_program`.
     """
     return tuple(_Steps(schedule, plan, graphs, halo).steps(graphs.operations, schedule.operations, 0))
 
@@ -136,8 +137,8 @@ class _Steps:
     def __init__(self, schedule: Schedule, plan: RankPlan, graphs: Sweeps, halo: str) -> None:
         self.nests = graphs.nests
         self.schedule, self.plan, self.own, self.halo = schedule, plan, plan.subdomains[0], halo
-        self.plans = zip(*(own.sweeps for own in plan.subdomains), strict=True)
-        self.names: dict[str, str] = {}  # that the compiler made, and what they stand for
+        self.plans = zip(*(subdomain.sweeps for subdomain in plan.subdomains), strict=True)
+        self.names: dict[str, str] = {}  # names that the compiler generated, with their definitions
         self.sweeps = list(schedule.sweeps())
         self.bodies = list(_bodies(schedule.operations))
 
@@ -173,29 +174,29 @@ class _Steps:
                 yield from self.steps(graph.body, operation.body, depth + 1)
 
     def _assigned(self, graph: ScalarGraph) -> Iterator[str]:
-        """Yield the assignment of each scalar, but for results of reductions, which their sweep shows.
+        """Yield the assignment of each scalar, except results of reductions, which their sweep shows.
 
-        A scalar that the compiler made is shown where it is read, by what it stands for, or itself where that
-        changes before.
+        The definition of a compiler-generated scalar replaces its name in expressions. If an operand of the
+        definition changes before this use, the generator yields the assignment of the scalar.
         """
         sums = {
             n for n, value in graph.statements if value.op == "scalar" and value.attribute[0] in self.names
         }
-        own: dict[str, str] = {}  # shown when it is needed
+        generated: dict[str, str] = {}  # compiler-generated scalars, shown only when an operand changes
         for name, value in graph.statements:
             text = self._named(_plain(value))
             changed = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
-            for made in [each for each, says in self.names.items() if changed.search(says)]:
-                del self.names[made]
-                if made in own:
-                    yield f"{made.lstrip(OWN)} = {own[made]}"
+            for stale in [key for key, definition in self.names.items() if changed.search(definition)]:
+                del self.names[stale]
+                if stale in generated:
+                    yield f"{stale.lstrip(OWN)} = {generated[stale]}"
             if name.startswith(OWN):
-                self.names[name] = own[name] = text
+                self.names[name] = generated[name] = text
             elif name not in sums:
                 yield f"{name.rstrip(OWN)} = {text}"
 
     def _named(self, said: str) -> str:
-        """A text in which names that the compiler made are replaced by what they stand for."""
+        """Return a text with the definitions of compiler-generated names in place of the names."""
         return re.sub(OWN + r"\w+", lambda match: self.names.get(match[0], match[0].lstrip(OWN)), said)
 
     def _sweep(self, graph: SweepGraph, sweep: Sweep, depth: int) -> Step:
@@ -220,65 +221,70 @@ class _Steps:
         )
 
     def _exchange(self, sweep: Sweep, depth: int, loop: LoopGraph) -> Iterator[Step]:
-        """The exchange before a loop; none where this rank has no neighbour there."""
+        """Yield the exchange before a loop; nothing if this rank has no neighbour for it."""
         plans = next(self.plans)
         assigned = {f.name for inside in sweeps(loop.body) for f in inside.sets}
         halos = []
         for field, footprint in sorted(sweep.exchange.items()):
             halo = self._halo(sweep, field, footprint)
-            why = "the loop reads it in each pass and never assigns it"
+            reason = "the loop reads it in each pass and never assigns it"
             if self.halo != "read":
-                why = "halos are uniform"
+                reason = "halos are uniform"
             elif halo.field in assigned:
-                why = "each pass of the loop leaves it valid for the next one"
+                reason = "each pass of the loop leaves it valid for the next one"
             width = tuple((place, layers) for place, layers in halo.width if place not in halo.walls)
             if width:
-                halos.append(replace(halo, width=width, walls=(), why=why))
+                halos.append(replace(halo, width=width, walls=(), why=reason))
         if halos:
             yield Step("exchange", depth, (), tuple(halos), (), (), *_moved(plans))
 
     def _halo(self, sweep: Sweep, field: int, footprint: Footprint) -> Halo:
         sent = {d for d, _ in sweep.exchange.get(field, ())}
         peers = {d: self.plan.decomposition.neighbour(self.own.number, d) for d, _ in footprint}
-        there = {d: p for d, p in peers.items() if p is not None}
-        copied = {d for d, p in there.items() if d in sent and self.plan.transfers.copied(self.own.number, p)}
+        neighbours = {d: p for d, p in peers.items() if p is not None}
+        copied = {
+            d for d, p in neighbours.items() if d in sent and self.plan.transfers.copied(self.own.number, p)
+        }
         return Halo(
             field=self.schedule.fields[field].name,
             width=tuple((side(d), max(w)) for d, w in sorted(footprint, key=lambda s: in_order(s[0]))),
-            travels=sides((sent & there.keys()) - copied),
+            travels=sides((sent & neighbours.keys()) - copied),
             copied=sides(copied),
-            walls=sides(peers.keys() - there.keys()),
+            walls=sides(peers.keys() - neighbours.keys()),
             why=self._why(sweep, field, bool(sent)),
         )
 
     def _why(self, sweep: Sweep, field: int, moved: bool) -> str:
-        """Why a field is exchanged before a sweep, or why it need not be."""
+        """Return the reason for the exchange of a field before a sweep, or for its absence."""
         name = self.schedule.fields[field].name
-        here = next(i for i, s in enumerate(self.sweeps) if s is sweep)
+        index = next(i for i, s in enumerate(self.sweeps) if s is sweep)
         if moved and self.halo != "read":
             return "halos are uniform"
-        needed = sweep.exchange.get(field, Footprint())
-        for i in self._before(here):
+        required = sweep.exchange.get(field, Footprint())
+        for i in self._before(index):
             other = self.sweeps[i]
-            there = other.exchange.get(field, Footprint())
+            earlier = other.exchange.get(field, Footprint())
             before = f"before sweep {self._number(i)}" if other.computes else "before the loop"
             if name in other.names and moved:
                 return "its values have changed since they were last in the halo"
             if name in other.names and other.halo_kernel is not None:
-                who = "this sweep" if i == here else f"sweep {self._number(i)}"
-                return f"{who} computes it in the halo too, from what is there already"
-            if there and not moved:
+                sweep_name = "this sweep" if i == index else f"sweep {self._number(i)}"
+                return f"{sweep_name} computes it in the halo too, from what is there already"
+            if earlier and not moved:
                 return f"it is still there from the exchange {before}"
-            if there and i != here and needed - there:
+            if earlier and i != index and required - earlier:
                 return f"it is read farther away than the exchange {before} reaches"
         return "nothing has filled its halo before" if moved else "boundary conditions alone fill it"
 
     def _number(self, i: int) -> int:
-        """The number of a sweep among those that compute, as they are listed."""
+        """Return the displayed number of a sweep: its number among the sweeps that compute."""
         return sum(sweep.computes for sweep in self.sweeps[: i + 1])
 
     def _before(self, here: int) -> Iterator[int]:
-        """The sweeps that run before one, the latest first: in a loop, those of the pass before too."""
+        """Yield the sweeps that precede a given sweep, the latest first.
+
+        In a loop, these include the sweeps of the previous pass.
+        """
         body = next((b for b in self.bodies if here in b), range(here, here))
         yield from reversed(range(body.start, here))
         yield from reversed(range(here, body.stop))
@@ -308,13 +314,13 @@ def _bodies(operations: Iterable[Operation], first: int = 0) -> Iterator[range]:
 
 
 def _sum(root: Expr) -> str:
-    """A reduction, without its terms where they are long."""
-    said = text(root)
-    return said if len(said) <= LONG else f"{root.attribute[0]}(...)"
+    """Return the text of a reduction, without its terms if they are long."""
+    formula = text(root)
+    return formula if len(formula) <= LONG else f"{root.attribute[0]}(...)"
 
 
 def _plain(root: Expr) -> str:
-    """Return a scalar expression without the outermost brackets."""
+    """Return the text of a scalar expression without the outermost brackets."""
     if root.op == "not":
         return f"not {text(root.args[0])}"
     return text(root)[1:-1] if root.op in SIGNS else text(root)

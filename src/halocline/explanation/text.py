@@ -1,4 +1,4 @@
-"""An explanation as text for people."""
+"""Explanation as text."""
 
 from __future__ import annotations
 
@@ -89,42 +89,48 @@ def _cut(explanation: Explained) -> Iterator[str]:
     yield f"{counted(layout.ranks, 'rank')} {workers}{nodes}: {subdomains}"
     slabs = explanation.alternative
     if slabs and slabs.parts != cut.parts and cut.cost and layout.nodes == 1:
-        moved = f"  moves {amount(cut.cost)} into and out of a subdomain"
-        yield f"{moved}; slabs, {_by(slabs.parts)}, would move {slabs.cost / cut.cost:.3g} times that"
-    several = len(plan.subdomains) > 1 or layout.nodes > 1
-    if several:
+        volume = f"  moves {amount(cut.cost)} into and out of a subdomain"
+        yield f"{volume}; slabs, {_by(slabs.parts)}, would move {slabs.cost / cut.cost:.3g} times that"
+    has_several = len(plan.subdomains) > 1 or layout.nodes > 1
+    if has_several:
         yield f"  rank {plan.rank}{f', on node {layout.node(plan.rank)}' if nodes else ''}:"
-    for own in plan.subdomains:
-        place = ", ".join(map(str, cut.coordinates(own.number)))
-        where = ", ".join(f"{lo} to {hi - 1}" for lo, hi in zip(own.box.lo, own.box.hi, strict=True))
-        name = f"subdomain {own.number}" if several else f"rank {plan.rank}"
-        yield f"  {name} at ({place}): {_by(own.box.shape)} cells, {where}"
-    shapes = [tuple(map(int, patch[1] - patch[0])) for own in plan.subdomains for patch in own.patches.table]
+    for subdomain in plan.subdomains:
+        place = ", ".join(map(str, cut.coordinates(subdomain.number)))
+        extent = ", ".join(
+            f"{lo} to {hi - 1}" for lo, hi in zip(subdomain.box.lo, subdomain.box.hi, strict=True)
+        )
+        name = f"subdomain {subdomain.number}" if has_several else f"rank {plan.rank}"
+        yield f"  {name} at ({place}): {_by(subdomain.box.shape)} cells, {extent}"
+    shapes = [
+        tuple(map(int, patch[1] - patch[0]))
+        for subdomain in plan.subdomains
+        for patch in subdomain.patches.table
+    ]
     if explanation.schedule.blocks is not None:
-        cells = sum(own.box.size for own in plan.subdomains)
+        cells = sum(subdomain.box.size for subdomain in plan.subdomains)
         yield f"  {sum(map(prod, shapes)):,} of these {cells:,} cells are in active blocks"
     sizes = [_by(shape) for shape in sorted(set(shapes), reverse=True)]
     listed = ", ".join(sizes[:3]) + (", ..." if len(sizes) > 3 else "")
     count = f"{len(shapes):,} patch{'' if len(shapes) == 1 else 'es'}"
-    waits = any(own.neighbours for own in plan.subdomains)
+    waits = any(subdomain.neighbours for subdomain in plan.subdomains)
     ready = f"; {explanation.inner_patches} of them wait for no message" if waits else ""
     yield f"  {count} ({listed} cells), {explanation.patches_by}{ready}"
 
 
 def _routes(explanation: Explained) -> Iterator[str]:
-    """Yield where halos come from, and how."""
+    """Yield the sources and transfer methods of halos."""
     routes, layout = explanation.routes, explanation.plan.layout
     if not routes:
         return
-    several = layout.subdomains_per_rank > 1
+    has_several = layout.subdomains_per_rank > 1
     rows = []
     for route in routes:
         home = f"rank {route['rank']}" + (f" on node {route['node']}" if layout.nodes > 1 else "")
         ends = [str(route["subdomain"]), route["side"], f"subdomain {route['peer']}, {home}"]
-        if not several:
+        if not has_several:
             ends = [route["side"], home]
         rows.append([*ends, route["method"], route["why"], amount(route["bytes"])])
-    heads = [*["subdomain"] * several, "side", "from", "method", "because", "bytes"]
+    heads = [*["subdomain"] * has_several, "side", "from", "method", "because", "bytes"]
     yield from _table("Where its halos come from in one pass of the loop", heads, rows, len(heads) - 1)
     sums: Counter[str] = Counter()
     for route in routes:
@@ -181,16 +187,16 @@ def _devices(on: DevicePlan, placement: str) -> Iterator[str]:
 
 
 def _placement(explanation: Explained) -> str:
-    """Why the subdomains of a node lie on the devices that they do."""
-    slots, worth = explanation.plan.layout.slots, explanation.link_time
-    said = "Subdomains of a node lie on its devices in order"
-    if worth is not None:
-        said = f"Subdomains of a node lie on slots {', '.join(map(str, slots))} of its devices"
+    """Return the reason for the placement of the subdomains of a node on its devices."""
+    slots, ratio = explanation.plan.layout.slots, explanation.link_time
+    sentence = "Subdomains of a node lie on its devices in order"
+    if ratio is not None:
+        sentence = f"Subdomains of a node lie on slots {', '.join(map(str, slots))} of its devices"
     if explanation.links.why:
-        said += f": {explanation.links.why}"
-    if worth is not None:
-        said += f"; their messages load the links {worth:.3g} times as long as in order"
-    return f"{said}."
+        sentence += f": {explanation.links.why}"
+    if ratio is not None:
+        sentence += f"; their messages load the links {ratio:.3g} times as long as in order"
+    return f"{sentence}."
 
 
 def _kernel(use: dict[str, Any]) -> list[str]:
@@ -219,7 +225,7 @@ def _step(step: Step, number: int, *, corners: bool) -> Iterator[str]:
     names: dict[Halo, list[str]] = {}
     for halo in step.halos:
         names.setdefault(replace(halo, field=""), []).append(halo.field)
-    for halo, fields in names.items():  # those that differ by their field alone are one
+    for halo, fields in names.items():  # halos that differ only in the field share one line
         yield from _wrapped(_halo(halo, fields), inner)
     faces = all(len(place) == 2 for halo in step.halos for place, _ in halo.width)
     if step.kind == "sweep" and step.halos and faces and not corners:
@@ -245,35 +251,35 @@ def _sent(size: int, unpacked: int) -> str:
 
 
 def _chain(chain: Chain) -> str:
-    """Why a sweep reads so many layers on a side: each name with how many layers away it is."""
-    what, *rest = chain.links
-    names = [what.name, *(f"{link.name} ({link.layers})" for link in rest)]
+    """Return the chain of names that causes the halo width on a side, each with its distance in layers."""
+    target, *rest = chain.links
+    names = [target.name, *(f"{link.name} ({link.layers})" for link in rest)]
     side = f"{AXES[chain.axis]}{'+' if chain.side > 0 else '-'}"
     return f"{counted(rest[-1].layers, 'layer')} on {side} because of {' <- '.join(names)}"
 
 
 def _stages(step: Step) -> Iterator[str]:
-    """Yield the intermediates of a sweep: in which loops, how far around a patch, and in which array."""
+    """Yield the intermediates of a sweep, with their loops, layers around a patch, and arrays."""
     if not step.stages:
         return
     loops = 1 + max(stage.last for stage in step.stages)
     slots = len({stage.slot for stage in step.stages})
     memory = f"{amount(step.scratch)} a patch" if step.scratch else "in memory of groups of threads"
     yield f"{counted(len(step.stages), 'stage')} in {counted(slots, 'array')}, {memory}"
-    alike: dict[str, list[str]] = {}
+    names_by_use: dict[str, list[str]] = {}
     for stage in step.stages:
-        wide = [(AXES[axis], *layers) for axis, layers in enumerate(stage.layers) if any(layers)]
-        around = ", ".join(f"{axis}- {lower}, {axis}+ {upper}" for axis, lower, upper in wide)
+        layers = [(AXES[axis], *layers) for axis, layers in enumerate(stage.layers) if any(layers)]
+        around = ", ".join(f"{axis}- {lower}, {axis}+ {upper}" for axis, lower, upper in layers)
         use = f"loops {stage.first + 1} to {stage.last + 1} of {loops}, {stage.item} bytes a point"
         use += f", layers around {around}" if around else ""
-        alike.setdefault(use, []).append(f"{stage.name} ({stage.slot + 1})")
-    for use, names in alike.items():
+        names_by_use.setdefault(use, []).append(f"{stage.name} ({stage.slot + 1})")
+    for use, names in names_by_use.items():
         line = f"{', '.join(names)}: {use}"
         yield from textwrap.wrap(line, WIDTH - 16, initial_indent="  ", subsequent_indent="    ")
 
 
 def _halo(halo: Halo, fields: Sequence[str]) -> str:
-    """Return how far some fields are read, and where their halos come from."""
+    """Return the read distance of fields, and the sources of their halos."""
     places: dict[int, list[str]] = {}
     for place, width in halo.width:
         places.setdefault(width, []).append(place)

@@ -1,1 +1,1 @@
-"""What leaves a run: pictures of fields."""
+"""Pictures, films and exports of fields."""

@@ -1,4 +1,4 @@
-"""Stores of output in the formats of other programs."""
+"""Export of output stores to formats of other programs."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from halocline.errors import InputError, RunError
 from halocline.io import vtk, xdmf
 from halocline.lang.grid import unknown
 
-Groups = Mapping[tuple[str, ...], Sequence[ArrayInfo]]  # arrays with the same dimensions
+Groups = Mapping[tuple[str, ...], Sequence[ArrayInfo]]  # arrays by their dimensions
 SUFFIXES = (".pvd", ".vtr", ".xdmf")
-SLAB = 64 << 20  # bytes of an array that are held in memory at a time
-# what means something in a path, in the reference to a dataset, or in XML
+SLAB = 64 << 20  # maximum bytes of an array in memory at a time
+# characters with a meaning in paths, in references to datasets, or in XML
 UNSAFE = frozenset("/\\:<>&\"'")
 
 
@@ -33,31 +33,32 @@ def export(
     overwrite: bool = False,
     on_progress: Callable[[int], None] | None = None,
 ) -> list[Path]:
-    """Write fields of a store for ParaView and others: ``.pvd`` a collection of VTK files, one for each time;
-    ``.vtr`` one VTK file of the last time; ``.xdmf`` with an HDF5 file beside it.
+    """Write fields of a store for ParaView and similar programs, and return the written files.
 
-    Fields that lie at other points than others, such as faces, go into files of their own.
+    The suffix selects the format. ``.pvd`` is a collection of VTK files, one for each time. ``.vtr`` is one
+    VTK file of the last time. ``.xdmf`` is a description of an HDF5 file, which is also written. Fields at
+    different points, such as faces, have separate files.
 
     Parameters
     ----------
     store : Store
     target : path
     names : sequence of str, optional
-        Of the fields; all by default.
+        Names of the fields; all by default.
     overwrite : bool
-        Whether files that are there may be replaced.
+        True if existing files may be replaced.
     on_progress : callable, optional
-        Called with the times that are done.
+        Callback with the number of completed times.
 
     Returns
     -------
     list of path
-        What was written.
+        Written files.
 
     Raises
     ------
     InputError
-        A name, target or store that cannot be.
+        A name, the target or the store is invalid.
     RunError
         A file cannot be written.
     """
@@ -70,7 +71,7 @@ def export(
     times = store.times
     if times is not None and not len(times):
         raise InputError(f"{store.path} holds no time yet")
-    at = [0.0] if times is None else [float(t) for t in times]
+    time_values = [0.0] if times is None else [float(t) for t in times]
     companion = target.with_suffix(".h5" if target.suffix == ".xdmf" else "")
     files = _files(target, groups) if target.suffix == ".vtr" else [target, companion]
     for path in files:
@@ -81,15 +82,15 @@ def export(
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.suffix == ".xdmf":
-            _xdmf(store, target, companion, groups, at)
+            _xdmf(store, target, companion, groups, time_values)
         elif target.suffix == ".vtr":
             with ExitStack() as stack:  # write all files or none
                 for file, infos in zip(files, groups.values(), strict=True):
-                    _grid(store, stack.enter_context(whole(file)), infos, len(at) - 1)
+                    _grid(store, stack.enter_context(whole(file)), infos, len(time_values) - 1)
         else:
             parts: list[tuple[float, int, str]] = []
             with whole(target) as collection, whole_folder(companion) as folder:
-                for n, time in enumerate(at):
+                for n, time in enumerate(time_values):
                     for part, (space, infos) in enumerate(groups.items()):
                         file = folder / f"{'_'.join(space)}_{n:06}.vtr"
                         _grid(store, file, infos, n)
@@ -116,7 +117,7 @@ def _chosen(store: Store, names: Sequence[str] | None, *, is_last: bool) -> list
         _check(store, info, is_last=is_last)
         for d in info.space:
             other = first.setdefault(d, info)
-            if other.count(d) != info.count(d):  # of other programs
+            if other.count(d) != info.count(d):  # only in stores of other programs
                 raise InputError(
                     f"{store.path}: array {other.name!r} has {other.count(d)} points along {d}, and "
                     f"{info.name!r} has {info.count(d)}: export them one by one (names=, --fields)"
@@ -125,20 +126,20 @@ def _chosen(store: Store, names: Sequence[str] | None, *, is_last: bool) -> list
 
 
 def _check(store: Store, info: ArrayInfo, *, is_last: bool) -> None:
-    """See that an array can be exported, before a file is made: other programs may have given it any name and
-    type.
+    """Check that an array can be exported, before a file is created.
+
+    Other programs may have used any name and type.
 
     Raises
     ------
     InputError
-        Files or datasets cannot be called by its names, it has a type that VTK does not have, or it is
-        damaged.
+        The names are invalid for files or datasets, VTK does not support the type, or the array is damaged.
     """
     other = "choose other fields (names=, --fields)"
-    for what, name in (("its name", info.name), *(("the name of its axis", d) for d in info.space)):
+    for role, name in (("its name", info.name), *(("the name of its axis", d) for d in info.space)):
         if not name.isprintable() or not UNSAFE.isdisjoint(name) or ".." in name or name == ".":
             raise InputError(
-                f"{store.path}: array {info.name!r} cannot be exported: {what} is {name!r}; expected a name "
+                f"{store.path}: array {info.name!r} cannot be exported: {role} is {name!r}; expected a name "
                 f"without {' '.join(sorted(UNSAFE))} and .. that a file can have: rename it in the store, or "
                 f"{other}"
             )
@@ -155,15 +156,17 @@ def _check(store: Store, info: ArrayInfo, *, is_last: bool) -> None:
 
 
 def _axes(info: ArrayInfo) -> list[str | float]:
-    """What x, y and z of an array are: one of its dimensions, or the place where a slice lies. Dimensions of
-    other names are taken in their order."""
-    found: list[str | float] = []
+    """Return the meaning of x, y and z of an array: one of its dimensions, or the coordinate of a slice.
+
+    Dimensions of other names are assigned in their order.
+    """
+    axes: list[str | float] = []
     for axis in "xyz":
-        mine = [d for d in info.space if d.split("_")[0] == axis]
+        dimensions = [d for d in info.space if d.split("_")[0] == axis]
         place = info.attributes.get(axis, 0.0)
-        found.append(mine[0] if mine else float(place) if isinstance(place, (int, float)) else 0.0)
-    if [d for d in found if isinstance(d, str)] == list(info.space):
-        return found
+        axes.append(dimensions[0] if dimensions else float(place) if isinstance(place, (int, float)) else 0.0)
+    if [d for d in axes if isinstance(d, str)] == list(info.space):
+        return axes
     return [*info.space, *[0.0] * (3 - len(info.space))]
 
 

@@ -1,4 +1,4 @@
-"""Figures of several panels, as data that a case describes, and how they are drawn."""
+"""Figures of several panels: a description as data, and functions that draw it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from halocline.io.section import Section
 
-LINES, ALONE = (3.2, 2.2), (5.6, 3.4)  # inches, of a panel of curves: among others, and one by itself
-ROW, TITLE = 0.8, 0.4  # inches, of title and ticks of a row, and of the title of a figure
+LINES, ALONE = (3.2, 2.2), (5.6, 3.4)  # size of a panel of curves in inches: among other panels, and alone.
+ROW, TITLE = 0.8, 0.4  # height in inches of the title and ticks of a row, and of the title of a figure.
 TITLE_SIZE = 12.0  # points
 LINE: dict[str, Any] = {"color": INK, "linewidth": 1.0, "zorder": 1.5}
 MARKS: dict[str, Any] = {"marker": "o", "linestyle": "", "color": COLOURS[0], "mew": 0}
@@ -30,7 +30,7 @@ MARKS: dict[str, Any] = {"marker": "o", "linestyle": "", "color": COLOURS[0], "m
 
 @dataclass(frozen=True)
 class Map(PlanePanel):
-    """Panel of colours over a plane.
+    """Panel with a colour map over a plane.
 
     Parameters
     ----------
@@ -39,13 +39,14 @@ class Map(PlanePanel):
     title : str
         Name of the values.
     limits : (float, float), optional
-        The values at both ends of the colours. Maps in one row with the same limits share a colour bar.
+        Values at both ends of the colour map. Maps in one row with the same limits share a colour bar.
     label : str
         Label of the colour bar.
     unit : str
         Unit of the coordinates.
     cmap : str, optional
-        Colour map of matplotlib; by default one for quantities of one sign, or one around zero.
+        Colour map of matplotlib; by default, a sequential or a diverging one according to the signs of the
+        values.
     """
 
     section: Section
@@ -72,7 +73,7 @@ class Map(PlanePanel):
 
 @dataclass(frozen=True)
 class Curve:
-    """Curve of a panel: numbers over a coordinate.
+    """Curve of a panel: values over a coordinate.
 
     Parameters
     ----------
@@ -80,9 +81,9 @@ class Curve:
     label : str
         Label for the legend, which shows each label once.
     points : bool
-        True for a mark at each number, instead of a line.
+        True for a mark at each value, instead of a line.
     style : mapping, optional
-        Options of matplotlib in place of the style of all such curves.
+        Options of matplotlib that replace the default style.
     """
 
     x: NDArray[np.float64]
@@ -100,13 +101,13 @@ class Lines(Panel):
     ----------
     curves : sequence of Curve
     title : str
-        Name of the numbers.
+        Name of the values.
     coordinate : str
         Name of the horizontal axis.
     span : (float, float)
         Ends of the horizontal axis.
     least_range : float
-        Least length of the vertical axis, so that rounding errors are not magnified.
+        Minimum length of the vertical axis, so that rounding errors are not magnified.
     ylabel : str
         Label of the vertical axis.
     """
@@ -129,7 +130,7 @@ class Lines(Panel):
 
     def draw(self, canvas: Canvas, ax: Axes, size: tuple[float, float], *, bar: bool) -> str:
         for curve in self.curves:
-            inside = (self.span[0] <= curve.x) & (curve.x <= self.span[1])  # the rest must not set the range
+            inside = (self.span[0] <= curve.x) & (curve.x <= self.span[1])  # only these points set the range
             x, y = curve.x[inside], curve.y[inside]
             size_of_points = 4.0 if len(x) <= 64 else 3.0 if len(x) <= 200 else 2.0
             style = MARKS | {"markersize": size_of_points} if curve.points else LINE
@@ -152,9 +153,9 @@ class Figure:
     Parameters
     ----------
     panels : sequence of Map, Contours, Planes or Lines
-        Row by row.
+        Panels in row-major order.
     columns : int
-        Panels in a row, at most.
+        Maximum number of panels in a row.
     """
 
     panels: Sequence[Panel]
@@ -168,19 +169,20 @@ class Figure:
 
     @property
     def rows(self) -> list[Sequence[Panel]]:
-        """The panels of each row."""
+        """Panels of each row."""
         wide = min(self.columns, len(self.panels))
         return [self.panels[at : at + wide] for at in range(0, len(self.panels), wide)]
 
 
 def draw(figure: Figure, path: str | Path, *, title: str = "") -> None:
-    """Draw a figure into a file whose name ends in .png, .pdf or .svg; the rank that has the figure calls
-    this.
+    """Draw a figure to a file whose name ends in .png, .pdf or .svg.
+
+    Only the rank that has the figure calls this function.
 
     Raises
     ------
     InputError
-        A name with another end, or a folder that cannot be made.
+        The name has another suffix, or its folder cannot be created.
     """
     target = picture_file(path)
     with styled():
@@ -188,12 +190,12 @@ def draw(figure: Figure, path: str | Path, *, title: str = "") -> None:
 
 
 def canvas_of(figure: Figure, title: str) -> Canvas:
-    """Return the drawing of a figure, for a file that is cut to its contents."""
+    """Return the drawing of a figure, for a file that is cropped to its contents."""
     from matplotlib.figure import Figure as Canvas
 
     rows, alone = figure.rows, len(figure.panels) == 1
     places = {panel.place for panel in figure.panels} - {None}
-    common = places.pop() if title and len(places) == 1 else None  # said once, above all panels
+    common_place = places.pop() if title and len(places) == 1 else None  # shown once, above all panels
     sizes = [[panel.size(alone=alone) for panel in row] for row in rows]
     heights = [max(height for _, height in row) for row in sizes]
     widths = [
@@ -214,19 +216,19 @@ def canvas_of(figure: Figure, title: str) -> Canvas:
             ax: Axes = canvas.add_subplot(grid[r, c], projection=panel.projection)
             following = row[c + 1] if c + 1 < len(row) else None
             note = panel.draw(canvas, ax, sizes[r][c], bar=not _share_colours(panel, following))
-            ax.set_title(panel.title + (panel.place or "" if common is None else "") + note, loc="left")
-            (across, up), beside = panel.axis_keys, row[c - 1] if c else None
+            ax.set_title(panel.title + (panel.place or "" if common_place is None else "") + note, loc="left")
+            (across, up), left_panel = panel.axis_keys, row[c - 1] if c else None
             if across is not None and c < len(below) and across == below[c].axis_keys[0]:
                 ax.set_xlabel("")
                 ax.tick_params(labelbottom=False)
-            if up is not None and beside is not None and up == beside.axis_keys[1]:
+            if up is not None and left_panel is not None and up == left_panel.axis_keys[1]:
                 ax.set_ylabel("")
                 ax.tick_params(labelleft=False)
     if len(labels) > 1:
         has_room = len(rows[-1]) < len(rows[0])  # in the last row
         _legend(canvas, canvas.add_subplot(grid[-1, len(rows[-1])]) if has_room else None)
     if title:
-        put_title(canvas, title + (common or ""))
+        put_title(canvas, title + (common_place or ""))
     return canvas
 
 
@@ -243,7 +245,7 @@ def _share_colours(panel: Panel, other: Panel | None) -> bool:
 
 
 def _legend(canvas: Canvas, empty: Axes | None) -> None:
-    """Draw a legend with each label once: in axes that no panel takes, or below all panels."""
+    """Draw a legend with each label once: in the axes of an unused panel, or below all panels."""
     handles: dict[Any, Any] = {}
     for ax in canvas.axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):

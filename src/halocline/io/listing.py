@@ -1,4 +1,4 @@
-"""What a store holds, in words and as data."""
+"""Listing of a store, as data."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from halocline.run.output.restart import POINTER, Saved, folders, newest
 
 
 def described(path: Path) -> dict[str, Any]:
-    """What lies at a path, for JSON: under "kind" one of "output", "checkpoint", "checkpoints".
+    """Return the description of a path for JSON; "kind" is "output", "checkpoint" or "checkpoints".
 
     Raises
     ------
     InputError
-        Nothing that Halocline wrote, or it is damaged.
+        The path is not a store of Halocline, or the store is damaged.
     """
     with _readable(path):
         if not is_file(path / "zarr.json") and (folders(path) or is_file(path / POINTER)):
@@ -29,7 +29,7 @@ def described(path: Path) -> dict[str, Any]:
         if "identity" in store.facts:
             return _checkpoint(path)
         times, steps = store.times, store.steps
-        parts = store.facts.get("parts") or [store.facts]  # of the runs that went on with it, the newest last
+        parts = store.facts.get("parts") or [store.facts]  # one per run, the newest last
         _check(store)
         return {
             "kind": "output",
@@ -58,12 +58,12 @@ def described(path: Path) -> dict[str, Any]:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Where metadata is taken apart that only Halocline writes.
+    """Convert errors in reading the metadata of Halocline to InputError.
 
     Raises
     ------
     InputError
-        It lacks something, or has something else in its place.
+        An entry is missing or has the wrong type.
     """
     try:
         yield
@@ -78,7 +78,7 @@ def _readable(path: Path) -> Iterator[None]:
 
 
 def _check(store: Store) -> None:
-    """Raise InputError where an array is not complete, since a listing names only complete arrays."""
+    """Raise InputError if an array is not complete, since a listing names only complete arrays."""
     for name in store.arrays:
         store.open(name)
 
@@ -129,7 +129,7 @@ def _checkpoints(path: Path) -> dict[str, Any]:
                 raise
             entry = {}
         is_removed = not folder.exists() or (is_written and not is_file(folder / "zarr.json"))
-        if is_removed or not entry:  # a run has removed it
+        if is_removed or not entry:  # a run has removed the folder
             if folder == newest_folder:
                 return _checkpoints(path)
             continue
@@ -149,7 +149,7 @@ def _newest(path: Path) -> tuple[Path | None, str | None]:
             return newest(path), None
         except InputError as error:
             problem = str(error)
-        if content == (pointer.read_bytes() if is_file(pointer) else b""):  # else a run wrote a newer one
+        if content == (pointer.read_bytes() if is_file(pointer) else b""):  # else a run wrote a new one
             return None, problem
 
 

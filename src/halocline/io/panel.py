@@ -1,4 +1,4 @@
-"""Panels of a figure: the interface of all kinds of them."""
+"""Panels of a figure: the common interface of all kinds."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
     from halocline.io.section import Section
 
-MAP, MAP_ALONE = 3.2, 4.4  # inches: the longer side of a plane among others, and of one by itself
+MAP, MAP_ALONE = 3.2, 4.4  # longer side of a plane in inches: among other panels, and alone
 
 
 class Panel(ABC):
     """Panel of a figure."""
 
     title: str
-    projection: ClassVar[str | None] = None  # of the axes of matplotlib
-    sides: ClassVar[float] = 1.2  # inches beside the axes, for ticks, names and colour bars
+    projection: ClassVar[str | None] = None  # projection of the axes in matplotlib.
+    sides: ClassVar[float] = 1.2  # width in inches next to the axes, for ticks, names and colour bars
 
     @abstractmethod
     def size(self, *, alone: bool) -> tuple[float, float]:
@@ -30,11 +30,11 @@ class Panel(ABC):
 
     @abstractmethod
     def draw(self, canvas: Canvas, ax: Axes, size: tuple[float, float], *, bar: bool) -> str:
-        """Draw into axes of a size, and return a note for the title; `bar` is True for a colour bar."""
+        """Draw into axes of a given size, and return a note for the title; `bar` is True for a colour bar."""
 
     @property
     def place(self) -> str | None:
-        """Text on the plane that is drawn, behind a title; None for no plane."""
+        """Position of the drawn plane, as text after a title; None without a plane."""
         return None
 
     @property
@@ -64,6 +64,6 @@ class PlanePanel(Panel):
 
 
 def check_plane(section: Section, what: str) -> None:
-    """Raise InputError for a section of other than two axes."""
+    """Raise InputError if a section does not have two axes."""
     if len(section.axes) != 2:
         raise InputError(f"{what}: expected a section of two axes; this one has {len(section.axes)}")

@@ -1,4 +1,4 @@
-"""Pictures of fields: every rank calls the same function, the first one draws."""
+"""Pictures of fields: all ranks call the function, and the first rank draws."""
 
 from __future__ import annotations
 
@@ -28,34 +28,35 @@ def picture(
     axis: int | str | None = None,
     at: float | None = None,
 ) -> None:
-    """Draw a field into a file: colours in two and three dimensions, a line in one.
+    """Draw a field to a file: a colour map in two and three dimensions, a line in one dimension.
 
-    All ranks call this; the first writes the file. Large fields are thinned before they are sent.
+    All ranks call this function; the first rank writes the file. Ranks thin out large fields before they send
+    them.
 
     Parameters
     ----------
     source : Simulation, LinearProblem or Solution
     what : Field, Vector, str or expression
-        A field, its name, or an expression such as ``u - exact`` or ``hc.sqrt(u**2 + v**2)``. Of a vector the
-        components are drawn side by side, or as lines of one diagram; its length is
+        Field, its name, or an expression such as ``u - exact`` or ``hc.sqrt(u**2 + v**2)``. The components of
+        a vector are drawn next to each other, or as lines of one diagram. The length of a vector is
         ``hc.sqrt(hc.dot(w, w))``.
     path : str or Path
-        Ends in .png, .pdf or .svg. Folders that are missing are made.
+        Name that ends in .png, .pdf or .svg. Missing folders are created.
     title : str, optional
-        The name of the field by default.
+        Title; by default the name of the field.
     label : str, optional
-        Of the colour bar, with the unit of the values: "temperature [K]".
+        Label of the colour bar, with the unit of the values: "temperature [K]".
     unit : str
-        Of the coordinates, such as "m".
+        Unit of the coordinates, such as "m".
     cmap : str, optional
-        A colour map of matplotlib. By default one for quantities of one sign, or one around zero where both
-        signs occur.
+        Colour map of matplotlib. By default, it is a sequential colour map for values of one sign, else a
+        diverging colour map around zero.
     limits : (float, float), optional
-        The values at both ends of the colours.
+        Values at both ends of the colour map.
     axis : int or {"x", "y", "z"}, optional
-        In three dimensions: the axis that the drawn plane is normal to, z by default.
+        In three dimensions: axis normal to the drawn plane, z by default.
     at : float, optional
-        Where the plane cuts that axis, in the middle by default.
+        Coordinate of the plane on that axis, the middle by default.
 
     Raises
     ------
@@ -73,11 +74,11 @@ def picture(
         raise InputError(
             f"axis and at choose a plane of a grid of three axes; this one has {fields.grid.ndim}"
         )
-    drawn = [cut(fields, part, cuts) for part in ((what,) if parts is None else parts)]
+    sections = [cut(fields, part, cuts) for part in ((what,) if parts is None else parts)]
     with fields.domain.comm.agreement(f"draw {target}"):
-        sections = [each for each in drawn if each is not None]
-        if sections:
-            _draw(sections, target, title, label, unit, cmap, plain(limits))
+        gathered = [section for section in sections if section is not None]
+        if gathered:
+            _draw(gathered, target, title, label, unit, cmap, plain(limits))
 
 
 def plot_lines(
@@ -89,21 +90,21 @@ def plot_lines(
     label: str = "",
     unit: str = "",
 ) -> None:
-    """Draw fields of a grid of one axis as lines in one diagram; all ranks call this.
+    """Draw fields of a grid of one axis as lines in one diagram; all ranks call this function.
 
     Parameters
     ----------
     source : Simulation, LinearProblem or Solution
     lines : mapping of label to field, vector, name, expression or array; or a sequence of fields
-        Of a vector each component is a line.
-        An array holds one number per point of the grid, for instance an exact solution.
+        Lines of the diagram. A vector has one line per component. An array has one value per point of the
+        grid, for instance an exact solution.
     path : str or Path
-        Ends in .png, .pdf or .svg.
+        Name that ends in .png, .pdf or .svg.
     title : str, optional
     label : str
-        Of the vertical axis.
+        Label of the vertical axis.
     unit : str
-        Of the coordinate.
+        Unit of the coordinate.
 
     Raises
     ------
@@ -118,9 +119,9 @@ def plot_lines(
         raise InputError(
             f"plot_lines needs a grid of one axis; this one has {fields.grid.ndim}: use hc.picture"
         )
-    given = lines if isinstance(lines, Mapping) else {getattr(w, "name", "") or str(w): w for w in lines}
+    labelled = lines if isinstance(lines, Mapping) else {getattr(w, "name", "") or str(w): w for w in lines}
     named: dict[str, Any] = {}
-    for name, line in given.items():
+    for name, line in labelled.items():
         parts = fields.components(line)
         if parts is None:
             named[name] = line
@@ -134,14 +135,14 @@ def plot_lines(
             raise InputError(
                 f"line {name!r} has shape {tuple(array.shape)}, but the grid has shape {fields.grid.shape}"
             )
-    drawn = {n: cut(fields, w) for n, w in named.items() if n not in arrays}
+    sections = {n: cut(fields, w) for n, w in named.items() if n not in arrays}
     with fields.domain.comm.agreement(f"draw {target}"):
         if fields.domain.comm.rank == 0:
             grid = fields.grid
             (points,) = grid.positions()
             curves = []
             for name in named:
-                computed = drawn.get(name)
+                computed = sections.get(name)
                 if computed is None:
                     dashed = {"linestyle": "--", "linewidth": 1.2, "color": INK, "zorder": 3}
                     curves.append(Curve(points, arrays[name], name, style=dashed))
@@ -163,9 +164,9 @@ def _draw(
     cmap: str | None,
     limits: tuple[float, float] | None,
 ) -> None:
-    """Draw sections side by side, or as lines of one diagram."""
+    """Draw sections next to each other, or as lines of one diagram."""
     first, count = sections[0], len(sections)
-    names = ", ".join(each.name for each in sections)
+    names = ", ".join(section.name for section in sections)
     if len(first.axes) == 1:
         curves = [
             Curve(section.coordinates[0], section.values, section.name, style={"linestyle": "-"})

@@ -1,4 +1,4 @@
-"""Planes of colours, with their colour bars and labels."""
+"""Colour maps of planes, with their colour bars and labels."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def place(at: Sequence[tuple[str, float]], unit: str = "") -> str:
-    """Return the places at which a section cuts the other axes, as text behind a title."""
+    """Return the positions at which a section cuts the other axes, as text after a title."""
     return "".join(f", {a} = {x:.4g}{' ' + unit if unit else ''}" for a, x in at)
 
 
 def colour_bar(figure: Figure, ax: Axes, image: Any, label: str = "") -> None:
-    """Draw a colour bar as high as an image beside it, with points where values lie beyond its ends."""
+    """Draw a colour bar next to an image, with arrow ends for values outside its limits."""
     low, high = image.get_clim()
     values = image.get_array()
     beyond = (bool((values < low).any()), bool((values > high).any()))
@@ -31,7 +31,7 @@ def colour_bar(figure: Figure, ax: Axes, image: Any, label: str = "") -> None:
 
 
 def around_zero(limits: tuple[float, float]) -> tuple[float, float]:
-    """Return limits at the same distance from zero if values lie on both sides of zero, else the limits."""
+    """Return limits symmetric around zero if both signs are significant, else the given limits."""
     low, high = limits
     if low < 0 < high and min(-low, high) > 0.1 * max(-low, high):
         return -max(-low, high), max(-low, high)
@@ -68,7 +68,7 @@ def draw_plane(
 
 
 def _edges(line: Any) -> Any:
-    """Return the edges between the colours of points along an axis: halfway between the points."""
+    """Return the cell edges along an axis: halfway between the points."""
     if len(line) == 1:
         return np.array([line[0] - 0.5, line[0] + 0.5])
     between = 0.5 * (line[1:] + line[:-1])
@@ -76,13 +76,13 @@ def _edges(line: Any) -> Any:
 
 
 def span(line: Any) -> tuple[float, float]:
-    """Return the places where the cells of the points along an axis begin and end."""
+    """Return the lower and upper end of the cells of the points along an axis."""
     edges = _edges(line)
     return float(edges[0]), float(edges[-1])
 
 
 def _even(edges: Any) -> bool:
-    """Return True where all points have the same distance."""
+    """Return True if all cells have the same width."""
     widths = np.diff(edges)
     return bool(np.ptp(widths) <= 1e-6 * widths.max())
 

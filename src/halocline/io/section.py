@@ -1,4 +1,4 @@
-"""A plane or line of a distributed field on the first rank, thinned to what a picture can show."""
+"""Planes and lines of a distributed field on the first rank, thinned for pictures."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from halocline.run.memory.store import assembled_pieces
 
 @dataclass(frozen=True)
 class Section:
-    """The values of a field along one or two axes.
+    """Values of a field along one or two axes.
 
     Attributes
     ----------
     name : str
-        Of the field, or the text of the expression.
+        Name of the field, or text of the expression.
     values : array
-        One axis, or two in the order of `axes`.
+        Values along one axis, or along two axes in the order of `axes`.
     axes : tuple of str
-        The names of the axes along which the values lie.
+        Names of the axes of the values.
     coordinates : tuple of array
-        Of the points along each of them.
+        Coordinates of the points along each of the axes.
     span : tuple of (float, float)
-        Where the domain begins and ends along each of them.
+        Lower and upper end of the domain along each of the axes.
     at : tuple of (str, float)
-        The other axes, and where they are cut.
+        Names of the other axes, with the coordinates of their cuts.
     """
 
     name: str
@@ -61,8 +61,9 @@ class Section:
 def cut(
     source: Any, what: Any, at: Mapping[int | str, float | None] | None = None, *, most: int = 1024
 ) -> Section | None:
-    """Gather a field along one or two axes; all ranks call this, and the first gets the section, the others
-    None.
+    """Return a section of a field along one or two axes on the first rank, and None on other ranks.
+
+    All ranks call this function.
 
     Parameters
     ----------
@@ -70,10 +71,10 @@ def cut(
     what : Field, str or expression
     at : mapping of int or str to float or None, optional
         Coordinates of the cuts by number or name of the axis; None for the middle. By default a grid of three
-        axes is cut in the middle of z. The section takes the nearest points, and the lower one of two equally
-        near points.
+        axes is cut in the middle of z. The section contains the nearest points, and the lower one of two
+        equally near points.
     most : int
-        Points along an axis beyond which only every second, third, ... is taken.
+        Maximum number of points along an axis. A longer axis is thinned to every second, third, ... point.
 
     Raises
     ------
@@ -116,7 +117,7 @@ def _section(
 
 
 def fields_of(source: Any) -> Fields:
-    """The fields of a simulation, a linear problem or its solution."""
+    """Return the fields of a simulation, a linear problem or its solution."""
     fields = source if isinstance(source, Fields) else getattr(source, "fields", None)
     if not isinstance(fields, Fields):
         raise InputError(f"a picture of {source!r}: expected a Simulation, LinearProblem or Solution")
@@ -140,8 +141,8 @@ def _cut_index(line: NDArray[np.float64], at: float | None, axis: int, grid: Gri
 def _gather(
     fields: Fields, field: Field, points: tuple[int, ...], cut: dict[int, int], steps: dict[int, int]
 ) -> NDArray[Any] | None:
-    """The chosen points of all ranks, on the first rank."""
-    mine = []
+    """Return the selected points of all ranks, on the first rank."""
+    local_pieces = []
     for origin, view in fields.views(field):
         chosen: list[Any] = []
         places = []
@@ -154,8 +155,8 @@ def _gather(
                 skip = -first % steps[a]
                 chosen.append(slice(skip, n, steps[a]))
                 places.append((first + skip) // steps[a])
-        mine.append((tuple(places), np.ascontiguousarray(view[tuple(chosen)])))
-    pieces = fields.domain.comm.gather(mine)
+        local_pieces.append((tuple(places), np.ascontiguousarray(view[tuple(chosen)])))
+    pieces = fields.domain.comm.gather(local_pieces)
     if pieces is None:
         return None
     shape = [1 if a in cut else -(-n // steps[a]) for a, n in enumerate(points)]

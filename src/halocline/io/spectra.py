@@ -1,4 +1,4 @@
-"""Spectra: how the power of a field is shared out among wavenumbers."""
+"""Power spectra of fields over wavenumbers."""
 
 from __future__ import annotations
 
@@ -14,21 +14,24 @@ from halocline.errors import InputError
 def spectrum(
     values: NDArray[Any], lines: Sequence[NDArray[np.float64]]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Power of a field in shells of wavenumbers: the sum of |û_k|² over each, where û are the coefficients of
-    the discrete Fourier series; all of them add up to the variance (Parseval).
+    """Return the power of a field in shells of wavenumbers.
+
+    The power of a shell is the sum of |û_k|², with the coefficients û of the discrete Fourier series. The sum
+    over all shells is the variance (Parseval).
 
     Parameters
     ----------
     values : array
-        On even points; it is taken to be periodic.
+        Values on evenly spaced points of a domain that is assumed to be periodic.
     lines : sequence of array
         Coordinates along each axis.
 
     Returns
     -------
     k : array
-        The middle of each shell, 2π / L apart, where L is the longest side.
+        Middle of each shell. The distance of shells is 2π / L with the longest side L.
     power : array
+        Power of each shell.
 
     Raises
     ------

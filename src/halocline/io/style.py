@@ -1,4 +1,4 @@
-"""How figures look: one set of sizes and colours for pictures and for the plots of studies."""
+"""Style of figures: sizes and colours of pictures and of the plots of studies."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SUFFIXES = (".png", ".pdf", ".svg")  # of pictures
-DPI = 160  # of pictures of fields
+SUFFIXES = (".png", ".pdf", ".svg")  # suffixes of pictures
+DPI = 160  # resolution of pictures of fields
 INK = "#1c2b33"
 MUTED = "#5f717c"
 FAINT = "#d7dfe4"
-# told apart without colour vision too (Okabe and Ito 2008), in an order that keeps neighbours apart
+# Colours distinguishable without colour vision (Okabe and Ito 2008), with strong contrast between neighbours.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b7780")
-CLOSE = 30.0  # ratio of the ends of a logarithmic axis below which its marks are closer
+CLOSE = 30.0  # a logarithmic axis with a smaller ratio of its ends has denser marks
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 SETTINGS: dict[str, Any] = {
@@ -55,14 +55,14 @@ SETTINGS: dict[str, Any] = {
     "legend.fontsize": 9.0,
     "figure.facecolor": "white",
     "savefig.facecolor": "white",
-    "svg.fonttype": "none",  # text stays text: it can be searched and takes the page's font
+    "svg.fonttype": "none",  # text remains text: it is searchable and has the font of the page.
     "svg.hashsalt": "halocline",  # the same figure gives the same file
 }
 
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Draw in this style inside the block."""
+    """Apply this style inside a with block."""
     import matplotlib
     from cycler import cycler
 
@@ -72,13 +72,14 @@ def styled() -> Iterator[None]:
 
 
 def save(figure: Figure, path: Path, **options: Any) -> None:
-    """Write a figure in the format that the name ends in, in folders that are made where they are missing;
-    `options` as for savefig.
+    """Write a figure in the format of the suffix of its name, and create missing folders.
+
+    For `options`, see savefig.
 
     Raises
     ------
     InputError
-        Its folder cannot be made.
+        The folder cannot be created.
     RunError
         The file cannot be written.
     """
@@ -86,13 +87,13 @@ def save(figure: Figure, path: Path, **options: Any) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from None
-    drawn = BytesIO()
-    figure.savefig(drawn, format=path.suffix.removeprefix("."), **options)
-    write_file(path, drawn.getvalue())
+    buffer = BytesIO()
+    figure.savefig(buffer, format=path.suffix.removeprefix("."), **options)
+    write_file(path, buffer.getvalue())
 
 
 def picture_file(path: str | Path) -> Path:
-    """Return the path of a picture; InputError for a name that ends in none of `SUFFIXES`."""
+    """Return the path of a picture; raise InputError for a suffix that is not in `SUFFIXES`."""
     target = as_path(path, "path")
     if target.suffix not in SUFFIXES:
         raise InputError(f"picture {str(path)!r}: expected a name that ends in {', '.join(SUFFIXES)}")
@@ -100,13 +101,13 @@ def picture_file(path: str | Path) -> Path:
 
 
 def gridded(ax: Axes) -> None:
-    """Faint lines behind the data."""
+    """Draw faint grid lines behind the data."""
     ax.grid(True, which="major")
     ax.set_axisbelow(True)
 
 
 def doubling(ax: Axes, ticks: Sequence[int]) -> None:
-    """An x axis for numbers that double: those and no others are marked."""
+    """Set a logarithmic x axis of base 2 with exactly these ticks."""
     ax.set_xscale("log", base=2)
     ax.set_xticks(list(ticks), [f"{tick}" for tick in ticks])
     ax.minorticks_off()
@@ -114,7 +115,7 @@ def doubling(ax: Axes, ticks: Sequence[int]) -> None:
 
 
 def logarithmic(ax: Axes, text: Callable[[float], str]) -> None:
-    """Make the y axis logarithmic when all lines are drawn, with marks at 1, 2, 5, 10 ... or closer.
+    """Set a logarithmic y axis after all lines are drawn, with marks at 1, 2, 5, 10 ... or denser.
 
     `text` returns the text of a mark.
     """

@@ -1,4 +1,4 @@
-"""Panels in space: values over a plane as a mesh of lines."""
+"""Panels in three dimensions: values over a plane as a mesh of lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
     from numpy.typing import NDArray
 
-SIZE, ALONE = 4.2, 5.6  # inches, of a panel among others, and of one by itself
+SIZE, ALONE = 4.2, 5.6  # size of a panel in inches: among other panels, and alone
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Tables that look the same in a terminal and on a page."""
+"""Tables with the same form in a terminal and on a page."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from typing import Any, TypeVar
 
 from halocline.words import one_line
 
-RULED = "    \n    \n ── \n    \n    \n    \n    \n    \n"  # a line below the heads
-WIDEST = 10_000  # characters: nothing is wrapped
+RULED = "    \n    \n ── \n    \n    \n    \n    \n    \n"  # line below the heads
+WIDEST = 10_000  # width in characters that avoids line breaks
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under column heads.
+    """Table of text with column heads.
 
     Parameters
     ----------
     title : str
     heads : tuple of str
-        A line break in a head makes a second line.
+        Column heads. A line break in a head starts a second line.
     rows : tuple of tuple of str
     left : int
-        How many of the first columns hold names, set to the left; numbers are set to the right.
+        Number of the first columns that contain left-aligned names; numbers are right-aligned.
     muted : tuple of int
-        Rows that stand back, such as those of another source.
+        Rows in a less prominent style, such as rows of another source.
     note : str
-        Below the table.
+        Text below the table.
     heading : str
-        Above the title, of this table and those that follow it.
+        Heading above the title, for this table and the tables after it.
     """
 
     title: str
@@ -50,15 +50,15 @@ class Table:
         from rich.console import Console
         from rich.table import Table as Rich
 
-        made = Rich(box=Box(RULED), show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+        rich_table = Rich(box=Box(RULED), show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
         for i, head in enumerate(self.heads):
             side: Any = "left" if i < self.left else "right"
-            made.add_column(head, justify=side, vertical="bottom", no_wrap=True)
+            rich_table.add_column(head, justify=side, vertical="bottom", no_wrap=True)
         for row in self.rows:
-            made.add_row(*map(one_line, row))
+            rich_table.add_row(*map(one_line, row))
         console = Console(width=WIDEST, color_system=None, markup=False, emoji=False, highlight=False)
         with console.capture() as captured:
-            console.print(made)
+            console.print(rich_table)
         above = [self.heading, "=" * len(self.heading), ""] if self.heading else []
         lines = [line.rstrip() for line in captured.get().splitlines()]
         note = ["", *self.note.splitlines()] if self.note else []
@@ -68,9 +68,9 @@ class Table:
 def table_of(
     title: str, records: Iterable[T], columns: Mapping[str, Callable[[T], str]], **options: Any
 ) -> Table:
-    """Return a table with a row for each record, and a column for each function of a record, by its head.
+    """Return a table with a row for each record.
 
-    For `options`, see `Table`.
+    Each column is a function of a record; its key is the column head. For `options`, see `Table`.
     """
     rows = tuple(tuple(cell(record) for cell in columns.values()) for record in records)
     return Table(title, tuple(columns), rows, **options)

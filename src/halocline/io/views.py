@@ -1,4 +1,4 @@
-"""Pictures and films of output: slices, lines, time series and spectra, drawn out of a store."""
+"""Pictures and films of stored output: slices, lines, time series and spectra."""
 
 from __future__ import annotations
 
@@ -29,35 +29,35 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 FILMS = (".gif", ".mp4")
-ABREAST = 3  # panels beside each other
+ABREAST = 3  # maximum panels in a row
 MOST_PANELS = 12
-MOST_CURVES = 8  # of points in one diagram; more are drawn as a picture
+MOST_CURVES = 8  # maximum curves of points in one diagram; a larger number of points is drawn as an image
 FRAMES_A_SECOND = 8
-MOST_FRAMES = 500  # of a film: a minute of it
+MOST_FRAMES = 500  # maximum frames of a film: about one minute
 FILM_DPI = 96
-FLATTEST, STEEPEST = 0.12, 1.5  # proportions of images
-CURVES = 0.7  # that of panels of curves
-ROUNDED = 10.0  # power below this multiple of that of rounding errors is not drawn
-WIDE = 0.3  # an image flatter than that takes a row of its own
+FLATTEST, STEEPEST = 0.12, 1.5  # minimum and maximum ratio of height to width of images.
+CURVES = 0.7  # ratio of height to width of panels of curves.
+ROUNDED = 10.0  # lower limit of drawn power, relative to the power of rounding errors.
+WIDE = 0.3  # images with a smaller ratio have a row of their own
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be drawn.
+    """Selection of the content of a picture or film.
 
     Parameters
     ----------
     names : sequence of str, optional
-        Of arrays; all by default.
+        Names of arrays; all by default.
     time : float, optional
-        Time to draw; the last by default. The nearest time of the store is drawn. Accepted are times up to
-        one interval between times before the first and after the last.
+        Time to draw; the last by default. The picture shows the nearest time of the store. The time may lie
+        at most one mean output interval before the first time, or after the last time.
     at : mapping of str to float
-        Where axes are cut; in three dimensions z in the middle by default.
+        Coordinates of cuts by axis; in three dimensions the middle of z by default.
     spectrum : bool
-        Spectra of fields instead of the fields.
+        True for spectra of fields instead of the fields.
     every : int
-        Of the times of a film, each such one.
+        Stride of the times in a film.
     """
 
     names: Sequence[str] | None = None
@@ -73,7 +73,7 @@ def view(
     wanted: Wanted,
     on_progress: Callable[[int], None] | None = None,
 ) -> None:
-    """Draw what a store holds into a picture, or a film of its times.
+    """Draw the content of a store as a picture, or as a film of its times.
 
     Fields are drawn as planes or lines, numbers and single points as time series.
 
@@ -81,17 +81,17 @@ def view(
     ----------
     store : Store
     target : path
-        Ends in .png, .pdf or .svg; or for a film in .gif, or .mp4 where ffmpeg is found.
+        Name that ends in .png, .pdf or .svg, or for a film in .gif, or in .mp4 if ffmpeg is available.
     wanted : Wanted
     on_progress : callable, optional
-        Called with the frames of a film that are done.
+        Callback with the number of completed frames of a film.
 
     Raises
     ------
     InputError
-        Something that the store does not hold, or that cannot be drawn.
+        The store does not contain the selection, or the selection cannot be drawn.
     RunError
-        The file cannot be written, or there is no ffmpeg.
+        The file cannot be written, or ffmpeg is missing.
     """
     if target.suffix not in (*SUFFIXES, *FILMS):
         known = ", ".join((*SUFFIXES, *FILMS))
@@ -148,7 +148,7 @@ def _chosen(store: Store, wanted: Wanted) -> list[ArrayInfo]:
 
 
 def _check(store: Store, info: ArrayInfo) -> None:
-    """Raise InputError where an array of another program cannot be drawn."""
+    """Raise InputError if an array of another program cannot be drawn."""
     problem = ""
     if not info.is_real:
         problem = f"it has type {info.dtype}; expected real numbers"
@@ -190,7 +190,7 @@ class _Panel(Panel):
     n : int, optional
         Number of the time to draw.
     ends : (float, float), optional
-        Least and greatest value to draw.
+        Minimum and maximum value to draw.
     show : callable
         ``show(n)`` changes a drawing to another time.
     """
@@ -236,19 +236,21 @@ class _Panel(Panel):
         return cuts
 
     def section(self, n: int | None) -> Section:
-        """Return the plane or line that is drawn at a time."""
+        """Return the plane or line at a time."""
         cuts, space = self.cuts, self.info.space
         lo = [cuts.get(d, 0) for d in space]
         hi = [cuts[d] + 1 if d in cuts else len(self.lines[d]) for d in space]
         values = self.store.read(self.info.name, n, lo, hi)
-        kept = [d for d in space if d not in cuts]
-        values = values.reshape([len(self.lines[d]) for d in kept])
-        coordinates = tuple(self.lines[d] for d in kept)
+        dimensions = [d for d in space if d not in cuts]
+        values = values.reshape([len(self.lines[d]) for d in dimensions])
+        coordinates = tuple(self.lines[d] for d in dimensions)
         spans = tuple(span(line) for line in coordinates)
-        return Section(self.info.name, values, tuple(d[0] for d in kept), coordinates, spans, self._places())
+        return Section(
+            self.info.name, values, tuple(d[0] for d in dimensions), coordinates, spans, self._places()
+        )
 
     def _places(self) -> tuple[tuple[str, float], ...]:
-        """Return the places of the cuts, and those of an array that is a cut itself, such as a slice."""
+        """Return the positions of the cuts, and those of an array that is itself a cut, such as a slice."""
         places = self.info.attributes
         return (
             *((d[0], float(self.lines[d][number])) for d, number in self.cuts.items()),
@@ -261,7 +263,7 @@ class _Panel(Panel):
 
     @property
     def proportion(self) -> float:
-        """Height of the axes over their width."""
+        """Ratio of the height to the width of the axes."""
         lines = [line for d, line in self.lines.items() if d not in self.cuts]
         if self.series or self.wanted.spectrum or len(lines) != 2:
             return CURVES
@@ -269,10 +271,10 @@ class _Panel(Panel):
         return min(max(up / across, FLATTEST), STEEPEST)
 
     def limits(self, frames: Sequence[int]) -> tuple[float, float]:
-        """Return the least and the greatest value that is drawn at some times."""
+        """Return the minimum and the maximum of the drawn values at given times."""
 
-        found = [self.section(n).values for n in frames]
-        return float(min(np.nanmin(v) for v in found)), float(max(np.nanmax(v) for v in found))
+        sections = [self.section(n).values for n in frames]
+        return float(min(np.nanmin(v) for v in sections)), float(max(np.nanmax(v) for v in sections))
 
     def draw(self, canvas: Canvas, ax: Axes, size: tuple[float, float], *, bar: bool) -> str:
         if self.series:
@@ -301,7 +303,7 @@ class _Panel(Panel):
     def _draw_record(
         self, canvas: Canvas, ax: Axes, values: NDArray[Any], times: NDArray[np.float64], axis: str
     ) -> None:
-        """Draw many points beside each other, and time downwards, as seismologists draw receivers."""
+        """Draw many points next to each other, with time downwards, like records of seismic receivers."""
 
         points = np.arange(float(values.shape[1]))
         lines = points, times
@@ -350,16 +352,16 @@ class _Panel(Panel):
         self.show = show
 
     def _spectrum(self, n: int | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Wavenumbers and power, but what is of rounding alone."""
+        """Return wavenumbers and power, without values that consist of rounding errors."""
 
         values = self.store.read(self.info.name, n)
         k, power = spectrum(values, [self.lines[d] for d in self.info.space])
         rounding = np.finfo(values.dtype if values.dtype.kind == "f" else np.float64).eps
-        shown = power > ROUNDED * rounding**2 * max(power.max(initial=0.0), float(np.mean(values)) ** 2)
-        return k[shown], power[shown]
+        is_drawn = power > ROUNDED * rounding**2 * max(power.max(initial=0.0), float(np.mean(values)) ** 2)
+        return k[is_drawn], power[is_drawn]
 
     def _periodic(self, dimension: str) -> bool:
-        """Return whether the points along an axis cover a whole period; true for an unknown axis."""
+        """Return True if the points along an axis cover a whole period, or if the axis is unknown."""
         line, attributes = self.lines[dimension], self._axis_attributes(dimension)
         if "period" in attributes and len(line) > 1:
             spacing = (line[-1] - line[0]) / (len(line) - 1)
@@ -367,12 +369,12 @@ class _Panel(Panel):
         return "walls" not in attributes
 
     def _period(self, dimension: str) -> float | None:
-        """Return the length after which the points along an axis repeat; None where they do not."""
+        """Return the period of the points along an axis; None without a period."""
         period = self._axis_attributes(dimension).get("period")
         return float(period) if isinstance(period, (int, float)) and self._periodic(dimension) else None
 
     def _axis_attributes(self, dimension: str) -> Mapping[str, Any]:
-        """Return the attributes of an axis; none for one without coordinates."""
+        """Return the attributes of an axis; empty for an axis without coordinates."""
         info = self.store.arrays.get(dimension)
         return {} if info is None else info.attributes
 
@@ -394,7 +396,7 @@ def _figure(
 
 
 def _title(store: Store, n: int | None) -> str:
-    """What the store is of, and which of its times is drawn."""
+    """Return the title of a store, with the drawn time or step."""
     facts, times = store.facts, store.times
     known = store.attributes.get("title") or (facts.get("case") or {}).get("name") or store.path.name
     if n is not None and times is not None:
@@ -438,7 +440,7 @@ def _film(
         figure = _figure(store, panels, 0, limits)
         FigureCanvasAgg(figure)
         figure.draw_without_rendering()
-        figure.set_layout_engine("none")  # all frames have that of the first
+        figure.set_layout_engine("none")  # all frames have the layout of the first frame
         try:
             with writer.saving(figure, str(making), FILM_DPI):
                 for done, n in enumerate(frames, 1):

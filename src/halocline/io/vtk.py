@@ -1,4 +1,4 @@
-"""Files of VTK that ParaView opens: rectilinear grids, one for each time, and a collection of them."""
+"""VTK files for ParaView: a rectilinear grid for each time, and a collection of them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ def write_grid(
     Parameters
     ----------
     path : path
-        Ends in .vtr.
+        Name that ends in .vtr.
     coordinates : sequence of three arrays
-        Along each axis.
+        Coordinates along each axis.
     values : sequence of (ArrayInfo, iterable of (int, array))
-        Each array with its slabs, in the order of its last axis, which comes first in a slab.
+        Arrays with their slabs. Slabs are in the order of the last axis of the array, which is the first axis
+        of a slab.
     """
     lines = [np.asarray(line, dtype="<f8") for line in coordinates]
     shape = [len(line) for line in lines]
@@ -67,9 +68,9 @@ def write_collection(path: Path, files: Sequence[tuple[float, int, str]]) -> Non
     Parameters
     ----------
     path : path
-        Ends in .pvd.
+        Name that ends in .pvd.
     files : sequence of (float, int, str)
-        Time, number of the part, and the file as seen from there.
+        Time, number of the part, and file relative to the folder of `path`.
     """
     lines = [
         f'<DataSet timestep="{time!r}" part="{part}" file={quoteattr(file)}/>' for time, part, file in files

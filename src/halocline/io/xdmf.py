@@ -1,4 +1,4 @@
-"""HDF5, and XDMF that describes it to ParaView and VisIt."""
+"""HDF5 files, with XDMF descriptions for ParaView and VisIt."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def write_data(
     infos : sequence of ArrayInfo
     times : sequence of float
     coordinates : mapping of str to array
-        By dimension.
+        Coordinates by dimension.
     slabs : callable
-        ``slabs(info, n)`` yields slabs of an array at the time of that number. Each has the index of its
-        first plane along the last axis, which comes first in a slab.
+        ``slabs(info, n)`` yields slabs of an array at time number `n`. Each slab has the index of its first
+        plane along the last axis of the array. This axis is the first axis of a slab.
     """
     import h5py
 
@@ -62,7 +62,7 @@ def described(
     Parameters
     ----------
     axes : mapping of dimensions to three of str or float
-        What x, y and z of a group are: one of its dimensions, or the one place where it lies.
+        Meaning of x, y and z of a group: one of its dimensions, or the coordinate of a slice.
     """
     text = ['<?xml version="1.0"?>', '<Xdmf Version="3.0"><Domain>']
     for dimensions, infos in groups.items():

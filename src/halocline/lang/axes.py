@@ -59,7 +59,7 @@ def per_axis(
     what : str
         Name of the argument, for messages.
     read : callable
-        Conversion of one value. It returns None for a value that is not accepted.
+        Conversion of one value. The result for a value that is not accepted is None.
     expected : str
         Values that `read` accepts, in words.
     default

@@ -81,7 +81,7 @@ class Blocks:
 
     @cached_property
     def mask(self) -> NDArray[np.bool_]:
-        """True for each active block, an array with one entry per block."""
+        """Mask of the active blocks: an array with one entry per block."""
         import numpy as np
 
         return np.frombuffer(self.active, dtype=np.bool_).reshape(self.counts)
@@ -102,9 +102,7 @@ class Blocks:
         )
 
     def block(self, cell: Sequence[int]) -> tuple[int, ...]:
-        """Return the index of the block that contains a cell; a cell beyond the grid belongs to the nearest
-        block.
-        """
+        """Return the index of the block of a cell; a cell beyond the grid belongs to the nearest block."""
         return tuple(
             min(max(bisect_right(border, i), 1), count) - 1
             for border, count, i in zip(self.borders, self.counts, cell, strict=True)
@@ -115,7 +113,7 @@ class Blocks:
         return bool(self.mask[self.block(cell)])
 
     def active_at(self, cells: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return True for each active cell of an array of cells, whose shape is (cells, axes)."""
+        """Return True for each active cell of an array of cells with the shape (cells, axes)."""
         import numpy as np
 
         place = (

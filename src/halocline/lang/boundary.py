@@ -4,7 +4,7 @@ A condition belongs to one field and one side. For each ghost layer, it gives an
 values. Layers are counted outward from 0, and interior values inward from the wall. The formula depends on
 the position of the wall: halfway between the first point and the first ghost, on the first ghost
 (``Grid(walls="node")``), or on the first point (points staggered along the axis). A point on a wall belongs
-to its field. The equations give its value unless the condition sets it: see `with_wall_values`.
+to its field. The equations give the value of this point unless the condition sets it: see `with_wall_values`.
 
 If the ghosts have an error of h^p, the first derivative next to the wall has order p - 1, and the second
 derivative has order p - 2. A higher order of the differences does not change this limit. Each class states
@@ -41,7 +41,7 @@ OTHER = "other"  # key of the condition for all other sides
 
 @dataclass(frozen=True)
 class Ghost:
-    """A ghost point: layer `layer` outside the wall on one side of a field.
+    """Ghost point: a point in layer `layer` outside the wall on one side of a field.
 
     Layer -1 is the last point inside.
     """
@@ -75,7 +75,7 @@ class Ghost:
         offset = list(along or [0] * (of.grid.ndim - 1))
         offset.insert(self.axis, -self.side * (self.layer + 1 + m))
         if self.side > 0:
-            # Along the axis, staggered points are one more: the last of them has a higher index.
+            # There is one more point along the axis if points are staggered: the last index is higher.
             offset[self.axis] += of.staggered[self.axis] - self.field.staggered[self.axis]
         return graph.read(of, trace.version(of), tuple(offset))
 
@@ -175,7 +175,7 @@ class BoundaryCondition:
 
 @dataclass(frozen=True)
 class Periodic(BoundaryCondition):
-    """Periodic axis. It may be written for clarity on the sides of a periodic axis."""
+    """Periodic axis: may be written, for clarity, on the sides of a periodic axis."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ def signature_of(function: Any, what: str) -> inspect.Signature | None:
     Raises
     ------
     InputError
-        The function cannot be called. `what` is its name in the message.
+        The function cannot be called. `what` names the function in the message.
     """
     if not callable(function):
         raise InputError(f"{what} is {shown(function)}; expected a function")
@@ -68,7 +68,7 @@ def arguments_taken(function: Any, what: str, counts: Sequence[int], expected: s
     Raises
     ------
     InputError
-        The function cannot be called, takes another number of arguments, or needs one by keyword.
+        The function cannot be called, has another number of parameters, or requires a keyword argument.
     """
     signature, inputs = signature_of(function, what), getattr(function, "nin", None)
     if isinstance(inputs, int):  # a universal function of NumPy
@@ -109,7 +109,7 @@ def check_callback(function: Any, what: str, expected: str) -> None:
     Raises
     ------
     InputError
-        The function cannot be called, takes another number of arguments, or needs one by keyword.
+        The function cannot be called, has another number of parameters, or requires a keyword argument.
     """
     signature = signature_of(function, what)
     parameters = [] if signature is None else list(signature.parameters.values())
@@ -129,7 +129,7 @@ def fixed_by_partial(function: Any) -> set[str]:
 
 
 def rebound_arguments(function: Any) -> dict[str, int]:
-    """Return the arguments that a function rebinds, each with the line of its first ``name = ...``."""
+    """Return the line of the first ``name = ...`` for each argument that a function rebinds."""
     while isinstance(function, partial):
         function = function.func
     code = getattr(getattr(function, "__func__", function), "__code__", None)
@@ -179,12 +179,12 @@ def _search(function: Any, names: set[str]) -> list[Any]:
 
     The search adds the names in the code of each function that it reaches to `names`.
     """
-    waiting, visited = [function], dict[int, Any]()
-    while waiting:
-        thing = waiting.pop()
+    pending, visited = [function], dict[int, Any]()
+    while pending:
+        thing = pending.pop()
         if id(thing) not in visited:
             visited[id(thing)] = thing
-            waiting += _referents(thing, names)
+            pending += _referents(thing, names)
     return [thing for thing in visited.values() if thing is not None and thing is not function]
 
 

@@ -23,7 +23,7 @@ TOLERANCE = 1e-6
 PARTS = 10**6  # 1 / TOLERANCE, exactly
 # A difference of times below this number of units in the last place does not shorten the last step.
 ROUNDING = 4
-MOST_STEPS = 2**53  # Beyond it, float64 does not represent every number of steps.
+MOST_STEPS = 2**53  # Beyond this number, float64 does not represent every integer.
 
 PAUSE = own_name("pause")  # No step begins at or after this time.
 WANTED_STEP = own_name("dt_wanted")  # Constant time step.
@@ -157,7 +157,7 @@ class ConstantStepClock:
         return Limits(last=self.step_at(time))
 
     def shortest_step(self, until: float) -> float:
-        """Return the minimum length of a step: shorter steps up to a time do not change the time."""
+        """Return the minimum length of a step that changes the time, for times up to `until`."""
         return max(TOLERANCE * self.dt, _resolution(self.time, until))
 
     def scalars_for(self, until: float, pause: float, steps: float) -> dict[str, float]:
@@ -270,8 +270,8 @@ def _step_at(time: float, start: float, first: int, dt: float) -> float:
         return time
     # first + ceil((time - start) / dt - 1 / PARTS), as ratios of integers, which are faster than Fraction
     (a, b), (c, d), (e, f) = (number.as_integer_ratio() for number in (time, start, dt))
-    whole = b * d * e
-    step = first - (whole - (a * d - c * b) * f * PARTS) // (whole * PARTS)
+    denominator = b * d * e
+    step = first - (denominator - (a * d - c * b) * f * PARTS) // (denominator * PARTS)
     if abs(step) > MOST_STEPS:
         return math.inf if step > 0 else -math.inf
     return step

@@ -32,8 +32,8 @@ SHORT = 24  # maximum number of characters of a repeated expression without a na
 def equations(program: lang.Program) -> str:
     """Return the statements of a program as text.
 
-    The mark ``u@1`` gives the number of a version. It follows the name of a field or scalar that was read
-    before its latest assignment.
+    The mark ``u@1`` gives the number of a version. The mark follows the name of a field or scalar if the
+    value was read before the latest assignment.
     """
     return "\n".join(_statements(program.statements, lang.Versions()))
 
@@ -41,8 +41,8 @@ def equations(program: lang.Program) -> str:
 def without_time(text: str) -> str:
     """Return the text of a program without the statements that count time and steps.
 
-    Versions of Halocline count time and steps in different ways. Two programs whose texts are equal without
-    these statements compute the same results.
+    Different versions of Halocline count time and steps in different ways. Two programs compute the same
+    results if their texts are equal without these statements.
     """
     return "\n".join(line for line in text.splitlines() if not _COUNTS_TIME.fullmatch(line))
 
@@ -103,13 +103,13 @@ def _ghosts(reaches: Reaches) -> Iterator[tuple[Field, str, int]]:
 
 
 def _reach(root: Expr, stages: dict[lang.Stage, Reaches]) -> Reaches:
-    """Return the maximum distance of the reads of each field along each axis, including reads through stages.
+    """Return the maximum distance of the reads of each field along each axis, also through stages.
 
     Parameters
     ----------
     root : Expr
     stages : dict of Stage to Reaches
-        Results for the stages that were visited before; the function adds further stages.
+        Results for the stages that were visited before. The function adds further stages.
     """
     reaches: Reaches = {}
     for e in walk((root,)):
@@ -161,8 +161,8 @@ def _head(loop: lang.Repeat, versions: lang.Versions) -> str:
 
 def _text(root: Expr, versions: lang.Versions) -> str:
     named = _Names([root], versions)
-    whole = named.text(root)
-    return whole if not named.lines else f"{whole} where {'; '.join(named.lines)}"
+    formula = named.text(root)
+    return formula if not named.lines else f"{formula} where {'; '.join(named.lines)}"
 
 
 class _Names:

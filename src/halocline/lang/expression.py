@@ -283,8 +283,8 @@ def node(
     attribute : object
         See `Expr`.
     key : object
-        Identifier of the attribute in this process. It has weak references to objects that may keep nodes
-        alive, such as grids.
+        Identifier of the attribute in this process. The key has weak references to objects that may keep
+        nodes alive, such as grids.
     label : bytes
         Identifier of the attribute in the digest.
     grid : Grid, optional
@@ -333,8 +333,9 @@ def located(
     build: Callable[..., Expr] | None = None,
     operands: tuple[Expr, ...] = (),
 ) -> Expr:
-    """Return the node with locations; see `Placement`. For a single place, equal arguments give the same
-    object.
+    """Return the node with locations; see `Placement`.
+
+    For a single place, equal arguments give the same object.
     """
     if not value.varies:
         return value
@@ -389,9 +390,9 @@ def _precision(op: str, args: tuple[Expr, ...], attribute: Any) -> str | None:
     if op == "stage":
         definition: Expr = attribute[0].definition
         return definition.precision
-    chosen = args[1:] if op in SELECTIONS else args
-    known = (arg.precision for arg in chosen if arg.precision is not None)
-    return max(known, default=None)  # "float64" > "float32"
+    operands = args[1:] if op in SELECTIONS else args
+    precisions = (arg.precision for arg in operands if arg.precision is not None)
+    return max(precisions, default=None)  # "float64" > "float32"
 
 
 def constant(value: float) -> Expr:
@@ -605,10 +606,10 @@ def branch(condition: Operand, then: Any, otherwise: Any) -> Any:
     """Return `then` where a condition holds, and `otherwise` elsewhere, without computing unused sides.
 
     The result has the same bits as the result of `where`. A side is not computed if no cell nearby needs it.
-    On a processor, the decision is made for 128 cells of a row at a time. On a device, it is made for each
-    cell. The function saves time if a side is expensive and neighbouring cells mostly need the same side.
-    Examples are a fallback at shocks, and a flux from the left or from the right. Expressions that both sides
-    contain are computed once, before the decision. A cheap side is computed everywhere.
+    A processor decides for 128 cells of a row at a time, and a device decides for each cell. The function
+    saves time if a side is expensive and neighbouring cells mostly need the same side. Examples are a
+    fallback at shocks, and a flux from the left or from the right. Expressions that both sides contain are
+    computed once, before the decision. A cheap side is computed everywhere.
 
     Parameters
     ----------
@@ -643,14 +644,14 @@ def operation(op: str, *operands: Expr, **details: Any) -> Expr:
 
 
 def walk(roots: Iterable[Expr]) -> Iterator[Expr]:
-    """Yield every node below `roots` and the roots once, arguments before the nodes that use them.
+    """Yield the roots and every node below them once, arguments before the nodes that use them.
 
     Expressions behind stages are not visited.
     """
     visited: dict[Expr, None] = {}
     for root in roots:
-        # A root is walked many times, so it stores the nodes below it. It does not store itself, which would
-        # be a reference cycle.
+        # The same root is visited many times, so the root stores the nodes below it. The root itself is not
+        # stored, since that would be a reference cycle.
         below = root.below
         if below is None:
             below = root.below = tuple(postorder(root.args, attrgetter("args")))
@@ -728,8 +729,8 @@ def replace_leaves(
 def rebuild(root: Expr, leaf: Callable[[Expr], Expr]) -> Expr:
     """Return the expression with each leaf replaced by the result of `leaf`, simplified again.
 
-    Do not use it for an expression that is computed in several places with different leaves: the results may
-    differ in their bits.
+    An expression that is computed in several places with different leaves needs `replace_leaves` instead:
+    simplified results may differ in their bits.
     """
     return replace_leaves(root, leaf, apply=_simplified)
 
@@ -788,9 +789,9 @@ def reduction(
 def place_of(root: Expr) -> tuple[bool, ...]:
     """Return the axes along which the points of an expression are staggered, one flag per axis.
 
-    An expression that reads at explicit offsets may mix locations. It is staggered along an axis if all its
-    fields and located stages are staggered along the axis and are read there without an offset. A difference
-    of face values lies in a cell.
+    An expression that reads at explicit offsets may mix locations. Along each axis, such an expression is
+    staggered if all its fields and located stages are staggered and read without an offset. A difference of
+    face values lies in a cell.
     """
     assert root.grid is not None
     if root.placement is not None:
@@ -809,7 +810,7 @@ def reads_of(root: Expr, *, located: bool = False) -> set[tuple[Any, Offset]]:
     ----------
     root : Expr
     located : bool
-        Return a stage that has a location itself, instead of its reads.
+        True to return a located stage as one entry, instead of its reads.
     """
     reads: set[tuple[Any, Offset]] = set()
     stages: list[Expr] = []
@@ -836,11 +837,11 @@ def shift(root: Expr, offset: Offset) -> Expr:
 
     def leaf(current: Expr) -> Expr:
         if current.op == "read":
-            field, version, old = current.attribute
-            return read(field, version, tuple(a + b for a, b in zip(old, offset, strict=True)))
+            field, version, previous = current.attribute
+            return read(field, version, tuple(a + b for a, b in zip(previous, offset, strict=True)))
         if current.op == "stage":
-            stage, old = current.attribute
-            return stage_read(stage, tuple(a + b for a, b in zip(old, offset, strict=True)))
+            stage, previous = current.attribute
+            return stage_read(stage, tuple(a + b for a, b in zip(previous, offset, strict=True)))
         if current.op == "index":
             axis, step = current.attribute
             assert current.grid is not None
@@ -869,7 +870,7 @@ def stage_read(stage: Any, offset: Offset) -> Expr:
 def index(grid: Grid, axis: int, step: int = 0) -> Expr:
     """Return the global index of the cell `step` further along an axis, as a floating-point number.
 
-    Indices start again around a periodic axis, and continue beyond walls.
+    Beyond the end of a periodic axis, indices start again at the other end. Beyond walls, indices continue.
     """
     label = f"{axis}|{step}".encode() + grid.digest
     return node("index", (), (axis, step), key=(ref(grid), axis, step), label=label, grid=grid)

@@ -1,6 +1,6 @@
 """Functions of expressions, applied in each cell, and of vectors, applied to each component.
 
-The functions of NumPy with the same meaning are mapped to them.
+The functions of NumPy with the same meaning are mapped to the functions of this module.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def pow(x: Operand, y: Operand) -> Expr:
 
 @by_component
 def abs(x: Operand) -> Expr:
-    """Return the absolute value, of a vector by component.
+    """Return the absolute value; of a vector, by component.
 
     The length of a vector is ``hc.sqrt(hc.dot(v, v))``.
     """
@@ -114,9 +114,9 @@ def symmetric_sum(*terms: Any) -> Any:
     values = [graph.as_expr(t) for t in terms]
     if len(values) == 3:
         a, b, c = values
-        less, more = _ordered(_added(_added(a, b), c), _added(_added(b, c), a))
-        middle = _ordered(more, _added(_added(c, a), b))[0]
-        return _ordered(less, middle)[1]
+        lower, upper = _ordered(_added(_added(a, b), c), _added(_added(b, c), a))
+        median = _ordered(upper, _added(_added(c, a), b))[0]
+        return _ordered(lower, median)[1]
     # odd-even transposition sort, then the sum in ascending order
     for phase in range(len(values) if len(values) > 3 else 0):
         for i in range(phase % 2, len(values) - 1, 2):
@@ -141,8 +141,8 @@ def random(seed: Operand, step: Operand = 0, index: Operand = 0) -> Expr:
     """Return a random number, uniform in [0, 1), as a function of three integers only.
 
     The same integers give the same bits on any ranks and devices, at any time. For a field of random numbers,
-    set `index` to `Grid.cell_number`. For further random numbers in the same cell and step, use another
-    `seed`, such as ``seed + 1``. The seed may be a parameter.
+    pass the result of `Grid.cell_number` as `index`. For further random numbers in the same cell and step,
+    use another `seed`, such as ``seed + 1``. The seed may be a parameter.
 
     Parameters
     ----------
@@ -159,8 +159,8 @@ def random(seed: Operand, step: Operand = 0, index: Operand = 0) -> Expr:
     The generator is Philox4x32-10 (Salmon, Moraes, Dror and Shaw, Parallel random numbers: as easy as 1, 2,
     3, SC11, 2011). The counter is (index low, index high, step low, step high), and the key is (seed low,
     seed high), in words of 32 bits. The number is formed from the first two words of the result, w0 and w1:
-    the upper 53 bits of 2**32 w1 + w0, times 2**-53. A float32 field rounds the number, to 1 if it is above 1
-    - 2**-25.
+    the upper 53 bits of 2**32 w1 + w0, times 2**-53. A float32 field rounds the number. A number above
+    1 - 2**-25 becomes 1.
 
     Examples
     --------
@@ -191,7 +191,7 @@ def lookup(values: Sequence[float], index: Operand) -> Expr:
     Parameters
     ----------
     values : sequence of float
-        Finite numbers, at most 8192. They become constants of the generated code.
+        Finite numbers, at most 8192, which become constants of the generated code.
     index : expression, scalar or number
         Index, truncated toward zero. An index below 0 selects the first entry. An index beyond the end, or
         NaN, selects the last entry.
@@ -212,14 +212,16 @@ def lookup(values: Sequence[float], index: Operand) -> Expr:
     numbers = [_entry(value, position) for position, value in enumerate(values)]
     if not 0 < len(numbers) <= LARGEST_TABLE:
         raise InputError(f"lookup in {len(numbers)} values; expected 1 to {LARGEST_TABLE}")
-    chosen = graph.as_expr(index, "index")
-    if chosen.condition:
-        raise InputError(f"index of lookup is the condition {chosen!r}; expected a whole number")
-    if chosen.op == "const":
-        last, at = len(numbers) - 1, chosen.attribute
+    index_value = graph.as_expr(index, "index")
+    if index_value.condition:
+        raise InputError(f"index of lookup is the condition {index_value!r}; expected a whole number")
+    if index_value.op == "const":
+        last, at = len(numbers) - 1, index_value.attribute
         return graph.as_expr(numbers[(int(at) if at > 0 else 0) if at < last else last])
-    spelled = tuple(number.hex() for number in numbers)  # unlike numbers, equal only if all bits are equal
-    return graph.operation("lookup", chosen, attribute=spelled, key=spelled, label=repr(spelled).encode())
+    hex_texts = tuple(number.hex() for number in numbers)  # unlike numbers, equal only if all bits are equal
+    return graph.operation(
+        "lookup", index_value, attribute=hex_texts, key=hex_texts, label=repr(hex_texts).encode()
+    )
 
 
 def _entry(value: Any, position: int) -> float:
@@ -254,11 +256,11 @@ def tanh(x: Operand) -> Expr:
     """Return the hyperbolic tangent, with an error below 3 ulp and without overflow for any argument."""
     a = graph.unary("abs", x)
     z = a * a
-    small = a < 0.625
+    is_small = a < 0.625
     e = exp(-2.0 * a)
-    above: Expr = where(small, a * z * _polynomial(_TANH_ABOVE, z), 2.0 * e)
-    below: Expr = where(small, _polynomial(_TANH_BELOW, z), 1.0 + e)
-    start: Expr = where(small, a, 1.0)
+    above: Expr = where(is_small, a * z * _polynomial(_TANH_ABOVE, z), 2.0 * e)
+    below: Expr = where(is_small, _polynomial(_TANH_BELOW, z), 1.0 + e)
+    start: Expr = where(is_small, a, 1.0)
     return sign(x) * (start - above / below)
 
 

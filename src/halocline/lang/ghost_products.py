@@ -111,10 +111,10 @@ def _is_odd(field: Field, axis: int | None = None) -> bool:
 def _reads(root: Expr) -> _Reads:
     """Return the fields of an expression with odd ghosts; the cost is linear in the number of new nodes."""
 
-    def unknown(e: Expr) -> list[Expr]:
+    def missing_arguments(e: Expr) -> list[Expr]:
         return [argument for argument in _arguments(e) if argument.odd_reads is None]
 
-    for e in postorder([root], unknown):
+    for e in postorder([root], missing_arguments):
         e.odd_reads = _combined(e)
     reads: _Reads = root.odd_reads
     return reads
@@ -132,15 +132,15 @@ def _combined(e: Expr) -> _Reads:
     if not e.varies:
         return _NONE
     reads: list[_Reads] = [argument.odd_reads for argument in _arguments(e)]
-    reading = [r for r in reads if r.fields]
-    if not reading:
+    nonempty = [r for r in reads if r.fields]
+    if not nonempty:
         return _NONE
-    if len(reading) == 1 and (
+    if len(nonempty) == 1 and (
         e.op in (*LINEAR, "stage", "mul")
         or (e.op == "div" and reads[0].fields)
         or (e.op in SELECTIONS and not reads[0].fields)
     ):
-        return reading[0]
+        return nonempty[0]
     fields = frozenset(name for r in reads for name in r.fields)
     is_linear = e.op in LINEAR or (e.op in SELECTIONS and not reads[0].fields)
     return _Reads(fields, frozenset(name for r in reads for name in r.nonlinear) if is_linear else fields)

@@ -61,13 +61,12 @@ class Grid(Sealed):
     shape : int or tuple of int
         Number of cells (computed points) per axis.
     extent : float, or sequence or mapping of float
-        Length of the domain per axis. Axes that are missing in a mapping such as ``{"x": 2.0}`` have length
-        1.
+        Length of the domain per axis; 1 for axes that are missing in a mapping such as ``{"x": 2.0}``.
     origin : float, or sequence or mapping of float
-        Coordinate of the lower end of the domain per axis. Axes that are missing in a mapping have 0.
+        Coordinate of the lower end of the domain per axis; 0 for axes that are missing in a mapping.
     periodic : bool, sequence or mapping of bool, or names of axes
-        Axes that are periodic: ``True`` for all axes, ``(True, False)``, ``{"x": True}``, ``"xz"`` or ``("x",
-        "z")``. The other axes have walls.
+        Axes that are periodic: ``True`` for all axes, ``(True, False)``, ``{"x": True}``, ``"xz"`` or
+        ``("x", "z")``. The other axes have walls.
     walls : {"face", "node"}, or sequence or mapping of them
         Positions of the walls, for all axes or per axis. "face": walls lie half a cell outside the first and
         last point, so x_i = origin + (i + 1/2) h with h = extent / n. "node": walls lie on a point just
@@ -75,9 +74,9 @@ class Grid(Sealed):
         mapping must not give them "node".
     stretch : mapping of axis to callable, optional
         Maps of stretched axes, by "x", "y" and "z". A map gives the position of a point from its coordinate
-        on an even grid, in the same interval. An example for the interval from 0 to 1 is ``{"x": lambda x: x
-        - 0.1 * np.sin(2 * np.pi * x)}``. Each map must be smooth, must increase, and must keep both ends.
-        Differences along stretched axes have order 2. Periodic axes cannot be stretched.
+        on an even grid, in the same interval. An example for the interval from 0 to 1 is
+        ``{"x": lambda x: x - 0.1 * np.sin(2 * np.pi * x)}``. Each map must be smooth, must increase, and must
+        keep both ends. Differences along stretched axes have order 2. Periodic axes cannot be stretched.
     active : array of bool, optional
         Active blocks of the grid, one entry per block. The sizes of the blocks along an axis differ by at
         most one cell. In a block with the entry False, nothing is computed, no memory is allocated, and every
@@ -142,9 +141,9 @@ class Grid(Sealed):
                     raise InputError(
                         f"walls {walls!r}: axis {AXES[axis]} is periodic, so it has no walls; leave it out"
                     )
-        outside = [w == "node" and not p for w, p in zip(self.walls, self.periodic, strict=True)]
+        has_outer_nodes = [w == "node" and not p for w, p in zip(self.walls, self.periodic, strict=True)]
         self._even_spacings: tuple[float, ...] = tuple(
-            map(operator.truediv, self.extent, map(operator.add, self.shape, outside))
+            map(operator.truediv, self.extent, map(operator.add, self.shape, has_outer_nodes))
         )
         self.has_default_dtype = dtype is None
         self.dtype = default_dtype() if dtype is None else _dtype(dtype, "grid")
@@ -153,7 +152,7 @@ class Grid(Sealed):
         self.fields: dict[str, Field] = {}
         self.vectors: dict[str, Vector] = {}
         self._own: dict[Any, Field] = {}  # see Program.own_field
-        # The digest leaves out spacing, origin and numbers of cells. They are run-time scalars, so that one
+        # The digest omits spacing, origin and numbers of cells: these are run-time scalars, so that one
         # kernel serves every resolution. Digests determine the order of operations, and so the multiply-adds.
         # With one kind of walls, the digest keeps its original form, so that results keep their bits.
         kinds: str | tuple[str, ...] = self.walls[0] if len({*self.walls}) == 1 else self.walls
@@ -319,7 +318,7 @@ class Grid(Sealed):
         staggered : tuple of bool, optional
             Axes along which the numbered points lie on lower faces. At an upper wall there is one more such
             point. By default, the points are those of the other fields in the expression, or of the field
-            that is set. Without such a field, the points are cell centres.
+            that is set. Without such a field, cells are numbered.
         axes : sequence of int or str, optional
             Axes along which cells are counted. Cells that differ only along other axes have the same number.
         """
@@ -408,8 +407,8 @@ class Grid(Sealed):
         Parameters
         ----------
         name : str
-            Identifier, unique on the grid. Traced functions have an argument with this name. As in Python,
-            the identifier is normalized (NFKC): "µ" becomes the Greek letter.
+            Identifier, unique on the grid. A traced function receives the field as the argument with this
+            name. As in Python, the identifier is normalized (NFKC): "µ" becomes the Greek letter.
         location : str
             "cell", "node", "face-x", "face-y", "face-z", "edge-x", "edge-y" or "edge-z". A point on a face
             has the index of the cell above it. On an axis that is not periodic there is one more point, on
@@ -665,8 +664,9 @@ class Vector(KnownAttributes, tuple):  # type: ignore[type-arg]
     __ge__ = _combining(operator.ge)  # type: ignore[assignment]
 
     def __eq__(self, other: Any) -> Any:
-        """Compare each component with a number or field, or two vectors as tuples, as dictionary keys
-        require.
+        """Compare each component with a number or field, or compare two vectors as tuples.
+
+        Dictionary keys require the comparison as tuples.
         """
         if isinstance(other, Operators) or as_real(other) is not None:
             return self._combine(other, operator.eq)
@@ -713,9 +713,9 @@ class Vector(KnownAttributes, tuple):  # type: ignore[type-arg]
         """Return new vectors of the same kind; see `Field.like`."""
         results = []
         for name in names.split():
-            fresh = Vector(c.like(f"{name}_{AXES[i]}", homogeneous=homogeneous) for i, c in enumerate(self))
-            fresh.name = name
-            results.append(fresh)
+            vector = Vector(c.like(f"{name}_{AXES[i]}", homogeneous=homogeneous) for i, c in enumerate(self))
+            vector.name = name
+            results.append(vector)
         return results[0] if len(results) == 1 else tuple(results)
 
 

@@ -5,8 +5,8 @@ share a location. Numbers and scalars fit every location. A derivative and a coo
 several locations: the other operands, or the field that is set, select one.
 
 A read at an explicit offset, ``u[1, 0]``, names its point. An expression with such a read has no location and
-is not checked. Derivatives of such an expression lie in cells if all its fields lie in cells. Otherwise they
-raise InputError.
+is not checked. Derivatives of such an expression lie in cells if all its fields lie in cells. Otherwise, the
+derivative raises InputError.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Placement:
     Attributes
     ----------
     bare : Expr
-        The node without a location, formed at the first of `places`.
+        Node without a location, formed at the first of `places`.
     places : mapping of Place to int
         Number of staggered differences in the value at each place. `sorted_places` defines their order.
     build : callable, optional
@@ -104,7 +104,7 @@ def common_places(operands: Sequence[Expr]) -> Mapping[Place, int] | None:
 
 
 def _intersection(places: Mapping[Place, int], others: Mapping[Place, int]) -> dict[Place, int]:
-    """Return the places that agree with a place of each mapping, with the minimum counts of differences."""
+    """Return the places that agree with a place of each mapping, with minimum counts of differences."""
     sums: dict[Place, int] = {}
     for (p, count), (q, more) in product(places.items(), others.items()):
         place = merge(p, q)
@@ -125,8 +125,10 @@ def _reject(others: Sequence[Expr], e: Expr) -> None:
     """Raise InputError for an operand whose location differs from the location of another one."""
     assert e.placement is not None
     places = e.placement.places
-    apart = (o for o in others if o.placement is not None and not _intersection(o.placement.places, places))
-    other = next(apart, others[-1])
+    conflicting = (
+        o for o in others if o.placement is not None and not _intersection(o.placement.places, places)
+    )
+    other = next(conflicting, others[-1])
     assert other.placement is not None
     a, b = location(other.placement.first), location(e.placement.first)
     cell_advice = "" if "cell" in (a, b) else ", or both, hc.to(f, 'cell')"
@@ -225,9 +227,7 @@ def staggering(location: str, ndim: int, what: str) -> tuple[bool, ...]:
 
 
 def locations(location: str | Sequence[str], count: int) -> list[str]:
-    """Return the location of each component of a vector; "face" means "face-x" for the x component, and so
-    on.
-    """
+    """Return the location of each component of a vector; "face" means "face-x" for the x component."""
     if not isinstance(location, (str, list, tuple)):
         raise InputError(
             f"location is {shown(location)}; expected text such as 'cell', or one for each component"

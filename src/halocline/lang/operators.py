@@ -98,8 +98,8 @@ def _form_result(
         return formula(e, ())
     operand = operand_of_call(e)
     if e.placement is None:
-        things = [thing for thing, _ in graph.reads_of(e, located=True)]
-        if not things or any(any(thing.staggered) for thing in things):
+        sources = [source for source, _ in graph.reads_of(e, located=True)]
+        if not sources or any(any(source.staggered) for source in sources):
             raise InputError(_unknown("a difference", e, "difference"))
         cells = (False,) * _grid(e, "a difference").ndim
         with forming(operand):
@@ -463,25 +463,25 @@ def grad_div(v: Sequence[Operand], *, order: int | None = None) -> Vector:
 def difference(f: Operand, axis: int | str, count: int) -> Expr:
     """Return the central difference of an even count: `count` successive first differences.
 
-    The result is sum_k (-1)^k C(count, k) f(count/2 - k), without division by h. On stretched axes, it is
-    also formed from neighbouring points, without regard to their distances.
+    The result is sum_k (-1)^k C(count, k) f(count/2 - k), without division by h. On stretched axes, the
+    result is also formed from neighbouring points, without regard to their distances.
     """
     e, a = graph.as_expr(f), axis_number(axis)
-    even = whole(count)
-    if even is None or not 2 <= even <= ORDER.most or even % 2:
+    even_count = whole(count)
+    if even_count is None or not 2 <= even_count <= ORDER.most or even_count % 2:
         raise InputError(
             f"difference of count {shown(count)}; expected an even number from 2 to {ORDER.most}"
         )
     if not e.varies or a >= _grid(e, "a difference").ndim:
         return graph.constant(0.0)
-    grid, half = _grid(e, "a difference"), even // 2
+    grid, half = _grid(e, "a difference"), even_count // 2
 
     def formula(e: Expr, place: Place) -> Expr:
         note_difference(grid, a, place, half)
-        total = e * float((-1) ** half * comb(even, half))
+        total = e * float((-1) ** half * comb(even_count, half))
         for k in range(1, half + 1):
             pair = _at(e, (a, k)) + _at(e, (a, -k))
-            total = total + pair * float((-1) ** (half - k) * comb(even, half - k))
+            total = total + pair * float((-1) ** (half - k) * comb(even_count, half - k))
         return total
 
     return _form_result(e, formula)
@@ -509,8 +509,9 @@ def upwinding(f: Any, u: Sequence[Operand], *, order: int | None = None) -> Any:
 
 
 def hyperdiffusion(f: Any) -> Any:
-    """Return the sum of the sixth derivatives along all axes, each from seven points; of a vector, by
-    component.
+    """Return the sum of the sixth derivatives along all axes, each from seven points.
+
+    For a vector, the sum is formed by component.
     """
     if isinstance(f, (tuple, list)):
         return Vector(hyperdiffusion(c) for c in f)

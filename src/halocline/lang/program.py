@@ -357,8 +357,8 @@ class Program:
     meanings : dict of str to str
         Known meanings of parameters, such as "viscosity, in length²/time".
     cuts : set of int
-        Numbers of statements, in the order of `flat`. These statements are not computed in the same sweep as
-        earlier statements.
+        Numbers of statements, in the order of `flat`, that are not computed in the same sweep as earlier
+        statements.
     """
 
     def __init__(self, name: str) -> None:
@@ -369,7 +369,9 @@ class Program:
         self.notices: list[str] = []  # messages to the user before the run
         self.meanings: dict[str, str] = {}
         self.cuts: set[int] = set()
-        self.in_body = False  # False in a function that returns expressions
+        self.in_body = (
+            False  # True in the function of a program, False in a function that returns expressions
+        )
         self._open: list[list[Statement]] = [self.statements]
         self._labels: Line | Mapping[Field, Line] = {}  # see `labelled`
         self._versions = Versions()
@@ -484,7 +486,7 @@ class Program:
         return walk(self.statements)
 
     def cut(self) -> None:
-        """Separate the following statements from the earlier ones: no sweep computes statements of both.
+        """Compute the following statements in other sweeps than the earlier ones.
 
         The code of a sweep, and therefore its rounding, then does not depend on the following statements.
         """
@@ -498,8 +500,9 @@ class Program:
     def continued(self) -> Program:
         """Return a program that continues after a pass of the loop at the end of this program.
 
-        In the new program, the statements before the loop leave fields and scalars unchanged. The loop has
-        the same bits. Its first pass finds all data that it needs besides the cells, such as halos.
+        In the new program, the statements before the loop leave fields and scalars unchanged. The results of
+        the loop have the same bits. All data that the first pass needs besides the cells, such as halos, are
+        available.
 
         Raises
         ------
@@ -520,12 +523,12 @@ class Program:
         result.statements = []
         for statement in before:
             if isinstance(statement, Assign):
-                same = {f: graph.read(f, version(f), (0,) * f.grid.ndim) for f in statement.values}
-                result.statements.append(Assign(same, statement.lines))
+                unchanged = {f: graph.read(f, version(f), (0,) * f.grid.ndim) for f in statement.values}
+                result.statements.append(Assign(unchanged, statement.lines))
             elif isinstance(statement, AssignScalar):
                 name = statement.scalar.name
-                same_number = trace.scalar(name, version(name))
-                result.statements.append(AssignScalar(statement.scalar, same_number, statement.line))
+                unchanged_number = trace.scalar(name, version(name))
+                result.statements.append(AssignScalar(statement.scalar, unchanged_number, statement.line))
         result.cuts = {number - len(before) + len(result.statements) for number in self.cuts}
         result.statements.append(last)
         return result
@@ -674,16 +677,20 @@ def loop(*, until: Any = None, limit: Any = None, record: Scalar | Sequence[Scal
     stop = None
     if until is not None:
         stop = _scalar_condition(until, "hc.loop: until", "until", "rho <= stop")
-    most = None if limit is None else graph.as_expr(limit, "limit")
-    if most is not None and (most.varies or most.condition):
-        raise InputError(f"hc.loop: limit is {shown(most)}; expected a whole number or a scalar")
-    if most is not None and most.op == "const" and not (most.attribute >= 0 and most.attribute % 1 == 0):
+    max_passes = None if limit is None else graph.as_expr(limit, "limit")
+    if max_passes is not None and (max_passes.varies or max_passes.condition):
+        raise InputError(f"hc.loop: limit is {shown(max_passes)}; expected a whole number or a scalar")
+    if (
+        max_passes is not None
+        and max_passes.op == "const"
+        and not (max_passes.attribute >= 0 and max_passes.attribute % 1 == 0)
+    ):
         raise InputError(f"hc.loop: limit is {shown(limit)}; expected a whole number from 0, or a scalar")
-    if stop is None and most is None:
+    if stop is None and max_passes is None:
         raise InputError(
             "hc.loop: neither until nor limit is given, so that it would never end; give one of them"
         )
-    return program.repeated(Repeat(stop, most, tuple(scalars), program.origin("loop")))
+    return program.repeated(Repeat(stop, max_passes, tuple(scalars), program.origin("loop")))
 
 
 def when(condition: Any, *, often: float = 1.0) -> Any:
@@ -699,8 +706,7 @@ def when(condition: Any, *, often: float = 1.0) -> Any:
     often : float
         Expected share of the evaluations in which the condition holds, above 0 and at most 1. Estimates of
         the cost of a pass depend on the share. A device uses the share to predict the passes in which the
-        block runs, and predicts that it does not run in the first ones. The results do not depend on the
-        share.
+        block runs, and predicts that the first passes skip the block. The results do not depend on the share.
 
     Raises
     ------
@@ -729,8 +735,8 @@ def _only(program: Program, condition: Any, often: float, words: str) -> Abstrac
     checked = _scalar_condition(condition, "hc.when: the condition", "when", example)
     line = program.origin(words)
     (reduced,) = program.reduced(checked)
-    once = graph.as_expr(1.0)
-    return program.repeated(Repeat(graph.unary("not", reduced), once, (), line, often=often))
+    one_pass = graph.as_expr(1.0)
+    return program.repeated(Repeat(graph.unary("not", reduced), one_pass, (), line, often=often))
 
 
 def every(steps: int) -> Any:
@@ -771,8 +777,8 @@ def present(expression: Expr) -> Expr:
 def assign(changes: Mapping[Any, Any]) -> None:
     """Set several fields at once.
 
-    The statements `a.set(x)` and `b.set(y)` have the same effect, with one exception: the ghosts of a field
-    in `y` depend on `a`, because a wall condition reads `a`. With `assign`, these ghosts have their values
+    The two statements `a.set(x)` and `b.set(y)` have the same effect, with one exception: a wall condition
+    of a field in `y` reads `a`, so that ghosts depend on `a`. With `assign`, `y` reads the ghosts as they are
     before both assignments.
 
     Parameters
@@ -834,8 +840,8 @@ def parameter(name: str, *, unit: str | None = None, about: str | None = None) -
     ----------
     name : str
     unit, about : str, optional
-        Unit ("1" for a pure number) and meaning of the parameter. They are part of the error message for a
-        parameter without a value.
+        Unit ("1" for a pure number) and meaning of the parameter. The error message for a parameter without
+        a value contains both.
     """
     program = trace.active()
     identifier(name, "parameter name", "'kappa'")
@@ -981,7 +987,7 @@ def bind(function: Callable[..., Any], grid: Grid, names: Mapping[str, Any]) -> 
     """
     if not callable(function):
         raise InputError(f"{function!r} is no function; expected a function of fields and parameters")
-    title, fixed = name_of(function), fixed_by_partial(function)
+    title, bound_by_partial = name_of(function), fixed_by_partial(function)
     signature = signature_of(function, title)
     if signature is None:
         raise InputError(
@@ -990,7 +996,7 @@ def bind(function: Callable[..., Any], grid: Grid, names: Mapping[str, Any]) -> 
         )
     bound: dict[str, Any] = {}
     for name, argument in signature.parameters.items():
-        if name in fixed:
+        if name in bound_by_partial:
             continue
         if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):
             raise InputError(f"{title}: *{name} cannot be bound; name each field and parameter")

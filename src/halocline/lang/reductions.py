@@ -110,8 +110,8 @@ def first(condition: Operand) -> Expr:
     """Return the number of the first point at which a condition holds, or infinity if there is none.
 
     Points are numbered in C order over the whole grid. If the fields of the condition are staggered along a
-    walled axis, there is one point more than cells along this axis. ``numpy.unravel_index(int(number),
-    points)`` returns the index of the point.
+    walled axis, there is one point more than cells along this axis. The index of the point is
+    ``numpy.unravel_index(int(number), points)``.
     """
     c = _operand(condition, "first")
     if not c.condition:
@@ -203,16 +203,16 @@ def _weights(grid: Grid, place: Sequence[bool], axis: int, coordinate: Any) -> l
             f"value at {name}={coordinate!r}: expected a number from {low:g} to {low + length:g}, the extent "
             f"of axis {name}"
         )
-    line = [float(p) for p in grid.positions(place)[axis]]
-    if len(line) == 1:
+    points = [float(p) for p in grid.positions(place)[axis]]
+    if len(points) == 1:
         return [(0, 1.0)]
-    last = len(line) - 1
-    if grid.periodic[axis] and not line[0] <= at <= line[-1]:
-        below, above, start, gap = last, 0, line[-1], line[0] + length - line[-1]
-        at += length if at < line[0] else 0.0
+    last = len(points) - 1
+    if grid.periodic[axis] and not points[0] <= at <= points[-1]:
+        below, above, start, gap = last, 0, points[-1], points[0] + length - points[-1]
+        at += length if at < points[0] else 0.0
     else:
-        below = sorted((0, bisect_right(line, at) - 1, last - 1))[1]  # here the axis has at least two points
-        above, start, gap = below + 1, line[below], line[below + 1] - line[below]
+        below = sorted((0, bisect_right(points, at) - 1, last - 1))[1]  # the axis has two points or more
+        above, start, gap = below + 1, points[below], points[below + 1] - points[below]
     share = (at - start) / gap
     share = float(round(share)) if abs(share - round(share)) < ROUNDING else share
     return [(i, w) for i, w in ((below, 1.0 - share), (above, share)) if w != 0.0]

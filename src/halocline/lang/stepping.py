@@ -180,10 +180,10 @@ def stepping(
         return registers[key]
 
     is_constant = constant_step is not None
-    ends = {"limit": steps} if is_constant else {"until": reached >= pause, "limit": steps}
+    loop_end = {"limit": steps} if is_constant else {"until": reached >= pause, "limit": steps}
     recorded_scalars = [[program.hidden("recorded") for _ in row.numbers] for row in recorded]
     record = (t, number, *chain.from_iterable(recorded_scalars)) if recorded else ()
-    with trace.tracing(program), trace.order(order), lang.loop(**ends, record=record):
+    with trace.tracing(program), trace.order(order), lang.loop(**loop_end, record=record):
         set_next_step: Callable[[], None] | None = None
         time = time_before = None
         if timed:
@@ -193,8 +193,8 @@ def stepping(
             else:
                 assert callable(dt)
                 if time_step == "delayed":
-                    following = program.own("dt_next")
-                    step.set(following)
+                    next_step = program.own("dt_next")
+                    step.set(next_step)
                 else:
                     with program.labelled(_origin(dt, "time step")):
                         step.set(_number(trace.call(dt, **bound(dt))))
@@ -202,7 +202,7 @@ def stepping(
                 lang.stop(~((step > 0.0) & (step < math.inf) & (time > t)), BAD_STEP)
                 if time_step == "delayed":
                     first, value = _delayed(program, dt, bound(dt))
-                    set_next_step = partial(following.set, value)
+                    set_next_step = partial(next_step.set, value)
         arguments = bound(plain)
         if isinstance(function, lang.ProgramFunction):
             functions = [plain] if after_step is None else [plain, after_step]
@@ -267,12 +267,14 @@ def stepping(
 def _own_scalars_unset(
     program: lang.Program, name: str, timed: bool, *, after: bool = False
 ) -> Iterator[None]:
-    """Check that user statements recorded in this context do not set the scalars that count time and steps.
+    """Check that user statements do not set the scalars that count time and steps.
+
+    The check applies to the statements that are recorded in this context.
 
     Parameters
     ----------
     name : str
-        Name of the function that records them.
+        Name of the function that records the statements.
     timed : bool
         True if a time step is given.
     after : bool
@@ -281,8 +283,8 @@ def _own_scalars_unset(
     Raises
     ------
     InputError
-        A statement sets step. A time step is given, and a statement sets dt, or sets t after the statements
-        that advance t.
+        A statement sets step. Or a time step is given, and a statement sets dt. Or a time step is given, and
+        a statement sets t after the time is advanced.
     """
     count = sum(1 for _ in program.flat())
     yield
@@ -309,7 +311,7 @@ def _own_scalars_unset(
 def _delayed(program: lang.Program, dt: Any, arguments: dict[str, Any]) -> tuple[lang.Program, Expr]:
     """Return a program that computes the first time step, and an expression of the next time step.
 
-    Statements recorded at this place compute the reductions in the expression, from the present fields. The
+    The function records statements that compute the reductions in the expression from the present fields. The
     expression is used at the end of the step.
     """
     stored_arguments = dict(arguments)
@@ -333,8 +335,8 @@ def _check_scheme(scheme: Any) -> None:
         return
     name = scheme if isinstance(scheme, str) else getattr(scheme, "__name__", "")
     known = {scheme_name.lower(): scheme_name for scheme_name in SCHEMES}
-    close = known.get(name.lower().removesuffix("()").removeprefix("hc."))
-    advice = f"; write scheme=hc.{close}()" if close else ""
+    match = known.get(name.lower().removesuffix("()").removeprefix("hc."))
+    advice = f"; write scheme=hc.{match}()" if match else ""
     raise InputError(
         f"scheme is {shown(scheme)}; expected a time integration scheme, such as "
         f"{', '.join(f'hc.{scheme_name}()' for scheme_name in SCHEMES)}{advice}"

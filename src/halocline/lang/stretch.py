@@ -75,10 +75,10 @@ def _checked(function: Any, grid: Grid, axis: int) -> Map:
     places = mapped(function, even, name)
     if not np.array_equal(places, mapped(function, even, name), equal_nan=True):
         raise InputError(f"{name} {trace.OTHER_VALUES}")
-    falls = np.flatnonzero(~(np.diff(places) > 0.0))
-    if falls.size:
-        inside = falls[(first <= even[falls]) & (even[falls] < first + length)]
-        at = int((inside if inside.size else falls)[0])
+    decreasing = np.flatnonzero(~(np.diff(places) > 0.0))
+    if decreasing.size:
+        inside = decreasing[(first <= even[decreasing]) & (even[decreasing] < first + length)]
+        at = int((inside if inside.size else decreasing)[0])
         region = "" if inside.size else ", beyond the wall, where ghosts lie"
         raise InputError(
             f"{name} does not rise from {even[at]:g} to {even[at + 1]:g}{region}: it leads to {places[at]:g} "

@@ -1,8 +1,8 @@
 """State of tracing: the program that is being recorded, and the versions of its fields.
 
-For each field that it reads, an expression stores the number of the assignment. Therefore, `e = u + 1;
-u.set(...); v.set(e)` has the same meaning as in NumPy. If the earlier value no longer exists, the compiler
-can report this.
+For each field that it reads, an expression stores the number of the assignment. Therefore,
+`e = u + 1; u.set(...); v.set(e)` has the same meaning as in NumPy. If the earlier value no longer exists, the
+compiler can report this.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def try_function(function: Callable[..., Any], coordinates: Sequence[Expr], what
     Raises
     ------
     InputError
-        The function takes other arguments, returns None, or returns another value in the second call. The
+        The function has other parameters, returns None, or returns another value in the second call. The
         function draws random numbers, combines the values of several points, or raises an error that tracing
         does not cause.
     """

@@ -89,7 +89,7 @@ def as_real(value: Any) -> float | None:
     """Return a real number as a float, or None for any other value.
 
     Numbers of Python, scalars of NumPy and arrays without axes are accepted. Text, complex numbers, masked
-    values and integers beyond the range of float64 are not.
+    values and integers beyond the range of float64 are rejected.
     """
     if not isinstance(value, (float, int)):
         if isinstance(value, (str, bytes, bytearray)) or getattr(value, "shape", ()) != ():
@@ -117,7 +117,7 @@ def as_number(value: Any, what: str) -> float:
     Raises
     ------
     InputError
-        The value is not a real number, or is a bool. `what` is its name in the message.
+        The value is not a real number, or is a bool. `what` names the value in the message.
     """
     number = as_quantity(value)
     if number is None:
@@ -131,7 +131,7 @@ def as_texts(value: Any, what: str) -> tuple[str, ...]:
     Raises
     ------
     InputError
-        The value is not a sequence, or has an entry other than text. `what` is its name in the message.
+        The value is not a sequence, or has an entry other than text. `what` names the value in the message.
     """
     if not is_sequence(value) or not all(isinstance(text, str) for text in value):
         raise InputError(f"{what} is {shown(value)}; expected texts, such as ('u', 'v')")
@@ -144,7 +144,7 @@ def identifier(value: Any, what: str, example: str) -> str:
     Raises
     ------
     InputError
-        The value is not an identifier. `what` is its name in the message.
+        The value is not an identifier. `what` names the value in the message.
     """
     if not isinstance(value, str) or not value.isidentifier():
         raise InputError(f"{what} {shown(value)} is not an identifier such as {example}")

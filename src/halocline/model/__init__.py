@@ -1,4 +1,4 @@
-"""How long a plan takes, without running it: a closed formula, and discrete-event execution."""
+"""Prediction of the time of a plan: closed formula, and discrete-event execution."""
 
 from halocline.model.execute import Prediction, execute
 from halocline.model.formula import StepTime, step_time

@@ -1,16 +1,21 @@
-"""Discrete-event execution: a plan runs on a machine file instead of hardware.
+"""Discrete-event execution of a plan on a machine file instead of hardware.
 
-Every rank is a server that does one thing at a time, for all of its subdomains: it begins a sweep (packs,
-posts its messages, copies), takes what has come, and runs its patches, those that wait for the same
-messages as one piece of work, as soon as they are ready. A rank of GPUs makes calls of the host, which take
-a launch each; every GPU is a server of its own for the kernels that pack, unpack and copy. What crosses
-between two ranks goes by the transfer method of the pair (`halocline.plan.transfer`): packed and sent,
-announced and fetched, or copied by the receiver straight out of the sender's cells, which the sender may not
-overwrite before; between GPUs that is packed, copied and unpacked without MPI. Messages of GPUs by plain MPI
-are copied to the host and from it. Each queues at each link and card that it crosses, and holds it for as
-long as its bytes take there; its first byte goes on to the next while the last has not yet come. A reduction
-ends when the last rank has come and the hops of a tree are done; ranks wait for it where the schedule says.
-For no latency and links that nobody shares this comes to the closed formula of `halocline.model.formula`.
+Every rank is a server that does one thing at a time, for all of its subdomains. At the beginning of a sweep,
+the rank packs cells, posts messages and makes copies. The rank then unpacks messages that have arrived and
+runs patches that are ready. Patches that wait for the same messages are one piece of work. A rank of GPUs
+makes calls on the host, each with the time of a launch. Every GPU is a server of its own for the kernels that
+pack, unpack and copy.
+
+Messages between two ranks use the transfer method of the pair (`halocline.plan.transfer`). A message is
+packed and sent, announced and fetched, or copied by the receiver directly from the cells of the sender. In
+the last case, the sender must not overwrite the cells before the copy ends. Between GPUs, such a message is
+packed, copied and unpacked without MPI. Messages of GPUs by plain MPI are copied to the host and from the
+host. Each message queues at each link and card of its route, and occupies the link or card until the last
+byte has passed. The first byte continues to the next link before the last byte arrives.
+
+A reduction ends when the last rank has arrived and the hops of a tree are complete. The schedule defines the
+sweeps that wait for the result. Without latency and without shared links, the time is that of the closed
+formula of `halocline.model.formula`.
 """
 
 from __future__ import annotations
@@ -38,16 +43,16 @@ from halocline.plan.transfer import DEFAULT, Transfers, chosen_methods
 
 @dataclass
 class Prediction:
-    """A run of some passes of the loop.
+    """Predicted times and events of several passes of the loop.
 
     Attributes
     ----------
     seconds : float
-        Of one pass, after the first.
+        Mean time of a pass, in seconds, without the first pass.
     ends : list of float
-        When the last rank ended each pass.
+        End time of each pass on the last rank, in seconds.
     spans : list of TraceEvent
-        What the ranks that were asked for did, and their messages.
+        Events and messages of the traced ranks.
     """
 
     seconds: float
@@ -57,18 +62,19 @@ class Prediction:
 
 @dataclass(frozen=True)
 class _Share:
-    """One sweep of a subdomain, and of all with its shape, walls and methods; or of all of a rank.
+    """Work of one sweep, for a subdomain or for all subdomains of a rank.
 
-    Messages are those of the plan, each after the subdomain of the rank that it belongs to. Their peers are
-    those of one subdomain; their directions hold for all.
+    Subdomains of the same shape, walls and methods have the same share. Each message of the plan is stored
+    with the local number of its subdomain. The peers of the messages are those of one subdomain; the
+    directions are valid for all.
     """
 
     sweep: Sweep
     sends: tuple[tuple[int, Message], ...]
     receives: tuple[tuple[int, Message], ...]
-    copying: float  # seconds in which the rank itself copies
-    copies: tuple[tuple[int, int, int], ...]  # that its devices make: from device to device, bytes
-    pieces: tuple[tuple[int, float], ...]  # needs (bits of received messages) and seconds
+    copying: float  # Seconds of the copies by the rank itself.
+    copies: tuple[tuple[int, int, int], ...]  # Copies by its devices: source, target, bytes.
+    pieces: tuple[tuple[int, float], ...]  # Required messages (as bits), and seconds.
     in_place: bool
 
     @property
@@ -83,7 +89,7 @@ class _Share:
 
     @classmethod
     def of_rank(cls, shares: Sequence[_Share]) -> _Share:
-        """Return the shares of all subdomains of a rank as one."""
+        """Return the shares of all subdomains of a rank as one share."""
         if len(shares) == 1:
             return shares[0]
         pieces: dict[int, float] = {}
@@ -92,15 +98,17 @@ class _Share:
             for needs, seconds in share.pieces:
                 pieces[needs << first] = pieces.get(needs << first, 0.0) + seconds
             first += len(share.receives)
-        one, copying = shares[0], sum(share.copying for share in shares)
+        first_share, copying = shares[0], sum(share.copying for share in shares)
         copies = tuple(copy for share in shares for copy in share.copies)
         sends = tuple((local, m) for local, share in enumerate(shares) for _, m in share.sends)
         receives = tuple((local, m) for local, share in enumerate(shares) for _, m in share.receives)
-        return cls(one.sweep, sends, receives, copying, copies, _in_order(pieces), one.in_place)
+        return cls(
+            first_share.sweep, sends, receives, copying, copies, _in_order(pieces), first_share.in_place
+        )
 
 
 def _in_order(pieces: dict[int, float]) -> tuple[tuple[int, float], ...]:
-    """Return pieces of work sorted: those that wait for fewer messages first."""
+    """Return pieces of work, sorted by the number of required messages."""
     return tuple(sorted(pieces.items(), key=lambda piece: (piece[0].bit_count(), piece[0])))
 
 
@@ -117,33 +125,35 @@ def execute(
     traced: Sequence[int] = (),
     patch: int | Sequence[int] | None = None,
 ) -> Prediction:
-    """Predict the time of one pass of the outermost loop, or of the whole program where it has none.
+    """Predict the time of one pass of the outermost loop, or of the whole program if it has no loop.
 
     Parameters
     ----------
     schedule : Schedule
     layout : Layout
-        Which rank has which subdomains; more of them than a node has devices share these.
+        Distribution of the subdomains over the ranks. Subdomains share devices if a node has more subdomains
+        than devices.
     machine : Machine
     rates : Rates, optional
-        What a rank does in a second; from the machine by default.
+        Rates of a rank; by default the rates of the machine.
     methods : str or iterable of str, optional
-        The transfer methods that may be taken, as in a run; see `halocline.plan.chosen_methods`.
+        Allowed transfer methods, as in a run; see `halocline.plan.chosen_methods`.
     packing : str
-        Which messages by MPI are packed; see `halocline.plan.transfer.PACKING`.
+        Selection of the MPI messages that are packed; see `halocline.plan.transfer.PACKING`.
     passes : int
-        How many to run, two at least.
+        Number of passes, at least two.
     overlap : bool
-        Whether patches that need no message run before messages have come.
+        True to run patches that need no message before all messages have arrived.
     traced : sequence of int
-        Ranks whose events are kept.
+        Ranks whose events are recorded.
     patch : int or sequence of int, optional
-        As for `halocline.plan.plan_rank`.
+        See `halocline.plan.plan_rank`.
 
     Raises
     ------
     InputError
-        More ranks than the machine has room for; a method that is unknown.
+        The layout needs more nodes than the machine has, there are fewer than two passes, or a method is
+        unknown.
     """
     if layout.nodes > machine.nodes:
         raise InputError(
@@ -163,7 +173,7 @@ def execute(
 
 
 class _Work:
-    """What each rank has to do in each sweep of a pass."""
+    """Work of each rank in each sweep of a pass."""
 
     def __init__(
         self,
@@ -177,7 +187,7 @@ class _Work:
         self.plan = plan
         self.layout, self.cut = transfers.layout, transfers.layout.decomposition
         self.sweeps, self.waits = list(schedule.pass_sweeps()), schedule.pass_waits()
-        self.pulls = machine.device.kind == "cpu"  # ranks themselves copy, and pull what is colocated
+        self.pulls = machine.device.kind == "cpu"  # ranks copy cells, and pull colocated messages
         self.directions = sorted(
             {d for s in self.sweeps for footprint in s.exchange.values() for d, _ in footprint}
         )
@@ -185,18 +195,21 @@ class _Work:
         self.ranks: dict[tuple[tuple[object, ...], ...], tuple[_Share, ...]] = {}
 
     def of_rank(self, rank: int) -> tuple[_Share, ...]:
-        """Sweep by sweep."""
+        """Return the shares of a rank, one per sweep."""
         owned = self.layout.owned(rank)
         kinds = tuple(self._kind(subdomain) for subdomain in owned)
         if kinds not in self.ranks:
-            each = [self._of_kind(kind, subdomain) for kind, subdomain in zip(kinds, owned, strict=True)]
-            self.ranks[kinds] = tuple(_Share.of_rank(shares) for shares in zip(*each, strict=True))
+            parts = [self._of_kind(kind, subdomain) for kind, subdomain in zip(kinds, owned, strict=True)]
+            self.ranks[kinds] = tuple(_Share.of_rank(shares) for shares in zip(*parts, strict=True))
         return self.ranks[kinds]
 
     def _kind(self, subdomain: int) -> tuple[object, ...]:
-        """What is the same for subdomains that do the same: shape, walls, and the methods of all neighbours;
-        where some belong to one rank, their devices too, since a rank copies between these. Where blocks of
-        the grid are inactive, each counts for itself."""
+        """Return the properties that determine the work of a subdomain.
+
+        The properties are the shape, the walls, and the methods of all neighbours. If a rank has several
+        subdomains, the device is another property, since the rank copies between its devices. If blocks of
+        the grid are inactive, every subdomain is a kind of its own.
+        """
         if self.schedule.blocks is not None:
             return (subdomain,)
         cut = self.cut
@@ -217,7 +230,7 @@ class _Work:
         return self.kinds[kind]
 
     def _of_sweep(self, sweep: Sweep, todo: SweepPlan, plan: SubdomainPlan) -> _Share:
-        # what runs every few passes counts in each with its part of the work
+        # A sweep that does not run in every pass counts in each pass with its share of the work.
         seconds = self.rates.per_cell(sweep, self.schedule.dtype_of(sweep)) * sweep.share
         table = plan.patches.table
         cells = (table[:, 1, :] - table[:, 0, :]).prod(axis=1)
@@ -226,23 +239,23 @@ class _Work:
             pieces[needs] = pieces.get(needs, 0.0) + size * seconds
         sends = tuple((0, message) for message in todo.sends)
         receives = tuple((0, message) for message in todo.receives)
-        copied: dict[tuple[int, int], int] = {}
+        copied_bytes: dict[tuple[int, int], int] = {}
         for copy in todo.copies:
             ends = self._device(copy.subdomain), self._device(plan.number)
-            copied[ends] = copied.get(ends, 0) + _per_pass(copy, sweep)
-        copying, copies = 0.0, tuple((*ends, size) for ends, size in copied.items())
+            copied_bytes[ends] = copied_bytes.get(ends, 0) + _per_pass(copy, sweep)
+        copying, copies = 0.0, tuple((*ends, size) for ends, size in copied_bytes.items())
         if self.pulls:
             copying, copies = sum(size / self._copying(a, b) for a, b, size in copies), ()
         return _Share(sweep, sends, receives, copying, copies, _in_order(pieces), todo.in_place)
 
     def lent(self, message: Message) -> bool:
-        """Return True where the receiver copies a message straight out of the sender's cells."""
+        """Return True if the receiver copies a message directly from the cells of the sender."""
         return self.pulls and message.method == "colocated"
 
     def taking(self, message: Message, sweep: Sweep) -> float:
-        """Return the seconds to unpack a message, or at least to copy it."""
+        """Return the time to unpack a message, or the minimum time to copy it, in seconds."""
         rate = self.rates.copying if self.lent(message) else None
-        # a receiver fetches from a mailbox, and acknowledges that
+        # With `rma`, the receiver fetches from a mailbox and sends an acknowledgement.
         calls = {"colocated": 0, "rma": 2}.get(message.method, 1)
         return sweep.share * (
             message.bytes / (rate or self.rates.packing) + calls * self.machine.network.overhead
@@ -252,30 +265,33 @@ class _Work:
         return self.machine.device_of(self.layout.slot(subdomain)[1], self.layout.slots_per_node)
 
     def _copying(self, a: int, b: int) -> float:
-        """Return the bytes a second that a rank copies between subdomains on two processors."""
+        """Return the bytes per second that a rank copies between subdomains on two processors."""
         return self.rates.packing if a == b else min(self.rates.packing, self.machine.bandwidth(a, b))
 
 
 def _calls(message: Message) -> int:
-    """Return the calls on the host with which a device sends or takes a message: its kernel, and a copy where
-    MPI does not take it out of the device."""
+    """Return the number of host calls with which a device sends or receives a message.
+
+    The calls start the kernel that packs or unpacks, and a copy if MPI does not access the memory of the
+    device.
+    """
     return int(message.packed) + int(message.method != "gpu_aware")
 
 
 def _rows(message: Message) -> int:
-    """Return the rows of cells of a message that MPI or a copy takes out of the fields one by one."""
+    """Return the number of rows of cells that MPI or a copy reads from the fields one by one."""
     if message.packed:
         return 0
     return sum(prod(box.shape[:-1]) for _, box in message.parts)
 
 
 def _per_pass(moved: Message | Copy, sweep: Sweep) -> int:
-    """Return the bytes of a message or copy in a pass, where its sweep runs in some passes only."""
+    """Return the mean bytes of a message or copy per pass, if its sweep does not run in every pass."""
     return round(moved.bytes * sweep.share)
 
 
 class _Run:
-    """The ranks of one execution."""
+    """State of all ranks during an execution."""
 
     def __init__(self, work: _Work, routes: Routes, overlap: bool, traced: frozenset[int]) -> None:
         self.work, self.routes, self.overlap, self.traced = work, routes, overlap, traced
@@ -285,21 +301,21 @@ class _Run:
         self.owned = [self.layout.owned(rank) for rank in ranks]
         self.shares = [work.of_rank(rank) for rank in ranks]
         self.sweeps = len(work.sweeps)
-        self.events: list[tuple[float, int, Callable[[float], None]]] = []  # time, order, what happens then
+        self.events: list[tuple[float, int, Callable[[float], None]]] = []  # Time, order, action.
         self.order = count()
-        self.at = [0] * len(ranks)  # sweeps ended, over all passes
-        self.come: list[list[int]] = [[] for _ in ranks]  # messages that wait to be taken
-        self.early: list[dict[int, list[int]]] = [{} for _ in ranks]  # those of later sweeps
+        self.at = [0] * len(ranks)  # Number of completed sweeps, over all passes.
+        self.come: list[list[int]] = [[] for _ in ranks]  # Arrived messages.
+        self.early: list[dict[int, list[int]]] = [{} for _ in ranks]  # Arrived messages of later sweeps.
         self.taken = [0] * len(ranks)
         self.left: list[list[tuple[int, float]]] = [[] for _ in ranks]
-        self.copying = [0] * len(ranks)  # copies between devices that have not ended
-        self.line: list[list[Travel]] = [[] for _ in ranks]  # messages that follow one another
-        self.lent: list[dict[int, int]] = [{} for _ in ranks]  # cells that others have yet to copy, by sweep
+        self.copying = [0] * len(ranks)  # Number of active copies between devices.
+        self.line: list[list[Travel]] = [[] for _ in ranks]  # Messages sent one after another.
+        self.lent: list[dict[int, int]] = [{} for _ in ranks]  # Number of pending copies by others, by sweep.
         self.busy = [True] * len(ranks)
-        self.reducing: list[int | None] = [None] * len(ranks)  # the sweep whose results are yet to be taken
-        self.joined: dict[int, int] = {}  # how many have come to a reduction, by sweep
-        self.reduced: dict[int, float] = {}  # when its results are there
-        self.waiting: dict[int, list[tuple[int, float]]] = {}  # who waits for them, since when
+        self.reducing: list[int | None] = [None] * len(ranks)  # Sweep of the pending result.
+        self.joined: dict[int, int] = {}  # Number of ranks in a reduction, by sweep.
+        self.reduced: dict[int, float] = {}  # Time of the result, by sweep.
+        self.waiting: dict[int, list[tuple[int, float]]] = {}  # Waiting ranks and their start times.
         self.spans: list[TraceEvent] = []
 
     def __call__(self, passes: int) -> Prediction:
@@ -308,15 +324,15 @@ class _Run:
         for rank in range(self.layout.ranks):
             self._begin(rank, 0.0)
         while self.events:
-            now, _, event = heapq.heappop(self.events)
-            event(now)
+            time, _, action = heapq.heappop(self.events)
+            action(time)
         seconds = (self.ended[-1] - self.ended[0]) / (passes - 1)
         return Prediction(seconds, self.ended, self.spans)
 
     def _at(self, time: float, event: Callable[..., None], *arguments: Any) -> None:
-        """Let a method be called with these arguments, and the time, at a time."""
-        then: Callable[[float], None] = partial(event, *arguments)
-        heapq.heappush(self.events, (time, next(self.order), then))
+        """Schedule a call of a method with the given arguments and the time."""
+        action: Callable[[float], None] = partial(event, *arguments)
+        heapq.heappush(self.events, (time, next(self.order), action))
 
     def _share(self, rank: int) -> _Share:
         return self.shares[rank][self.at[rank] % self.sweeps]
@@ -325,10 +341,10 @@ class _Run:
         if rank in self.traced and end > begin:
             self.spans.append(TraceEvent(rank, 0, kind, f"{self._share(rank).name}: {name}", begin, end))
 
-    # --- what happens ---
+    # --- events ---
 
     def _begin(self, rank: int, now: float) -> None:
-        """Lend what others copy, pack and post the rest, and copy."""
+        """Begin a sweep: lend cells to others, pack and post the other messages, and copy."""
         share, sweep = self._share(rank), self.at[rank]
         rates, part = self.work.rates, share.sweep.share
         overhead = part * self.routes.machine.network.overhead
@@ -336,42 +352,44 @@ class _Run:
         self.taken[rank] = 0
         self.come[rank] = self.early[rank].pop(sweep, [])
         self.left[rank] = list(share.pieces)
-        done = now + part * rates.begin
+        time = now + part * rates.begin
         if not self.work.pulls:
-            self._at(self._launch(rank, done), self._next, rank)
+            self._at(self._launch(rank, time), self._next, rank)
             return
         for n, (_, send) in enumerate(share.sends):
             if self.work.lent(send):
                 self.lent[rank][sweep] = self.lent[rank].get(sweep, 0) + 1
                 self._at(now, self._send, rank, sweep, n)
                 continue
-            packed = done + _per_pass(send, share.sweep) / rates.packing
-            self._note(rank, "pack", "pack", done, packed)
-            done = packed + (0.0 if send.method == "colocated" else overhead)
-            self._note(rank, "pack", "send", packed, done)
-            self._at(packed, self._send, rank, sweep, n)
-        self._note(rank, "copy", "copy", done, done + share.copying)
-        self._at(done + share.copying, self._next, rank)
+            packing_end = time + _per_pass(send, share.sweep) / rates.packing
+            self._note(rank, "pack", "pack", time, packing_end)
+            time = packing_end + (0.0 if send.method == "colocated" else overhead)
+            self._note(rank, "pack", "send", packing_end, time)
+            self._at(packing_end, self._send, rank, sweep, n)
+        self._note(rank, "copy", "copy", time, time + share.copying)
+        self._at(time + share.copying, self._next, rank)
 
     def _launch(self, rank: int, now: float) -> float:
-        """Let the devices of a rank pack and copy, in the order of the calls of the host; return when it has
-        made them."""
-        share, sweep, done = self._share(rank), self.at[rank], now
+        """Start the packing and copying on the devices of a rank, in the order of the host calls.
+
+        The result is the end time of the calls.
+        """
+        share, sweep, time = self._share(rank), self.at[rank], now
         launch = share.sweep.share * self.routes.machine.device.launch
         overhead = share.sweep.share * self.routes.machine.network.overhead
         for n, (_, send) in enumerate(share.sends):
-            done += launch * _calls(send)
-            self._at(done, self._pack, rank, sweep, n)
-            done += 0.0 if send.method == "colocated" else overhead
-        self._note(rank, "pack", "launch", now, done)
+            time += launch * _calls(send)
+            self._at(time, self._pack, rank, sweep, n)
+            time += 0.0 if send.method == "colocated" else overhead
+        self._note(rank, "pack", "launch", now, time)
         self.copying[rank] = len(share.copies)
         for copy in share.copies:
-            done += launch
-            self._at(done, self._copy, rank, copy)
-        return done
+            time += launch
+            self._at(time, self._copy, rank, copy)
+        return time
 
     def _pack(self, rank: int, sweep: int, n: int, now: float) -> None:
-        """Let a device pack a message, which then leaves."""
+        """Pack a message on a device, and send it at the end."""
         share = self.shares[rank][sweep % self.sweeps]
         local, send = share.sends[n]
         end = now
@@ -381,7 +399,7 @@ class _Run:
         self._at(end, self._send, rank, sweep, n)
 
     def _copy(self, rank: int, copy: tuple[int, int, int], now: float) -> None:
-        """Let a kernel copy within a device, or read the memory of another."""
+        """Copy by a kernel within a device, or from the memory of another device."""
         a, b, size = copy
         home = self.owned[rank][0]
         if a == b:
@@ -399,30 +417,30 @@ class _Run:
             self._next(rank, now)
 
     def _send(self, rank: int, sweep: int, n: int, now: float) -> None:
-        """Let a message leave; of cells that are lent, let the receiver know."""
+        """Send a message, or announce cells that the receiver copies."""
         share = self.shares[rank][sweep % self.sweeps]
         local, send = share.sends[n]
         subdomain = self.owned[rank][local]
         peer = self._peer(subdomain, send)
-        there, local = self.home[peer]
-        numbers = self.shares[there][sweep % self.sweeps].numbers
+        peer_rank, local = self.home[peer]
+        numbers = self.shares[peer_rank][sweep % self.sweeps].numbers
         number = numbers[local, tuple(-d for d in send.direction)]
         hops, latency = self.routes.way(subdomain, peer, send.method)
         if self.work.lent(send):
-            self._at(now + latency, self._arrive, there, sweep, number)
+            self._at(now + latency, self._arrive, peer_rank, sweep, number)
             return
-        # before what is fetched, the signal goes there and the request comes back
-        later = now + (2 * latency if send.method == "rma" else 0.0)
+        # With `rma`, a signal and a request precede the data.
+        departure = now + (2 * latency if send.method == "rma" else 0.0)
         size = _per_pass(send, share.sweep)
         part = share.sweep.share
-        message = Travel(subdomain, peer, sweep, number, size, hops, now, later, False, part, _rows(send))
+        message = Travel(subdomain, peer, sweep, number, size, hops, now, departure, False, part, _rows(send))
         aware = self.routes.machine.aware if send.method == "gpu_aware" else None
         if aware is not None and aware.serial:
             message.follows = True
             self.line[rank].append(message)
             if len(self.line[rank]) > 1:
                 return
-        self._at(later + (0.0 if aware is None else part * aware.setup), self._cross, message)
+        self._at(departure + (0.0 if aware is None else part * aware.setup), self._cross, message)
 
     def _peer(self, subdomain: int, message: Message) -> int:
         """Return the other end of a message of a subdomain."""
@@ -431,10 +449,10 @@ class _Run:
         return peer
 
     def _cross(self, message: Travel, now: float) -> None:
-        """Let a message cross its next link; at the end of its way it is there."""
-        there = self.routes.cross(message, now)
+        """Move a message across its next link, and deliver it after the last one."""
+        arrival = self.routes.cross(message, now)
         if message.reached < len(message.hops):
-            self._at(there, self._cross, message)
+            self._at(arrival, self._cross, message)
             return
         sender, receiver = self.home[message.sender][0], self.home[message.receiver][0]
         if message.number == COPIED:
@@ -453,7 +471,7 @@ class _Run:
         self._at(message.least, self._arrive, receiver, message.sweep, message.number)
 
     def _follow(self, rank: int, now: float) -> None:
-        """Let the next message of a rank leave, after the one before has arrived."""
+        """Send the next message of a rank, after the previous one has arrived."""
         self.line[rank].pop(0)
         if self.line[rank]:
             aware = self.routes.machine.aware
@@ -471,7 +489,7 @@ class _Run:
             self._next(rank, now)
 
     def _release(self, rank: int, sweep: int, now: float) -> None:
-        """A neighbour has copied what was lent to it."""
+        """Release lent cells, after a neighbour has copied them."""
         self.lent[rank][sweep] -= 1
         if not self.lent[rank][sweep]:
             del self.lent[rank][sweep]
@@ -490,34 +508,34 @@ class _Run:
         self._next(rank, now)
 
     def _take(self, rank: int, number: int, now: float) -> None:
-        """Unpack a message, or copy what is lent."""
+        """Unpack a message, or copy lent cells."""
         share = self._share(rank)
         local, message = share.receives[number]
         if not self.work.pulls:
             machine, is_mpi = self.routes.machine, message.method != "colocated"
-            calls = _calls(message) - (not is_mpi)  # the sender has made the copy
+            calls = _calls(message) - (not is_mpi)  # the sender made the copy
             seconds = is_mpi * machine.network.overhead + calls * machine.device.launch
-            called = now + share.sweep.share * seconds
-            self._note(rank, "unpack", "launch", now, called)
-            self._at(called, self._unpack, rank, number)
-            self._at(called, self._next, rank)
+            calls_end = now + share.sweep.share * seconds
+            self._note(rank, "unpack", "launch", now, calls_end)
+            self._at(calls_end, self._unpack, rank, number)
+            self._at(calls_end, self._next, rank)
             return
-        done, name = now + self.work.taking(message, share.sweep), "unpack"
+        end, name = now + self.work.taking(message, share.sweep), "unpack"
         if self.work.lent(message):
             subdomain = self.owned[rank][local]
             peer = self._peer(subdomain, message)
             hops = self.routes.links(peer, subdomain)
             if hops:
                 size = _per_pass(message, share.sweep)
-                travel = Travel(peer, subdomain, self.at[rank], number, size, hops, now, done, True)
+                travel = Travel(peer, subdomain, self.at[rank], number, size, hops, now, end, True)
                 self._at(now, self._cross, travel)
                 return
             name = f"from rank {self.home[peer][0]}"
-        self._note(rank, "unpack", name, now, done)
-        self._at(done, self._finish, rank, number)
+        self._note(rank, "unpack", name, now, end)
+        self._at(end, self._finish, rank, number)
 
     def _unpack(self, rank: int, number: int, now: float) -> None:
-        """Let a device unpack a message."""
+        """Unpack a message on a device."""
         local, message = self._share(rank).receives[number]
         seconds = _per_pass(message, self._share(rank).sweep) / self.work.rates.packing
         _, end = self.routes.kernel(self.owned[rank][local], now, seconds if message.packed else 0.0)
@@ -534,19 +552,19 @@ class _Run:
         if self.come[rank]:
             self._take(rank, self.come[rank].pop(0), now)
             return
-        have, all_taken = self.taken[rank], (1 << len(share.receives)) - 1
-        ready = not self.copying[rank] and (self.overlap or have == all_taken)
-        # cells that are lent may not be overwritten: by a sweep in place not those that it lends itself
+        unpacked, all_messages = self.taken[rank], (1 << len(share.receives)) - 1
+        ready = not self.copying[rank] and (self.overlap or unpacked == all_messages)
+        # Lent cells must not be overwritten. A sweep in place also waits for the cells that it lends itself.
         if any(sweep < self.at[rank] or share.in_place for sweep in self.lent[rank]):
             ready = False
         for i, (needs, seconds) in enumerate(self.left[rank]):
-            if ready and needs & ~have == 0:
+            if ready and needs & ~unpacked == 0:
                 del self.left[rank][i]
                 begin = now if self.work.pulls else self.routes.idle(self.owned[rank], now)
                 self._note(rank, "patch", "patches", begin, begin + seconds)
                 self._at(begin + seconds, self._next, rank)
                 return
-        if self.left[rank] or have != all_taken or self.copying[rank]:
+        if self.left[rank] or unpacked != all_messages or self.copying[rank]:
             self.busy[rank] = False
         elif share.sweep.reductions:
             self._reduce(rank, now)
@@ -554,8 +572,10 @@ class _Run:
             self._advance(rank, now)
 
     def _reduce(self, rank: int, now: float) -> None:
-        """The rank's part of a reduction is on its way. Events come in the order of time: when the last one
-        comes, all parts are there."""
+        """Enter a reduction, and continue without its result.
+
+        Events are processed in the order of time: when the last rank enters, all contributions are available.
+        """
         sweep = self.at[rank]
         self.reducing[rank] = sweep
         self.joined[sweep] = self.joined.get(sweep, 0) + 1
@@ -563,8 +583,8 @@ class _Run:
             del self.joined[sweep]
             hops = self.routes.tree(self.layout.ranks, self.work.rates.hop) if self.layout.ranks > 1 else 0.0
             self.reduced[sweep] = now + hops
-            for each, came in self.waiting.pop(sweep, []):
-                self._take_result(each, came, now + hops)
+            for waiting_rank, start in self.waiting.pop(sweep, []):
+                self._take_result(waiting_rank, start, now + hops)
         self._advance(rank, now)
 
     def _take_result(self, rank: int, came: float, there: float) -> None:
@@ -573,7 +593,7 @@ class _Run:
         self._enter(rank, max(came, there))
 
     def _advance(self, rank: int, now: float) -> None:
-        """After a sweep: wait for the results of an earlier one, where the next needs them."""
+        """End a sweep, and wait for the result of an earlier sweep if the next one needs it."""
         sweep = self.reducing[rank]
         if sweep is None or self.at[rank] % self.sweeps + 1 not in self.work.waits:
             self._enter(rank, now)
@@ -584,8 +604,8 @@ class _Run:
 
     def _enter(self, rank: int, now: float) -> None:
         self.at[rank] += 1
-        turn, within = divmod(self.at[rank], self.sweeps)
-        if within == 0:
-            self.ended[turn - 1] = max(self.ended[turn - 1], now)
+        completed_passes, sweep_in_pass = divmod(self.at[rank], self.sweeps)
+        if sweep_in_pass == 0:
+            self.ended[completed_passes - 1] = max(self.ended[completed_passes - 1], now)
         if self.at[rank] < self.last:
             self._begin(rank, now)

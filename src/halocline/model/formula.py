@@ -1,4 +1,4 @@
-"""The closed performance formula of Astaroth: the longer of work and traffic.
+"""Closed performance formula of Astaroth: the larger of the times of work and traffic.
 
 J. Pekkilä et al., Scalable communication for high-order stencil computations using CUDA-aware MPI, Parallel
 Computing 111 (2022), Section 3.1, Eq. 4, and Section 3.2, Eqs. 5 to 12.
@@ -17,20 +17,20 @@ from halocline.plan.traffic import Traffic, exchange_cost
 
 @dataclass(frozen=True)
 class StepTime:
-    """The time of a step of the worst-placed node, in seconds.
+    """Time of a step on the node with the most traffic, in seconds.
 
     Attributes
     ----------
     parts : tuple of int
-        Subdomains along each axis, one for each device.
+        Number of subdomains along each axis; each device has one subdomain.
     work : float
-        τ_W: all cells of a device.
+        τ_W: time for all cells of a device.
     between : float
-        τ_Q of the network: what a node receives and sends; 0 for one node.
+        τ_Q of the network: time for the data that a node receives and sends; 0 for one node.
     within : float
-        τ_Q inside a node: what a device receives from the others of its node.
+        τ_Q inside a node: time for the data that a device receives from other devices of its node.
     overhead : float
-        τ_0.
+        τ_0: fixed time of a step.
     """
 
     parts: tuple[int, ...]
@@ -41,12 +41,12 @@ class StepTime:
 
     @property
     def seconds(self) -> float:
-        """max(τ_W, τ_Q) + τ_0, with the larger of both τ_Q (Eqs. 4, 5 and 11)."""
+        """Time of a step, max(τ_W, τ_Q) + τ_0, with the larger of both τ_Q (Eqs. 4, 5 and 11)."""
         return max(self.work, self.between, self.within) + self.overhead
 
     @property
     def bound(self) -> str:
-        """What takes the time: "work", "between nodes" or "within the node"."""
+        """Name of the limiting time: "work", "between nodes" or "within the node"."""
         times = {"work": self.work, "between nodes": self.between, "within the node": self.within}
         return max(times, key=times.__getitem__)
 
@@ -65,34 +65,34 @@ def step_time(
     periodic: bool | Sequence[bool] = True,
     strategy: str = "optimal",
 ) -> StepTime:
-    """The time of a step by the closed formula: no latency, no link that others use too.
+    """Return the time of a step by the closed formula, without latency and without shared links.
 
     Parameters
     ----------
     shape : sequence of int
-        Cells of the grid.
+        Number of cells of the grid along each axis.
     nodes, devices : int
-        How many nodes, and devices in each.
+        Number of nodes, and number of devices per node.
     radius : int, per axis int or (lower, upper)
-        Layers of halo; all sides, edges and corners are exchanged.
+        Number of halo layers; all sides, edges and corners are exchanged.
     traffic : Traffic, optional
-        What is really exchanged, instead of `radius`; halo cells are then bytes.
+        Data of the actual exchanges, instead of `radius`. The unit of halo data is then one byte.
     per_cell : float
-        1/π: seconds that a device takes for a cell.
+        1/π: seconds per cell on a device.
     per_halo_cell : float
-        1/β: seconds that a node takes to send or receive a cell of halo, once a step and field set as the
-        caller counts them.
+        1/β: seconds per halo cell that a node sends or receives. The time includes all fields and all
+        exchanges that the caller counts in a step.
     per_halo_cell_within : float
-        The same between two devices of a node; 0 where that is free.
+        Seconds per halo cell between two devices of a node; 0 if such transfers take no time.
     overhead : float
-        τ_0, seconds a step.
+        τ_0: seconds per step.
     periodic, strategy
-        As for `halocline.plan.decompose`.
+        See `halocline.plan.decompose`.
 
     Raises
     ------
     InputError
-        Negative times, or a grid that cannot be cut so.
+        A time is negative, or the grid cannot be divided in this way.
 
     Examples
     --------
@@ -113,15 +113,17 @@ def step_time(
             raise InputError(f"{name} is {value!r}; expected seconds, not negative")
     if traffic is None:
         traffic = Traffic.of_radius(radius, len(shape))
-    whole = decompose_levels(shape, nodes, devices, strategy=strategy, traffic=traffic, periodic=periodic)
-    per_device = parts_of_node(whole, devices)
-    over_nodes = tuple(p // q for p, q in zip(whole.parts, per_device, strict=True))
-    largest = [-(-n // p) for n, p in zip(whole.shape, whole.parts, strict=True)]
-    inside = [-(-n // p) for n, p in zip(whole.shape, over_nodes, strict=True)]
-    moved = exchange_cost(traffic, whole.shape, whole.periodic, "node")(over_nodes)
-    # all that a device in the middle of others receives, and what of it comes from its own node
-    received = exchange_cost(traffic, inside, (True,) * len(inside), "node")(per_device) // 2
-    local = received - exchange_cost(traffic, inside, (True,) * len(inside), "device")(per_device)
-    between = moved * per_halo_cell if nodes > 1 else 0.0
-    within = local * per_halo_cell_within if devices > 1 else 0.0
-    return StepTime(whole.parts, prod(largest) * per_cell, between, within, overhead)
+    decomposition = decompose_levels(
+        shape, nodes, devices, strategy=strategy, traffic=traffic, periodic=periodic
+    )
+    per_device = parts_of_node(decomposition, devices)
+    over_nodes = tuple(p // q for p, q in zip(decomposition.parts, per_device, strict=True))
+    largest_box = [-(-n // p) for n, p in zip(decomposition.shape, decomposition.parts, strict=True)]
+    node_box = [-(-n // p) for n, p in zip(decomposition.shape, over_nodes, strict=True)]
+    network_cells = exchange_cost(traffic, decomposition.shape, decomposition.periodic, "node")(over_nodes)
+    # The halo cells that a device with neighbours on all sides receives, and the part from its own node.
+    received = exchange_cost(traffic, node_box, (True,) * len(node_box), "node")(per_device) // 2
+    cells_within = received - exchange_cost(traffic, node_box, (True,) * len(node_box), "device")(per_device)
+    between = network_cells * per_halo_cell if nodes > 1 else 0.0
+    within = cells_within * per_halo_cell_within if devices > 1 else 0.0
+    return StepTime(decomposition.parts, prod(largest_box) * per_cell, between, within, overhead)

@@ -1,4 +1,4 @@
-"""Rates of a rank: bytes and operations a second of its sweeps, and of packing."""
+"""Rates of a rank: bytes and operations per second in sweeps, and bytes per second in packing."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ class Rates:
     Attributes
     ----------
     bandwidth : float
-        Bytes a second that its sweeps move.
+        Bytes per second that sweeps move.
     packing : float
-        Bytes a second that it packs, unpacks or copies, or that each of its GPUs does.
+        Bytes per second that the rank, or each of its GPUs, packs, unpacks or copies.
     begin : float
-        Seconds that each sweep takes beside its patches: kernel launches, waking threads.
+        Seconds of a sweep in addition to its patches, for kernel launches and for waking threads.
     per_flop, per_sum : float
-        Measured seconds of an operation, and of a summand of a sum over the grid, beside its bytes.
+        Measured seconds of an operation, and of a summand of a sum over the grid, in addition to the bytes.
     copying : float, optional
-        Bytes a second that it copies out of another rank's memory; those of packing by default.
+        Bytes per second that the rank copies out of the memory of another rank; `packing` by default.
     hop : float, optional
-        Seconds that a reduction takes from one rank of a node to another and back; from links and overhead
-        by default.
+        Seconds of a reduction from one rank of a node to another and back. The default follows from the links
+        and the overhead.
     flops : float
-        Operations of float64 a second, at most; they are done while bytes are moved.
+        Maximum operations of float64 per second. Operations and data movement overlap.
     """
 
     bandwidth: float
@@ -52,22 +52,32 @@ class Rates:
         memory: float = inf,
         threads: int | None = None,
     ) -> Rates:
-        """Return the rates of a rank with `memory` bytes of fields on its node.
+        """Return the rates of a rank.
 
-        They are measured ones, where the machine file has some; ranks beyond those measured take turns. Else
-        a rank has its share of the devices of a node. On processors `threads` of a rank limit the bandwidth,
-        the arithmetic and the caches that it has; by default ranks have all cores.
+        If the machine file has measured rates, the result is based on them. Ranks beyond the measured number
+        take turns. Otherwise, a rank has its share of the devices of a node. On processors, the number of
+        threads limits the bandwidth, the arithmetic and the caches of a rank.
+
+        Parameters
+        ----------
+        machine : Machine
+        ranks_per_node : int
+        subdomains_per_rank : int
+        memory : float
+            Bytes of the fields on a node.
+        threads : int, optional
+            Number of threads of a rank; by default, the ranks use all cores.
         """
         if machine.measured is not None:
             return cls._measured(machine.measured, ranks_per_node, memory)
         device = machine.device
         if device.kind == "gpu":
             share = min(ranks_per_node * subdomains_per_rank, device.count) / ranks_per_node
-            moved = device.bandwidth * share
+            rate = device.bandwidth * share
             return cls(
-                moved, device.bandwidth / 2, device.launch, flops=device.flops * device.sustained * share
+                rate, device.bandwidth / 2, device.launch, flops=device.flops * device.sustained * share
             )
-        # threads have equally much to do, so that those of the fullest processor set the pace
+        # All threads have equal work, so the processor with the most threads determines the time.
         part = _fullest(machine, ranks_per_node, threads)
         bandwidth, flops = device.bandwidth, device.flops * device.sustained
         cores: float | None = device.cores
@@ -78,12 +88,14 @@ class Rates:
                 bandwidth = min(bandwidth, cores * device.core_bandwidth)
             if device.cores is not None:
                 flops *= cores / device.cores
-        moved = bandwidth
+        rate = bandwidth
         if cores is not None and device.cache_bandwidth is not None:
-            near = min(1.0, device.cache / (part * memory))  # share of the fields that stays in the cache
-            moved = 1.0 / (near / max(bandwidth, cores * device.cache_bandwidth) + (1.0 - near) / bandwidth)
-        moved /= part * ranks_per_node
-        return cls(moved, moved / 2, device.launch, flops=flops / (part * ranks_per_node))
+            cached = min(1.0, device.cache / (part * memory))  # share of the fields that stays in the cache
+            rate = 1.0 / (
+                cached / max(bandwidth, cores * device.cache_bandwidth) + (1.0 - cached) / bandwidth
+            )
+        rate /= part * ranks_per_node
+        return cls(rate, rate / 2, device.launch, flops=flops / (part * ranks_per_node))
 
     @classmethod
     def _measured(cls, found: Measured, ranks_per_node: int, memory: float) -> Rates:
@@ -95,14 +107,17 @@ class Rates:
         return rates.slowed(max(1.0, ranks_per_node / pace.ranks))
 
     def per_cell(self, sweep: Sweep, dtype: str = "float64") -> float:
-        """Return the seconds that a sweep takes for a cell: of its bytes, or of its operations where they
-        take longer. Vectors have twice as many numbers of float32, and do as many more operations."""
+        """Return the time of a sweep per cell, in seconds.
+
+        The result is the larger of the times for bytes and for operations. Vectors hold twice as many numbers
+        of float32 as of float64, which doubles the rate of operations.
+        """
         sums = sum(reduction.kind == "sum" for reduction in sweep.reductions)
-        moved = sweep.bytes / self.bandwidth + sweep.flops * self.per_flop + sums * self.per_sum
-        return max(moved, sweep.flops * (ITEMSIZE[dtype] / ITEMSIZE["float64"]) / self.flops)
+        memory_time = sweep.bytes / self.bandwidth + sweep.flops * self.per_flop + sums * self.per_sum
+        return max(memory_time, sweep.flops * (ITEMSIZE[dtype] / ITEMSIZE["float64"]) / self.flops)
 
     def slowed(self, factor: float) -> Rates:
-        """Return the rates with sweeps that take `factor` times as long."""
+        """Return the rates of a rank whose sweeps take `factor` times as long."""
         return replace(
             self,
             bandwidth=self.bandwidth / factor,
@@ -113,10 +128,10 @@ class Rates:
 
 
 def _fullest(machine: Machine, ranks_per_node: int, threads: int | None) -> float:
-    """Return the share of the threads of a node that the fullest processor has.
+    """Return the share of the threads of a node that the processor with the most threads has.
 
-    Ranks take turns on the processors. The threads of those on one processor fill its cores before they go to
-    the next.
+    Ranks are assigned to the processors in turn. The threads of the ranks of a processor fill its cores
+    before they use the next processor.
     """
     count, cores = machine.device.count, machine.device.cores
     if threads is None or cores is None:
@@ -126,6 +141,6 @@ def _fullest(machine: Machine, ranks_per_node: int, threads: int | None) -> floa
 
 
 def memory_of_node(schedule: Schedule, layout: Layout) -> float:
-    """Bytes of all fields on a node, without halos."""
-    of_cell = sum(ITEMSIZE[field.dtype] for field in schedule.fields)
-    return of_cell * prod(layout.decomposition.shape) / layout.nodes
+    """Return the bytes of all fields on a node, without halos."""
+    bytes_per_cell = sum(ITEMSIZE[field.dtype] for field in schedule.fields)
+    return bytes_per_cell * prod(layout.decomposition.shape) / layout.nodes

@@ -1,4 +1,4 @@
-"""The links of all nodes of a machine, and the messages that cross them."""
+"""Links of all nodes of a machine, and the messages that cross them."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from halocline.plan.machine import Host, Machine, Route
 
 @dataclass(frozen=True)
 class Hop:
-    """Server on the way of a message: one direction of a link, a network card, or a rank that copies.
+    """Server on the route of a message: one direction of a link, a network card, or a rank that copies.
 
     Attributes
     ----------
     at_home : bool
-        Whether it belongs to the sender's node, not the receiver's.
+        True for the node of the sender, False for the node of the receiver.
     ends : (str, str)
-        The two ends of the link. Both empty: the receiver itself.
+        Names of the two ends of the link. Both are empty if the receiver copies.
     bandwidth : float
-        Bytes a second.
+        Bytes per second.
     latency : float
-        Seconds.
+        Latency in seconds.
     whole : bool
-        Whether the message goes on only when its last byte has passed.
+        True if a message continues only after its last byte has passed.
     per_row : float
-        Seconds of each row of a message that is not packed.
+        Seconds per row of a message that is not packed.
     """
 
     at_home: bool
@@ -45,30 +45,30 @@ RECEIVER = ("", "")  # ends of the copies that a receiving rank makes
 class Travel:
     """Bytes on their way from one subdomain to another.
 
-    `least` is the earliest time at which they can all be there. What is `pulled` keeps its receiver busy
-    until then; it has waited for the latency before. `rows` are counted where a message is not packed.
+    `least` is the earliest time at which all bytes can have arrived. A `pulled` message occupies its receiver
+    until this time, after the latency has passed. `rows` is the number of rows if the message is not packed.
     """
 
     sender: int
     receiver: int
     sweep: int
-    number: int  # of the message at the receiver; COPIED where the rank copies between two of its devices
+    number: int  # Message number at the receiver, or COPIED for a copy between devices of a rank.
     size: int
     hops: Sequence[Hop]
     begin: float
     least: float
     pulled: bool
-    share: float = 1.0  # of the passes in which it is sent
+    share: float = 1.0  # Share of the passes in which the message is sent.
     rows: int = 0
-    follows: bool = False  # one message of its rank after the other
-    reached: int = 0  # hops
+    follows: bool = False  # True if a rank sends its messages one after another.
+    reached: int = 0  # Number of hops that the message has passed.
 
 
 COPIED = -1
 
 
 class Routes:
-    """The links of all nodes, and when each is free."""
+    """Links of all nodes, and the time at which each is free."""
 
     def __init__(self, machine: Machine, layout: Layout) -> None:
         self.machine, self.layout = machine, layout
@@ -82,43 +82,52 @@ class Routes:
         self._known: dict[tuple[int, int, bool, str], tuple[list[Hop], float]] = {}
 
     def tree(self, ranks: int, hop: float | None = None) -> float:
-        """The seconds that a number takes through a tree over all ranks and back; `hop` of them within a
-        node, if that is known."""
+        """Return the time to send a number through a tree over all ranks and back, in seconds.
+
+        Parameters
+        ----------
+        ranks : int
+            Number of ranks.
+        hop : float, optional
+            Seconds from one rank of a node to another and back; by default from the links and the overhead.
+        """
         inside = min(ranks, self.layout.ranks_per_node)
         nodes = -(-ranks // self.layout.ranks_per_node)
         network = self.machine.network
         if hop is None:
-            near = max((link.latency for link in self.machine.links), default=0.0)
-            hop = 2 * (near + network.overhead)
+            link_latency = max((link.latency for link in self.machine.links), default=0.0)
+            hop = 2 * (link_latency + network.overhead)
         return 2 * ceil(log2(nodes)) * (network.latency + 2 * network.overhead) + ceil(log2(inside)) * hop
 
     def cross(self, message: Travel, now: float) -> float:
-        """Let a message that is at its next hop cross it; return when it is at the one after."""
+        """Move a message across its next hop, and return its arrival time at the following hop."""
         hop = message.hops[message.reached]
         if hop.ends == RECEIVER:
             key = self.rank[message.receiver], hop.ends
         else:
             key = self.node[message.sender if hop.at_home else message.receiver], hop.ends
         begin = max(now, self.free.get(key, 0.0))
-        taken = message.size / hop.bandwidth + message.share * message.rows * hop.per_row
-        self.free[key] = through = begin + taken
+        duration = message.size / hop.bandwidth + message.share * message.rows * hop.per_row
+        self.free[key] = end = begin + duration
         latency = 0.0 if message.pulled else message.share * hop.latency
-        message.least = max(message.least, through) + latency
+        message.least = max(message.least, end) + latency
         message.reached += 1
         return message.least if hop.whole else begin + latency
 
     def kernel(
         self, subdomain: int, now: float, seconds: float, device: int | None = None
     ) -> tuple[float, float]:
-        """Let a kernel follow others on the device of a subdomain, or on another of its node; return its
-        begin and end."""
+        """Queue a kernel on the device of a subdomain, or on another device of its node.
+
+        The result is the begin and the end of the kernel.
+        """
         key = self._kernels(subdomain, device)
         begin = max(now, self.free.get(key, 0.0))
         self.free[key] = end = begin + seconds
         return begin, end
 
     def idle(self, subdomains: Iterable[int], now: float) -> float:
-        """Return when the devices of some subdomains have ended their kernels."""
+        """Return the time at which the devices of the subdomains have completed their kernels."""
         return max(now, *(self.free.get(self._kernels(subdomain), 0.0) for subdomain in subdomains))
 
     def _kernels(self, subdomain: int, device: int | None = None) -> tuple[int, tuple[str, str]]:
@@ -126,9 +135,9 @@ class Routes:
         return self.node[subdomain], (f"device{number}", "kernels")
 
     def way(self, sender: int, receiver: int, method: str = "") -> tuple[list[Hop], float]:
-        """Return the hops from one subdomain to another by a transfer method, and their latencies added."""
-        same = self.node[sender] == self.node[receiver]
-        key = self.device[sender], self.device[receiver], same, method
+        """Return the hops from one subdomain to another by a transfer method, and the sum of latencies."""
+        is_same_node = self.node[sender] == self.node[receiver]
+        key = self.device[sender], self.device[receiver], is_same_node, method
         if key not in self._known:
             hops = list(self._way(*key))
             self._known[key] = hops, sum(hop.latency for hop in hops)
@@ -139,8 +148,10 @@ class Routes:
         return list(self._links(True, self.machine.route(f"device{a}", f"device{b}")))
 
     def links(self, sender: int, receiver: int) -> list[Hop]:
-        """Return the links that reads of another subdomain's memory cross: none on the same device, where
-        they are bound by its memory."""
+        """Return the links that reads from the memory of another subdomain cross.
+
+        On the same device there are none: the memory of the device limits these reads.
+        """
         return [] if self.device[sender] == self.device[receiver] else self.way(sender, receiver)[0]
 
     def _way(self, a: int, b: int, same_node: bool, method: str) -> Iterator[Hop]:
@@ -158,32 +169,37 @@ class Routes:
             yield from self._links(True, machine.route(f"device{a}", f"device{b}"), most)
         else:
             most = (aware and aware.bandwidth) or inf
-            out, into = machine.card(a), machine.card(b)
-            yield from self._links(True, machine.route(f"device{a}", out), most)
-            yield Hop(True, (out, "network"), network.bandwidth, network.latency + network.overhead)
-            yield Hop(False, ("network", into), network.bandwidth, 0.0)
-            yield from self._links(False, machine.route(into, f"device{b}"), most)
+            sender_card, receiver_card = machine.card(a), machine.card(b)
+            yield from self._links(True, machine.route(f"device{a}", sender_card), most)
+            yield Hop(True, (sender_card, "network"), network.bandwidth, network.latency + network.overhead)
+            yield Hop(False, ("network", receiver_card), network.bandwidth, 0.0)
+            yield from self._links(False, machine.route(receiver_card, f"device{b}"), most)
 
     def _through_hosts(self, host: Host, a: int, b: int, same_node: bool) -> Iterator[Hop]:
-        """Yield the hops of a message that is copied to the host, sent, and copied to the other device: each
-        stage begins when the one before has ended (STAGED, Pearson et al. 2020, Section III.C)."""
+        """Yield the hops of a message that is copied to the host, sent, and copied to the other device.
+
+        Each stage begins when the previous one has ended (STAGED, Pearson et al. 2020, Section III.C).
+        """
         machine, network = self.machine, self.machine.network
-        here, there = machine.socket(a), machine.socket(b)
-        yield self._staged(host, True, machine.route(f"device{a}", here))
+        sender_socket, receiver_socket = machine.socket(a), machine.socket(b)
+        yield self._staged(host, True, machine.route(f"device{a}", sender_socket))
         if same_node:
-            yield from self._links(True, machine.route(here, there) if here != there else ())
+            yield from self._links(
+                True,
+                machine.route(sender_socket, receiver_socket) if sender_socket != receiver_socket else (),
+            )
             yield Hop(False, RECEIVER, host.copying, machine.device.latency, whole=True)
         else:
-            out, into = machine.card(a), machine.card(b)
-            yield from self._links(True, machine.route(here, out))
-            yield Hop(True, (out, "network"), network.bandwidth, network.latency + network.overhead)
+            sender_card, receiver_card = machine.card(a), machine.card(b)
+            yield from self._links(True, machine.route(sender_socket, sender_card))
+            yield Hop(True, (sender_card, "network"), network.bandwidth, network.latency + network.overhead)
             *more, last = (
-                Hop(False, ("network", into), network.bandwidth, 0.0),
-                *self._links(False, machine.route(into, there)),
+                Hop(False, ("network", receiver_card), network.bandwidth, 0.0),
+                *self._links(False, machine.route(receiver_card, receiver_socket)),
             )
             yield from more
             yield replace(last, whole=True)
-        yield self._staged(host, False, machine.route(there, f"device{b}"))
+        yield self._staged(host, False, machine.route(receiver_socket, f"device{b}"))
 
     def _staged(self, host: Host, at_home: bool, route: Route) -> Hop:
         """Return the hop of a copy between a device and its host."""
@@ -193,7 +209,7 @@ class Routes:
         return replace(slowest, bandwidth=bandwidth, latency=latency, whole=True, per_row=host.per_row)
 
     def _links(self, at_home: bool, route: Route, most: float = inf) -> Iterator[Hop]:
-        """Yield the links of a route; that of a device carries no more than `most`."""
+        """Yield the links of a route; the bandwidth of a link of a device is at most `most`."""
         for start, end, link in route:
             ends = (start, end) if link.duplex or start < end else (end, start)
             bandwidth = min(link.bandwidth, most) if {start, end} & self.devices else link.bandwidth

@@ -1,7 +1,7 @@
 """Figures and tables of Astaroth on GPUs (Pekkilä et al. 2022, Section 5, Figs. 10 to 15, and Table B.1).
 
-The model executes plans of the paper's program: Z-order over all devices, rank and device in sequence, and
-the sides and edges of all eight fields in each exchange.
+The model executes plans of the program of the paper. Subdomains are assigned in Z-order to the devices of all
+ranks, in sequence. Each exchange contains the sides and edges of all eight fields.
 """
 
 from __future__ import annotations
@@ -31,17 +31,19 @@ OF_A_NODE = 4  # devices
 CASE, ORDER = "mhd-benchmark", 6
 WATTS, WATTS_OF_CPUS = 300, {"Puhti": 2 * 125, "Mahti": 2 * 280}  # design power of a V100, and of a node
 MEMORY = {"V100": 863, "Xeon Gold 6230": 131}  # GiB/s (Section 3.1)
-BYTES = 3 * 8 * 8  # of a halo cell and a step: eight numbers in each of three exchanges
-PER_CELL, PER_HALO_CELL = 2.2e-9, 3.9e-9  # 1/π of a device and 1/β of a node, 192 B at 46 GiB/s (Section 5)
-# bytes a second of a network card, of 1.095e10 as measured: fitted to Fig. 10, 512³ on 64 devices, 43 %
+BYTES = 3 * 8 * 8  # per halo cell and step: eight numbers in each of three exchanges
+PER_CELL, PER_HALO_CELL = 2.2e-9, 3.9e-9  # 1/π of a device, and 1/β of a node: 192 B at 46 GiB/s (Section 5)
+
+# bandwidth of a network card in B/s, fitted to 43 % for 512³ on 64 devices (Fig. 10); measured: 1.095e10
 NETWORK = {"bandwidth": 8.3e9}
+
 PER_HALO_CELL_WITHIN = BYTES / (270 * 2**30)  # 1/β of a device in a node, at its NVLink bandwidth (Section 5)
 
-# -- places --------------------------------------------------------------------------------------------------
+# -- configurations ------------------------------------------------------------------------------------------
 
 
 def _place(n: int, devices: int, **more: Any) -> Row:
-    """Return a place: Z-order over all devices, devices in sequence, and MPI aware of devices."""
+    """Return a configuration: Z-order over all devices, devices in sequence, and device-aware MPI."""
     nodes = max(1, devices // OF_A_NODE)
     layout = {"n": n, "devices": devices, "nodes": nodes, "ranks_per_node": devices // nodes}
     options = {"strategy": "morton", "placement": "trivial", "methods": "self,gpu_aware,mpi"}
@@ -61,17 +63,17 @@ def _efficiency(value: float, first: float, row: Row) -> str:
 
 @cache
 def operations(order: int) -> float:
-    """Return the operations of a cell and step of the benchmark."""
+    """Return the number of operations of the benchmark per cell and step."""
     return float(sum(sweep.flops for sweep in _compiled(order, "read").pass_sweeps()))
 
 
 def relative_operations(order: int) -> float:
-    """Return the operations of a cell and step over those of sixth order."""
+    """Return the number of operations per cell and step, over that of sixth order."""
     return operations(order) / operations(ORDER)
 
 
 def _traffic(radius: int, corners: bool) -> Traffic:
-    """Return the traffic of sides and edges, or of corners too, in cells."""
+    """Return the traffic of sides and edges, or also of corners, in cells."""
     offsets = product((-radius, 0, radius), repeat=3)
     segments = Footprint.from_offsets(o for o in offsets if corners or 0 in o)
     return Traffic.of([(segments, 1)], 3)
@@ -80,7 +82,7 @@ def _traffic(radius: int, corners: bool) -> Traffic:
 def step(row: Row, *, corners: bool = True) -> StepTime:
     """Return the time of a step by Eqs. 4 to 12, with the decomposition of Eq. 5.
 
-    Eqs. 2 and 3 count all segments of the halo. 1/π of other orders is weighted by their operations.
+    Eqs. 2 and 3 count all segments of the halo. For other orders, 1/π is scaled by the number of operations.
     """
     from halocline.model import step_time
 
@@ -106,13 +108,13 @@ PARTS: dict[str, Callable[[Row], float] | None] = {  # seconds of the parts of a
     "computing": lambda row: step(row).work,
     "exchange": lambda row: _exchange(row, corners=False),
     "exchange with corners": lambda row: _exchange(row, corners=True),
-    "synchronisation": None,  # which the formula leaves out
+    "synchronisation": None,  # not part of the formula
 }
 STEP, COMPUTING, EXCHANGE, CORNERS, SYNCHRONISATION = PARTS
 
 
 def formula(row: Row) -> float | None:
-    """Return the nanoseconds of a cell and step, or of its part, by the formula."""
+    """Return the nanoseconds per cell and step, or of a part of the step, by the formula."""
     seconds = PARTS[row.get("part", STEP)]
     return None if seconds is None else 1e9 * seconds(row) / row["n"] ** 3
 
@@ -122,7 +124,7 @@ def formula(row: Row) -> float | None:
 
 @cache
 def _compiled(order: int, halo: str) -> Any:
-    """Return the schedule of the benchmark, which is that of grids of all sizes."""
+    """Return the schedule of the benchmark, which is the same for grids of all sizes."""
     from halocline.compile.compiler import compile_program
     from halocline.problems.problem import problem_of
 
@@ -131,9 +133,9 @@ def _compiled(order: int, halo: str) -> Any:
 
 
 def _schedule(row: Row) -> Any:
-    """Return the schedule of a place and the shape of its grid: that of the step, or of a part alone.
+    """Return the schedule and the grid shape of a configuration, for a step or a part of it.
 
-    The kernels of an exchange alone take no time, and computing alone exchanges nothing.
+    In the part of an exchange alone, kernels take no time. The part of computing alone has no exchanges.
     """
     part = row.get("part", STEP)
     schedule = _compiled(row.get("order", ORDER), "uniform" if part == CORNERS else "edges")
@@ -146,7 +148,7 @@ def _schedule(row: Row) -> Any:
 
 
 def _changed(operations: Sequence[Operation], changes: dict[str, Any]) -> tuple[Operation, ...]:
-    """Return the operations with changes of all sweeps."""
+    """Return the operations with changed attributes of all sweeps."""
     return tuple(
         replace(operation, body=_changed(operation.body, changes))
         if isinstance(operation, Loop)
@@ -158,7 +160,7 @@ def _changed(operations: Sequence[Operation], changes: dict[str, Any]) -> tuple[
 
 
 def _on_one(row: Row) -> float | None:
-    """Return the seconds of a cell and step on one device: 2.2 ns, for other orders by their operations."""
+    """Return the seconds per cell and step on one device: 2.2 ns, for other orders scaled by operations."""
     if row.get("part") in (EXCHANGE, CORNERS):
         return None
     return PER_CELL * relative_operations(row.get("order") or ORDER)
@@ -168,7 +170,10 @@ def _on_one(row: Row) -> float | None:
 
 
 def on_most(n: int) -> float:
-    """Return the nanoseconds on 64 devices, from the time on one and the published efficiency (Fig. 10)."""
+    """Return the nanoseconds per cell and step on 64 devices.
+
+    They follow from the time on one device and the published efficiency (Fig. 10).
+    """
     (one,), (efficiency,) = (
         published("astaroth-fig10").values("ns_per_cell_step", devices=1),
         published("astaroth-fig10").values("efficiency", n=n, devices=64),
@@ -177,13 +182,13 @@ def on_most(n: int) -> float:
 
 
 def on_node() -> float:
-    """Return the nanoseconds on a node (Section 6)."""
+    """Return the nanoseconds per cell and step on a node (Section 6)."""
     (ns,) = published("astaroth-section6").values("ns_per_cell_step", way="processes, MPI")
     return float(ns)
 
 
 def _predicted(rows: Sequence[Row], **where: Any) -> float | None:
-    """Return the predicted value of a place; None where it was not predicted."""
+    """Return the predicted value of a configuration; None if it is not predicted."""
     values = (
         row.get("predicted") for row in rows if all(row[name] == value for name, value in where.items())
     )
@@ -210,7 +215,7 @@ def _quotients(rows: Sequence[Row]) -> Iterator[Quotient]:
 
 
 def _theory(rows: Sequence[Row]) -> Iterator[Table]:
-    """Yield the quotient of Figs. 10 and 11, beside the published one."""
+    """Yield the table of the quotient of Figs. 10 and 11, with the published quotient."""
     most = [row for row in rows if row["devices"] == 64]
     if not most:
         return
@@ -236,7 +241,7 @@ def _theory(rows: Sequence[Row]) -> Iterator[Table]:
 
 
 def _shares(rows: Sequence[Row]) -> Iterator[Table]:
-    """Yield the shares of the parts of a step by devices, as predicted, beside the published ranges."""
+    """Yield the table of predicted shares of the parts of a step, with the published ranges."""
     counts = [count for count in DEVICES if _predicted(rows, part=STEP, devices=count)]
 
     def time(part: str, devices: int) -> float:
@@ -278,7 +283,7 @@ def _shares(rows: Sequence[Row]) -> Iterator[Table]:
 
 
 def _orders(rows: Sequence[Row]) -> Iterator[Table]:
-    """Yield what the paper states of orders, beside the formula and the model."""
+    """Yield the table of statements of the paper on orders, with the formula and the model."""
 
     def bound(order: int) -> str:
         limits = [count for count in DEVICES if step(_place(256, count, order=order)).bound != "work"]
@@ -319,7 +324,7 @@ SPEEDUPS: dict[str, Callable[[Any], str]] = {  # columns of published speed-ups
 
 
 def _speedups() -> list[tuple[str | None, int, float, float]]:
-    """Return the published speed-ups over the Pencil Code of both clusters: size, nodes, least and most."""
+    """Return published speed-ups over the Pencil Code on both clusters: size, nodes, minimum, maximum."""
     rows = published("astaroth-fig15a").rows
     keys = dict.fromkeys((row["size"], row["nodes"]) for row in rows)
     clusters = "Puhti and Mahti"
@@ -334,7 +339,7 @@ def _speedups() -> list[tuple[str | None, int, float, float]]:
 
 
 def _against(rows: Sequence[Row]) -> Iterator[Table]:
-    """Yield the times of the Pencil Code that follow from speed-ups, beside predicted times of Astaroth."""
+    """Yield the times of the Pencil Code, derived from speed-ups, with predicted times of Astaroth."""
 
     def time(entry: Any) -> float:
         return on_node() if entry[1] == 1 else on_most(SIZES[entry[0]])
@@ -363,7 +368,7 @@ def _against(rows: Sequence[Row]) -> Iterator[Table]:
 
 
 def _energy(rows: Sequence[Row]) -> Iterator[Table]:
-    """Yield the ratios of energy efficiency that follow from speed-ups and design powers."""
+    """Yield the ratios of energy efficiency, derived from speed-ups and design powers."""
     devices = OF_A_NODE * WATTS
 
     def ratio(entry: Any) -> str:
@@ -414,7 +419,7 @@ _figure = partial(
 )
 _OF_NODES = [_place(n, OF_A_NODE * nodes) for n in SIZES.values() for nodes in NODES]
 _SMALL = {"n": "32", "ranks": "1,2", "threads": "1"}
-FIELDS = {  # of the benchmark, for Table B.1
+FIELDS = {  # fields of the benchmark, for Table B.1
     "Logarithmic density": ("lnrho", "1"),
     "Velocity": ("u_x, u_y, u_z", "length/time"),
     "Specific entropy": ("s", "length²/(time² temperature)"),

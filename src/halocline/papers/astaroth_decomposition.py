@@ -1,7 +1,7 @@
 """Decompositions of Astaroth (Pekkilä et al. 2022, Sections 3.2 and 3.3, Figs. 5 and 6, Tables A.1 and A.2).
 
-All of them are computed for a halo of three layers, in which all points are exchanged, with periodic
-boundaries. The paper states no radius and, for Figs. 5 and 6, no size of the grid.
+All results are for a halo of three layers, in which all points are exchanged, and for periodic boundaries.
+The paper states no radius and, for Figs. 5 and 6, no size of the grid.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _parts(count: int, free: int) -> Iterator[tuple[int, int, int]]:
 
 
 def halo_cells(row: Row) -> int:
-    """Return the least size of the halo C_M' - C_N' of a subdomain, half of Q (Eqs. 2, 3 and 7)."""
+    """Return the minimum size of the halo C_M' - C_N' of a subdomain, half of Q (Eqs. 2, 3 and 7)."""
     cost = exchange_cost(TRAFFIC, (row["n"],) * 3, PERIODIC, "node")
     return min(cost(parts) for parts in _parts(row["subdomains"], row["free"])) // 2
 
@@ -50,14 +50,15 @@ def halo_cells(row: Row) -> int:
 
 
 def off_node(cut: Decomposition, per_node: int) -> tuple[list[int], int, int]:
-    """Return the halos of a node that ranks in sequence share, where all nodes have boxes of one shape.
+    """Return the halos of a node with consecutive ranks, for nodes with boxes of one shape.
 
     Returns
     -------
     faces : list of int
-        For each rank of the node, its sides with a neighbour on another node.
+        Number of sides with a neighbour on another node, for each rank of the node.
     off, on : int
-        Cells of the halo of the rank with the most from other nodes: from these, and from its own node.
+        Halo cells of the rank with the most cells from other nodes: number from other nodes, and from its own
+        node.
     """
     first = cut.count // per_node // 2 * per_node
     faces, cells = [], []
@@ -75,7 +76,7 @@ def off_node(cut: Decomposition, per_node: int) -> tuple[list[int], int, int]:
 
 
 def node_mapping(row: Row) -> dict[str, Any]:
-    """Return the decomposition of a place of Fig. 6, and the halos of its nodes."""
+    """Return the decomposition of a configuration of Fig. 6, and the halos of its nodes."""
     strategy, per_node = row["strategy"], row["ranks_per_node"]
     cut = lay_out(
         (row["n"],) * 3, row["ranks"], ranks_per_node=per_node, strategy=strategy, traffic=TRAFFIC
@@ -93,7 +94,10 @@ def node_mapping(row: Row) -> dict[str, Any]:
 
 
 def stated_faces(row: Row) -> str:
-    """Return the published number of faces off the node, which is of many more ranks than a node has."""
+    """Return the published number of faces off the node.
+
+    It applies to many more ranks than a node has, and is empty for fewer.
+    """
     if row["ranks"] < 100 * row["ranks_per_node"]:
         return ""
     data = [

@@ -1,4 +1,4 @@
-"""Results of Astaroth beside measurements of studies (Pekkilä et al. 2022, Section 5)."""
+"""Results of Astaroth for comparison with measurements of studies (Pekkilä et al. 2022, Section 5)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CLUSTERS = ("Puhti", "Puhti and Mahti")
 
 
 def _is_same(group: Group) -> bool:
-    """Return whether these are the steps that the paper measures."""
+    """Return True if the measured steps are those of the paper."""
     return bool(group.first["case"] == CASE and group.first["order"] == ORDER)
 
 
@@ -37,10 +37,14 @@ def _on_most_devices(group: Group) -> Iterator[Sequence[str]]:
 
 
 def _node() -> tuple[float, tuple[int, ...], tuple[int, ...]]:
-    """Return the nanoseconds on the four V100 of a node, and how many times as long the Pencil Code takes on
-    one node: of Puhti, and over both clusters."""
-    puhti, both = (published("astaroth-fig15a").values("speedup", machine=name, nodes=1) for name in CLUSTERS)
-    return on_node(), puhti, both
+    """Return the nanoseconds on the four V100 of a node, and two ranges of speed-ups over the Pencil Code.
+
+    The speed-ups are those on one node: of Puhti, and over both clusters.
+    """
+    puhti, both_clusters = (
+        published("astaroth-fig15a").values("speedup", machine=name, nodes=1) for name in CLUSTERS
+    )
+    return on_node(), puhti, both_clusters
 
 
 def _over_node(m: Measurement, group: Group) -> str:
@@ -101,7 +105,7 @@ def _weak(group: Group) -> str:
 
 
 def _of_case(*sentences: str) -> Callable[[Group], str]:
-    """Return a note on the measurements of the paper's case."""
+    """Return the function for a note on measurements of the case of the paper."""
     return lambda group: q.wrapped(*sentences) if group.first["case"] == CASE else ""
 
 

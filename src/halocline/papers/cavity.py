@@ -37,7 +37,7 @@ def _ijk(shape: Any) -> str:
 
 
 def _growth(kind: int) -> list[Row]:
-    """Return the places of a table, with the layout on devices and the options of a prediction."""
+    """Return the configurations of a table, with the layout on devices and the options of a prediction."""
     return [
         {
             **row,
@@ -52,7 +52,7 @@ def _growth(kind: int) -> list[Row]:
 
 
 def _as_run(version: str, gpudirect: bool = False) -> Row:
-    """Return how a version of the code exchanges halos (Section 4.6): by MPI alone, also on a node."""
+    """Return the options of halo exchange of a code version (Section 4.6): MPI only, also within a node."""
     communication = COMMUNICATIONS[version]
     methods = "gpu_aware,mpi" if gpudirect else "mpi"
     return {
@@ -62,7 +62,7 @@ def _as_run(version: str, gpudirect: bool = False) -> Row:
 
 
 def _versions(name: str) -> list[Row]:
-    """Return the places of the versions on one device and on two, with what the model needs of them."""
+    """Return the configurations of the versions on one device and on two, as the model requires them."""
     (one,) = published(name).values("ssspnt", method="single")
     places = []
     for row in published(name).rows:
@@ -92,14 +92,14 @@ def _efficiency(value: float, first: float, row: Row) -> str:
 _study = partial(
     Paper,
     problem="cavity",
-    # the paper's code takes forward Euler steps (Section 2), whatever the grid, and writes no residuals while
-    # it is timed (Section 4.2)
+    # The code of the paper takes forward Euler steps on all grids (Section 2). It writes no residuals during
+    # timing (Section 4.2).
     options={"steps": 102, "settings": ("stages=1", "watch=1e6")},
     here={"n": "64", "ranks": "1,2", "threads": "1"},
 )
 _HERE = {"ranks": "1,2", "threads": "1"}
 _STRONG, _WEAK = {"study": "strong", "n": "64"}, {"study": "weak", "n": "32", "growth": "2"}
-# two cores are too few for all cuts: with several subdomains each, which exchange by MPI too, they have them
+# Two cores are too few for all cuts. Therefore a rank has several subdomains, which also exchange by MPI.
 _CUT = {**_HERE, "subdomains_per_rank": 4, "communication": "v3"}
 _ALL_CUTS = {**_CUT, "decomposition": "1d-x,1d-z,2d,3d"}
 _ON_TWO = {**_HERE, "communication": "baseline,v3", "gpudirect": "off,on", "decomposition": "1d-x,1d-z"}
@@ -111,11 +111,11 @@ ON_CPU = "Processors measure what devices would with --device; there MPI takes n
 
 
 def _both(here: dict[str, Any]) -> tuple[dict[str, Any], ...]:
-    """Return what is measured of strong scaling, and of weak scaling by growth 2 (Section 4.3)."""
+    """Return the measurements of strong scaling, and of weak scaling by growth 2 (Section 4.3)."""
     return {**here, **_STRONG}, {**here, **_WEAK}
 
 
-_SSSPNT: dict[str, Any] = {  # of all devices together, as the tables have it
+_SSSPNT: dict[str, Any] = {  # of all devices together, as in the tables
     "machine": "newriver",
     "on_one": ON_ONE,
     "scale": lambda seconds, row: 1e-7 * prod(row["shape"]) / seconds,
@@ -149,15 +149,15 @@ PAPERS = (
         _study(
             f"cavity-table{number}",
             f"ssspnt, {scaling}",
-            f"{what}; ssspnt of all together, measured here of each. {FITTED}",
+            f"{problem_size}; ssspnt of all together, measured here of each. {FITTED}",
             scaling,
-            here={**_ON_TWO, **here},
+            here={**_ON_TWO, **study_options},
             differs=f"{AXES} {ON_CPU}",
             places=_versions(f"cavity-table{number}"),
             value="ssspnt",
             **{**_SSSPNT, "rows": "version", "columns": "cut", "compared": _of_single},
         )
-        for number, scaling, what, here in (
+        for number, scaling, problem_size, study_options in (
             (3, "strong", "256³ cells on two devices", _STRONG),
             (4, "weak", "256³ a device", _WEAK),
         )
@@ -172,12 +172,18 @@ PAPERS = (
         machine="newriver-cpu",
         places=[
             {
-                **{"n": 256, "ranks": 32, "ranks_per_node": each, "nodes": 32 // each, "scaling": scaling},
+                **{
+                    "n": 256,
+                    "ranks": 32,
+                    "ranks_per_node": per_node,
+                    "nodes": 32 // per_node,
+                    "scaling": scaling,
+                },
                 **{"shape": shape, "strategy": "3d", "threads": 1},
                 **_as_run("v3"),
             }
             for scaling, shape in (("strong", _shape(256)), ("weak", grown(_shape(256), 32)))
-            for each in (2, 4, 8, 16)
+            for per_node in (2, 4, 8, 16)
         ],
         rows="ranks",
         columns="ranks_per_node",
@@ -225,10 +231,10 @@ PAPERS = (
             title,
             about,
             "strong",
-            here=_both(here),
+            here=_both(study_options),
             differs=differs,
         )
-        for number, title, about, here, differs in (
+        for number, title, about, study_options, differs in (
             (
                 4,
                 "Cuts on processors",

@@ -1,4 +1,4 @@
-"""Tables and figures of papers whose report has more than one value of each place."""
+"""Tables and figures of papers with more than one value per configuration."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ Entries = Mapping[str, Callable[[Any], str]]  # columns of a table by their head
 
 @dataclass(frozen=True)
 class Derived(Paper):
-    """Table or figure with further tables, which follow from the values of its places.
+    """Table or figure with further tables that follow from the values of its configurations.
 
     Parameters
     ----------
     derive : callable
-        ``derive(rows)`` yields these tables, for places with their computed and predicted values.
+        ``derive(rows)`` yields these tables, for configurations with their computed and predicted values.
     """
 
     derive: Callable[[Sequence[Row]], Iterable[Table]] = lambda rows: ()
 
     def tables(self, rows: Sequence[Row], machine: Machine | None) -> list[Table]:
-        """Return the tables of published, computed and predicted values, then those that follow from them."""
+        """Return the tables of published, computed and predicted values, then the derived tables."""
         return [*super().tables(rows, machine), *self.derive(rows)]
 
 
 @dataclass(frozen=True)
 class Listing(Paper):
-    """Table with a row for each place, with published values beside computed ones.
+    """Table with one row per configuration, which contains published and computed values.
 
     Parameters
     ----------
     formula : callable
-        ``formula(row)`` gives the computed values of a place by name.
+        ``formula(row)`` returns the computed values of a configuration by name.
     entries : mapping of str to callable
-        Columns by their heads, each a function of the row of a place.
+        Columns by their heads, as functions of the row of a configuration.
     left : int
-        Number of the first columns that hold names.
+        Number of leading columns that contain names.
     """
 
     entries: Entries = field(default_factory=dict)
     left: int = 1
 
     def places_of(self, sizes: Iterable[int] | None, nodes: Iterable[int] | None) -> list[Row]:
-        """Return the places, with their computed values by name."""
+        """Return the configurations, with their computed values by name."""
         rows = [(row.pop("computed", {}), row) for row in super().places_of(sizes, nodes)]
         return [{**row, **computed} for computed, row in rows]
 

@@ -1,4 +1,4 @@
-"""Facts of this machine and of runs here, in the form of the set-up tables of papers."""
+"""Facts of this machine and of runs on it, in the form of the set-up tables of papers."""
 
 from __future__ import annotations
 
@@ -29,11 +29,13 @@ UNKNOWN = "not known"
 
 
 def rows_below(rows: Callable[[], Sequence[Row]], *sentences: Callable[[], str]) -> Callable[[Paper], Report]:
-    """Return the function of a paper that shows its rows, with those of the same facts here below."""
+    """Return the function that reports the rows of a paper, and below them those of this machine."""
 
     def report(paper: Paper) -> Report:
-        here = list(rows())
-        return Report([paper.printed(here)], [said() for said in sentences], facts={"here": here})
+        local_rows = list(rows())
+        return Report(
+            [paper.printed(local_rows)], [sentence() for sentence in sentences], facts={"here": local_rows}
+        )
 
     return report
 
@@ -59,7 +61,7 @@ def system_row() -> list[Row]:
 
 
 def memory_in_words() -> str:
-    """Return a sentence on caches and memory nodes, which Section 3 of Mendygral et al. 2017 refers to."""
+    """Return a sentence on caches and memory nodes, the subject of Section 3 of Mendygral et al. 2017."""
     machine = this_machine()
     nodes = UNKNOWN if machine.numa_nodes is None else counted(machine.numa_nodes, "NUMA node")
     return f"Here: {nodes}; {_caches(machine)}."
@@ -76,12 +78,12 @@ def _caches(machine: Machine) -> str:
 
 
 def flags_row() -> list[Row]:
-    """Return compiler flags and placement here as a row of Table 3 of Mendygral et al. 2017."""
+    """Return compiler flags and placement on this machine as a row of Table 3 of Mendygral et al. 2017."""
     machine = this_machine()
-    chosen = " ".join(flag for flag in _flags() if flag.startswith(("-O", "-m")))
+    flags = " ".join(flag for flag in _flags() if flag.startswith(("-O", "-m")))
     per_core = machine.hardware_threads // machine.cores
     placement = f"one thread per core, which has {counted(per_core, 'hardware thread')}"
-    return [{"processor": machine.cpu or UNKNOWN, "flags": chosen or UNKNOWN, "placement": placement}]
+    return [{"processor": machine.cpu or UNKNOWN, "flags": flags or UNKNOWN, "placement": placement}]
 
 
 def _flags() -> tuple[str, ...]:
@@ -92,19 +94,19 @@ def _flags() -> tuple[str, ...]:
 
 
 def software_in_words() -> str:
-    """Return a sentence on compiler and MPI, as Section 3 of Mendygral et al. 2017 has it."""
+    """Return a sentence on compiler and MPI, as in Section 3 of Mendygral et al. 2017."""
     machine = this_machine()
     compiler, mpi = machine.compiler_version or "no compiler", machine.mpi_version or "no MPI"
     return f"Here: {compiler}; {mpi}. All flags of kernels: {' '.join(_flags()) or UNKNOWN}."
 
 
 def hardware_and_software(paper: Paper) -> Report:
-    """Return Table I of Pearson et al. 2020 beside the same facts here."""
-    here = dict(_node_facts())
+    """Return Table I of Pearson et al. 2020 with the same facts of this machine."""
+    local_facts = dict(_node_facts())
     published = [(row["quantity"], f"{row['value']}") for row in paper.data.rows]
-    rows = tuple((name, value, here[name]) for name, value in published)
+    rows = tuple((name, value, local_facts[name]) for name, value in published)
     table = Table("Published and here", ("", "Summit", HERE), rows, left=3, note=paper.note)
-    return Report([table], [], facts={"here": here})
+    return Report([table], [], facts={"here": local_facts})
 
 
 def _node_facts() -> Iterator[tuple[str, str]]:
@@ -132,7 +134,7 @@ def _why_none(interface: str) -> str:
 
 
 def _nvrtc() -> str:
-    """Return the version of NVRTC, which compiles kernels in the place of nvcc."""
+    """Return the version of NVRTC, which compiles kernels in place of nvcc."""
     from halocline.compile.nvrtc import find_nvrtc
 
     try:
@@ -145,12 +147,16 @@ def _nvrtc() -> str:
 
 
 def links_of_node(name: str) -> Callable[[Paper], Report]:
-    """Return the function of a paper that shows the links of a machine file, and those of this machine."""
+    """Return the function that reports the links of a machine file, and those of this machine."""
 
     def report(paper: Paper) -> Report:
-        node, here = load_machine(name), links_here()
+        node, local_links = load_machine(name), links_here()
         tables = [_links(node), bandwidth_table(node.devices, _rates(node), node.title)]
-        return Report([*tables, here], []) if isinstance(here, Table) else Report(tables, [here])
+        return (
+            Report([*tables, local_links], [])
+            if isinstance(local_links, Table)
+            else Report(tables, [local_links])
+        )
 
     return report
 
@@ -188,16 +194,16 @@ def bandwidth_table(names: Sequence[str], rates: Sequence[Sequence[float]], titl
 
 
 def links_here() -> Table | str:
-    """Return the bandwidths between the devices here, or a sentence on why there are none."""
+    """Return the bandwidths between devices of this machine, or a sentence on the reason for none."""
     from halocline.run.devices.topology import bandwidths, read_topology
 
     devices = _devices("cuda")
     if len(devices) < 2:
         count = counted(len(devices), "CUDA device") if devices else f"no CUDA device ({_why_none('cuda')})"
         return f"Here: {count}, so no link between devices."
-    topology, why = read_topology([device.identity for device in devices])
+    topology, reason = read_topology([device.identity for device in devices])
     if topology is None:
-        return f"Here: links between devices are not known: {why}."
+        return f"Here: links between devices are not known: {reason}."
     return bandwidth_table([label(device) for device in devices], bandwidths(topology), HERE)
 
 
@@ -205,7 +211,7 @@ def links_here() -> Table | str:
 
 
 def patches_here(measured: Paper) -> tuple[int, ...]:
-    """Return the patches along each axis of the first subdomain of what is measured here."""
+    """Return the number of patches along each axis, for the first subdomain of a measurement here."""
     (_, options), *_ = measured.measured
     dim, n = options["dim"], int(options["n"])
     ready = problem_of(measured.problem, (n,) * dim, dim=dim)
@@ -217,7 +223,7 @@ def patches_here(measured: Paper) -> tuple[int, ...]:
 
 
 def patch_rows(measured: Paper, **more: int) -> Callable[[], list[Row]]:
-    """Return a function that gives the set-up of what is measured here as a row of Tables 5 to 7."""
+    """Return the function for the set-up of a measurement here, as a row of Tables 5 to 7."""
 
     def rows() -> list[Row]:
         counts = dict(zip(("patches_1", "patches_2", "patches_3"), patches_here(measured), strict=True))

@@ -16,7 +16,7 @@ WALL = 0.0  # value of the solution on the boundary
 
 
 def solution_and_error(paper: Paper) -> Report:
-    """Return the report of Fig. 3.1: u_h and u - u_h on the published mesh, boundary points included."""
+    """Return the report of Fig. 3.1: u_h and u - u_h on the published mesh, with boundary points."""
     import numpy as np
 
     (n,) = paper.data.values("n")
@@ -38,7 +38,7 @@ def solution_and_error(paper: Paper) -> Report:
 
 
 def _greatest(name: str, values: NDArray[np.float64], line: NDArray[np.float64]) -> str:
-    """Return a sentence on the greatest value and its place."""
+    """Return a sentence on the maximum and its position."""
     import numpy as np
 
     place = np.unravel_index(np.argmax(values), values.shape)

@@ -1,5 +1,7 @@
-"""Tables and figures of papers: published values, those of a formula or the model for the same machine, and
-the study that measures the same here."""
+"""Tables and figures of papers: published, computed and predicted values, and studies that measure them.
+
+A configuration is one point of a table or figure: size, nodes, ranks and further options.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,16 @@ if TYPE_CHECKING:
 
     from halocline.plan.machine import Machine
 
-Row = dict[str, Any]  # n, nodes, ranks_per_node, threads; published, computed and predicted
-PREDICT = (  # what a place may say of its prediction
+# configuration with n, nodes, ranks_per_node, threads, and published, computed and predicted values
+Row = dict[str, Any]
+
+PREDICT = (  # options of the prediction that a configuration can contain
     *("threads", "subdomains_per_rank", "strategy", "placement"),
     *("methods", "packing", "overlap", "passes"),
 )
 Quotient = tuple[str, float, float]
-LEAST_PACE = 0.01  # of sweeps, where launches and copies alone take as long as published
-NEAR = 1.5  # factor within which a prediction counts as near
+LEAST_PACE = 0.01  # For published times that launches and copies alone already take.
+NEAR = 1.5  # Factor within which a prediction counts as near.
 SHARES = ("share", "peak_share", "efficiency", "of_theory")
 BOUNDS = {
     ("least", "most"): "{} to {}",
@@ -42,7 +46,7 @@ BOUNDS = {
 
 
 def seconds_text(value: float) -> str:
-    """Return the wall clock and the seconds."""
+    """Return a time as wall clock and in seconds."""
     return f"{clock(value)}  {in_seconds(value):>8}"
 
 
@@ -53,69 +57,72 @@ class Paper:
     Parameters
     ----------
     name : str
-        Of its data file: "umbc-4.1".
+        Name of the data file, such as "umbc-4.1".
     title : str
     about : str
-        What it varies, what it holds, and what it shows.
+        Varied, constant and shown quantities.
     study : str, optional
-        The study that measures the same here.
+        Study that measures the same on this machine.
     problem : str
-        A case.
+        Name of a case.
     options : mapping
-        Of the command.
+        Options of the command.
     here : mapping, or sequence of mappings
-        What is measured here: "n", "ranks" and "threads" as on the command line, and options of the study;
-        "study" names another than `study`. A function returns a value that depends on this machine.
+        Measurements on this machine: "n", "ranks" and "threads" as on the command line, and options of the
+        study. "study" names a study other than `study`. A function returns a value that depends on this
+        machine.
     machine : str, optional
-        The machine that is predicted for; without one there is no prediction. A place whose "predicted_on"
-        names another machine is predicted for that one.
+        Machine of the predictions; None for no prediction. A configuration is predicted for its own machine
+        if it has an entry "predicted_on".
     network : mapping
-        Of that machine, where it is another than in its file: bandwidth and latency.
+        Bandwidth and latency of the network of that machine, if they differ from its file.
     value : str, optional
-        The published value of a place, where the places are those of the data file; by default that file is
-        shown row by row.
+        Key of the published value of a configuration, if the configurations are those of the data file. By
+        default, the rows of the file are shown.
     compare : str, optional
-        The published value of a place that its prediction is divided by; `value` by default.
+        Key of the published value for the ratio to the prediction; `value` by default.
     places : sequence of dict, optional
-        Of what is computed or predicted: n, nodes and so on; those of the data file where `value` is named.
+        Configurations that are computed or predicted: n, nodes and so on. The default are those of the data
+        file if `value` is set.
     where : callable
-        Which of the places are predicted.
+        ``where(row)`` is True for configurations that are predicted.
     sizes : tuple of int
-        Of `n`, those that are predicted by default.
+        Values of `n` that are predicted by default.
     nodes : tuple of int
-        Of the numbers of nodes, those that are predicted by default.
+        Numbers of nodes that are predicted by default.
     passes : callable, optional
-        ``passes(n)`` gives the passes of the loop that the value is of; 1 by default.
+        ``passes(n)`` returns the number of passes of the loop that the value covers; 1 by default.
     scale : callable, optional
-        ``scale(seconds, row)`` makes the value of the seconds of these passes.
+        ``scale(seconds, row)`` converts the seconds of these passes to the value.
     on_one : float or callable, optional
-        Published seconds of a pass and cell on one device of `machine`, or ``on_one(row)`` of a place:
-        predicted sweeps on such devices take as long.
+        Published seconds per pass and cell on one device of `machine`, or ``on_one(row)`` for a
+        configuration. Predicted sweeps on such devices are scaled to this time.
     make : callable, optional
-        ``make(row)`` gives the schedule and the shape of the grid, where it is no case.
+        ``make(row)`` returns the schedule and the shape of the grid, for a problem that is not a case.
     formula : callable, optional
-        ``formula(row)`` is computed for each place.
+        ``formula(row)`` returns the computed value of a configuration.
     weak : bool
-        Whether n is that of a rank.
+        True if n is the size of the grid of one rank.
     rows, columns, by : str
-        What rows and columns of tables over places are, and what each table is of.
+        Keys of a configuration for the rows and columns of tables, and for separate tables.
     text, published_text : callable
-        How a value is written, predicted and published.
+        Format of a predicted and of a published value.
     compared : callable, optional
-        ``compared(value, first, row)`` stands behind a value: what it is, compared with the first of its row,
-        or of its column.
+        ``compared(value, first, row)`` returns the text after a value: its comparison with the first value of
+        the row or column.
     compared_along : {"rows", "columns"}
-        Of which it is the first.
+        Direction of this comparison.
     quotients : callable, optional
-        ``quotients(rows)`` gives numbers that the text states: a name, the published and the predicted value.
+        ``quotients(rows)`` yields numbers that the text of the paper states: name, published and predicted
+        value.
     unit : str
-        Of the values.
+        Unit of the values.
     differs : str
-        How the quantity that is measured here differs from that of the paper, a sentence; the rest of what
-        differs follows from the measurements.
+        Sentence on the difference between the measured quantity and that of the paper. Further differences
+        follow from the measurements.
     facts : callable, optional
-        ``facts(paper)`` gives the report of a table or figure that no study measures, such as facts of this
-        machine; its tables hold what is published too.
+        ``facts(paper)`` returns the report of a table or figure that no study measures, such as facts of this
+        machine. Its tables include the published values.
     """
 
     name: str
@@ -153,28 +160,28 @@ class Paper:
 
     @property
     def measured(self) -> list[tuple[str, dict[str, Any]]]:
-        """Name and options of each study that is measured here."""
+        """Name and options of each study that measures on this machine."""
         if self.study is None:
             return []
         every = [self.here] if isinstance(self.here, Mapping) else self.here
-        options = [{**self.options, **each} for each in every]
-        values = [{k: v() if callable(v) else v for k, v in each.items()} for each in options]
-        return [(each.pop("study", self.study), each) for each in values]
+        options = [{**self.options, **mapping} for mapping in every]
+        values = [{k: v() if callable(v) else v for k, v in mapping.items()} for mapping in options]
+        return [(mapping.pop("study", self.study), mapping) for mapping in values]
 
     def differences(self, measurements: Sequence[Measurement]) -> str:
-        """Return how measurements differ from the paper in machine, size and quantity, in sentences."""
+        """Return sentences on the differences from the paper in machine, size and quantity."""
         most = max(measurements, key=lambda m: int(m["cores_or_devices"]))
         places = counted(most["cores_or_devices"], "device" if most["devices"] else "core")
-        what = most["devices"][0]["name"] if most["devices"] else most["machine"]["cpu"]
+        hardware = most["devices"][0]["name"] if most["devices"] else most["machine"]["cpu"]
         stated = re.split("[;:]", self.data.machine)[0]
         machine = "" if stated in ("none", "not stated") else f", instead of {stated}"
         sizes = [q.size(m) for m in sorted(measurements, key=q.grid)]
         published = sorted({row["n"] for row in self.data.rows if row.get("n")})
-        there = f" (the paper: n = {', '.join(map(str, published))})" if published else ""
+        paper_sizes = f" (the paper: n = {', '.join(map(str, published))})" if published else ""
         return " ".join(
             [
-                f"Not as in the paper: {what}, {places} at most{machine};",
-                f"{most['case']} on {', '.join(dict.fromkeys(sizes))}{there}.",
+                f"Not as in the paper: {hardware}, {places} at most{machine};",
+                f"{most['case']} on {', '.join(dict.fromkeys(sizes))}{paper_sizes}.",
                 *([self.differs] if self.differs else []),
             ]
         )
@@ -185,22 +192,22 @@ class Paper:
         return published(self.name)
 
     def places_of(self, sizes: Iterable[int] | None, nodes: Iterable[int] | None) -> list[Row]:
-        """Return the places, with their computed values.
+        """Return the configurations, with their computed values.
 
         Raises
         ------
         InputError
-            A size or number of nodes is that of no place.
+            A size or number of nodes is that of no configuration.
         """
         places = [dict(row) for row in self.places or (self.data.rows if self.value else ())]
-        for name, given, default in (("n", sizes, self.sizes), ("nodes", nodes, self.nodes)):
-            values = given or default
+        for name, chosen, default in (("n", sizes, self.sizes), ("nodes", nodes, self.nodes)):
+            values = chosen or default
             if not values:
                 continue
             known = sorted({row[name] for row in places if name in row})
             places = [row for row in places if row.get(name) in set(values)]
-            if given is not None and not set(given) <= set(known):
-                text = ",".join(map(str, given))
+            if chosen is not None and not set(chosen) <= set(known):
+                text = ",".join(map(str, chosen))
                 if not known:
                     raise InputError(f"--{name} {text}: {self.name} is not over {name}: leave it out")
                 raise InputError(
@@ -211,23 +218,25 @@ class Paper:
         return [{**row, "computed": self.formula(row)} for row in places]
 
     def there(self, name: str | None) -> Machine | None:
-        """Return the machine of the predictions; None where nothing is predicted.
+        """Return the machine of the predictions; None if nothing is predicted.
 
         Raises
         ------
         InputError
-            It is unknown, or nothing here can be predicted, or places have machines of their own.
+            The machine is unknown, nothing can be predicted, or configurations have their own machines.
         """
         if self.machine is None:
             if name is not None:
                 raise InputError(f"--machine {name}: the model predicts nothing of {self.name}: leave it out")
             return None
-        if name is not None and (own := list(dict.fromkeys(self._machines(self.places)))):
-            raise InputError(f"--machine {name}: {self.name} is predicted for {', '.join(own)}: leave it out")
+        if name is not None and (machines := list(dict.fromkeys(self._machines(self.places)))):
+            raise InputError(
+                f"--machine {name}: {self.name} is predicted for {', '.join(machines)}: leave it out"
+            )
         return self._named(name or self.machine)
 
     def _named(self, name: str) -> Machine:
-        """Return a machine; that of this table or figure with its network."""
+        """Return a machine by name. The machine of this table or figure has its network."""
         from halocline.study.measuring.host import machine_named
 
         machine, network = machine_named(name), dict(self.network) if name == self.machine else {}
@@ -235,7 +244,7 @@ class Paper:
 
     @staticmethod
     def _machines(places: Iterable[Row]) -> Iterator[str]:
-        """Yield the names of the machines of places that have their own."""
+        """Yield the names of the machines of configurations that have their own."""
         return (row["predicted_on"] for row in places if "predicted_on" in row)
 
     def predict(
@@ -244,7 +253,7 @@ class Paper:
         machine: Machine,
         on_progress: Callable[[int], None] = lambda number: None,
     ) -> list[Row]:
-        """Return the places with the predictions of the model, which executes the plans of all ranks."""
+        """Return the configurations with predictions of the model, which executes the plans of all ranks."""
         from halocline.plan.growth import grown
         from halocline.study.measuring.predict import predict
 
@@ -257,14 +266,14 @@ class Paper:
                 key = tuple(row.get(name) for name in names)
                 if key not in prepared:
                     schedule, shape = self._prepared(row)
-                    own = self._named(row["predicted_on"]) if "predicted_on" in row else machine
-                    prepared[key] = own, schedule, shape, self._pace(schedule, shape, own, row)
-                own, schedule, shape, pace = prepared[key]
-                per_node = row.get("ranks_per_node") or own.device.count
+                    target = self._named(row["predicted_on"]) if "predicted_on" in row else machine
+                    prepared[key] = target, schedule, shape, self._pace(schedule, shape, target, row)
+                target, schedule, shape, pace = prepared[key]
+                per_node = row.get("ranks_per_node") or target.device.count
                 shape = row.get("shape") or (grown(shape, row["nodes"] * per_node) if self.weak else shape)
                 options = {name: row[name] for name in PREDICT if row.get(name) is not None}
                 (prediction,) = predict(
-                    schedule, shape, own, [row["nodes"]], ranks_per_node=per_node, pace=pace, **options
+                    schedule, shape, target, [row["nodes"]], ranks_per_node=per_node, pace=pace, **options
                 )
                 row["shape"] = list(shape)
                 row["predicted"] = self.scale(prediction.seconds * self.passes(row["n"]), row)
@@ -276,10 +285,10 @@ class Paper:
         return rows
 
     def _pace(self, schedule: Any, shape: tuple[int, ...], machine: Machine, row: Row) -> float:
-        """Return how many times as long sweeps take as predicted where one device takes the published time.
+        """Return the factor of sweep times with which one device takes the published time.
 
-        It is 1/π of the formula of Pekkilä et al. 2022, which they measure on one device too. It is 1 on
-        other devices than those of `machine`.
+        The published time is 1/π of the formula of Pekkilä et al. 2022, who also measure it on one device.
+        The factor is 1 for devices other than those of `machine`.
         """
         from halocline.study.measuring.predict import predict
 
@@ -293,7 +302,7 @@ class Paper:
         return max(1.0 + (target - times[0]) / sweeps, LEAST_PACE)
 
     def _prepared(self, row: Row) -> Any:
-        """Return the schedule, and the shape of the grid of one rank or of all."""
+        """Return the schedule, and the shape of the grid of one rank or of all ranks."""
         from halocline.study.measuring.predict import prepared
 
         if self.make is not None:
@@ -318,7 +327,7 @@ class Paper:
 
     @property
     def said(self) -> list[str]:
-        """Sentences on the table or figure, with the source where no table of published values has it."""
+        """Sentences on the table or figure, with the source if no table of published values contains it."""
         about, settings = self.data.about, ", ".join(self.options.get("settings", ()))
         return [
             f"{self.title}: {self.about}",
@@ -328,7 +337,7 @@ class Paper:
         ]
 
     def tables(self, rows: Sequence[Row], machine: Machine | None) -> list[Table]:
-        """Return the published table, then tables of each value of `by`."""
+        """Return the published table, then the tables for each value of `by`."""
         data, tables = self.data, list[Table]()
         if self.value is None and data.rows:
             tables.append(self.printed())
@@ -346,9 +355,9 @@ class Paper:
             heading = "" if value is None else f"{self.by} = {value}: {self.title}"
             for kind, note in notes.items():
                 key = self._kinds[kind]
-                shown = [row for row in same if key and row.get(key) is not None]
-                if shown:
-                    tables.append(self._pivot(kind, key, shown, same, note, heading))
+                rows_with_value = [row for row in same if key and row.get(key) is not None]
+                if rows_with_value:
+                    tables.append(self._pivot(kind, key, rows_with_value, same, note, heading))
                     heading = ""
         if self.quotients is not None and machine is not None:
             stated = list(self.quotients(rows))
@@ -363,17 +372,17 @@ class Paper:
         return q.wrapped(*self._cited, *([f"Units: {named}."] if named else []))
 
     def printed(self, here: Sequence[Row] = ()) -> Table:
-        """Return the table of the rows of the data file, then those of the same facts here."""
+        """Return the table of the rows of the data file, then of rows with the same facts of this machine."""
         return _as_printed(self.data, self.note, here)
 
     @property
     def _kinds(self) -> dict[str, str | None]:
-        """Keys of the values of a place, by kind."""
+        """Keys of the values of a configuration, by kind."""
         kinds = ("computed", "predicted", "predicted_ratio")
         return {"published": self.value} | {kind: kind for kind in kinds}
 
     def _axis(self, rows: Sequence[Row], name: str, end: str = "") -> Axis:
-        """Return an axis in the order of the rows; below numbers stands the name."""
+        """Return an axis in the order of the rows, with `end` after labels that are numbers."""
         order = list(dict.fromkeys(row.get(name) for row in rows))
         return Axis(
             lambda m: order.index(m.get(name)),
@@ -409,7 +418,7 @@ class Paper:
         )
 
     def draw(self, rows: Sequence[Row]) -> Figure | None:
-        """Return the figure of values over columns that are numbers; None where columns are names."""
+        """Return the figure of values over columns; None if the columns are not numbers."""
         if not all(isinstance(row[self.columns], int) for row in rows):
             return None
         down, along = (name.replace("_", " ") for name in (self.rows, self.columns))
@@ -444,10 +453,10 @@ class Paper:
 
 
 def _spread(ratios: Sequence[float]) -> str:
-    """Return a sentence on the least and greatest ratio of predicted to published values."""
-    near = sum(1 / NEAR <= ratio <= NEAR for ratio in ratios)
+    """Return a sentence on the minimum and maximum ratio of predicted to published values."""
+    near_count = sum(1 / NEAR <= ratio <= NEAR for ratio in ratios)
     least, most = min(ratios), max(ratios)
-    return f"{near} of {len(ratios)} are within a factor of {NEAR:g}; from {least:.2f} to {most:.2f}."
+    return f"{near_count} of {len(ratios)} are within a factor of {NEAR:g}; from {least:.2f} to {most:.2f}."
 
 
 def _compared(quotients: Sequence[Quotient]) -> Table:
@@ -462,9 +471,9 @@ def _compared(quotients: Sequence[Quotient]) -> Table:
 
 
 def _as_printed(data: Published, note: str, here: Sequence[Row] = ()) -> Table:
-    """Return the table of the rows of a data file, with both ends of a range in one, and of rows here."""
+    """Return the table of the rows of a data file, with ranges in one column, and of rows `here`."""
     rows = [*_ranges(data.rows), *here]
-    if here and not isinstance(next(iter(rows[0].values())), str):  # no column says where a row is from
+    if here and not isinstance(next(iter(rows[0].values())), str):  # no column contains the origin of a row
         rows = [{"": "here" if row in here else "paper", **row} for row in rows]
     names = [name for name in rows[0] if any(row[name] is not None for row in rows)]
     words = [name for name in names if isinstance(rows[0][name], str)]
@@ -479,7 +488,10 @@ def _as_printed(data: Published, note: str, here: Sequence[Row] = ()) -> Table:
 
 
 def _ranges(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield rows whose least and most are one range; the value stands before `bound`."""
+    """Yield rows in which a minimum and a maximum are merged into a range.
+
+    The value is the column before `bound`.
+    """
     if "bound" not in rows[0]:
         yield from rows
         return

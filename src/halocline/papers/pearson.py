@@ -16,14 +16,14 @@ PLACEMENTS = {name: name for name in ("trivial", "random", "aware")}
 PLACED = (1440, 1452, 700)  # the worst case of placement
 NODES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 OF_A_NODE = 6  # devices
-# cells along an axis for a device, and in all on one node: scripts/summit/run_256node_weak_spec.sh and
+# cells along an axis, of a device and of all devices of one node: scripts/summit/run_256node_weak_spec.sh and
 # run_256node_strong_spec.sh of cwpearson/stencil, the repository that the paper names
 WEAK, STRONG = 750, 1363
 FLAT = "The network of the model has no bottlenecks but the cards of nodes"
 
 
 def _exchange(row: Row) -> Any:
-    """Return the schedule of four fields of single precision with halos of three layers, and its grid."""
+    """Return the schedule of four single-precision fields with halos of three layers, and the shape."""
     from halocline.lang.grid import Grid
     from halocline.study.measuring.exchange import exchange_schedule, weak_shape
 
@@ -38,7 +38,7 @@ def _places(
     ranks: int = OF_A_NODE,
     **options: dict[str, str],
 ) -> list[Row]:
-    """Return places by nodes and names of options, with six devices of each node."""
+    """Return configurations by nodes and names of options, with six devices per node."""
     aware = "/ca" * any("gpu_aware" in text for known in options.values() for text in known.values())
     fixed = {"n": n, "ranks_per_node": ranks, "subdomains_per_rank": OF_A_NODE // ranks, "passes": 2}
     return [
@@ -55,18 +55,20 @@ def _places(
 def _speedups(
     name: str, *stated: tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]
 ) -> Callable[[Sequence[Row]], Iterator[Quotient]]:
-    """Return the speed-ups that a text states: what it is, the published row, and the slower and the faster
-    place."""
+    """Return the function for the speed-ups that a text states.
+
+    An entry of `stated` has a description, the published row, the slower and the faster configuration.
+    """
 
     def quotients(rows: Sequence[Row]) -> Iterator[Quotient]:
-        for what, where, slower, faster in stated:
+        for description, published_row, slower, faster in stated:
             times = [
                 [row["predicted"] for row in rows if all(row[key] == end[key] for key in end)]
                 for end in (slower, faster)
             ]
             if all(times):
-                (published_speedup,) = published(name).values("speedup", **where)
-                yield what, published_speedup, times[0][0] / times[1][0]
+                (published_speedup,) = published(name).values("speedup", **published_row)
+                yield description, published_speedup, times[0][0] / times[1][0]
 
     return quotients
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SIDES = (16, 32, 64)  # zones along the shorter side
 PERIODS = 5
 LIMITERS = {"central": "central, the default", "sweby": "sweby, the paper's"}
-Waves = Mapping[str, list["Curve"]]  # curves of each limiter: that of each grid, then the exact one
+Waves = Mapping[str, list["Curve"]]  # curves by limiter: one for each grid, then the exact one
 
 
 def after_five_periods(paper: Paper) -> Report:
@@ -29,8 +29,8 @@ def after_five_periods(paper: Paper) -> Report:
         for n, curve in zip(SIDES, grids, strict=True):
             error = np.abs(curve.y - np.interp(curve.x, exact.x, exact.y)).mean()
             size = np.abs(exact.y).max()
-            kept = f"{np.abs(curve.y).max() / size:.3f}"
-            rows.append((LIMITERS[limiter], f"{2 * n} x {n}", kept, f"{error / size:.3f}"))
+            maximum = f"{np.abs(curve.y).max() / size:.3f}"
+            rows.append((LIMITERS[limiter], f"{2 * n} x {n}", maximum, f"{error / size:.3f}"))
     heads = ("limiter", "zones", "greatest |B₂|\nover amplitude", "mean error\nover amplitude")
     note = "The paper does not state the grids of this panel; these are of the panel on the left."
     table = Table(f"B₂ after {PERIODS} periods", heads, tuple(rows), left=2, note=note)
@@ -38,7 +38,7 @@ def after_five_periods(paper: Paper) -> Report:
 
 
 def _curves(problem: str, limiter: str) -> list[Curve]:
-    """Return the field of each zone over the coordinate along the wave, for each grid, and the exact one."""
+    """Return the field of all zones over the coordinate along the wave: for each grid, and exact."""
     curves = []
     for n in SIDES:
         result = Problem(problem, (2 * n, n), {"limiting": limiter}, dim=2).run(until=float(PERIODS))

@@ -13,7 +13,7 @@ FOLDER = files("halocline.papers").joinpath("data")
 
 @dataclass(frozen=True)
 class Published:
-    """Table of a paper, or the numbers that its text states of a figure.
+    """Table of a paper, or the numbers that its text states about a figure.
 
     Attributes
     ----------
@@ -23,7 +23,7 @@ class Published:
         Table, section, page.
     machine, about, units : str
     rows : tuple of dict
-        By the names of the columns; None for an empty field, numbers as int or float.
+        Entries by the names of the columns; None for an empty entry, numbers as int or float.
     """
 
     source: str
@@ -34,7 +34,7 @@ class Published:
     rows: tuple[dict[str, Any], ...]
 
     def values(self, column: str, **where: Any) -> tuple[Any, ...]:
-        """Return the entries of a column in rows with some values."""
+        """Return the entries of a column in the rows that have the values `where`."""
         return tuple(
             row[column] for row in self.rows if all(row[name] == value for name, value in where.items())
         )
@@ -42,7 +42,7 @@ class Published:
 
 @cache
 def published(name: str) -> Published:
-    """Return the content of a data file, by a name such as "umbc-4.1"."""
+    """Return the content of a data file by name, such as "umbc-4.1"."""
     lines = FOLDER.joinpath(f"{name}.csv").read_text().splitlines()
     facts = dict(line[2:].split(": ", 1) for line in lines if line.startswith("# ") and ": " in line)
     rows = csv.DictReader(line for line in lines if not line.startswith("#"))

@@ -1,4 +1,4 @@
-"""Register of the tables and figures of five papers, each with its command, or the reason why it has none."""
+"""Register of the tables and figures of five papers, with a command or the reason for its absence."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ class Entry:
     Attributes
     ----------
     paper : str
-        Short name of the paper, with which the names of its data files begin.
+        Short name of the paper, which is the prefix of the names of its data files.
     result : str
         Number in the paper, such as "Fig. 12 (a)".
     kind : {"result", "computed", "set-up", "schematic", "listing"}
         Measurement, result of a formula, facts on machines and problems, drawing, or source code.
     what : str
-        Its subject.
+        Subject of the result.
     command : str
-        Command of `halocline` that has the same quantity; empty where there is none.
+        Command of `halocline` for the same quantity; empty if there is none.
     reason : str
-        Reason why there is no command.
+        Reason for the absence of a command.
     """
 
     paper: str

@@ -13,7 +13,7 @@ from halocline.study.reporting.reference import Reference
 from halocline.study.reporting.report import Group
 from halocline.words import clock, counted
 
-NETWORKS = {  # bytes a second and seconds; latencies are round figures
+NETWORKS = {  # bandwidth in B/s and latency in s; latencies are round numbers
     "Omni-Path": {"bandwidth": 1.25e10, "latency": 1.0e-6},
     "EDR InfiniBand": {"bandwidth": 1.25e10, "latency": 1.0e-6},
     "10 Gb Ethernet": {"bandwidth": 1.25e9, "latency": 2.0e-5},
@@ -26,13 +26,16 @@ def poisson_convergence() -> dict[int, dict[str, Any]]:
 
 
 def iterations(n: int) -> float:
-    """Return the published iterations for N x N points; between them, an estimate that grows with N."""
+    """Return the published number of iterations for N x N points.
+
+    For other N, the result is an estimate that grows with N.
+    """
     row = poisson_convergence().get(n)
     return float(row["iterations"]) if row else 1.57 * n
 
 
 def published_for(measurement: Measurement) -> dict[str, Any] | None:
-    """Return the published result of the same problem, solved to the same end."""
+    """Return the published result of the same problem with the same tolerance; None without one."""
     same = measurement["case"] == "poisson" and measurement["dim"] == 2 and measurement["rtol"] == 1e-6
     return poisson_convergence().get(measurement["n"]) if same and measurement["converged"] else None
 
@@ -44,7 +47,7 @@ def _note(group: Group) -> str:
 
 
 def _cores(row: Row) -> str:
-    """Return the column of Table 5.1."""
+    """Return the column of a row in Table 5.1."""
     ranks = row["ranks_per_node"]
     most = max(published("umbc-5.1").values("ranks_per_node", machine=row["machine"]))
     cores = "1 core" if ranks == 1 else "all cores" if ranks == most else f"{ranks} of {most} cores"
@@ -53,8 +56,8 @@ def _cores(row: Row) -> str:
 
 OF_THE_SOLVE = "Times here are of the solve alone; those of the paper also have the start of the program."
 GROUPS = f"Nodes here are groups of ranks of one host, which exchange by MPI in its memory. {OF_THE_SOLVE}"
-# of Table 4.1, what this host has cores for; the paper's grid is cut along one axis, and messages go by MPI
-# (Section 2)
+# Part of Table 4.1 that this host has cores for. The grid of the paper is cut along one axis, and MPI
+# transfers all messages (Section 2).
 _GRID = {
     **{"n": "512,1024", "nodes": "1,2,4,8,16", "per_node": "1,2,4,8,16,32", "threads": "1"},
     **{"decomposition": "1d", "methods": "mpi", "affinity": "close"},
@@ -62,11 +65,11 @@ _GRID = {
 
 
 def _cut(name: str) -> list[Row]:
-    """Return the places of a table, whose grid is cut along one axis (Section 2)."""
+    """Return the configurations of a table, with the grid cut along one axis (Section 2)."""
     return [{**row, "strategy": "1d"} for row in published(name).rows]
 
 
-# processes of a node in rows, and nodes in columns
+# rows: processes of a node; columns: nodes
 _grid = partial(
     Paper,
     about="Nodes and processes per node varied, for each N.",

@@ -24,7 +24,7 @@ from halocline.study.reporting.reference import Reference
 from halocline.study.reporting.report import Group
 from halocline.words import duration
 
-# The paper does not say which flow it times: all of them take the same operations in each zone.
+# The paper does not name the flow in its timings. All flows need the same operations in each zone.
 OPTIONS = {"dim": 3, "steps": 6, "patch": "32"}
 HERE = {"n": "64", "ranks": "1", "threads": lambda: doubled(len(cores()))}
 ALL_CORES = {**HERE, "threads": lambda: f"{len(cores())}"}
@@ -35,11 +35,11 @@ _PATCHES = {"dim": 3, "steps": 6}  # with patches of the study
 
 
 def doubled(cores: int) -> str:
-    """Return the powers of two below a number of cores, then that number."""
+    """Return the powers of two below a number of cores, then this number, as text."""
     return ",".join(map(str, (*(2**power for power in range((cores - 1).bit_length())), cores)))
 
 
-# -- places of predictions -----------------------------------------------------------------------------------
+# -- configurations of predictions ---------------------------------------------------------------------------
 
 # ranks of a node and threads of a rank on all of its cores, for the efficiencies of Fig. 6
 SPLITS = {"XEIL": (4, 4), "XCBDW": (2, 18), "XCKNL": (4, 16)}
@@ -60,20 +60,20 @@ def _zones(table: str, machine: str) -> tuple[int, ...]:
 
 
 def _place(machine: str, zones: tuple[int, ...], nodes: int, ranks: int, threads: int) -> Row:
-    """Return the place of a machine and its number of nodes, with the zones of all of them."""
-    own = {"machine": machine, "predicted_on": machine.lower().replace(" ", "-"), "nodes": nodes}
+    """Return the configuration of a machine and a number of nodes, with the zones of all nodes."""
+    host = {"machine": machine, "predicted_on": machine.lower().replace(" ", "-"), "nodes": nodes}
     split = {"run": f"{machine}, {ranks} x {threads}", "ranks_per_node": ranks, "threads": threads}
-    return {"n": zones[0], "shape": zones, **own, **split}
+    return {"n": zones[0], "shape": zones, **host, **split}
 
 
 def _weak(machine: str, zones: tuple[int, ...], nodes: int, ranks: int, threads: int) -> Row:
-    """Return a place whose grid is made of those of its nodes."""
+    """Return a configuration whose grid consists of the grids of its nodes."""
     whole = tuple(of_node * count for of_node, count in zip(zones, CUBES[nodes], strict=True))
     return _place(machine, whole, nodes, ranks, threads) | {"n": zones[0]}
 
 
 def _of_nodes(name: str, value: str) -> Callable[[Sequence[Row]], Iterator[Quotient]]:
-    """Return the published efficiencies or speed-ups over one node, beside those of the predicted places."""
+    """Return the function for published efficiencies or speed-ups over one node, and predicted ones."""
 
     def quotients(rows: Sequence[Row]) -> Iterator[Quotient]:
         times = {(row["run"], row["nodes"]): row["predicted"] for row in rows}
@@ -82,8 +82,8 @@ def _of_nodes(name: str, value: str) -> Callable[[Sequence[Row]], Iterator[Quoti
                 machine, _, split = run.partition(", ")
                 of_row = nodes == row["nodes"] and split.startswith(f"{row['ranks_per_node']} x")
                 if of_row and row.get("machine", machine) == machine and (run, 1) in times:
-                    what = f"{value} on {nodes:,} nodes, {run}"
-                    yield what, row[value], times[run, 1] / seconds
+                    description = f"{value} on {nodes:,} nodes, {run}"
+                    yield description, row[value], times[run, 1] / seconds
 
     return quotients
 
@@ -257,7 +257,7 @@ PAPERS = (
     ),
 )
 
-# -- beside measurements -------------------------------------------------------------------------------------
+# -- references for measurements -----------------------------------------------------------------------------
 
 
 def _best_patches(group: Group) -> str:
@@ -268,7 +268,7 @@ def _best_patches(group: Group) -> str:
 
 
 def _vectors(group: Group) -> Iterator[Sequence[str]]:
-    """Yield the rows of Table 4 below runs of its problem size on one thread, else those of Fig. 3."""
+    """Yield the rows of Table 4 for runs of its problem size on one thread, else those of Fig. 3."""
     one = group.first
     if tuple(one["shape"]) == (64, 64, 64) and group.values("threads") == {1}:
         for row in published("wombat-table4").rows:

@@ -115,8 +115,7 @@ def exchange(
     sends: dict[Direction, list[tuple[int, Box]]] = {}
     receives: dict[Direction, list[tuple[int, Box, Box]]] = {}
     copies = []
-    # directions of messages with parts along the last axis; a message to this subdomain itself has no
-    # direction
+    # directions of messages with parts along the last axis; messages to itself have no direction
     along_last: set[Direction] = set()
     for number_of_field, footprint in sorted(sweep.exchange.items()):
         field = fields[number_of_field]

@@ -133,7 +133,7 @@ def _nowhere(like: Box) -> Box:
 
 
 def _reach(fill: Fill, fills: tuple[Fill, ...]) -> list[int]:
-    """Return the maximum distance between a ghost cell of a fill and the cells that depend on it, per axis.
+    """Return the maximum distance per axis between a ghost cell of a fill and its dependent cells.
 
     The dependent cells are those of patches, across and along the wall, and those of fills of other axes.
     """
@@ -152,7 +152,7 @@ def _reach(fill: Fill, fills: tuple[Fill, ...]) -> list[int]:
 
 
 def _reads(box: Box, fill: Fill, other: Fill, there: Box) -> bool:
-    """Return True if a fill that runs over a box reads ghost cells of another fill in the box `there`."""
+    """Return True if a fill over a box reads ghost cells of another fill in the box `there`."""
     if not box or other.axis == fill.axis or other.field not in fill.operands:
         return False
     return bool(_read(box, fill).intersect(there))
@@ -170,7 +170,7 @@ def _needs(box: Box, fill: Fill, receives: tuple[Message, ...]) -> int:
 
 
 def needs(receives: tuple[Message, ...], read: Mapping[int, Box]) -> int:
-    """Return the messages, as bits, that contain cells of the box that is read of each field."""
+    """Return the messages, as bits, that contain a cell of the box `read[field]` of any field."""
     mask = 0
     for i, message in enumerate(receives):
         if any(field in read and box.intersect(read[field]) for field, box in message.parts):

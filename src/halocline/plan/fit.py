@@ -71,9 +71,7 @@ REACH = "has a boundary condition that reads"
 
 
 def _needs(schedule: Schedule) -> Iterator[Need]:
-    """Yield the layers that sweeps read or compute of neighbours, and the layers that boundary conditions
-    read.
-    """
+    """Yield the layers that sweeps read or compute of neighbours, and those that boundary conditions read."""
     for sweep in schedule.sweeps():
         for field, footprint in (*sweep.reads.items(), *sweep.exchange.items()):
             for axis, layers in enumerate(footprint.layers(schedule.ndim)):

@@ -16,7 +16,7 @@ MOST_PARTIALS = 8192  # approximate limit of thread blocks that reduce; one bloc
 LONGEST_MARCH = 128  # cells per thread of a kernel that reduces.
 MARCH = 16  # default number of cells per thread.
 MANY_GROUPS = 8192  # threads stream through more cells while at least this number of thread blocks remains.
-CELLS_A_PLANE = 8  # streamed cells for each plane that is read in advance; measured: docs/performance.md.
+CELLS_A_PLANE = 8  # streamed cells for each plane that is loaded in advance; measured: docs/performance.md.
 MOST_GROUPS = 65535  # limit of CUDA along all axes but the contiguous one.
 ROW_THREADS = 64  # threads of a thread block along the contiguous axis, if several rows are available
 
@@ -126,9 +126,7 @@ def _over(
     origin: tuple[int, ...],
     groups: dict[DeviceKernel, int],
 ) -> tuple[Launch, ...]:
-    """Return the launches of kernels over a patch, one after the other; count the blocks of those that
-    reduce.
-    """
+    """Return the launches of kernels over a patch in order, and count the blocks of reducing kernels."""
     launches = []
     for kernel in kernels:
         above = [t if extends else 0 for t, extends in zip(top, kernel.top, strict=True)]

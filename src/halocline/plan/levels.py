@@ -63,7 +63,7 @@ def decompose_levels(
         )
     cut = partial(decompose, strategy=strategy, radius=radius, traffic=traffic, thickness=thickness)
     outer = cut(shape, nodes, periodic=periodic)
-    # the ends of an axis that one node spans are walls or border on the node itself
+    # an axis that one node spans has ends at walls or at the node itself, without network traffic
     ends = [p > 1 for p in outer.parts]
 
     def within(shape: Sequence[int]) -> tuple[Decomposition, tuple[int, ...]]:
@@ -76,8 +76,7 @@ def decompose_levels(
         thickness = [max(pair) for pair in layers]
     least = per_axis(thickness, outer.ndim, "thickness", whole, "a whole number of cells")
     if any(p > 1 and n // p < max(1, t) for n, p, t in zip(outer.shape, parts, least, strict=True)):
-        # the parts of nodes differ in size: a cut that fits the largest part is too thin for the smallest
-        # part
+        # the parts of nodes differ in size: cut the smallest part, in which subdomains would be too thin
         inner, parts = within([n // p for n, p in zip(outer.shape, outer.parts, strict=True)])
     return Decomposition(
         outer.shape, parts, outer.periodic, outer.strategy, outer.order + inner.order, inner.cost

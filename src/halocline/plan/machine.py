@@ -1,4 +1,4 @@
-"""Machine descriptions: the devices of a node, the links between them, and the network, from TOML files.
+"""Machine descriptions from TOML files: devices of a node, links between them, and the network.
 
 A file names the parts of a node (devices, sockets, switches, network cards) and the links between pairs of
 parts. Data take the widest route between two parts: the chain of links with the maximum bandwidth of its
@@ -355,8 +355,9 @@ class Machine(_Part):
         return senders
 
     def device_of(self, slot: int, slots: int) -> int:
-        """Return the device of a slot of a node; neighbouring slots share a device if slots outnumber
-        devices.
+        """Return the device of a slot of a node.
+
+        With more slots than devices, neighbouring slots share a device.
         """
         return slot * self.device.count // max(slots, self.device.count)
 

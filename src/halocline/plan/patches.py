@@ -28,10 +28,10 @@ PATCHES_PER_THREAD = 8  # small patches let threads finish together although one
 MOST_CELLS = 2**22  # maximum cells of a patch; a few milliseconds of work.
 POLLED_CELLS = 2**16  # maximum cells of a patch if messages progress only by polling between patches.
 FEWEST_CELLS = 2**12  # minimum cells of a patch that is cut only to increase the number of patches.
-LONGEST_LAYER = 16  # maximum thickness of outer patches, in cells.
-ROW_LAYER = 32  # minimum thickness along rows: whole cache lines
+LONGEST_LAYER = 16  # upper limit of the default thickness of outer patches, in cells.
+ROW_LAYER = 32  # default thickness along rows: whole cache lines
 SHORTEST_ROW = 512
-OVERLAP = 16  # minimum length of a patch, relative to the extra points of its stages; measured.
+OVERLAP = 16  # minimum ratio of the length of a patch to the extra points of its stages; measured.
 STAGED = 4  # limit of patches of sweeps with stages, relative to the level-2 cache.
 ROW_ALIGNMENT = 64  # alignment of rows of scratch memory, in bytes.
 ROW_ASPECT = 32  # target ratio of the row length to the other edges of a patch
@@ -60,9 +60,7 @@ class WorkingSet:
         return cls(tuple(zip(items, layers, strict=True)), sweep.scratch)
 
     def bytes(self, patch: Sequence[int]) -> int:
-        """Return the bytes that should stay in cache: the planes in reach of each operand, and scratch
-        arrays.
-        """
+        """Return the bytes that should stay in cache: planes in reach of each operand, and scratch arrays."""
         planes = sum(
             size * (1 + sum(layers[0])) * prod(n + sum(l) for n, l in zip(patch[1:], layers[1:], strict=True))
             for size, layers in self.arrays
@@ -252,7 +250,7 @@ def _default_edges(
     least = [max((w.least_staged(axis) for w in working_sets), default=8) for axis in range(last + 1)]
     target = max(PATCHES_PER_THREAD * threads, ceil(prod(inner) / most_cells))
     target = min(target, prod(inner) // FEWEST_CELLS)
-    # each thread first receives a slab of the grid; further cuts make enough patches; rows stay whole
+    # each thread first receives a slab of the grid, then further cuts make enough patches; rows stay whole
     for axis in range(max(1, last)):
         most = max(pieces[axis], inner[axis] // least[axis])
         enough = ceil(target / prod(pieces[:axis] + pieces[axis + 1 :]))
@@ -265,7 +263,10 @@ def _default_edges(
 
 
 def _outer_layers(shape: tuple[int, ...], received: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the thickness of the patches at both ends of each axis; 0 at short axes or without messages."""
+    """Return the thickness of the patches at both ends of each axis.
+
+    The thickness is 0 at ends without messages, and for short axes.
+    """
     layers = []
     for axis, (n, reach) in enumerate(zip(shape, received, strict=True)):
         least = ROW_LAYER if axis == len(shape) - 1 else min(n // 16, LONGEST_LAYER)

@@ -1,4 +1,4 @@
-"""Plan of one rank: the exchanges, boundary fills and patches of every sweep of a schedule, as plain data."""
+"""Plan of one rank, as plain data: exchanges, boundary fills and patches of every sweep of a schedule."""
 
 from __future__ import annotations
 

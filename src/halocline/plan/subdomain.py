@@ -45,9 +45,9 @@ class Subdomain:
         return blocks is None or blocks.any(self.box.lo, self.box.hi)
 
     def pieces(self, box: Box, blocks: Blocks | None) -> Iterator[Box]:
-        """Yield the active cells of a box, as boxes; a cell beyond the grid is active if the nearest grid
-        cell
-        is.
+        """Yield the active cells of a box, as boxes.
+
+        A cell beyond the grid is active if the nearest cell of the grid is active.
         """
         if blocks is None:
             yield box

@@ -46,7 +46,7 @@ class Traffic:
 
     @classmethod
     def of_radius(cls, radius: int | Sequence[int | tuple[int, int]], ndim: int) -> Traffic:
-        """Return the traffic of all segments of a halo of `radius` layers, with the weight 1 for each cell.
+        """Return the traffic of all segments of a halo of `radius` layers; each cell has the weight 1.
 
         The radius is a whole number or a pair (lower, upper), for all axes or per axis. The function raises
         InputError for other values and for negative values.
@@ -112,9 +112,7 @@ def exchange_cost(
         return sums
 
     def sides(parts: int, wraps: bool) -> list[tuple[Sides, Sides]]:
-        """Return the (all, node-local) sides of each possible position along an axis; `parts` of 3 means 3 or
-        more.
-        """
+        """Return the (all, node-local) sides of each possible position; `parts` of 3 means 3 or more."""
         if wraps:
             return [(BOTH, NEITHER)] if parts == 1 else [(BOTH, LOWER), (BOTH, UPPER)]
         ends = {1: [NEITHER], 2: [LOWER, UPPER], 3: [BOTH]}[parts]

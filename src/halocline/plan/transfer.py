@@ -96,7 +96,10 @@ class Transfers:
         return relation
 
     def packed(self, method: str, along_last: bool) -> bool:
-        """Return True if a message is packed; `along_last` states that parts of it go along the last axis."""
+        """Return True if a message is packed.
+
+        `along_last` is True if parts of the message are sent along the last axis.
+        """
         if method not in BY_MPI or self.packing == "all":
             return True
         return self.packing == "last" and along_last
@@ -134,9 +137,7 @@ def methods_without_ranks(methods: Sequence[str]) -> tuple[str, ...]:
 
 
 def needs_ranks(methods: Sequence[str], decomposition: Decomposition) -> str:
-    """Return the notice for allowed methods that require several ranks; "" if one process without MPI
-    suffices.
-    """
+    """Return a notice if the allowed methods require several ranks; "" if one process suffices."""
     alone = decomposition.count == 1
     if "peer" in methods or (alone and ("self" in methods or not any(decomposition.periodic))):
         return ""

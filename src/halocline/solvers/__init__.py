@@ -1,1 +1,1 @@
-
+"""Time integration schemes and linear solvers."""

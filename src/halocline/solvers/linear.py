@@ -147,6 +147,9 @@ class Iterations(Session):
 class Solution(Outcome):
     """Result of a linear solve: outcome of the run, and the final fields.
 
+    The recursive residual is the residual that the method updates in each iteration, without a new product
+    A x. The true residual is b - A x.
+
     Attributes
     ----------
     reason : str
@@ -415,8 +418,9 @@ class LinearProblem(Sealed):
     ) -> Solution:
         """Solve the problem to a residual norm of at most `rtol` times the norm of the right-hand side.
 
-        The recursive residual ends the iteration. The solver then computes the true residual b - A x. The log
-        contains a warning if its norm is more than twice the allowed norm.
+        The method updates its recursive residual in each iteration, and this residual ends the iteration. The
+        solver then computes the true residual b - A x. The log contains a warning if the norm of the true
+        residual is more than twice the allowed norm.
 
         Parameters
         ----------
@@ -579,8 +583,9 @@ class LinearProblem(Sealed):
         return self._probe.properties()
 
     def _takes_constants_to_zero(self) -> bool:
-        """Return True if the operator is symmetric with constants in its null space; all ranks call this
-        method.
+        """Return True if the operator is symmetric with constants in its null space.
+
+        All ranks call this method.
         """
         matrix = self._matrix.properties(self.fields.values)
         if matrix.symmetric is False or matrix.singular is False:

@@ -1,1 +1,1 @@
-"""Studies: measurements by the very command that a user types, and their tables, plots and pages."""
+"""Studies: measurements with the commands of a user, and their tables, plots and pages."""

@@ -40,7 +40,7 @@ def differences(states: Sequence[State]) -> list[float | None]:
 
 
 def _difference(coarse: State, fine: State) -> float:
-    """Return the maximum, over all fields, of the mean difference divided by the largest value."""
+    """Return the maximum, over all fields, of the mean difference divided by the largest absolute value."""
     worst = 0.0
     for name in (field for field in coarse if not field.endswith(PLACES)):
         restricted = _restricted(fine[name], coarse[name].shape, fine[name + PLACES])
@@ -51,7 +51,7 @@ def _difference(coarse: State, fine: State) -> float:
 
 
 def _restricted(values: NDArray[Any], shape: tuple[int, ...], on_faces: NDArray[np.bool_]) -> NDArray[Any]:
-    """Return the values of a fine grid at the points of a coarse grid: cell means, and common faces."""
+    """Return the values of a fine grid at the points of a coarse grid, by cell means or on common faces."""
     for axis, count in enumerate(shape):
         fine, ends = values.shape[axis], 0
         if on_faces[axis] and (fine - 1) % max(1, count - 1) == 0 and fine % count:

@@ -72,8 +72,10 @@ def formula_of(asked: Asked, runs: Sequence[Run]) -> dict[int | None, Exchanged]
     for run in runs:
         key = (run.command.order, run.command.dim, run.command.settings)
         if key not in exchanges:
-            ready = replace(asked, command=run.command).ready(run.at if isinstance(run.at, int) else run.n)
-            exchanges[key] = exchanged_by(ready)
+            problem_on_grid = replace(asked, command=run.command).ready(
+                run.at if isinstance(run.at, int) else run.n
+            )
+            exchanges[key] = exchanged_by(problem_on_grid)
             by_order.setdefault(run.command.order, exchanges[key])
         if on_cpu:
             lay_out(

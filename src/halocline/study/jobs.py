@@ -163,7 +163,7 @@ def results_of(script: Path) -> Path:
 
 
 def _check_directives(system: str, how: Mapping[str, Any]) -> None:
-    """Raise InputError for a text that is not valid in a directive of the scheduler, which has no quotes."""
+    """Raise InputError for a text that is invalid in a scheduler directive; directives have no quotes."""
     for option in ("partition", "account"):
         text = how.get(option)
         if text is not None and not NAME.fullmatch(text):
@@ -223,9 +223,9 @@ def _without(line: Sequence[str], options: Sequence[str]) -> list[str]:
     for word in words:
         if word == "--":
             return [*remaining, word, *words]
-        name, equals, _ = word.partition("=")
+        name, separator, _ = word.partition("=")
         if name in options:
-            if not equals:
+            if not separator:
                 next(words, None)
         elif word not in FLAGS:
             remaining.append(word)

@@ -31,8 +31,8 @@ Conditions = tuple[tuple[str, str], ...]
 
 def labelled(text: str) -> tuple[str, Path]:
     """Return the label and the path in a text such as "NewRiver=a.json"; a path alone has no label."""
-    name, equals, path = text.partition("=")
-    return (name, Path(path)) if equals and path and not Path(text).exists() else ("", Path(text))
+    name, separator, path = text.partition("=")
+    return (name, Path(path)) if separator and path and not Path(text).exists() else ("", Path(text))
 
 
 def joined(files: Mapping[Path, str] | Sequence[Path]) -> tuple[list[Measurement], Report]:
@@ -62,8 +62,8 @@ def joined(files: Mapping[Path, str] | Sequence[Path]) -> tuple[list[Measurement
             if m["study"] not in by_name:
                 raise InputError(f"{path}: study {m['study']!r} is unknown; known: {', '.join(by_name)}")
             if exchanged is not None:
-                held = held_conditions(by_name[m["study"]], m)
-                exchanges.setdefault(held, {}).update(exchanged)
+                fixed_conditions = held_conditions(by_name[m["study"]], m)
+                exchanges.setdefault(fixed_conditions, {}).update(exchanged)
     if not all_measurements:
         read_files = ", ".join(map(str, files))
         raise InputError(f"{read_files}: no measurements of a study; expected what --json of a study wrote")
@@ -73,11 +73,15 @@ def joined(files: Mapping[Path, str] | Sequence[Path]) -> tuple[list[Measurement
     }
     differing = _differing(problems)
     reports = []
-    for held, group in problems.items():
+    for fixed_conditions, group in problems.items():
         study = by_name[group.first["study"]]
-        report = _of_problem(study, group.members, exchanges.get(held))
+        report = _of_problem(study, group.members, exchanges.get(fixed_conditions))
         names = differing[_kind(group)] - {"order", "scheme", "dtype"}  # `q.named` contains them
-        values = [f"{name.replace('_', ' ')} {_in_words(value)}" for name, value in held if name in names]
+        values = [
+            f"{name.replace('_', ' ')} {_in_words(value)}"
+            for name, value in fixed_conditions
+            if name in names
+        ]
         prefix = joined_words(f"{study.title}: {q.named(group.first)}", *values)
         if len(problems) > 1:
             tables = [replace(t, heading=t.heading and f"{prefix}: {t.heading}") for t in report.tables]
@@ -102,8 +106,8 @@ def held_conditions(study: Study, measurement: Measurement) -> Conditions:
     """
     varied = measurement.get("varied") or {}
     base = {name: RUN.get(name, EXECUTION.get(name)) for name in varied} | measurement.get("base", {})
-    free = study.axes | study.decided(measurement)
-    return tuple(conditions(measurement, without=free, instead=base).items())
+    free_conditions = study.axes | study.decided(measurement)
+    return tuple(conditions(measurement, without=free_conditions, instead=base).items())
 
 
 def _kind(group: Group) -> tuple[str, str]:
@@ -114,8 +118,8 @@ def _kind(group: Group) -> tuple[str, str]:
 def _differing(problems: Mapping[Conditions, Group]) -> dict[tuple[str, str], set[str]]:
     """Return the names of the conditions that differ between the groups of each study and case."""
     values: dict[tuple[str, str], dict[str, set[str]]] = {}
-    for held, group in problems.items():
-        for name, value in held:
+    for fixed_conditions, group in problems.items():
+        for name, value in fixed_conditions:
             values.setdefault(_kind(group), {}).setdefault(name, set()).add(value)
     return {
         kind: {name for name, distinct in by_condition.items() if len(distinct) > 1}
@@ -162,14 +166,14 @@ def _of_problem(
 
 def _repeats(distinct: Sequence[Measurement]) -> list[str]:
     """Return a sentence about the measurements that are joined as repeats, if any exist."""
-    repeated = [m for m in distinct if "repeats" in m]
-    if not repeated:
+    repeated_runs = [m for m in distinct if "repeats" in m]
+    if not repeated_runs:
         return []
-    count = sum(m["repeats"] for m in repeated)
-    spread = max(max(m["times"]) / min(m["times"]) for m in repeated)
+    count = sum(m["repeats"] for m in repeated_runs)
+    spread = max(max(m["times"]) / min(m["times"]) for m in repeated_runs)
     return [
-        f"{counted(count, 'measurement')} of {counted(len(repeated), 'run')} are repeats with the same bits: "
-        f"times are medians of all of their runs, which differ by up to a factor of {spread:.2f}."
+        f"{counted(count, 'measurement')} of {counted(len(repeated_runs), 'run')} are repeats with the same "
+        f"bits: times are medians of all of their runs, which differ by up to a factor of {spread:.2f}."
     ]
 
 
@@ -191,25 +195,30 @@ def _of_sources(group: Group) -> Iterator[Table]:
     names = labels(group)
     way = (Column("", lambda m, g: names[id(m)]),) if varied(group) else ()
     columns = (Column("", lambda m, g: source(m)), c.LAYOUT, *way, c.NS, c.SECONDS, slower, c.SSSPNT)
-    for same in group.by(_case_and_size):
-        rows = in_order(same, lambda m: (_place(m), source(m)))
-        heading = f"{same.first['case']}, n = {same.first['n']}"
+    for same_size in group.by(_case_and_size):
+        rows = in_order(same_size, lambda m: (_place(m), source(m)))
+        heading = f"{same_size.first['case']}, n = {same_size.first['n']}"
         left = 2 + len(way)
         yield row_table("Machines, MPI libraries and commits", columns, rows, left=left, heading=heading)
 
 
 def _compared(group: Group) -> Iterator[str]:
     """Yield a sentence on the relative speed of each pair of sources, for each case and size."""
-    for same in group.by(_case_and_size):
+    for same_size in group.by(_case_and_size):
 
         def name(m: Measurement) -> str:
             return str(m.get("label") or source(m))
 
-        places = [{name(m): q.pace(m) for m in place.members} for place in same.by(_place)]
-        for one, other in combinations(sorted(set(map(name, same.members))), 2):
-            ratios = [place[other] / place[one] for place in places if one in place and other in place]
+        places = [{name(m): q.pace(m) for m in place.members} for place in same_size.by(_place)]
+        for first_source, second_source in combinations(sorted(set(map(name, same_size.members))), 2):
+            ratios = [
+                place[second_source] / place[first_source]
+                for place in places
+                if first_source in place and second_source in place
+            ]
             if ratios:
                 yield (
-                    f"{same.first['case']}, n = {same.first['n']}: {one} is {median(ratios):.3g} times as "
-                    f"fast as {other} (median of {counted(len(ratios), 'run')})."
+                    f"{same_size.first['case']}, n = {same_size.first['n']}: {first_source} is "
+                    f"{median(ratios):.3g} times as fast as {second_source} (median of "
+                    f"{counted(len(ratios), 'run')})."
                 )

@@ -49,5 +49,5 @@ class Layout(NamedTuple):
     @property
     def words(self) -> str:
         """Short description of the layout."""
-        on = None if self.per_node is None else f"on {counted(self.nodes, 'node')}"
-        return joined(f"ranks {self.ranks}", f"threads {self.threads}", on)
+        node_text = None if self.per_node is None else f"on {counted(self.nodes, 'node')}"
+        return joined(f"ranks {self.ranks}", f"threads {self.threads}", node_text)

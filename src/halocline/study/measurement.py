@@ -43,12 +43,12 @@ ONLY_OF_SOLVES = ("dim", "method", "rtol", "max_iterations")  # conditions of wh
 
 
 def is_solve(measurement: Measurement) -> bool:
-    """Return whether a measurement is of a linear solve, timed as a whole, instead of steps."""
+    """Return whether a measurement is of a linear solve, which is timed as a whole, not by steps."""
     return "dof" in measurement
 
 
 def ranks_of_node(measurement: Measurement) -> int:
-    """Return the maximum number of ranks on a node, as observed if the record contains it."""
+    """Return the maximum number of ranks on a node: the observed number, or else the requested number."""
     rank_count = measurement.get("ranks_of_node") or measurement.get("ranks_per_node")
     return int(rank_count or -(-measurement["ranks"] // int(measurement.get("nodes") or 1)))
 
@@ -60,9 +60,10 @@ def mpi_library(measurement: Measurement) -> str:
 
 
 def source(measurement: Measurement) -> str:
-    """Return the source of a measurement: label of the file, processor or device, MPI, and commit or version.
+    """Return the source of a measurement as text.
 
-    The host is not included, because jobs on one cluster may run on different hosts.
+    The text consists of the label of the file, the processor or device, the MPI library, and the commit or
+    version. It omits the host, because jobs on one cluster may run on different hosts.
     """
     machine = measurement["machine"]
     processor = measurement["devices"][0]["name"] if measurement["devices"] else machine["cpu"]
@@ -134,12 +135,12 @@ def at_median(records: Sequence[dict[str, Any]], times: Sequence[float]) -> dict
 
     Results that depend on the time are scaled in proportion.
     """
-    middle = median(times)
-    nearest = min(records, key=lambda record: abs(record["seconds"] - middle))
-    if nearest["seconds"] == middle:
+    median_time = median(times)
+    nearest = min(records, key=lambda record: abs(record["seconds"] - median_time))
+    if nearest["seconds"] == median_time:
         return nearest
-    ratio = middle / nearest["seconds"]
-    record = {**nearest, "seconds": middle}
+    ratio = median_time / nearest["seconds"]
+    record = {**nearest, "seconds": median_time}
     for names, factor in ((AS_TIME, ratio), (AS_SPEED, 1.0 / ratio)):
         record |= {name: factor * nearest[name] for name in names if nearest.get(name) is not None}
     return record

@@ -361,9 +361,9 @@ def _validate(validate: Callable[[Any], T], record: Any, where: str) -> T:
         return validate(record)
     except ValidationError as error:
         first, *further_errors = error.errors()
-        more = f" (and {len(further_errors)} more)" if further_errors else ""
+        count_text = f" (and {len(further_errors)} more)" if further_errors else ""
         raise InputError(
-            f"{where}: {invalid(first)}{more}. Measure it again, or leave the file out."
+            f"{where}: {invalid(first)}{count_text}. Measure it again, or leave the file out."
         ) from None
 
 

@@ -60,9 +60,9 @@ class Limit:
     safety : float
         Safety factor of the index: 1.25 for an observed order, 3 for the expected order.
     range_observed, range_expected : float or None
-        GCI_23 / (r21^p GCI_12) with the observed order and with the expected order. Both are near 1 in the
-        asymptotic range. The first is f1/f2 by construction and contains little information. The second
-        shows the deviation of p from the expected order.
+        GCI_23 / (r21^p GCI_12) with the observed order and with the expected order. Both values are near 1 in
+        the asymptotic range. The value with the observed order is f1/f2 by construction and contains little
+        information. The value with the expected order shows the deviation of the observed order.
     """
 
     trend: Trend
@@ -87,8 +87,8 @@ def limit(
     expected : float
         Order for the index if no order is observed.
     noise : float
-        Relative error of the values, such as the remaining error at the end of iterations. Differences below
-        it, relative to f1, have no meaning.
+        Relative error of the values, such as the remaining error at the end of iterations. Smaller
+        differences, relative to f1, have no meaning.
 
     Raises
     ------
@@ -109,11 +109,11 @@ def limit(
     if not 0 < expected < math.inf:
         raise InputError(f"order {expected}: expected a number above 0")
     f3, f2, f1 = map(float, values)
-    fine, coarse, least = f2 - f1, f3 - f2, noise * abs(f1)
+    fine, coarse, min_difference = f2 - f1, f3 - f2, noise * abs(f1)
     ratio = coarse / fine if fine else None
-    if ratio is None or not math.isfinite(ratio) or abs(fine) <= least:
-        return _unseen(Trend.WITHIN_NOISE, ratio, f1, max(abs(fine), least), r21, expected)
-    if ratio < 0 and abs(coarse) > least:
+    if ratio is None or not math.isfinite(ratio) or abs(fine) <= min_difference:
+        return _unseen(Trend.WITHIN_NOISE, ratio, f1, max(abs(fine), min_difference), r21, expected)
+    if ratio < 0 and abs(coarse) > min_difference:
         return _unseen(Trend.OSCILLATES, ratio, f1, abs(fine), r21, expected)
     p = order(ratio, r21, r32)
     if p is None:
@@ -127,9 +127,9 @@ def order(ratio: float, r21: float, r32: float) -> float | None:
     """Return the order p for a ratio ε32/ε21 of the differences; None if the differences do not fall.
 
     The equation is p ln r21 = ln(ε32/ε21) + ln((r21^p - 1) / (r32^p - 1)), Eqs. 3 of Celik et al. for
-    differences of one sign. The fixed-point iteration of the paper diverges if r32 is much larger than r21.
-    Its absolute value turns growing differences into falling ones. This function finds the root instead. The
-    left side minus the last term rises with p, so that the root is unique.
+    differences of one sign. The iteration for p in the paper diverges if r32 is much larger than r21. The
+    absolute value in the paper turns growing differences into falling ones. This function finds the root of
+    the equation instead. The left side minus the last term rises with p, so that the root is unique.
     """
     from scipy.optimize import brentq
 

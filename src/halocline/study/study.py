@@ -52,7 +52,7 @@ class Sweep:
         Form of the option of the study, such as "--patches B,B,...".
     help : str
     default : str, optional
-        Default values, separated by commas. Without them, the option is not varied by default.
+        Default values, separated by commas; None to leave the option constant by default.
     numbers : Range, optional
         Range of the values, which are whole numbers; by default the values are texts.
     words : tuple of str
@@ -114,8 +114,8 @@ class Run:
     extra : mapping of str to str
         Options for the first repetition only, such as pictures.
     on_devices : callable, optional
-        Function that adapts the run to the devices of this machine. Job scripts do not need it, because the
-        machine that writes them may have no devices.
+        Function that adapts the run to the devices of this machine. Job scripts are written without this
+        step, because the machine that writes them may have no devices.
     """
 
     command: Command
@@ -274,9 +274,9 @@ class Asked:
         """
         if not self.has_settings or self.is_linear:
             return self
-        ready = self.problems[0][1]
-        steps = ready.known.steps if self.command.steps is None else self.command.steps
-        if steps is None and ready.is_file:
+        problem = self.problems[0][1]
+        steps = problem.known.steps if self.command.steps is None else self.command.steps
+        if steps is None and problem.is_file:
             return self
         if steps is None:
             raise InputError(
@@ -288,7 +288,7 @@ class Asked:
             raise InputError(
                 f"--warm-up {warm_up}: expected a whole number from 0, fewer than the {steps} steps"
             )
-        differences = {} if ready.is_program else {"order": ready.order, "scheme": ready.scheme}
+        differences = {} if problem.is_program else {"order": problem.order, "scheme": problem.scheme}
         return replace(self, command=self.command.but(steps=steps, warm_up=warm_up, **differences))
 
 
@@ -321,7 +321,8 @@ class Study:
     ranks, threads : str
         Default lists of ranks and threads.
     formula : bool
-        True if the report includes the closed formula. Its constants require a run of the exchange alone.
+        True if the report includes the closed formula. The constants of the formula require a run of the
+        exchange alone.
     repeat : int
         Default number of repetitions of each run.
     compares : tuple of str
@@ -376,9 +377,9 @@ class Study:
         if asked.is_linear and any(command.only for command in commands):  # parts of a solve do not converge
             commands = [command.but(steps=command.steps or ITERATIONS) for command in commands]
         runs = []
-        for (at, ready), layout in itertools.product(asked.problems, self.layouts(asked)):
+        for (at, problem), layout in itertools.product(asked.problems, self.layouts(asked)):
             for command, options in _distinct(commands, varied, layout):
-                place = self.place(replace(asked, command=command), at, ready, layout)
+                place = self.place(replace(asked, command=command), at, problem, layout)
                 runs.append(replace(place, facts={**place.facts, **_varied_facts(asked, options)}))
         if (
             self.formula
@@ -460,8 +461,8 @@ def _distinct(
 def _varied_facts(asked: Asked, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that the study varied in a run, and their base values in its other runs.
 
-    Parts of a solve run a fixed number of iterations, unlike the solve. Both receive the base values of the
-    solve.
+    The timed parts of a solve run a fixed number of iterations, unlike the solve. Solve and parts receive the
+    base values of the solve.
     """
     command = asked.command
     base = {name: getattr(command, name) for name in options}
@@ -478,8 +479,8 @@ def _exchange(asked: Asked, runs: Sequence[Run]) -> list[Run]:
     between = [run for run in runs if run.layout.ranks > 1]
     if not between or asked.is_linear:
         return []
-    one = min(between, key=lambda run: (run.layout.nodes, run.layout.ranks, -run.n, run.layout.threads))
-    return [replace(one, command=one.command.but(only="exchange"))]
+    smallest = min(between, key=lambda run: (run.layout.nodes, run.layout.ranks, -run.n, run.layout.threads))
+    return [replace(smallest, command=smallest.command.but(only="exchange"))]
 
 
 def studies() -> dict[str, Study]:

@@ -81,8 +81,10 @@ def _environment(measurement: Measurement) -> str:
     """Return the name of the thread binding, and other variables that are set, as text."""
     set_variables = {name: value for name, value in measurement["environment"].items() if value is not None}
     bound = {name: set_variables.pop(name) for name in AFFINITIES["none"] if name in set_variables}
-    known = {name: {k: v for k, v in binding.items() if v} for name, binding in AFFINITIES.items()}
-    names = [name for name, variables in known.items() if variables == bound]
+    variables_by_name = {
+        name: {k: v for k, v in binding.items() if v} for name, binding in AFFINITIES.items()
+    }
+    names = [name for name, variables in variables_by_name.items() if variables == bound]
     other_variables = bound | set_variables if not names else set_variables
     return " ".join(
         (*(f"binding {name}" for name in names), *(f"{k}={v}" for k, v in other_variables.items()))
@@ -122,18 +124,20 @@ def varied(group: Group) -> list[str]:
     subdomains count only on several subdomains. Python interpreters count only if they have the same MPI
     library.
     """
-    several = group.where(lambda m: q.subdomains(m) > 1).members or group.members
+    with_subdomains = group.where(lambda m: q.subdomains(m) > 1).members or group.members
     names = [
         name
         for name, say in WORDS.items()
-        if len(set(map(say, several if name in (*BETWEEN, "growth") else group.members))) > 1
+        if len(set(map(say, with_subdomains if name in (*BETWEEN, "growth") else group.members))) > 1
     ]
     names = [name for name in names if name != "python" or "mpi" not in names]
-    alike = group.by(
+    equal_groups = group.by(
         lambda m: (q.grid(m), by_layout(m), f"{m['only']}", m["halo"], *(WORDS[name](m) for name in names))
     )
     return names + [
-        name for name, say in OBSERVED.items() if any(len(set(map(say, same.members))) > 1 for same in alike)
+        name
+        for name, say in OBSERVED.items()
+        if any(len(set(map(say, equal_group.members))) > 1 for equal_group in equal_groups)
     ]
 
 
@@ -149,17 +153,19 @@ def labels(group: Group) -> dict[int, str]:
     """
     names = varied(group)
     ways = {id(m): joined(*((WORDS | OBSERVED)[name](m) for name in names)) for m in group.members}
-    single = [m for m in group.members if q.subdomains(m) == 1]
-    if len({ways[id(m)] for m in single}) == 1 and {*names} <= {*BETWEEN, "growth"}:
-        ways |= {id(m): "one subdomain" for m in single}
+    single_subdomain = [m for m in group.members if q.subdomains(m) == 1]
+    if len({ways[id(m)] for m in single_subdomain}) == 1 and {*names} <= {*BETWEEN, "growth"}:
+        ways |= {id(m): "one subdomain" for m in single_subdomain}
     return ways
 
 
 def _base(measurement: Measurement, group: Group) -> Measurement | None:
     """Return the fastest run on one subdomain with the same threads, library, binding and device."""
-    one = group.same_threads(measurement).where(lambda m: q.subdomains(m) == 1)
-    alike = (m for m in one.members if all(WORDS[k](m) == WORDS[k](measurement) for k in OF_ALL))
-    return min(alike, key=q.pace, default=None)
+    single_subdomain = group.same_threads(measurement).where(lambda m: q.subdomains(m) == 1)
+    candidates = (
+        m for m in single_subdomain.members if all(WORDS[k](m) == WORDS[k](measurement) for k in OF_ALL)
+    )
+    return min(candidates, key=q.pace, default=None)
 
 
 def _time(measurement: Measurement, group: Group) -> str:
@@ -201,21 +207,21 @@ def _rows(group: Group, named: dict[int, str]) -> Axis:
 
 
 def _tables(group: Group) -> Iterator[Table]:
-    named = labels(group)
+    way_names = labels(group)
     columns = NODES if len(group.by(q.nodes)) > 1 else RANKS
-    for cells, size in _sizes(group, named):
-        table = partial(pivot_table, rows=_rows(group, named), columns=columns, head="way")
+    for cells, size in _sizes(group, way_names):
+        table = partial(pivot_table, rows=_rows(group, way_names), columns=columns, head="way")
         if is_solve(size.first):
             heading = q.heading(size.first)
             yield table("Wall clock, HH:MM:SS and seconds", size, c.wall_clock, heading=heading)
         else:
             heading = f"{cells}: {q.named(size.first)}"
             yield table("Nanoseconds of a cell and step", size, _time, heading=heading)
-            one = any(q.subdomains(m) == 1 for m in size.members)
+            has_base = any(q.subdomains(m) == 1 for m in size.members)
             note = (
                 "ssspnt is 1e-7 cells steps / (np seconds), with np the cores or devices (Eq. 6 of the "
                 "cavity code); in brackets, efficiency: its share of that of one subdomain"
-                + ("." if one else ", which was not measured.")
+                + ("." if has_base else ", which was not measured.")
             )
             if all(m["ssspnt"] for m in size.members):
                 yield table("ssspnt and efficiency", size, _rate, note=q.wrapped(note))
@@ -228,15 +234,15 @@ def _tables(group: Group) -> Iterator[Table]:
 
 
 def _sentences(group: Group) -> Iterator[str]:
-    named = labels(group)
+    way_names = labels(group)
     for size in group.by(lambda m: (m["n"], m["threads"])):
         last = size.by(by_layout)[-1]
         slowest, best = max(last.members, key=q.pace), last.best
         if slowest is not best:
             ratio = q.pace(slowest) / q.pace(best)
             yield (
-                f"n = {best['n']}, {q.layout(best)}: fastest is {named[id(best)]}; "
-                f"{named[id(slowest)]} takes {ratio:.2f} times as long."
+                f"n = {best['n']}, {q.layout(best)}: fastest is {way_names[id(best)]}; "
+                f"{way_names[id(slowest)]} takes {ratio:.2f} times as long."
             )
     gpudirect_runs = [m for m in group.members if m.get("gpudirect") == "on"]
     if gpudirect_runs and not any("gpu_aware" in (m.get("methods_used") or ()) for m in gpudirect_runs):
@@ -248,10 +254,10 @@ def _sentences(group: Group) -> Iterator[str]:
 
 def _figure(group: Group) -> Figure | None:
     steps = group.where(lambda m: m["ssspnt"])
-    named = labels(group)
+    way_names = labels(group)
     if not steps.members:
         return None
-    order = list(dict.fromkeys(named.values()))
+    order = list(dict.fromkeys(way_names.values()))
     return draw(
         [
             Panel(
@@ -259,8 +265,8 @@ def _figure(group: Group) -> Figure | None:
                 lambda m, g: m["ssspnt"],
                 f"n = {size.first['n']}",
                 "ssspnt",
-                line=lambda m: order.index(named[id(m)]),
-                label=lambda line: named[id(line.first)],
+                line=lambda m: order.index(way_names[id(m)]),
+                label=lambda line: way_names[id(line.first)],
                 log=False,
             )
             for size in steps.by(lambda m: m["n"])

@@ -1,9 +1,9 @@
 """Intermediate representation of kernels: plain data between the expressions of the user and generated code.
 
 A kernel is a table of values and a tree of statements. A value is an operation on earlier values of the
-table. It has no effect, so that it may be computed anywhere, once or several times. Statements have effects
-and refer to values by number. Translation creates statements that only store results. Passes
-(`halocline.compile.passes`) distribute them to nests, loops and pieces of rows, and `Let` marks the place
+table. Values have no effect, so that they may be computed anywhere, once or several times. Statements have
+effects and refer to values by number. Translation creates statements that only store results. Passes
+(`halocline.compile.passes`) distribute these to nests, loops and pieces of rows, and `Let` marks the place
 where a value is computed. A printer converts each statement to text without further decisions.
 
 docs/reference/kernels.md lists all operations and the rules that `halocline.compile.ir.verify` checks.
@@ -37,7 +37,7 @@ POINT = 3  # depth of values that vary from cell to cell of a row
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One operation.
+    """Value of a kernel: one operation on earlier values.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ class Table:
     ) -> int:
         """Return the number of a value; add the value if it is new.
 
-        `digest` identifies the formula independently of the numbers; it is computed if it is empty.
+        `digest` identifies the formula independently of the numbers. An empty digest is computed on demand.
         Commutative arguments are sorted by their digests.
         """
         if op in COMMUTATIVE and self.digest(args[1]) < self.digest(args[0]):
@@ -231,7 +231,7 @@ def below(values: Sequence[Value], roots: Iterable[int], known: Container[int] =
 
 @dataclass(frozen=True)
 class Kernel:
-    """Kernel between two passes.
+    """Kernel in the intermediate representation.
 
     Parameters
     ----------
@@ -312,11 +312,11 @@ def compacted(kernel: Kernel) -> Kernel:
 
 def substituted(table: Table, wanted: Iterable[int], instead: Mapping[int, int]) -> list[int]:
     """Return the numbers of values after the substitution `instead` in their formulas."""
-    heads, new_numbers = list(wanted), dict(instead)
-    for number in below(table.values, heads, new_numbers):
+    old_numbers, new_numbers = list(wanted), dict(instead)
+    for number in below(table.values, old_numbers, new_numbers):
         value = table.values[number]
         new_numbers[number] = table.copy(value, tuple(new_numbers[arg] for arg in value.args))
-    return [new_numbers[number] for number in heads]
+    return [new_numbers[number] for number in old_numbers]
 
 
 def substituted_in(table: Table, body: ir.Body, instead: Mapping[int, int]) -> ir.Body:
@@ -328,7 +328,7 @@ def substituted_in(table: Table, body: ir.Body, instead: Mapping[int, int]) -> i
 def renumbered(body: ir.Body, numbers: Mapping[int, int]) -> ir.Body:
     """Return a body whose statements refer to other values.
 
-    This is possible only before the pass `place`, since a value that is already computed has a fixed number.
+    The function applies only before the pass `place`, since computed values have fixed numbers.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Statements of kernels: the tree of effects.
+"""Statements of kernels, which have effects and form a tree.
 
 Statements refer to values by number, and to arrays by name. A `Body` contains inner statements.
 """
@@ -157,7 +157,7 @@ class StageUse:
 class Planes(Statement):
     """Loop along the first axis over all nests of a patch, plane by plane.
 
-    In each iteration, a nest computes the plane that is its `ahead` number of planes ahead. The loop begins
+    In each iteration, every nest computes the plane that is `Nest.ahead` planes ahead. The loop begins
     `before` planes below the patch and ends `after` planes above it, with `top` more at an upper wall.
     """
 
@@ -212,10 +212,10 @@ class Wrap(Statement):
 class Strip(Statement):
     """Vector loop over a stretch of the row.
 
-    `span` names the stretch: "row" is the whole row; "piece", "line" and "block" are the current ones of
-    `Pieces`, `Lines` and `Blocks`. `near` is True if all angles of its sines and cosines are known to be
-    near. `sums` are the numbers of the sums to which the loop adds, `marks` the numbers of the branches that
-    it decides.
+    `span` names the stretch: "row" is the whole row, "piece", "line" and "block" are the current piece, line
+    and block of `Pieces`, `Lines` and `Blocks`. `near` is True if all angles of its sines and cosines are
+    known to be near. `sums` are the numbers of the sums to which the loop adds. `marks` are the numbers of
+    the branches that the loop decides.
     """
 
     body: Body
@@ -226,7 +226,7 @@ class Strip(Statement):
 
 
 class Lanes(Statement):
-    """Loop over a stretch of the row that is written with vectors, see `Strip`.
+    """Loop with explicit vectors over a stretch of the row, see `Strip`.
 
     `ahead` computes `columns` one vector further along the row. It begins `first` vectors before the stretch,
     so that "shifted" values can be assembled from adjacent vectors.
@@ -241,7 +241,7 @@ class Lanes(Statement):
 
 
 class Far(Statement):
-    """Loop that tests if an angle of a stretch is outside the range of the fast functions."""
+    """Loop that tests whether an angle of a stretch is outside the range of the fast functions."""
 
     angles: tuple[int, ...]
     body: Body = ()
@@ -334,7 +334,7 @@ class Buffer(Statement):
 
 
 class OpenSum(Statement):
-    """Begin of the summation for reduction `slot`, as sum `number` of the nest."""
+    """Start of the summation for reduction `slot`, as sum `number` of the nest."""
 
     number: int
     slot: int
@@ -481,7 +481,7 @@ class Barrier(Statement):
 
 
 class Reset(Statement):
-    """Initialization of the partial result of each thread for a reduction."""
+    """Initialisation of the partial result of each thread for a reduction."""
 
     number: int
     kind: str

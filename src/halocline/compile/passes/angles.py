@@ -23,7 +23,7 @@ def angles(kernel: Kernel) -> Kernel:
 
 
 def near_or_far(kernel: Kernel) -> Kernel:
-    """Duplicate the loops after each test of angles: for near angles, and for other angles."""
+    """Duplicate the loops after each test of angles, for near angles and for other angles."""
     return replace(kernel, body=_chosen(kernel.body))
 
 

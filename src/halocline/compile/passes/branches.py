@@ -38,7 +38,7 @@ class Group:
 
 
 def group(values: Sequence[Value], wanted: Collection[int], known: Container[int] = ()) -> Group | None:
-    """Return the branches of one condition with a side that is worth skipping.
+    """Return the branches of one condition with an expensive side; None if there are none.
 
     Several conditions may qualify. The result is the one that is evaluated last, since other branches may be
     inside it.
@@ -65,14 +65,16 @@ def _alone(
     for number in order:
         for arg in values[number].args:
             users.setdefault(arg, []).append(number)
-    heads = {values[number].args[side] for number in found}
+    side_values = {values[number].args[side] for number in found}
     other_arguments = {arg for number in found for n, arg in enumerate(values[number].args) if n != side}
     alone: set[int] = set()
     for number in reversed(order):
         if number in wanted or number in other_arguments or values[number].depth < POINT:
             continue
         consumers = users.get(number, [])
-        if consumers and all(user in alone or (user in found and number in heads) for user in consumers):
+        if consumers and all(
+            user in alone or (user in found and number in side_values) for user in consumers
+        ):
             alone.add(number)
     return frozenset(alone)
 
@@ -114,7 +116,7 @@ class _Loops:
         before = tuple(self._store(load, value) for value, load in loads.items())
         decide = ir.Strip((*before, mask, ir.Mark(number, branch.condition)), marks=(number,))
         loops = self.several(decide)
-        heads: dict[int, int] = {}
+        side_values: dict[int, int] = {}
         for side, holds in ((0, True), (1, False)):
             ends = dict.fromkeys(self.table.values[n].args[1 + side] for n in branch.values)
             results = {n: self._load(self.table.values[n].dtype) for n in ends if n in branch.sides[side]}
@@ -122,9 +124,9 @@ class _Loops:
                 inside = substituted(self.table, results, loads)
                 stores = tuple(map(self._store, results.values(), inside))
                 loops += (ir.Needed(number, holds, self.several(ir.Strip(stores))),)
-                heads |= results
-        instead = {**loads, **heads, branch.condition: restored}
-        body = substituted_in(self.table, strip.body, instead)
+                side_values |= results
+        substitutions = {**loads, **side_values, branch.condition: restored}
+        body = substituted_in(self.table, strip.body, substitutions)
         return loops + self.several(replace(strip, body=body))
 
     def _shared(self, found: Group, wanted: Collection[int]) -> dict[int, int]:

@@ -14,7 +14,7 @@ EXPENSIVE = {
     "cast": 0, "div": 4, "sqrt": 4, "exp": 20, "log": 20, "sin": 20, "cos": 20, "pow": 40, "lookup": 4,
     "random": 80,
 }  # fmt: skip
-# recomputation of a stage is free up to this number of operations per cell, which costs as much as a load
+# up to this number of operations per cell, recomputation of a stage costs no more than a load
 CHEAP = 8
 
 
@@ -38,7 +38,7 @@ def inline(kernel: Kernel) -> Kernel:
     for value in results:
         demanded(kernel, value, origin, demands)
     chosen: set[str] = set()
-    # uses come before definitions: a stage that an inline stage reads is computed wherever that one is
+    # uses precede definitions: the loads of an inlined stage determine those of the stages that it reads
     for name, stage in reversed(stages.items()):
         recomputations = len(demands.get(name, ())) - 1
         if stage.storage == "inline" or (

@@ -1,8 +1,8 @@
 """Values that are equal in all cells, in shared memory of a thread block.
 
-Weights of differences and parameters may be a hundred such values. They would occupy registers of every
-thread during all of its cells. If the cells need all registers, the first thread of a block computes these
-values once. The threads then load each value at its use.
+Weights of differences and parameters may amount to a hundred such values. They would occupy registers of
+every thread during all of its cells. If the cells need all registers, the first thread of a block computes
+these values once. The threads then load each value at its use.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ def invariants(kernel: Kernel, room: int) -> Kernel:
     if not selected:
         return kernel
     table = Table(kernel.grid, kernel.arrays, kernel.values)
-    instead = {
+    substitutions = {
         n: table.add("invariant", (), (NAME, place), kernel.values[n].dtype, 0)
         for place, n in enumerate(selected)
     }
     array = Array(NAME, DTYPE, "invariants", shape=(len(selected),))
     body: ir.Body = tuple(s for s in kernel.body if s is not nest)
-    nest = replace(nest, body=substituted_in(table, nest.body, instead))
+    nest = replace(nest, body=substituted_in(table, nest.body, substitutions))
     body += (ir.Share(NAME), ir.First(NAME, tuple(selected)), nest)
     return replace(kernel, arrays=(*kernel.arrays, array), values=tuple(table.values), body=body)
 

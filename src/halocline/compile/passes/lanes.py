@@ -1,4 +1,4 @@
-"""Loops that are written with vectors, in which some values are shifts of others along the row.
+"""Loops with explicit vectors, in which some values are shifts of others along the row.
 
 A difference along the row, or across it and another axis, reads values at several positions along the row.
 Most vectors that are loaded at these positions cross two cache lines. A loop of vectors loads each row once.
@@ -41,7 +41,10 @@ class Columns:
 
 
 def lanes(kernel: Kernel) -> Kernel:
-    """Write loops that only store values for other loops with vectors, if vectors have their operations."""
+    """Convert loops that only store values for later loops to explicit vectors.
+
+    A loop is unchanged if vectors lack one of its operations.
+    """
     table = Table(kernel.grid, kernel.arrays, kernel.values)
 
     def change(strip: ir.Strip) -> ir.Body:
@@ -62,7 +65,7 @@ def lanes(kernel: Kernel) -> Kernel:
 
 
 def keeps(kernel: Kernel, strip: ir.Strip) -> bool:
-    """Return True if a loop only stores values for other loops."""
+    """Return True if a loop only stores values for later loops."""
     return all(isinstance(s, ir.Store) and kernel.array[s.array].kind == "kept" for s in strip.body)
 
 

@@ -1,12 +1,12 @@
-"""Loops over the rows of a nest, and what is computed outside of the loop along a row.
+"""Loops over the rows of a nest, and the values that are computed outside of the loop along a row.
 
-The pass `whole` lengthens rows of stages to whole vectors: a few elements beyond their end are computed too,
-and nobody reads them. A vector loop would otherwise finish with a part of a vector and single elements: in
-rows of 64 cells and a few more that is a tenth of the time, and more than half of the code. Rows of scratch
-memory end with a cache line, and fields have lines to spare after their last row, so that there is memory to
-read and to write.
+The pass `whole` extends rows of stages to whole vectors. It computes a few elements beyond the end of a row
+that no statement reads. Without this pass, a vector loop ends with a partial vector and single elements. In
+rows of slightly more than 64 cells, this end takes a tenth of the time and more than half of the code. Rows
+of scratch memory end with a cache line, and fields have spare lines after their last row. The extended rows
+therefore read and write valid memory.
 
-The pass `place` decides where along a row each value is computed.
+The pass `place` selects the loop along a row in which each value is computed.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from halocline.compile.ir.kernel import ELEMENTARY, POINT, Kernel, padded
 
 
 def loops(kernel: Kernel) -> Kernel:
-    """Every nest as loops over its rows, with a vector loop along each."""
+    """Convert every nest to loops over its rows, with a vector loop along each row."""
     return replace(kernel, body=ir.replaced(kernel.body, ir.Nest, lambda nest: (_rows(kernel, nest),)))
 
 
 def _rows(kernel: Kernel, nest: ir.Nest) -> ir.Nest:
-    """What varies along the first axes only is computed as far out as can be."""
-    wanted = ir.roots(nest.body)
-    order = kernel.below(wanted)
-    inner = (*_begun(kernel, nest, wanted), *_wraps(kernel, wanted), ir.Strip(nest.body))
+    """Return a nest with loops; values that vary only along outer axes are computed in the outer loops."""
+    results = ir.roots(nest.body)
+    order = kernel.below(results)
+    inner = (*_begun(kernel, nest, results), *_wraps(kernel, results), ir.Strip(nest.body))
 
     def outside(level: int) -> ir.Body:
-        here = tuple(n for n in order if kernel.values[n].depth == level)
-        return (ir.Let(here),) if here else ()
+        level_values = tuple(n for n in order if kernel.values[n].depth == level)
+        return (ir.Let(level_values),) if level_values else ()
 
-    assert POINT == 3  # two loops and the row
+    assert POINT == 3  # two loops and the loop along the row
     body = (*outside(0), ir.Loop(0, (*outside(1), ir.Loop(1, (*outside(2), *inner)))))
     return replace(nest, body=body)
 
 
 def _begun(kernel: Kernel, nest: ir.Nest, wanted: list[int]) -> ir.Body:
-    """Where the rows begin that are read, then those that are written."""
+    """Return the pointers to the rows that are read, then to those that are written."""
     read = dict.fromkeys((a, padded(o, kernel.ndim)[:2]) for a, o in kernel.loads(wanted))
     written = dict.fromkeys(s.array for s in nest.body if isinstance(s, ir.Store))
     rows = [ir.Row(array, (offset[0], offset[1])) for array, offset in read]
@@ -46,21 +46,24 @@ def _begun(kernel: Kernel, nest: ir.Nest, wanted: list[int]) -> ir.Body:
 
 
 def _wraps(kernel: Kernel, wanted: list[int]) -> ir.Body:
-    """Fill the ends of the row in the halo from its other end, for fields that are read there."""
+    """Return the statements that fill the halo of a row from its other end, for fields read there."""
     steps: dict[str, list[int]] = {}
     for array, offset in kernel.loads(wanted):
         if array in kernel.wraps and offset[-1]:
             steps.setdefault(array, []).append(offset[-1])
-    return tuple(ir.Wrap(array, max(0, -min(found)), max(0, *found)) for array, found in steps.items())
+    return tuple(
+        ir.Wrap(array, max(0, -min(field_steps)), max(0, *field_steps))
+        for array, field_steps in steps.items()
+    )
 
 
 # In nests with these operations, rows end with the patch. A longer row also computes with uninitialised
-# memory, which these operations may take for an index of a table. A later pass makes "shifted".
+# memory, which these operations may use as a table index. A later pass creates "shifted".
 BOUNDED = {"lookup", "shifted", *ELEMENTARY}
 
 
 def whole(kernel: Kernel) -> Kernel:
-    """Mark the nests whose rows may be lengthened."""
+    """Mark the nests whose rows may be extended to whole vectors."""
     body = (replace(s, whole=True) if isinstance(s, ir.Nest) and _may(kernel, s) else s for s in kernel.body)
     return replace(kernel, body=tuple(body))
 
@@ -71,8 +74,8 @@ def _may(kernel: Kernel, nest: ir.Nest) -> bool:
         return False
     values = [kernel.values[n] for n in kernel.below(ir.roots(nest.body))]
     read = {kernel.array[v.attribute[0]] for v in values if v.op == "load"}
-    # beyond the patch another thread may be at work on a field
-    written = {array for each in kernel.body if isinstance(each, ir.Nest) for array in _stored(each)}
+    # beyond the patch, another thread may write to a field
+    written = {array for s in kernel.body if isinstance(s, ir.Nest) for array in _stored(s)}
     if any(a.kind not in ("field", "scratch") or (a.kind == "field" and a.name in written) for a in read):
         return False
     precisions = {a.dtype for a in read} | {kernel.array[name].dtype for name in stored}
@@ -85,44 +88,46 @@ def _stored(nest: ir.Nest) -> list[str]:
 
 
 def place(kernel: Kernel) -> Kernel:
-    """Every loop along a row computes what it needs and nothing outside of it has: first what earlier loops
-    have kept, then all other values, each after those that it is made of."""
+    """Add to every loop along a row the `Let` of all values that no outer loop computes.
+
+    Values that earlier loops have stored come first. All other values follow, each after its arguments.
+    """
     return replace(kernel, body=_placed(kernel, kernel.body, frozenset()))
 
 
 def _placed(kernel: Kernel, body: ir.Body, known: frozenset[int]) -> ir.Body:
-    made: ir.Body = ()
+    result: ir.Body = ()
     for statement in body:
         if isinstance(statement, ir.Let):
             known |= frozenset(statement.values)
-            made += (statement,)
+            result += (statement,)
         elif isinstance(statement, ir.Strip):
-            made += (
+            result += (
                 replace(statement, body=(*_lets(kernel, ir.roots(statement.body), known), *statement.body)),
             )
         elif isinstance(statement, ir.Far):
-            made += (replace(statement, body=_lets(kernel, statement.angles, known)),)
+            result += (replace(statement, body=_lets(kernel, statement.angles, known)),)
         elif isinstance(statement, ir.Lanes):
             ahead = _lets(kernel, statement.columns, known)
             inside = (*_lets(kernel, ir.roots(statement.body), known), *statement.body)
-            made += (replace(statement, ahead=ahead, body=inside),)
+            result += (replace(statement, ahead=ahead, body=inside),)
         else:
             inner = {name: _placed(kernel, part, known) for name, part in ir.bodies(statement)}
-            made += (replace(statement, **inner) if inner else statement,)
-    return made
+            result += (replace(statement, **inner) if inner else statement,)
+    return result
 
 
 def _lets(
     kernel: Kernel, wanted: list[int] | tuple[int, ...], known: frozenset[int]
 ) -> tuple[ir.Statement, ...]:
     order = kernel.below(wanted, known)
-    kept = [n for n in order if _left(kernel, n)]
-    kept.sort(key=lambda n: int(kernel.values[n].attribute[0].partition("kept")[2]))
-    found = tuple(kept), tuple(n for n in order if not _left(kernel, n))
-    return tuple(ir.Let(numbers) for numbers in found if numbers)
+    stored = [n for n in order if _left(kernel, n)]
+    stored.sort(key=lambda n: int(kernel.values[n].attribute[0].partition("kept")[2]))
+    parts = tuple(stored), tuple(n for n in order if not _left(kernel, n))
+    return tuple(ir.Let(numbers) for numbers in parts if numbers)
 
 
 def _left(kernel: Kernel, number: int) -> bool:
-    """Return True for a value that is loaded from an array which an earlier loop has kept."""
+    """Return True if a value is loaded from an array that an earlier loop has stored."""
     value = kernel.values[number]
     return value.op == "load" and kernel.array[value.attribute[0]].kind == "kept"

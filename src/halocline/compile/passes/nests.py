@@ -1,4 +1,4 @@
-"""Stages and results as loop nests, in order, and how far each reaches."""
+"""Formation of loop nests for stages and results, with their order and extents."""
 
 from __future__ import annotations
 
@@ -11,27 +11,29 @@ from halocline.compile.ir.kernel import Kernel
 from halocline.compile.passes.inline import price
 from halocline.compile.passes.reach import Points, Result, results, staggering
 
-# Results that one loop may compute where they share no array. A sum takes four vector registers, of which
-# there are 16 or 32: a loop over many sums spills them, and the time to compile it grows as their square.
-# Measured: docs/performance.md.
+# Maximum number of results in one loop if they share no array. A sum needs four vector registers, of which a
+# CPU has 16 or 32. A loop with many sums spills registers, and its compile time grows as the square of their
+# number. Measurements: docs/performance.md.
 MOST = 8
-# Reductions that share arrays are computed in one loop up to this many: every other loop reads them again.
+# Maximum number of reductions in one loop if they share arrays. Every further loop reads the arrays again.
 MOST_SHARING = 32
-# Groups of stages that share too little to be joined are put into one loop where they are needed at the same
-# points, up to this many: each stage is a row that is written. Not measured.
+# Maximum number of stages in one loop if they share little arithmetic but are needed at the same points. Each
+# stage is a row that the loop writes. Not measured.
 MOST_STAGES = 16
-TYPICAL = 64  # cells of a patch along an axis, to compare work and memory around it
+TYPICAL = 64  # cells of a patch along an axis, for estimates of work and memory
 
 
 Extent = tuple[tuple[tuple[int, int], ...], tuple[int, ...]]
 
 
 def nests(kernel: Kernel, needed: Mapping[str, Points]) -> Kernel:
-    """A nest for the stages of one depth and extent, and for results of the same points. `needed`: where
-    arrays are read, see `Reach`.
+    """Form nests for the stages of one depth and extent, and for results at the same points.
 
-    Stages that share half of their values or more, such as the fluxes of several quantities, have one nest,
-    which computes them where any of them is needed, if that is less work, what they read included.
+    `needed` contains the points at which arrays are read, see `Reach`.
+
+    Stages that share at least half of their values, such as the fluxes of several quantities, may share one
+    nest. The nest computes all of them wherever one is needed. The pass joins stages if this reduces the
+    work, including the work of their inputs.
     """
     return replace(kernel, body=(*_of_stages(kernel, needed), *_of_results(kernel)))
 
@@ -45,9 +47,9 @@ class _Group:
     stores : tuple of Store
     extent : Extent
     values : frozenset of int
-        What they are made of.
+        Values on which the stores depend.
     price : int
-        Arithmetic of these at a cell.
+        Arithmetic of these values per cell.
     """
 
     stores: tuple[ir.Store, ...]
@@ -62,7 +64,7 @@ class _Group:
 
 
 def _points(extent: Extent) -> int:
-    """How many there are around a typical patch."""
+    """Return the number of points of an extent around a typical patch."""
     return prod(TYPICAL + lower + upper for lower, upper in extent[0])
 
 
@@ -76,28 +78,28 @@ def _of_stages(kernel: Kernel, needed: Mapping[str, Points]) -> ir.Body:
         kernel, stages, {array: _extent(points, kernel.ndim) for array, points in needed.items()}
     )
     body: ir.Body = ()
-    # those that read others first, since they decide where these are needed
+    # from outer to inner stages, since outer stages determine the extents of inner stages
     for depth in sorted(set(depths.values()), reverse=True):
-        found = joining.groups([stage for stage in stages if depths[stage.array] == depth])
-        body = (*(ir.Nest(tuple(stores), *extent) for extent, stores in _rooms(found)), *body)
+        groups = joining.groups([stage for stage in stages if depths[stage.array] == depth])
+        body = (*(ir.Nest(tuple(stores), *extent) for extent, stores in _rooms(groups)), *body)
     return body
 
 
 def _rooms(groups: Sequence[_Group]) -> list[tuple[Extent, list[ir.Store]]]:
-    """The stores of each nest: groups of the same extent are together, up to `MOST_STAGES`."""
-    rooms: list[tuple[Extent, list[ir.Store]]] = []
+    """Return the stores of each nest; a nest has up to `MOST_STAGES` stores of one extent."""
+    nest_stores: list[tuple[Extent, list[ir.Store]]] = []
     for group in sorted(groups, key=lambda group: group.extent):
-        fits = rooms and rooms[-1][0] == group.extent
-        if fits and len(rooms[-1][1]) + len(group.stores) <= MOST_STAGES:
-            rooms[-1][1].extend(group.stores)
+        fits = nest_stores and nest_stores[-1][0] == group.extent
+        if fits and len(nest_stores[-1][1]) + len(group.stores) <= MOST_STAGES:
+            nest_stores[-1][1].extend(group.stores)
         else:
-            rooms.append((group.extent, list(group.stores)))
-    return rooms
+            nest_stores.append((group.extent, list(group.stores)))
+    return nest_stores
 
 
 @dataclass
 class _Joining:
-    """Joins stages into groups, and knows how far out arrays are needed then: `extents`."""
+    """Joins of stages into groups; `extents` contains the extent of each array after the joins."""
 
     kernel: Kernel
     stages: Sequence[ir.Stage]
@@ -109,66 +111,68 @@ class _Joining:
         self.prices = {array: price(kernel, values) for array, values in self.values.items()}
 
     def groups(self, stages: Sequence[ir.Stage]) -> list[_Group]:
-        """Stages in groups of which none is better computed with another."""
+        """Return stages in groups such that no further join reduces the work."""
         groups: list[_Group] = []
         for stage in stages:
             array = stage.array
             store = ir.Store(array, stage.value, stage.origin)
             current = _Group((store,), self.extents[array], self.values[array], self.prices[array])
-            while (found := self._partner(current, groups)) is not None:
-                other, current = found  # which others may join, as it is larger now
+            while (match := self._partner(current, groups)) is not None:
+                other, current = match  # the larger group may have further partners
                 groups.remove(other)
             groups.append(current)
         return groups
 
     def _partner(self, one: _Group, groups: Sequence[_Group]) -> tuple[_Group, _Group] | None:
-        """The first group that is better computed together with one, and both of them."""
+        """Return the first group whose join with `one` reduces the work, and the joined group."""
         for other in groups:
-            both = self._together(other, one)
-            further = None if both is None else self._further(both)
-            if both is None or further is None:
+            joined = self._together(other, one)
+            further = None if joined is None else self._further(joined)
+            if joined is None or further is None:
                 continue
-            read = further.keys() - {store.array for store in both.stores}
+            read = further.keys() - {store.array for store in joined.stores}
             before = one.work + other.work + self._work(read, self.extents)
-            if both.work + self._work(read, further) <= before:
+            if joined.work + self._work(read, further) <= before:
                 self.extents |= further
-                return other, both
+                return other, joined
         return None
 
     def _together(self, one: _Group, other: _Group) -> _Group | None:
-        """Two groups as one, where they share at least half of what one of them computes."""
-        (layers, top), (others, other_top) = one.extent, other.extent
+        """Return the join of two groups that share at least half of the work of one; else None."""
+        (layers, top), (other_layers, other_top) = one.extent, other.extent
         shared = price(self.kernel, one.values & other.values)
         if top != other_top or 2 * shared < min(one.price, other.price):
             return None
-        wide = tuple((max(a[0], b[0]), max(a[1], b[1])) for a, b in zip(layers, others, strict=True))
+        wide = tuple((max(a[0], b[0]), max(a[1], b[1])) for a, b in zip(layers, other_layers, strict=True))
         values = one.values | other.values
         return _Group((*one.stores, *other.stores), (wide, top), values, one.price + other.price - shared)
 
     def _further(self, group: _Group) -> dict[str, Extent] | None:
-        """What is needed further out where a group is computed in all of its extent, and where that is. None
-        if a field is: its halo is for what the results need."""
-        found = {store.array: group.extent for store in group.stores}
+        """Return the arrays whose extents grow with the full extent of a group, with the new extents.
+
+        Return None if a field is among them, since its halo has the width that the results need.
+        """
+        grown = {store.array: group.extent for store in group.stores}
         for stage in reversed(self.stages):
-            here = found.get(stage.array)
-            if here is None or here == self.extents[stage.array]:
+            extent_of_stage = grown.get(stage.array)
+            if extent_of_stage is None or extent_of_stage == self.extents[stage.array]:
                 continue
             for array, offset in self.kernel.loads((stage.value,)):
-                known = found.get(array, self.extents[array])
-                wide = _around(here, offset, known)
+                known = grown.get(array, self.extents[array])
+                wide = _around(extent_of_stage, offset, known)
                 if wide != known and array not in self.values:
                     return None
                 if wide != known:
-                    found[array] = wide
-        return found
+                    grown[array] = wide
+        return grown
 
     def _work(self, of: Collection[str], extents: Mapping[str, Extent]) -> int:
-        """Arithmetic of stages in a typical patch, as if each were computed alone."""
+        """Return the arithmetic of stages in a typical patch if each is computed separately."""
         return sum(self.prices[array] * _points(extents[array]) for array in of)
 
 
 def _around(reader: Extent, offset: ir.Offset, known: Extent) -> Extent:
-    """What is known to be needed of an array, and where a nest reads it at an offset."""
+    """Return the known extent of an array, extended by the reads of a nest at an offset."""
     layers = []
     for (lower, upper), more, o, (lo, hi), top in zip(*reader, offset, *known, strict=True):
         layers.append((max(lo, lower - o), max(hi, upper + o, upper + more + o - top)))
@@ -176,9 +180,10 @@ def _around(reader: Extent, offset: ir.Offset, known: Extent) -> Extent:
 
 
 def _extent(points: Points, ndim: int) -> Extent:
-    """The layers (lower, upper) of each axis that hold all points, and how many more at an upper wall.
+    """Return the layers (lower, upper) of each axis that contain all points.
 
-    No layer more: a stage reads fields that have halo for just these.
+    The second entry of the result is the number of additional points at upper walls. The extent has no
+    additional layers, since a stage reads fields with halos of exactly this width.
     """
     lower = [max(-o[a] for o, _ in points) for a in range(ndim)]
     upper = [max(o[a] for o, _ in points) for a in range(ndim)]
@@ -187,42 +192,42 @@ def _extent(points: Points, ndim: int) -> Extent:
 
 
 def _of_results(kernel: Kernel) -> ir.Body:
-    rooms: dict[tuple[tuple[bool, ...], ir.Offset | None], list[Result]] = {}
+    groups: dict[tuple[tuple[bool, ...], ir.Offset | None], list[Result]] = {}
     for result in results(kernel):
         cell = result.cell if isinstance(result, ir.Reduce) else None
-        rooms.setdefault((staggering(kernel, result), cell), []).append(result)
+        groups.setdefault((staggering(kernel, result), cell), []).append(result)
     none = ((0, 0),) * kernel.ndim
-    # single cells first: they must see the values from before the sweep writes its fields
+    # single cells first: they must read the values before the sweep writes its fields
     return tuple(
         ir.Nest(tuple(loop), none, tuple(map(int, staggered)), cell)
-        for (staggered, cell), room in sorted(rooms.items(), key=lambda item: item[0][1] is None)
-        for loop in _loops(kernel, room)
+        for (staggered, cell), group in sorted(groups.items(), key=lambda item: item[0][1] is None)
+        for loop in _loops(kernel, group)
     )
 
 
 def _loops(kernel: Kernel, found: list[Result]) -> list[list[Result]]:
-    """Results of the same points, loop by loop: those that share arrays stay together, others are up to MOST.
+    """Return results of the same points in loops: results that share arrays together, others up to MOST.
 
-    More than MOST_SHARING reductions that share arrays have loops of their own, which come first: they must
-    see the values from before the sweep writes its fields.
+    More than MOST_SHARING reductions that share arrays have separate loops. These come first, since they must
+    read the values before the sweep writes its fields.
     """
     loops: list[list[Result]] = []
-    alone: list[list[Result]] = []
+    separate: list[list[Result]] = []
     for group in _sharing(kernel, found):
         reductions = [result for result in group if isinstance(result, ir.Reduce)]
         if len(reductions) > MOST_SHARING:
-            alone += [list(reductions[n : n + MOST]) for n in range(0, len(reductions), MOST)]
+            separate += [list(reductions[n : n + MOST]) for n in range(0, len(reductions), MOST)]
             group = [result for result in group if isinstance(result, ir.Store)]
         if loops and len(loops[-1]) + len(group) <= MOST:
             loops[-1] += group
         elif group:
             loops.append(group)
-    return alone + loops
+    return separate + loops
 
 
 def _sharing(kernel: Kernel, found: list[Result]) -> list[list[Result]]:
-    """Results in groups, of which none reads or sets an array of another."""
-    above = list(range(len(found)))  # of each result another of its group, or itself
+    """Return results in groups that have no array in common."""
+    above = list(range(len(found)))  # another result of the same group, or the result itself
     first: dict[str, int] = {}  # the first result of each array
 
     def top(number: int) -> int:

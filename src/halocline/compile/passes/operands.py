@@ -1,4 +1,4 @@
-"""Where results go: to the field itself, or to a second buffer; and the operands of a kernel, in order."""
+"""Operands of a kernel in order, and the buffers of its results: the field itself or a second buffer."""
 
 from __future__ import annotations
 
@@ -10,37 +10,38 @@ from halocline.compile.ir.kernel import Array, Kernel
 
 
 def second(name: str) -> str:
-    """The second buffer of a field."""
+    """Return the name of the second buffer of a field."""
     return name + "'next"
 
 
 def doubled(kernel: Kernel, offsets: Mapping[str, Collection[tuple[int, ...]]]) -> set[str]:
-    """The fields whose old values other cells, or later nests, still read when the new ones are written.
+    """Return the fields that need a second buffer.
 
-    `offsets`: where fields are read around a point.
+    Other cells or later nests still read the old values of these fields when the new values are written.
+    `offsets` contains the offsets at which each field is read.
     """
-    found: set[str] = set()
+    read_later: set[str] = set()
     written: set[str] = set()
     for nest in kernel.body:
         assert isinstance(nest, ir.Nest)
-        found |= {name for name, _ in kernel.loads(ir.roots(nest.body))} & written
+        read_later |= {name for name, _ in kernel.loads(ir.roots(nest.body))} & written
         written |= {s.array for s in nest.body if isinstance(s, ir.Store)}
     written = {name for name in written if kernel.array[name].kind == "field"}
-    return {name for name in found if name in written} | {
+    return {name for name in read_later if name in written} | {
         name for name in written if any(any(o) for o in offsets.get(name, ()))
     }
 
 
 @dataclass(frozen=True)
 class Operands:
-    """The arrays of a sweep.
+    """Arrays of a sweep.
 
     Parameters
     ----------
     read : tuple of str
-        Fields that it reads, in order.
+        Fields that the sweep reads, in order.
     sinks : mapping of str to str
-        Where it writes each field that it sets: the field or its second buffer.
+        For each field that the sweep sets, the written array: the field or its second buffer.
     """
 
     read: tuple[str, ...]
@@ -48,13 +49,15 @@ class Operands:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every array once, those that are read first."""
+        """All arrays without duplicates; the arrays that are read come first."""
         return tuple(dict.fromkeys((*self.read, *self.sinks.values())))
 
 
 def operands(kernel: Kernel, of: Operands, numbers: Mapping[str, int], only: bool = False) -> Kernel:
-    """The kernel with its results in the buffers that they go to, and its arrays numbered in this order;
-    `only` those that it touches itself."""
+    """Replace the stored arrays of a kernel by their buffers, and set the numbers of its arrays.
+
+    If `only` is True, the kernel contains only the arrays that it uses itself.
+    """
 
     def change(store: ir.Store) -> ir.Body:
         return (replace(store, array=of.sinks.get(store.array, store.array)),)

@@ -1,8 +1,8 @@
-"""Rows in pieces: results that do not go to their row at once.
+"""Pieces of rows: results that pass through a buffer in the first-level cache.
 
-Summands of a reduction and values on their way to streaming stores pass through a piece of a row in L1.
-Where fields exceed the cache, pieces are shorter, down to a LINE, and what comes AHEAD bytes later is
-fetched meanwhile, so that loads, arithmetic and stores of several pieces are under way at once. Measured:
+Summands of reductions, and values before streaming stores, pass through a buffer for a piece of a row. If the
+fields exceed the cache, pieces are shorter, down to a LINE. Software prefetch loads values AHEAD bytes before
+their use. Loads, arithmetic and stores of several pieces therefore overlap. Measurements:
 docs/performance.md.
 """
 
@@ -19,19 +19,21 @@ PIECE = 512  # elements
 STREAMING_PIECE = 256  # bytes
 LINE = 64  # bytes
 AHEAD = 4096  # bytes
-GROUPED_AHEAD = 2048  # bytes, where a row is computed group by group; 512 to 8192 differ by 3 %
+GROUPED_AHEAD = 2048  # bytes, for rows that several loops compute; 512 to 8192 differ by 3 %
 
 
 def pieces(kernel: Kernel, streamed: Collection[str] = (), *, streaming: bool = False) -> Kernel:
-    """Rows in pieces where results are reduced, or where fields exceed the cache: `streaming`. Results in
-    `streamed` arrays go past it."""
+    """Divide rows into pieces in nests that reduce, and in all nests if `streaming` is True.
+
+    `streaming` is True for fields that exceed the cache. Results in `streamed` arrays bypass the cache.
+    """
     arrays = list(kernel.arrays)
 
     def change(number: int, nest: ir.Nest) -> ir.Nest:
         rows = _Rows(kernel, number, frozenset(streamed), streaming)
-        made = rows.nest(nest)
+        result = rows.nest(nest)
         arrays.extend(rows.buffers)
-        return made
+        return result
 
     body = ir.with_nests(kernel.body, change)
     return replace(kernel, arrays=tuple(arrays), body=(*body, ir.Fence()) if streamed else body)
@@ -39,7 +41,7 @@ def pieces(kernel: Kernel, streamed: Collection[str] = (), *, streaming: bool = 
 
 @dataclass
 class _Rows:
-    """The rows of one nest."""
+    """Rows of one nest."""
 
     kernel: Kernel
     number: int
@@ -50,7 +52,7 @@ class _Rows:
         strips = [s for s in ir.flat(_in_rows(nest)) if isinstance(s, (ir.Strip, ir.Lanes))]
         grouped = len(strips) > 1
         results = strips[-1].body
-        # by number of the result in its nest
+        # results by their number in the nest
         self.passing = {
             n: s
             for n, s in enumerate(results)
@@ -62,12 +64,14 @@ class _Rows:
         self.deposits = {
             n: s for n, s in self.passing.items() if isinstance(s, ir.Reduce) and s.kind != "sum"
         }
-        # where fields exceed the cache, a row goes line by line, unless something needs more at a time
+        # if fields exceed the cache, a row is divided into lines, unless a statement needs longer pieces
         lines = self.streaming and bool(self.passing) and not grouped
         lines = lines and not any(isinstance(s, ir.Far) for s in ir.flat(_in_rows(nest)))
         length = (LINE if lines else STREAMING_PIECE) // self.item if self.streaming else PIECE
-        kept = [a for a in self.kernel.arrays if a.kind == "kept" and a.name.startswith(f"{self.number}:")]
-        length = min((a.length for a in kept), default=length)
+        kept_arrays = [
+            a for a in self.kernel.arrays if a.kind == "kept" and a.name.startswith(f"{self.number}:")
+        ]
+        length = min((a.length for a in kept_arrays), default=length)
         self.buffers: list[Array] = []
         for n, result in self.passing.items():
             dtype = self.kernel.array[result.array].dtype if isinstance(result, ir.Store) else "float64"
@@ -79,39 +83,39 @@ class _Rows:
         def change(loop: ir.Loop) -> ir.Body:
             if loop.axis == 1:
                 work = tuple(s for s in loop.body if isinstance(s, (ir.Far, ir.Strip, ir.Lanes, ir.Needed)))
-                begun = tuple(s for s in loop.body if s not in work)
+                pointers = tuple(s for s in loop.body if s not in work)
                 if lines:
-                    return (replace(loop, body=(*begun, *self.lines(work, rows, length))),)
+                    return (replace(loop, body=(*pointers, *self.lines(work, rows, length))),)
                 if self.passing or self.streaming or grouped:
-                    return (replace(loop, body=(*begun, self.pieces(work, rows, length, grouped))),)
+                    return (replace(loop, body=(*pointers, self.pieces(work, rows, length, grouped))),)
             return (loop,)
 
-        rooms = tuple(ir.Buffer(a.name) for a in (*kept, *self.buffers))
-        made = ir.replaced(nest.body, ir.Loop, change)
-        outside = tuple(s for s in made if not isinstance(s, (ir.Bands, ir.Loop)))
-        return replace(nest, body=(*outside, *rooms, *made[len(outside) :]))
+        buffers = tuple(ir.Buffer(a.name) for a in (*kept_arrays, *self.buffers))
+        new_body = ir.replaced(nest.body, ir.Loop, change)
+        outside = tuple(s for s in new_body if not isinstance(s, (ir.Bands, ir.Loop)))
+        return replace(nest, body=(*outside, *buffers, *new_body[len(outside) :]))
 
     def buffer(self, result: int) -> str:
         return f"{self.number}:piece{result}"
 
     def pieces(self, work: ir.Body, rows: list[ir.Row], length: int, grouped: bool) -> ir.Pieces:
-        """A row in pieces that stay in the first-level cache, on their way to sums or past the cache."""
+        """Return the loop over pieces of a row, whose results are reduced or bypass the cache."""
         body: ir.Body = ()
         if self.streaming and not grouped:
             body += self.fetch(self.newest(rows), AHEAD, length)
-        far = tuple(s for s in work if isinstance(s, ir.Far))
-        body += tuple(replace(s, span="piece") for s in far)
+        angle_tests = tuple(s for s in work if isinstance(s, ir.Far))
+        body += tuple(replace(s, span="piece") for s in angle_tests)
         body += tuple(ir.OpenSum(n, s.slot) for n, s in self.sums.items())
         loops = [s for s in work if not isinstance(s, ir.Far)]
         newest = self.newest(rows)
         for n, loop in enumerate(loops):
             if self.streaming and grouped:
-                # one loop's share of what a piece has to fetch: all at once is more than a core can have
-                # under way
+                # Each loop issues its share of the prefetches of a piece. All at once would exceed the number
+                # of outstanding loads of a core.
                 share = newest[n * len(newest) // len(loops) : (n + 1) * len(newest) // len(loops)]
                 body += self.fetch(share, GROUPED_AHEAD, length)
-            (made,) = ir.rewritten((loop,), _over_a_piece)
-            body += (self.passed(made) if loop is loops[-1] else made,)
+            (piece_loop,) = ir.rewritten((loop,), _over_a_piece)
+            body += (self.passed(piece_loop) if loop is loops[-1] else piece_loop,)
         body += tuple(ir.CloseSum(n, s.slot, self.buffer(n)) for n, s in self.sums.items())
         for n, result in self.passing.items():
             if isinstance(result, ir.Store):
@@ -119,12 +123,15 @@ class _Rows:
         return ir.Pieces((*body, *self.deposited()), length)
 
     def deposited(self) -> ir.Body:
-        """What greatest, least and single values do with what has come of them."""
+        """Return the statements that merge minima, maxima and point values into their reductions."""
         return tuple(ir.Deposit(s.slot, s.kind, self.buffer(n)) for n, s in self.deposits.items())
 
     def lines(self, work: ir.Body, rows: list[ir.Row], length: int) -> ir.Body:
-        """A row one line at a time: a vector of results, which goes past the cache as it is. Sums keep a
-        vector for each of their parts; they are closed, and others reduced, once for many lines."""
+        """Return the loop over the lines of a row, in which a vector of results bypasses the cache.
+
+        Sums have a vector for each of their parts. They are closed, and other results are reduced, once per
+        block of lines.
+        """
         (strip,) = work
         assert isinstance(strip, ir.Strip)
         whole: ir.Body = (
@@ -150,7 +157,7 @@ class _Rows:
     def passed(
         self, strip: ir.Statement, *, lanes: bool = False, only: Collection[int] | None = None
     ) -> ir.Strip:
-        """A loop whose results pass through pieces: all that are to, or some."""
+        """Return a loop whose results pass through buffers: all such results, or those in `only`."""
         assert isinstance(strip, ir.Strip)
         body: ir.Body = ()
         for n, result in enumerate(strip.body):
@@ -164,16 +171,19 @@ class _Rows:
         return replace(strip, body=body, sums=() if lanes else tuple(self.sums))
 
     def newest(self, rows: list[ir.Row]) -> list[ir.Row]:
-        """Of each operand that is read the row that is new to the cache; a sink where it is written too."""
-        found: dict[str, tuple[int, int]] = {}
+        """Return, for each operand that is read, the row that is new to the cache.
+
+        The row is a sink if the operand is also written.
+        """
+        offsets: dict[str, tuple[int, int]] = {}
         written = {row.array for row in rows if row.sink}
         for row in rows:
             if not row.sink and self.kernel.array[row.array].kind == "field":
-                found[row.array] = max(found.get(row.array, row.offset), row.offset)
-        return [ir.Row(array, offset, array in written) for array, offset in found.items()]
+                offsets[row.array] = max(offsets.get(row.array, row.offset), row.offset)
+        return [ir.Row(array, offset, array in written) for array, offset in offsets.items()]
 
     def fetch(self, rows: list[ir.Row], ahead: int, length: int) -> ir.Body:
-        """Fetch what the pieces after the next will read of some rows of operands."""
+        """Return the prefetch of values at a distance of `ahead` bytes, for some rows of operands."""
         if not rows:
             return ()
         items = {ITEMSIZE[self.kernel.array[row.array].dtype] for row in rows}
@@ -181,7 +191,7 @@ class _Rows:
 
 
 def _in_rows(nest: ir.Nest) -> ir.Body:
-    """What is done in rows, without what is done once for a band of them."""
+    """Return the statements of rows, without the statements that run once per band."""
     return tuple(s for part in nest.body for s in (part.body if isinstance(part, ir.Bands) else (part,)))
 
 

@@ -1,4 +1,4 @@
-"""Where values are needed around a point, and what is read for that."""
+"""Reach of reads: the points around a grid point whose values are needed."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from halocline.compile.ir.kernel import Kernel
 
 Places = frozenset[ir.Offset]
 
-# Offsets as one number each, which add up as these do: there are millions of sums. No axis has as many cells.
+# Offsets encoded as integers, for fast sums of millions of offsets. No axis has SPAN cells.
 Codes = frozenset[int]
 SPAN = 1 << 40
 
-# Where values are needed: offsets, each from the points of a result, which has one more of them at the upper
-# walls of the axes that it is staggered along.
+# Points at which values are needed: offsets relative to the points of a result, and the axes along which the
+# result is staggered. A staggered result has one more point at the upper walls of these axes.
 Points = frozenset[tuple[ir.Offset, tuple[bool, ...]]]
 
 Result = ir.Store | ir.Reduce
 
 
 def sums(a: ir.Offset, b: ir.Offset) -> ir.Offset:
-    """The sum of two offsets."""
+    """Return the sum of two offsets."""
     return tuple(p + q for p, q in zip(a, b, strict=True))
 
 
 def encoded(offset: ir.Offset) -> int:
-    """An offset as a number."""
+    """Return the code of an offset."""
     code = 0
     for o in offset:
         code = code * SPAN + o
@@ -36,37 +36,40 @@ def encoded(offset: ir.Offset) -> int:
 
 @cache
 def decoded(code: int, ndim: int) -> ir.Offset:
-    """The offset that a number stands for."""
-    found = []
+    """Return the offset of a code."""
+    components = []
     for _ in range(ndim):
         o = (code + SPAN // 2) % SPAN - SPAN // 2
-        found.append(o)
+        components.append(o)
         code = (code - o) // SPAN
-    return tuple(reversed(found))
+    return tuple(reversed(components))
 
 
 def demanded(kernel: Kernel, root: int, at: Codes, wanted: dict[str, Codes]) -> None:
-    """Add where arrays are read if a value is needed at some places, which are encoded offsets."""
-    found: dict[str, set[int]] = {}
+    """Add the places at which arrays are read for a value at the encoded offsets `at`."""
+    codes_by_array: dict[str, set[int]] = {}
     for array, offset in kernel.loads((root,)):
-        found.setdefault(array, set()).add(encoded(offset))
-    for array, codes in found.items():
+        codes_by_array.setdefault(array, set()).add(encoded(offset))
+    for array, codes in codes_by_array.items():
         wanted[array] = wanted.get(array, frozenset()) | _all_sums(at, frozenset(codes))
 
 
 @lru_cache(maxsize=1024)
 def _all_sums(at: Codes, codes: Codes) -> Codes:
-    """Cached: components of a flux read the same places of many arrays, and do so for every result."""
+    """Return the sums of all pairs of codes.
+
+    The results are cached, since components of a flux read the same places of many arrays, for every result.
+    """
     return at if codes == {0} else frozenset({a + b for a in at for b in codes})
 
 
 def results(kernel: Kernel) -> list[Result]:
-    """What a kernel stores and reduces, where it has no nests yet."""
+    """Return the stores and reductions of a kernel without nests."""
     return [s for s in kernel.body if isinstance(s, (ir.Store, ir.Reduce))]
 
 
 def staggering(kernel: Kernel, result: ir.Statement) -> tuple[bool, ...]:
-    """The axes that the points of a result are staggered along."""
+    """Return the staggering of the points of a result, per axis."""
     if isinstance(result, ir.Store):
         return kernel.array[result.array].staggered
     assert isinstance(result, ir.Reduce)
@@ -75,14 +78,14 @@ def staggering(kernel: Kernel, result: ir.Statement) -> tuple[bool, ...]:
 
 @dataclass(frozen=True)
 class Reach:
-    """What a sweep reads for one point.
+    """Reads of a sweep, relative to one grid point.
 
     Parameters
     ----------
     points : dict of str to Points
-        By array, through all stages.
+        Points by array, through all stages.
     per_result : tuple of (Store or Reduce, dict)
-        The offsets of each field that each result reads alone.
+        Offsets of each field that each result reads.
     """
 
     points: dict[str, Points]
@@ -90,9 +93,9 @@ class Reach:
 
 
 def reach(kernel: Kernel) -> Reach:
-    """What the results of a kernel without nests read, stages included."""
+    """Return the reads of the results of a kernel without nests, including stages."""
     stages = [s for s in kernel.body if isinstance(s, ir.Stage)]
-    kept = {stage.array for stage in stages}
+    stage_arrays = {stage.array for stage in stages}
     points: dict[str, Points] = {}
     per_result = []
     for result in results(kernel):
@@ -101,11 +104,14 @@ def reach(kernel: Kernel) -> Reach:
         for stage in reversed(stages):
             if stage.array in codes:
                 demanded(kernel, stage.value, codes[stage.array], codes)
-        wanted = {
-            array: frozenset(decoded(code, kernel.ndim) for code in found) for array, found in codes.items()
+        places_by_array = {
+            array: frozenset(decoded(code, kernel.ndim) for code in array_codes)
+            for array, array_codes in codes.items()
         }
-        mine = staggering(kernel, result)
-        for array, places in wanted.items():
-            points[array] = points.get(array, frozenset()) | {(o, mine) for o in places}
-        per_result.append((result, {a: places for a, places in wanted.items() if a not in kept}))
+        staggered = staggering(kernel, result)
+        for array, places in places_by_array.items():
+            points[array] = points.get(array, frozenset()) | {(o, staggered) for o in places}
+        per_result.append(
+            (result, {a: places for a, places in places_by_array.items() if a not in stage_arrays})
+        )
     return Reach(points, tuple(per_result))

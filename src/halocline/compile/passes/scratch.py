@@ -1,10 +1,10 @@
-"""Memory for stages: those that are not needed at the same time share it.
+"""Scratch memory of stages; stages that are live at different times share it.
 
-The pass `planes` computes the nests of a sweep plane by plane, so that stages need memory for a few planes
-and are still in a cache where they are read.
+The pass `planes` computes the nests of a sweep plane by plane. Stages then need memory for a few planes,
+which are still in the cache when they are read.
 
-All nests of a sweep with stages go through a patch together, each as many planes ahead as those that read
-its stages need. A stage has a ring of planes. Measured: docs/performance.md.
+All nests of a sweep with stages run through a patch together. Each nest is ahead by the number of planes that
+the readers of its stages need. A stage has a ring of planes. Measurements: docs/performance.md.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from halocline.lang.dtype import ITEMSIZE
 
 
 def stage_uses(kernel: Kernel) -> tuple[list[ir.StageUse], list[ir.Slot]]:
-    """Return the stages of a kernel, in the order in which they are stored, and the slots that they share.
+    """Return the stages of a kernel in the order of their stores, and the slots that they share.
 
-    A stage takes a free slot, where it grows least, or a new one. Nests run through a patch one after the
-    other, so that a stage must not share with what a nest still reads that stores it. A ring of several
-    planes has its slot alone: while nests go plane by plane, it is always in use.
+    A stage uses the free slot that grows least, or a new slot. Nests run through a patch one after the other.
+    A stage therefore cannot share a slot with a stage that its nest reads. A ring of several planes has a
+    separate slot, since it is always in use while nests run plane by plane.
     """
     nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
     last: dict[str, int] = {}
@@ -32,14 +32,14 @@ def stage_uses(kernel: Kernel) -> tuple[list[ir.StageUse], list[ir.Slot]]:
         last.update((array, number) for array, _ in kernel.loads(ir.roots(nest.body)))
     uses: list[ir.StageUse] = []
     slots: list[ir.Slot] = []
-    free_after: list[int] = []  # the last nest that needs what is in a slot
+    free_after: list[int] = []  # last nest that needs the content of each slot
     for number, nest in enumerate(nests):
         for s in nest.body:
             if not isinstance(s, ir.Store) or s.array not in ring:
                 continue
             item, until = ITEMSIZE[kernel.array[s.array].dtype], last.get(s.array, number)
             use = ir.StageUse(s.array, item, nest.extent, nest.top, number, until, ring[s.array])
-            # of one precision: what is double and what is float may not share memory in C++
+            # one precision per slot: in C++, double and float values may not share memory
             alike = [n for n, slot in enumerate(slots) if (slot.item, slot.planes) == (item, use.planes)]
             free = [n for n in alike if free_after[n] < number and use.planes < 2]
             if free:
@@ -62,43 +62,43 @@ def _size(slot: ir.Slot) -> int:
 
 
 def scratch(kernel: Kernel) -> Kernel:
-    """Room for each stage."""
+    """Add the memory of each stage to a kernel."""
     return replace(kernel, body=(*rooms(kernel), *kernel.body))
 
 
 def rooms(kernel: Kernel) -> tuple[ir.Slot | ir.Allocate, ...]:
-    """What says how much memory there is for stages, and which part of it is whose."""
+    """Return the declarations of scratch memory, and the assignment of stages to it."""
     uses, slots = stage_uses(kernel)
     return (*slots, *(ir.Allocate(use.array, use.extent, use.top, use.slot, use.planes) for use in uses))
 
 
 def planes(kernel: Kernel) -> Kernel:
-    """Return the planes by which each nest is ahead of the results, as few as possible.
+    """Set the minimum number of planes by which each nest is ahead of the results.
 
-    Along a single axis there are no planes, and without stages nests keep nothing for each other.
+    The pass does not change kernels along a single axis, nor kernels without stages.
     """
     nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
     if kernel.ndim == 1 or not any(_stages(kernel, nest) for nest in nests):
         return kernel
-    needed: dict[str, int] = {}  # how far ahead a stage is read
-    made: list[ir.Nest] = []
+    distances: dict[str, int] = {}  # number of planes by which the reads of a stage are ahead
+    result: list[ir.Nest] = []
     for nest in reversed(nests):
-        ahead = max((needed.get(array, 0) for array in _stages(kernel, nest)), default=0)
+        ahead = max((distances.get(array, 0) for array in _stages(kernel, nest)), default=0)
         for array, offset in kernel.loads(ir.roots(nest.body)):
-            needed[array] = max(needed.get(array, 0), ahead + offset[0])
-        made.append(replace(nest, ahead=ahead))
-    return replace(kernel, body=tuple(reversed(made)))
+            distances[array] = max(distances.get(array, 0), ahead + offset[0])
+        result.append(replace(nest, ahead=ahead))
+    return replace(kernel, body=tuple(reversed(result)))
 
 
 def _stages(kernel: Kernel, nest: ir.Nest) -> list[str]:
-    """The stages that a nest stores."""
+    """Return the stages that a nest stores."""
     return [s.array for s in nest.body if isinstance(s, ir.Store) and kernel.array[s.array].kind == "scratch"]
 
 
 def rings(kernel: Kernel) -> dict[str, int]:
-    """Return the planes of each stage that exist at a time, a power of two; 0 for all of them.
+    """Return the number of planes of each stage that exist at a time, a power of two; 0 for all planes.
 
-    They reach from the oldest plane that is read to the one that is stored.
+    The ring extends from the oldest plane that is read to the plane that is stored.
     """
     nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
     newest = {array: nest.ahead for nest in nests for array in _stages(kernel, nest)}
@@ -118,7 +118,7 @@ def _power_of_two(least: int) -> int:
 
 
 def together(kernel: Kernel) -> Kernel:
-    """All nests of a function that has rings of planes go through the patch together."""
+    """Combine all nests of a function with rings of planes into one loop over planes."""
     if not any(isinstance(s, ir.Allocate) and s.planes for s in kernel.body):
         return kernel
     nests = tuple(s for s in kernel.body if isinstance(s, ir.Nest))

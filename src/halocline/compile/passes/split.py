@@ -1,9 +1,9 @@
-"""Large expressions group by group: loops that keep values of short pieces of rows for later ones.
+"""Splitting of large expressions into several loops over short pieces of rows.
 
-One loop over all of a large right-hand side loads from more rows than there are registers for their
-addresses, let alone for the values. The differences of one array at several places come first, array by
-array, and of each array those along one axis after those along another; the last loop combines what they
-left. It all compiles in a fraction of the time, too.
+One loop for a large right-hand side loads from more rows than there are registers for their addresses and
+values. The first loops therefore compute the differences of one array at several positions, and store them.
+These loops proceed array by array and, within an array, axis by axis. The last loop combines the stored
+values. The compile time is a fraction of that of one loop.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from functools import partial
 from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import POINT, Array, Kernel, Table, substituted, substituted_in
 
-LOADS = 64  # values that one loop may load; measured: docs/performance.md
-ROWS = 12  # that a loop of a group may load from: registers for their addresses; measured there too
-PIECE = 64  # elements of a row that are computed group by group
+LOADS = 64  # maximum number of loads of one loop; measurements: docs/performance.md
+ROWS = 12  # maximum number of rows that a loop loads, since each address needs a register; see LOADS
+PIECE = 64  # elements of a row that the loops compute at a time
 
-# The axes, other than that of the row, along which cells lie away; () for those of the row itself.
+# Axes, other than that of the row, along which an offset is nonzero; () for the row itself.
 Direction = tuple[int, ...]
 
 
 def split(kernel: Kernel) -> Kernel:
-    """Each vector loop with too many loads as several, over pieces of the row."""
+    """Split each vector loop with too many loads into several, over pieces of the row."""
     table = Table(kernel.grid, kernel.arrays, kernel.values)
 
     def change(number: int, nest: ir.Nest) -> ir.Nest:
@@ -36,16 +36,16 @@ def split(kernel: Kernel) -> Kernel:
 
 
 def _strips(kernel: Kernel, table: Table, nest: int, strip: ir.Strip) -> ir.Body:
-    """A vector loop as those that keep values, and one that uses them."""
-    keeping: dict[int, int] = {}  # values that are kept, as loads of what they are kept in
+    """Return loops that store values, and the vector loop that uses them."""
+    keeping: dict[int, int] = {}  # loads that replace stored values
     strips: ir.Body = ()
     for group in groups(kernel, ir.roots(strip.body)):
         stores: ir.Body = ()
         loads: dict[int, int] = {}
-        for value, made in zip(group, substituted(table, group, keeping), strict=True):
+        for value, new_value in zip(group, substituted(table, group, keeping), strict=True):
             name, dtype = f"{nest}:kept{len(keeping) + len(loads)}", kernel.values[value].dtype
             table.arrays[name] = Array(name, dtype, "kept", length=PIECE)
-            stores += (ir.Store(name, made),)
+            stores += (ir.Store(name, new_value),)
             loads[value] = table.add("load", (), (name, ()), dtype, POINT)
         keeping |= loads
         strips += (ir.Strip(stores),)
@@ -53,12 +53,14 @@ def _strips(kernel: Kernel, table: Table, nest: int, strip: ir.Strip) -> ir.Body
 
 
 def groups(kernel: Kernel, wanted: Sequence[int]) -> list[list[int]]:
-    """What earlier loops keep for later ones, in order: the largest values of one array alone that read it at
-    several places. Empty where one loop does as well.
+    """Return the values that earlier loops store for later ones, loop by loop.
+
+    These are the largest values that depend on one array alone and read it at several positions. The list is
+    empty if one loop is sufficient.
     """
     values = kernel.values
     order = kernel.below(wanted)
-    arrays: dict[int, frozenset[str]] = {}  # that each value is made of
+    arrays: dict[int, frozenset[str]] = {}  # arrays on which each value depends
     loads = 0
     for number in order:
         value = values[number]
@@ -69,25 +71,25 @@ def groups(kernel: Kernel, wanted: Sequence[int]) -> list[list[int]]:
             arrays[number] = frozenset().union(*(arrays[arg] for arg in value.args))
     if loads <= LOADS:
         return []
-    found: dict[str, dict[int, None]] = {}
-    several: dict[int, bool] = {}  # whether a value reads at several places
+    candidates: dict[str, dict[int, None]] = {}
+    reads_several: dict[int, bool] = {}  # True for values that read at several positions
     for number in order:
         if len(arrays[number]) < 2:
             continue
         for arg in _numbers(kernel, values[number].args):
             if len(arrays[arg]) == 1 and values[arg].depth == POINT:
-                if arg not in several:
-                    several[arg] = len(kernel.loads((arg,))) > 1
-                if several[arg]:
+                if arg not in reads_several:
+                    reads_several[arg] = len(kernel.loads((arg,))) > 1
+                if reads_several[arg]:
                     (array,) = arrays[arg]
-                    found.setdefault(array, {})[arg] = None
-    if len(found) < 2:
+                    candidates.setdefault(array, {})[arg] = None
+    if len(candidates) < 2:
         return []
-    return [loop for group in found.values() for loop in _loops(kernel, _needed(kernel, group))]
+    return [loop for group in candidates.values() for loop in _loops(kernel, _needed(kernel, group))]
 
 
 def _numbers(kernel: Kernel, args: Sequence[int]) -> Iterator[int]:
-    """What can be kept of arguments: conditions cannot, but what they are made of can."""
+    """Yield arguments that can be stored; the arguments of a condition replace the condition."""
     for arg in args:
         if kernel.values[arg].condition:
             yield from _numbers(kernel, kernel.values[arg].args)
@@ -96,7 +98,7 @@ def _numbers(kernel: Kernel, args: Sequence[int]) -> Iterator[int]:
 
 
 def _needed(kernel: Kernel, group: Collection[int]) -> list[int]:
-    """A group without what is a single operation on others of it: that is done again where it is needed."""
+    """Return a group without values that are single operations on others of it; these are recomputed."""
     values = kernel.values
     return [
         number
@@ -106,10 +108,12 @@ def _needed(kernel: Kernel, group: Collection[int]) -> list[int]:
 
 
 def _loops(kernel: Kernel, group: list[int]) -> list[list[int]]:
-    """A group of one array as one loop, or, where that would load from many rows, direction by direction. The
-    last direction's loop completes what is made of several."""
+    """Return the loops for a group of one array: one loop, or one per direction if it would load many rows.
+
+    The loop of the last direction completes the values that depend on several directions.
+    """
     values, order = kernel.values, kernel.below(group)
-    found: dict[int, frozenset[Direction]] = {}  # where values of the row come from
+    sources: dict[int, frozenset[Direction]] = {}  # directions on which each value depends
     rows: set[tuple[int, ...]] = set()
     for number in order:
         value = values[number]
@@ -117,26 +121,26 @@ def _loops(kernel: Kernel, group: list[int]) -> list[list[int]]:
             row = value.attribute[1][:-1]
             rows.add(row)
             direction = tuple(axis for axis, step in enumerate(row) if step)
-            found[number] = frozenset((direction,) if direction else ())
+            sources[number] = frozenset((direction,) if direction else ())
         else:
-            found[number] = frozenset().union(*(found[arg] for arg in value.args))
+            sources[number] = frozenset().union(*(sources[arg] for arg in value.args))
     if len(rows) <= ROWS:
         return [group]
-    # diagonals between others, so that what comes last is loaded from few rows
-    directions = sorted(set().union(*found.values()), key=lambda d: (d[-1], -len(d)))
+    # diagonals before straight directions, so that the last loop loads few rows
+    directions = sorted(set().union(*sources.values()), key=lambda d: (d[-1], -len(d)))
     last = len(directions) - 1
 
     def loop(number: int) -> int:
-        """The number of the loop that computes a value."""
-        several = found[number]
-        return last if len(several) > 1 else directions.index(next(iter(several))) if several else 0
+        """Return the number of the loop that computes a value."""
+        axes = sources[number]
+        return last if len(axes) > 1 else directions.index(next(iter(axes))) if axes else 0
 
-    kept: list[dict[int, None]] = [{} for _ in directions]
+    stored: list[dict[int, None]] = [{} for _ in directions]
     for number in group:
-        kept[loop(number)][number] = None
+        stored[loop(number)][number] = None
     for number in order:
         for arg in _numbers(kernel, values[number].args):
-            here = loop(arg)
-            if loop(number) != here and values[arg].depth == POINT and values[arg].op != "load":
-                kept[here][arg] = None
-    return [list(each) for each in kept if each]
+            loop_of_argument = loop(arg)
+            if loop(number) != loop_of_argument and values[arg].depth == POINT and values[arg].op != "load":
+                stored[loop_of_argument][arg] = None
+    return [list(loop_values) for loop_values in stored if loop_values]

@@ -1,7 +1,7 @@
-"""One nest on a device: a thread for each column of cells.
+"""One nest on a device: one thread per column of cells, with 2.5D streaming.
 
-Threads march along the slowest axis of the grid, each over a few cells, so that what they add up is reduced
-once for many cells, and what is read along the march can wait in registers for its turn.
+Each thread has a few cells along the slowest axis of the grid. It reduces its partial results once for all of
+its cells. Registers keep values along this axis until later cells use them, as a sliding window.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from halocline.lang.dtype import ITEMSIZE
 
 
 def threads(kernel: Kernel, strategy: Strategy, shared: int) -> Kernel:
-    """The only nest of a kernel as cells of threads. `shared`: bytes that a group can share."""
+    """Convert the only nest of a kernel to cells of threads; `shared` is the shared memory in bytes."""
     (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
     reductions = [s for s in nest.body if isinstance(s, ir.Reduce)]
-    held = sum(prod(a.shape) * ITEMSIZE[a.dtype] for a in kernel.arrays if a.kind == "invariants")
-    room = shared - bool(reductions) * REDUCING_BYTES - held
+    invariant_bytes = sum(prod(a.shape) * ITEMSIZE[a.dtype] for a in kernel.arrays if a.kind == "invariants")
+    room = shared - bool(reductions) * REDUCING_BYTES - invariant_bytes
     written = {s.array for s in nest.body if isinstance(s, ir.Store)}
     touched = written | {name for name, _ in kernel.loads(ir.roots(nest.body))}
-    near = _Near(kernel, nest, strategy, room)
-    kernel = near.kernel()
+    neighbours = _Near(kernel, nest, strategy, room)
+    kernel = neighbours.kernel()
     (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
     before = tuple(_placed(kernel, s) for s in kernel.body if s is not nest)
     march = march_axis(kernel.ndim)
@@ -36,36 +36,36 @@ def threads(kernel: Kernel, strategy: Strategy, shared: int) -> Kernel:
     )
     point: ir.Body = (
         *addresses,
-        *(ir.Advance(name) for name in near.queues),
+        *(ir.Advance(name) for name in neighbours.queues),
         *inside,
         *nest.body,
-        *(ir.Step(name) for name in near.queues),
+        *(ir.Step(name) for name in neighbours.queues),
     )
-    if near.planes:
-        point = (ir.Gather(tuple(near.planes)), ir.Inside(point))
+    if neighbours.planes:
+        point = (ir.Gather(tuple(neighbours.planes)), ir.Inside(point))
     if march is not None:
-        point = (*_queues(near), ir.March(march, strategy.unroll, point))
+        point = (*_queues(neighbours), ir.March(march, strategy.unroll, point))
     body: ir.Body = (
-        *(ir.Share(name) for name in near.planes),
+        *(ir.Share(name) for name in neighbours.planes),
         ir.Threads(march),
         *outside,
     )
-    body += point if near.planes else (ir.Inside(point),)
+    body += point if neighbours.planes else (ir.Inside(point),)
     resets = tuple(ir.Reset(n, s.kind) for n, s in enumerate(reductions))
     finish = (ir.Finish(tuple(s.kind for s in reductions)),) if reductions else ()
     return replace(kernel, body=(*before, *resets, replace(nest, body=body), *finish))
 
 
 def lets(kernel: Kernel, nest: ir.Nest) -> tuple[ir.Body, ir.Body]:
-    """Return where the values of a nest are computed that are the same in all cells, and all others."""
+    """Return the `Let` of the values of a nest that are equal in all cells, and the `Let` of all others."""
     order = kernel.below(ir.roots(nest.body))
-    same = tuple(n for n in order if kernel.values[n].depth == 0)
-    others = tuple(n for n in order if kernel.values[n].depth > 0)
-    return (ir.Let(same),) if same else (), (ir.Let(others),) if others else ()
+    invariant = tuple(n for n in order if kernel.values[n].depth == 0)
+    varying = tuple(n for n in order if kernel.values[n].depth > 0)
+    return (ir.Let(invariant),) if invariant else (), (ir.Let(varying),) if varying else ()
 
 
 def _placed(kernel: Kernel, statement: ir.Statement) -> ir.Statement:
-    """What is before the nest; invariants with their values."""
+    """Return a statement before the nest; a statement that computes invariants contains their values."""
     if isinstance(statement, ir.First):
         return replace(statement, body=(ir.Let(tuple(kernel.below(statement.values))),))
     return statement
@@ -79,8 +79,12 @@ def _queues(near: _Near) -> ir.Body:
 
 @dataclass
 class _Near:
-    """Which arrays have queues and planes: those that are read at several places of the march, or beside the
-    thread; queues as far as registers are left, planes as far as there is `room` for their bytes."""
+    """Choice of the arrays with queues and planes.
+
+    A queue is for an array that is read at several positions along the streaming axis, while registers are
+    available. A plane is for an array that is read at other neighbours of the thread, within `room` bytes of
+    shared memory.
+    """
 
     whole: Kernel
     nest: ir.Nest
@@ -103,14 +107,14 @@ class _Near:
         for name, offset in self.whole.loads(ir.roots(self.nest.body)):
             if self.whole.array[name].kind == "field" and name not in written:
                 reads.setdefault(name, []).append(padded(offset, ndim))
-        left = REGISTERS - needed(self.whole)
+        free_registers = REGISTERS - needed(self.whole)
         for name, offsets in reads.items():
             dtype = self.whole.array[name].dtype
             column = [o[march] for o in offsets if not any(o[axis] for axis in beside)]
             if len(column) > 1:
                 ends = min(column), max(column)
-                left -= (ends[1] - ends[0]) * ITEMSIZE[dtype] // REGISTER
-            if len(column) > 1 and left >= 0:
+                free_registers -= (ends[1] - ends[0]) * ITEMSIZE[dtype] // REGISTER
+            if len(column) > 1 and free_registers >= 0:
                 self.queues[f"{name}:queue"] = Array(f"{name}:queue", dtype, "queue", of=name, layers=(ends,))
             plane = [o for o in offsets if not o[march]]
             if self.strategy.reads != "planes" or not any(any(o) for o in plane):
@@ -122,28 +126,32 @@ class _Near:
             shape = across + sum(layers[0]), along + sum(layers[1])
             size = shape[0] * shape[1] * ITEMSIZE[dtype]
             if size <= self.room:
-                made = Array(f"{name}:plane", dtype, "plane", of=name, layers=layers, shape=shape)
-                self.planes[made.name] = made
+                tile = Array(f"{name}:plane", dtype, "plane", of=name, layers=layers, shape=shape)
+                self.planes[tile.name] = tile
                 self.room -= size
 
     def kernel(self) -> Kernel:
-        """The kernel with loads from queues and planes."""
+        """Return the kernel with loads from queues and planes."""
         whole = self.whole
-        near = self.queues | self.planes
-        table = Table(whole.grid, (*whole.arrays, *near.values()))
-        made: dict[int, int] = {}
+        new_arrays = self.queues | self.planes
+        table = Table(whole.grid, (*whole.arrays, *new_arrays.values()))
+        new_numbers: dict[int, int] = {}
         for number in whole.below(ir.roots(whole.body)):
             value = whole.values[number]
             if value.op == "load":
                 name, offset = value.attribute
-                made[number] = table.copy(replace(value, attribute=(self._place(name, offset), offset)), ())
+                new_numbers[number] = table.copy(
+                    replace(value, attribute=(self._place(name, offset), offset)), ()
+                )
             else:
-                made[number] = table.copy(value, tuple(made[arg] for arg in value.args))
-        arrays = (*whole.arrays, *near.values())
-        return replace(whole, arrays=arrays, values=tuple(table.values), body=renumbered(whole.body, made))
+                new_numbers[number] = table.copy(value, tuple(new_numbers[arg] for arg in value.args))
+        arrays = (*whole.arrays, *new_arrays.values())
+        return replace(
+            whole, arrays=arrays, values=tuple(table.values), body=renumbered(whole.body, new_numbers)
+        )
 
     def _place(self, name: str, own: ir.Offset) -> str:
-        """What a load reads from."""
+        """Return the name of the array that a load reads."""
         offset = padded(own, self.whole.ndim)
         march = self.march or 0
         along = all(o == 0 for axis, o in enumerate(offset) if axis != march)

@@ -1,6 +1,8 @@
-"""A sweep with stages on a device, as one kernel: a group works through a tile of cells, stage by stage, each
-over as many cells more as those after it read. The stages stay in memory that the group shares, one after
-the other in the same part of it where their lives do not overlap."""
+"""One kernel for a sweep with stages on a device.
+
+A thread block computes a tile of cells, stage by stage. Each stage covers the additional cells that later
+stages read. The stages are in shared memory. Stages with disjoint lifetimes use the same part of it.
+"""
 
 from __future__ import annotations
 
@@ -14,24 +16,26 @@ from halocline.compile.passes.threads import lets
 from halocline.compile.strategy import REDUCING_BYTES
 from halocline.lang.dtype import ITEMSIZE
 
-TILES = {1: (1, 1, 512), 2: (1, 16, 64), 3: (4, 8, 32)}  # cells of a group, by axes of the grid
+TILES = {1: (1, 1, 512), 2: (1, 16, 64), 3: (4, 8, 32)}  # cells of a thread block, by number of axes
 GROUP = (64, 4, 1)  # threads
 
 
 def fits(kernel: Kernel, room: int) -> bool:
-    """Whether the stages that a kernel stores fit into the bytes that a group can share, tile by tile; no
-    nest may be of one cell."""
+    """Return True if the stages of a tile fit into `room` bytes of shared memory.
+
+    A kernel with a nest of a single cell does not qualify.
+    """
     nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
     if any(nest.cell is not None for nest in nests):
         return False
     slots = _slots(kernel)[1]
     reduces = any(isinstance(s, ir.Reduce) for nest in nests for s in nest.body)
-    taken = sum(prod(slot.shape) * ITEMSIZE[slot.dtype] for slot in slots)
-    return bool(slots) and taken + reduces * REDUCING_BYTES <= room
+    size = sum(prod(slot.shape) * ITEMSIZE[slot.dtype] for slot in slots)
+    return bool(slots) and size + reduces * REDUCING_BYTES <= room
 
 
 def _slots(kernel: Kernel) -> tuple[dict[str, Array], list[Array]]:
-    """The stages that a kernel stores as tiles, and the parts of shared memory that they have in turn."""
+    """Return the stages that a kernel stores as tiles, and the parts of shared memory that they use."""
     tiles: dict[str, Array] = {}
     cells: dict[int, int] = {}
     for use in stage_uses(kernel)[0]:
@@ -48,8 +52,10 @@ def _slots(kernel: Kernel) -> tuple[dict[str, Array], list[Array]]:
 
 
 def tile(kernel: Kernel) -> Kernel:
-    """All nests of a kernel, over a tile of each group; what says where stages of other kernels are stays
-    before them."""
+    """Convert all nests of a kernel to loops over one tile per thread block.
+
+    The declarations for stages of other kernels remain before the nests.
+    """
     tiles, slots = _slots(kernel)
     nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
     results = [s for nest in nests for s in nest.body]

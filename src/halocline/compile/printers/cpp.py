@@ -1,4 +1,4 @@
-"""C++ for the CPU."""
+"""Printer of C++ kernels for the CPU."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from halocline.lang.dtype import ITEMSIZE
 
 EXTERN = 'extern "C" void'
 PRIVATE = "static void"
-PARTS = ("high", "middle", "low", "outside")  # of an order-independent sum: hc_sum_split
+PARTS = ("high", "middle", "low", "outside")  # parts of an order-independent sum, see hc_sum_split
 
 
 def print_kernel(kernel: Kernel, names: Names, linkage: str = EXTERN) -> str:
-    """The C++ function of a kernel."""
+    """Return the C++ function of a kernel."""
     return _Printer(kernel=kernel, names=names, dialect=cpu_dialect((kernel,))).function(linkage)
 
 
 def print_calls(kernel: Kernel, parts: list[Kernel], names: Names) -> str:
-    """The C++ function of a kernel that is several, with these."""
+    """Return the C++ functions of the parts of a kernel, and the function that calls them."""
     printed = [print_kernel(part, names, "__attribute__((noinline)) static void") for part in parts]
     out = _Printer(kernel=kernel, names=names).out
     out.add(f"// {kernel.comment}")
@@ -42,12 +42,12 @@ def print_calls(kernel: Kernel, parts: list[Kernel], names: Names) -> str:
 
 @dataclass(kw_only=True)
 class _Printer(KernelPrinter):
-    """Printer of the statements and values of a nest, in numbers or in vectors."""
+    """Printer of the statements and values of a nest, with numbers or vectors."""
 
-    rows: dict[tuple[str, tuple[int, ...]], str] = field(default_factory=dict)  # of the present nest
-    bounds: tuple[str, str] = ("", "")  # of the present row
-    length: int = 0  # of the present line
-    # within Lanes: where the values of columns are, before, here and ahead
+    rows: dict[tuple[str, tuple[int, ...]], str] = field(default_factory=dict)  # of the current nest
+    bounds: tuple[str, str] = ("", "")  # of the current row
+    length: int = 0  # length of the current line
+    # within Lanes: vectors of each column one vector back, at the current position, and ahead
     vector: str = ""
     ahead: bool = False
     places: list[tuple[str, str, str]] = field(default_factory=list)
@@ -55,7 +55,7 @@ class _Printer(KernelPrinter):
 
     @property
     def outermost(self) -> int:
-        """The first axis of the grid, of three."""
+        """First axis of the grid, of the three axes of generated code."""
         return 3 - self.kernel.ndim
 
     def function(self, linkage: str) -> str:
@@ -71,8 +71,8 @@ class _Printer(KernelPrinter):
                         f"{name}_s0 = a->strides[{2 * number}], {name}_s1 = a->strides[{2 * number + 1}]"
                     )
                     out.add(f"const int64_t {strides};")
-            for own in sorted({axis for axis, _ in kernel.attributes("index")}):
-                axis = own + 3 - kernel.ndim
+            for grid_axis in sorted({axis for axis, _ in kernel.attributes("index")}):
+                axis = grid_axis + 3 - kernel.ndim
                 out.add(f"const int64_t origin{axis} = a->origin[{axis}], shape{axis} = a->shape[{axis}];")
             for scalar in sorted({*kernel.attributes("scalar")}):
                 out.add(
@@ -108,8 +108,8 @@ class _Printer(KernelPrinter):
     def print_loop(self, statement: ir.Loop) -> None:
         v, (lo, hi) = VARIABLES[statement.axis], self.edges(statement.axis)
         if self.by_plane and statement.axis == self.outermost:
-            here = f"plane + {self.nest.ahead}"
-            lo, hi = f"hc_max_index({lo}, {here})", f"hc_min_index({hi}, {here} + 1)"
+            current_plane = f"plane + {self.nest.ahead}"
+            lo, hi = f"hc_max_index({lo}, {current_plane})", f"hc_min_index({hi}, {current_plane} + 1)"
         self.block(f"for (int64_t {v} = {lo}; {v} < {hi}; ++{v})", statement.body)
 
     def print_row(self, statement: ir.Row) -> None:
@@ -182,7 +182,7 @@ class _Printer(KernelPrinter):
         lo, hi = self.span(span)
         self.out.add(f"#pragma omp simd{clause}")
         if self.nest.whole:
-            # counted from zero, so that the compiler sees that vectors leave no rest
+            # the loop begins at zero, so that the compiler detects a whole number of vectors
             count = self.whole(*(self.edges(2) if span == "row" else (lo, hi)))
             self.block(f"for (int64_t n = 0; n < {count}; ++n)", body, f"const int64_t k = {lo} + n;")
         else:
@@ -192,13 +192,13 @@ class _Printer(KernelPrinter):
         self.near = False
         self.out.add("int far = 0;")
 
-        def look() -> None:
+        def test_angles() -> None:
             self.body(statement.body)
             for number in statement.angles:
                 f = "f" if self.kernel.values[number].dtype == "float32" else ""
                 self.out.add(f"far |= hc_far{f}({self.spelled[number]});")
 
-        self.vector_loop(statement.span, " reduction(| : far)", look)
+        self.vector_loop(statement.span, " reduction(| : far)", test_angles)
 
     def print_either(self, statement: ir.Either) -> None:
         self.block("if (!far)", statement.near)
@@ -262,13 +262,13 @@ class _Printer(KernelPrinter):
     def print_closesum(self, statement: ir.CloseSum) -> None:
         n, array = statement.number, self.kernel.array[statement.array]
         parts, (lo, hi) = ", ".join(f"{part}{n}" for part in PARTS), self.span(array.span)
-        where = f"&a->reductions[{statement.slot}], split{n}"
-        self.out.add(f"hc_sum_close({where}, {parts}, {self.name_of(array)}, {hi} - {lo});")
+        target = f"&a->reductions[{statement.slot}], split{n}"
+        self.out.add(f"hc_sum_close({target}, {parts}, {self.name_of(array)}, {hi} - {lo});")
 
     def print_deposit(self, statement: ir.Deposit) -> None:
         array = self.kernel.array[statement.array]
-        where, (lo, hi) = f"&a->reductions[{statement.slot}]", self.span(array.span)
-        self.out.add(f"hc_{statement.kind}_deposit({where}, {self.name_of(array)}, {hi} - {lo});")
+        target, (lo, hi) = f"&a->reductions[{statement.slot}]", self.span(array.span)
+        self.out.add(f"hc_{statement.kind}_deposit({target}, {self.name_of(array)}, {hi} - {lo});")
 
     # --- values ---
 
@@ -286,32 +286,32 @@ class _Printer(KernelPrinter):
         return lo, hi
 
     def whole(self, lo: str, hi: str) -> str:
-        """Return the elements from `lo` to `hi`, rounded up to whole vectors."""
+        """Return the number of elements from `lo` to `hi`, rounded up to whole vectors."""
         stored = (s.array for s in ir.flat(self.nest.body) if isinstance(s, ir.Store))
         item = min(ITEMSIZE[self.kernel.array[name].dtype] for name in stored)
         return f"hc_whole({hi} - ({lo}), {item})"
 
     def span(self, span: str) -> tuple[str, str]:
-        """Return the bounds of a stretch."""
+        """Return the bounds of a stretch of the row."""
         named = {"row": self.bounds, "band": ("b0", "b1"), "piece": ("k0", "k1"), "block": ("c0", "c1")}
         return named[span] if span != "line" else ("k0", f"k0 + {self.length}")
 
     def element(self, array: Array) -> str:
-        """The present element of an array that is written, or of a buffer."""
+        """Return the current element of a stored array, or of a buffer."""
         if array.kind in ("field", "scratch"):
             return f"{self.name_of(array)}_to[k]"
         return f"{self.name_of(array)}[k - {self.span(array.span)[0]}]"
 
     def print_lanes(self, statement: ir.Lanes) -> None:
-        """Print a loop with vectors."""
+        """Print a loop with explicit vectors."""
         out, (lo, hi) = self.out, self.span(statement.span)
         ctype = C_TYPES[statement.dtype]
         self.vector = f"hc_lanes_{ctype}"
         places = [(self.named(f"before{n}"), self.named(f"here{n}")) for n in range(len(statement.columns))]
         with out.block():
             out.add(f"constexpr int64_t lanes = sizeof({self.vector}) / sizeof({ctype});")
-            for before, here in places:
-                out.add(f"{self.vector} {before} = {{}}, {here} = {{}};")
+            for before, current in places:
+                out.add(f"{self.vector} {before} = {{}}, {current} = {{}};")
             loop = f"for (int64_t k = {lo} - {statement.first} * lanes; k < {hi}; k += lanes)"
             with out.block(loop), self.scope():
                 self.ahead = True
@@ -323,8 +323,8 @@ class _Printer(KernelPrinter):
                     self.block(f"if (k >= {lo})", statement.body)
                 else:
                     self.body(statement.body)
-                for before, here, after in self.places:
-                    out.add(f"{before} = {here}, {here} = {after};")
+                for before, current, after in self.places:
+                    out.add(f"{before} = {current}, {current} = {after};")
         self.vector, self.places = "", []
 
     def print_let(self, statement: ir.Let) -> None:
@@ -335,8 +335,8 @@ class _Printer(KernelPrinter):
             value = self.kernel.values[number]
             if value.op == "shifted":
                 column, step = value.attribute
-                there = f"hc_lanes_shifted<{step}>({', '.join(self.places[column])})"
-                self.spelled[number] = there if step else self.places[column][1]
+                shift = f"hc_lanes_shifted<{step}>({', '.join(self.places[column])})"
+                self.spelled[number] = shift if step else self.places[column][1]
             elif value.op == "load":
                 self.spelled[number] = self.loaded(value)
             else:
@@ -348,7 +348,7 @@ class _Printer(KernelPrinter):
                 self.spelled[number] = self.declared(value, self.named(f"t{len(self.used)}"), spelled)
 
     def lane(self, number: int, dtype: str) -> str:
-        """A value as a vector."""
+        """Return a value as a vector."""
         if self.kernel.values[number].depth == 3:
             return self.spelled[number]
         return f"hc_lanes_all({self.cast(number, dtype)})"
@@ -360,18 +360,18 @@ class _Printer(KernelPrinter):
         return name
 
     def loaded(self, value: Value) -> str:
-        name, own = value.attribute
+        name, grid_offset = value.attribute
         array = self.kernel.array[name]
         if array.kind in ("band", "kept"):
             element = self.element(array)
             spelled = f"hc_lanes_load(&{element})" if self.vector else element
             number = array.name.partition("kept")[2]
-            own_name = f"left{number}" if array.kind == "kept" else f"t{len(self.used)}"
-            return self.declared(value, self.named(own_name), spelled)
+            variable = f"left{number}" if array.kind == "kept" else f"t{len(self.used)}"
+            return self.declared(value, self.named(variable), spelled)
         if self.vector:
-            offset = padded(own, self.kernel.ndim)
-            there = f"{self.rows[name, offset[:2]]} + k{' + lanes' if self.ahead else ''}"
-            return self.declared(value, self.named(f"t{len(self.used)}"), f"hc_lanes_load({there})")
+            offset = padded(grid_offset, self.kernel.ndim)
+            address = f"{self.rows[name, offset[:2]]} + k{' + lanes' if self.ahead else ''}"
+            return self.declared(value, self.named(f"t{len(self.used)}"), f"hc_lanes_load({address})")
         return super().loaded(value)
 
     def spelled_load(self, array: Array, offset: ir.Offset) -> str:

@@ -1,4 +1,4 @@
-"""The C that CUDA and OpenCL share: kernels for devices."""
+"""Printer of device kernels in the C subset that CUDA and OpenCL share."""
 
 from __future__ import annotations
 
@@ -22,8 +22,11 @@ from halocline.compile.strategy import LARGEST_GROUP, Strategy
 def print_device_kernel(
     kernel: Kernel, names: Names, strategy: Strategy, *, layouts: bool, group: tuple[int, int, int] | None
 ) -> str:
-    """The text of a kernel. `layouts`: it finds in memory where the cells of its arrays are; `group`: it runs
-    with these threads alone."""
+    """Return the text of a device kernel.
+
+    If `layouts` is True, the kernel reads the layouts of its arrays from memory. If `group` is not None, the
+    kernel runs only with thread blocks of this shape.
+    """
     printer = _Printer(kernel=kernel, names=names)
     out, statements = printer.out, list(ir.flat(kernel.body))
     staged = any(isinstance(s, ir.Allocate) for s in statements)
@@ -44,7 +47,7 @@ def print_device_kernel(
         if reduces:
             out.add(f"HC_SHARED hc_partial shared[HC_SCRATCH({LARGEST_GROUP})];")
         if barriers:
-            # not by a return before barriers: of some kernels PoCL 3.1 would make one that always returns
+            # no return before barriers: PoCL 3.1 compiles some of these kernels so that they always return
             out.add("const hc_int64 end = control->skip != 0 ? f.lo[2] : f.hi[2];")
         else:
             out.add("if (control->skip != 0) return;")
@@ -60,7 +63,7 @@ def print_device_kernel(
 
 
 def _arrays(kernel: Kernel, arrays: dict[str, Array], layouts: bool) -> list[str]:
-    """The parameters for fields, by their names in the code, and where their cells are if not in memory."""
+    """Return the parameters for fields, by their names in the code, and for their layouts."""
     read = {name for name, _ in kernel.loads(ir.roots(kernel.body))}
     read |= {array.of for array in kernel.arrays if array.name in read}
     written = {s.array for s in ir.flat(kernel.body) if isinstance(s, ir.Store)}
@@ -75,12 +78,12 @@ def _arrays(kernel: Kernel, arrays: dict[str, Array], layouts: bool) -> list[str
 
 @dataclass(kw_only=True)
 class _Printer(KernelPrinter):
-    """Printer of the statements of a kernel and the values of a thread's cell."""
+    """Printer of the statements of a kernel and of the values of the cell of a thread."""
 
     dialect: Dialect = field(default_factory=lambda: DEVICE)
     march: int | None = None
-    inside: str = ""  # the condition that the thread has cells
-    partial: int = 0  # the number of the next reduction
+    inside: str = ""  # condition under which the thread has cells
+    partial: int = 0  # number of the next reduction
 
     def print_nest(self, statement: ir.Nest) -> None:
         self.used = set()
@@ -90,7 +93,7 @@ class _Printer(KernelPrinter):
         else:
             self.body(statement.body)
 
-    # --- threads that march ---
+    # --- threads and 2.5D streaming ---
 
     def print_threads(self, statement: ir.Threads) -> None:
         out, ndim = self.out, self.kernel.ndim
@@ -125,15 +128,15 @@ class _Printer(KernelPrinter):
         name, ctype = self.name_of(array), C_TYPES[array.dtype]
         if array.kind == "tile":
             (_, d1, d2), layers = array.shape, array.layers
-            at = [f"((int)({v} - tile_lo{a}) + {layers[a][0]})" for a, v in enumerate(VARIABLES)]
-            self.out.add(f"const int {name}_at = ({at[0]} * {d1} + {at[1]}) * {d2} + {at[2]};")
+            terms = [f"((int)({v} - tile_lo{a}) + {layers[a][0]})" for a, v in enumerate(VARIABLES)]
+            self.out.add(f"const int {name}_at = ({terms[0]} * {d1} + {terms[1]}) * {d2} + {terms[2]};")
         elif array.kind == "scratch":
-            at_ = f"i * {name}_s0 + j * {name}_s1 + k - {name}_origin"
-            self.out.add(f"HC_GLOBAL {ctype} *const {name}_here = {name}_base + ({at_});")
+            index = f"i * {name}_s0 + j * {name}_s1 + k - {name}_origin"
+            self.out.add(f"HC_GLOBAL {ctype} *const {name}_here = {name}_base + ({index});")
         else:
             constant = "" if statement.sink else "const "
-            at_ = f"{name}_where.at + i * {name}_where.s0 + j * {name}_where.s1 + k"
-            self.out.add(f"HC_GLOBAL {constant}{ctype} *const {name}_here = {name}_data + ({at_});")
+            index = f"{name}_where.at + i * {name}_where.s0 + j * {name}_where.s1 + k"
+            self.out.add(f"HC_GLOBAL {constant}{ctype} *const {name}_here = {name}_data + ({index});")
 
     def print_queue(self, statement: ir.Queue) -> None:
         array = self.kernel.array[statement.array]
@@ -164,13 +167,13 @@ class _Printer(KernelPrinter):
         for step in range(*array.layers[0]):
             self.out.add(f"{self.queued(array, step)} = {self.queued(array, step + 1)};")
 
-    # --- memory that a group shares ---
+    # --- shared memory ---
 
     def print_share(self, statement: ir.Share) -> None:
         array = self.kernel.array[statement.array]
-        behind = {"shared": "_tile", "plane": "_plane"}.get(array.kind, "")
-        room = f"{self.name_of(array)}{behind}[{prod(array.shape)}]"
-        self.out.add(f"HC_SHARED {C_TYPES[array.dtype]} {room};")
+        suffix_of_kind = {"shared": "_tile", "plane": "_plane"}.get(array.kind, "")
+        declaration = f"{self.name_of(array)}{suffix_of_kind}[{prod(array.shape)}]"
+        self.out.add(f"HC_SHARED {C_TYPES[array.dtype]} {declaration};")
 
     def print_first(self, statement: ir.First) -> None:
         array = self.kernel.array[statement.array]
@@ -190,24 +193,24 @@ class _Printer(KernelPrinter):
         self.out.add("HC_BARRIER();")
 
     def gather(self, array: Array) -> None:
-        """Print the reads of a plane of a field around the threads of a group."""
+        """Print the loads of a plane of a field around the threads of a block."""
         out, name = self.out, self.name_of(array)
         (rows, row), ((below, above), (before, behind)) = array.shape, array.layers
         group = rows - below - above, row - before - behind
         loop = f"for (int n = (int)hc_thread_number(); n < {rows * row}; n += (int)hc_group_threads())"
         with out.block(loop):
-            at = []
+            conditions = []
             if rows > 1 or below + above:
                 first = f"f.lo[1] + hc_group(1) * {group[0]} - {below}"
                 out.add(f"const hc_int64 row = {first} + n / {row};")
-                at.append(f"row < f.hi[1] + {above}")
+                conditions.append(f"row < f.hi[1] + {above}")
             else:
                 out.add("const hc_int64 row = j;")
             first = f"f.lo[2] + hc_group(0) * {group[1]} - {before}"
             out.add(f"const hc_int64 cell = {first} + n % {row};")
-            at.append(f"cell < end + {behind}")
-            where = f"{name}_where.at + i * {name}_where.s0 + row * {name}_where.s1 + cell"
-            out.add(f"if ({' && '.join(at)}) {name}_plane[n] = {name}_data[{where}];")
+            conditions.append(f"cell < end + {behind}")
+            address = f"{name}_where.at + i * {name}_where.s0 + row * {name}_where.s1 + cell"
+            out.add(f"if ({' && '.join(conditions)}) {name}_plane[n] = {name}_data[{address}];")
 
     def print_tile(self, statement: ir.Tile) -> None:
         for axis, cells in enumerate(statement.cells):
@@ -262,7 +265,7 @@ class _Printer(KernelPrinter):
 
     def print_finish(self, statement: ir.Finish) -> None:
         out, kinds, count = self.out, statement.kinds, len(statement.kinds)
-        # in one loop, not one after the other: PoCL compiles kernels of many in a third of the time
+        # one loop for all reductions: PoCL then compiles kernels with many of them in a third of the time
         out.add(f"hc_partial partial[{count}] = {{{', '.join(f'partial{n}' for n in range(count))}}};")
         out.add(f"const int kinds[{count}] = {{{', '.join(f'HC_{k.upper()}' for k in kinds)}}};")
         out.add(f"HC_UNROLL({count})")
@@ -276,7 +279,8 @@ class _Printer(KernelPrinter):
     def end(self, axis: int) -> str:
         """Return the end of the box along an axis.
 
-        The box holds no results while kernels skip; a group may still march and compute around it.
+        While kernels skip, the box contains no results, but a thread block may still stream and compute
+        around it.
         """
         return "end" if axis == 2 else f"f.hi[{axis}]"
 
@@ -286,11 +290,11 @@ class _Printer(KernelPrinter):
         return self.stages[array.name] if array.kind == "tile" else super().name_of(array)
 
     def tile_of(self, array: Array) -> str:
-        """The shared memory that a tile lies in."""
+        """Return the name of the shared memory that contains a tile."""
         return f"{self.name_of(self.kernel.array[array.of])}_tile"
 
     def queued(self, array: Array, step: int) -> str:
-        """The register that holds what an array has `step` cells along the march."""
+        """Return the register with the value of an array `step` cells along the streaming axis."""
         return f"{self.name_of(array)}_queue_{suffix((step,))}"
 
     def along(self, step: int) -> ir.Offset:
@@ -307,15 +311,15 @@ class _Printer(KernelPrinter):
         return self.in_memory(array, offset)
 
     def in_memory(self, array: Array, offset: ir.Offset) -> str:
-        """Return the text that reads an array at an offset from the present cell."""
+        """Return the text that reads an array at an offset from the current cell."""
         name = self.name_of(array)
         if array.kind == "tile":
             _, d1, d2 = array.shape
             step = (offset[0] * d1 + offset[1]) * d2 + offset[2]
             more = f" + {step}" if step > 0 else f" - {-step}" if step else ""
             return f"{self.tile_of(array)}[{name}_at{more}]"
-        where = name if array.kind == "scratch" else f"{name}_where."
-        strides = [f"{name}_s{a}" if array.kind == "scratch" else f"{where}s{a}" for a in (0, 1)]
+        prefix = name if array.kind == "scratch" else f"{name}_where."
+        strides = [f"{name}_s{a}" if array.kind == "scratch" else f"{prefix}s{a}" for a in (0, 1)]
         terms = [f"{o} * {s}" for o, s in zip(offset[:2], strides, strict=True) if o]
         if offset[2]:
             terms.append(str(offset[2]))

@@ -1,4 +1,4 @@
-"""Printer of kernels: names, values, blocks and scratch memory, for the CPU, CUDA and OpenCL alike."""
+"""Printer parts for the CPU, CUDA and OpenCL: names, values, blocks and scratch memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Text:
     Attributes
     ----------
     constants : dict of str to str
-        Definitions that stand before the lines, by name. Texts that are joined may have some in common.
+        Definitions that precede the lines, by name. Joined texts may share definitions.
     """
 
     lines: list[str] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Text:
 
     @contextmanager
     def block(self, line: str = "") -> Iterator[None]:
-        """Print a line that opens braces, and close these after the with block."""
+        """Print a line with an opening brace, and the closing brace after the with block."""
         self.add(f"{line} {{" if line else "{")
         self.level += 1
         yield
@@ -50,12 +50,12 @@ class Text:
 
 
 def suffix(offset: Sequence[int]) -> str:
-    """An offset as part of a name: (-1, 0, 2) is m1_0_p2."""
+    """Return an offset as part of a name: (-1, 0, 2) is m1_0_p2."""
     return "_".join("0" if o == 0 else (f"p{o}" if o > 0 else f"m{-o}") for o in offset)
 
 
 def identifier(name: str, taken: Collection[str] = ()) -> str:
-    """The C++ name of what the user calls `name`: another where C++ or the kernel needs that one itself."""
+    """Return the C++ name of a user name; reserved names, and names of the kernel, are changed."""
     name = name.replace(OWN, "_")
     if _SYSTEM.match(name):
         name = "user_" + name
@@ -65,24 +65,24 @@ def identifier(name: str, taken: Collection[str] = ()) -> str:
 
 
 def identifiers(names: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str]:
-    """Return different C++ identifiers for some names, without those that are taken."""
-    found: dict[str, str] = {}
+    """Return different C++ identifiers for some names, without those in `taken`."""
+    result: dict[str, str] = {}
     known = set(taken)
     for name in names:
-        found[name] = identifier(name, known)
-        known.add(found[name])
-    return found
+        result[name] = identifier(name, known)
+        known.add(result[name])
+    return result
 
 
-# names like those of the languages themselves and of the headers: types, functions, macros
+# patterns of names that the languages and the headers reserve: types, functions, macros
 _SYSTEM = re.compile(r"hc_|HC_|__|_[A-Z]|(u?int|image)\w*_t$|[A-Z][A-Z0-9_]{2,}$")
 
-# names that kernels make: temporaries, and those derived from the name of a field or stage
+# names that kernels define: temporaries, and names derived from that of a field or stage
 _OWN = re.compile(
     r"(t|piece|split|band|kept|left|before|here|slot|some|rest|origin|shape)\d+|(high|middle|low|outside)\d+(_lanes)?"
     r"|index\d+(_[mp]\d+)?|layer|free_scratch|far|around"
     r"|.*_(next|s0|s1|to|base|origin|at(_(0|[mp]\d+))*)"
-    # of kernels for devices
+    # names in kernels for devices
     r"|partial\d*|lo[0-2]|n[0-2]?|tile_(lo|hi)[0-2]|.*_(begin|end|data|where|here|plane|tile|queue_(0|[mp]\d+))"
 )
 
@@ -112,39 +112,39 @@ INFIX = {
 }  # fmt: skip
 _CALLS = {*ELEMENTARY, "min", "max", "abs", "sign"}
 
-# A kernel with more elementary functions calls them, where other kernels have their arithmetic inline. The
-# time that g++ takes for the registers of a loop grows as the square of its operations; for 80 cosines it is
-# 14 s inline and 1.1 s with calls.
+# Maximum number of elementary functions in a kernel that inlines them; kernels with more call them. The time
+# of register allocation in g++ grows as the square of the operations of a loop. For 80 cosines, it is 14 s
+# inline and 1.1 s with calls.
 MOST_INLINE = 16
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """What differs between C++ for the CPU and the C of devices.
+    """Differences between C++ for the CPU and C for devices.
 
     Parameters
     ----------
     fma, sqrt : str
-        The functions' names for float64; with an f behind, for float32.
+        Names of the functions for float64; the suffix f is added for float32.
     nan, infinity : str
     origin, shape : str
-        The global index of the first cell, and how many the grid has, along the axis that is filled in.
+        Global index of the first cell, and number of cells of the grid, along the axis that is filled in.
     int32 : str
     integer : str
         Type of indices and strides.
     memory : str
         Qualifier of pointers to fields and scratch memory.
     box : str
-        Bounds of the box of a kernel: "lo" or "hi" and the axis are filled in.
+        Bounds of the box of a kernel; "lo" or "hi" and the axis are filled in.
     calls : bool
-        Elementary functions are called, instead of being put inline.
+        True if elementary functions are called, False if they are inlined.
     """
 
     fma: str = "__builtin_fma"
     sqrt: str = "__builtin_sqrt"
     nan: str = '__builtin_nan("")'
     infinity: str = "__builtin_inf()"
-    origin: str = "origin{}"  # variables: a load in a loop, on one side of a selection, prevents vectors
+    origin: str = "origin{}"  # a variable: a load on one side of a selection prevents vectorisation
     shape: str = "shape{}"
     int32: str = "int32_t"
     integer: str = "int64_t"
@@ -161,22 +161,22 @@ DEVICE = Dialect(
 
 
 def cpu_dialect(kernels: Iterable[Kernel]) -> Dialect:
-    """Return the dialect of a function of the CPU that computes some kernels."""
-    found = sum(k.values[n].op in ELEMENTARY for k in kernels for n in k.below(ir.roots(k.body)))
-    return replace(CPU, calls=found > MOST_INLINE)
+    """Return the dialect of a CPU function that computes some kernels."""
+    count = sum(k.values[n].op in ELEMENTARY for k in kernels for n in k.below(ir.roots(k.body)))
+    return replace(CPU, calls=count > MOST_INLINE)
 
 
 @dataclass(frozen=True)
 class Names:
-    """What things are called in the code.
+    """Names of arrays and scalars in the code.
 
     Parameters
     ----------
     arrays : mapping of str to str
-        Fields, by the name of their array.
+        Names of fields, by the name of their array.
     scalars : mapping of str to str
     numbers : mapping of str to int
-        Of scalars.
+        Numbers of scalars.
     """
 
     arrays: Mapping[str, str] = field(default_factory=dict)
@@ -185,7 +185,7 @@ class Names:
 
 
 def literal(value: float, dialect: Dialect) -> str:
-    """A double that reads back to the same bits."""
+    """Return a double as text that converts back to the same bits."""
     if value != value:
         return dialect.nan
     if value in (float("inf"), float("-inf")):
@@ -195,7 +195,7 @@ def literal(value: float, dialect: Dialect) -> str:
 
 
 def condition(value: Value, args: list[str]) -> str:
-    """A condition on values, as they are spelled."""
+    """Return the text of a condition on arguments, which are given as text."""
     if value.op == "not":
         return f"!({args[0]})"
     if value.op in ("and", "or"):
@@ -204,7 +204,7 @@ def condition(value: Value, args: list[str]) -> str:
 
 
 def operation(out: Text, value: Value, args: list[str], dialect: Dialect, near: bool = False) -> str:
-    """The result of an operation on values, as they are spelled in its precision."""
+    """Return the text of an operation on arguments, which are given as text in its precision."""
     f = "f" if value.dtype == "float32" else ""
     if value.op in SELECTIONS:
         return f"{args[0]} ? {args[1]} : {args[2]}"
@@ -228,26 +228,26 @@ def operation(out: Text, value: Value, args: list[str], dialect: Dialect, near: 
 
 
 def _called(out: Text, name: str, value: Value) -> str:
-    """Define a function that calls another one and is not put inline, and return its name.
+    """Define a function that calls another one and is not inlined, and return its name.
 
-    Vector loops call it for a whole vector, unless it has a branch for far angles.
+    Vector loops call it for a whole vector, unless it has a branch for angles outside the fast range.
     """
-    ctype, own = C_TYPES[value.dtype], name.replace("hc_", "hc_called_", 1)
+    ctype, called_name = C_TYPES[value.dtype], name.replace("hc_", "hc_called_", 1)
     parameters = [f"x{n}" for n in range(len(value.args))]
     declared = ", ".join(f"{ctype} {x}" for x in parameters)
     lines = [
-        f"__attribute__((noinline)) static {ctype} {own}({declared}) {{",
+        f"__attribute__((noinline)) static {ctype} {called_name}({declared}) {{",
         f"  return {name}({', '.join(parameters)});",
         "}",
     ]
     if value.op not in ANGULAR or name.endswith("_near"):
         lines.insert(0, "#pragma omp declare simd notinbranch")
-    out.constants[own] = "\n".join(lines)
-    return own
+    out.constants[called_name] = "\n".join(lines)
+    return called_name
 
 
 def _table(out: Text, spelled: tuple[str, ...], dialect: Dialect) -> str:
-    """The name of a table of these numbers, which is defined before the function."""
+    """Return the name of a table of these numbers; its definition precedes the function."""
     numbers = ", ".join(literal(float.fromhex(number), dialect) for number in spelled)
     name = f"hc_table_{blake2b(numbers.encode(), digest_size=8).hexdigest()}"
     out.constants[name] = f"HC_TABLE double {name}[{len(spelled)}] = {{{numbers}}};"
@@ -258,24 +258,24 @@ def _table(out: Text, spelled: tuple[str, ...], dialect: Dialect) -> str:
 class KernelPrinter:
     """Printer of the statements of a kernel, and of its values where `Let` places them.
 
-    The method ``print_loop`` prints the statement `Loop`, and so on.
+    The method ``print_loop`` prints the statement `Loop`; the same naming applies to all statements.
     """
 
     kernel: Kernel
     names: Names
     dialect: Dialect = CPU
     out: Text = field(default_factory=Text)
-    spelled: dict[int, str] = field(default_factory=dict)  # the values that are known here
-    stages: dict[str, str] = field(default_factory=dict)  # names of scratch arrays in the code
-    rings: dict[str, int] = field(default_factory=dict)  # how many planes of a stage there are
-    used: set[str] = field(default_factory=set)  # names in the present nest
-    nest: ir.Nest = field(init=False)  # the present one
-    extent: tuple[tuple[int, int], ...] = ((0, 0),) * 3  # of the present nest, on three axes
-    near: bool = False  # the angles of sines and cosines are known to be near
+    spelled: dict[int, str] = field(default_factory=dict)  # text of the values in scope
+    stages: dict[str, str] = field(default_factory=dict)  # names of stages in the code
+    rings: dict[str, int] = field(default_factory=dict)  # numbers of planes of rings
+    used: set[str] = field(default_factory=set)  # names in the nest
+    nest: ir.Nest = field(init=False)
+    extent: tuple[tuple[int, int], ...] = ((0, 0),) * 3  # of the nest, on three axes
+    near: bool = False  # True if all angles of sines and cosines are known to be near
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """What is declared inside is not known after."""
+        """Remove values that are declared in the with block from the scope after it."""
         known = dict(self.spelled)
         try:
             yield
@@ -283,7 +283,7 @@ class KernelPrinter:
             self.spelled = known
 
     def unique(self, name: str) -> str:
-        """A name that nothing has yet."""
+        """Return an unused name that begins with `name`."""
         candidate, number = name, 1
         while candidate in self.used or candidate in self._given_names or candidate in self.stages.values():
             number += 1
@@ -292,18 +292,18 @@ class KernelPrinter:
 
     @cached_property
     def _given_names(self) -> set[str]:
-        """The names of scalars and fields."""
+        """Names of scalars and fields."""
         fields = {self.name_of(array) for array in self.kernel.arrays if array.kind == "field"}
         return fields | {*self.names.scalars.values()}
 
     def named(self, name: str) -> str:
-        """The same, which something has now."""
+        """Reserve and return an unused name that begins with `name`."""
         name = self.unique(name)
         self.used.add(name)
         return name
 
     def name_of(self, array: Array) -> str:
-        """The name of an array in the code."""
+        """Return the name of an array in the code."""
         if array.kind == "scratch":
             return self.stages[array.name]
         if array.kind == "field":
@@ -311,9 +311,9 @@ class KernelPrinter:
         return array.name.partition(":")[2]
 
     def name_stage(self, name: str) -> str:
-        """Give a stage its name in the code."""
-        made = self.stages[name] = self.unique(identifier(name.partition(".")[0]))
-        return made
+        """Reserve and return the name of a stage in the code."""
+        unique_name = self.stages[name] = self.unique(identifier(name.partition(".")[0]))
+        return unique_name
 
     def body(self, body: ir.Body) -> None:
         """Print statements."""
@@ -325,7 +325,7 @@ class KernelPrinter:
             method(statement)
 
     def block(self, line: str, body: ir.Body | Callable[[], None], first: str = "") -> None:
-        """Print a line that opens braces, and a body in them, which begins with `first`."""
+        """Print a line with an opening brace, the line `first`, a body, and the closing brace."""
         with self.out.block(line), self.scope():
             if first:
                 self.out.add(first)
@@ -361,12 +361,12 @@ class KernelPrinter:
         first = [f"({self.bound('lo', a)} - {lo})" for a, (lo, _) in enumerate(extent)]
         if statement.planes:
             self.rings[array.name] = statement.planes
-            first[3 - ndim] = "0"  # a plane of a ring is found by the lowest bits of its index
+            first[3 - ndim] = "0"  # the lowest bits of its index select a plane of a ring
         origin = f"{first[0]} * {name}_s0 + {first[1]} * {name}_s1 + {first[2]}"
         out.add(f"const {integer} {name}_origin = {origin};")
 
     def print_let(self, statement: ir.Let) -> None:
-        """Declare values; numbers, scalars and conditions are spelled where they are used."""
+        """Declare values; constants, scalars and conditions are printed at each use instead."""
         for number in statement.values:
             value = self.kernel.values[number]
             if value.op == "const":
@@ -386,61 +386,63 @@ class KernelPrinter:
                 self.spelled[number] = self.declared(value, self.temporary(), spelled)
 
     def temporary(self) -> str:
-        """A new name of a value."""
+        """Reserve and return the name of a temporary."""
         return self.named(f"t{len(self.used)}")
 
     def declared(self, value: Value, name: str, spelled: str) -> str:
-        """Declare a variable."""
+        """Declare a variable, and return its name."""
         self.out.add(f"const {C_TYPES[value.dtype]} {name} = {spelled};")
         return name
 
     def arguments(self, value: Value) -> list[str]:
-        """The arguments of an operation, in its precision."""
+        """Return the arguments of an operation as text in its precision."""
         logical = value.op in ("not", "and", "or")
-        found = []
+        result = []
         for n, arg in enumerate(value.args):
-            as_it_is = logical or (value.op in SELECTIONS and n == 0)
-            found.append(self.spelled[arg] if as_it_is else self.cast(arg, value.dtype))
-        return found
+            is_logical = logical or (value.op in SELECTIONS and n == 0)
+            result.append(self.spelled[arg] if is_logical else self.cast(arg, value.dtype))
+        return result
 
     def cast(self, number: int, dtype: str) -> str:
-        """A value in the precision wanted."""
+        """Return a value as text in the precision `dtype`."""
         spelled = self.spelled[number]
         return spelled if self.kernel.values[number].dtype == dtype else f"({C_TYPES[dtype]}){spelled}"
 
     def _index(self, own: int, step: int) -> str:
-        """Declare the global index along an axis of the grid; beyond a periodic end indices start again."""
+        """Declare the global index along an axis of the grid, with periodic wrap-around; return its name."""
         axis = own + 3 - self.kernel.ndim
         name = f"index{axis}" + (f"_{suffix((step,))}" if step else "")
         origin, shape = self.dialect.origin.format(axis), self.dialect.shape.format(axis)
-        there = f"{origin} + {VARIABLES[axis]}" + (f" + {step}" if step else "")
+        position = f"{origin} + {VARIABLES[axis]}" + (f" + {step}" if step else "")
         wraps = self.kernel.periodic[own] and (step or self.kernel.beyond or any(self.extent[axis]))
-        value = f"hc_around({there}, {shape})" if wraps else f"(double)({self.dialect.int32})({there})"
+        value = f"hc_around({position}, {shape})" if wraps else f"(double)({self.dialect.int32})({position})"
         self.out.add(f"const double {name} = {value};")
         return name
 
     def loaded(self, value: Value) -> str:
-        """Declare what an array holds at an offset."""
-        name, own = value.attribute
+        """Declare the value of an array at an offset, and return its name."""
+        name, grid_offset = value.attribute
         array = self.kernel.array[name]
-        offset = padded(own, self.kernel.ndim)
-        variable = self.named(f"{self.name_of(array)}_{suffix(own)}")
+        offset = padded(grid_offset, self.kernel.ndim)
+        variable = self.named(f"{self.name_of(array)}_{suffix(grid_offset)}")
         return self.declared(value, variable, self.spelled_load(array, offset))
 
     def invariant(self, value: Value) -> str:
-        """How what is the same in all cells is read from the memory of a group."""
+        """Return the text that reads an invariant from shared memory."""
         array, place = value.attribute
         cast = f"({C_TYPES[value.dtype]})" if value.dtype != self.kernel.array[array].dtype else ""
         return f"{cast}{self.name_of(self.kernel.array[array])}[{place}]"
 
     def spelled_load(self, array: Array, offset: ir.Offset) -> str:
-        """How an array is read at an offset on three axes from the present cell."""
+        """Return the text that reads an array at an offset on three axes from the current cell."""
         raise NotImplementedError
 
 
 def scalar_values(out: Text, kernel: Kernel, names: Names, dialect: Dialect) -> str:
-    """Declare the values of a kernel of scalars, which lie in the array `s` by number; how its result is
-    spelled."""
+    """Declare the values of a kernel of scalars, and return the text of its result.
+
+    The array `s` contains the scalars by number.
+    """
     spelled: dict[int, str] = {}
     (root,) = ir.roots(kernel.body)
     order = kernel.below((root,))
@@ -463,7 +465,7 @@ def scalar_values(out: Text, kernel: Kernel, names: Names, dialect: Dialect) -> 
 
 
 def set_scalars(out: Text, statements: Iterable[tuple[str, Kernel]], names: Names, dialect: Dialect) -> None:
-    """Print scalar statements: the scalar that each sets, and a kernel of its value."""
+    """Print scalar statements; each is the name of a scalar and the kernel of its value."""
     for target, kernel in statements:
         out.add(f"// {target}")
         with out.block():

@@ -1,1 +1,1 @@
-"""Targets: for what kernels are written, with the passes that each takes and its printer."""
+"""Targets of the compiler, each with its passes and its printer."""

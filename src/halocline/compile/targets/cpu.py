@@ -1,6 +1,6 @@
-"""C++ for the CPU: one function per sweep, with a vector loop along the contiguous axis.
+"""CPU target: one C++ function per sweep, with a vector loop along the contiguous axis.
 
-A large kernel is divided into several functions, which compile in less time.
+A large kernel is divided into several functions, which reduces the compile time.
 """
 
 from __future__ import annotations
@@ -26,17 +26,16 @@ from halocline.compile.printers.cpp import EXTERN, PRIVATE, print_calls, print_k
 from halocline.compile.printers.spelling import Names, Text, cpu_dialect, scalar_values, set_scalars
 from halocline.compile.schedule import NAME, Code
 
-# The preprocessor's name for "fields exceed the cache": a library holds one of the two kernels of a sweep.
+# Macro that is defined if the fields exceed the cache. A library contains one of the two kernels of a sweep.
 STREAMING = "HC_STREAMING"
 
-# The preprocessor's name for the number of the only part of a library that is to be compiled. Kernels of so
-# many characters, with both of their kinds, take seconds: each is a part, so that they can be compiled at a
-# time.
+# Macro with the number of the only part of a library to compile. Kernels whose two variants have more than
+# LARGE characters take seconds to compile. Each of them is a part, so that parts compile in parallel.
 PART = "HC_PART"
 LARGE = 60_000
 
-# in the order of their dependence; each only where it is used, since most of the time to compile goes into
-# them
+# headers in the order of their dependence; each is included only if it is used, since the headers take most
+# of the compile time
 _HEADERS = {
     "abi.h": "hc_box",
     "elementary.hpp": "hc_(exp|log|sin|cos|pow|min|max|abs|sign|far)f?\\(",
@@ -49,32 +48,32 @@ _HEADERS = {
 
 
 class Cpu:
-    """The target of programs that run on processors."""
+    """Target of programs that run on CPUs."""
 
     wraps = True
 
     def ordered(self, kernel: Kernel) -> Kernel:
-        """Nests with stages plane by plane."""
+        """Return a kernel whose nests with stages run plane by plane."""
         return run(kernel, planes)
 
     def sweep(self, kernel: Kernel, names: Names, streamed: frozenset[str]) -> Code:
-        """Two functions: for fields that the cache holds, and for others."""
+        """Return two functions for a sweep: for fields that fit into the cache, and for larger fields."""
         kernel = replace(kernel, name=NAME)
         parts = _parts(kernel)
-        cached = _printed(kernel, _finished(parts, pieces), names)
+        cached_text = _printed(kernel, _finished(parts, pieces), names)
         kernel, *parts = (
-            replace(each, comment=f"{each.comment} (fields exceed the cache)") for each in (kernel, *parts)
+            replace(part, comment=f"{part.comment} (fields exceed the cache)") for part in (kernel, *parts)
         )
         past_cache = partial(pieces, streamed=streamed, streaming=True)
-        past = _printed(kernel, _finished(parts, past_cache), names)
-        return Code("\n".join((f"#ifndef {STREAMING}", cached, "#else", past, "#endif\n")))
+        streaming_text = _printed(kernel, _finished(parts, past_cache), names)
+        return Code("\n".join((f"#ifndef {STREAMING}", cached_text, "#else", streaming_text, "#endif\n")))
 
     def halo(self, kernel: Kernel, names: Names) -> Code:
-        """A function."""
+        """Return the function of a kernel that computes in the halo."""
         return Code(_function(replace(kernel, name=NAME), names))
 
     def wall(self, layers: Sequence[Kernel], names: Names, axis: int, side: int, comment: str) -> Code:
-        """A function for each layer, and one that calls them, the nearest to the wall first."""
+        """Return a function for each layer, and one that calls them from the wall outward."""
         parts = []
         calls = Text()
         calls.add(f"// {comment}")
@@ -91,13 +90,13 @@ class Cpu:
 
 
 def _parts(kernel: Kernel) -> list[Kernel]:
-    """The functions of a kernel, as far as they are the same for all sizes of fields."""
+    """Return the functions of a kernel after the passes that do not depend on the size of the fields."""
     parts = functions(run(kernel, scratch))
     return [run(part, whole, loops, bands, angles, split, branches, lanes) for part in parts]
 
 
 def _finished(parts: list[Kernel], divide: Pass) -> list[Kernel]:
-    """Return functions for fields of one size, of which `divide` makes pieces of rows."""
+    """Return functions for one size of fields; the pass `divide` divides their rows into pieces."""
     return [run(part, divide, near_or_far, place, together) for part in parts]
 
 
@@ -106,12 +105,12 @@ def _printed(kernel: Kernel, parts: list[Kernel], names: Names, linkage: str = E
 
 
 def _function(kernel: Kernel, names: Names, linkage: str = EXTERN) -> str:
-    """The nests of a kernel, as a function for any fields."""
+    """Return the nests of a kernel as a function for fields of any size."""
     return _printed(kernel, _finished(_parts(kernel), pieces), names, linkage)
 
 
 def scalars_function(name: str, statements: Sequence[tuple[str, Kernel]], names: Names) -> str:
-    """An hc_scalars function: scalar statements in order."""
+    """Return an hc_scalars function with scalar statements in order."""
     out = Text()
     with out.block(f"{EXTERN} {name}(double *s)"):
         set_scalars(out, statements, names, cpu_dialect(kernel for _, kernel in statements))
@@ -119,7 +118,7 @@ def scalars_function(name: str, statements: Sequence[tuple[str, Kernel]], names:
 
 
 def condition_function(name: str, kernel: Kernel, names: Names) -> str:
-    """An hc_condition function."""
+    """Return an hc_condition function."""
     out = Text()
     with out.block(f'extern "C" int {name}(const double *s)'):
         out.add(f"return {scalar_values(out, kernel, names, cpu_dialect((kernel,)))};")
@@ -127,10 +126,13 @@ def condition_function(name: str, kernel: Kernel, names: Names) -> str:
 
 
 def translation_unit(functions: Sequence[str]) -> str:
-    """The source of a library: its functions after the headers they need. Without PART that is all of it."""
+    """Return the source of a library: the required headers, then the functions.
+
+    Without the macro PART, the source compiles to the whole library.
+    """
     parts, large = [], 0
     for function in functions:
-        parts.append(large if len(function) > LARGE else 0)  # what is small joins the first that is large
+        parts.append(large if len(function) > LARGE else 0)  # small functions join the first large one
         large += len(function) > LARGE
     if large > 1:
         functions = [
@@ -147,13 +149,15 @@ def translation_unit(functions: Sequence[str]) -> str:
 
 
 def number_of_parts(source: str) -> int:
-    """Into how many parts a library is divided."""
+    """Return the number of parts of a library."""
     return len(set(re.findall(rf"\b{PART} == (\d+)$", source, re.MULTILINE))) or 1
 
 
 def functions(kernel: Kernel) -> list[Kernel]:
-    """The nests of a kernel, in order, function by function. What makes or reads scratch memory stays
-    together."""
+    """Return the nests of a kernel in order, as one kernel per function.
+
+    Nests that write or read scratch memory share one function.
+    """
 
     def staged(nest: ir.Nest) -> bool:
         stored = any(
@@ -161,23 +165,24 @@ def functions(kernel: Kernel) -> list[Kernel]:
         )
         return stored or any(kernel.array[a].kind == "scratch" for a, _ in kernel.loads(ir.roots(nest.body)))
 
-    rooms = tuple(s for s in kernel.body if isinstance(s, (ir.Slot, ir.Allocate)))
+    declarations = tuple(s for s in kernel.body if isinstance(s, (ir.Slot, ir.Allocate)))
     nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
-    together = max((number for number, nest in enumerate(nests, 1) if staged(nest)), default=1)
-    parts = [nests[:together], *([nest] for nest in nests[together:])]
+    staged_count = max((number for number, nest in enumerate(nests, 1) if staged(nest)), default=1)
+    parts = [nests[:staged_count], *([nest] for nest in nests[staged_count:])]
     if len(parts) == 1:
         return [kernel]
     return [
-        _part(kernel, number, (*(rooms if number == 0 else ()), *part)) for number, part in enumerate(parts)
+        _part(kernel, number, (*(declarations if number == 0 else ()), *part))
+        for number, part in enumerate(parts)
     ]
 
 
 def _part(kernel: Kernel, number: int, body: ir.Body) -> Kernel:
-    """A kernel of some nests, with the arrays that they touch."""
+    """Return a kernel of some nests, with the arrays that they use."""
     touched = {array for array, _ in kernel.loads(ir.roots(body))}
     touched |= {s.array for s in ir.flat(body) if isinstance(s, ir.Store)}
     arrays = tuple(array for array in kernel.arrays if array.name in touched)
     name = f"{kernel.name}_part{number}"
-    # short: the text of many parts would grow as the square of their number
+    # short, since the text of many parts would grow as the square of their number
     comment = f"{shorten(kernel.comment, 100, placeholder=' ...')}, part {number}"
     return compacted(replace(kernel, name=name, comment=comment, arrays=arrays, body=body))

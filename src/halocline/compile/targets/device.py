@@ -1,8 +1,7 @@
-"""Kernels for devices, in the C that CUDA and OpenCL share.
+"""Device target: kernels in the C subset that CUDA and OpenCL share.
 
-A kernel runs one loop nest, or, where its stages fit into the memory that a group of threads shares, all
-nests of a sweep. All decisions about values are those of the kernels for the CPU, so that the bits are the
-same.
+A kernel contains one loop nest. If the stages of a sweep fit into shared memory, one kernel contains all its
+nests. All choices that affect values are the same as for the CPU, so that the bits are equal.
 """
 
 from __future__ import annotations
@@ -26,64 +25,67 @@ from halocline.compile.printers.spelling import Names
 from halocline.compile.schedule import NAME, Code, DeviceKernel
 from halocline.compile.strategy import Strategy
 
-# ghosts and halos are thin: nothing is gained by marching, and groups are as their boxes are
+# ghosts and halos are thin: 2.5D streaming has no benefit, and the box determines the block shape
 _THIN = {"reads": "direct", "group": None, "march": 1}
 
 
 @dataclass(frozen=True)
 class Device:
-    """The target of programs that run on devices.
+    """Target of programs that run on devices.
 
     Parameters
     ----------
     strategy : Strategy
     shared : int
-        Bytes that threads of a group can share.
+        Bytes of shared memory per thread block.
     """
 
     strategy: Strategy
     shared: int
-    wraps = False  # all rows are wrapped at once, by a kernel that copies
+    wraps = False  # a copy kernel wraps all rows at once
 
     def ordered(self, kernel: Kernel) -> Kernel:
-        """Nest after nest, each through the whole box."""
+        """Return the kernel unchanged: on devices, nests run one after the other through the whole box."""
         return kernel
 
     def sweep(self, kernel: Kernel, names: Names, streamed: frozenset[str]) -> Code:
-        """A kernel for all nests, or one for each."""
+        """Return one kernel for all nests of a sweep, or one for each."""
         return self._kernels(kernel, names, self.strategy)
 
     def halo(self, kernel: Kernel, names: Names) -> Code:
-        """The same, for thin boxes."""
+        """Return the kernels of a computation in the halo, with the strategy for thin boxes."""
         return self._kernels(kernel, names, replace(self.strategy, **_THIN))  # type: ignore[arg-type]
 
     def wall(self, layers: Sequence[Kernel], names: Names, axis: int, side: int, comment: str) -> Code:
-        """A kernel for each layer, the nearest to the wall first.
+        """Return a kernel for each layer, from the wall outward.
 
-        Of layers whose ghosts have one formula, each has a kernel all the same: they are short.
+        Layers with the same formula also have separate kernels, since these are short.
         """
         strategy = replace(self.strategy, **_THIN)  # type: ignore[arg-type]
-        made = [
+        kernels = [
             self._nest(replace(layer, name=f"{NAME}_{number}", comment=comment), names, strategy)
             for number, layer in enumerate(layers)
         ]
-        return Code("\n".join(text for text, _ in made), tuple(kernel for _, kernel in made))
+        return Code("\n".join(text for text, _ in kernels), tuple(kernel for _, kernel in kernels))
 
     def _kernels(self, kernel: Kernel, names: Names, strategy: Strategy) -> Code:
-        room = rooms(kernel)
+        declarations = rooms(kernel)
         nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
-        apart = len(nests)
+        separate_count = len(nests)
         if strategy.stages == "group":
-            # the last nests together, as many as have room for their stages
-            apart = next((n for n in range(apart) if fits(_of(kernel, nests[n:], ()), self.shared)), apart)
+            # one kernel for the maximum number of last nests whose stages fit
+            separate_count = next(
+                (n for n in range(separate_count) if fits(_of(kernel, nests[n:], ()), self.shared)),
+                separate_count,
+            )
         pairs = [
-            self._nest(_of(replace(kernel, name=f"{NAME}_{n}"), [nest], room), names, strategy)
-            for n, nest in enumerate(nests[:apart])
+            self._nest(_of(replace(kernel, name=f"{NAME}_{n}"), [nest], declarations), names, strategy)
+            for n, nest in enumerate(nests[:separate_count])
         ]
-        if apart < len(nests):
-            kernel = replace(kernel, name=f"{NAME}_{apart}")
-            pairs.append(self._tile(_of(kernel, nests[apart:], room), names))
-        return Code("\n".join(text for text, _ in pairs), tuple(each for _, each in pairs))
+        if separate_count < len(nests):
+            kernel = replace(kernel, name=f"{NAME}_{separate_count}")
+            pairs.append(self._tile(_of(kernel, nests[separate_count:], declarations), names))
+        return Code("\n".join(text for text, _ in pairs), tuple(device_kernel for _, device_kernel in pairs))
 
     def _nest(self, kernel: Kernel, names: Names, strategy: Strategy) -> tuple[str, DeviceKernel]:
         (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
@@ -91,11 +93,11 @@ class Device:
         slots = tuple(s.slot for s in nest.body if isinstance(s, ir.Reduce))
         if needed(kernel) > limits.REGISTERS:
             kernel = run(kernel, partial(invariants, room=self.shared - bool(slots) * limits.REDUCING_BYTES))
-        made = run(kernel, partial(threads, strategy=strategy, shared=self.shared), branched, order)
-        planes = any(array.kind == "plane" for array in made.arrays)
-        group, layouts = strategy.threads(kernel.ndim), _layouts_are_too_many(made, staged, bool(slots))
-        text = print_device_kernel(made, names, strategy, layouts=layouts, group=group if planes else None)
-        queues = (array.layers for array in made.arrays if array.kind == "queue")
+        result = run(kernel, partial(threads, strategy=strategy, shared=self.shared), branched, order)
+        planes = any(array.kind == "plane" for array in result.arrays)
+        group, layouts = strategy.threads(kernel.ndim), _layouts_are_too_many(result, staged, bool(slots))
+        text = print_device_kernel(result, names, strategy, layouts=layouts, group=group if planes else None)
+        queues = (array.layers for array in result.arrays if array.kind == "queue")
         ring = max((upper - lower for layers in queues for lower, upper in layers), default=0)
         frame, march = (nest.extent, nest.top, nest.cell), strategy.march
         return text, DeviceKernel(
@@ -106,9 +108,12 @@ class Device:
         nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
         slots = tuple(s.slot for nest in nests for s in nest.body if isinstance(s, ir.Reduce))
         staged = len(kernel.body) > len(nests)
-        made, layouts = run(kernel, tile, branched, order), _layouts_are_too_many(kernel, staged, bool(slots))
+        result, layouts = (
+            run(kernel, tile, branched, order),
+            _layouts_are_too_many(kernel, staged, bool(slots)),
+        )
         none = ((0, 0),) * kernel.ndim
-        text = print_device_kernel(made, names, self.strategy, layouts=layouts, group=GROUP)
+        text = print_device_kernel(result, names, self.strategy, layouts=layouts, group=GROUP)
         return text, DeviceKernel(
             kernel.name,
             _numbers(kernel),
@@ -124,8 +129,10 @@ class Device:
 
 
 def _of(kernel: Kernel, nests: Sequence[ir.Nest], room: ir.Body) -> Kernel:
-    """A kernel of some nests, with the arrays that they touch; with `room` for stages where they read or
-    store what others do too."""
+    """Return a kernel of some nests, with the arrays that they use.
+
+    The kernel contains the scratch declarations in `room` if the nests share stages with other nests.
+    """
     stored = {s.array for nest in nests for s in nest.body if isinstance(s, ir.Store)}
     read = {name for name, _ in kernel.loads(ir.roots(nests))}
     scratch = {name for name in stored | read if kernel.array[name].kind == "scratch"}
@@ -142,7 +149,7 @@ def _numbers(kernel: Kernel) -> tuple[int, ...]:
 
 
 def _layouts_are_too_many(kernel: Kernel, staged: bool, reduces: bool) -> bool:
-    """Whether the parameters of a kernel would be too large with the layout of each array."""
+    """Return True if the layouts of all arrays would exceed the parameter space of a kernel."""
     arrays = len(_numbers(kernel))
     pointers = arrays + 2 + staged + reduces  # scalars and control
     return (

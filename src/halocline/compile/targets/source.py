@@ -1,4 +1,4 @@
-"""Source of kernels for devices: one text in CUDA C++ and OpenCL C 1.2, which includes nothing."""
+"""Source of device kernels: one text for CUDA C++ and OpenCL C 1.2, without includes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from halocline.compile.headers import include_folder
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.printers.spelling import DEVICE, Names, Text, scalar_values, set_scalars
 
-# Without these a compiler may round otherwise than the host does.
+# Without this option, a compiler may round differently from the host.
 OPENCL_OPTIONS = ("-cl-fp32-correctly-rounded-divide-sqrt",)
 
-# Each after what it needs. A text begins with the first; the others are there where they are named, or
-# needed by one that is.
+# Headers in the order of their dependence, with the headers that each requires. A text begins with the first
+# header, and contains the others if they are requested or required.
 _HEADERS: dict[str, tuple[str, ...]] = {
     "device.h": (),
     "frame.h": (),
@@ -31,35 +31,36 @@ _HEADERS: dict[str, tuple[str, ...]] = {
 
 
 def device_headers(names: Iterable[str] = ()) -> str:
-    """The text of headers of native/include/halocline, to be followed by kernels.
+    """Return the text of headers of native/include/halocline that precedes kernels.
 
     Parameters
     ----------
     names : iterable of str
-        Which ones besides device.h, in any order: "frame.h", "device_move.h", "device_find.h",
-        "elementary.hpp", "random.hpp", "lookup.hpp", "accumulator.h", "device_reduce.h", "device_finish.h".
+        Headers in addition to device.h, in any order: "frame.h", "device_move.h", "device_find.h",
+        "elementary.hpp", "random.hpp", "lookup.hpp", "accumulator.h", "device_reduce.h",
+        "device_finish.h".
 
     Raises
     ------
     ValueError
-        For a header that does not compile on devices.
+        A header does not compile on devices.
     """
-    wanted = {"device.h"}
+    selected = {"device.h"}
     for name in names:
         if name not in _HEADERS:
             raise ValueError(f"header {name!r} is not one for devices; these are: {', '.join(_HEADERS)}")
-        wanted |= {name, *_HEADERS[name]}
-    return "\n".join(_pasted(name) for name in _HEADERS if name in wanted)
+        selected |= {name, *_HEADERS[name]}
+    return "\n".join(_pasted(name) for name in _HEADERS if name in selected)
 
 
 @cache
 def _pasted(name: str) -> str:
-    """A header without what only files need: compilers of devices find no other files."""
+    """Return a header without include directives, since device compilers have no access to files."""
     text = (include_folder() / "halocline" / name).read_text()
     return re.sub(r"^[ \t]*#[ \t]*(include|pragma[ \t]+once)\b.*\n", "", text, flags=re.MULTILINE)
 
 
-# each only where it is used: much of the time to compile goes into them
+# each header is included only if it is used, since the headers take much of the compile time
 _SIGNS = {
     "elementary.hpp": r"hc_(exp|log|sin|cos|pow|min|max|abs|sign)f?\(|HC_NAN|HC_INFINITY",
     "random.hpp": r"hc_random\(",
@@ -70,23 +71,25 @@ _SIGNS = {
 
 
 def device_text(kernels: Sequence[str], fields: int) -> str:
-    """The source of all kernels of a program that has this number of fields: the headers they need, the
-    kernel that copies halos, and the kernels."""
+    """Return the source of all kernels of a program with the given number of fields.
+
+    It contains the required headers, the kernel that copies halos, and the kernels.
+    """
     body = "\n".join(kernels)
     names = ["frame.h", "device_move.h"] + [name for name, sign in _SIGNS.items() if re.search(sign, body)]
     return "\n".join([device_headers(names), _move_kernel(2 * fields + 1), body])
 
 
 def _move_kernel(arrays: int) -> str:
-    """A kernel that copies between this number of arrays: each group copies a piece."""
+    """Return the kernel that copies between the given number of arrays; each block copies one piece."""
     out = Text()
-    taken = [f"HC_GLOBAL char *a{n}" for n in range(arrays)]
-    taken += [
+    parameters = [f"HC_GLOBAL char *a{n}" for n in range(arrays)]
+    parameters += [
         "HC_GLOBAL const hc_piece *pieces",
         "const hc_int64 first",
         "HC_GLOBAL const hc_control *control",
     ]
-    with out.block(f"HC_KERNEL hc_move_pieces({', '.join(taken)})"):
+    with out.block(f"HC_KERNEL hc_move_pieces({', '.join(parameters)})"):
         out.add("if (control->skip != 0) return;")
         out.add("const hc_piece p = pieces[first + hc_group(0)];")
         out.add("HC_GLOBAL const char *from = a0;")
@@ -99,25 +102,25 @@ def _move_kernel(arrays: int) -> str:
 
 
 def scalars_kernel(name: str, statements: Sequence[tuple[str, Kernel]], names: Names) -> str:
-    """Return the kernel of scalar statements, for one thread."""
+    """Return the kernel of scalar statements, which runs in one thread."""
     with _one_thread(name) as out:
         set_scalars(out, statements, names, DEVICE)
     return str(out)
 
 
 def stop_kernel(name: str, condition: Kernel, names: Names) -> str:
-    """The end of a run where a condition holds: kernels skip for `why` from then on."""
+    """Return the kernel that ends a run if a condition is true; later kernels skip for the reason `why`."""
     with _one_thread(name, "const hc_int64 why") as out:
         out.add(f"if ({scalar_values(out, condition, names, DEVICE)}) control->skip = why;")
     return str(out)
 
 
 def loop_kernel(name: str, until: Kernel | None = None, names: Names | None = None) -> str:
-    """Return the kernel that tests whether a loop ends, before its first pass and after each pass.
+    """Return the kernel that tests for the end of a loop, before its first pass and after each pass.
 
-    A loop that ends makes later kernels skip. Where the host predicts that the loop ends at once and queues
-    no pass of it (`hc_loop.mispredicted`), a loop that does not end makes them skip instead. After each pass
-    the kernel copies all scalars for the host.
+    After the end of a loop, later kernels skip. The host may predict that a loop ends at once, and queue no
+    pass of it (`hc_loop.mispredicted`). If the prediction is wrong, the kernel makes later kernels skip.
+    After each pass, the kernel copies all scalars for the host.
     """
     parameters = "HC_GLOBAL double *notes", "HC_GLOBAL hc_int64 *ends", "const hc_loop loop"
     with _one_thread(name, *parameters) as out:
@@ -140,9 +143,9 @@ def loop_kernel(name: str, until: Kernel | None = None, names: Names | None = No
 
 @contextmanager
 def _one_thread(name: str, *parameters: str) -> Iterator[Text]:
-    """Print the frame of a kernel for one thread around what is added in the with block."""
+    """Print the frame of a kernel for one thread around the text of the with block."""
     out = Text()
-    taken = ["HC_GLOBAL double *s", "HC_GLOBAL hc_control *control", *parameters]
-    with out.block(f"HC_KERNEL {name}({', '.join(taken)})"):
+    declarations = ["HC_GLOBAL double *s", "HC_GLOBAL hc_control *control", *parameters]
+    with out.block(f"HC_KERNEL {name}({', '.join(declarations)})"):
         out.add("if (control->skip != 0) return;")
         yield out

@@ -94,8 +94,10 @@ class Contours(PlanePanel):
 
     def __post_init__(self) -> None:
         over = self.over
-        beside = (over.section,) if isinstance(over, Isolines) else (over.across, over.up) if over else ()
-        for section in (self.section, *beside):
+        over_sections = (
+            (over.section,) if isinstance(over, Isolines) else (over.across, over.up) if over else ()
+        )
+        for section in (self.section, *over_sections):
             check_plane(section, f"contours {self.title!r}")
 
     def draw(self, canvas: Canvas, ax: Axes, size: tuple[float, float], *, bar: bool) -> str:
@@ -199,8 +201,8 @@ class Planes(Panel):
         ax.grid(False)
         for axis, label, (low, high) in zip("xyz", self.axes, self.spans, strict=True):
             getattr(ax, f"{axis}axis").pane.set_visible(False)
-            apart = 0.0 if low < high else 0.5
-            ax.set(**{f"{axis}label": label, f"{axis}lim": (low - apart, high + apart)})
+            margin = 0.0 if low < high else 0.5
+            ax.set(**{f"{axis}label": label, f"{axis}lim": (low - margin, high + margin)})
         _colour_bar(canvas, filled, scale, self.label, 0.6 * size[1], ax=ax, shrink=0.6, pad=0.12)
         return scale.note
 

@@ -83,7 +83,7 @@ class Cavity:
 
         ∂p/∂t = -β² ρ ∇·V - C Σ λ_i Δx_i³ ∂⁴p/∂x_i⁴. λ_i = |V_i| + β is an upper bound of the speed of
         artificial sound along an axis, (|V_i| + √(V_i² + 4 β²)) / 2. Therefore ε_i = C λ_i Δx_i³ / β²
-        vanishes as Δx³. Its error vanishes faster than that of second-order differences.
+        vanishes as Δx³, and the error by ε_i vanishes faster than that of second-order differences.
 
         The parabola through the first three points inside determines the pressure on a wall and beyond it.
         With this extrapolation, the damping is 0 at the first point. At the second point, it is the third
@@ -164,8 +164,8 @@ class Cavity:
         """Record the statements of an iteration.
 
         Every `watch` iterations, the residuals are computed, and the run ends if it is steady. Then follows a
-        step with this number of stages. Its length is the stable step for the velocities before the previous
-        step. Therefore an iteration of one stage is one sweep.
+        step with this number of stages. The length of this step is the stable step for the velocities before
+        the previous step. Therefore an iteration of one stage is one sweep.
         """
         dt, dt_next, limiter, limiter_next = scalars("dt dt_next limiter limiter_next")
         time = shorten_step(trace.current("the cavity"), t, dt, dt_next)
@@ -189,9 +189,9 @@ class Cavity:
     def _legendre(self, dt: Expr, stages: int) -> None:
         """Record a step of several stages Y_1, Y_2, ..., each stored in place of the last but one.
 
-        Y_1 = Y_0 + w dt F(Y_0), Y_j = μ Y_{j-1} + ν Y_{j-2} + μ w dt F(Y_{j-1}), with μ = (2j - 1) / j, ν =
-        (1 - j) / j and w = 2 / (s² + s). This is the first-order Runge-Kutta-Legendre scheme (Meyer, Balsara
-        and Aslam 2014, J. Comput. Phys. 257, 594, Section 2).
+        Y_1 = Y_0 + w dt F(Y_0), Y_j = μ Y_{j-1} + ν Y_{j-2} + μ w dt F(Y_{j-1}), with μ = (2j - 1) / j,
+        ν = (1 - j) / j and w = 2 / (s² + s). This is the first-order Runge-Kutta-Legendre scheme (Meyer,
+        Balsara and Aslam 2014, J. Comput. Phys. 257, 594, Section 2).
         """
         main_fields, fields = (self.p, self.V, self.T), self.fields
         copies = tuple(f.like(f"{f.name}_last") for f in fields)
@@ -235,8 +235,8 @@ class Cavity:
     def _watch(self) -> None:
         """Record the residual of each equation: the root mean square of its rate, over a typical rate."""
         rates, points = self.rates(self.p, self.V, self.T), math.sqrt(self.grid.size)
-        # With central differences, a small divergence of the velocity remains. p rises uniformly by it, and
-        # the shift removes this rise.
+        # With central differences, a small divergence of the velocity remains. This divergence makes p rise
+        # uniformly, and the shift removes the rise.
         rise = scalar("p_rise")
         with labelled("p_rise: rate of change of the pressure at the centre"):
             rise.set(value(rates[self.p], at=self.centre()))
@@ -285,9 +285,9 @@ def stable_steps(
 def sound_step(nu: Any, speed2: Any, beta2: Any) -> Any:
     """Return the longest stable forward step for waves of artificial sound.
 
-    The waves travel along a flow of speed u, and only the velocity has diffusion. The step is 4 ν / (s (u +
-    s)) with s = √(u² + 4 β²), for waves that are long compared with the spacing. In a fluid at rest, it is ν
-    / β².
+    The waves travel along a flow of speed u, and only the velocity has diffusion. The step is
+    4 ν / (s (u + s)) with s = √(u² + 4 β²), for waves that are long compared with the spacing. In a fluid at
+    rest, it is ν / β².
     """
     s = (speed2 + 4.0 * beta2) ** 0.5
     return 4.0 * nu / (s * (speed2**0.5 + s))
@@ -338,8 +338,8 @@ class Results:
     def at_wall(self) -> Expr:
         """Return the heat flux through the hot wall, at the first points next to it.
 
-        It is minus the slope at the wall of the cubic through the wall and three points. For even spacing,
-        this is (11 T_w - 18 T_1 + 9 T_2 - 2 T_3) / 6Δx.
+        The flux is minus the slope at the wall of the cubic through the wall and three points. For even
+        spacing, this is (11 T_w - 18 T_1 + 9 T_2 - 2 T_3) / 6Δx.
 
         The formula is of third order. In a thin layer, the error of the second-order formula would exceed the
         error of the flow.
@@ -384,17 +384,17 @@ class Results:
 
     def _halfway(self, axis: int) -> Expr:
         """Return 1 at points halfway between two walls, or ½ at both points next to the middle."""
-        apart = index(self.grid, axis) * 2.0 - (self.grid.cells(axis) - 1.0)
-        inside = (apart <= 1.0) & (apart >= -1.0)
-        share: Expr = where(inside, where(binary("eq", apart, 0.0), 1.0, 0.5), 0.0)
+        offset = index(self.grid, axis) * 2.0 - (self.grid.cells(axis) - 1.0)
+        inside = (offset <= 1.0) & (offset >= -1.0)
+        share: Expr = where(inside, where(binary("eq", offset, 0.0), 1.0, 0.5), 0.0)
         return share
 
     def _between(self, axis: int, f: Expr | float) -> Expr:
         """Return a quantity halfway between two walls, and 0 elsewhere."""
-        apart = index(self.grid, axis) * 2.0 - (self.grid.cells(axis) - 1.0)
+        offset = index(self.grid, axis) * 2.0 - (self.grid.cells(axis) - 1.0)
         values = as_expr(f)
-        middle = where(binary("eq", apart, 0.0), values, 0.5 * (values + shift(values, axis)))
-        on_plane: Expr = where(binary("eq", apart, 0.0) | binary("eq", apart, -1.0), middle, 0.0)
+        middle = where(binary("eq", offset, 0.0), values, 0.5 * (values + shift(values, axis)))
+        on_plane: Expr = where(binary("eq", offset, 0.0) | binary("eq", offset, -1.0), middle, 0.0)
         return on_plane
 
     def _peaks(self, f: Expr, across: int) -> Expr:
@@ -418,9 +418,9 @@ class Results:
     def _share(self, axes: Sequence[int]) -> Expr:
         """Return the weight of a point in the integral from wall to wall along axes, by the trapezoidal rule.
 
-        The value on a wall follows from zero flux through the wall. It is that of the parabola without slope
-        through two points, (b² q_1 - a² q_2) / (b² - a²) for points at distances a and b, and (4 q_1 - q_2) /
-        3 for even spacing.
+        The value on a wall follows from zero flux through the wall. The parabola without slope through two
+        points at distances a and b gives (b² q_1 - a² q_2) / (b² - a²).
+        For even spacing, this is (4 q_1 - q_2) / 3.
         """
         share = as_expr(1.0)
         for axis in axes:

@@ -71,15 +71,15 @@ def streamlines(flow: Flow, sim: Fields) -> Figure | None:
     """
     import numpy as np
 
-    warm, fields = _temperature(flow, sim), flow.grid.fields
+    temperature_plane, fields = _temperature(flow, sim), flow.grid.fields
     u, w = (_halfway(flow, sim, fields[f"V_{a}"]) for a in ("x", AXES[len(flow.grid.shape) - 1]))
-    if warm is None or u is None or w is None:
+    if temperature_plane is None or u is None or w is None:
         return None
     u, w = (_over_width(flow, sim, _walled(_walled(v, 0, _constant(0.0)), 1, _constant(0.0))) for v in (u, w))
     if len(flow.grid.shape) == 3:
-        still = not (u.values.any() or w.values.any())
-        title = "no streamlines: nothing flows" if still else "streamlines, over the temperature"
-        drawn = replace(_isotherms(flow, sim, warm, title), over=Streamlines(u, w))
+        is_at_rest = not (u.values.any() or w.values.any())
+        title = "no streamlines: nothing flows" if is_at_rest else "streamlines, over the temperature"
+        drawn = replace(_isotherms(flow, sim, temperature_plane, title), over=Streamlines(u, w))
         return Figure([drawn], columns=1)
     psi = stream_function(u.values * (flow.values["L"] / flow.values["alpha"]), u.coordinates[1])
     most = float(np.abs(psi).max())
@@ -88,7 +88,7 @@ def streamlines(flow: Flow, sim: Fields) -> Figure | None:
     if not levels:  # at the start, and after a step that changes only the vertical velocity
         title = "no streamlines: ψ is 0 everywhere"
     over = Isolines(replace(u, name="psi", values=psi), levels)
-    return Figure([replace(_isotherms(flow, sim, warm, title), over=over)], columns=1)
+    return Figure([replace(_isotherms(flow, sim, temperature_plane, title), over=over)], columns=1)
 
 
 def stream_function(u: Array, y: Array) -> Array:

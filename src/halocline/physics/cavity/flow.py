@@ -268,9 +268,9 @@ class Flow:
         if not known:
             checks.append(Check.not_compared("nusselt_hot", "nothing is known of this Ra, Pr and shape"))
         for name, published in known.items():
-            off = abs(_number(after[name]) / published - 1)
+            deviation = abs(_number(after[name]) / published - 1)
             about = f"difference from the published {published:g}, over that"
-            checks.append(Check(name, off, most=most, about=about))
+            checks.append(Check(name, deviation, most=most, about=about))
         return checks
 
 

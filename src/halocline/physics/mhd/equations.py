@@ -183,20 +183,20 @@ class MHD:
 
         # Eq. B.3, divided by ρ T
         if s is not None:
-            cold, cv = 1.0 / gas.T, gas.cp / gas.gamma
+            inverse_T, cv = 1.0 / gas.T, gas.cp / gas.gamma
             add("advection", s, -dot(u, grad(s)))
-            add("heating", s, parameter("heating") * gas.volume * cold)
+            add("heating", s, parameter("heating") * gas.volume * inverse_T)
             for name, (sign, value) in heat_terms.items():
                 if value is not None:
-                    add(name, s, sign * as_expr(value) * gas.volume * cold)
+                    add(name, s, sign * as_expr(value) * gas.volume * inverse_T)
             if physics.cooling:
                 rate = cv / parameter("tau_cool")
-                add("cooling", s, rate * (parameter("T_cool") * cold - 1.0))
+                add("cooling", s, rate * (parameter("T_cool") * inverse_T - 1.0))
             add("conduction", s, gas.conduction(physics.conductivity))
             if A is not None:
-                add("ohmic heating", s, eta * parameter("mu0") * dot(j, j) * gas.volume * cold)
-            add("viscous heating", s, 2.0 * nu * squared(S) * cold)
-            add("bulk heating", s, zeta * div(u) ** 2 * cold)
+                add("ohmic heating", s, eta * parameter("mu0") * dot(j, j) * gas.volume * inverse_T)
+            add("viscous heating", s, 2.0 * nu * squared(S) * inverse_T)
+            add("bulk heating", s, zeta * div(u) ** 2 * inverse_T)
 
         if physics.gravity:
             add("gravity", u, Vector(parameter(f"g_{axis}") for axis in AXES))
@@ -215,7 +215,7 @@ class MHD:
             push = grad_div(u) + div(u) * grad_lnrho
             add("shock viscosity", u, zeta_s * push + div(u) * grad(zeta_s))
             if s is not None:
-                add("shock heating", s, zeta_s * div(u) ** 2 * cold)
+                add("shock heating", s, zeta_s * div(u) ** 2 * inverse_T)
         return terms_of_field
 
     def field(self) -> Vector:
@@ -263,9 +263,9 @@ class Gas:
         self.gamma, self.cp = parameter("gamma"), parameter("cp")
         # ln(T / T₀) = ln(c_s² / c_s0²)
         self.warmth = self.gamma / self.cp * s + (self.gamma - 1.0) * (lnrho - parameter("lnrho0"))
-        warm = exp(self.warmth)
-        self.cs2 = parameter("cs0") ** 2 * warm
-        self.T = exp(parameter("lnT0")) * warm
+        T_ratio = exp(self.warmth)
+        self.cs2 = parameter("cs0") ** 2 * T_ratio
+        self.T = exp(parameter("lnT0")) * T_ratio
         self.grad_enthalpy = (1.0 / self.cp) * grad(s) + grad(lnrho)
 
     def _of_lnT(self, operator: Any) -> Any:
@@ -310,8 +310,8 @@ def shock_profile(u: Vector) -> Expr:
     The maximum is taken over five neighbours along each axis. The average has binomial weights along each
     axis, (1, 6, 15, 20, 15, 6, 1) / 64.
 
-    The definition is that of the Pencil Code. Its bulk viscosity is ν_shock min(h)² times the smoothed
-    maximum of the convergence of five neighbours.
+    The Pencil Code has the same definition: its bulk viscosity is ν_shock min(h)² times the smoothed maximum
+    of the convergence of five neighbours.
     """
     grid = u[0].grid
     axes = range(grid.ndim)

@@ -32,8 +32,8 @@ class Forcing:
     The amplitude is N = f₀ c_s √(|k| c_s / δt). The polarisation is f_k = (v - i σ v × k̂) / √(1 + σ²), with
     v = k × e / |k × e|.
 
-    The wave vector k, the direction e and the phase φ are random. They are drawn for each step and are
-    constant during it. k is one of the wave vectors of the box with kmin <= |k| < kmax.
+    The wave vector k, the direction e and the phase φ are drawn at random for each step and are constant
+    during the step. k is one of the wave vectors of the box with kmin <= |k| < kmax.
 
     The helicity f·∇×f has the sign of σ. For σ = 1, ∇×f = k f. For σ = 0, the helicity vanishes.
 
@@ -95,12 +95,12 @@ class Forcing:
         """
         vectors = self.vectors(grid)
         draw = [_kept(random(seed, step, number)) for number in range(4)]
-        chosen = draw[WAVE] * float(len(vectors))
-        k = Vector(_kept(lookup(components, chosen)) for components in zip(*vectors, strict=True))
+        vector_index = draw[WAVE] * float(len(vectors))
+        k = Vector(_kept(lookup(components, vector_index)) for components in zip(*vectors, strict=True))
         length = _kept(sqrt(dot(k, k)))
         height, longitude = 2.0 * draw[HEIGHT] - 1.0, 2 * math.pi * draw[LONGITUDE]
-        ring = sqrt(1.0 - height * height)
-        v = cross(k, (ring * cos(longitude), ring * sin(longitude), height))
+        radius = sqrt(1.0 - height * height)
+        v = cross(k, (radius * cos(longitude), radius * sin(longitude), height))
         v = Vector(v) / _kept(sqrt(dot(v, v)))
         twist = Vector(cross(k, v)) * (as_expr(helicity) / length)
         size = strength * speed * sqrt(length * speed / dt) / sqrt(1.0 + as_expr(helicity) ** 2)

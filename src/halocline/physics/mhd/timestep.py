@@ -83,7 +83,7 @@ def first_symbol(order: int) -> float:
 def second_symbol(order: int) -> float:
     """Return the maximum negative symbol of the central second derivative, times the squared spacing.
 
-    It is the symbol of the wave of two cells.
+    The wave of two cells has this symbol.
     """
     centre, *outer = second_coefficients(order)
     return float(-centre - 2 * sum(d * (-1) ** k for k, d in enumerate(outer, 1)))
@@ -92,7 +92,7 @@ def second_symbol(order: int) -> float:
 def upwind_symbol(order: int) -> float:
     """Return the maximum damping rate of `upwinding`, over Σ |u_i| / h_i.
 
-    It is the weight of `upwinding` times 2^order, the difference of a wave of two cells.
+    The rate is the weight of `upwinding` times 2^order, the difference of a wave of two cells.
     """
     m = order // 2
     return float(math.factorial(m) * math.factorial(m - 1) * 2**order / math.factorial(order))
@@ -113,9 +113,10 @@ class Courant:
       vector potential, so √κ₂ is the factor of Alfvén waves.
     - Damping: κ₂ D Σ 1 / h_i² with D = 4/3 ν + ζ + ζ_shock for u, η for A, and γ K / (ρ c_p) for s. Upwinding
       adds to the damping of s. Hyperdiffusion adds 64 max(ν₃, η₃, D₃, χ₃) Σ 1 / h_i⁶ to each damping rate.
-    - Damping of s by heat: the decrease of the heating rate with s. It is γ / c_p |H| / (ρ T) for a heating H
-      that does not depend on the temperature, and T_cool / (T tau_cool) for Newtonian cooling. Further heat
-      gain and heat loss count like H. This is sufficient if they vary as a power of T from 0 to 2.
+    - Damping of s by heat: the decrease of the heating rate with s. For a heating H that does not depend on
+      the temperature, this rate is γ / c_p |H| / (ρ T). For Newtonian cooling, it is T_cool / (T tau_cool).
+      Further heat gain and heat loss count like H. This is sufficient if they vary as a power of T from 0
+      to 2.
 
     Parameters
     ----------
@@ -176,15 +177,15 @@ class Courant:
         dt_courant.set(1.0 / shortest)
         dt_first.set(where(dt_first > 0.0, dt_first, dt_courant))
         if self.floor > 0:
-            short, least = dt_courant < self.floor, f"{self.floor:g}"
+            is_short, floor_text = dt_courant < self.floor, f"{self.floor:g}"
         else:
-            short, least = ~(dt_courant > COLLAPSED * dt_first), f"{COLLAPSED:g} of the first"
+            is_short, floor_text = ~(dt_courant > COLLAPSED * dt_first), f"{COLLAPSED:g} of the first"
         for limit_name in rates:
             stop(~(rates[limit_name] < math.inf), f"the rate of {limit_name} is not finite")
         for limit_name in rates:
             stop(
-                short & (number == float(_number(limit_name))),
-                f"the time step is below {least}, limited by {limit_name}",
+                is_short & (number == float(_number(limit_name))),
+                f"the time step is below {floor_text}, limited by {limit_name}",
             )
         return dt_courant.expr
 
@@ -255,13 +256,15 @@ class Courant:
             rates["resistivity"] = second * parameter("eta") * squares
         if mhd.s is not None:
             rates["conduction"] = second * over(greatest, gas.diffusivity(physics.conductivity)) * squares
-            cold = 1.0 / gas.T
+            inverse_T = 1.0 / gas.T
             heat = magnitude(parameter("heating"))
             for heat_term in (heat_gain, heat_loss):
                 heat = heat if heat_term is None else heat + magnitude(as_expr(heat_term))
-            rates["heating"] = greatest(gas.gamma / gas.cp * (heat * gas.volume * cold))
+            rates["heating"] = greatest(gas.gamma / gas.cp * (heat * gas.volume * inverse_T))
             if physics.cooling:
-                rates["cooling"] = greatest(cold) * magnitude(parameter("T_cool")) / parameter("tau_cool")
+                rates["cooling"] = (
+                    greatest(inverse_T) * magnitude(parameter("T_cool")) / parameter("tau_cool")
+                )
         if physics.upwind:
             rates["upwinding"] = upwind_symbol(order) * flow
         if physics.hyperdiffusion:

@@ -122,8 +122,8 @@ def fast(w: Normal, bn: Expr) -> Expr:
     a2, along = parameter("gamma") * w.p * inverse, bn * bn * inverse
     across = added(w.By * w.By, w.Bz * w.Bz) * inverse
     # the inner root is that of (a² + b²)² - 4 a² b_x², in a form without cancellation
-    less = a2 - along - across
-    return sqrt(0.5 * added(a2, along, across, sqrt(added(less * less, 4.0 * a2 * across))))
+    difference = a2 - along - across
+    return sqrt(0.5 * added(a2, along, across, sqrt(added(difference * difference, 4.0 * a2 * across))))
 
 
 def conserved(w: Normal, bn: Expr) -> Flux:

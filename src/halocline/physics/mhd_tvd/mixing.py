@@ -31,9 +31,9 @@ def lacking(U: Conserved) -> Expr:
 def mix(rho: Field, m: Vector, E: Field, b: Vector, cells: Scalar) -> None:
     """Record passes of exchange, until no cell is `lacking`.
 
-    A cell without heat receives the mean heat of itself and its 2d neighbours. A cell without mass receives
-    their mean mass, momentum, and energy without magnetic energy. The neighbours lose the amount that the
-    cell gains. Nothing passes through walls.
+    The heat of a cell without heat becomes the mean of this cell and its 2d neighbours. In a cell without
+    mass, the mass, the momentum and the energy without magnetic energy become such means. The neighbours lose
+    the amount that the cell gains. Nothing passes through walls.
 
     Every cell becomes a convex combination of cells, so no pass lowers the minimum density. Heat is a concave
     function of mass, momentum and energy where density is positive. Therefore no pass lowers the minimum heat
@@ -55,7 +55,7 @@ def mix(rho: Field, m: Vector, E: Field, b: Vector, cells: Scalar) -> None:
         U = Conserved(rho.expr, Vector(c.expr for c in m), E.expr, at_cells(b, axes))
         thin = flagged(U.rho <= 0.0, "thin")
         cold = flagged((U.rho > 0.0) & (heat(U) <= 0.0), "cold")
-        free = U.E - 0.5 * squared(U.B)
+        hydro_energy = U.E - 0.5 * squared(U.B)
 
         def through(value: Expr, axis: int) -> Expr:
             carried: Expr = share * (shift(value, axis, -1) - value)
@@ -81,7 +81,7 @@ def mix(rho: Field, m: Vector, E: Field, b: Vector, cells: Scalar) -> None:
         new = Conserved(
             mixed(U.rho, U.rho),
             Vector(mixed(c, c) for c in U.m),
-            mixed(U.E, free, heat(U)),
+            mixed(U.E, hydro_energy, heat(U)),
             U.B,
         )
         cells.set(count(lacking(new)))

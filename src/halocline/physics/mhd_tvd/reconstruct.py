@@ -29,8 +29,8 @@ def sweby(a: Expr, b: Expr, beta: Expr) -> Expr:
     For β = 2 it is superbee. This limiter keeps jumps steep, but also turns long waves into steps.
     """
     in_order = magnitude(a) < magnitude(b)
-    less, more = where(in_order, a, b), where(in_order, b, a)
-    return _limited(a, b, beta * less, more)
+    smaller, larger = where(in_order, a, b), where(in_order, b, a)
+    return _limited(a, b, beta * smaller, larger)
 
 
 def central(a: Expr, b: Expr, beta: Expr) -> Expr:
@@ -39,8 +39,8 @@ def central(a: Expr, b: Expr, beta: Expr) -> Expr:
     For β = 2 it is the limiter of van Leer, J. Comput. Phys. 23 (1977), 276. In a smooth solution the result
     is the mean, so waves keep their form.
     """
-    less = where(magnitude(a) < magnitude(b), a, b)
-    return _limited(a, b, beta * less, 0.5 * (a + b))
+    smaller = where(magnitude(a) < magnitude(b), a, b)
+    return _limited(a, b, beta * smaller, 0.5 * (a + b))
 
 
 def _limited(a: Expr, b: Expr, most: Expr, wanted: Expr) -> Expr:
@@ -128,8 +128,8 @@ def plm(solver: Callable[[Normal, Normal, Expr], Flux]) -> Callable[..., Flux]:
     Returns
     -------
     callable
-        Flux through the lower face of each cell, with the arguments of
-        `halocline.physics.mhd_tvd.riemann.mhdtvd`.
+        Function with the arguments of `halocline.physics.mhd_tvd.riemann.mhdtvd`, which returns the flux
+        through the lower face of each cell.
     """
 
     def through(state: State, bn: Expr, axis: int, ratio: Expr, name: str, limit: Limiter = central) -> Flux:

@@ -1,10 +1,10 @@
 """Fluxes between two states of magnetised gas, from approximate solutions of their Riemann problem.
 
 A solver has the states on both sides of a face and the normal field as arguments. In a mirrored problem, the
-sides are exchanged, and `u` and `bn` have opposite signs. Its flux is bit-for-bit the mirror image of the
-original flux. For this, `symmetric_sum` adds terms of the left and the right side, and pairs of products
-within one side. A compiler could otherwise fuse one of the products into a multiply-add. The names in the
-formula would determine the fused product.
+sides are exchanged, and `u` and `bn` have opposite signs. The flux of the mirrored problem is bit-for-bit the
+mirror image of the original flux. For this, `symmetric_sum` adds terms of the left and the right side, and
+pairs of products within one side. A compiler could otherwise fuse one of the products into a multiply-add.
+The names in the formula would determine the fused product.
 
 The modified flux of MHDTVD is that of Mendygral et al. 2017, Appendix A, and Ryu and Jones 1995, ApJ 442,
 228. At each face, the jump is decomposed into seven waves. Each wave has an upwind flux, reduced by a limited
@@ -57,13 +57,13 @@ def hll(left: Normal, right: Normal, bn: Expr) -> Flux:
 def roe(left: Normal, right: Normal, bn: Expr) -> Flux:
     """Return the flux of seven waves in an averaged gas (Cargo and Gallice 1997; see `waves`).
 
-    In place of its speed a, a wave has Q(a/c) c. Q is the function of Mendygral et al. 2017, Equation A9, and
-    c is the fast speed of the averaged gas. Therefore waves slower than 2 ε c are damped as if their speed
-    were at least ε c (Harten, J. Comput. Phys. 49 (1983), 357). Without this damping, a rarefaction in which
-    the gas becomes faster than a wave could remain a jump.
+    The numerical viscosity of a wave of speed a is Q(a/c) c in place of |a|. Q is the function of Mendygral
+    et al. 2017, Equation A9, and c is the fast speed of the averaged gas. Therefore waves slower than 2 ε c
+    are damped as if their speed were at least ε c (Harten, J. Comput. Phys. 49 (1983), 357). Without this
+    damping, a rarefaction in which the gas becomes faster than a wave could remain a jump.
 
-    ε is the parameter "epsilon_" and the family: "fast", "alfven", "slow", "entropy". Speeds are unchanged
-    for ε = 0.
+    ε is the parameter "epsilon_" and the family: "fast", "alfven", "slow", "entropy". For ε = 0, the
+    numerical viscosity is |a|.
     """
     waves = Waves.between(left, right, bn)
     epsilon = OF_FAMILY.each(lambda family: parameter(f"epsilon_{family}"))
@@ -87,27 +87,32 @@ def hlld(left: Normal, right: Normal, bn: Expr) -> Flux:
     # the fast waves, and the gas between them (Equations 67, 38 and 41)
     speed = maximum(fast(left, bn), fast(right, bn))
     slowest, fastest = minimum(left.u, right.u) - speed, maximum(left.u, right.u) + speed
-    against_l, against_r = left.u - slowest, fastest - right.u  # speeds of the gas relative to the waves
-    push_l, push_r = left.rho * against_l, right.rho * against_r
+    relative_l, relative_r = left.u - slowest, fastest - right.u  # speeds of the gas relative to the waves
+    mass_flux_l, mass_flux_r = left.rho * relative_l, right.rho * relative_r
     total_l, total_r = _total(left, square), _total(right, square)
-    share = 1.0 / symmetric_sum(push_l, push_r)
-    u = share * (symmetric_sum(push_l * left.u, push_r * right.u) + symmetric_sum(total_l, -total_r))
-    crossed = symmetric_sum(push_r * total_l, push_l * total_r)
-    total = share * symmetric_sum(crossed, (push_l * push_r) * (left.u - right.u))
+    share = 1.0 / symmetric_sum(mass_flux_l, mass_flux_r)
+    u = share * (
+        symmetric_sum(mass_flux_l * left.u, mass_flux_r * right.u) + symmetric_sum(total_l, -total_r)
+    )
+    crossed = symmetric_sum(mass_flux_r * total_l, mass_flux_l * total_r)
+    total = share * symmetric_sum(crossed, (mass_flux_l * mass_flux_r) * (left.u - right.u))
 
     # states behind the fast waves (Equations 43 to 47): v and B change by multiples of the tangential field
     depth_l, depth_r = u - slowest, fastest - u
     inverse = 1.0 / (depth_l * depth_r)
     inverse_l, inverse_r = depth_r * inverse, depth_l * inverse
-    rho_l, rho_r = push_l * inverse_l, push_r * inverse_r
-    lead_l, lead_r = push_l * depth_l - square, push_r * depth_r - square
+    rho_l, rho_r = mass_flux_l * inverse_l, mass_flux_r * inverse_r
+    denominator_l, denominator_r = mass_flux_l * depth_l - square, mass_flux_r * depth_r - square
     none = rounding(NONE, square.precision) * square
-    flat_l, flat_r = lead_l <= none, lead_r <= none
-    lead_l, lead_r = where(flat_l, 1.0, lead_l), where(flat_r, 1.0, lead_r)
-    inverse = 1.0 / (lead_l * lead_r)
-    turn_l = where(flat_l, 0.0, (left.u - u) * (lead_r * inverse))
-    turn_r = where(flat_r, 0.0, (u - right.u) * (lead_l * inverse))
-    bent_l, bent_r = 1.0 + push_l * turn_l, 1.0 + push_r * turn_r
+    is_degenerate_l, is_degenerate_r = denominator_l <= none, denominator_r <= none
+    denominator_l, denominator_r = (
+        where(is_degenerate_l, 1.0, denominator_l),
+        where(is_degenerate_r, 1.0, denominator_r),
+    )
+    inverse = 1.0 / (denominator_l * denominator_r)
+    turn_l = where(is_degenerate_l, 0.0, (left.u - u) * (denominator_r * inverse))
+    turn_r = where(is_degenerate_r, 0.0, (u - right.u) * (denominator_l * inverse))
+    bent_l, bent_r = 1.0 + mass_flux_l * turn_l, 1.0 + mass_flux_r * turn_r
     lift_l, lift_r = bn * turn_l, bn * turn_r
     root_l, root_r = sqrt(rho_l), sqrt(rho_r)
     share = 1.0 / symmetric_sum(root_l, root_r)
@@ -143,19 +148,21 @@ def hlld(left: Normal, right: Normal, bn: Expr) -> Flux:
     inner_v, inner_By, inner_w, inner_Bz = (middle for _, _, middle in (of_v, of_By, of_w, of_Bz))
 
     # v·B along the face; and energy (Equations 48 and 63)
-    still = symmetric_sum(side.v * side.By, side.w * side.Bz)
-    once, twice = symmetric_sum(v * By, w * Bz), symmetric_sum(inner_v * inner_By, inner_w * inner_Bz)
+    vB_side = symmetric_sum(side.v * side.By, side.w * side.Bz)
+    vB_fast, vB_alfven = symmetric_sum(v * By, w * Bz), symmetric_sum(inner_v * inner_By, inner_w * inner_Bz)
     side_total, side_E = of_side(total_l, total_r), conserved(side, bn).E
-    work = symmetric_sum(total * u, -(side_total * side.u)) + bn * (still - once)
-    E = of_side(inverse_l, inverse_r) * symmetric_sum(of_side(against_l, against_r) * side_E, outward * work)
-    inner_E = E + outward * (towards * root) * (once - twice)
+    work = symmetric_sum(total * u, -(side_total * side.u)) + bn * (vB_side - vB_fast)
+    E = of_side(inverse_l, inverse_r) * symmetric_sum(
+        of_side(relative_l, relative_r) * side_E, outward * work
+    )
+    inner_E = E + outward * (towards * root) * (vB_fast - vB_alfven)
 
-    def at(first: Expr, second: Expr, third: Expr) -> Any:
+    def select(first: Expr, second: Expr, third: Expr) -> Any:
         return where(outside, first, where(behind, third, second))
 
-    v, By = at(side.v, v, inner_v), at(side.By, By, inner_By)
-    w, Bz = at(side.w, w, inner_w), at(side.Bz, Bz, inner_Bz)
-    E, bound = at(side_E, E, inner_E), at(still, once, twice)
+    v, By = select(side.v, v, inner_v), select(side.By, By, inner_By)
+    w, Bz = select(side.w, w, inner_w), select(side.Bz, Bz, inner_Bz)
+    E, vB = select(side_E, E, inner_E), select(vB_side, vB_fast, vB_alfven)
     rho, u, total = (where(outside, a, b) for a, b in ((side.rho, rho), (side.u, u), (side_total, total)))
     mass = rho * u
     return Flux(
@@ -165,7 +172,7 @@ def hlld(left: Normal, right: Normal, bn: Expr) -> Flux:
         symmetric_sum(mass * w, -(bn * Bz)),
         symmetric_sum(By * u, -(bn * v)),
         symmetric_sum(Bz * u, -(bn * w)),
-        symmetric_sum((E + total) * u, -(bn * bound)),
+        symmetric_sum((E + total) * u, -(bn * vB)),
     )
 
 

@@ -1,8 +1,8 @@
 """Unsplit step: corner transport upwind with constrained transport (Mendygral et al. 2017, Section 5).
 
 Mass, momentum and energy are stored in cells, the field on faces. Field components along axes that the grid
-lacks are also stored in cells. All intermediate results of a step are stages. They are computed where other
-formulas read them, also in the halo, so a step needs one exchange.
+lacks are also stored in cells. All intermediate results of a step are stages. A stage is computed at all
+points at which other formulas read it, also in the halo. Therefore a step needs one exchange.
 """
 
 from __future__ import annotations
@@ -327,7 +327,7 @@ def _parts(s: State) -> tuple[Expr, ...]:
 def _unphysical(U: Conserved, kept: Sequence[Expr]) -> Expr:
     """Return the flag of unphysical cells.
 
-    It is 1 in cells whose density or pressure falls below the protection floors, or did so half a step
+    The flag is 1 in cells whose density or pressure falls below the protection floors, or did so half a step
     before; else 0.
     """
     good = _physical(_primitive(U))

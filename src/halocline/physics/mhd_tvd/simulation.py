@@ -32,7 +32,7 @@ log = logging.getLogger("halocline")
 
 OF_SOLVER = ("flux", "limiting")  # parameters of cases that belong to `IdealMHD`
 
-# limit over |b|/Δx: far above rounding errors, far below the divergence of a sampled field
+# maximum |∇·b| over |b|/Δx: far above rounding errors, far below the divergence of a sampled field
 MOST_DIVERGENCE = {"float64": 1e-10, "float32": 1e-4}
 OPTIONS = tuple(name for name in ALL if name not in OF_SOLVER)
 
@@ -40,9 +40,9 @@ OPTIONS = tuple(name for name in ALL if name not in OF_SOLVER)
 class MHDSimulation(Simulation):
     """Simulation of ideal magnetohydrodynamics with shocks.
 
-    Its parameters are checked like those of the cases. Before the first step, density and pressure must be
-    positive in all cells. A warning states the divergence of the magnetic field if it is not zero. A run also
-    warns if fluxes fall back to HLL, or floors act, too often.
+    The parameters of the scheme are checked as in the cases. Before the first step, density and pressure must
+    be positive in all cells. A warning states the divergence of the magnetic field if it is not zero. A run
+    also warns if fluxes fall back to HLL, or floors act, too often.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class MHDSimulation(Simulation):
             Velocity of cells.
         b : sequence of three
             Magnetic field at the locations of `IdealMHD.b`: on faces along the axes of the grid, in cells
-            along others. Its divergence must be 0, because the scheme conserves it; see `curl`.
+            along others. The divergence must be 0, because the scheme conserves it; see `curl`.
 
         Raises
         ------

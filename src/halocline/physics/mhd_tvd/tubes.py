@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     Profiles = tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]
 
-PERIOD = 2.0  # Of an oblique tube: a layer of the left state and one of the right state, 1 thick each.
+PERIOD = 2.0  # Period of an oblique tube: a layer of the left state and one of the right, 1 thick each.
 LAYERS = range(-4, 6, 2)  # Coordinates of the ends of layers of the left state, for the whole cube.
 FIELDS = (4, 5)  # Indices of B_y and B_z in a state.
 QUANTITIES = ("rho", "p", "u", "v", "w", "By", "Bz")
@@ -241,7 +241,8 @@ class Tube:
 def reference(name: str) -> Profiles:
     """Return the converged profiles of a tube: positions from the diaphragm, and each quantity by name.
 
-    They come from a run on 8192 cells with HLLD fluxes, and are means over 8 cells (tools/mhd_references.py).
+    The profiles come from a run on 8192 cells with HLLD fluxes, and are means over 8 cells
+    (tools/mhd_references.py).
     """
     import numpy as np
 
@@ -295,13 +296,13 @@ def _plateau_checks(sim: MHDSimulation, measured: Profiles, converged: Profiles)
     checks = []
     for centre in centres:
         at = int(np.argmin(np.abs(s - centre)))
-        off = max(
+        error = max(
             abs(values[q][at] - np.interp(s[at], x, exact[q]))
             / _size(lambda v: np.abs(v).max(), exact, q, turned)
             for q in QUANTITIES
         )
         about = "over the greatest value"
-        checks.append(Check(f"plateau at {centre:+.3f}", float(off), most=0.01, about=about))
+        checks.append(Check(f"plateau at {centre:+.3f}", float(error), most=0.01, about=about))
     return checks
 
 

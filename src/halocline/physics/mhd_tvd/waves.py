@@ -4,10 +4,10 @@ P. Cargo and G. Gallice, Roe matrices for ideal MHD and systematic construction 
 conservation laws, J. Comput. Phys. 136 (1997), 446. With the averages of this paper, the jumps of fluxes are
 those of a linear system.
 
-With X = |ΔB|² / (2 (√ρ_l + √ρ_r)²) and π = Δp + X Δρ, the jumps of density, velocity, field and π obey the
-equations of small waves. These are waves in a gas with the averaged density, velocity and field. Its speed of
-sound is a² = γ <p/ρ> + (γ-1)/2 <ρ> |Δv|² / (√ρ_l + √ρ_r)² + γ X, a sum of non-negative terms. Therefore
-strengths and fluxes follow from jumps of primitive quantities.
+Define X = |ΔB|² / (2 (√ρ_l + √ρ_r)²) and π = Δp + X Δρ. Then the jumps of density, velocity, field and π obey
+the equations of small waves in an averaged gas. This gas has the averaged density, velocity and field. The
+square of its speed of sound is a² = γ <p/ρ> + (γ-1)/2 <ρ> |Δv|² / (√ρ_l + √ρ_r)² + γ X, a sum of non-negative
+terms. Therefore strengths and fluxes follow from jumps of primitive quantities.
 
 Waves are normalised as by Roe and Balsara (SIAM J. Appl. Math. 56 (1996), 57). No expression is singular
 where the field along the face or across it vanishes.
@@ -107,37 +107,37 @@ class Waves:
         dBy, dBz = right.By - left.By, right.Bz - left.Bz
         X = 0.5 * (share * share) * added(dBy * dBy, dBz * dBz)
         du, dv, dw = right.u - left.u, right.v - left.v, right.w - left.w
-        stirred = rho * (share * share) * added(du * du, dv * dv, dw * dw)
+        kinetic_term = rho * (share * share) * added(du * du, dv * dv, dw * dw)
         inverse = 1.0 / rho
-        warmth = inverse * added(part_r * left.p, part_l * right.p)
-        a2 = added(gamma * (warmth + X), 0.5 * (gamma - 1.0) * stirred)
+        p_over_rho = inverse * added(part_r * left.p, part_l * right.p)
+        a2 = added(gamma * (p_over_rho + X), 0.5 * (gamma - 1.0) * kinetic_term)
         y, z = _significant(By, Bz, NOTHING[a2.precision or "float64"] * rho * a2)
         across, square = bn * bn * inverse, added(y * y, z * z)
         along = square * inverse
         # c_f² - c_s², without cancellation
-        lean = a2 - across - along
-        apart = sqrt(added(lean * lean, 4.0 * a2 * along))
-        fast2 = 0.5 * added(a2, across, along, apart)
+        difference = a2 - across - along
+        split = sqrt(added(difference * difference, 4.0 * a2 * along))
+        fast2 = 0.5 * added(a2, across, along, split)
         a, root, fast = sqrt(a2), sqrt(rho), sqrt(fast2)
         alfven = magnitude(bn) / root
         slow = a * alfven / fast
         # α_f² and α_s² are (a² - c_s²) and (c_f² - a²) over c_f² - c_s². The larger one is computed directly,
         # the smaller one from their product.
-        greater = 0.5 * (apart + magnitude(lean))
-        lesser = a2 * along / greater
-        scale = 1.0 / apart
-        still = apart > 0.0
-        more, few = sqrt(greater * scale), sqrt(lesser * scale)
-        sound = lean >= 0.0
-        share_fast = where(still, where(sound, more, few), 1.0)
-        share_slow = where(still, where(sound, few, more), 0.0)
+        larger = 0.5 * (split + magnitude(difference))
+        smaller = a2 * along / larger
+        scale = 1.0 / split
+        is_split = split > 0.0
+        larger_root, smaller_root = sqrt(larger * scale), sqrt(smaller * scale)
+        is_acoustic = difference >= 0.0
+        share_fast = where(is_split, where(is_acoustic, larger_root, smaller_root), 1.0)
+        share_slow = where(is_split, where(is_acoustic, smaller_root, larger_root), 0.0)
         # Without a field along the face, its direction is that of its jump, or of the jump of velocity.
-        none, jump = square <= 0.0, X > 0.0
-        y, z = where(none, where(jump, dBy, dv), y), where(none, where(jump, dBz, dw), z)
+        no_field, jump = square <= 0.0, X > 0.0
+        y, z = where(no_field, where(jump, dBy, dv), y), where(no_field, where(jump, dBz, dw), z)
         length = sqrt(added(y * y, z * z))
-        flat, inverse_length = length > 0.0, 1.0 / length
-        along_y = where(flat, y * inverse_length, 0.7071067811865476)
-        along_z = where(flat, z * inverse_length, 0.7071067811865476)
+        has_direction, inverse_length = length > 0.0, 1.0 / length
+        along_y = where(has_direction, y * inverse_length, 0.7071067811865476)
+        along_z = where(has_direction, z * inverse_length, 0.7071067811865476)
         return cls(
             rho, root, u, v, w, By, Bz, X, a, fast, alfven, slow, share_fast, share_slow, along_y, along_z,
             where(bn >= 0.0, 1.0, -1.0),
@@ -211,8 +211,8 @@ def _significant(y: Expr, z: Expr, least: Expr) -> tuple[Expr, Expr]:
     Bends and twists of the field are limited separately. If rounding errors turned the direction, they would
     mix bends and twists, and the error of a component would grow.
     """
-    aside, more = magnitude(y * z) <= least, magnitude(y) >= magnitude(z)
-    return where(aside & ~more, 0.0, y), where(aside & more, 0.0, z)
+    is_negligible, y_is_larger = magnitude(y * z) <= least, magnitude(y) >= magnitude(z)
+    return where(is_negligible & ~y_is_larger, 0.0, y), where(is_negligible & y_is_larger, 0.0, z)
 
 
 def viscosity(chi: Expr, epsilon: Expr) -> Expr:

@@ -1,1 +1,1 @@
-"""Measurements: of commands, of parts of a step, of the host; and predictions for machines."""
+"""Measurements of commands, parts of a step and the host, and predictions for machines."""

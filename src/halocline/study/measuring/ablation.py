@@ -47,7 +47,9 @@ def variants(fields: int, radius: int, ndim: int = 3) -> dict[str, dict[str, dic
     `halocline.Execution`.
     """
     narrow = [radius] + [1] * (fields - 1)
-    known = [name for name in DECOMPOSITIONS if not name.startswith("1d-") or name[3:] in AXES[:ndim]]
+    decompositions = [
+        name for name in DECOMPOSITIONS if not name.startswith("1d-") or name[3:] in AXES[:ndim]
+    ]
     return {
         "transfer methods": {name: {"methods": methods} for name, methods in (SETS | MAILBOXES).items()},
         "edges and corners": {"with": {"corners": True}, "without": {"corners": False}},
@@ -55,7 +57,7 @@ def variants(fields: int, radius: int, ndim: int = 3) -> dict[str, dict[str, dic
             "uniform": {"radius": radius},
             f"per field ({', '.join(map(str, narrow))})": {"radius": narrow},
         },
-        "decompositions": {name: {"decomposition": name} for name in known},
+        "decompositions": {name: {"decomposition": name} for name in decompositions},
         "halos of a program": {"uniform": {"halo": "uniform"}, "as read": {"halo": "read"}},
         "overlap": {"without": {"overlap": False}, "with": {"overlap": True}},
         "communication": {name: {"communication": name} for name in COMMUNICATIONS},
@@ -79,7 +81,7 @@ def measure(
     shape : sequence of int
         Number of cells along each axis of the grid, which is periodic.
     fields, radius, dtype, **execution
-        Options for all variants that do not change them; see `halocline.study.measuring.exchange.Bench`.
+        Common options, which a variant may change; see `halocline.study.measuring.exchange.Bench`.
     repeats : int
         Number of rounds, after one round that does not count.
     on_progress : callable, optional
@@ -113,7 +115,7 @@ def measure(
     on_devices = chosen_devices(execution.get("device")).interface != "cpu"
     groups = variants(fields, radius, len(shape)).items()
     for group, name, changed_options in (
-        (group, *variant) for group, known in groups for variant in known.items()
+        (group, *variant) for group, variants_of_group in groups for variant in variants_of_group.items()
     ):
         options = common_options | changed_options
         method_names = options.get("methods", "").split(",")
@@ -140,8 +142,8 @@ def measure(
     records: list[Measurement] = []
     times = in_turn({variant: bench.run for variant, bench in benches.items()}, repeats, on_progress)
     for (group, name), bench in benches.items():
-        parts, sent = bench.prepared.plan.decomposition.parts, moved(bench.prepared)
-        records.append(_record(records, group, name, parts, statistics.median(times[group, name]), sent))
+        parts, traffic = bench.prepared.plan.decomposition.parts, moved(bench.prepared)
+        records.append(_record(records, group, name, parts, statistics.median(times[group, name]), traffic))
     return records
 
 

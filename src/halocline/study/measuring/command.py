@@ -118,8 +118,8 @@ class Command:
         }
         if self.device is not None:
             command_options["--device"] = self.device
-        elif not own_defaults and (chosen := str(chosen_devices(None))) != "cpu":
-            command_options["--device"] = chosen  # the command may be repeated in another environment
+        elif not own_defaults and (default_device := str(chosen_devices(None))) != "cpu":
+            command_options["--device"] = default_device  # the command may be repeated in another environment
         return command_options
 
     def variables(self) -> dict[str, str]:

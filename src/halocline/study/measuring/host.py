@@ -175,16 +175,16 @@ def machine_of(found: Sequence[Mapping[str, Any]]) -> Machine:
     # packing and unpacking overlap with the messages of the other rank
     transfer_time = 0.0 if large is None else large - begin
     hops = math.ceil(math.log2(ranks))
-    alone, inside, outside = paces[1], paces[-2], paces[-1]
-    sustained = ranks / outside.per_flop if outside.per_flop else FLOPS * ranks
+    single_rank_pace, cache_pace, memory_pace = paces[1], paces[-2], paces[-1]
+    sustained = ranks / memory_pace.per_flop if memory_pace.per_flop else FLOPS * ranks
     flops = max(sustained, found[-1].get("flops") or 0.0)
     return _machine(
         f"Measured on {' and '.join(str(entry['ranks']) for entry in found)} ranks of this host.",
-        bandwidth=outside.bandwidth * ranks,
+        bandwidth=memory_pace.bandwidth * ranks,
         flops=flops,
         sustained=sustained / flops,
-        core_bandwidth=alone.bandwidth,
-        cache_bandwidth=max(inside.bandwidth, outside.bandwidth),
+        core_bandwidth=single_rank_pace.bandwidth,
+        cache_bandwidth=max(cache_pace.bandwidth, memory_pace.bandwidth),
         latency=latency,
         messages=ranks * received_bytes / max(transfer_time, ranks * received_bytes / 1e12),
         overhead=overhead,
@@ -210,8 +210,8 @@ def roofline(rows: Sequence[Mapping[str, float]]) -> tuple[float, float, float]:
     work = np.array([[row["bytes"], row["flops"], row["sums"]] for row in rows])
     seconds = np.array([row["seconds"] for row in rows])
     unit_times, _ = nnls(work / seconds[:, None], np.ones(len(rows)))
-    least = 1e-3 * seconds.min() / work[:, 0].max()  # the time of a byte is positive
-    return max(float(unit_times[0]), float(least)), float(unit_times[1]), float(unit_times[2])
+    min_byte_time = 1e-3 * seconds.min() / work[:, 0].max()  # the time of a byte is positive
+    return max(float(unit_times[0]), float(min_byte_time)), float(unit_times[1]), float(unit_times[2])
 
 
 def as_toml(machine: Machine) -> str:
@@ -220,7 +220,7 @@ def as_toml(machine: Machine) -> str:
 
 
 def _rounded(value: Any) -> Any:
-    """Return a value with all numbers rounded to six digits, which exceed the accuracy of measurements."""
+    """Return a value with all numbers rounded to six digits, more than measurements are accurate to."""
     if isinstance(value, Mapping):
         return {key: _rounded(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -257,8 +257,8 @@ def pace_of(case: Mapping[str, Any], made: Case, machine: Machine, ranks: int) -
     """Return the measured time of the sweeps of a case, 1/π, over the time that `machine` predicts.
 
     J. Pekkilä et al. (2022), Section 3.1, measure π by running the case on one device. This function runs the
-    case on several ranks at the same time, because ranks share memory. Each rank runs it alone, without
-    exchanges, which are left to the model.
+    case on several ranks at the same time, because the ranks share memory. Each rank runs the case alone. The
+    model predicts the exchanges.
 
     Parameters
     ----------

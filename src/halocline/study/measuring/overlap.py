@@ -205,8 +205,8 @@ def verdict(found: Sequence[Measurement]) -> list[str]:
     for m in found:
         gain = m["waiting"] / m["step"]
         times = f"{gain:.2f} times as fast" if gain >= 1 else f"{1 / gain:.2f} times as slow"
-        hidden = "the exchange is too short to measure what is hidden"
+        share_text = "the exchange is too short to measure what is hidden"
         if m["share"] is not None:
-            hidden = f"{m['share']:.0%} of the exchange is hidden"
-        sentences.append(f"{m['name']}: {hidden}; steps are {times} with overlap.")
+            share_text = f"{m['share']:.0%} of the exchange is hidden"
+        sentences.append(f"{m['name']}: {share_text}; steps are {times} with overlap.")
     return sentences

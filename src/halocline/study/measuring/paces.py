@@ -174,12 +174,12 @@ def tiny(comm: Communicator) -> PassTimer:
 
 def between(comm: Communicator) -> dict[str, float | None]:
     """Return the times of small and large sweeps and exchanges in seconds; None if unavailable."""
-    alone, ranks = Communicator(), comm.size
+    self_comm, ranks = Communicator(), comm.size
     small, large = (16 * ranks, 16), (SIDE * ranks, SIDE, SIDE)
     timers: dict[str, PassTimer | None] = {
-        "begin": exchange((16, 16), 1, "self", alone, False),
-        "sum alone": tiny(alone),
-        "copy": exchange(large[1:] + large[1:2], RADIUS, "self", alone, True),
+        "begin": exchange((16, 16), 1, "self", self_comm, False),
+        "sum alone": tiny(self_comm),
+        "copy": exchange(large[1:] + large[1:2], RADIUS, "self", self_comm, True),
     }
     if ranks > 1:
         timers |= {

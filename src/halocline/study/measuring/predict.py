@@ -81,8 +81,8 @@ def prepared(name: str, n: int, *, halo: str = "read", **options: Any) -> Case:
         ``settings``, ``dim``, ``order``, ``scheme`` and ``dtype``; see
         `halocline.problems.problem.problem_of`.
     """
-    ready = problem_of(name, [n], **options)
-    return compile_program(ready.program, ready.grid, halo=halo), ready.shape
+    problem = problem_of(name, [n], **options)
+    return compile_program(problem.program, problem.grid, halo=halo), problem.shape
 
 
 def predict(
@@ -197,7 +197,7 @@ def predict(
             distance=machine.distance(slots),
             **cut_options,
         )
-        cut = layout.decomposition
+        decomposition = layout.decomposition
         memory = memory_of_node(schedule, layout)
         rates = Rates.of(machine, per_node, subdomains_per_rank, memory, threads).slowed(pace)
         ways = (True, False) if overlap == "auto" else (bool(overlap),)
@@ -226,11 +226,11 @@ def predict(
         first = predictions[0] if predictions else None
         gain = 1.0 if first is None else first.seconds / best.seconds
         if first is not None and scaling == "strong":
-            gain *= first.ranks / cut.count
+            gain *= first.ranks / decomposition.count
         predictions.append(
             Predicted(
-                count, cut.count, grid_shape, cut.parts, best.seconds, formula.seconds, formula.bound, gain,
-                prod(grid_shape) / best.seconds, best.spans,
+                count, decomposition.count, grid_shape, decomposition.parts, best.seconds, formula.seconds,
+                formula.bound, gain, prod(grid_shape) / best.seconds, best.spans,
             )
         )  # fmt: skip
         if on_progress is not None:
@@ -265,11 +265,11 @@ def verdict(found: Sequence[Predicted]) -> str:
         (only,) = found
         nodes = counted(only.nodes, "node")
         return f"{duration(only.seconds)} a pass on {nodes}; by the formula, {only.bound} counts most."
-    last, most = found[-1], [p for p in found if p.efficiency >= 0.8][-1]
-    stays = f"Efficiency stays above 80% up to {counted(most.nodes, 'node')}"
-    if most is last:
-        return f"{stays}: {last.efficiency:.0%} there."
-    return f"{stays}; on {counted(last.nodes, 'node')} it is {last.efficiency:.0%}."
+    last, last_efficient = found[-1], [p for p in found if p.efficiency >= 0.8][-1]
+    efficiency_text = f"Efficiency stays above 80% up to {counted(last_efficient.nodes, 'node')}"
+    if last_efficient is last:
+        return f"{efficiency_text}: {last.efficiency:.0%} there."
+    return f"{efficiency_text}; on {counted(last.nodes, 'node')} it is {last.efficiency:.0%}."
 
 
 def plot(found: Sequence[Predicted], scaling: str) -> Figure:

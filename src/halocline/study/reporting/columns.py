@@ -130,10 +130,10 @@ def _same_bits(group: Group) -> Iterator[str]:
         names = ("case", "settings", "scheme", "dtype", "method")
         return (*m["shape"], m["order"] or 0, m["steps"], *(str(m.get(name) or "") for name in names))
 
-    for same in group.where(lambda m: m["checksum"] is not None).by(problem):
-        one, count, sums = same.first, len(same.members), same.values("checksum")
-        method_text = method(one["order"], None, one.get("dtype"))
-        problem_of = joined(q.size(one), method_text, counted(one["steps"], "step"))
+    for same_problem in group.where(lambda m: m["checksum"] is not None).by(problem):
+        first, count, sums = same_problem.first, len(same_problem.members), same_problem.values("checksum")
+        method_text = method(first["order"], None, first.get("dtype"))
+        problem_of = joined(q.size(first), method_text, counted(first["steps"], "step"))
         run_text = f"{problem_of}: {counted(count, 'run')}"
         if len(sums) > 1:
             yield f"{run_text} gave {len(sums)} different results; please report this as a bug."

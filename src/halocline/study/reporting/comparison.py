@@ -46,11 +46,11 @@ def comparison(
     figures : mapping of str to callable, optional
         Functions that draw a figure of a group, by file name.
     """
-    within = order or label
+    row_key = order or label
 
     def reference(same_layout: Group) -> Measurement:
-        named = same_layout.where(lambda m: label(m) == base).members
-        return named[0] if named else same_layout.best
+        base_runs = same_layout.where(lambda m: label(m) == base).members
+        return base_runs[0] if base_runs else same_layout.best
 
     def over(m: Measurement, group: Group) -> str:
         same_layout = group.where(lambda other: layout(other) == layout(m))
@@ -59,18 +59,18 @@ def comparison(
     def tables(group: Group) -> Iterator[Table]:
         names, times = Column(head, lambda m, g: label(m)), Column(f"over\n{base or 'the fastest'}", over)
         for size in group.by(q.grid):
-            rows = in_order(size, lambda m: (layout(m), within(m)))
+            rows = in_order(size, lambda m: (layout(m), row_key(m)))
             heading = q.heading(size.first)
             columns = (names, c.LAYOUT, c.NS, times, *more)
             yield row_table("Times", columns, rows, left=2, note=note(size), heading=heading)
 
     def sentences(group: Group) -> Iterator[str]:
-        for same in group.by(lambda m: (q.grid(m), layout(m))):
-            slowest, compared = max(same.members, key=q.pace), reference(same)
-            compared = same.best if compared is slowest else compared
+        for runs in group.by(lambda m: (q.grid(m), layout(m))):
+            slowest, compared = max(runs.members, key=q.pace), reference(runs)
+            compared = runs.best if compared is slowest else compared
             times = q.pace(slowest) / q.pace(compared)
-            fastest = f"{q.size(same.first)} on {q.layout(same.first)}: fastest with {label(same.best)}"
+            fastest = f"{q.size(runs.first)} on {q.layout(runs.first)}: fastest with {label(runs.best)}"
             slowest_text = f"; with {label(slowest)} {times:.2f} times as long as with {label(compared)}"
-            yield f"{fastest}{slowest_text if len(same.members) > 1 else ''}."
+            yield f"{fastest}{slowest_text if len(runs.members) > 1 else ''}."
 
     return Contents(tables, sentences, figures or {})

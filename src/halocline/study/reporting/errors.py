@@ -129,12 +129,12 @@ def tables(measurements: Sequence[Measurement], error_name: str = ERROR) -> list
     """Return a table of errors and orders for each panel, with `error_name` as the name of the error."""
     title, tables = f"{error_name[0].upper()}{error_name[1:]}", []
     for panel, lines in by_panel(measurements).items():
-        rows, several = [], _has_several_axes(lines)
+        rows, has_several_axes = [], _has_several_axes(lines)
         for label, line in lines.items():
             names, between = [label, *[""] * len(line)], [None, *(order(*pair) for pair in pairwise(line))]
             for name, m, observed_order in zip(names, line, between, strict=False):
                 error = "unknown" if m["error"] is None else f"{m['error']:.4e}"
-                grid = [size(m)] if several else []
+                grid = [size(m)] if has_several_axes else []
                 rows.append(
                     (
                         name,
@@ -144,8 +144,8 @@ def tables(measurements: Sequence[Measurement], error_name: str = ERROR) -> list
                         "" if observed_order is None else f"{observed_order:.2f}",
                     )
                 )
-        heads = ("", *(["cells"] if several else []), "N", "error", "order")
-        note = "N: cells along the shorter side. " if several else "N: cells. "
+        heads = ("", *(["cells"] if has_several_axes else []), "N", "error", "order")
+        note = "N: cells along the shorter side. " if has_several_axes else "N: cells. "
         note += "Order: log(error ratio) / log(ratio of N), from the row above."
         heading = f"{measurements[0]['case']}: {panel}"
         tables.append(Table(title, heads, tuple(rows), left=len(heads) - 3, note=note, heading=heading))
@@ -161,15 +161,17 @@ def verdicts(measurements: Sequence[Measurement]) -> list[str]:
     ]
     for line in orders(measurements):
         name, ns = joined(line["panel"], line["line"]), line["cells"]
-        over, last, expected = line["order"], line["last_order"], line["expected_order"]
-        if over is None or last is None:
+        order_over_all, last_order, expected = line["order"], line["last_order"], line["expected_order"]
+        if order_over_all is None or last_order is None:
             sentences.append(f"{name}: no order, as an error is 0 or unknown.")
             continue
-        sentence = f"{name}: order {over:.2f} from N = {ns[0]} to {ns[-1]}"
+        sentence = f"{name}: order {order_over_all:.2f} from N = {ns[0]} to {ns[-1]}"
         if len(ns) > 2:
-            sentence += f", {last:.2f} from {ns[-2]} on"
+            sentence += f", {last_order:.2f} from {ns[-2]} on"
         if expected is not None:
-            sentence += f"; expected {expected}" + (": not reached" if last < expected - SHORT_OF else "")
+            sentence += f"; expected {expected}" + (
+                ": not reached" if last_order < expected - SHORT_OF else ""
+            )
         sentences.append(f"{sentence}.")
     return sentences
 
@@ -193,23 +195,26 @@ def _draw(ax: Axes, lines: Mapping[str, Sequence[Measurement]]) -> None:
     from halocline.io.style import doubling
 
     for number, (label, line) in enumerate(lines.items()):
-        known = [m for m in line if m["error"]]
-        xs, ys = [cells(m) for m in known], [m["error"] for m in known]
+        with_error = [m for m in line if m["error"]]
+        xs, ys = [cells(m) for m in with_error], [m["error"] for m in with_error]
         # later lines have smaller markers, because lines may coincide
         ax.plot(xs, ys, **style(number), markersize=max(3.0, 8.0 - 1.5 * number), label=label)
     ax.set_yscale("log")
     runs = [m for line in lines.values() for m in line]
     for expected in sorted({line[0]["expected_order"] for line in lines.values()} - {None}):
-        drawn = [m for m in runs if m["error"] and m["expected_order"] == expected]
-        if drawn:
-            ends = [pick(map(cells, drawn)) for pick in (min, max)]
-            above = 1.5 * max(m["error"] * cells(m) ** expected for m in drawn)  # above all errors
-            draw_ideal(ax, ends, [above / n**expected for n in ends], f"slope -{expected}")
+        same_order = [m for m in runs if m["error"] and m["expected_order"] == expected]
+        if same_order:
+            ends = [pick(map(cells, same_order)) for pick in (min, max)]
+            # the line is above all errors
+            height = 1.5 * max(m["error"] * cells(m) ** expected for m in same_order)
+            draw_ideal(ax, ends, [height / n**expected for n in ends], f"slope -{expected}")
     low, high = ax.get_ylim()
     if high / low < FEW:
         ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        every = (math.inf, math.inf)  # every mark has a label, for any range
-        ax.yaxis.set_major_formatter(LogFormatterSciNotation(labelOnlyBase=False, minor_thresholds=every))
+        no_thresholds = (math.inf, math.inf)  # every mark has a label, for any range
+        ax.yaxis.set_major_formatter(
+            LogFormatterSciNotation(labelOnlyBase=False, minor_thresholds=no_thresholds)
+        )
     doubling(ax, sorted(set(map(cells, runs))))
     if any(ax.get_legend_handles_labels()[1]):
         ax.legend(loc="lower left")
@@ -221,9 +226,9 @@ def check_proportion(problem: Problem, dim: int, n: int) -> None:
     Errors on grids with different proportions are not comparable.
     """
     shape = problem.default_cells(dim)
-    least = math.lcm(*(shape[0] // math.gcd(shape[0], cells) for cells in shape))
-    if n % least:
+    multiple = math.lcm(*(shape[0] // math.gcd(shape[0], cells) for cells in shape))
+    if n % multiple:
         raise InputError(
-            f"--n {n}: on {dim} axes expected a multiple of {least}, so that all grids have the proportion "
-            f"of {' x '.join(map(str, shape))}"
+            f"--n {n}: on {dim} axes expected a multiple of {multiple}, so that all grids have the "
+            f"proportion of {' x '.join(map(str, shape))}"
         )

@@ -35,9 +35,10 @@ Found = dict[str, Any]
 
 
 def facts(problem: Problem) -> dict[str, Any]:
-    """Return the facts of a steady state that its report requires: spacing and declared numbers.
+    """Return the facts of a steady state that its report requires: the spacing and the declared numbers.
 
-    Differences are expanded in the spacing. On a stretched axis it is that of the mapped coordinate.
+    Errors of differences are expanded in powers of the spacing. On a stretched axis, the spacing is that of
+    the mapped coordinate.
     """
     names, values = problem.known, problem.values
     extrapolation = names.extrapolated
@@ -56,7 +57,7 @@ def facts(problem: Problem) -> dict[str, Any]:
 
 
 def numbers(measurement: Measurement) -> dict[str, float]:
-    """Return the numbers of a run that are extrapolated.
+    """Return the numbers of a run for the extrapolation.
 
     Raises
     ------
@@ -70,9 +71,9 @@ def numbers(measurement: Measurement) -> dict[str, float]:
             "nothing to extrapolate; run it with --every to see what its residuals do"
         )
     values = {name: measurement["diagnostics"][name] for name in extrapolation["names"]}
-    lost = [name for name, value in values.items() if value is None]
-    if lost:
-        raise RunError(f"{measurement['command']}:\nnot finite: {joined(*lost)}")
+    missing_names = [name for name, value in values.items() if value is None]
+    if missing_names:
+        raise RunError(f"{measurement['command']}:\nnot finite: {joined(*missing_names)}")
     return values
 
 
@@ -140,9 +141,9 @@ def tables(measurements: Sequence[Measurement], found: Sequence[Found]) -> list[
         heads = ("", *(f"{size(m)}\nh = {m['spacing']:.4g}" for m in line))
         tables.append(Table("Numbers on each grid", heads, values, heading=heading))
         if line_results:
-            several, source = len(line) > LEAST_GRIDS, line[-1]["extrapolated"]["source"]
+            has_several, source = len(line) > LEAST_GRIDS, line[-1]["extrapolated"]["source"]
             tables.append(
-                _limits_table(line_results, f"{heading}, extrapolated", several=several, source=source)
+                _limits_table(line_results, f"{heading}, extrapolated", several=has_several, source=source)
             )
     return tables
 
@@ -187,7 +188,7 @@ def _limits_table(found: Sequence[Found], heading: str, *, several: bool, source
 
 
 def _percent(share: float | None, form: str = ".2g") -> str:
-    """Return a share in percent as text without the sign; large shares are whole numbers."""
+    """Return a share in percent as text without a percent sign; large shares are whole numbers."""
     if share is None:
         return ""
     percent = 100.0 * share
@@ -228,24 +229,24 @@ def _range(own: Sequence[Found]) -> str:
         return "no number changes from grid to grid by more than iterations leave."
     if not deviating:
         return f"the grids are in the asymptotic range, with orders within {SHORT_OF:g} of {expected}."
-    above = any(number["order"] is not None and number["order"] > expected + SHORT_OF for number in own)
+    is_above = any(number["order"] is not None and number["order"] > expected + SHORT_OF for number in own)
     return (
         f"the grids are not in the asymptotic range of order {expected}, as seen from "
         f"{', '.join(deviating)}: take the indices as estimates"
-        + (f", likely too small where the order is above {expected}." if above else ".")
+        + (f", likely too small where the order is above {expected}." if is_above else ".")
     )
 
 
 def _sentence(each: Found, finest: str) -> str:
     expected, index = each["expected_order"], _percent(each["index"])
-    within = f"index {index} % on {finest}" if index else f"no index, as it is 0 on {finest}"
+    index_text = f"index {index} % on {finest}" if index else f"no index, as it is 0 on {finest}"
     if each["order"] is None:
         by = f", by order {expected} with a factor of {each['safety']:g}" if index else ""
-        return f"{UNSEEN[each['trend']]}, so that there is no order and no limit; {within}{by}."
-    sentence = f"{each['extrapolated']:.6g} at spacing 0, order {each['order']:.2f}, {within}"
+        return f"{UNSEEN[each['trend']]}, so that there is no order and no limit; {index_text}{by}."
+    sentence = f"{each['extrapolated']:.6g} at spacing 0, order {each['order']:.2f}, {index_text}"
     if each["difference"] is not None:
-        off = _percent(abs(each["difference"]), ".2f")
-        sentence += f"; {off} % from the published {each['published']:g}"
+        deviation = _percent(abs(each["difference"]), ".2f")
+        sentence += f"; {deviation} % from the published {each['published']:g}"
     return f"{sentence}."
 
 
@@ -282,8 +283,8 @@ def _draw_numbers(ax: Axes, line: Sequence[Measurement], own: Mapping[str, Found
         if limit_ is not None:
             ax.plot([xs[-1], 0.0], [ys[-1], 0.0], ":", color=style(number)["color"])
         if result["published"]:
-            off = 100.0 * (result["published"] / reference - 1.0)
-            ax.plot(0.0, off, **style(number), markerfacecolor="none", clip_on=False, zorder=3)
+            deviation = 100.0 * (result["published"] / reference - 1.0)
+            ax.plot(0.0, deviation, **style(number), markerfacecolor="none", clip_on=False, zorder=3)
     if any(result["published"] for result in own.values()):
         ax.plot([], [], "o", color=INK, markerfacecolor="none", label="published")
     ax.set_xlim(left=0.0)

@@ -95,13 +95,13 @@ def facts_of_machine(machine: Mapping[str, Any]) -> dict[str, str]:
 
 def facts_of_measurements(measurements: Sequence[Measurement]) -> dict[str, str]:
     """Return facts on the machine and software, and the options that all measurements share."""
-    one = measurements[0]
-    shared = [k for k in OPTIONS if one.get(k) and all(m.get(k) == one[k] for m in measurements)]
+    first = measurements[0]
+    shared = [k for k in OPTIONS if first.get(k) and all(m.get(k) == first[k] for m in measurements)]
     shared = [k for k in shared if k != "scheme" or "method" not in shared]  # equivalent for a linear problem
     return {
-        **facts_of_machine(one["machine"]),
-        **({"devices": devices_of(measurements[-1])} if one["devices"] else {}),
-        "environment": ", ".join(f"{k}={v or 'not set'}" for k, v in one["environment"].items()),
-        "options": ", ".join(f"{k.replace('_', ' ')} {one[k]}" for k in shared),
+        **facts_of_machine(first["machine"]),
+        **({"devices": devices_of(measurements[-1])} if first["devices"] else {}),
+        "environment": ", ".join(f"{k}={v or 'not set'}" for k, v in first["environment"].items()),
+        "options": ", ".join(f"{k.replace('_', ' ')} {first[k]}" for k in shared),
         "time": f"{measurements[0]['started']} to {measurements[-1]['started']}",
     }

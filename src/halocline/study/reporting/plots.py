@@ -121,5 +121,5 @@ def style(number: int) -> dict[str, Any]:
 
 def draw_ideal(ax: Axes, xs: Sequence[float], ys: Sequence[float], name: str = IDEAL) -> None:
     """Draw a dotted reference line; only the first line of a panel has an entry in the legend."""
-    named = any(line.get_label() == name for line in ax.lines)
-    ax.plot(xs, ys, ":", color=MUTED, linewidth=1.1, zorder=1, label=None if named else name)
+    is_labelled = any(line.get_label() == name for line in ax.lines)
+    ax.plot(xs, ys, ":", color=MUTED, linewidth=1.1, zorder=1, label=None if is_labelled else name)

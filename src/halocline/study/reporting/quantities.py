@@ -21,7 +21,7 @@ def units(measurement: Measurement) -> int:
 
 
 def unit(measurement: Measurement) -> str:
-    """Return the unit of `units` as a singular: "device" or "core"."""
+    """Return the name of a unit in `units`: "device" or "core"."""
     return "device" if measurement["devices"] else "core"
 
 

@@ -36,7 +36,11 @@ class Reference:
 
 def references(study: str) -> list[Reference]:
     """Return the published results for a study."""
-    return [known[study] for known in declared("REFERENCES") if study in known]
+    return [
+        references_by_study[study]
+        for references_by_study in declared("REFERENCES")
+        if study in references_by_study
+    ]
 
 
 def published_rows(study: str, group: Group) -> list[Sequence[str]]:

@@ -109,7 +109,7 @@ def row_table(
     note: str = "",
     heading: str = "",
 ) -> Table:
-    """Return a table with a row for each measurement and the group for its comparison.
+    """Return a table with a row for each pair of a measurement and its group.
 
     `published` are further rows from another source. For other parameters see `halocline.io.table.Table`.
     """
@@ -132,8 +132,8 @@ def _ranks(measurement: Measurement) -> tuple[int, ...]:
 
 def _ranks_label(measurement: Measurement) -> str:
     devices = f"\n{counted(units(measurement), 'device')}" if measurement["devices"] else ""
-    several = f"\non {counted(nodes(measurement), 'node')}{of_hosts(measurement)}"
-    on_nodes = several if nodes(measurement) > 1 else ""
+    node_text = f"\non {counted(nodes(measurement), 'node')}{of_hosts(measurement)}"
+    on_nodes = node_text if nodes(measurement) > 1 else ""
     return f"{counted(measurement['ranks'], 'rank')}{devices}{on_nodes}"
 
 
@@ -250,10 +250,10 @@ def report(contents: Iterable[Contents], group: Group) -> Report:
     parts = [(part, part_group) for part in contents if (part_group := part.of(group)).members]
 
     def figures() -> dict[str, Figure]:
-        drawn = (
+        figures_by_file = (
             (file, draw(part_group)) for part, part_group in parts for file, draw in part.figures.items()
         )
-        return {file: figure for file, figure in drawn if figure is not None}
+        return {file: figure for file, figure in figures_by_file if figure is not None}
 
     tables = [table for part, part_group in parts for table in part.tables(part_group)]
     sentences = [text for part, part_group in parts for text in part.said(part_group)]

@@ -38,7 +38,9 @@ def predicted_bytes(n: int, dim: int) -> int:
 
 def published_for(measurement: Measurement) -> dict[str, Any] | None:
     """Return the published result of the same solve; None without one."""
-    return next((row for known in references("convergence") if (row := known.result(measurement))), None)
+    return next(
+        (row for reference in references("convergence") if (row := reference.result(measurement))), None
+    )
 
 
 def table(measurements: Sequence[Measurement]) -> Table:
@@ -58,9 +60,9 @@ def table(measurements: Sequence[Measurement]) -> Table:
             observed = f"{other['memory_observed_gb']:.2f}" if other["memory_observed_gb"] else "< 1"
             rows.append(("", "paper", "", *results, "", observed))
     note = with_notes("convergence", Group(measurements))
-    one = measurements[0]
-    title = f"Convergence study: {one['case']} in {one['dim']}D, {one['method']}, {ran_on(one)}"
-    heads = HEADS + (MEMORY_BESIDE_DEVICES if one["devices"] else MEMORY)
+    first = measurements[0]
+    title = f"Convergence study: {first['case']} in {first['dim']}D, {first['method']}, {ran_on(first)}"
+    heads = HEADS + (MEMORY_BESIDE_DEVICES if first["devices"] else MEMORY)
     return Table(title, heads, tuple(rows), left=2, muted=tuple(published), note=note)
 
 
@@ -117,21 +119,25 @@ def _agreement(ours: float | None, theirs: float) -> str:
 def plot(measurements: Sequence[Measurement]) -> Figure:
     """Return the figure of error and iterations over N, with the published values."""
     figure, (errors, counts) = figure_of(2, 2)
-    done = [m for m in measurements if m["converged"] and m["error_max"] and m["iterations"]]
-    ns = [m["n"] for m in done]
-    published = [row for row in map(published_for, done) if row]
+    converged_runs = [m for m in measurements if m["converged"] and m["error_max"] and m["iterations"]]
+    ns = [m["n"] for m in converged_runs]
+    published = [row for row in map(published_for, converged_runs) if row]
     ring: dict[str, Any] = {"markersize": 11, "markerfacecolor": "none", "markeredgecolor": MUTED}
     for ax, key, title in ((errors, "error_max", "Greatest error"), (counts, "iterations", "Iterations")):
         if published:
             xs, ys = [row["n"] for row in published], [row[key] for row in published]
             ax.plot(xs, ys, "o", **ring, label="paper")
-        ax.plot(ns, [m[key] for m in done], "o-", color=COLOURS[0], label="here")
+        ax.plot(ns, [m[key] for m in converged_runs], "o-", color=COLOURS[0], label="here")
         ax.set(yscale="log", title=title, xlabel="N, points along an axis")
         doubling(ax, ns)
-    counts.set_yticks([m["iterations"] for m in done], [f"{m['iterations']:,}" for m in done])
-    errors.set_yticks([m["error_max"] for m in done], [f"{m['error_max']:.1e}" for m in done])
-    if len(done) > 1:
-        first = done[0]["error_max"]
+    counts.set_yticks(
+        [m["iterations"] for m in converged_runs], [f"{m['iterations']:,}" for m in converged_runs]
+    )
+    errors.set_yticks(
+        [m["error_max"] for m in converged_runs], [f"{m['error_max']:.1e}" for m in converged_runs]
+    )
+    if len(converged_runs) > 1:
+        first = converged_runs[0]["error_max"]
         line = [first * ((ns[0] + 1) / (n + 1)) ** 2 for n in ns]
         errors.plot(ns, line, "--", color=INK, linewidth=0.9, zorder=1, label="second order")
     errors.legend()

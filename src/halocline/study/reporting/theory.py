@@ -65,10 +65,10 @@ class Theory:
     def of(cls, exchanged: Mapping[int | None, Exchanged], measurements: Sequence[Measurement]) -> Theory:
         """Return the theory, with 1/β from the exchange of the largest grid on the fewest subdomains."""
         exchanges = [m for m in measurements if (m["only"], m["halo"]) == ("exchange", "read")]
-        several = [m for m in exchanges if subdomains(m) > 1 and m["order"] in exchanged]
-        if not several:
+        exchanges_between = [m for m in exchanges if subdomains(m) > 1 and m["order"] in exchanged]
+        if not exchanges_between:
             return cls(exchanged, None)
-        smallest = min(several, key=lambda m: (subdomains(m), -m["cells"], m["threads"]))
+        smallest = min(exchanges_between, key=lambda m: (subdomains(m), -m["cells"], m["threads"]))
         halo_bytes = _formula(exchanged[smallest["order"]], smallest, per_cell=0.0, per_byte=1.0).between
         return cls(
             exchanged,

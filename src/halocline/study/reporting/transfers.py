@@ -68,7 +68,7 @@ def _column(m: Measurement) -> tuple[int, str]:
 
 
 def _lacks(m: Measurement) -> bool:
-    """Return whether a run requested MPI messages from device memory, but sent none."""
+    """Return whether a run requested MPI messages from device memory that were unavailable."""
     return is_aware(m) and "gpu_aware" not in m["methods"]
 
 
@@ -88,8 +88,8 @@ def _cell(m: Measurement, group: Group) -> str:
 def tables(group: Group) -> Iterator[Table]:
     """Yield tables of times and bytes for each size, with configurations in rows and sets in columns."""
     for size in group.by(lambda m: m["n"]):
-        one = size.first
-        exchange_text = f"{counted(one['fields'], one['dtype'] + ' field')}, radius {one['radius']}"
+        first = size.first
+        exchange_text = f"{counted(first['fields'], first['dtype'] + ' field')}, radius {first['radius']}"
         pivot = partial(
             pivot_table,
             rows=Axis(_row, configuration),
@@ -102,7 +102,7 @@ def tables(group: Group) -> Iterator[Table]:
             group=size,
             cell=_cell,
             note=note,
-            heading=f"{exchange_text}, n = {one['n']}",
+            heading=f"{exchange_text}, n = {first['n']}",
         )
         available = size.where(lambda m: not _lacks(m))
         yield pivot("Bytes into the busiest rank", group=available, cell=lambda m, g: into_a_rank(m))
@@ -137,8 +137,8 @@ def sentences(group: Group) -> Iterator[str]:
 def placement_tables(group: Group) -> Iterator[Table]:
     """Yield a table of placements for each grid and layout."""
 
-    def time_in_order(m: Measurement, same: Group) -> str:
-        base = same.where(lambda other: other["placement"] == "trivial").members
+    def time_in_order(m: Measurement, same_layout: Group) -> str:
+        base = same_layout.where(lambda other: other["placement"] == "trivial").members
         return f"{base[0]['seconds'] / m['seconds']:.2f}" if base else ""
 
     columns = (
@@ -148,10 +148,10 @@ def placement_tables(group: Group) -> Iterator[Table]:
         Column("an exchange", lambda m, g: duration(m["seconds"])),
         Column("speed-up over\ntrivial", time_in_order),
     )
-    for same in group.by(lambda m: (q.grid(m), by_layout(m))):
-        rows = in_order(same, lambda m: m["placement"] != "trivial")
-        note = _links(same.first)
-        yield row_table("Placement", columns, rows, left=2, note=note, heading=q.heading(same.first))
+    for same_layout in group.by(lambda m: (q.grid(m), by_layout(m))):
+        rows = in_order(same_layout, lambda m: m["placement"] != "trivial")
+        note = _links(same_layout.first)
+        yield row_table("Placement", columns, rows, left=2, note=note, heading=q.heading(same_layout.first))
 
 
 def _links(m: Measurement) -> str:

@@ -31,16 +31,16 @@ def bits(measurement: Measurement) -> int:
 
 def amdahl(group: Group) -> float | None:
     """Return p of T(b) = (1 - p + p b₀ / b) T(b₀) by least squares; vectors of b₀ bits are the shortest."""
-    known = group.where(bits).members
-    base = min(known, key=bits, default=group.first)
-    lost = [(1.0 - bits(base) / bits(m), 1.0 - q.ns(m) / q.ns(base)) for m in known]
-    weight = sum(x * x for x, _ in lost)
-    return sum(x * y for x, y in lost) / weight if weight else None
+    runs_with_bits = group.where(bits).members
+    base = min(runs_with_bits, key=bits, default=group.first)
+    reductions = [(1.0 - bits(base) / bits(m), 1.0 - q.ns(m) / q.ns(base)) for m in runs_with_bits]
+    weight = sum(x * x for x, _ in reductions)
+    return sum(x * y for x, y in reductions) / weight if weight else None
 
 
 def _over_the_shortest(measurement: Measurement, group: Group) -> str:
-    same = group.where(lambda m: _line(m) == _line(measurement))
-    return f"{q.ns(min(same.members, key=bits)) / q.ns(measurement):.2f}"
+    same_line = group.where(lambda m: _line(m) == _line(measurement))
+    return f"{q.ns(min(same_line.members, key=bits)) / q.ns(measurement):.2f}"
 
 
 def _line(measurement: Measurement) -> Any:
@@ -65,12 +65,14 @@ def _words(measurement: Measurement) -> str:
 
 def _tables(group: Group) -> Iterator[Table]:
     compiler = Column("compiler", lambda m, g: _compiler(m))
-    without = Column("of the peak\nwithout FMA", lambda m, g: q.percent(2.0 * (m["share_of_peak"] or 0.0)))
+    without_fma = Column(
+        "of the peak\nwithout FMA", lambda m, g: q.percent(2.0 * (m["share_of_peak"] or 0.0))
+    )
     columns = (
         *(Column("bits", lambda m, g: f"{bits(m)}" if bits(m) else "default"), compiler),
         *(c.LAYOUT, c.UPDATE, Column("over the\nshortest", _over_the_shortest)),
         *(Column(f"10⁹ {kind}\ninstructions", partial(_counted, kind)) for kind in ("scalar", "vector")),
-        *(c.OF_PEAK, without),
+        *(c.OF_PEAK, without_fma),
     )
     note = q.wrapped(
         f"Floating-point instructions of {STEPS} steps, counted in the disassembly; those of scalar loops "
@@ -103,9 +105,9 @@ def _sentences(group: Group) -> Iterator[str]:
 
 
 def _figure(group: Group) -> Figure | None:
-    known = group.where(bits)
+    runs_with_bits = group.where(bits)
     panel = Panel(
-        known,
+        runs_with_bits,
         lambda m, g: q.seconds_of_update(m),
         "Time of an update",
         "seconds an update",
@@ -115,7 +117,7 @@ def _figure(group: Group) -> Figure | None:
         xlabel="bits of a vector",
         log=False,
     )
-    return draw([panel] if known.members else [])
+    return draw([panel] if runs_with_bits.members else [])
 
 
 CONTENTS = Contents(_tables, _sentences, {"vectors.png": _figure})

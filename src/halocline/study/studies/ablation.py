@@ -27,7 +27,7 @@ def change(measurement: Measurement) -> str:
     """Return the name of the change of a run, or its options if the change has no name."""
     varied = measurement.get("varied", {})
     options = ", ".join(f"{option} {value}" for option, value in varied.items())
-    return next((name for name, known in CHANGES.items() if known == varied), options)
+    return next((name for name, options_of_change in CHANGES.items() if options_of_change == varied), options)
 
 
 def _number(measurement: Measurement) -> tuple[int, str]:

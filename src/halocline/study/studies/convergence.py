@@ -17,7 +17,7 @@ from halocline.study.study import Asked, Run, Study
 
 
 class Convergence(Study):
-    """Study of runs to the end of a problem, on finer and finer grids."""
+    """Study of runs to the end of a problem, on successively finer grids."""
 
     pictures = ("convergence.png",)
 
@@ -25,8 +25,8 @@ class Convergence(Study):
         """Return a run for each grid of a solve, of a file, or of each line of a problem."""
         if asked.is_linear:
             return _of_solves(asked)
-        known = asked.ready().known
-        if asked.has_settings and (known.exact or known.error or known.extrapolated):
+        names = asked.ready().known
+        if asked.has_settings and (names.exact or names.error or names.extrapolated):
             return _of_lines(asked)
         if not is_file(asked.command.name):
             raise InputError(
@@ -63,16 +63,16 @@ class Convergence(Study):
         """Return the report of solves with published results, of steady states, or of errors."""
         from halocline.study.reporting import errors, extrapolation, solves
 
-        members, one = group.members, group.first
-        if is_solve(one):
+        members, first = group.members, group.first
+        if is_solve(first):
             return Report(
                 [solves.table(members)],
                 solves.verdicts(members),
                 lambda: {"convergence.png": solves.plot(members)},
-                what=f"{one['method']} to {one['rtol']:g}",
+                what=f"{first['method']} to {first['rtol']:g}",
                 footer=solves.CLOCK,
             )
-        if "extrapolated" in one:
+        if "extrapolated" in first:
             limits = extrapolation.limits(members)
             return Report(
                 extrapolation.tables(members, limits),
@@ -82,7 +82,7 @@ class Convergence(Study):
                 "Numbers of the steady state on finer and finer grids",
                 "Numbers are those at the end of each run, which is its steady state.",
             )
-        name = one["error_is"]
+        name = first["error_is"]
         between = name == differences.NAME
         compared = members[:-1] if between else members  # the finest grid has no finer one
         footer = "Errors are those at the end of each run."
@@ -105,7 +105,8 @@ def _of_solves(asked: Asked) -> list[Run]:
     runs = [Run(asked.command, shape[0], shape, layout, shape) for shape in shapes]
     if asked.drawn is not None:
         extra = {"--pictures": str(asked.drawn)}
-        if chosen_devices(asked.command.device).interface == "cpu":  # traced devices replay no graphs
+        # a trace of devices prevents graph replay
+        if chosen_devices(asked.command.device).interface == "cpu":
             extra["--trace"] = str(asked.scratch / "trace.json")
         runs[-1] = replace(runs[-1], extra=extra)
     return runs
@@ -144,20 +145,20 @@ def _of_lines(asked: Asked) -> list[Run]:
     runs = []
     for label, family in errors.lines(case, parameters, command.dim, asked.sizes):
         settings = [f"{name}={value}" for name, value in family.lines[0].items() if name not in parameters]
-        of_line = replace(command.but(dim=family.dim), settings=(*command.settings, *settings))
+        line_command = replace(command.but(dim=family.dim), settings=(*command.settings, *settings))
         if case.known.is_extrapolated:
             _check_three(family.sizes)
         for n in family.sizes:
             errors.check_proportion(case, family.dim, n)
-            ready = replace(asked, command=of_line).ready(n)
+            problem = replace(asked, command=line_command).ready(n)
             is_steady, error_name = case.known.is_extrapolated, case.known.error_name
             expected = family.order if is_steady or case.known.families else case.order
             facts = {
                 **{"panel": family.title, "line": label, "expected_order": expected},
-                **(extrapolation.facts(ready) if is_steady else {"error_is": error_name}),
+                **(extrapolation.facts(problem) if is_steady else {"error_is": error_name}),
                 "base": {"settings": " ".join(command.settings)},
             }
-            runs.append(Run(of_line, n, ready.shape, layout, ready.shape, facts))
+            runs.append(Run(line_command, n, problem.shape, layout, problem.shape, facts))
     return runs
 
 

@@ -43,8 +43,8 @@ def _tables(group: Group) -> Iterator[Table]:
     note = "Relative to the fastest run on cores of the same machine."
     for size in group.by(q.grid):
         rows = in_order(size, lambda m: (interface(m), m["ranks"]))
-        known, heading = c.where_known(size), q.heading(size.first)
-        yield row_table("Times", (*columns, *known), rows, left=2, note=note, heading=heading)
+        optional_columns, heading = c.where_known(size), q.heading(size.first)
+        yield row_table("Times", (*columns, *optional_columns), rows, left=2, note=note, heading=heading)
     for reference in references("devices"):
         yield from reference.tables(group)
 

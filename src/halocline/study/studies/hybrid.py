@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def hybrid_table(group: Group, heading: str = "") -> Table:
     """Return the table of runs on equal numbers of cores or devices."""
     columns = c.LAYOUT, c.units(group), c.CLOCK, c.SECONDS, c.SLOWER
-    rows = [row for equals in group.by(q.units) for row in in_order(equals)]
+    rows = [row for equal_units in group.by(q.units) for row in in_order(equal_units)]
     return row_table(f"Hybrid runs: equal {q.unit(group.first)}s", columns, rows, heading=heading)
 
 
@@ -33,7 +33,7 @@ def alike(measurement: Measurement) -> Any:
 
 def over_nodes(group: Group, heading: str = "") -> Iterator[Table]:
     """Yield tables with splits in rows and nodes in columns: times, and ratios to the fastest split."""
-    bests = {alike(equals.first): equals.best for equals in group.by(alike)}
+    bests = {alike(equal_units.first): equal_units.best for equal_units in group.by(alike)}
     yield pivot_table(
         "Wall clock, HH:MM:SS and seconds", group, c.wall_clock, rows=SPLIT, columns=NODES, heading=heading
     )
@@ -70,18 +70,18 @@ def _figure(group: Group) -> Figure | None:
 
 
 def _sentences(group: Group) -> Iterator[str]:
-    for equals in group.by(lambda m: (q.grid(m), q.units(m))):
-        slowest = max(equals.members, key=q.pace)
-        if slowest is not equals.best:
-            times = f"{q.pace(slowest) / q.pace(equals.best):.2f} times as long"
-            size_text = f"{q.size(slowest)} on {counted(q.units(slowest), q.unit(equals.first))}"
-            yield f"{size_text}: fastest with {q.layout(equals.best)}; with {q.layout(slowest)} {times}."
+    for equal_units in group.by(lambda m: (q.grid(m), q.units(m))):
+        slowest = max(equal_units.members, key=q.pace)
+        if slowest is not equal_units.best:
+            times = f"{q.pace(slowest) / q.pace(equal_units.best):.2f} times as long"
+            size_text = f"{q.size(slowest)} on {counted(q.units(slowest), q.unit(equal_units.first))}"
+            yield f"{size_text}: fastest with {q.layout(equal_units.best)}; with {q.layout(slowest)} {times}."
 
 
 def splits(layouts: Iterable[Layout]) -> list[Layout]:
     """Return all splits of the cores of each node into ranks and threads.
 
-    The number of cores of a node is that of its ranks times that of their threads.
+    The number of cores of a node is the number of its ranks times the number of threads of a rank.
     """
     all_layouts = set()
     for layout in layouts:

@@ -70,15 +70,15 @@ def _figure(group: Group) -> Figure | None:
 def _sentences(group: Group) -> Iterator[str]:
     """Yield a sentence for each size on the efficiency of the lowest and highest order."""
     for size in group.by(q.grid):
-        most = max(map(q.units, size.members))
+        max_units = max(map(q.units, size.members))
         efficiencies = []
         for order in size.by(_order):
-            last = min((m for m in order.members if q.units(m) == most), key=q.ns, default=order.base)
+            last = min((m for m in order.members if q.units(m) == max_units), key=q.ns, default=order.base)
             if last is not order.base:
                 efficiency = q.percent(q.efficiency(last, order.base))
                 efficiencies.append(f"{efficiency} at order {order.first['order']}")
         if len(efficiencies) > 1:
-            yield f"{q.size(size.first)} on {most}: efficiency {', '.join(efficiencies)}."
+            yield f"{q.size(size.first)} on {max_units}: efficiency {', '.join(efficiencies)}."
 
 
 def of_several(group: Group) -> Group:

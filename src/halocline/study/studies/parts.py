@@ -53,7 +53,7 @@ def overhead(parts: dict[str, float]) -> float:
 
 
 def share(parts: dict[str, float], more: str, less: str | None = None) -> float | None:
-    """Return the time of a part, or that beyond another part, as a share of the whole step.
+    """Return the time of a part, minus that of another part if given, as a share of the whole step.
 
     The result is None if a part was not timed.
     """
@@ -104,8 +104,8 @@ def _sentences(group: Group) -> Iterator[str]:
         last = size.by(by_layout)[-1]
         parts = times(last)
         longer = max((COMPUTE, EXCHANGE), key=lambda name: parts[name])
-        ratio, more = parts[EXCHANGE] / parts[COMPUTE], overhead(parts)
-        step = f"{more:.0%} more than that" if more >= 0.005 else "no more than that"
+        ratio, excess = parts[EXCHANGE] / parts[COMPUTE], overhead(parts)
+        step = f"{excess:.0%} more than that" if excess >= 0.005 else "no more than that"
         yield (
             f"{q.size(last.first)} on {q.layout(last.first)}: {longer} takes longer (the exchange "
             f"{ratio:.2f} times as long as computing), and a step {step}."

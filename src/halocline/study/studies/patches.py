@@ -42,9 +42,9 @@ def _label_of_line(line: Group) -> str:
 
 
 def _figure(group: Group) -> Figure | None:
-    chosen = group.where(edge)
+    with_edge = group.where(edge)
     panel = Panel(
-        chosen,
+        with_edge,
         lambda m, g: q.rate_of_node(m),
         "Throughput",
         "million cells a second and node",
@@ -54,7 +54,7 @@ def _figure(group: Group) -> Figure | None:
         xlabel="edge of a patch, in cells",
         log=False,
     )
-    return draw([panel] if chosen.members else [])
+    return draw([panel] if with_edge.members else [])
 
 
 class Patches(Study):

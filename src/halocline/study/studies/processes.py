@@ -24,7 +24,7 @@ def way(measurement: Measurement) -> str:
 
 
 def _in_one(run: Run) -> Run:
-    """Return a run by copies with all subdomains and devices in one process; return other runs unchanged."""
+    """Return a run of COPIES as one process with all subdomains or devices, and other runs unchanged."""
     if run.command.methods != COPIES["methods"]:
         return run
     from halocline.run.domain.execution import chosen_devices

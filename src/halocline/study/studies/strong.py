@@ -71,18 +71,18 @@ def _tables_of_solves(group: Group) -> Iterator[Table]:
             f"{copies if m['devices'] else triad}.",
             **axes,
         )
-        equals = [units for units in size.by(q.units) if len(units.members) > 1 and not over_nodes]
-        if equals:
-            yield hybrid_table(Group(m for units in equals for m in units.members))
+        equal_units = [units for units in size.by(q.units) if len(units.members) > 1 and not over_nodes]
+        if equal_units:
+            yield hybrid_table(Group(m for units in equal_units for m in units.members))
 
 
 def _sentences_of_solves(group: Group) -> Iterator[str]:
     for size in group.by(lambda m: m["n"]):
         n, best, base = size.first["n"], size.best, size.base
         iterations, sums = size.values("iterations"), size.values("checksum")
-        same = f", all with the same bits: {max(iterations):,} iterations, checksum {max(sums)}."
-        several = f" gave {len(sums)} different results; please report this as a bug."
-        yield f"N = {n}: {len(size.members)} runs{same if len(iterations) == len(sums) == 1 else several}"
+        equal = f", all with the same bits: {max(iterations):,} iterations, checksum {max(sums)}."
+        unequal = f" gave {len(sums)} different results; please report this as a bug."
+        yield f"N = {n}: {len(size.members)} runs{equal if len(iterations) == len(sums) == 1 else unequal}"
         times = f": {q.speedup(best, base):.2f} times as fast as {q.layout(base)}"
         fastest = f"N = {n}: fastest with {q.layout(best)}, {duration(best['seconds'])}"
         yield f"{fastest}{'' if best is base else times}."
@@ -191,16 +191,16 @@ def _figure_of_steps(group: Group) -> Figure | None:
 
 
 def _figure_of_energy(group: Group) -> Figure | None:
-    known = group.where(lambda m: m["joules_per_cell_step"])
-    if not known.members:
+    with_energy = group.where(lambda m: m["joules_per_cell_step"])
+    if not with_energy.members:
         return None
     panel = Panel(
-        known,
+        with_energy,
         lambda m, g: 1e-6 / m["joules_per_cell_step"],
-        f"Energy efficiency, of {' and '.join(known.first['joules_of'])}",
+        f"Energy efficiency, of {' and '.join(with_energy.first['joules_of'])}",
         "million cells and steps a joule",
         line=_line,
-        label=lambda line: c.size_label(line, known),
+        label=lambda line: c.size_label(line, with_energy),
         log=False,
     )
     return draw([panel])

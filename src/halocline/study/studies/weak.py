@@ -1,4 +1,4 @@
-"""Study of weak scaling (Pekkilä et al. 2022, Fig. 13; the cavity code, Tables 1 and 2)."""
+"""Study of weak scaling: equal work per rank (Pekkilä et al. 2022, Fig. 13; the cavity code, Tables 1, 2)."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def _tables(group: Group) -> Iterator[Table]:
 
 
 def _sentences(group: Group) -> Iterator[str]:
-    for same in group.by(lambda m: (m["n"], m["threads"])):
-        base, last = same.base, same.last
+    for same_threads in group.by(lambda m: (m["n"], m["threads"])):
+        base, last = same_threads.base, same_threads.last
         if last is not base:
-            share = q.percent(efficiency(last, same))
+            share = q.percent(efficiency(last, same_threads))
             yield f"{base['n']} a rank: {q.layout(last)} keep {share} of the efficiency of {q.layout(base)}."
 
 
@@ -82,7 +82,7 @@ WEAK = Contents(_tables, _sentences, {"weak.png": _figure}, c.whole)
 
 
 class Weak(Study):
-    """Study on grids that grow with the ranks."""
+    """Study of grids that grow with the ranks."""
 
     def runs(self, asked: Asked) -> list[Run]:
         """Return the runs of each growth, without repetition of equal runs on one subdomain."""
@@ -98,14 +98,16 @@ class Weak(Study):
         run, growth = super().place(asked, at, ready, layout), _growth(asked)
         ranks = layout.ranks * asked.command.subdomains_per_rank
         if growth is not None:
-            cut = asked.command.decomposition
-            shape = grown(ready.shape, ranks) if growth == 1 else grown_as_cut(ready.shape, ranks, cut)
+            decomposition = asked.command.decomposition
+            shape = (
+                grown(ready.shape, ranks) if growth == 1 else grown_as_cut(ready.shape, ranks, decomposition)
+            )
             return replace(run, shape=shape, at=shape, facts={"growth": growth})
         n = run.n if asked.has_settings else asked.size_of_file(ready)
-        larger = round(n * ranks ** (1 / len(ready.shape)))
-        shape = asked.ready(larger).shape
+        larger_n = round(n * ranks ** (1 / len(ready.shape)))
+        shape = asked.ready(larger_n).shape
         return replace(
-            run, n=n, shape=shape, at=shape if asked.has_settings else larger, facts={"growth": None}
+            run, n=n, shape=shape, at=shape if asked.has_settings else larger_n, facts={"growth": None}
         )
 
 
