@@ -312,7 +312,7 @@ MUTATIONS = (
     Mutation(
         "joined-beyond",
         NESTS,
-        "if wide != known and array not in self.values:",
+        "if extended != known and array not in self.values:",
         "if False:",
         "stages that share a nest read beyond the halo",
         ("compile/passes/test_nests.py",),

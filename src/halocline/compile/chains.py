@@ -65,16 +65,16 @@ def _chain(staged: Kernel, axis: int, side: int) -> Chain | None:
     for stage in reversed(stages):
         if stage.array in distances:
             read(stage.value, distances[stage.array], stage.array, set_by[stage.array])
-    at = max(
+    current = max(
         (array for array in distances if array not in stage_arrays), key=distances.__getitem__, default=None
     )
-    if at is None:
+    if current is None:
         return None
-    first = Link(_plain(set_by[at]), 0)
+    first = Link(_plain(set_by[current]), 0)
     links: list[Link] = []
-    while at is not None:
-        links.append(Link(_plain(at), distances[at]))
-        at = reader[at]
+    while current is not None:
+        links.append(Link(_plain(current), distances[current]))
+        current = reader[current]
     return Chain(axis, side, (first, *reversed(links)))
 
 

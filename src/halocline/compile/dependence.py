@@ -35,8 +35,8 @@ class Use:
     version : int
         See Program.version.
     beyond : bool
-        True if the read may return the value of a neighbour or a ghost. This is the case at another cell,
-        and at points at upper walls that the field lacks.
+        True if the read may return the value of a neighbour or a ghost: at another cell, or at points at
+        upper walls that the field lacks.
     in_kernel : bool
         True if a kernel reads the value per cell, False in a scalar statement.
     """

@@ -42,9 +42,10 @@ FLAGS = (
     "-nostdlib",
     "-w",
 )
-# Without the first pass, g++ compiles kernels of thousands of operations 10 % faster, and the kernels are
-# not slower. The other two passes propagate a constant side of a selection into a comparison of its result.
-# This creates selections between masks. These have no vector instruction, and the whole loop stays scalar.
+# Without the first pass, g++ compiles kernels of thousands of operations 10 % faster, and the kernels are not
+# slower. The other two passes propagate a constant side of a selection into a comparison of its result. The
+# result contains selections between masks, which have no vector instruction, so that the whole loop remains
+# scalar.
 GCC_FLAGS = ("-fno-gcse-after-reload", "-fno-thread-jumps", "-fno-tree-pre")
 # Optimization levels (-O) that the environment variable selects, with their flags of g++. Both levels give
 # the same bits. At level g, g++ takes about a quarter of the time, and kernels are slower. The flags of level

@@ -68,12 +68,13 @@ class Footprint:
 
     def __sub__(self, other: Footprint) -> Footprint:
         """Return the segments that `other` does not cover in full."""
-        have = dict(other.segments)
+        covered = dict(other.segments)
         return Footprint(
             tuple(
                 (direction, width)
                 for direction, width in self.segments
-                if direction not in have or any(w > h for w, h in zip(width, have[direction], strict=True))
+                if direction not in covered
+                or any(w > h for w, h in zip(width, covered[direction], strict=True))
             )
         )
 

@@ -66,8 +66,8 @@ def shifted(offsets: Offsets, by: Offsets) -> Offsets:
 def _within(offsets: Offsets, by: Offsets, layers: Sequence[tuple[int, int]]) -> bool:
     """Return True if all sums of two offsets lie in a box; the test does not form the sums."""
     return all(
-        -lower <= min(one) + min(two) and max(one) + max(two) <= upper
-        for one, two, (lower, upper) in zip(
+        -lower <= min(first) + min(second) and max(first) + max(second) <= upper
+        for first, second, (lower, upper) in zip(
             zip(*offsets, strict=True), zip(*by, strict=True), layers, strict=True
         )
     )
@@ -151,8 +151,10 @@ class HaloAnalysis:
         run.
         """
         first_reads = {} if loop.often is not None else self._read_first(loop.body, set())
-        none = Footprint()
-        valid = {f: state.valid.get(f, none) | first_reads.get(f, none) for f in (*state.valid, *first_reads)}
+        empty = Footprint()
+        valid = {
+            f: state.valid.get(f, empty) | first_reads.get(f, empty) for f in (*state.valid, *first_reads)
+        }
         entry = _State(valid, state.filled)
         while True:
             next_entry = entry.meet(self._forward(loop.body, entry))
@@ -160,7 +162,7 @@ class HaloAnalysis:
             if next_entry == entry:
                 break
             entry = next_entry
-        missing = {f: footprint - state.valid.get(f, none) for f, footprint in entry.valid.items()}
+        missing = {f: footprint - state.valid.get(f, empty) for f, footprint in entry.valid.items()}
         self.before[loop] = {f: footprint for f, footprint in missing.items() if footprint}
         return entry
 
@@ -273,12 +275,12 @@ def make_uniform(halos: Collection[SweepHalo], ndim: int, axes: int = 3) -> None
     footprints = chain.from_iterable(halo.exchange.values() for halo in halos)
     widest = max((max(width) for footprint in footprints for _, width in footprint), default=0)
     offsets = product((-widest, 0, widest), repeat=ndim)
-    whole = Footprint.from_offsets(o for o in offsets if o.count(0) >= ndim - axes)
+    uniform = Footprint.from_offsets(o for o in offsets if o.count(0) >= ndim - axes)
     for halo in halos:
         if halo.exchange:
             # the exchange must not overwrite values that the sweep computes in the halo
             halo.exchange = {
-                f: whole | halo.exchange.get(f, Footprint())
+                f: uniform | halo.exchange.get(f, Footprint())
                 for f in exchanged
                 if f in halo.exchange or f not in halo.extended
             }

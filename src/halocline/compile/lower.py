@@ -269,8 +269,10 @@ def _undecided(until: Expr, line: Line) -> list[OperationGraph]:
     numbers = [scalar_node(name) for name in scalars_in([until])]
     if not numbers:
         return []
-    broken = reduce(or_, (number != number for number in dict.fromkeys(numbers)))
-    return [StopGraph(~until & broken, f"{line}: the loop would not end: a number in {until!r} is NaN", True)]
+    any_nan = reduce(or_, (number != number for number in dict.fromkeys(numbers)))
+    return [
+        StopGraph(~until & any_nan, f"{line}: the loop would not end: a number in {until!r} is NaN", True)
+    ]
 
 
 def lower(program: lang.Program) -> list[OperationGraph]:

@@ -2,7 +2,7 @@
 
 NVRTC is part of the package nvidia-cuda-nvrtc-cu12 and of CUDA toolkits; it needs no device. The cache is the
 folder of the C++ compiler, with the same safety rules. The key of an entry covers the source, the options,
-the version of NVRTC and the architecture. It does not cover the driver, which accepts code of older
+the version of NVRTC and the architecture. The key does not cover the driver, which accepts code of older
 compilers.
 """
 

@@ -245,9 +245,10 @@ class Stop:
 class Loop:
     """Loop over `body`, which ends at a condition or after a number of passes.
 
-    The loop tests two conditions before each pass. It ends if the `hc_condition` named `until` is true, or if
-    the number of passes reaches the scalar with number `limit`. The scalar with number `count` contains the
-    number of passes. After each pass, the scalars with the numbers in `record` are appended to the history.
+    The loop tests two conditions before each pass. The loop ends if the `hc_condition` named `until` is true,
+    or if the number of passes reaches the scalar with number `limit`. The scalar with number `count` contains
+    the number of passes. After each pass, the scalars with the numbers in `record` are appended to the
+    history.
 
     A conditional statement is a loop of at most one pass. `often` is the expected share of the enclosing
     passes in which it runs; None for other loops.

@@ -82,8 +82,8 @@ def in_halo(staged: Kernel, fields: Collection[str]) -> Kernel:
         if isinstance(statement, ir.Store) and statement.array in fields:
             staggered = staggering(kernel, statement)
             stores[staggered] = (*stores.get(staggered, ()), statement)
-    none = ((0, 0),) * kernel.ndim
-    body = tuple(ir.Nest(group, none, tuple(map(int, staggered))) for staggered, group in stores.items())
+    no_extent = ((0, 0),) * kernel.ndim
+    body = tuple(ir.Nest(group, no_extent, tuple(map(int, staggered))) for staggered, group in stores.items())
     return passed(
         "in_halo", replace(kernel, body=body, comment=f"{staged.comment}, in the halo", beyond=True)
     )

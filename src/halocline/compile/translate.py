@@ -107,8 +107,8 @@ def translate_ghost(field: Field, ghost: Expr, fields: Iterable[Field], grid: Gr
     for operand in fields:
         translation.field(operand)
     store = ir.Store(translation.field(field), translation.value(ghost))
-    none = ((0, 0),) * grid.ndim
-    nest = ir.Nest((store,), none, (0,) * grid.ndim)
+    no_extent = ((0, 0),) * grid.ndim
+    nest = ir.Nest((store,), no_extent, (0,) * grid.ndim)
     return _kernel(translation, grid, (nest,), brief(ghost), beyond=True)
 
 

@@ -299,8 +299,8 @@ def _check_points(fill: WallFill, other: Field, offsets: frozenset[Offset]) -> N
     for axis, (staggered, other_staggered, wraps) in enumerate(
         zip(f.staggered, other.staggered, f.grid.periodic, strict=True)
     ):
-        beside = not any(offset[axis] for offset in offsets)
-        if axis != fill.axis and staggered and not other_staggered and not wraps and beside:
+        reads_one_point = not any(offset[axis] for offset in offsets)
+        if axis != fill.axis and staggered and not other_staggered and not wraps and reads_one_point:
             raise InputError(
                 f"the boundary condition of field {f.name!r} on side {fill.name!r} reads field "
                 f"{other.name!r}, which has no point beside that of {f.name!r} at the upper wall of axis "

@@ -228,8 +228,8 @@ class Strip(Statement):
 class Lanes(Statement):
     """Loop with explicit vectors over a stretch of the row, see `Strip`.
 
-    `ahead` computes `columns` one vector further along the row. It begins `first` vectors before the stretch,
-    so that "shifted" values can be assembled from adjacent vectors.
+    `ahead` computes `columns` one vector further along the row. The loop begins `first` vectors before the
+    stretch, so that "shifted" values can be assembled from adjacent vectors.
     """
 
     body: Body
@@ -273,7 +273,7 @@ class Mark(Statement):
 class Needed(Statement):
     """Body that runs only if a cell of the stretch selects one side of branch `number`.
 
-    This is the first side if `holds` is True, else the second one.
+    The side is the first one if `holds` is True, else the second one.
     """
 
     number: int
@@ -532,8 +532,8 @@ def rewritten(body: Body, change: Callable[[Statement], Iterable[Statement]]) ->
             if new is not part:
                 inner[name] = new
         result += change(replace(statement, **inner) if inner else statement)
-    same = len(result) == len(body) and all(map(is_, result, body))
-    return body if same else tuple(result)
+    is_unchanged = len(result) == len(body) and all(map(is_, result, body))
+    return body if is_unchanged else tuple(result)
 
 
 def replaced(body: Body, kind: type[S], change: Callable[[S], Iterable[Statement]]) -> Body:

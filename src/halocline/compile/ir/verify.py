@@ -85,9 +85,9 @@ Fail = Callable[[str], NoReturn]
 def _values(kernel: Kernel, statements: Sequence[ir.Statement], fail: Fail) -> None:
     values = kernel.values
     for number in kernel.below(ir.used(statements)):
-        wrong = _mistake(kernel, number)
-        if wrong:
-            fail(f"value {number}, {values[number].op}: {wrong}")
+        defect = _mistake(kernel, number)
+        if defect:
+            fail(f"value {number}, {values[number].op}: {defect}")
     for statement in statements:
         if isinstance(statement, (ir.Store, ir.Reduce, ir.Stage)) and values[statement.value].condition:
             fail(

@@ -67,16 +67,16 @@ def _alone(
             users.setdefault(arg, []).append(number)
     side_values = {values[number].args[side] for number in found}
     other_arguments = {arg for number in found for n, arg in enumerate(values[number].args) if n != side}
-    alone: set[int] = set()
+    exclusive: set[int] = set()
     for number in reversed(order):
         if number in wanted or number in other_arguments or values[number].depth < POINT:
             continue
         consumers = users.get(number, [])
         if consumers and all(
-            user in alone or (user in found and number in side_values) for user in consumers
+            user in exclusive or (user in found and number in side_values) for user in consumers
         ):
-            alone.add(number)
-    return frozenset(alone)
+            exclusive.add(number)
+    return frozenset(exclusive)
 
 
 def _cost(values: Sequence[Value], found: Iterable[int]) -> int:

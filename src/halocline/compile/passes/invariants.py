@@ -1,8 +1,8 @@
 """Values that are equal in all cells, in shared memory of a thread block.
 
-Weights of differences and parameters may amount to a hundred such values. They would occupy registers of
-every thread during all of its cells. If the cells need all registers, the first thread of a block computes
-these values once. The threads then load each value at its use.
+Weights of differences and parameters may amount to a hundred such values. Without this pass, these values
+occupy registers of every thread during all of its cells. If the cells need all registers, the first thread of
+a block computes these values once. The threads then load each value at its use.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ def needed(kernel: Kernel) -> int:
     below = kernel.below(results)
     varying = [n for n in below if kernel.values[n].depth > 0]
     stores = [s for s in nest.body if isinstance(s, ir.Store)]
-    touched = {s.array for s in stores} | {name for name, _ in kernel.loads(results)}
+    used_arrays = {s.array for s in stores} | {name for name, _ in kernel.loads(results)}
     invariant_registers = sum(registers(kernel, n) for n in _taken(kernel, below, results))
     ends = set(results) - {s.value for s in stores}
-    return ADDRESS * len(touched) + invariant_registers + Steps(kernel, varying, stores, ends).most
+    return ADDRESS * len(used_arrays) + invariant_registers + Steps(kernel, varying, stores, ends).most
 
 
 def invariants(kernel: Kernel, room: int) -> Kernel:

@@ -2,8 +2,8 @@
 
 A difference along the row, or across it and another axis, reads values at several positions along the row.
 Most vectors that are loaded at these positions cross two cache lines. A loop of vectors loads each row once.
-It computes at each position the values that need no other position (a *column*), and assembles vectors at
-other positions from adjacent vectors.
+The loop computes at each position the values that need no other position (a *column*), and assembles vectors
+at other positions from adjacent vectors.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ class Columns:
     Parameters
     ----------
     ahead : list of int
-        Values at the position of the loop itself. They are computed one vector ahead, since others are
-        shifts of them.
+        Values at the position of the loop itself, computed one vector ahead, since others are shifts of them.
     shifted : dict
         Values that are shifts of `ahead`, with the index of the column and the step along the row.
     first : int
@@ -80,8 +79,8 @@ def columns(table: Table, group: Sequence[int]) -> Columns | None:
     order = [n for n in below(table.values, group) if table.values[n].depth == POINT]
     dtypes = {table.values[n].dtype for n in order}
     order = [n for n in order if kind(n) not in ("band", "kept")]
-    possible = all(table.values[n].op in OPERATIONS and kind(n) in ("", "field") for n in order)
-    if not possible or len(dtypes) != 1:
+    is_supported = all(table.values[n].op in OPERATIONS and kind(n) in ("", "field") for n in order)
+    if not is_supported or len(dtypes) != 1:
         return None
     steps, bases = _steps(table, order)
     operands = [n for n in group if steps.get(n) is not None]

@@ -1,10 +1,10 @@
 """Loops over the rows of a nest, and the values that are computed outside of the loop along a row.
 
-The pass `whole` extends rows of stages to whole vectors. It computes a few elements beyond the end of a row
-that no statement reads. Without this pass, a vector loop ends with a partial vector and single elements. In
-rows of slightly more than 64 cells, this end takes a tenth of the time and more than half of the code. Rows
-of scratch memory end with a cache line, and fields have spare lines after their last row. The extended rows
-therefore read and write valid memory.
+The pass `whole` extends rows of stages to whole vectors. The loops then compute a few elements beyond the end
+of a row that no statement reads. Without this pass, a vector loop ends with a partial vector and single
+elements. In rows of slightly more than 64 cells, this end takes a tenth of the time and more than half of the
+code. Rows of scratch memory end with a cache line, and fields have spare lines after their last row. The
+extended rows therefore read and write valid memory.
 
 The pass `place` selects the loop along a row in which each value is computed.
 """

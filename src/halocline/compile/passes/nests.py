@@ -143,9 +143,11 @@ class _Joining:
         shared = price(self.kernel, one.values & other.values)
         if top != other_top or 2 * shared < min(one.price, other.price):
             return None
-        wide = tuple((max(a[0], b[0]), max(a[1], b[1])) for a, b in zip(layers, other_layers, strict=True))
+        extended = tuple(
+            (max(a[0], b[0]), max(a[1], b[1])) for a, b in zip(layers, other_layers, strict=True)
+        )
         values = one.values | other.values
-        return _Group((*one.stores, *other.stores), (wide, top), values, one.price + other.price - shared)
+        return _Group((*one.stores, *other.stores), (extended, top), values, one.price + other.price - shared)
 
     def _further(self, group: _Group) -> dict[str, Extent] | None:
         """Return the arrays whose extents grow with the full extent of a group, with the new extents.
@@ -159,11 +161,11 @@ class _Joining:
                 continue
             for array, offset in self.kernel.loads((stage.value,)):
                 known = grown.get(array, self.extents[array])
-                wide = _around(extent_of_stage, offset, known)
-                if wide != known and array not in self.values:
+                extended = _around(extent_of_stage, offset, known)
+                if extended != known and array not in self.values:
                     return None
-                if wide != known:
-                    grown[array] = wide
+                if extended != known:
+                    grown[array] = extended
         return grown
 
     def _work(self, of: Collection[str], extents: Mapping[str, Extent]) -> int:
@@ -196,10 +198,10 @@ def _of_results(kernel: Kernel) -> ir.Body:
     for result in results(kernel):
         cell = result.cell if isinstance(result, ir.Reduce) else None
         groups.setdefault((staggering(kernel, result), cell), []).append(result)
-    none = ((0, 0),) * kernel.ndim
+    no_extent = ((0, 0),) * kernel.ndim
     # single cells first: they must read the values before the sweep writes its fields
     return tuple(
-        ir.Nest(tuple(loop), none, tuple(map(int, staggered)), cell)
+        ir.Nest(tuple(loop), no_extent, tuple(map(int, staggered)), cell)
         for (staggered, cell), group in sorted(groups.items(), key=lambda item: item[0][1] is None)
         for loop in _loops(kernel, group)
     )
@@ -208,8 +210,8 @@ def _of_results(kernel: Kernel) -> ir.Body:
 def _loops(kernel: Kernel, found: list[Result]) -> list[list[Result]]:
     """Return results of the same points in loops: results that share arrays together, others up to MOST.
 
-    More than MOST_SHARING reductions that share arrays have separate loops. These come first, since they must
-    read the values before the sweep writes its fields.
+    More than MOST_SHARING reductions that share arrays have separate loops. The separate loops come first,
+    since they must read the values before the sweep writes its fields.
     """
     loops: list[list[Result]] = []
     separate: list[list[Result]] = []

@@ -66,11 +66,11 @@ def operands(kernel: Kernel, of: Operands, numbers: Mapping[str, int], only: boo
     fields = {of.sinks[name]: replace(kernel.array[name], name=of.sinks[name]) for name in of.sinks}
     fields |= {name: kernel.array[name] for name in of.read}
     stored = [s.array for s in ir.flat(body) if isinstance(s, ir.Store)]
-    touched = {*stored, *(name for name, _ in kernel.loads(ir.roots(body)))}
+    used_arrays = {*stored, *(name for name, _ in kernel.loads(ir.roots(body)))}
     arrays: list[Array] = [
         replace(fields[name], number=numbers[name], written=name in of.sinks.values())
         for name in of.names
-        if name in touched or not only
+        if name in used_arrays or not only
     ]
     arrays += [array for array in map(kernel.array.get, stored) if array and array.kind == "scratch"]
     return replace(kernel, arrays=tuple(arrays), body=body)

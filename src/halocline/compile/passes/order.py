@@ -144,8 +144,8 @@ class Steps:
                 continue
             group = [number]
             for arg in dict.fromkeys(values[number].args):
-                alone = users.get(arg) == 1 and arg not in later
-                if arg in groups and alone and len(group) + len(groups[arg]) <= together:
+                is_single_use = users.get(arg) == 1 and arg not in later
+                if arg in groups and is_single_use and len(group) + len(groups[arg]) <= together:
                     group = groups.pop(arg) + group
             groups[number] = group
         self.steps: list[list[int] | ir.Store] = [*groups.values(), *stores]
@@ -172,9 +172,9 @@ class Steps:
                 self.takers.setdefault(number, []).append(n)
                 if values[number].op == "load" and isinstance(step, list):
                     reads.setdefault(values[number].attribute[0], []).append(n)
-        # A store waits for the values that are computed from the old values of its array. It does not wait
-        # for other stores or later uses, since two stores could wait for each other. Loads for these precede
-        # the store instead.
+        # A store waits for the values that are computed from the old values of its array. The store does not
+        # wait for other stores or later uses, since two stores could wait for each other. Loads for these
+        # precede the store instead.
         self.after: dict[int, list[int]] = {}
         self.waits = [len(inputs - self.leaves) for inputs in self.takes]
         for n, step in enumerate(self.steps):

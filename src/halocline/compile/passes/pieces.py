@@ -129,8 +129,8 @@ class _Rows:
     def lines(self, work: ir.Body, rows: list[ir.Row], length: int) -> ir.Body:
         """Return the loop over the lines of a row, in which a vector of results bypasses the cache.
 
-        Sums have a vector for each of their parts. They are closed, and other results are reduced, once per
-        block of lines.
+        Sums have a vector for each of their parts. Once per block of lines, sums are closed, and other
+        results are reduced.
         """
         (strip,) = work
         assert isinstance(strip, ir.Strip)

@@ -40,8 +40,8 @@ def stage_uses(kernel: Kernel) -> tuple[list[ir.StageUse], list[ir.Slot]]:
             item, until = ITEMSIZE[kernel.array[s.array].dtype], last.get(s.array, number)
             use = ir.StageUse(s.array, item, nest.extent, nest.top, number, until, ring[s.array])
             # one precision per slot: in C++, double and float values may not share memory
-            alike = [n for n, slot in enumerate(slots) if (slot.item, slot.planes) == (item, use.planes)]
-            free = [n for n in alike if free_after[n] < number and use.planes < 2]
+            compatible = [n for n, slot in enumerate(slots) if (slot.item, slot.planes) == (item, use.planes)]
+            free = [n for n in compatible if free_after[n] < number and use.planes < 2]
             if free:
                 chosen = min(free, key=lambda n: _size(_grown(slots[n], use)) - _size(slots[n]))
                 slots[chosen], free_after[chosen] = _grown(slots[chosen], use), until

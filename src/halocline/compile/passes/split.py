@@ -55,8 +55,8 @@ def _strips(kernel: Kernel, table: Table, nest: int, strip: ir.Strip) -> ir.Body
 def groups(kernel: Kernel, wanted: Sequence[int]) -> list[list[int]]:
     """Return the values that earlier loops store for later ones, loop by loop.
 
-    These are the largest values that depend on one array alone and read it at several positions. The list is
-    empty if one loop is sufficient.
+    Each value depends on one array alone and reads it at several positions. The result contains the largest
+    of these values. The result is empty if one loop is sufficient.
     """
     values = kernel.values
     order = kernel.below(wanted)

@@ -1,7 +1,7 @@
 """One nest on a device: one thread per column of cells, with 2.5D streaming.
 
-Each thread has a few cells along the slowest axis of the grid. It reduces its partial results once for all of
-its cells. Registers keep values along this axis until later cells use them, as a sliding window.
+Each thread has a few cells along the slowest axis of the grid. The thread reduces its partial results once
+for all of its cells. Registers keep values along this axis until later cells use them, as a sliding window.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def threads(kernel: Kernel, strategy: Strategy, shared: int) -> Kernel:
     invariant_bytes = sum(prod(a.shape) * ITEMSIZE[a.dtype] for a in kernel.arrays if a.kind == "invariants")
     room = shared - bool(reductions) * REDUCING_BYTES - invariant_bytes
     written = {s.array for s in nest.body if isinstance(s, ir.Store)}
-    touched = written | {name for name, _ in kernel.loads(ir.roots(nest.body))}
+    used_arrays = written | {name for name, _ in kernel.loads(ir.roots(nest.body))}
     neighbours = _Near(kernel, nest, strategy, room)
     kernel = neighbours.kernel()
     (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
@@ -32,7 +32,7 @@ def threads(kernel: Kernel, strategy: Strategy, shared: int) -> Kernel:
     march = march_axis(kernel.ndim)
     outside, inside = lets(kernel, nest)
     addresses: ir.Body = tuple(
-        ir.Point(a.name, a.name in written) for a in kernel.arrays if a.name in touched
+        ir.Point(a.name, a.name in written) for a in kernel.arrays if a.name in used_arrays
     )
     point: ir.Body = (
         *addresses,
@@ -101,7 +101,7 @@ class _Near:
 
     def _choose(self, march: int, group: tuple[int, int, int]) -> None:
         ndim = self.whole.ndim
-        beside = [axis for axis in range(3 - ndim, 3) if axis != march]
+        other_axes = [axis for axis in range(3 - ndim, 3) if axis != march]
         written = {s.array for s in self.nest.body if isinstance(s, ir.Store)}
         reads: dict[str, list[ir.Offset]] = {}
         for name, offset in self.whole.loads(ir.roots(self.nest.body)):
@@ -110,7 +110,7 @@ class _Near:
         free_registers = REGISTERS - needed(self.whole)
         for name, offsets in reads.items():
             dtype = self.whole.array[name].dtype
-            column = [o[march] for o in offsets if not any(o[axis] for axis in beside)]
+            column = [o[march] for o in offsets if not any(o[axis] for axis in other_axes)]
             if len(column) > 1:
                 ends = min(column), max(column)
                 free_registers -= (ends[1] - ends[0]) * ITEMSIZE[dtype] // REGISTER

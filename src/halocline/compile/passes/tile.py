@@ -66,9 +66,9 @@ def tile(kernel: Kernel) -> Kernel:
     body += (*(ir.Share(slot.name) for slot in slots), ir.Tile(TILES[kernel.ndim]))
     for nest in nests:
         outside, inside = lets(kernel, nest)
-        touched = {name for name, _ in kernel.loads(ir.roots(nest.body))}
-        touched |= {s.array for s in nest.body if isinstance(s, ir.Store)}
-        points = tuple(ir.Point(a.name, a.name in written) for a in kernel.arrays if a.name in touched)
+        used_arrays = {name for name, _ in kernel.loads(ir.roots(nest.body))}
+        used_arrays |= {s.array for s in nest.body if isinstance(s, ir.Store)}
+        points = tuple(ir.Point(a.name, a.name in written) for a in kernel.arrays if a.name in used_arrays)
         cells = ir.Cells((*points, *inside, *nest.body))
         body += (replace(nest, body=(*outside, cells, ir.Barrier())),)
     arrays = (*(tiles.get(array.name, array) for array in kernel.arrays), *slots)

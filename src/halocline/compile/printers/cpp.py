@@ -227,11 +227,11 @@ class _Printer(KernelPrinter):
                 self.out.add(f"__builtin_prefetch({self.rows[row.array, row.offset]} + k{written});")
 
     def print_stream(self, statement: ir.Stream) -> None:
-        to, piece = (self.name_of(self.kernel.array[name]) for name in (statement.array, statement.piece))
+        target, piece = (self.name_of(self.kernel.array[name]) for name in (statement.array, statement.piece))
         if statement.line:
-            self.out.add(f"hc_stream_lines((char *)({to}_to + k0), (char *){piece}, sizeof {piece});")
+            self.out.add(f"hc_stream_lines((char *)({target}_to + k0), (char *){piece}, sizeof {piece});")
         else:
-            self.out.add(f"hc_stream_row({to}_to + k0, {piece}, k1 - k0);")
+            self.out.add(f"hc_stream_row({target}_to + k0, {piece}, k1 - k0);")
 
     def print_fence(self, statement: ir.Fence) -> None:
         self.out.add("hc_stream_fence();")

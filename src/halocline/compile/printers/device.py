@@ -70,8 +70,8 @@ def _arrays(kernel: Kernel, arrays: dict[str, Array], layouts: bool) -> list[str
     parameters = []
     for name, array in arrays.items():
         constant = "" if array.name in written else "const "
-        alone = "" if array.name in read & written else " HC_RESTRICT"
-        parameters += [f"HC_GLOBAL {constant}{C_TYPES[array.dtype]} *{alone} {name}_data"]
+        restrict = "" if array.name in read & written else " HC_RESTRICT"
+        parameters += [f"HC_GLOBAL {constant}{C_TYPES[array.dtype]} *{restrict} {name}_data"]
         parameters += [f"const hc_layout {name}_where"] * (not layouts)
     return parameters + ["HC_GLOBAL const hc_layout *layouts"] * layouts
 

@@ -179,9 +179,9 @@ def functions(kernel: Kernel) -> list[Kernel]:
 
 def _part(kernel: Kernel, number: int, body: ir.Body) -> Kernel:
     """Return a kernel of some nests, with the arrays that they use."""
-    touched = {array for array, _ in kernel.loads(ir.roots(body))}
-    touched |= {s.array for s in ir.flat(body) if isinstance(s, ir.Store)}
-    arrays = tuple(array for array in kernel.arrays if array.name in touched)
+    used_arrays = {array for array, _ in kernel.loads(ir.roots(body))}
+    used_arrays |= {s.array for s in ir.flat(body) if isinstance(s, ir.Store)}
+    arrays = tuple(array for array in kernel.arrays if array.name in used_arrays)
     name = f"{kernel.name}_part{number}"
     # short, since the text of many parts would grow as the square of their number
     comment = f"{shorten(kernel.comment, 100, placeholder=' ...')}, part {number}"

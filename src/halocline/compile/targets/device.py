@@ -112,12 +112,12 @@ class Device:
             run(kernel, tile, branched, order),
             _layouts_are_too_many(kernel, staged, bool(slots)),
         )
-        none = ((0, 0),) * kernel.ndim
+        no_extent = ((0, 0),) * kernel.ndim
         text = print_device_kernel(result, names, self.strategy, layouts=layouts, group=GROUP)
         return text, DeviceKernel(
             kernel.name,
             _numbers(kernel),
-            none,
+            no_extent,
             (0,) * kernel.ndim,
             reductions=slots,
             scratch=staged,

@@ -73,7 +73,7 @@ _SIGNS = {
 def device_text(kernels: Sequence[str], fields: int) -> str:
     """Return the source of all kernels of a program with the given number of fields.
 
-    It contains the required headers, the kernel that copies halos, and the kernels.
+    The source contains the required headers, the kernel that copies halos, and the kernels.
     """
     body = "\n".join(kernels)
     names = ["frame.h", "device_move.h"] + [name for name, sign in _SIGNS.items() if re.search(sign, body)]
