@@ -1,4 +1,4 @@
-"""All ways to run, whose bits are compared."""
+"""Combinations of options whose results are compared bit by bit."""
 
 from __future__ import annotations
 
@@ -12,38 +12,39 @@ STRATEGIES = ("optimal", "bisection", "row", "morton", "1d-x", "1d-y", "2d")
 
 
 def variations(ranks: int, ndim: int) -> Iterator[dict[str, Any]]:
-    """Every strategy; threads and patches in turn."""
+    """Yield options with every strategy, and threads and patches in turn."""
     patches: list[Any] = [None, 4, (3, 5, 2)[:ndim], 1]
     for n, strategy in enumerate(STRATEGIES if ranks > 1 else STRATEGIES[:4]):
         yield {"decomposition": strategy, "threads": 1 + n % 2, "patch": patches[n % 4]}
 
 
 def check_all(dtype: str, options_of: Callable[[int], Iterable[dict[str, Any]]], every: int = 1) -> None:
-    """Check that each problem has the bits of one rank with one thread, in all ways that fit it.
+    """Check that each problem has the bits of one rank with one thread, with all options that fit it.
 
-    With `every`, each problem runs in every second or third way only, and in others than the one before.
+    With `every`, each problem runs with every second or third set of options only, and consecutive problems
+    use different sets.
     """
     from mpi4py import MPI
 
     for number, problem in enumerate(PROBLEMS):
-        found = {}
+        results = {}
         for options in [*options_of(3 if problem is three_axes else 2)][number % every :: every]:
             try:
-                found[f"{problem.__name__} {options}"] = problem(dtype, **options)
-            except InputError as error:  # three ranks make no "2d", and not every cut is thick enough
+                results[f"{problem.__name__} {options}"] = problem(dtype, **options)
+            except InputError as error:  # three ranks do not fit "2d", and some cuts are too thin
                 if "decomposition" in str(error) or "subdomain" in str(error):
                     continue
                 raise
-        assert len(found) >= 4 / every
-        # after all ranks together, of which one compiles what each would for itself
-        wanted = problem(dtype, communicator=MPI.COMM_SELF, threads=1)
-        for what, each in found.items():
-            assert each.checksums == wanted.checksums, what
-            assert each.numbers == wanted.numbers, what
+        assert len(results) >= 4 / every
+        # The reference runs last, so that its kernels come from the cache and no rank compiles again.
+        reference = problem(dtype, communicator=MPI.COMM_SELF, threads=1)
+        for label, result in results.items():
+            assert result.checksums == reference.checksums, label
+            assert result.numbers == reference.numbers, label
 
 
-# Every transfer method, schedule, number of mailboxes and of subdomains; with overlap, without, and changing
-# from one to the other; only what is read travels, or more.
+# Every transfer method, schedule, number of mailboxes and of subdomains; with and without overlap, and with
+# changes between them; with read halos and with uniform halos.
 WAYS: list[dict[str, Any]] = [
     {"methods": "mpi", "overlap": "auto", "patch": 4},
     {"methods": "self,mpi", "overlap": False, "threads": 2},

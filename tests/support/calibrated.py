@@ -1,4 +1,4 @@
-"""A machine that was calibrated."""
+"""A calibrated machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROWS = [
 
 
 def rows(per_byte: float, per_flop: float, per_sum: float) -> list[dict[str, float]]:
-    """What kernels take where these numbers hold."""
+    """Return the seconds of kernels for these costs per byte, flop and sum."""
     return [
         {**r, "seconds": r["bytes"] * per_byte + r["flops"] * per_flop + r["sums"] * per_sum} for r in ROWS
     ]
@@ -32,7 +32,7 @@ SEEN: dict[str, Any] = {
 
 
 def measurement(ranks: int, **between: float | None) -> dict[str, Any]:
-    """Of so many ranks; what is outside the cache is four times as slow."""
+    """Return the measurement for a number of ranks; memory outside the cache is four times as slow."""
     inside, outside = rows(1e-11 * ranks, 3e-11, 1e-10), rows(4e-11 * ranks, 3e-11, 1e-10)
     return {
         "cache": 3.2e7,

@@ -8,12 +8,12 @@ from halocline.problems.problem import Problem
 from halocline.problems.result import Result
 
 
-def run(name: str, n: list[int], given: dict[str, float] | None = None, **how: Any) -> Result:
-    return Problem(name, n, given).run(**{"threads": 1, **how})
+def run(name: str, n: list[int], given: dict[str, float] | None = None, **options: Any) -> Result:
+    return Problem(name, n, given).run(**{"threads": 1, **options})
 
 
 # -- convection ----------------------------------------------------------------------------------------
 
 
-def layer(n: list[int], until: float, **given: float) -> list[dict[str, Any]]:
-    return run("convection", n, given, until=until, every=50).record.series
+def layer(n: list[int], until: float, **parameters: float) -> list[dict[str, Any]]:
+    return run("convection", n, parameters, until=until, every=50).record.series

@@ -30,7 +30,7 @@ class Standing(NamedTuple):
 def standing(
     shape: tuple[int, ...], fields: Mapping[str, Any] | None = None, given: Mapping[str, Any] | None = None
 ) -> Standing:
-    """A cavity as if it were a run that has come to an end with these fields; those left out are random."""
+    """Return a stand-in for a run of a cavity that ended with these fields; the other fields are random."""
     ready = Problem(case_of(len(shape)), shape, given)
     still = {f: 0.0 * f for f in ready.fields}
     sim = hc.Simulation(ready.grid, lambda: still, scheme=hc.Euler(), dt=1.0, threads=1)
@@ -42,6 +42,6 @@ def standing(
 
 
 def figure_of(done: Standing, name: str) -> Figure:
-    found = done.problem.known.figures[name](done.simulation)
-    assert found is not None
-    return found
+    figure = done.problem.known.figures[name](done.simulation)
+    assert figure is not None
+    return figure

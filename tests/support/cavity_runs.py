@@ -21,25 +21,27 @@ def published(name: str) -> dict[float, dict[str, float]]:
 PLANAR, CUBIC = published("cavity-2d"), published("cavity")
 
 
-def run(name: str, n: tuple[int, ...], given: dict[str, Any] | None = None, **how: Any) -> Result:
-    return Problem(name, n, given).run(**{"threads": 1, **how})
+def run(name: str, n: tuple[int, ...], given: dict[str, Any] | None = None, **options: Any) -> Result:
+    return Problem(name, n, given).run(**{"threads": 1, **options})
 
 
 @functools.cache
-def steady(name: str, n: int, rayleigh: float, **given: float | str) -> Result:
-    result = run(name, (n,), {"Ra": rayleigh, **given}, steps=200_000)
+def steady(name: str, n: int, rayleigh: float, **parameters: float | str) -> Result:
+    result = run(name, (n,), {"Ra": rayleigh, **parameters}, steps=200_000)
     assert result.record.steps < 200_000
     return result
 
 
-def number(name: str, n: int, rayleigh: float, what: str, **given: float | str) -> float:
-    found = steady(name, n, rayleigh, **given).record.diagnostics
-    assert found is not None
-    return float(found[what] or math.nan)
+def number(name: str, n: int, rayleigh: float, what: str, **parameters: float | str) -> float:
+    diagnostics = steady(name, n, rayleigh, **parameters).record.diagnostics
+    assert diagnostics is not None
+    return float(diagnostics[what] or math.nan)
 
 
 def richardson(values: list[float], sizes: list[int]) -> tuple[float, float]:
-    """The order of three meshes whose spacings have one ratio, and what the last two lead to with order 2."""
+    """Return the observed order on three meshes of equal refinement ratio, and the extrapolated value of
+    order 2.
+    """
     ratio = (sizes[-1] + 1) / (sizes[-2] + 1)
     order = math.log((values[0] - values[1]) / (values[1] - values[2])) / math.log(ratio)
     return order, values[2] + (values[2] - values[1]) / (ratio**2 - 1)

@@ -1,4 +1,4 @@
-"""Programs as the compiler leaves them."""
+"""Compiled programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from halocline.compile.schedule import Loop, Schedule, Sweep
 
 
 def schedule_of(grid: hc.Grid, function: Callable[..., Any]) -> Schedule:
-    """The schedule of a program whose arguments are fields and vectors of the grid."""
+    """Return the schedule of a program whose arguments are fields and vectors of the grid."""
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
     return compile_program(hc.program(function).trace(*(grid.named(n) for n in names)), grid)
 
@@ -22,7 +22,7 @@ def number(schedule: Schedule, name: str) -> int:
     return [f.name for f in schedule.fields].index(name)
 
 
-# --- what travels ---
+# --- messages ---
 
 
 def body(schedule: Schedule) -> list[Sweep]:

@@ -1,4 +1,4 @@
-"""Programs that are compiled in processes of their own."""
+"""Programs that are compiled in separate processes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hang import HANG
 
 SMALL = 'extern "C" int answer() { return 42; }\n'
 
-# compiles as g++ does, after it has noted that, and not while a file holds it up
+# The wrapper notes each call, waits while the file `hold` exists, and then compiles as g++ does.
 WRAPPER = """#!/bin/sh
 case "$1" in --version) exec g++ --version;; esac
 echo "$$" >> "{notes}"
@@ -25,7 +25,7 @@ def calls(notes: Path) -> int:
 
 
 def wait_for(notes: Path, count: int) -> None:
-    """Wait until the compiler has been called so often."""
+    """Wait until the compiler has been called the given number of times."""
     end = time.monotonic() + HANG
     while calls(notes) < count:
         assert time.monotonic() < end
@@ -40,7 +40,7 @@ print(compile_library(sys.stdin.read()))
 
 
 def start(source: str = SMALL) -> subprocess.Popen[str]:
-    """Another process that compiles; a group of its own, with its compiler."""
+    """Return another process that compiles, in a process group with its compiler."""
     process = subprocess.Popen(
         [sys.executable, "-c", COMPILE],
         stdin=subprocess.PIPE,

@@ -11,11 +11,13 @@ import xarray
 import halocline as hc
 
 
-def heat(shape: tuple[int, ...] = (12, 10), **how: Any) -> hc.Simulation:
+def heat(shape: tuple[int, ...] = (12, 10), **options: Any) -> hc.Simulation:
     grid = hc.Grid(shape, periodic=True)
     T = grid.field("T")
     sim = hc.Simulation(
-        grid, lambda T: {T: 0.1 * hc.laplacian(T)}, **{"scheme": hc.RK3(), "dt": 1e-3, "threads": 1, **how}
+        grid,
+        lambda T: {T: 0.1 * hc.laplacian(T)},
+        **{"scheme": hc.RK3(), "dt": 1e-3, "threads": 1, **options},
     )
     sim[T] = np.random.default_rng(5).uniform(size=shape)
     return sim
@@ -25,7 +27,8 @@ def steps_of(path: Path) -> list[int]:
     return [int(step) for step in xarray.open_zarr(path)["step"].values]
 
 
-# -- what a review found -------------------------------------------------------------------------------------
+# -- callbacks
+# -------------------------------------------------------------------------------------------------
 
 
 def raises(error: Exception, at: int = 0) -> Any:

@@ -17,7 +17,7 @@ from hang import HANG
 SUPPORT = Path(__file__).resolve().parents[1] / "support"
 QUICK = ["heat", "gray_scott"]
 
-# By default of all methods the first that applies.
+# The default is the first method that applies.
 WAYS: dict[str, dict[str, Any]] = {
     "default": {"device": "cuda"},
     "mpi": {"device": "cuda", "methods": "mpi"},
@@ -39,7 +39,9 @@ def run(
     own_device: bool = False,
     **settings: object,
 ) -> tuple[dict[str, Any], str]:
-    """What came of problems in these ways on so many ranks, and what these said."""
+    """Return the results of problems run in these ways on the given number of ranks, and their standard
+    error.
+    """
     task = {
         "problems": problems,
         "dtypes": dtypes,
@@ -51,10 +53,10 @@ def run(
     environment |= {"OMP_WAIT_POLICY": "passive", "OMP_NUM_THREADS": "1"}
     environment["PYTHONPATH"] = os.pathsep.join([str(SUPPORT), environment.get("PYTHONPATH", "")])
     command = [str(launch.mpiexec()), "-n", str(ranks), sys.executable, str(SUPPORT / "cuda_ranks.py")]
-    done = subprocess.run(
+    process = subprocess.run(
         [*command, json.dumps(task)], env=environment, capture_output=True, text=True, timeout=HANG
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    came: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    assert came["tried"] >= len(problems) * len(dtypes)
-    return came, done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr
+    results: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
+    assert results["tried"] >= len(problems) * len(dtypes)
+    return results, process.stderr

@@ -11,13 +11,13 @@ from halocline.cli.app import app
 
 
 def declared(commands: Any) -> Iterator[tuple[str, Any]]:
-    """Yield every command with its words."""
-    for name, each in commands.commands.items():
-        if hasattr(each, "commands"):
-            for words, inner in declared(each):
+    """Yield the words and the declaration of every command."""
+    for name, command in commands.commands.items():
+        if hasattr(command, "commands"):
+            for words, inner in declared(command):
                 yield f"{name} {words}", inner
         else:
-            yield name, each
+            yield name, command
 
 
 ALL = dict(declared(typer.main.get_command(app)))

@@ -24,7 +24,7 @@ def halocline(line: str, cwd: Path, **environment: str) -> subprocess.CompletedP
 
 
 def heat(**execution: Any) -> hc.Simulation:
-    """Small enough that its kernels compile in a moment."""
+    """Return a simulation so small that its kernels compile quickly."""
     grid = hc.Grid((24,), periodic=True)
     grid.field("u")
     return hc.Simulation(grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1e-5, **execution)

@@ -9,11 +9,13 @@ import numpy as np
 import halocline as hc
 
 
-def diffusion(**how: Any) -> hc.Simulation:
-    """Diffusion of a field of known values on a small grid."""
+def diffusion(**options: Any) -> hc.Simulation:
+    """Return a simulation of diffusion of a field of known values on a small grid."""
     grid = hc.Grid((12, 8), periodic=True)
     T = grid.field("T")
-    how = {"scheme": hc.RK2(), "dt": 1e-3, "threads": 1, **how}
-    sim = hc.Simulation(grid, lambda T, kappa: {T: kappa * hc.laplacian(T)}, parameters={"kappa": 0.1}, **how)
+    options = {"scheme": hc.RK2(), "dt": 1e-3, "threads": 1, **options}
+    sim = hc.Simulation(
+        grid, lambda T, kappa: {T: kappa * hc.laplacian(T)}, parameters={"kappa": 0.1}, **options
+    )
     sim[T] = np.random.default_rng(3).standard_normal((12, 8))
     return sim

@@ -15,7 +15,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MUL
 
 
 def run(text: str, ranks: int, folder: Path) -> str:
-    """What a script prints, on so many ranks."""
+    """Return the output of a script on the given number of ranks."""
     script = folder / "script.py"
     script.write_text(text)
     command = [sys.executable, str(script)]
@@ -24,6 +24,8 @@ def run(text: str, ranks: int, folder: Path) -> str:
 
         command = [str(mpiexec()), "-n", str(ranks), *command]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, timeout=HANG)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    process = subprocess.run(
+        command, capture_output=True, text=True, cwd=folder, env=environment, timeout=HANG
+    )
+    assert process.returncode == 0, process.stdout + process.stderr
+    return process.stdout

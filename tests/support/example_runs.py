@@ -1,4 +1,4 @@
-"""The examples, each with arguments that make it small."""
+"""The examples, with arguments that make them small."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
-# arguments that make it small, and for facts that it prints the greatest value that the physics allows
+# Arguments that make an example small, and the maximum that the physics allows for each printed quantity.
 CASES = {
     "acoustic": ([], {"largest": 3e-2}),
     "heat_3d": (["24"], {"heat gained": 1e-13, "error": 1e-3}),

@@ -10,13 +10,13 @@ from vtkmodules.vtkIOXML import vtkXMLRectilinearGridReader
 
 
 def grid_of(path: Path) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
-    """Coordinates, and arrays by axes x, y, z."""
+    """Return the coordinates, and the arrays by name with axes x, y, z."""
     reader = vtkXMLRectilinearGridReader()
     reader.SetFileName(str(path))
     reader.Update()
-    found = reader.GetOutput()
-    lines = [vtk_to_numpy(getattr(found, f"Get{a}Coordinates")()) for a in "XYZ"]
-    data, shape = found.GetPointData(), found.GetDimensions()
+    output = reader.GetOutput()
+    lines = [vtk_to_numpy(getattr(output, f"Get{a}Coordinates")()) for a in "XYZ"]
+    data, shape = output.GetPointData(), output.GetDimensions()
     values = {
         data.GetArrayName(n): vtk_to_numpy(data.GetArray(n)).reshape(shape[::-1]).T
         for n in range(data.GetNumberOfArrays())

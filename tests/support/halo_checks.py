@@ -1,4 +1,4 @@
-"""Halos after an exchange, compared with what neighbours own."""
+"""Halos after an exchange, compared with the owners' cells."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from halocline.study.measuring.exchange import exchange_schedule
 def check_exchange(
     shape: tuple[int, ...], fields: int, dtype: str, radius: int, corners: bool, **execution: Any
 ) -> Domain:
-    """Give every cell of every field a number of its own, and look for it in the halos of neighbours."""
+    """Check that halos hold the unique numbers that the owners store in their cells."""
     grid = hc.Grid(shape, periodic=True)
     domain = Domain(grid, world(), Execution(**execution))
     store = FieldStore(domain)
@@ -42,12 +42,12 @@ def check_exchange(
                     np.arange(l - radius, h + radius) % s
                     for l, h, s in zip(box.lo, box.hi, shape, strict=True)
                 ]
-                beyond = [np.pad(np.zeros(n, dtype=int), radius, constant_values=1) for n in box.shape]
-                found = storage.whole().reshape([len(a) for a in around])
-                wanted = ids[np.ix_(*around)] + n * prod(shape) + passes
+                in_halo = [np.pad(np.zeros(n, dtype=int), radius, constant_values=1) for n in box.shape]
+                cells = storage.whole().reshape([len(a) for a in around])
+                expected = ids[np.ix_(*around)] + n * prod(shape) + passes
                 if not corners:
-                    wanted = np.where(sum(np.ix_(*beyond)) <= 1, wanted, -passes)
-                np.testing.assert_array_equal(found, wanted.astype(dtype))
+                    expected = np.where(sum(np.ix_(*in_halo)) <= 1, expected, -passes)
+                np.testing.assert_array_equal(cells, expected.astype(dtype))
     return domain
 
 

@@ -1,4 +1,4 @@
-"""Runs of which some ranks are I/O ranks."""
+"""Runs with I/O ranks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SUPPORT = Path(__file__).parents[1] / "support"
 
 
 def started(ranks: int, io_ranks: int, script: str, *arguments: Path) -> subprocess.CompletedProcess[str]:
-    """What ranks of this script did, of which some are I/O ranks."""
+    """Return the finished process of a script on several ranks, some of them I/O ranks."""
     return subprocess.run(
         [str(mpiexec()), "-n", str(ranks), sys.executable, "-c", script, str(SUPPORT), *map(str, arguments)],
         env={**os.environ, "HALOCLINE_IO_RANKS": str(io_ranks)},

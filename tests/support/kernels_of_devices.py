@@ -1,4 +1,4 @@
-"""Kernels of devices with many values."""
+"""Device kernels with many values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scripts on ranks in processes of their own."""
+"""Scripts on ranks in separate processes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ LAUNCH = (
 
 
 def start(script: Path, ranks: int | None, **environment: str) -> subprocess.Popen[str]:
-    """A Python script on so many ranks, or without a launcher."""
-    before = [] if ranks is None else ["-c", LAUNCH, str(ranks), sys.executable]
+    """Start a Python script on the given number of ranks, or without a launcher."""
+    launcher = [] if ranks is None else ["-c", LAUNCH, str(ranks), sys.executable]
     return subprocess.Popen(
-        [sys.executable, *before, str(script)],
+        [sys.executable, *launcher, str(script)],
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -31,7 +31,7 @@ def start(script: Path, ranks: int | None, **environment: str) -> subprocess.Pop
 
 
 def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    """Exit status, standard output, standard error."""
+    """Return exit status, standard output and standard error."""
     try:
         out, err = process.communicate(timeout=HANG)
     except subprocess.TimeoutExpired:
@@ -43,7 +43,7 @@ def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 @pytest.fixture
 def script(tmp_path):
-    """Write a script; "import" lines that all need are added."""
+    """Return a function that writes a script with the common imports."""
 
     def write(text: str) -> Path:
         file = tmp_path / "case.py"

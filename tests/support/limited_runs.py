@@ -9,8 +9,8 @@ from hang import HANG
 
 
 def run(command: list[str], before: str = "") -> tuple[int, str, str]:
-    """Status, output and errors of a command, in a shell that has done something else before."""
-    done = subprocess.run(
+    """Return status, output and errors of a command, in a shell that runs `before` first."""
+    process = subprocess.run(
         ["bash", "-c", f'{before}\nexec "$@"', "bash", *command],
         env=environment(),
         stdin=subprocess.DEVNULL,
@@ -18,4 +18,4 @@ def run(command: list[str], before: str = "") -> tuple[int, str, str]:
         text=True,
         timeout=HANG,
     )
-    return done.returncode, done.stdout, done.stderr
+    return process.returncode, process.stdout, process.stderr

@@ -10,7 +10,7 @@ N = 31
 
 
 def problem(method: str = "cg-fused", dtype: str = "float64", **options: object) -> hc.LinearProblem:
-    """(1 + x) u - laplacian(u) = b on N by N - 4 points, with u = 2 on the wall."""
+    """Return the problem (1 + x) u - laplacian(u) = b on N by N - 4 points, with u = 2 on the wall."""
     grid = hc.Grid((N, N - 4), extent=(1.0, 1.0), walls="node")
     u = grid.field("u", dtype=dtype, boundary=hc.Value(2.0))
     return hc.LinearProblem(
@@ -23,7 +23,7 @@ def problem(method: str = "cg-fused", dtype: str = "float64", **options: object)
 
 
 def residual_in_numpy(u: np.ndarray) -> float:
-    """The norm of b - A u of `problem`."""
+    """Return the norm of b - A u of `problem`."""
     padded = np.pad(u.astype(np.float64), 1, constant_values=2.0)
     h = [1.0 / (n + 1) for n in u.shape]
     x, y = ((np.arange(n) + 1) * step for n, step in zip(u.shape, h, strict=True))

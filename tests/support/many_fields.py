@@ -1,4 +1,4 @@
-"""A program of many fields of different halos."""
+"""A program of many fields with different halos."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import halocline as hc
 
 
 def sum_of_fields(count: int, device: str) -> hc.Simulation:
-    """The first of so many fields, of different halos, becomes what all of them are around."""
+    """Return a simulation whose first field becomes a sum over the given number of fields with different
+    halos.
+    """
     grid = hc.Grid((6, 9), periodic=True)
     fields = [grid.field(f"u{n}") for n in range(count)]
 

@@ -1,7 +1,7 @@
-"""What ranks hold while they write and read: run as `mpiexec -n RANKS python memory_program.py FOLDER`.
+"""Memory of ranks while they write and read: run as `mpiexec -n RANKS python memory_program.py FOLDER`.
 
-Prints the bytes of one field, and by how much the memory of the rank that grew most has grown over what it
-had before, for output, checkpoints and reading.
+Prints the bytes of one field and, for output, checkpoints and reading, the maximum growth of the memory of a
+rank.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ import halocline as hc
 
 
 def memory(name: str) -> int:
-    """Bytes of this process, as the kernel has them: VmRSS now, VmHWM at most since `forget`."""
-    found = re.search(rf"{name}:\s*(\d+) kB", Path("/proc/self/status").read_text())
-    assert found is not None
-    return int(found[1]) * 1024
+    """Return the bytes of this process from the kernel: VmRSS is the current value, VmHWM the maximum since
+    `forget`.
+    """
+    match = re.search(rf"{name}:\s*(\d+) kB", Path("/proc/self/status").read_text())
+    assert match is not None
+    return int(match[1]) * 1024
 
 
 def forget() -> None:
-    """Let VmHWM begin anew."""
+    """Reset VmHWM."""
     Path("/proc/self/clear_refs").write_text("5")
 
 
@@ -36,7 +38,7 @@ def heat(n: int) -> hc.Simulation:
 
 
 def grown(sim: hc.Simulation, work: Callable[[], Any]) -> int:
-    """By how much the memory of a rank has grown at most during this work."""
+    """Return the maximum growth of the memory of a rank during this work, in bytes."""
     sim.domain.comm.barrier()
     forget()
     before = memory("VmRSS")
@@ -45,7 +47,7 @@ def grown(sim: hc.Simulation, work: Callable[[], Any]) -> int:
 
 
 def growth(n: int, folder: Path) -> list[int]:
-    """Of output, of a checkpoint, of reading a field, of resuming."""
+    """Return the growth for output, for a checkpoint, for reading a field and for resuming."""
     sim = heat(n)
     sim.run(steps=1)
     output = hc.Output(folder / "T.zarr", every=hc.steps(1))
@@ -59,5 +61,6 @@ def growth(n: int, folder: Path) -> list[int]:
 
 if __name__ == "__main__":
     size = 256
-    growth(16, Path(sys.argv[1]) / "small")  # what is loaded once, the library underneath with its threads
+    # loads libraries and their threads, so that the second call does not count them
+    growth(16, Path(sys.argv[1]) / "small")
     hc.print(8 * size**3, *growth(size, Path(sys.argv[1]) / "large"))

@@ -1,4 +1,4 @@
-"""Statistics over time of a run."""
+"""Output of time statistics of a run."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 import halocline as hc
 
 
-def statistics(path: Path, sim: hc.Simulation, **how: Any) -> hc.Output:
+def statistics(path: Path, sim: hc.Simulation, **options: Any) -> hc.Output:
     T, v = sim.grid.fields["T"], sim.grid.fields["v"]
-    wanted = {
+    statistics_of_fields = {
         "T": T,
         "mean": hc.time_mean(T * T),
         "variance": hc.time_variance(T),
         "least": hc.time_min(T),
         "greatest": hc.time_max(v),
     }
-    return hc.Output(path, wanted, **{"every": hc.steps(5), **how})
+    return hc.Output(path, statistics_of_fields, **{"every": hc.steps(5), **options})

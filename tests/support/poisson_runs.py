@@ -12,15 +12,15 @@ from halocline.problems.result import Result
 
 
 def published() -> dict[int, dict[str, str]]:
-    """UMBC HPCF-2018-10, Table 3.1."""
+    """Return the rows of UMBC HPCF-2018-10, Table 3.1, by n."""
     lines = (Path(__file__).parents[1] / "data" / "poisson_convergence.csv").read_text().splitlines()
     return {int(row["n"]): row for row in csv.DictReader(x for x in lines if not x.startswith("#"))}
 
 
 def solved(n, dim=2, *, max_iterations=None, **options) -> tuple[SimpleNamespace, Result]:
-    """What `solve poisson --json` reports, and the result that it is a report of."""
-    given = {name: options.pop(name) for name in ("method", "rtol") if name in options}
-    case = Problem("poisson", [n], given, dim=dim)
+    """Return the report of `solve poisson --json`, and the result behind it."""
+    parameters = {name: options.pop(name) for name in ("method", "rtol") if name in options}
+    case = Problem("poisson", [n], parameters, dim=dim)
     result = case.run(steps=max_iterations, **options)
     return SimpleNamespace(**asdict(result.record) | result.findings()), result
 

@@ -1,4 +1,4 @@
-"""Programs of many fields, and the work of compiling them."""
+"""Programs of many fields."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ Statements = Callable[[Program, list[Field]], None]
 
 
 def sums(program: Program, fields: list[Field]) -> None:
-    """One sum of each field."""
+    """Sum each field."""
     for number, field in enumerate(fields):
         program.own(f"result{number}").set(hc.sum(field))
 
 
 def products(program: Program, fields: list[Field]) -> None:
-    """Sums that share each field with the next one."""
+    """Compute the dot products of each field with the next one."""
     for number, (left, right) in enumerate(itertools.pairwise(fields)):
         program.own(f"result{number}").set(hc.dot(left, right))
 
 
 def steps(program: Program, fields: list[Field]) -> None:
-    """Each field takes a step of diffusion and is summed."""
+    """Advance each field by a step of diffusion and sum it."""
     for number, field in enumerate(fields):
         field.set(field + 0.1 * hc.laplacian(field))
         program.own(f"result{number}").set(hc.sum(field))
 
 
 def compiled(statements: Statements, count: int) -> Schedule:
-    """Return the schedule for that many fields."""
+    """Return the schedule of these statements for the given number of fields."""
     grid = Grid((8, 8), periodic=(True, False))
     fields = [grid.field(f"f{number}", boundary=hc.Value(0)) for number in range(count)]
     program = Program("many")

@@ -9,11 +9,12 @@ from halocline.study.registry import papers
 
 
 def predicted(
-    name: str, *, sizes: Sequence[int] | None = None, least: float = 0.0, **where: Any
+    name: str, *, sizes: Sequence[int] | None = None, least: float = 0.0, **selection: Any
 ) -> list[dict[str, Any]]:
-    """Return the predicted places with some values, one or several of each, whose published value is `least`
-    or more."""
-    known = {key: value if isinstance(value, tuple) else (value,) for key, value in where.items()}
+    """Return the predicted places whose published value is at least `least` and whose keys have the selected
+    values (one or several per key).
+    """
+    known = {key: value if isinstance(value, tuple) else (value,) for key, value in selection.items()}
     paper = papers()[name]
     machine = paper.there(None)
     assert machine is not None
@@ -27,12 +28,12 @@ def predicted(
 
 
 def ratios(name: str, **options: Any) -> list[float]:
-    """Return predicted over published values."""
+    """Return the ratios of predicted to published values."""
     return [row["predicted_ratio"] for row in predicted(name, **options) if "predicted_ratio" in row]
 
 
-def quotients(name: str, **where: Any) -> list[float]:
-    """Return predicted over published numbers of the text."""
+def quotients(name: str, **selection: Any) -> list[float]:
+    """Return the ratios of predicted to published numbers of the text."""
     paper = papers()[name]
     assert paper.quotients is not None
-    return [value / published for _, published, value in paper.quotients(predicted(name, **where))]
+    return [value / published for _, published, value in paper.quotients(predicted(name, **selection))]

@@ -1,4 +1,4 @@
-"""Random grids of which some blocks are not computed."""
+"""Random grids with inactive blocks."""
 
 from __future__ import annotations
 

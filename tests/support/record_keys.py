@@ -24,7 +24,7 @@ KEYS = [
     *("written_bytes", "writing_seconds", "waiting_seconds", "io_ranks"),
 ]
 
-ALL = [  # those of any case first
+ALL = [  # the keys of any case first
     *("case", "shape", "cells", "steps", "order", "scheme", "dtype", "decomposition", "patch"),
     *(
         "subdomains_per_rank",

@@ -9,7 +9,7 @@ from halocline.study.study import studies
 
 
 def reduced(name: str, *, ranks: str | None = None) -> list[str]:
-    """Return the command line of a study on small grids, made of its declaration alone."""
+    """Return the command line of a study on small grids, from its declaration alone."""
     study = studies()[name]
     problem = "heat" if study.verb == "run" else "exchange"
     words = ["study", name, problem, "--repeat", "1", "--n", "8,16,32" if study.to_the_end else "16"]
@@ -23,9 +23,9 @@ def reduced(name: str, *, ranks: str | None = None) -> list[str]:
     return [*words, "--ranks", ranks or study.ranks, "--threads", study.threads.rpartition(",")[2]]
 
 
-def _checked(name: str, told: Any, count: int) -> None:
-    measured = told if isinstance(told, list) else told["measurements"]
+def _checked(name: str, result: Any, count: int) -> None:
+    measured = result if isinstance(result, list) else result["measurements"]
     assert len(measured) == count > 0
     assert {m["study"] for m in measured} == {name}
     for alike in Group(measured).by(lambda m: (tuple(m["shape"]), m["order"] or 0)):
-        assert len(alike.values("checksum") - {None}) <= 1  # only the order may change a bit
+        assert len(alike.values("checksum") - {None}) <= 1  # only the order may change the bits

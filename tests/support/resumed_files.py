@@ -1,4 +1,4 @@
-"""A file that runs several times, and what it leaves."""
+"""A file that runs several times, and its results."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ pathlib.Path("left.json").write_text(json.dumps(found))
 def left(path: Path, *words: str) -> tuple[int, float, str, list[int]]:
     """Run a file in this process; return its steps, time, checksum, and the steps of callback calls."""
     assert run(["run", str(path), "--threads", "1", *words]) == 0
-    (steps, time, checksum), seen = json.loads(Path("left.json").read_text())
-    return steps, time, checksum, seen
+    (steps, time, checksum), callback_steps = json.loads(Path("left.json").read_text())
+    return steps, time, checksum, callback_steps

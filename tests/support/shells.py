@@ -15,13 +15,13 @@ RUN = "run sound-wave --n 16 --steps 1 --threads 1"
 
 
 def in_shell(line: str, cwd: Path) -> tuple[int, str, str]:
-    """Status and output of a command whose streams a shell redirects."""
+    """Return status, output and errors of a command whose streams a shell redirects."""
     halocline = f"{sys.executable} -m halocline.cli"
-    done = subprocess.run(
+    process = subprocess.run(
         ["sh", "-c", line.replace("halocline", halocline, 1)],
         cwd=cwd,
         capture_output=True,
         text=True,
         timeout=HANG,
     )
-    return done.returncode, done.stdout, done.stderr
+    return process.returncode, process.stdout, process.stderr

@@ -14,47 +14,47 @@ SMALL = {
     "orszag-tang": (20, 18),
     "field-loop": (24, 12),
     "blast": (12, 14, 16),
-}  # as few cells as halos of five allow
+}  # the smallest grids that halos of five allow
 
 
-def run(name: str, n: tuple[int, ...], given: dict[str, Any] | None = None, **how: Any) -> Result:
-    return Problem(name, n, given).run(**{"threads": 1, **how})
+def run(name: str, n: tuple[int, ...], given: dict[str, Any] | None = None, **options: Any) -> Result:
+    return Problem(name, n, given).run(**{"threads": 1, **options})
 
 
 def checked(name: str, n: tuple[int, ...], given: dict[str, Any] | None = None) -> dict[str, Check]:
-    """What a case checks of itself, all of which must pass."""
-    ready = Problem(name, n, given)
-    found = {check.name: check for check in ready.run(threads=1).check()}
-    assert all(check.passed for check in found.values()), [c for c in found.values() if not c.passed]
-    return found
+    """Return the checks of a case, all of which pass."""
+    problem = Problem(name, n, given)
+    checks = {check.name: check for check in problem.run(threads=1).check()}
+    assert all(check.passed for check in checks.values()), [c for c in checks.values() if not c.passed]
+    return checks
 
 
 def checked_until(
     name: str, n: tuple[int, ...], until: float, given: dict[str, Any] | None = None
 ) -> dict[str, Check]:
-    """The same at another time than the case's own."""
-    ready = Problem(name, n, given)
-    found = {check.name: check for check in ready.run(until=until, threads=1).check()}
-    assert all(check.passed for check in found.values()), [c for c in found.values() if not c.passed]
-    return found
+    """Return the checks of a case at the time `until`, all of which pass."""
+    problem = Problem(name, n, given)
+    checks = {check.name: check for check in problem.run(until=until, threads=1).check()}
+    assert all(check.passed for check in checks.values()), [c for c in checks.values() if not c.passed]
+    return checks
 
 
 def wave_error(n: tuple[int, ...], given: dict[str, Any]) -> float:
-    """The error of a wave after one period."""
+    """Return the error of a wave after one period."""
     return known_wave_error(n, **given)
 
 
 @functools.cache
-def known_wave_error(n: tuple[int, ...], **given: Any) -> float:
-    ready = Problem("linear-wave", n, given)
-    return next(c.value for c in ready.run(threads=1).check() if c.name == "error")
+def known_wave_error(n: tuple[int, ...], **parameters: Any) -> float:
+    problem = Problem("linear-wave", n, parameters)
+    return next(c.value for c in problem.run(threads=1).check() if c.name == "error")
 
 
-# -- the same bits everywhere ------------------------------------------------------------------------------
+# -- identical bits ------------------------------------------------------------------------------------------
 
 
 @functools.cache
-def alone(name: str, **given: Any) -> str:
-    checksum = run(name, SMALL[name], given, steps=4).record.checksum
+def alone(name: str, **parameters: Any) -> str:
+    checksum = run(name, SMALL[name], parameters, steps=4).record.checksum
     assert checksum is not None
     return checksum

@@ -7,7 +7,7 @@ from halocline.study.studies.strong import SOLVES
 
 
 def measurement(n: int, ranks: int = 1, threads: int = 1, seconds: float = 1.0, **other: object) -> dict:
-    """A measurement as `measure` returns it."""
+    """Return a measurement as `measure` returns it."""
     machine = {
         "host": "h", "system": "s", "cpu": "c <&>", "cores": 2, "hardware_threads": 2, "numa_nodes": 1,
         "simd_bits": 512, "memory_bytes": 10**10, "caches": [{"level": 1, "bytes": 49152, "shared_by": 1}],
@@ -28,5 +28,5 @@ def measurement(n: int, ranks: int = 1, threads: int = 1, seconds: float = 1.0, 
 
 
 def strong(measurements: list[dict]) -> Report:
-    """What the study of strong scaling shows of solves."""
+    """Return the report of the study of strong scaling for solves."""
     return report((SOLVES,), Group(measurements))

@@ -1,4 +1,4 @@
-"""The source of the framework: its layers, and what files import."""
+"""The source of the framework: its layers, and the imports of its files."""
 
 from __future__ import annotations
 
@@ -31,15 +31,17 @@ LAYERS = (
 
 
 def imports(file: Path, at_start_only: bool = False) -> set[str]:
-    """The modules that a file imports, as absolute names."""
+    """Return the modules that a file imports, as absolute names."""
     tree = ast.parse(file.read_text())
     nodes = tree.body if at_start_only else ast.walk(tree)
-    found = set()
+    modules = set()
     for node in nodes:
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file}:{node.lineno}: relative import"
             module = node.module or ""
-            found |= {f"{module}.{alias.name}" for alias in node.names} if module == "halocline" else {module}
-    return found
+            modules |= (
+                {f"{module}.{alias.name}" for alias in node.names} if module == "halocline" else {module}
+            )
+    return modules

@@ -8,7 +8,7 @@ import halocline as hc
 
 
 def chain(u: Any, length: int) -> Any:
-    """Stages of which each reads the one before."""
+    """Return the last of a chain of stages, each of which reads the previous one."""
     value = u
     for n in range(length):
         value = hc.stage(value[1] * value[-1] + 0.1 * value, f"s{n}", storage="patch")

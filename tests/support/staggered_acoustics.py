@@ -8,8 +8,10 @@ from typing import Any
 import halocline as hc
 
 
-def acoustic(n: int, order: int, **how: Any) -> tuple[Any, Any]:
-    """Return the pressure of a standing wave between walls after some time, and the exact pressure."""
+def acoustic(n: int, order: int, **options: Any) -> tuple[Any, Any]:
+    """Return the simulation of a standing wave between walls, and the maximum error of its pressure at the
+    end.
+    """
     grid = hc.Grid((n, n))
     p = grid.field("p", boundary=hc.Derivative(0.0))
     wall = {"x": hc.Antisymmetric(), "y": hc.Symmetric()}
@@ -27,11 +29,11 @@ def acoustic(n: int, order: int, **how: Any) -> tuple[Any, Any]:
         scheme=hc.RK4(),
         dt=0.2 / n,
         order=order,
-        **how,
+        **options,
     )
     k, time = math.pi, 0.4
     sim[p] = hc.cos(k * grid.x) * hc.cos(k * grid.y)
     sim[v[0]] = sim[v[1]] = 0.0
     sim.run(until=time)
-    wanted = math.cos(math.sqrt(2.0) * k * time) * hc.cos(k * grid.x) * hc.cos(k * grid.y)
-    return sim, sim.evaluate(hc.max(abs(p - wanted)))
+    exact = math.cos(math.sqrt(2.0) * k * time) * hc.cos(k * grid.x) * hc.cos(k * grid.y)
+    return sim, sim.evaluate(hc.max(abs(p - exact)))

@@ -1,4 +1,4 @@
-"""Examples as processes, and what they print."""
+"""Examples as processes, and their output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hang import HANG
 
 @functools.cache
 def run(name: str, ranks: int, threads: int, folder: Path) -> dict[str, str]:
-    """What an example prints, by the label of the line."""
+    """Return the output of an example, by the label of the line."""
     start = [] if ranks == 1 else [str(mpiexec()), "-n", str(ranks)]
     environment = os.environ | {
         "HALOCLINE_OUT": str(folder / f"{name}-{ranks}-{threads}"),
@@ -25,11 +25,11 @@ def run(name: str, ranks: int, threads: int, folder: Path) -> dict[str, str]:
         "OMP_WAIT_POLICY": "passive",
     }
     command = [*start, sys.executable, str(EXAMPLES / f"{name}.py"), *CASES[name][0]]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=HANG)
-    assert done.returncode == 0, done.stdout + done.stderr
-    lines = [line.split("  ", 1) for line in done.stdout.splitlines()]
-    assert all(len(line) == 2 for line in lines), done.stdout
-    assert len({label for label, _ in lines}) == len(lines), f"printed more than once:\n{done.stdout}"
+    process = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=HANG)
+    assert process.returncode == 0, process.stdout + process.stderr
+    lines = [line.split("  ", 1) for line in process.stdout.splitlines()]
+    assert all(len(line) == 2 for line in lines), process.stdout
+    assert len({label for label, _ in lines}) == len(lines), f"printed more than once:\n{process.stdout}"
     return {label: value.strip() for label, value in lines}
 
 

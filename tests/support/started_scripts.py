@@ -1,4 +1,4 @@
-"""Scripts on ranks that die or stand still; see faults.py."""
+"""Scripts on ranks that die or hang; see faults.py."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-# Ranks check their fields for finite values now and then, outside of engines: here they never do.
+# Ranks check their fields for finite values at intervals outside of engines; in these scripts they never do.
 BEGIN = """import sys; sys.path.insert(0, {!r}); from faults import *
 from halocline.run.fields import session; session.FIRST_CHECK = FOR_EVER
 """
@@ -20,13 +20,16 @@ LAUNCH = (
 
 @pytest.fixture
 def start(tmp_path):
-    """Run a script with `halocline run`, or directly on ranks; what is left of them in the end is killed."""
-    started = []
+    """Return a function that runs a script with `halocline run`, or directly on ranks.
+
+    The remaining processes are killed at the end.
+    """
+    processes = []
 
     def run(text, ranks, *, name="case", through_command=True):
         file = tmp_path / f"{name}.py"
-        here = str(Path(__file__).parent)
-        file.write_text(BEGIN.format(here) + text)
+        folder = str(Path(__file__).parent)
+        file.write_text(BEGIN.format(folder) + text)
         command = ["-m", "halocline.cli", "run", str(file), "--ranks", str(ranks)]
         if not through_command:
             command = ["-c", LAUNCH, str(ranks), sys.executable, str(file)]
@@ -37,10 +40,10 @@ def start(tmp_path):
             stderr=subprocess.PIPE,
             text=True,
         )
-        started.append(process)
+        processes.append(process)
         return process
 
     yield run
-    for process in started:
-        process.kill()  # its ranks end with it
+    for process in processes:
+        process.kill()  # the ranks end with the process
         process.communicate()

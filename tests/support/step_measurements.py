@@ -1,4 +1,4 @@
-"""Measurements of steps as studies record them."""
+"""Measurements of steps in the format of studies."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def halocline(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def found(*words: str, cwd: Path) -> Any:
-    done = halocline(*words, "--json", "found.json", cwd=cwd)
-    assert done.returncode == 0, done.stderr
+    process = halocline(*words, "--json", "found.json", cwd=cwd)
+    assert process.returncode == 0, process.stderr
     return json.loads((cwd / "found.json").read_text())
 
 
 def step(**other: Any) -> dict[str, Any]:
-    """Return a measurement of steps, as a study writes it to a file."""
+    """Return a measurement of steps in the format of a study's file."""
     machine = {
         "host": "h", "system": "s", "cpu": "c", "cores": 2, "hardware_threads": 2, "numa_nodes": 1,
         "simd_bits": 512, "memory_bytes": 10**10, "caches": [], "compiler": "g++", "compiler_version": "12",
@@ -51,7 +51,7 @@ def step(**other: Any) -> dict[str, Any]:
     return record
 
 
-# -- every problem in every verb -----------------------------------------------------------------------------
+# -- every problem in every command --------------------------------------------------------------------------
 
 
 def runs_of(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:

@@ -11,6 +11,6 @@ from halocline.lang.values import by_name
 
 
 def program_of(grid: Grid, function: Any, **options: Any) -> Program:
-    """Return the program that a simulation would run, from the options that choose its statements."""
+    """Return the program of a simulation with these options."""
     names = tuple(by_name(options.pop("parameters", None) or {}, "parameter"))
     return stepping(grid, function, parameters=names, **options).program

@@ -1,4 +1,4 @@
-"""Programs that are stopped and continued in processes of their own; see restart_programs.py."""
+"""Programs that are stopped and continued in separate processes; see restart_programs.py."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ NAMES = ("heat", "holes", "staggered", "forced", "poisson")
 
 
 def command(phase: str, folder: Path, *names: str, ranks: int = 1) -> list[str]:
-    started = [] if ranks == 1 else [str(mpiexec()), "-n", str(ranks)]
-    return [*started, sys.executable, str(PROGRAMS), phase, str(folder), *names]
+    launcher = [] if ranks == 1 else [str(mpiexec()), "-n", str(ranks)]
+    return [*launcher, sys.executable, str(PROGRAMS), phase, str(folder), *names]
 
 
 def results(
     phase: str, folder: Path, *names: str, ranks: int = 1, device: str = "cpu", io_ranks: int = 0
 ) -> dict[str, str]:
-    """What the programs print: the checksums of each. Of the ranks some may be I/O ranks."""
-    done = subprocess.run(
+    """Return the checksums that the programs print, by name."""
+    process = subprocess.run(
         command(phase, folder, *names, ranks=ranks),
         env={**os.environ, "HALOCLINE_TEST_DEVICE": device, "HALOCLINE_IO_RANKS": str(io_ranks)},
         capture_output=True, text=True, timeout=HANG,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return dict(line.split(": ", 1) for line in done.stdout.splitlines())
+    assert process.returncode == 0, process.stderr
+    return dict(line.split(": ", 1) for line in process.stdout.splitlines())
 
 
 # -- the same bits -------------------------------------------------------------------------------------------
 
 
-def heat(kappa: float = 0.1, shape: tuple[int, ...] = (12, 10), **how: Any) -> hc.Simulation:
+def heat(kappa: float = 0.1, shape: tuple[int, ...] = (12, 10), **options: Any) -> hc.Simulation:
     grid = hc.Grid(shape, periodic=True)
     T = grid.field("T")
     sim = hc.Simulation(
         grid,
         lambda T, kappa: {T: kappa * hc.laplacian(T)},
-        **{"parameters": {"kappa": kappa}, "scheme": hc.RK3(), "dt": 1e-3, "threads": 1, **how},
+        **{"parameters": {"kappa": kappa}, "scheme": hc.RK3(), "dt": 1e-3, "threads": 1, **options},
     )
     sim[T] = np.random.default_rng(5).uniform(size=shape)
     return sim

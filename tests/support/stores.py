@@ -1,4 +1,4 @@
-"""Stores as xarray opens them."""
+"""Zarr stores, opened with xarray."""
 
 from __future__ import annotations
 

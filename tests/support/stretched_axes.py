@@ -9,9 +9,9 @@ import numpy as np
 
 
 def wall_map(amount: float, length: float = 1.0) -> Any:
-    """Points gather at both walls."""
+    """Return a map that concentrates the points at both walls."""
 
-    def there(x: Any) -> Any:
+    def coordinate(x: Any) -> Any:
         return x - amount * length / (2 * math.pi) * np.sin(2 * math.pi * x / length)
 
-    return there
+    return coordinate

@@ -14,29 +14,29 @@ SWEEP = Path(__file__).parents[1] / "support" / "sweep.py"
 
 
 def run(line: str, cwd: Path, *more: str, address_space: int | None = None) -> tuple[int, str, str]:
-    """Status and output of a command."""
+    """Return status, output and errors of a command."""
 
-    def bound() -> None:
+    def limit_address_space() -> None:
         if address_space is not None:
             resource.setrlimit(resource.RLIMIT_AS, (address_space, address_space))
 
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "halocline.cli", *line.split(), *more],
         cwd=cwd,
         capture_output=True,
         text=True,
         timeout=HANG,
-        preexec_fn=bound,
+        preexec_fn=limit_address_space,
     )
-    return done.returncode, done.stdout, done.stderr
+    return process.returncode, process.stdout, process.stderr
 
 
 # -- the sweep -----------------------------------------------------------------------------------------------
 
 
 def check_sweep(lines: int, seed: int) -> None:
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, str(SWEEP), str(lines), "--seed", str(seed)], capture_output=True, text=True
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(rf"^{lines} lines, 0 faults", done.stdout, re.MULTILINE), done.stdout
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert re.search(rf"^{lines} lines, 0 faults", process.stdout, re.MULTILINE), process.stdout

@@ -10,7 +10,7 @@ import halocline as hc
 
 
 def star(shape: tuple[int, ...], order: int, **options: Any) -> tuple[str, float]:
-    """A wide stencil around walls and a periodic axis, with a sum; its checksum and the sum."""
+    """Return the checksum and the sum of a wide stencil with walls and a periodic axis."""
     grid = hc.Grid(shape, periodic=(False,) * (len(shape) - 1) + (True,))
     u = grid.field("u", boundary=hc.Extrapolate(1))
 

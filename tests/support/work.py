@@ -1,4 +1,4 @@
-"""How much Python does, counted: on a busy machine it is the same, which seconds are not."""
+"""Amount of Python work, as a count of executed lines: unlike seconds, it is the same on a busy machine."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 
 def lines(work: Callable[[], Any]) -> int:
-    """How many lines of Python this executes, in loops and in all that it calls."""
+    """Return the number of lines of Python that a call executes, loops and called functions included."""
     count = 0
 
-    def seen(frame: FrameType, event: str, argument: Any) -> Any:
+    def count_line(frame: FrameType, event: str, argument: Any) -> Any:
         nonlocal count
         count += event == "line"
-        return seen
+        return count_line
 
     before = sys.gettrace()
-    sys.settrace(seen)
+    sys.settrace(count_line)
     try:
         work()
     finally:
