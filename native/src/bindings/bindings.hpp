@@ -1,4 +1,4 @@
-// The parts of the Python module, in the order in which they are made: signatures name types of those before.
+// Parts of the Python module, in the order of their creation: signatures name types of earlier parts.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -9,7 +9,7 @@
 
 namespace halocline {
 
-hc_kind kind_of(const std::string& name);  // of a reduction
+hc_kind kind_of(const std::string& name);  // kind of a reduction
 
 void bind_storage(nanobind::module_& m);
 void bind_device(nanobind::module_& m);

@@ -1,4 +1,4 @@
-// Compiled code of a device, as Python holds it.
+// Compiled code of a device, for Python.
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@
 
 namespace halocline {
 
-// A module with its kernels, each made when it is first asked for.
+// Module with its kernels, each of which is created at its first use.
 class BoundModule {
  public:
   explicit BoundModule(std::shared_ptr<device::Module> module) : module_(std::move(module)) {}
@@ -19,9 +19,9 @@ class BoundModule {
 
   const std::shared_ptr<device::Module>& shared() const { return module_; }
   const device::Kernel& kernel(const std::string& name) {
-    std::unique_ptr<device::Kernel>& made = kernels_[name];
-    if (!made) made = module_->kernel(name);
-    return *made;
+    std::unique_ptr<device::Kernel>& slot = kernels_[name];
+    if (!slot) slot = module_->kernel(name);
+    return *slot;
   }
 
  private:

@@ -1,4 +1,4 @@
-// Devices in the Python module: what tests and measurements at set-up need. Runs drive them natively.
+// Devices in the Python module, for tests and measurements at set-up. Runs use devices natively.
 
 #include "device/device.hpp"
 
@@ -46,25 +46,25 @@ std::string why_no_devices(const std::string& interface) {
   throw unknown(interface);
 }
 
-// The bytes of what Python gives a kernel.
+// Values of the arguments of a kernel, from Python objects.
 class Arguments {
  public:
-  explicit Arguments(const nb::list& given) : numbers_(given.size()) {
+  explicit Arguments(const nb::list& values) : numbers_(values.size()) {
     size_t n = 0;
-    for (const nb::handle each : given) {
+    for (const nb::handle item : values) {
       std::byte* number = numbers_[n++].data();
-      if (nb::isinstance<Buffer>(each)) {
-        all_.emplace_back(nb::cast<const Buffer*>(each));
-      } else if (nb::isinstance<nb::bytes>(each)) {
-        const auto value = nb::borrow<nb::bytes>(each);  // the list keeps it alive
+      if (nb::isinstance<Buffer>(item)) {
+        all_.emplace_back(nb::cast<const Buffer*>(item));
+      } else if (nb::isinstance<nb::bytes>(item)) {
+        const auto value = nb::borrow<nb::bytes>(item);  // the list keeps it alive
         all_.emplace_back(std::span(static_cast<const std::byte*>(value.data()), value.size()));
-      } else if (nb::isinstance<nb::int_>(each)) {
-        add(number, nb::cast<int64_t>(each));
-      } else if (nb::isinstance<nb::float_>(each)) {
-        add(number, nb::cast<double>(each));
+      } else if (nb::isinstance<nb::int_>(item)) {
+        add(number, nb::cast<int64_t>(item));
+      } else if (nb::isinstance<nb::float_>(item)) {
+        add(number, nb::cast<double>(item));
       } else {
         throw std::invalid_argument("argument " + std::to_string(n - 1) + " of a kernel is " +
-                                    nb::repr(each).c_str() + ", expected a Buffer, int, float or bytes");
+                                    nb::repr(item).c_str() + ", expected a Buffer, int, float or bytes");
       }
     }
   }
@@ -82,7 +82,7 @@ class Arguments {
   std::vector<device::Argument> all_;
 };
 
-// A queue that keeps alive what is queued, until finish().
+// Queue that keeps the queued objects alive until finish().
 class BoundQueue {
  public:
   explicit BoundQueue(std::unique_ptr<device::Queue> queue) : queue_(std::move(queue)) {}
@@ -136,10 +136,10 @@ void clear(BoundQueue& queue, Buffer& buffer, std::optional<size_t> bytes, size_
 void launch(BoundQueue& queue, BoundModule& module, const std::string& kernel,
             const std::array<uint32_t, 3>& groups, const std::array<uint32_t, 3>& group,
             const nb::list& arguments) {
-  const Arguments given(arguments);
-  queue->launch(module.kernel(kernel), groups, group, given.all());
+  const Arguments kernel_arguments(arguments);
+  queue->launch(module.kernel(kernel), groups, group, kernel_arguments.all());
   queue.hold(nb::find(module));
-  queue.hold(nb::list(nb::tuple(arguments)));  // the user may change theirs
+  queue.hold(nb::list(nb::tuple(arguments)));  // the caller may change its list
 }
 
 nb::bytes as_bytes(const device::Shared& shared) { return nb::bytes(shared.data(), shared.size()); }
@@ -277,8 +277,8 @@ void bind_device(nb::module_& m) {
           nb::call_guard<nb::gil_scoped_release>())
       .def(
           "load",
-          [](Device& device, const nb::bytes& given) {
-            const std::string code(given.c_str(), given.size());
+          [](Device& device, const nb::bytes& binary) {
+            const std::string code(binary.c_str(), binary.size());
             const nb::gil_scoped_release release;
             return std::make_unique<BoundModule>(device.load(code, ""));
           },

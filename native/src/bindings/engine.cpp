@@ -1,4 +1,4 @@
-// The engine in the Python module: its operations, its run, and who asks it to stop.
+// Engine in the Python module: its operations, its runs, and stop requests.
 
 #include "engine/engine.hpp"
 
@@ -49,7 +49,7 @@ Schedule schedule_of(const std::string& name) {
   throw std::invalid_argument("schedule '" + name + "', expected static, dynamic or guided");
 }
 
-// An engine that keeps the array of its scalars alive.
+// Engine that keeps the array of its scalars alive.
 class BoundEngine : public Engine {
  public:
   BoundEngine(const std::filesystem::path& library, std::vector<Subdomain> subdomains, Scalars scalars,
@@ -109,7 +109,7 @@ void append_device_sweep(BoundEngine& engine, const std::string& name,
   engine.sweep(plan);
 }
 
-// Rows of what was done (Doing), sweep, patch or peer, tag, begin and end.
+// Return rows of activity (Doing), sweep, patch or peer, tag, begin and end.
 nb::ndarray<nb::numpy, double> as_array(const std::vector<TraceEvent>& events) {
   constexpr size_t kColumns = 6;
   auto* rows = new std::vector<double>;
@@ -160,7 +160,7 @@ nb::dict run(BoundEngine& engine, bool messages, bool kernels, bool traced, bool
   report["sweep_seconds"] = result.sweep_seconds;
   report["subdomain_seconds"] = result.subdomain_seconds;
   nb::list events;
-  for (const std::vector<TraceEvent>& each : result.events) events.append(as_array(each));
+  for (const std::vector<TraceEvent>& event_list : result.events) events.append(as_array(event_list));
   report["events"] = events;
   nb::list lanes;
   for (const Result::Lane& lane : result.lanes) {
@@ -183,7 +183,7 @@ void on_signals(const std::vector<int>& signals, void (*handler)(int), int more)
 }
 
 void stop_on_signals(const std::vector<int>& signals) {
-  // Back to the default at the first signal, so that a second one ends the process.
+  // Restore the default at the first signal, so that a second one ends the process.
   on_signals(signals, stop_on_signal, static_cast<int>(SA_RESETHAND));
 }
 

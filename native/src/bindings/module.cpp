@@ -22,14 +22,14 @@ using namespace nb::literals;
 namespace halocline {
 namespace {
 
-// The file of the MPI library that native code calls. Python compares it with mpi4py's.
+// Return the path of the MPI library that native code calls. Python compares it with the library of mpi4py.
 std::string mpi_library() {
   Dl_info info;
   if (dladdr(reinterpret_cast<void*>(&MPI_Comm_rank), &info) == 0 || info.dli_fname == nullptr) return "";
   return info.dli_fname;
 }
 
-// What it tells of this machine, and of what it is linked with.
+// Bind queries about this machine and the linked libraries.
 void bind_machine(nb::module_& m) {
   m.def("mpi_library", &mpi_library, "Path of the MPI library that native code is bound to.");
   m.def(
@@ -53,7 +53,7 @@ void bind_machine(nb::module_& m) {
 
 NB_MODULE(_native, m) {
   using namespace halocline;
-  // A traceback of the user's may keep engines alive until the process ends; that is no leak of ours.
+  // A traceback of the user may keep engines alive until the process ends. This is not a leak of this module.
   nb::set_leak_warnings(false);
   m.doc() = "The native engine of Halocline: executes plans, decides nothing.";
 

@@ -1,4 +1,4 @@
-// NVRTC for Python, which finds it and chooses its options.
+// NVRTC for Python, which locates the library and chooses the options.
 #include "device/nvrtc.hpp"
 
 #include <nanobind/nanobind.h>

@@ -1,4 +1,4 @@
-// Operations on arrays and reductions with the bits of generated kernels, for what Python evaluates itself.
+// Operations on arrays and reductions with the bits of generated kernels, for evaluation by Python.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -25,7 +25,7 @@ using Result = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Operand = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Operands = std::vector<Operand>;
 
-// Calls f for each element. All operands have the length of the result.
+// Call f for each element. All operands have the length of the result.
 template <typename F>
 void each(Result& out, const Operands& x, size_t count, F f) {
   if (x.size() != count) throw std::invalid_argument("wrong number of operands");
@@ -54,13 +54,13 @@ void apply(const std::string& op, Result out, const Operands& x) {
   throw std::invalid_argument("unknown operation " + op);
 }
 
-// An accumulator of one reduction.
+// Accumulator of one reduction.
 class Accumulator {
  public:
   explicit Accumulator(const std::string& kind) { hc_reset(&accumulator_, kind_of(kind)); }
 
   void deposit(const Operand& x) {
-    constexpr int64_t most = 1 << 20;  // a sum takes fewer than 2^24 summands at once
+    constexpr int64_t most = 1 << 20;  // a sum accepts fewer than 2^24 summands at once
     const int64_t n = static_cast<int64_t>(x.shape(0));
     for (int64_t i = 0; i < n; i += most) deposit_row(x.data() + i, n - i < most ? n - i : most);
   }

@@ -1,4 +1,4 @@
-// Memory in the Python module: storages, what processes share, measurements.
+// Memory in the Python module: storages, shared memory, measurements.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -22,7 +22,7 @@ using namespace nb::literals;
 namespace halocline {
 namespace {
 
-// The cells of a storage from `lo` on; the array keeps the memory alive, not the storage.
+// Return an array of the cells of a storage from `lo` on. The array keeps the memory alive, not the storage.
 nb::ndarray<nb::numpy> array_over(const Storage& storage, const Index& lo, const Index& extent) {
   const auto itemsize = static_cast<int64_t>(storage.itemsize());
   const size_t shape[3] = {static_cast<size_t>(extent[0]), static_cast<size_t>(extent[1]),
@@ -55,9 +55,9 @@ std::tuple<uint64_t, uint64_t> checksum_of(const Storage& storage, const Index& 
 
 std::optional<std::tuple<int64_t, int64_t, int64_t>> nonfinite(const Storage& storage, const Index& lo,
                                                                const Index& hi, int threads) {
-  const std::optional<Index> found = first_nonfinite(storage, lo, hi, threads);
-  if (!found) return std::nullopt;
-  return std::tuple((*found)[0], (*found)[1], (*found)[2]);
+  const std::optional<Index> cell = first_nonfinite(storage, lo, hi, threads);
+  if (!cell) return std::nullopt;
+  return std::tuple((*cell)[0], (*cell)[1], (*cell)[2]);
 }
 
 std::tuple<int64_t, int64_t, int64_t> as_tuple(const Index& index) { return {index[0], index[1], index[2]}; }

@@ -19,7 +19,8 @@ double timeout_from_environment() {
   if (value == nullptr || *value == '\0') return 300;
   double seconds = 0;
   const char* end = value + std::strlen(value);
-  const auto read = std::from_chars(value, end, seconds);  // of no locale, in which "0.5" may be no number
+  const auto read =
+      std::from_chars(value, end, seconds);  // independent of the locale, in which "0.5" may be no number
   if (read.ec != std::errc{} || read.ptr != end || !(seconds > 0)) {
     throw std::invalid_argument(std::string("HALOCLINE_TIMEOUT is ") + value + ", expected seconds above 0");
   }
@@ -98,7 +99,7 @@ void Engine::check() const {
     if (!good) throw std::invalid_argument(words);
   };
   expect(rank_.threads >= 1, std::to_string(rank_.threads) + " threads, expected at least 1");
-  if (rank_.subdomains.empty()) return;  // the rank takes part in reductions alone
+  if (rank_.subdomains.empty()) return;  // the rank only takes part in reductions
   const size_t fields = rank_.subdomains.front().storages.size();
   for (const Neighbour& neighbour : rank_.neighbours) {
     expect(neighbour.storages.size() == fields && neighbour.signals.counters,
@@ -121,17 +122,18 @@ void Engine::check() const {
 }
 
 void Engine::place() {
-  size_t needed = 0;
+  size_t required_bytes = 0;
   std::vector<std::pair<const Subdomain*, const Storage*>> fresh;
   for (const Subdomain& subdomain : rank_.subdomains) {
     for (const auto& storage : subdomain.storages) {
       if (storage->memory()->placed) continue;
       fresh.emplace_back(&subdomain, storage.get());
-      if (!storage->memory()->sparse()) needed += storage->bytes();  // else a part that the plan has counted
+      if (!storage->memory()->sparse())
+        required_bytes += storage->bytes();  // the plan has counted the used part of sparse memory
     }
   }
-  if (const size_t available = available_memory(); needed > available) {
-    throw OutOfMemory("all fields of a rank together", needed, available);
+  if (const size_t available = available_memory(); required_bytes > available) {
+    throw OutOfMemory("all fields of a rank together", required_bytes, available);
   }
   omp_set_dynamic(0);
 #pragma omp parallel num_threads(rank_.threads)
@@ -176,7 +178,7 @@ void Engine::sweep(const SweepPlan& plan) {
 
 void Engine::sweep(const device::SweepPlan& plan) {
   auto sweep = std::make_unique<device::Sweep>(rank_, devices_, plan, sweeps_++);
-  // A device that runs ahead skips the kernels of passes that are not to be, but no copies.
+  // A device that runs ahead skips the kernels of passes that do not run, but it cannot skip copies.
   if (sweep->copies_rows()) ahead_.reset();
   if (ahead_) ahead_->sweep(*sweep, plan.swaps);
   add(std::move(sweep));

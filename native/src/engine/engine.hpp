@@ -1,4 +1,4 @@
-// Runs a plan: sweeps, scalar statements, stop conditions and loops, in program order.
+// Engine that runs a plan: sweeps, scalar statements, stop conditions and loops, in program order.
 #pragma once
 
 #include <atomic>
@@ -21,39 +21,39 @@ namespace halocline {
 
 struct Result {
   std::string reason;              // "completed", "paused", "interrupted" or the reason of a stop
-  std::vector<std::string> loops;  // how each ended: "condition", "limit", or "" where it did not
-  std::vector<double> history;     // one row of `columns` scalars a pass
+  std::vector<std::string> loops;  // end of each: "condition", "limit", or "" if it did not end
+  std::vector<double> history;     // one row of `columns` scalars per pass
   size_t columns = 0;
-  bool stopped = false;  // a rank wished to stop, whether or not that cut the run short; all ranks agree
-  bool stopped_process = false;  // and with it all engines of a process, as signals do
-  double seconds = 0;            // the whole run, and the outermost loops in it: the slowest rank's
+  bool stopped = false;          // a rank requested a stop, even if too late for this run; equal on all ranks
+  bool stopped_process = false;  // the request was for all engines of the process, as for signals
+  double seconds = 0;            // of the whole run, and of its outermost loops; maximum over the ranks
   double loop_seconds = 0;
-  double compute = 0, exchange = 0, reduction = 0;  // this rank's first thread
+  double compute = 0, exchange = 0, reduction = 0;  // of the first thread of this rank
   int64_t graph_launches = 0;                       // of a device that runs ahead
   std::vector<int64_t> sweep_counts;
   std::vector<double> sweep_seconds;
-  std::vector<double> subdomain_seconds;  // of this rank's threads in kernels, where measured; else 0
-  // By thread, then those of messages, then those of `lanes`; times since the run began.
+  std::vector<double> subdomain_seconds;  // kernel time of the threads of this rank, if measured; else 0
+  // Events of each thread, then of messages, then of `lanes`. Times are relative to the start of the run.
   std::vector<std::vector<TraceEvent>> events;
-  struct Lane {  // of a queue of a device
+  struct Lane {  // queue of a device
     size_t subdomain;
     std::string role;
     int direction;
   };
   std::vector<Lane> lanes;
-  double clock_error = 0;  // of the times of devices, in seconds
+  double clock_error = 0;  // error of the times of devices, in seconds
 };
 
-// How operations are run; no bit of the result depends on it while there are messages and kernels.
+// Settings of a run. If messages and kernels are enabled, no bit of the result depends on them.
 struct Running {
-  bool messages = true, kernels = true;  // without them the rest runs as it would, to be measured
-  bool traced = false;                   // the result holds what threads and messages did
-  bool overlap = true;                   // patches that need no message run before all have come
-  bool ahead = true;                     // one device alone runs without waiting for the host
-  int64_t passes = 0;    // of an outermost loop after which the run pauses, if that goes on; 0: it never does
-  bool resumed = false;  // goes on where the run before has paused
-  bool measured = false;  // the result holds the time of each subdomain
-  bool barriers = false;  // after each sweep devices finish and all ranks meet, to be measured
+  bool messages = true, kernels = true;  // false: the run omits them, to measure the rest
+  bool traced = false;                   // the result contains the events of threads and messages
+  bool overlap = true;                   // patches that need no message run before all messages have arrived
+  bool ahead = true;                     // a single device runs without waiting for the host
+  int64_t passes = 0;     // number of passes of an outermost loop before the run pauses; 0: no pause
+  bool resumed = false;   // continue after the pause of the previous run
+  bool measured = false;  // the result contains the time of each subdomain
+  bool barriers = false;  // after each sweep, devices finish and all ranks meet, for measurements
 };
 
 class Engine {
@@ -62,7 +62,7 @@ class Engine {
   Engine(const std::string& library, std::vector<Subdomain> subdomains, std::vector<Neighbour> neighbours,
          double* scalars, size_t scalar_count, const Index& shape, int threads, uint32_t spins,
          std::optional<int> communicator, size_t mailboxes = 0, Schedule schedule = Schedule::kGuided);
-  // The same where the subdomains lie on devices: one thread looks after these.
+  // Create an engine whose subdomains are on devices. One thread serves the devices.
   Engine(const std::string& library, device::Subdomains subdomains, double* scalars, size_t scalar_count,
          const Index& shape, uint32_t spins, std::optional<int> communicator);
   Engine(const Engine&) = delete;
@@ -74,19 +74,21 @@ class Engine {
   void sweep(const SweepPlan& plan);
   void sweep(const device::SweepPlan& plan);
   void scalars(const std::string& function);
-  // Waits for the reductions of the last sweep that has any, which go on until then.
+  // Append a wait for the reductions of the last sweep that has any. They continue until this wait.
   void await_results();
   void stop(const std::string& condition, const std::string& reason);
-  // `kernel`: the loop's test on a device. `interval`: see device::Ahead::loop().
+  // `kernel`: test of the loop on a device. `interval`: see device::Ahead::loop().
   void loop(const std::optional<std::string>& until, std::optional<int64_t> limit, int64_t count,
             const std::vector<int64_t>& record, const std::string& kernel = "", size_t interval = 0);
   void end();
 
-  // All ranks. Throws what went wrong on a run of one rank; of several, ends them all.
-  Result run(const Running& how = {});
-  // Passes of the outermost loops in the present or last run; any thread.
+  // Run all operations. All ranks call it. A failure throws if there is one rank; otherwise it ends all
+  // ranks.
+  Result run(const Running& settings = {});
+  // Return the number of passes of the outermost loops in the current or last run. Any thread may call it.
   int64_t progress() const { return progress_.load(std::memory_order_relaxed); }
-  // Asks this run to pause on all ranks between two passes of the outermost loop; any thread.
+  // Request a pause of this run on all ranks between two passes of the outermost loop. Any thread may call
+  // it.
   void request_pause() { pause_requested_.store(true, std::memory_order_relaxed); }
 
  private:
@@ -100,9 +102,9 @@ class Engine {
     std::optional<size_t> limit;
     size_t count;
     std::vector<size_t> record;
-    size_t body = 0, after = 0;  // operations: first of the body, first behind the loop
+    size_t body = 0, after = 0;  // operations: first of the body, first after the loop
     bool outermost = false;
-    bool agrees = false;  // a reduction of each pass carries the wish to stop
+    bool agrees = false;  // a reduction of each pass carries the stop request
     std::string ended;
   };
   struct Begin {
@@ -115,26 +117,27 @@ class Engine {
 
   void add(std::unique_ptr<Sweep> sweep);
   void check() const;
-  // Touches the memory of all fields, each page by the thread that works on it.
+  // Touch the memory of all fields. Each thread touches the pages on which it works.
   void place();
-  void prepare(const Running& how);
-  // All ranks, at the end: what they tell each other of the run, which took this one `seconds`.
+  void prepare(const Running& settings);
+  // Exchange the results of a run, which took `seconds` on this rank. All ranks call it at the end.
   void conclude(double seconds);
   void begin_trace(bool traced);
-  // After a failure: waits for what devices still do.
+  // Wait for the remaining work of devices after a failure.
   void settle_devices() noexcept;
-  void take_events(double begun);
-  // First thread: goes through the operations.
+  void take_events(double start_time);
+  // Execute the operations. Only the first thread calls it.
   void conduct(Worker& worker);
-  // The same where one device knows all scalars.
+  // Execute the operations if one device knows all scalars. Only the first thread calls it.
   void conduct_ahead(Worker& worker);
-  // First thread: from then on all cells may be overwritten, by anybody.
+  // Wait for the return of all loans, so that all cells may be overwritten. Only the first thread calls it.
   void await_loans();
   void prepare_mailboxes();
   void await_mailboxes();
-  // Others: do what the first thread publishes after piece of work `seen`, until the run is over.
-  void serve(Worker& worker, uint32_t seen);
-  // Each runs one operation and returns the number of the next.
+  // Execute the work that the first thread publishes after piece of work `number`, until the run is over. All
+  // other threads call it.
+  void serve(Worker& worker, uint32_t number);
+  // Each overload runs one operation and returns the number of the next operation.
   size_t step(std::unique_ptr<Sweep>& sweep, size_t at, Worker& worker);
   size_t step(hc_scalars function, size_t at, Worker& worker);
   size_t step(Await, size_t at, Worker& worker);
@@ -143,27 +146,28 @@ class Engine {
   size_t step(const End& end, size_t at, Worker& worker);
   size_t test(Loop& loop, Worker& worker);
   bool stop_agreed(const Loop& loop, Worker& worker);
-  // Behind the outermost loop, if the run is in one: its time counts.
+  // Add the time of the outermost loop, if the run is in one.
   void leave_outermost();
-  // Where a pass of an outermost loop goes on at operation `next`: the same, or the end where the run pauses.
+  // Return the operation after a pass of an outermost loop that would continue at `next`: `next`, or the end
+  // if the run pauses.
   size_t pause_before(size_t next);
   void take_results(const std::vector<Reduction>& reductions, const hc_accumulator* merged);
   void await_allreduce();
   void wait(MPI_Request& request, const char* name) const;
-  // Waits for all ranks.
+  // Wait for all ranks.
   void barrier(const char* name) const;
-  // Waits until the devices of all ranks have finished.
+  // Wait until the devices of all ranks have finished.
   void synchronise() const;
   Wishes wishes() const;
   static Wishes that_end(const Loop& loop) { return loop.outermost ? kPause | kStop : kStop; }
 
-  // First thread: this rank's part of a reduction is known, and goes on to the other ranks.
+  // Send the contribution of this rank to a reduction to the other ranks. Only the first thread calls it.
   void pass_on_results(Worker& worker);
 
   Rank rank_;
   device::Subdomains devices_;
-  std::unique_ptr<device::Times> times_;  // of the present run, where it is traced
-  bool barriers_ = false;                 // in the present run, after each sweep
+  std::unique_ptr<device::Times> times_;  // of the current run, if traced
+  bool barriers_ = false;                 // in the current run, after each sweep
   std::unique_ptr<device::Ahead> ahead_;  // one device, and no other rank
   std::vector<Operation> operations_;
   std::vector<Loop> loops_;
@@ -173,20 +177,20 @@ class Engine {
 
   Team team_;
   std::unique_ptr<Allreduce> allreduce_;
-  size_t mailbox_generation_ = 0;  // of the window that this engine has found large enough
+  size_t mailbox_generation_ = 0;  // of the window that was large enough for this engine
   std::unique_ptr<Accumulators> accumulators_;
   std::vector<std::unique_ptr<Memory>> scratch_;  // per thread
   std::vector<Worker> workers_;
 
-  // of the present run
+  // State of the current run.
   Result result_;
-  int64_t passes_left_ = 0;                // before it pauses, where it does
-  std::optional<size_t> paused_at_;        // the operation that the next run may go on with
+  int64_t passes_left_ = 0;                // passes before a pause; 0: no pause
+  std::optional<size_t> paused_at_;        // operation at which the next run may continue
   Sweep* current_ = nullptr;               // null: the run is over
-  Sweep* reducing_ = nullptr;              // the results of its reductions are not known yet
-  bool passed_on_ = false;                 // they are on their way between ranks
-  std::optional<double> outermost_since_;  // when the outermost loop began that the run is in
-  Wishes known_ = 0;                       // what all ranks know that one of them wishes
+  Sweep* reducing_ = nullptr;              // sweep whose reductions have no results yet
+  bool passed_on_ = false;                 // these reductions are in progress between ranks
+  std::optional<double> outermost_since_;  // start time of the current outermost loop
+  Wishes known_ = 0;                       // requests of any rank that all ranks know
   std::atomic<int64_t> progress_{0};
   std::atomic<bool> pause_requested_{false};
   std::atomic<bool> running_{false};

@@ -1,23 +1,24 @@
-// What a process is asked from outside: to stop, and by which signals.
+// Requests to a process from outside: stop requests and signals.
 #pragma once
 
 namespace halocline {
 
-// Asks every engine of this process to stop; may be called from a signal handler.
+// Request a stop of every engine of this process. A signal handler may call it.
 void request_stop() noexcept;
-// Requests a stop because of a signal; may be a signal handler.
+// Request a stop because of a signal. The function may be a signal handler.
 void stop_on_signal(int number) noexcept;
-// 0 where no stop is requested, 1 where a caller requests it, and 1 + the number of a signal.
+// Return 0 if no stop is requested, 1 if a caller requests it, and 1 + the number of a signal.
 int stop_requested() noexcept;
-// Notes the request that all ranks follow, as `stop_requested` counts, and forgets the one of this process.
+// Record the request that all ranks follow, as encoded by `stop_requested`, and clear the request of this
+// process.
 void follow_stop(int request) noexcept;
-// The signal of the last request that was followed or forgotten; 0 where it came from no signal.
+// Return the signal of the last request that was followed or cleared, or 0 if it was not from a signal.
 int stopping_signal() noexcept;
-// Forgets the request; returns whether there was one that no run has followed.
+// Clear the request. Return true if there was one that no run has followed.
 bool forget_stop() noexcept;
-// Notes a signal, for whoever asks; may be a signal handler.
+// Record a signal. The function may be a signal handler.
 void note_signal(int number) noexcept;
-// The last signal that was noted; 0 where none was.
+// Return the last recorded signal, or 0 if there is none.
 int noted_signal() noexcept;
 void forget_signal() noexcept;
 

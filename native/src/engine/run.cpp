@@ -1,4 +1,4 @@
-// A run of an engine: what the first thread does, step by step, and what it lets the others do.
+// Run of an engine: the operations of the first thread, and the work that it publishes for the other threads.
 #include <omp.h>
 
 #include <algorithm>
@@ -13,21 +13,21 @@ namespace halocline {
 
 namespace {
 
-// Without a reduction in the body of a loop, ranks agree on stopping once in this many passes.
+// Without a reduction in the body of a loop, ranks agree on a stop once in this number of passes.
 constexpr int64_t kAgreeEvery = 64;
 
 }  // namespace
 
-void Engine::prepare(const Running& how) {
+void Engine::prepare(const Running& settings) {
   if (!open_.empty()) throw std::invalid_argument("a loop has no end()");
-  if (how.resumed && !paused_at_) throw std::invalid_argument("no run has paused that could be resumed");
-  if (how.passes < 0) {
-    throw std::invalid_argument(std::to_string(how.passes) + " passes, expected at least 0");
+  if (settings.resumed && !paused_at_) throw std::invalid_argument("no run has paused that could be resumed");
+  if (settings.passes < 0) {
+    throw std::invalid_argument(std::to_string(settings.passes) + " passes, expected at least 0");
   }
   size_t reductions = 0, scratch = 0;
   result_ = {};
   recorded_.reset();
-  passes_left_ = how.passes;
+  passes_left_ = settings.passes;
   size_t depth = 0, recorded_depth = 0;
   for (const Operation& operation : operations_) {
     if (const auto* sweep = std::get_if<std::unique_ptr<Sweep>>(&operation)) {
@@ -46,7 +46,7 @@ void Engine::prepare(const Running& how) {
     }
   }
   if (recorded_) result_.columns = loops_[*recorded_].record.size();
-  if (!how.resumed) {
+  if (!settings.resumed) {
     paused_at_.reset();
     for (Loop& loop : loops_) loop.ended.clear();
     progress_.store(0, std::memory_order_relaxed);
@@ -66,37 +66,37 @@ void Engine::prepare(const Running& how) {
     workers_[n].thread = thread;
     workers_[n].reductions = accumulators_->of(thread);
     workers_[n].scratch = scratch_.empty() ? nullptr : scratch_[n]->data();
-    workers_[n].seconds.assign(how.measured ? rank_.subdomains.size() : 0, 0.0);
+    workers_[n].seconds.assign(settings.measured ? rank_.subdomains.size() : 0, 0.0);
   }
 }
 
-Result Engine::run(const Running& how) {
+Result Engine::run(const Running& settings) {
   if (running_.exchange(true)) throw std::runtime_error("this engine is running already");
-  rank_.messages = how.messages;
-  rank_.kernels = how.kernels;
-  rank_.overlap = how.overlap;
-  barriers_ = how.barriers;
-  rank_.ahead =
-      ahead_ && how.ahead && how.messages && how.kernels && how.passes == 0 && !how.resumed && !how.barriers;
+  rank_.messages = settings.messages;
+  rank_.kernels = settings.kernels;
+  rank_.overlap = settings.overlap;
+  barriers_ = settings.barriers;
+  rank_.ahead = ahead_ && settings.ahead && settings.messages && settings.kernels && settings.passes == 0 &&
+                !settings.resumed && !settings.barriers;
   const struct Release {
     std::atomic<bool>& flag;
     ~Release() { flag.store(false); }
   } release{running_};
   const auto several = !rank_.alone();
   team_.attempt([&] {
-    prepare(how);
-    begin_trace(how.traced);
+    prepare(settings);
+    begin_trace(settings.traced);
   });
-  double begun = 0;
+  double start_time = 0;
   if (!team_.failed()) {
     if (rank_.mailboxes != nullptr) prepare_mailboxes();
     if (several) barrier("the barrier before the run");
-    begun = now();
+    start_time = now();
     workers_[0].clock.start();
 #pragma omp parallel num_threads(team_.size())
     {
       const int thread = omp_get_thread_num();
-      const uint32_t seen = team_.number();  // before the first thread can publish
+      const uint32_t number = team_.number();  // before the first thread can publish
       const PunctualSleep punctual;
       team_.attempt([&] {
         if (omp_get_num_threads() != team_.size()) {
@@ -115,7 +115,7 @@ Result Engine::run(const Running& how) {
           current_ = nullptr;
           team_.publish();
         } else {
-          serve(worker, seen);
+          serve(worker, number);
         }
       }
     }
@@ -134,7 +134,7 @@ Result Engine::run(const Running& how) {
     }
   }
 
-  conclude(now() - begun);
+  conclude(now() - start_time);
   const Stopwatch& clock = workers_[0].clock;
   result_.compute = clock.seconds(Activity::kCompute);
   result_.exchange = clock.seconds(Activity::kExchange);
@@ -143,7 +143,7 @@ Result Engine::run(const Running& how) {
   for (const Worker& worker : workers_) {
     for (size_t n = 0; n < worker.seconds.size(); ++n) result_.subdomain_seconds[n] += worker.seconds[n];
   }
-  if (how.traced) take_events(begun);
+  if (settings.traced) take_events(start_time);
   if (result_.reason.empty()) result_.reason = "completed";
   for (const Loop& loop : loops_) result_.loops.push_back(loop.ended);
   for (const Operation& operation : operations_) {
@@ -156,15 +156,15 @@ Result Engine::run(const Running& how) {
 }
 
 void Engine::settle_devices() noexcept {
-  // What is queued still uses memory that the caller may free now; and the next run must not find kernels
-  // that skip.
+  // Queued work still uses memory that the caller may free now. In addition, the next run must not begin with
+  // kernels that skip.
   for (const auto& subdomain : devices_) {
     try {
       subdomain->finish();
       subdomain->end_trace();
       subdomain->computing().clear(subdomain->control(), 0, sizeof(hc_control));
       subdomain->finish();
-    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): what failed before is told
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the first failure is reported
     }
   }
 }
@@ -176,7 +176,7 @@ void Engine::begin_trace(bool traced) {
   times_ = traced ? std::make_unique<device::Times>(devices_) : nullptr;
 }
 
-void Engine::take_events(double begun) {
+void Engine::take_events(double start_time) {
   for (Worker& worker : workers_) result_.events.push_back(worker.trace->take());
   result_.events.push_back(rank_.messages_trace->take());
   size_t subdomain = 0;
@@ -191,18 +191,19 @@ void Engine::take_events(double begun) {
   times_.reset();
   for (std::vector<TraceEvent>& events : result_.events) {
     for (TraceEvent& event : events) {
-      event.begin -= begun;
-      event.end -= begun;
+      event.begin -= start_time;
+      event.end -= start_time;
     }
   }
 }
 
 void Engine::conclude(double seconds) {
-  // The wish to stop goes with the slowest rank's times: it reaches a run without a loop too, and one whose
-  // last pass is over.
-  const int everything = stop_requested();  // of two signals, all ranks follow the greater one
+  // The stop request is sent with the times of the slowest rank. It thereby also reaches a run without a
+  // loop, and a run whose last pass is over.
+  const int process_request =
+      stop_requested();  // of two signals, all ranks follow the one with the larger number
   std::array<double, 4> slowest{seconds, result_.loop_seconds, (known_ | wishes()) != 0 ? 1.0 : 0.0,
-                                static_cast<double>(everything)};
+                                static_cast<double>(process_request)};
   if (!rank_.alone()) {
     MPI_Request request = MPI_REQUEST_NULL;
     // NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker): wait() tests the request until it is done
@@ -215,7 +216,8 @@ void Engine::conclude(double seconds) {
   result_.loop_seconds = slowest[1];
   result_.stopped = slowest[2] != 0;
   result_.stopped_process = slowest[3] != 0;
-  // what all ranks know of is spent; a signal that came meanwhile is the next run's
+  // The request that all ranks know is cleared. A signal that arrived in the meantime applies to the next
+  // run.
   if (result_.stopped) pause_requested_.store(false, std::memory_order_relaxed);
   if (result_.stopped_process) follow_stop(static_cast<int>(slowest[3]));
 }
@@ -231,8 +233,8 @@ void Engine::conduct_ahead(Worker& worker) {
         if (recorded_ != number) return;
         for (const size_t scalar : loop.record) result_.history.push_back(scalars[scalar]);
       },
-      [&](size_t number, const char* how) {
-        loops_[number].ended = how;
+      [&](size_t number, const char* ending) {
+        loops_[number].ended = ending;
         if (loops_[number].outermost) leave_outermost();
       },
       [&](size_t number) { return (wishes() & that_end(loops_[number])) != 0; }};
@@ -260,7 +262,8 @@ void Engine::conduct(Worker& worker) {
 
 void Engine::prepare_mailboxes() {
   Mailboxes& mailboxes = *rank_.mailboxes;
-  // What had room before has room still, unless the window is another: all ranks decide alike.
+  // Messages that had mailboxes before still have them, unless the window has changed. All ranks decide
+  // alike.
   if (mailboxes.generation() == 0 || mailbox_generation_ != mailboxes.generation()) {
     mailboxes.reserve(rank_.subdomains.size(), rank_.mailbox_plan);
     mailbox_generation_ = mailboxes.generation();
@@ -293,24 +296,24 @@ void Engine::await_loans() {
   }
 }
 
-void Engine::serve(Worker& worker, uint32_t seen) {
+void Engine::serve(Worker& worker, uint32_t number) {
   for (;;) {
-    seen = team_.await(seen);
+    number = team_.await(number);
     if (current_ == nullptr) return;
     current_->work(worker, team_);
-    team_.join(worker.thread, seen, [&](int below) {
+    team_.join(worker.thread, number, [&](int below) {
       Accumulators::merge(worker.reductions, accumulators_->of(below), current_->reductions().size());
     });
   }
 }
 
 size_t Engine::step(std::unique_ptr<Sweep>& sweep, size_t at, Worker& worker) {
-  const double begun = now();
+  const double start_time = now();
   sweep->start();
   current_ = sweep.get();
   rank_.meanwhile = nullptr;
   if (!devices_.empty() && allreduce_ && reducing_ != nullptr) {
-    // The results of the sweep before travel as soon as its devices have them.
+    // The results of the previous sweep are sent as soon as its devices have them.
     rank_.meanwhile = [this, &worker] {
       if (passed_on_) {
         allreduce_->test();
@@ -330,7 +333,7 @@ size_t Engine::step(std::unique_ptr<Sweep>& sweep, size_t at, Worker& worker) {
   sweep->finish();
   if (barriers_) synchronise();
   sweep->executions += 1;
-  sweep->seconds += now() - begun;
+  sweep->seconds += now() - start_time;
   if (reductions == 0) return at + 1;
   if (reducing_ != nullptr) step(Await{}, at, worker);
   reducing_ = sweep.get();
@@ -355,7 +358,7 @@ void Engine::take_results(const std::vector<Reduction>& reductions, const hc_acc
 }
 
 size_t Engine::step(Await, size_t at, Worker& worker) {
-  if (reducing_ == nullptr) return at + 1;  // one rank of a host has its results at once
+  if (reducing_ == nullptr) return at + 1;  // a single rank on the host has its results at once
   worker.clock.enter(Activity::kReduction);
   const std::vector<Reduction>& reductions = reducing_->reductions();
   const Span span(worker.trace.get(), Doing::kReduction, -1, static_cast<int32_t>(reductions.size()));
@@ -469,7 +472,7 @@ size_t Engine::test(Loop& loop, Worker& worker) {
 
 void Engine::leave_outermost() {
   if (!outermost_since_) return;
-  for (const auto& subdomain : devices_) subdomain->finish();  // passes may only be queued yet
+  for (const auto& subdomain : devices_) subdomain->finish();  // some passes may only be queued
   result_.loop_seconds += now() - *outermost_since_;
   outermost_since_.reset();
 }

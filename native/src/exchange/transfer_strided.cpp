@@ -1,4 +1,5 @@
-// Messages of MPI out of fields and into them, by derived datatypes: MPI packs, if it has to.
+// Transfer of unpacked messages by MPI, with derived datatypes of the cells in the fields. MPI packs if
+// necessary.
 #include <deque>
 #include <set>
 
@@ -29,7 +30,7 @@ class StridedTransfer : public PersistentTransfer {
   }
 
  protected:
-  // Sweeps swap the memory of storages, mostly all together: then there are two of them.
+  // Sweeps swap the memory of storages, mostly of all storages at once. Then there are two sets of requests.
   std::vector<MPI_Request>& requests() override {
     std::vector<char*> origins;
     origins.reserve(storages_.size());
@@ -50,11 +51,11 @@ class StridedTransfer : public PersistentTransfer {
   }
 
  private:
-  // Requests for fields where they are now.
+  // Requests for the current memory of the fields.
   struct Bound {
     std::vector<char*> origins;           // of the storages
     std::vector<MPI_Datatype> types;      // of the receives, then of the sends
-    std::vector<MPI_Request> requests{};  // the same
+    std::vector<MPI_Request> requests{};  // in the same order
   };
 
   void add(const Message& message, bool incoming) {
@@ -71,7 +72,7 @@ class StridedTransfer : public PersistentTransfer {
     }
   }
 
-  // The cells of all parts of a message, by their addresses.
+  // Return the datatype of the cells of all parts of a message, by their addresses.
   MPI_Datatype datatype(const Message& message) const {
     std::vector<MPI_Datatype> boxes;
     std::vector<MPI_Aint> places;
@@ -100,7 +101,7 @@ class StridedTransfer : public PersistentTransfer {
   void made(int code) const { communicator_.check(code, "a derived datatype"); }
 
   const Subdomain& subdomain_;
-  std::set<uint32_t> storages_;  // that the messages read or write
+  std::set<uint32_t> storages_;  // storages that the messages read or write
   std::deque<Bound> bound_;
   Bound* now_ = nullptr;
 };

@@ -15,18 +15,18 @@ namespace halocline {
 
 namespace {
 
-constexpr int64_t kBlock = 64;  // doubles: what a thread's share is a multiple of
-// Bytes by which the second array starts elsewhere within a page than the first: a store holds up loads from
-// the same place in other pages.
+constexpr int64_t kBlock = 64;  // doubles; the share of a thread is a multiple of it
+// Offset in bytes of the second array within a page, relative to the first array. A store delays loads from
+// the same offset in other pages.
 constexpr size_t kOffset = 2048;
 
-// Not inlined: a compiler that saw several passes might make them one.
+// Not inlined: a compiler that sees several passes might merge them.
 [[gnu::noinline]] void triad(double* a, const double* b, double s, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) a[i] += s * b[i];
 }
 
-// n is a multiple of kBlock, both arrays start cache lines.
+// n is a multiple of kBlock, and both arrays begin at a cache line.
 [[gnu::noinline]] void streaming_copy(double* a, const double* b, int64_t n) {
 #if defined(__AVX512F__)
   for (int64_t i = 0; i < n; i += 8) _mm512_stream_pd(a + i, _mm512_load_pd(b + i));
@@ -46,8 +46,9 @@ size_t numbers_each(int threads, size_t bytes) {
   if (threads < 1) throw std::invalid_argument(std::to_string(threads) + " threads, expected at least 1");
   const size_t unit = static_cast<size_t>(kBlock) * static_cast<size_t>(threads);
   const size_t n = std::max<size_t>(1, bytes / 2 / sizeof(double) / unit) * unit;
-  if (const size_t needed = 2 * n * sizeof(double), available = available_to_process(); needed > available) {
-    throw OutOfMemory("measuring bandwidth", needed, available);
+  if (const size_t required = 2 * n * sizeof(double), available = available_to_process();
+      required > available) {
+    throw OutOfMemory("measuring bandwidth", required, available);
   }
   return n;
 }
@@ -79,8 +80,8 @@ void Streams::each_thread(Work&& work) {
   }
 }
 
-// Threads do not wait for each other between passes: two that have to share a core for a while would wait for
-// a time slice each time.
+// Threads do not wait for each other between passes. Otherwise two threads that share a core for a while
+// would wait for a time slice in each pass.
 size_t Streams::triad(size_t passes) {
   each_thread([passes](double* a, const double* b, int64_t n) {
     for (size_t pass = 0; pass < passes; ++pass) halocline::triad(a, b, 1e-3, n);

@@ -1,4 +1,4 @@
-// What the memory of this machine can do.
+// Memory bandwidth of this machine.
 #pragma once
 
 #include <cstddef>
@@ -7,28 +7,28 @@
 
 namespace halocline {
 
-// Two arrays that threads sweep over. Their pages are touched, and the threads started, before any pass: who
-// times passes, of one process or of many at once, times memory alone.
+// Two arrays that threads stream through. Their pages are touched and the threads are started before any
+// pass. The time of the passes, of one process or of several at once, is therefore memory time only.
 class Streams {
  public:
   // Both arrays together have `bytes`. Throws std::invalid_argument and OutOfMemory.
   Streams(int threads, size_t bytes);
 
-  // Each makes so many passes, and returns the bytes that crossed memory.
+  // Run a number of passes and return the bytes that were transferred between memory and processor.
   size_t triad(size_t passes);  // a += s * b: three streams
-  size_t copy(size_t passes);   // a = b with stores that bypass the cache: two streams
+  size_t copy(size_t passes);   // a = b with streaming stores, which bypass the cache: two streams
 
  private:
   template <typename Work>
-  void each_thread(Work&& work);  // work(a, b, n) on each thread's share
+  void each_thread(Work&& work);  // work(a, b, n) on the share of each thread
   size_t moved(size_t streams, size_t passes) const;
 
   int threads_;
-  size_t n_;  // numbers in each array
+  size_t n_;  // elements per array
   Memory first_, second_;
 };
 
-// Bits of the widest vector registers.
+// Return the bits of the widest vector registers.
 int simd_width();
 
 }  // namespace halocline

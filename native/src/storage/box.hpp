@@ -10,7 +10,7 @@ namespace halocline {
 
 using Index = std::array<int64_t, 3>;
 
-// "(1, 2, 3)", as people write it
+// Return the text of an index, such as "(1, 2, 3)".
 inline std::string text(const Index& index) {
   std::string words(1, '(');
   words += std::to_string(index[0]);

@@ -1,4 +1,4 @@
-// Numbers that one rank counts up and the other ranks of its node read.
+// Counters of one rank that the other ranks of its node read.
 #pragma once
 
 #include <atomic>
@@ -9,11 +9,11 @@
 
 namespace halocline {
 
-// In shared memory, each number in a cache line of its own; zeros at first.
+// Counters in shared memory, each in its own cache line, initially zero.
 class Counters {
  public:
   explicit Counters(size_t count) : memory_(count * sizeof(Line), true) {}
-  // Those of another process, to be read only.
+  // Attach the counters of another process, which are read-only.
   explicit Counters(const Handle& handle) : memory_(handle) {}
 
   size_t size() const { return memory_.bytes() / sizeof(Line); }

@@ -9,15 +9,15 @@ namespace halocline {
 
 namespace {
 
-// The output function of SplitMix64 (Steele, Lea and Flood 2014, doi:10.1145/2660193.2660195) with the
-// constants of D. Stafford's variant 13: every bit of the result depends on every bit of x.
+// Output function of SplitMix64 (Steele, Lea and Flood 2014, doi:10.1145/2660193.2660195) with the constants
+// of variant 13 of D. Stafford. Every bit of the result depends on every bit of x.
 inline uint64_t mix(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
   return x ^ (x >> 31);
 }
 
-// The step of SplitMix64, 2^64 / golden ratio.
+// Step of SplitMix64, 2^64 / golden ratio.
 constexpr uint64_t kStep = 0x9e3779b97f4a7c15u;
 
 template <typename Bits>
@@ -32,7 +32,7 @@ struct Format<uint32_t> {
   static constexpr uint32_t magnitude = 0x7fffffffu, infinity = 0x7f800000u, nan = 0x7fc00000u;
 };
 
-// Fewer cells are looked through sooner than threads wake up.
+// A search of fewer cells takes less time than waking up threads.
 constexpr int64_t kWorthThreads = int64_t{1} << 15;
 
 template <typename Bits>
@@ -73,7 +73,7 @@ int64_t first_nonfinite_in(const Bits* values, int64_t lo, int64_t hi) {
   return hi;
 }
 
-// Without an early exit, so that it is one vector loop.
+// The loop has no early exit, so that it vectorises.
 template <typename Bits>
 bool finite(const Bits* values, int64_t lo, int64_t hi) {
   Bits bad = 0;
@@ -86,14 +86,15 @@ bool finite(const Bits* values, int64_t lo, int64_t hi) {
 template <typename Bits>
 std::optional<Index> search(const Storage& storage, const Index& lo, const Index& hi, int threads) {
   const int64_t rows = hi[1] - lo[1];
-  int64_t found = std::numeric_limits<int64_t>::max();
+  int64_t first_row = std::numeric_limits<int64_t>::max();
 #pragma omp parallel for num_threads(threads) schedule(static) \
-    reduction(min : found) if (cells(extent(lo, hi)) >= kWorthThreads)
+    reduction(min : first_row) if (cells(extent(lo, hi)) >= kWorthThreads)
   for (int64_t n = 0; n < (hi[0] - lo[0]) * rows; ++n) {
-    if (n < found && !finite(row<Bits>(storage, lo[0] + n / rows, lo[1] + n % rows), lo[2], hi[2])) found = n;
+    if (n < first_row && !finite(row<Bits>(storage, lo[0] + n / rows, lo[1] + n % rows), lo[2], hi[2]))
+      first_row = n;
   }
-  if (found == std::numeric_limits<int64_t>::max()) return std::nullopt;
-  const int64_t i = lo[0] + found / rows, j = lo[1] + found % rows;
+  if (first_row == std::numeric_limits<int64_t>::max()) return std::nullopt;
+  const int64_t i = lo[0] + first_row / rows, j = lo[1] + first_row % rows;
   return Index{i, j, first_nonfinite_in(row<Bits>(storage, i, j), lo[2], hi[2])};
 }
 

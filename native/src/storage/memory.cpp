@@ -33,14 +33,14 @@ std::string in_words(size_t bytes) {
   return out.str();
 }
 
-// The number that a file starts with; all bits where there is none ("max" is no limit).
+// Return the number at the beginning of a file, or kUnlimited if there is none ("max" means no limit).
 size_t number_in(const std::string& path) {
   std::ifstream file(path);
   size_t value = 0;
   return file >> value ? value : kUnlimited;
 }
 
-// The number after `key` in a file of lines "key number".
+// Return the number after `key` in a file with lines of the form "key number".
 size_t number_after(const std::string& path, const std::string& key, size_t otherwise) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -52,16 +52,18 @@ size_t number_after(const std::string& path, const std::string& key, size_t othe
   return otherwise;
 }
 
-// What is left in a control group and in all above it. Cached file pages can be given back.
+// Return the remaining memory of a control group and of all its ancestors. Cached file pages can be
+// reclaimed.
 size_t left_in_group(const std::string& mount, std::string group, const char* limit, const char* usage,
                      const char* cached) {
   size_t left = kUnlimited;
   for (;;) {
     const std::string folder = mount + group + "/";
     const size_t most = number_in(folder + limit);
-    const size_t used = number_in(folder + usage);
-    if (most != kUnlimited && used != kUnlimited) {
-      const size_t held = used - std::min(used, number_after(folder + "memory.stat", cached, 0));
+    const size_t usage_bytes = number_in(folder + usage);
+    if (most != kUnlimited && usage_bytes != kUnlimited) {
+      const size_t held =
+          usage_bytes - std::min(usage_bytes, number_after(folder + "memory.stat", cached, 0));
       left = std::min(left, most - std::min(most, held));
     }
     if (group.empty() || group == "/") return left;
@@ -69,18 +71,19 @@ size_t left_in_group(const std::string& mount, std::string group, const char* li
   }
 }
 
-// What a process may still map (ulimit -v).
+// Return the remaining address space of the process (ulimit -v).
 size_t left_of_address_space() {
   rlimit most{};
   if (getrlimit(RLIMIT_AS, &most) != 0 || most.rlim_cur == RLIM_INFINITY) return kUnlimited;
-  const size_t used = 1024 * number_after("/proc/self/status", "VmSize:", 0);
-  return most.rlim_cur - std::min<size_t>(most.rlim_cur, used);
+  const size_t mapped_bytes = 1024 * number_after("/proc/self/status", "VmSize:", 0);
+  return most.rlim_cur - std::min<size_t>(most.rlim_cur, mapped_bytes);
 }
 
 }  // namespace
 
-OutOfMemory::OutOfMemory(const std::string& what, size_t needed, size_t available, const std::string& advice)
-    : std::runtime_error(what + " needs " + std::to_string(needed) + " bytes (" + in_words(needed) +
+OutOfMemory::OutOfMemory(const std::string& purpose, size_t required, size_t available,
+                         const std::string& advice)
+    : std::runtime_error(purpose + " needs " + std::to_string(required) + " bytes (" + in_words(required) +
                          "), but only " + std::to_string(available) + " bytes (" + in_words(available) +
                          ") are available: " + advice) {}
 
@@ -109,16 +112,17 @@ size_t available_memory() {
 size_t available_to_process() { return std::min(available_memory(), left_of_address_space()); }
 
 size_t available_shared_memory() {
-  struct statvfs found{};
-  if (statvfs("/dev/shm", &found) != 0) return kUnlimited;
-  return static_cast<size_t>(found.f_bavail) * found.f_frsize;
+  struct statvfs file_system{};
+  if (statvfs("/dev/shm", &file_system) != 0) return kUnlimited;
+  return static_cast<size_t>(file_system.f_bavail) * file_system.f_frsize;
 }
 
 namespace {
 
 size_t in_pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
-// A mapping that begins at a huge page where it is as long as one: more is taken and the ends given back.
+// Map memory. A mapping of at least one huge page begins at a huge page: the function maps more and unmaps
+// the ends.
 char* map(size_t bytes, int protection, int file, bool sparse) {
   const size_t slack = bytes >= kHugePage && !sparse ? kHugePage : 0;
   const size_t mapped = in_pages(bytes) + slack;
@@ -136,12 +140,12 @@ char* map(size_t bytes, int protection, int file, bool sparse) {
     munmap(data, in_pages(bytes));
     return nullptr;
   }
-  // only advice: it may be refused
+  // madvise is only advice and may fail.
   if (slack != 0 || sparse) madvise(data, in_pages(bytes), sparse ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
   return data;
 }
 
-// Makes a huge page of a range that has been touched, whatever the system's policy for shared memory says.
+// Make a huge page of a touched range, for any policy of the system for shared memory.
 bool collapse(char* data) {
 #if !defined(MADV_COLLAPSE)
   constexpr int MADV_COLLAPSE = 25;
@@ -169,20 +173,20 @@ Memory::Memory(size_t bytes, bool shared, bool sparse) : bytes_(bytes), sparse_(
 Memory::Memory(const Handle& handle) : bytes_(handle.bytes), sparse_(handle.sparse) {
   const std::string path = "/proc/" + std::to_string(handle.process) + "/fd/" + std::to_string(handle.file);
   file_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);  // NOLINT(cppcoreguidelines-pro-type-vararg)
-  struct stat found{};
-  if (file_ < 0 || fstat(file_, &found) != 0 || found.st_ino != handle.inode ||
-      static_cast<uint64_t>(found.st_size) < in_pages(handle.bytes)) {
-    const std::string why = file_ < 0 ? std::generic_category().message(errno) : "it is another file";
+  struct stat info{};
+  if (file_ < 0 || fstat(file_, &info) != 0 || info.st_ino != handle.inode ||
+      static_cast<uint64_t>(info.st_size) < in_pages(handle.bytes)) {
+    const std::string reason = file_ < 0 ? std::generic_category().message(errno) : "it is another file";
     if (file_ >= 0) close(file_);
     throw std::runtime_error("the memory of process " + std::to_string(handle.process) +
-                             " is out of reach: " + why);
+                             " is out of reach: " + reason);
   }
   data_ = map(bytes_, PROT_READ, file_, sparse_);
   if (data_ == nullptr) {
     close(file_);
     throw OutOfMemory("a view of a neighbour's memory", bytes_, available_to_process());
   }
-  close(file_);  // the mapping stays, and files are few
+  close(file_);  // the mapping persists, and file descriptors are limited
   file_ = -1;
   placed = true;
 }
@@ -194,19 +198,19 @@ Memory::~Memory() {
 
 Handle Memory::handle() const {
   if (file_ < 0) throw std::logic_error("this memory is not shared");
-  struct stat found{};
-  fstat(file_, &found);
-  return {getpid(), file_, found.st_ino, bytes_, sparse_};
+  struct stat info{};
+  fstat(file_, &info);
+  return {getpid(), file_, info.st_ino, bytes_, sparse_};
 }
 
 void Memory::settle(int thread, int threads) const {
   if (file_ < 0 || sparse_) return;
   const size_t chunks = bytes_ / kHugePage, wide = static_cast<size_t>(threads);
   const auto begin = [&](size_t t) { return t * chunks / wide; };
-  const auto mine = static_cast<size_t>(thread);
-  for (size_t chunk = begin(mine); chunk < begin(mine + 1); ++chunk) {
+  const auto index = static_cast<size_t>(thread);
+  for (size_t chunk = begin(index); chunk < begin(index + 1); ++chunk) {
     char* data = data_ + chunk * kHugePage;
-    __atomic_fetch_add(data, 0, __ATOMIC_RELAXED);  // an empty range has nothing to collapse
+    __atomic_fetch_add(data, 0, __ATOMIC_RELAXED);  // an untouched range has no page to collapse
     if (!collapse(data)) return;
   }
 }

@@ -1,4 +1,4 @@
-// Memory of a process, of its own or shared with the processes of its node.
+// Memory of a process: private, or shared with the processes of its node.
 #pragma once
 
 #include <cstddef>
@@ -9,43 +9,44 @@
 
 namespace halocline {
 
-// There is less memory than asked for.
+// Less memory is available than required.
 class OutOfMemory : public std::runtime_error {
  public:
-  // `advice`: what to do; by default where it is the host's memory.
-  OutOfMemory(const std::string& what, size_t needed, size_t available,
+  // `advice`: remedy for the user; the default is for memory of the host.
+  OutOfMemory(const std::string& purpose, size_t required, size_t available,
               const std::string& advice = "use more nodes, fewer ranks a node or a smaller grid");
 };
 
-// Bytes that the processes of this machine can still take: what the system says is available, or what is left
-// of the memory limit of its control group, whichever is less.
+// Return the bytes that the processes of this machine can still allocate: the minimum of the available memory
+// of the system and the remainder of the memory limit of the control group.
 size_t available_memory();
 
-// The same for this process, whose address space may have a limit of its own (ulimit -v).
+// Return the bytes that this process can still allocate. Its address space may have a limit of its own
+// (ulimit -v).
 size_t available_to_process();
 
-// Bytes that are free in the file system where MPI keeps what processes of a node share; all bits where there
+// Return the free bytes of the file system in which MPI stores shared memory of a node, or SIZE_MAX if there
 // is none.
 size_t available_shared_memory();
 
-// Where another process of the node finds shared memory.
+// Location of shared memory, for other processes of the node.
 struct Handle {
-  int64_t process, file;  // its numbers
-  uint64_t inode;         // of the file, so that another file is not taken for it
+  int64_t process, file;  // process ID and file descriptor
+  uint64_t inode;         // of the file; it reveals that the descriptor now belongs to another file
   uint64_t bytes;
   bool sparse;
 };
 
-// Zeroed pages that cost nothing until they are touched; huge pages where the system has them.
+// Zeroed pages that use no memory until they are touched. They are huge pages if the system has them.
 //
-// Shared memory is an anonymous file (memfd), not a window of MPI: its pages can be huge ones, the file
-// system for shared memory sets it no limit, and each process frees its own when it likes (decision 9).
+// Shared memory is an anonymous file (memfd), not a window of MPI. Its pages can be huge, the file system for
+// shared memory does not limit it, and each process frees its own memory at any time (decision 9).
 //
-// Sparse memory has small pages, so that what is never touched in the midst of it takes none.
+// Sparse memory has small pages, so that untouched parts in its interior use no memory.
 class Memory {
  public:
   explicit Memory(size_t bytes, bool shared = false, bool sparse = false);
-  // What another process shares, to be read only. Throws std::runtime_error where it is out of reach.
+  // Attach memory that another process shares, read-only. Throws std::runtime_error if it is not accessible.
   explicit Memory(const Handle& handle);
   ~Memory();
   Memory(const Memory&) = delete;
@@ -55,14 +56,14 @@ class Memory {
   size_t bytes() const { return bytes_; }
   bool shared() const { return file_ >= 0; }
   bool sparse() const { return sparse_; }
-  // Throws std::logic_error for memory that is not shared.
+  // Return the handle. Throws std::logic_error if the memory is not shared.
   Handle handle() const;
 
-  // Before its pages are touched: gives shared memory huge pages, which lie at the threads that call this,
-  // each for its share of `threads`.
+  // Give shared memory huge pages, before its pages are touched. Each of `threads` threads calls it and
+  // obtains the pages of its share in memory near to it.
   void settle(int thread, int threads) const;
 
-  bool placed = false;  // its pages were touched by the threads that work on them
+  bool placed = false;  // the pages were touched by the threads that work on them
 
  private:
   char* data_;
@@ -71,7 +72,7 @@ class Memory {
   int file_ = -1;
 };
 
-// Whether shared memory gets huge pages here (Linux 6.1 and later).
+// Return true if shared memory has huge pages on this machine (Linux 6.1 and later).
 bool shared_pages_are_huge();
 
 }  // namespace halocline

@@ -10,15 +10,15 @@ namespace {
 
 constexpr int64_t kLine = 64;
 constexpr int64_t kPage = 4096;
-// Vectors along a row may begin a line before it and end two lines after it (lanes.hpp), in the first row and
-// the last one too.
+// Vectors along a row may begin one line before it and end two lines after it (lanes.hpp), also in the first
+// and the last row.
 constexpr int64_t kBefore = kLine, kAfter = 2 * kLine;
 constexpr size_t kMostAddresses = size_t{1} << 46;
 constexpr size_t kUnlimited = std::numeric_limits<size_t>::max();
 
 int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
-// A distance in whole cache lines that is not a multiple of a page.
+// Return a distance in whole cache lines that is not a multiple of a page.
 int64_t unaliased(int64_t bytes) { return bytes % kPage == 0 ? bytes + kLine : bytes; }
 
 }  // namespace
@@ -37,14 +37,14 @@ Storage::Storage(const Index& shape, const Index& lower, const Index& upper, siz
     }
   }
   const auto size = static_cast<int64_t>(itemsize);
-  // As floating-point numbers, since the product of wrong input may exceed 64 bits.
+  // The estimate is a floating-point number, since the product of invalid input may exceed 64 bits.
   double estimate = static_cast<double>(size);
   for (size_t axis = 0; axis < 3; ++axis) {
     estimate *= static_cast<double>(shape[axis]) + static_cast<double>(lower[axis]) +
                 static_cast<double>(upper[axis]);
   }
   const std::string name = "storage of shape " + text(shape);
-  // Of a sparse one the plan has counted what will be touched.
+  // For a sparse storage, the plan has counted the memory that will be touched.
   const size_t available = sparse ? kMostAddresses : available_memory();
   if (estimate > static_cast<double>(available)) {
     throw OutOfMemory(name, estimate < 1e18 ? static_cast<size_t>(estimate) : kUnlimited, available);
@@ -53,11 +53,11 @@ Storage::Storage(const Index& shape, const Index& lower, const Index& upper, siz
   pitch_[1] = unaliased(lead + round_up((shape[2] + upper[2]) * size, kLine));
   pitch_[0] = unaliased(pitch_[1] * (lower[1] + shape[1] + upper[1]));
   const int64_t planes = lower[0] + shape[0] + upper[0];
-  // Five lines are 320 bytes: 64 storages pass before an offset comes again.
+  // Five lines are 320 bytes, so an offset recurs only after 64 storages.
   const int64_t stagger = static_cast<int64_t>(index * 5 % (kPage / kLine)) * kLine;
-  const auto needed = static_cast<size_t>(kBefore + stagger + planes * pitch_[0] + kAfter);
-  if (needed > available) throw OutOfMemory(name, needed, available);
-  memory_ = std::make_shared<Memory>(needed, shared, sparse);
+  const auto required = static_cast<size_t>(kBefore + stagger + planes * pitch_[0] + kAfter);
+  if (required > available) throw OutOfMemory(name, required, available);
+  memory_ = std::make_shared<Memory>(required, shared, sparse);
   origin_ = memory_->data() + kBefore + stagger + lower[0] * pitch_[0] + lower[1] * pitch_[1] + lead;
 }
 

@@ -1,4 +1,4 @@
-// The memory of the fields of one subdomain.
+// Memory of the fields of one subdomain.
 #pragma once
 
 #include <cstddef>
@@ -9,30 +9,30 @@
 
 namespace halocline {
 
-// Where another process of the node finds a storage.
+// Location of a storage, for other processes of the node.
 struct StorageHandle {
   Handle memory;
-  int64_t origin;  // byte of cell (0, 0, 0)
+  int64_t origin;  // offset of cell (0, 0, 0) in bytes
   std::array<int64_t, 2> pitch;
   Index shape, lower, upper;
   size_t itemsize;
 };
 
-// One array with its halo.
+// Array of one field with its halo.
 //
-// Cell (., ., 0) of every row starts a cache line. Rows and planes are whole cache lines apart, but not
-// a multiple of 4096 bytes, and equal cells of storages with different `index` lie at different
-// offsets within 4096 bytes: a store would otherwise hold up loads from other rows and fields.
+// Cell (., ., 0) of every row begins a cache line. The distances between rows and between planes are whole
+// cache lines, but no multiples of 4096 bytes. Equal cells of storages with different `index` have different
+// offsets within 4096 bytes. Otherwise a store would delay loads from other rows and fields.
 class Storage {
  public:
-  // Throws std::invalid_argument for a bad shape and OutOfMemory.
+  // Throws std::invalid_argument for an invalid shape, and OutOfMemory.
   Storage(const Index& shape, const Index& lower, const Index& upper, size_t itemsize, size_t index,
           bool shared = false, bool sparse = false);
-  // A view of another process's storage, to be read only; it follows no swap of that. Throws
-  // std::runtime_error where it is out of reach.
+  // Attach a read-only view of a storage of another process. The view does not follow swaps in that process.
+  // Throws std::runtime_error if the memory is not accessible.
   explicit Storage(const StorageHandle& handle);
 
-  // Throws std::logic_error where the memory is not shared.
+  // Return the handle. Throws std::logic_error if the memory is not shared.
   StorageHandle handle() const;
 
   const Index& shape() const { return shape_; }
@@ -44,20 +44,20 @@ class Storage {
 
   // Address of cell (0, 0, 0).
   char* origin() const { return origin_; }
-  // Bytes between neighbours on axis 0 and 1.
+  // Bytes between neighbours on axes 0 and 1.
   const std::array<int64_t, 2>& pitch() const { return pitch_; }
   char* at(const Index& cell) const {
     return origin_ + cell[0] * pitch_[0] + cell[1] * pitch_[1] + cell[2] * static_cast<int64_t>(itemsize_);
   }
 
-  // Whether the box lies within the array and its halo.
+  // Return true if the box is inside the array and its halo.
   bool holds(const Index& lo, const Index& hi) const;
   bool same_layout(const Storage& other) const;
-  // Exchanges the memory of two storages, which must have the same layout.
+  // Exchange the memory of two storages, which must have the same layout.
   void swap(Storage& other) noexcept;
 
-  // Touches every page of a box without changing a value, so that the pages come to lie at the calling
-  // thread; boxes that end at the edge of the subdomain include the halo there. Any number of threads.
+  // Touch every page of a box without changing a value, so that the pages are placed near the calling thread.
+  // A box at the edge of the subdomain includes the halo there. Any number of threads may call it.
   void touch(Index lo, Index hi) const;
 
  private:
