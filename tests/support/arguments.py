@@ -1,4 +1,4 @@
-"""Arguments of many forms, right and wrong."""
+"""Arguments of many forms, valid and invalid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs in which subdomains move at random, to be compared with runs in which none do."""
+"""Runs with random moves of subdomains, compared with runs without."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ STEPS = 10
 SHAPES = {1: (96,), 2: (40, 36), 3: (16, 20, 18)}
 
 
-def simulation(seed: int, **how: Any) -> hc.Simulation:
-    """Return a random program with fields in cells and on faces, walls or none, stages, second buffers, a
-    reduction that the next step reads, and perhaps inactive blocks or a time step that varies."""
+def simulation(seed: int, **execution: Any) -> hc.Simulation:
+    """Return a random program with fields in cells and on faces, stages, second buffers and a reduction.
+
+    The next step reads the reduction. Walls, inactive blocks and a variable time step are random.
+    """
     draw = Random(seed)
     axes = draw.choice([1, 2, 2, 3])
     periodic = tuple(draw.random() < 0.5 for _ in range(axes))
@@ -40,9 +42,9 @@ def simulation(seed: int, **how: Any) -> hc.Simulation:
         u.set(u + 1e-3 * v)
         f.set(f + 1e-4 * hc.to(hc.laplacian(v), place))
 
-    sim = hc.Simulation(grid, step, **how)
-    for n, each in enumerate((u, v, f)):
-        sim[each] = _wave(n + 2.0, axes)
+    sim = hc.Simulation(grid, step, **execution)
+    for n, field in enumerate((u, v, f)):
+        sim[field] = _wave(n + 2.0, axes)
     return sim
 
 
@@ -56,10 +58,13 @@ def _wave(k: float, axes: int) -> Any:
 
 
 def run(sim: hc.Simulation, seed: int, folder: Path | None = None) -> int:
-    """Run some steps with balances of random work, also for fewer or more ranks, between; with a folder a
-    checkpoint is left and taken over between two of them. Returns the subdomains that moved."""
+    """Run some steps with balances of random work between them, and return the number of moved subdomains.
+
+    A balance may use fewer or more ranks than the one before. With a folder, the run writes a checkpoint
+    after one step and resumes from it.
+    """
     ranks, x, draw = sim.domain.comm.size, sim.grid.x, Random(seed)
-    saved, moved = draw.randrange(STEPS), 0
+    saved, move_count = draw.randrange(STEPS), 0
     for step in range(STEPS):
         checkpoint = None if folder is None or step != saved else hc.Checkpoint(folder)
         sim.run(steps=1, checkpoint=checkpoint)
@@ -69,8 +74,8 @@ def run(sim: hc.Simulation, seed: int, folder: Path | None = None) -> int:
             edge, active = draw.random(), draw.choice([None, draw.randint(1, ranks)])
             some_cells = hc.where(x < edge, 1.0, 0.0)
             work = draw.choice([None, 1.0, 1.0 + 30.0 * some_cells, some_cells])
-            moved += sim.balance(work=work, ranks_active=active).moved
-    return moved
+            move_count += sim.balance(work=work, ranks_active=active).moved
+    return move_count
 
 
 def checksums(sim: hc.Simulation) -> tuple[str, ...]:
@@ -80,21 +85,23 @@ def checksums(sim: hc.Simulation) -> tuple[str, ...]:
 SETS = ("mpi", "self,peer,mpi", "colocated,mpi", "rma,mpi", None)
 
 
-def check_bits(seeds: range, folder: Path | None = None, **how: Any) -> None:
-    """Compare runs with random balances, drawn alike on all ranks, with runs on one rank without."""
+def check_bits(seeds: range, folder: Path | None = None, **execution: Any) -> None:
+    """Compare runs with random balances, drawn identically on all ranks, with runs on one rank without
+    balances.
+    """
     from mpi4py import MPI
 
-    moved = 0
+    move_count = 0
     for seed in some(seeds):
         draw = Random(seed)
-        each = draw.randint(2, 5)
-        options = {"threads": draw.choice([1, 2]), "methods": draw.choice(SETS), **how}
+        subdomains_per_rank = draw.randint(2, 5)
+        options = {"threads": draw.choice([1, 2]), "methods": draw.choice(SETS), **execution}
         if options.get("device"):
             options |= {"threads": None, "methods": draw.choice(["mpi", "self,peer,mpi"])}
-        own = simulation(seed, communicator=MPI.COMM_SELF, threads=1)
-        own.run(steps=STEPS)
-        sim = simulation(seed, subdomains_per_rank=each, **options)
-        moved += run(sim, seed, None if folder is None else folder / str(seed))
-        assert checksums(sim) == checksums(own), f"seed {seed}"
-        assert sim.values["fast"] == own.values["fast"]
-    assert moved > 0 or MPI.COMM_WORLD.size == 1
+        serial = simulation(seed, communicator=MPI.COMM_SELF, threads=1)
+        serial.run(steps=STEPS)
+        sim = simulation(seed, subdomains_per_rank=subdomains_per_rank, **options)
+        move_count += run(sim, seed, None if folder is None else folder / str(seed))
+        assert checksums(sim) == checksums(serial), f"seed {seed}"
+        assert sim.values["fast"] == serial.values["fast"]
+    assert move_count > 0 or MPI.COMM_WORLD.size == 1

@@ -1,4 +1,4 @@
-"""Programs whose results must have the same bits, however they run."""
+"""Programs whose results must be identical bit by bit for all ways of execution."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def finish(sim: hc.Simulation, names: str, **run: Any) -> Result:
 
 
 def heat(dtype: str, **options: Any) -> Result:
-    """Sixth order, wraps around one axis, a wall value that depends on time's parameter on the other."""
+    """Run heat of sixth order, periodic along one axis; a wall value of the other axis is a parameter."""
     grid = hc.Grid((29, 23), (1.0, 0.8), periodic=(True, False))
     T = grid.field("T", dtype=dtype, boundary={"y-": hc.Value(hc.parameter("hot")), "y+": hc.Derivative(0.0)})
 
@@ -44,7 +44,7 @@ def heat(dtype: str, **options: Any) -> Result:
 
 
 def wave(dtype: str, **options: Any) -> Result:
-    """Two fields that are set from each other, second order, no periodic axis; the step from a reduction."""
+    """Run a wave of second order: two coupled fields, walls everywhere, the time step from a reduction."""
     grid = hc.Grid((17, 31))
     u = grid.field("u", dtype=dtype, boundary=hc.Value(0.0))
     grid.field("v", dtype=dtype)
@@ -62,7 +62,7 @@ def wave(dtype: str, **options: Any) -> Result:
 
 
 def gray_scott(dtype: str, **options: Any) -> Result:
-    """Nonlinear, corners are read (nine-point Laplacian), random start."""
+    """Run a nonlinear reaction with a random start and a nine-point Laplacian, which reads corners."""
     grid = hc.Grid((24, 26), 2.5, periodic=True)
     u, v = grid.field("u", dtype=dtype), grid.field("v", dtype=dtype)
 
@@ -87,7 +87,7 @@ def gray_scott(dtype: str, **options: Any) -> Result:
 
 
 def fluxes(dtype: str, **options: Any) -> Result:
-    """Finite volumes: limited slopes as stages of stages, fluxes at faces, walls, where, reductions."""
+    """Run finite volumes: limited slopes as stages of stages, fluxes at faces, walls, where, reductions."""
     grid = hc.Grid((14, 19), periodic=(False, True))
     q = grid.field("q", dtype=dtype, boundary={"x-": hc.Value(1.0), "x+": hc.Extrapolate(2)})
     grid.field("F", location="face-x", dtype=dtype)
@@ -115,12 +115,12 @@ def fluxes(dtype: str, **options: Any) -> Result:
 
     sim = hc.Simulation(grid, step, parameters={"nu": 0.4}, **options)
     sim[q] = lambda x, y: 0.5 + 0.5 * hc.sin(6.0 * x) * hc.cos(5.0 * y)
-    made = finish(sim, "q F G", steps=9)
-    return Result(made.checksums, tuple(sim.values[n] for n in ("lowest", "total", "act", "middle")))
+    result = finish(sim, "q F G", steps=9)
+    return Result(result.checksums, tuple(sim.values[n] for n in ("lowest", "total", "act", "middle")))
 
 
 def three_axes(dtype: str, **options: Any) -> Result:
-    """Mixed derivatives read edges but no corners; a curl at the nodes reads corners."""
+    """Run mixed derivatives, which read edges but no corners, and a nodal curl, which reads corners."""
     grid = hc.Grid((9, 8, 11), periodic=(True, True, False))
     A = grid.vector("A", dtype=dtype, boundary=hc.Antisymmetric())
 
@@ -137,8 +137,7 @@ def three_axes(dtype: str, **options: Any) -> Result:
 
 
 def holes(dtype: str, **options: Any) -> Result:
-    """Blocks that are not computed, others than those of any cut; corners, walls and reductions beside
-    them."""
+    """Run with inactive blocks that match no cut, and with corners, walls and reductions next to them."""
     active = np.array([[0, 0, 0], [1, 1, 0], [1, 0, 1], [1, 1, 1]], dtype=bool)
     grid = hc.Grid((26, 22), periodic=(True, False), active=active)
     u = grid.field("u", dtype=dtype, boundary=hc.Derivative(0.3))
@@ -155,8 +154,8 @@ def holes(dtype: str, **options: Any) -> Result:
 
     sim = hc.Simulation(grid, step, **options)
     sim[u] = np.random.default_rng(11).uniform(-1, 1, grid.shape)
-    made = finish(sim, "u v", steps=5)
-    return Result(made.checksums, (*made.numbers, sim.values["most"]))
+    result = finish(sim, "u v", steps=5)
+    return Result(result.checksums, (*result.numbers, sim.values["most"]))
 
 
 def solve(method: str) -> Problem:

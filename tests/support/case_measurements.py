@@ -1,4 +1,4 @@
-"""Measurements of cases as studies record them."""
+"""Measurements of cases in the format of studies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def halocline(line: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def made(ns: float, ranks: int = 1, threads: int = 1, **other: Any) -> dict[str, Any]:
-    """A measurement of the benchmark on 256³ cells, in ns a cell and step."""
+    """Return a measurement of the benchmark on 256³ cells, for a time in ns per cell and step."""
     n = other.pop("n", 256)
     shape = other.pop("shape", [n] * 3)
     cells = shape[0] * shape[1] * shape[2]
@@ -46,7 +46,7 @@ def made(ns: float, ranks: int = 1, threads: int = 1, **other: Any) -> dict[str,
 
 
 def sides(bytes_of_a_cell: int = 8) -> Exchanged:
-    """One layer of one number on each side of a box."""
+    """Return the exchange of one layer of one number on each side of a box."""
     return Exchanged(
         Traffic(
             tuple(
@@ -61,9 +61,9 @@ def sides(bytes_of_a_cell: int = 8) -> Exchanged:
     )
 
 
-def shown(contents: Contents, found: list[dict[str, Any]], theory: Theory | None = None) -> Report:
-    """What a part of a study shows."""
-    return report((contents,), Group(found, theory))
+def shown(contents: Contents, measurements: list[dict[str, Any]], theory: Theory | None = None) -> Report:
+    """Return the report of a part of a study."""
+    return report((contents,), Group(measurements, theory))
 
 
 # -- tables --------------------------------------------------------------------------------------------

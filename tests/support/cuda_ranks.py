@@ -1,7 +1,6 @@
-"""Problems on CUDA devices against the CPU's bits, on every rank that devices/test_cuda_runs.py starts.
+"""Problems on CUDA devices, compared with the CPU's bits, on every rank of devices/test_cuda_runs.py.
 
-Its argument is a task in JSON; rank 0 prints what came of it in JSON. The environment is that of
-cuda_standin.py.
+The argument is a task in JSON; rank 0 prints the results in JSON. The environment is that of cuda_standin.py.
 """
 
 from __future__ import annotations
@@ -17,16 +16,16 @@ from halocline.errors import InputError
 from halocline.run.devices import gpu_aware, links
 from halocline.run.engine import prepared
 
-# -- what goes wrong on purpose ----------------------------------------------------------------------
+# -- injected faults ---------------------------------------------------------------------------------
 
 
 def claims() -> None:
-    """MPI says that it takes memory of devices, as it does where that is the host's."""
+    """Make MPI claim that it accepts device memory, as it does if device memory is host memory."""
     gpu_aware.claimed = lambda library: True
 
 
 def wrong_bytes(rank: int) -> None:
-    """Rank 1 sends other bytes than it should."""
+    """Make rank 1 send wrong bytes."""
     claims()
     right = gpu_aware._pattern
     if rank == 1:
@@ -34,7 +33,7 @@ def wrong_bytes(rank: int) -> None:
 
 
 def silent(rank: int) -> None:
-    """Rank 1 sends nothing."""
+    """Make rank 1 send nothing."""
     claims()
     gpu_aware.SECONDS = 0.3
     if rank == 1:
@@ -42,7 +41,7 @@ def silent(rank: int) -> None:
 
 
 def other_memory(rank: int) -> None:
-    """Rank 1 has other bytes in its memory than others expect there, as if they saw another device's."""
+    """Make rank 1 hold unexpected bytes in its memory, as if other ranks saw another device's memory."""
     right = links._pattern
     if rank == 1:
         links._pattern = lambda of, number: right(of, number) ^ (of == 1)
@@ -52,7 +51,7 @@ def other_memory(rank: int) -> None:
 
 
 def held() -> int:
-    """Pieces of memory that this process has of the stand-in's devices, and maps of other processes'."""
+    """Return the number of this process's allocations on stand-in devices, and of mapped ones of others."""
     import ctypes
 
     counts = (ctypes.c_size_t * 5)()
@@ -69,39 +68,43 @@ def main(task: dict[str, Any]) -> None:
          "other memory": other_memory}[fault](rank)  # fmt: skip
     from mpi4py import MPI
 
-    taken: set[str] = set()
+    methods_used: set[str] = set()
     build = prepared.build_device_engine
 
     def recorded(store: Any, schedule: Any, plan: Any, *rest: Any) -> Any:
-        for own in plan.subdomains:
-            for sweep in own.sweeps:
-                taken.update(m.method for m in (*sweep.sends, *sweep.receives))
-                taken.update(plan.transfers.method(own.number, c.subdomain) for c in sweep.copies)
+        for subdomain in plan.subdomains:
+            for sweep in subdomain.sweeps:
+                methods_used.update(m.method for m in (*sweep.sends, *sweep.receives))
+                methods_used.update(
+                    plan.transfers.method(subdomain.number, c.subdomain) for c in sweep.copies
+                )
         return build(store, schedule, plan, *rest)
 
     prepared.build_device_engine = recorded
     problems = {problem.__name__: problem for problem in bitwise_programs.PROBLEMS}
-    tried, memory = 0, []
+    run_count, memory = 0, []
     for name in task["problems"]:
         for dtype in task["dtypes"]:
-            wanted = problems[name](dtype, communicator=MPI.COMM_SELF, threads=1)
+            reference = problems[name](dtype, communicator=MPI.COMM_SELF, threads=1)
             for way in task["ways"]:
                 try:
-                    found = problems[name](dtype, **way)
-                except InputError as error:  # not every cut is thick enough
+                    result = problems[name](dtype, **way)
+                except InputError as error:  # some cuts are too thin
                     if "decomposition" in str(error) or "subdomain" in str(error):
                         continue
                     raise
-                assert found == wanted, (name, dtype, way)
-                tried += 1
-                del found
+                assert result == reference, (name, dtype, way)
+                run_count += 1
+                del result
                 gc.collect()
                 MPI.COMM_WORLD.barrier()
                 memory.append(held())
-    everything = MPI.COMM_WORLD.gather((taken, memory))
+    everything = MPI.COMM_WORLD.gather((methods_used, memory))
     if everything is not None:
-        methods = sorted(set().union(*(one for one, _ in everything)))
-        print(json.dumps({"methods": methods, "tried": tried, "held": [own for _, own in everything]}))
+        methods = sorted(set().union(*(names for names, _ in everything)))
+        print(
+            json.dumps({"methods": methods, "tried": run_count, "held": [counts for _, counts in everything]})
+        )
 
 
 if __name__ == "__main__":

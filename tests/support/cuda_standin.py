@@ -1,8 +1,8 @@
-"""CUDA devices for tests: those of this machine, else a stand-in for the driver and for NVRTC.
+"""CUDA devices for tests: those of this machine, or a stand-in for the driver and for NVRTC.
 
-The stand-in (tests/cuda_driver/) runs kernels on the host, in as many devices as are asked for, and refuses
-what a driver refuses. Its devices are named "CUDA stand-in (host)". A process has it from load() on, which
-must come before anything asks for CUDA devices, or by starting with environment().
+The stand-in (tests/support/cuda_driver/) runs kernels on the host, in the given number of devices, and rejects
+everything that a driver rejects. Its devices are named "CUDA stand-in (host)". A process uses the stand-in
+after load(), which must precede every request for CUDA devices, or if it starts with environment().
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NAME = "CUDA stand-in (host)"
 
 @lru_cache(maxsize=1)
 def real_devices() -> int:
-    """How many CUDA devices this machine has."""
+    """Return the number of CUDA devices of this machine."""
     with contextlib.suppress(OSError, AttributeError):
         driver, count = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
         if driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0:
@@ -35,7 +35,7 @@ def real_devices() -> int:
 
 @lru_cache(maxsize=1)
 def build() -> Path:
-    """The folder of the stand-in's libraries; processes that build it at once do not disturb each other."""
+    """Return the folder of the stand-in's libraries; several processes may build it at the same time."""
     digest = sha256()
     for file in sorted(SOURCES.iterdir()):
         digest.update(file.read_bytes())
@@ -60,23 +60,26 @@ def build() -> Path:
 
 
 def environment(devices: int = 2, **settings: object) -> dict[str, str]:
-    """What a process needs to start with the stand-in. Settings: memory (bytes of a device), threads
-    and shared (of a group: how many, and bytes that they share), peers and ipc (0: no), delay
-    (microseconds)."""
+    """Return the environment in which a process starts with the stand-in.
+
+    Settings: memory (bytes of a device), threads and shared (size of a thread block, and bytes that it
+    shares), peers and ipc (0: no), delay (microseconds).
+    """
     folder = build()
     paths = [str(folder), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
-    told = {
+    variables = {
         "LD_LIBRARY_PATH": ":".join(paths),
         "HALOCLINE_NVRTC": str(folder / LIBRARIES["nvrtc.cpp"]),
         "HALOCLINE_TEST_CUDA_SOURCES": str(SOURCES),
         "HALOCLINE_TEST_CUDA_DEVICES": str(devices),
     }
-    return told | {f"HALOCLINE_TEST_CUDA_{name.upper()}": str(value) for name, value in settings.items()}
+    return variables | {f"HALOCLINE_TEST_CUDA_{name.upper()}": str(value) for name, value in settings.items()}
 
 
 def load(devices: int = 2, **settings: object) -> ctypes.CDLL:
-    """Give this process the stand-in."""
-    told = environment(devices, **settings)
-    del told["LD_LIBRARY_PATH"]  # read when a process starts; a library of that name that is loaded is found
-    os.environ.update(told)
+    """Load the stand-in into this process."""
+    variables = environment(devices, **settings)
+    # only the start of a process reads it; dlopen finds a loaded library of that name
+    del variables["LD_LIBRARY_PATH"]
+    os.environ.update(variables)
     return ctypes.CDLL(str(build() / LIBRARIES["driver.cpp"]))

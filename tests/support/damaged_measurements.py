@@ -40,8 +40,8 @@ NOT_SHOWN = ("series", "checksums", "diagnostics", "events")
 
 def content(file: Path) -> dict[str, Any]:
     """Return the content of a file of measurements, with its records under "measurements"."""
-    found = json.loads(file.read_text())
-    return found if isinstance(found, dict) else {"measurements": found}
+    data = json.loads(file.read_text())
+    return data if isinstance(data, dict) else {"measurements": data}
 
 
 def places(tree: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -56,37 +56,37 @@ def places(tree: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 def damaged_places(whole: dict[str, Any], *records: int) -> list[tuple[Any, ...]]:
     """Return the paths of the values of some records, and of the theory."""
     return [
-        way
-        for way in places(whole)
-        if way[0] == "theory" or (way[0] == "measurements" and (len(way) == 1 or way[1] in records))
+        path
+        for path in places(whole)
+        if path[0] == "theory" or (path[0] == "measurements" and (len(path) == 1 or path[1] in records))
     ]
 
 
-def changed(whole: dict[str, Any], way: tuple[Any, ...], value: Any) -> dict[str, Any]:
+def changed(whole: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, Any]:
     """Return a copy with one value deleted or replaced."""
     tree = deepcopy(whole)
     inner = tree
-    for key in way[:-1]:
+    for key in path[:-1]:
         inner = inner[key]
     if value is DELETED:
-        del inner[way[-1]]
+        del inner[path[-1]]
     else:
-        inner[way[-1]] = value
+        inner[path[-1]] = value
     return tree
 
 
 def report_of(path: Path, *, draw: bool) -> None:
-    """Make everything that `study report` prints and writes."""
-    found, made = joining.joined([path])
-    assert made.tables or made.said
-    for table in made.tables:
+    """Build everything that `study report` prints and writes."""
+    records, report = joining.joined([path])
+    assert report.tables or report.said
+    for table in report.tables:
         table.text()
-    json.dumps({"measurements": found, **made.facts}, allow_nan=False)
-    as_csv(found)
-    facts_of_measurements(found)
+    json.dumps({"measurements": records, **report.facts}, allow_nan=False)
+    as_csv(records)
+    facts_of_measurements(records)
     if draw:
         with styled():
-            for figure in made.figures().values():
+            for figure in report.figures().values():
                 figure.savefig("/dev/null", format="svg")
 
 
@@ -107,5 +107,5 @@ def outcomes(path: Path, trees: Iterator[dict[str, Any]], *, draw: bool = False)
 
 
 def of_study(whole: dict[str, Any], study: str) -> dict[str, Any]:
-    """Return the measurements as those of another study with the same keys."""
+    """Return the measurements, attributed to another study with the same keys."""
     return {**whole, "measurements": [{**m, "study": study} for m in whole["measurements"]]}

@@ -1,4 +1,4 @@
-"""The accuracy of elementary functions against mpmath."""
+"""Accuracy of elementary functions, compared with mpmath."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Library]:
     def build(name: str, command: list[str]) -> Library:
         path = folder / f"{name.replace(' ', '_')}.so"
         options = [*STRICT, "-Wall", "-Wextra", "-Werror", f"-I{INCLUDE}", "-o", str(path)]
-        done = subprocess.run([*command, *options, str(DRIVER)], capture_output=True, text=True)
-        assert done.returncode == 0, f"{name}: {done.stderr}"
-        return Library(path, done.stderr)
+        process = subprocess.run([*command, *options, str(DRIVER)], capture_output=True, text=True)
+        assert process.returncode == 0, f"{name}: {process.stderr}"
+        return Library(path, process.stderr)
 
     with ThreadPoolExecutor(2) as pool:
         pending = {name: pool.submit(build, name, command) for name, command in builds()}
-    return {name: made.result() for name, made in pending.items()}
+    return {name: future.result() for name, future in pending.items()}
 
 
 @pytest.fixture(scope="module")
@@ -57,16 +57,16 @@ REFERENCE: dict[str, Callable[..., Exact]] = {
     "pow": libmp.mpf_pow,
 }
 
-# Largest errors in units in the last place: the promise is 1, and 2 for pow.
+# Maximum errors in units in the last place: the limit is 1, and 2 for pow.
 NORMAL = {"exp": 0.61, "log": 0.61, "sin": 0.63, "cos": 0.63, "pow": 0.70}
 SUBNORMAL = 0.80
 SINGLE = 0.51
 
 
 def error(result: float, exact: Exact, dtype: type) -> float:
-    """Distance from the exact value in units in its last place."""
+    """Return the distance from the exact value in units in its last place."""
     bits, least, most = (53, -1074, 1024) if dtype == DOUBLE else (24, -149, 128)
-    if math.isinf(result):  # right where the exact value rounds to it
+    if math.isinf(result):  # correct if the exact value rounds to infinity
         limit = libmp.from_man_exp((2 << bits) - 1, most - bits - 1)
         signed = libmp.mpf_neg(exact) if result < 0 else exact
         return 0.0 if libmp.mpf_ge(signed, limit) else math.inf
@@ -77,26 +77,26 @@ def error(result: float, exact: Exact, dtype: type) -> float:
 
 
 def worst(library: Library, name: str, arguments: tuple[Array, ...]) -> tuple[float, str]:
-    """The largest error over those arguments that are finite, and positive for log; and where."""
+    """Return the maximum error over finite arguments (positive ones for log), and its call as text."""
     dtype = arguments[0].dtype.type
     keep = np.logical_and.reduce([np.isfinite(a) for a in arguments])
     if name == "log":
         keep &= arguments[0] > 0
     arguments = tuple(a[keep] for a in arguments)
     results = library(name, *arguments)
-    largest, where = -1.0, "nowhere"
+    largest, location = -1.0, "nowhere"
     for result, *numbers in zip(results.tolist(), *(a.tolist() for a in arguments), strict=True):
-        found = error(result, REFERENCE[name](*map(libmp.from_float, numbers), PRECISION, "n"), dtype)
-        if not found <= largest:
-            largest, where = found, f"{name}({', '.join(map(float.hex, numbers))}) = {result.hex()}"
+        ulps = error(result, REFERENCE[name](*map(libmp.from_float, numbers), PRECISION, "n"), dtype)
+        if not ulps <= largest:
+            largest, location = ulps, f"{name}({', '.join(map(float.hex, numbers))}) = {result.hex()}"
     assert largest >= 0, "no argument was tested"
-    return largest, where
+    return largest, location
 
 
 def check_accuracy(library: Library, name: str, dtype: type, count: int) -> None:
     rng = np.random.default_rng([*name.encode(), count, dtype == DOUBLE])
     for label, arguments in typical(rng, name, dtype, count).items():
-        largest, where = worst(library, name, arguments)
-        print(f"{name if dtype == DOUBLE else name + 'f':5} {label:32} {largest:.4f}  {where}")
+        largest, location = worst(library, name, arguments)
+        print(f"{name if dtype == DOUBLE else name + 'f':5} {label:32} {largest:.4f}  {location}")
         double = SUBNORMAL if "subnormal" in label else NORMAL[name]
-        assert largest <= (double if dtype == DOUBLE else SINGLE), f"{label}: {largest} ulp at {where}"
+        assert largest <= (double if dtype == DOUBLE else SINGLE), f"{label}: {largest} ulp at {location}"

@@ -1,4 +1,4 @@
-"""What tests of faults let ranks do: die or stand still at a chosen moment."""
+"""Faults of ranks for tests: a rank dies or hangs at a chosen moment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import halocline as hc
 from halocline.native import native
 from halocline.run.ranks import mpi
 
-PAUSE = 5.0  # seconds that a rank stands still
+PAUSE = 5.0  # seconds of the pause of a rank
 FOR_EVER = 10**9  # steps
 
 
@@ -25,7 +25,9 @@ def die(*_, **__):
 
 
 def at_work(rank, act):
-    """For `on_progress`: one rank acts, once, from another thread, when its engine is amid a run."""
+    """Return a callback for `on_progress`: during the run of its engine, one rank acts once, from another
+    thread.
+    """
     acted = []
 
     def look(done):
@@ -57,7 +59,7 @@ def simulation(function=heat, **options):
 
 
 def stand_still():
-    """A child lets this process go on; then all ranks are to end."""
+    """Stop this process until a child continues it; then all ranks end."""
     pause = f"sleep {PAUSE}; kill -CONT {os.getpid()}"
     waker = subprocess.Popen(["sh", "-c", pause], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     os.kill(os.getpid(), signal.SIGSTOP)
@@ -71,7 +73,7 @@ def stop_for_good():
 
 
 def run_with_a_pause(methods, rank):
-    """Run until one rank has stood still and been woken, then as many steps without that."""
+    """Run until one rank has been stopped and continued, then repeat the steps without a pause."""
     disturbed, calm = simulation(methods=methods), simulation(methods=methods)
     begun = time.monotonic()
     with contextlib.suppress(KeyboardInterrupt):

@@ -1,5 +1,6 @@
-"""Nodes with GPUs as NVML would tell of them, from their makers' papers and from `nvidia-smi topo -m`, and
-what answers for them in NVML's place."""
+"""Nodes with GPUs as NVML describes them, from vendor papers and `nvidia-smi topo -m`, and a stand-in for
+NVML.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ def node(
     nvlinks: Callable[[int], dict[str, int]],
     level: Callable[[int, int], str],
 ) -> Topology:
-    every = range(len(addresses))
+    gpu_range = range(len(addresses))
     gpus = tuple(
         Gpu(
             uuid=f"GPU-{n:08x}-aaaa-bbbb-cccc-0123456789ab",
@@ -28,9 +29,9 @@ def node(
             pcie=pcie,
             nvlinks=nvlinks(n),
         )
-        for n in every
+        for n in gpu_range
     )
-    ancestors = tuple(tuple("board" if a == b else level(a, b) for b in every) for a in every)
+    ancestors = tuple(tuple("board" if a == b else level(a, b) for b in gpu_range) for a in gpu_range)
     return Topology("550.54.15", gpus, ancestors)
 
 
@@ -55,7 +56,7 @@ SUMMIT = node(
     lambda a, b: "node" if a // 3 == b // 3 else "system",
 )
 
-# DGX-1: a cube-mesh of single and double links; pairs on a PCIe switch, two switches on a processor
+# DGX-1: a cube-mesh of single and double links; pairs share a PCIe switch, two switches share a processor
 CUBE = {(0, 1): 1, (0, 2): 1, (0, 3): 2, (1, 2): 2, (1, 3): 1, (2, 3): 2, (4, 5): 1, (4, 6): 1, (4, 7): 2}
 CUBE |= {(5, 6): 2, (5, 7): 1, (6, 7): 2, (0, 4): 2, (1, 5): 2, (2, 6): 1, (3, 7): 1}
 DGX_1_BUSES = [f"0000:{bus}:00" for bus in ("06", "07", "0a", "0b", "85", "86", "89", "8a")]
@@ -70,7 +71,7 @@ DGX_1 = node(
     lambda a, b: "switch" if a // 2 == b // 2 else "bridge" if a // 4 == b // 4 else "system",
 )
 
-# a box of eight cards: two on each switch, two switches on each processor
+# PCIe box with eight cards: two on each switch, two switches on each processor
 PCIE_BOX = node(
     "NVIDIA A40",
     (8, 6),
@@ -87,7 +88,7 @@ class Error(Exception):
 
 
 class StandIn:
-    """Answers for a topology as the module pynvml does for a driver: handles, bytes or text, errors."""
+    """Stand-in for pynvml that answers from a topology: handles, bytes or text, errors."""
 
     NVMLError = Error
     NVML_NVLINK_MAX_LINKS = 18
@@ -97,14 +98,14 @@ class StandIn:
 
     def __init__(self, topology: Topology, *, old: bool = False, virtual: bool = False) -> None:
         self.topology = topology
-        self.old = old  # bytes for text
-        self.virtual = virtual  # hides what virtual machines hide
+        self.old = old  # returns bytes instead of text
+        self.virtual = virtual  # hides the same values as virtual machines
         self.running = 0
         self.handles = [SimpleNamespace(gpu=gpu, place=n) for n, gpu in enumerate(topology.gpus)]
 
-    def text(self, said: str) -> Any:
+    def text(self, text: str) -> Any:
         assert self.running == 1, "asked before nvmlInit or after nvmlShutdown"
-        return said.encode() if self.old else said
+        return text.encode() if self.old else text
 
     def nvmlInit(self) -> None:
         self.running += 1
@@ -136,8 +137,8 @@ class StandIn:
         return SimpleNamespace(domain=domain, bus=bus, device=device)
 
     def nvmlDeviceGetCudaComputeCapability(self, handle: Any) -> tuple[int, int]:
-        found: tuple[int, int] = handle.gpu.capability
-        return found
+        capability: tuple[int, int] = handle.gpu.capability
+        return capability
 
     def nvmlDeviceGetMaxPcieLinkGeneration(self, handle: Any) -> int:
         return self.pcie(handle)[0]
@@ -148,16 +149,16 @@ class StandIn:
     def pcie(self, handle: Any) -> tuple[int, int]:
         if self.virtual or handle.gpu.pcie is None:
             raise Error("Not Supported")
-        found: tuple[int, int] = handle.gpu.pcie
-        return found
+        link: tuple[int, int] = handle.gpu.pcie
+        return link
 
     def ends(self, device: Any, link: int) -> str:
-        every = [end for end, count in device.gpu.nvlinks.items() for _ in range(count)]
-        if not every:
+        links = [end for end, count in device.gpu.nvlinks.items() for _ in range(count)]
+        if not links:
             raise Error("Not Supported")
-        if link >= len(every):
+        if link >= len(links):
             raise Error("Invalid Argument")
-        return every[link]
+        return links[link]
 
     def nvmlDeviceGetNvLinkState(self, device: Any, link: int) -> int:
         self.ends(device, link)

@@ -13,7 +13,7 @@ from halocline.lang.expression import Expr
 
 
 def kernel_of(*expressions: Expr, contracted: bool = True) -> Kernel:
-    """A kernel that stores each expression in an array of its own, r0, r1, ...; with multiply-adds."""
+    """Return a kernel with multiply-adds that stores the expressions in arrays r0, r1, ..."""
     grid = next(e.grid for e in expressions if e.grid is not None)
     translation = Translation(grid)
     stores = []
@@ -37,18 +37,18 @@ def kernel_of(*expressions: Expr, contracted: bool = True) -> Kernel:
 
 
 def in_nest(kernel: Kernel) -> Kernel:
-    """The results of a kernel in one nest."""
+    """Return the kernel with its results in one nest."""
     none = ((0, 0),) * kernel.ndim
     return replace(kernel, body=(Nest(kernel.body, none, (0,) * kernel.ndim),))
 
 
 def results(kernel: Kernel) -> list[int]:
-    """The values that a kernel stores."""
+    """Return the values that a kernel stores."""
     return [s.value for s in kernel.body if isinstance(s, Store)]
 
 
 def ops(kernel: Kernel) -> list[str]:
-    """The operations of a kernel, without loads and numbers."""
+    """Return the operations of a kernel, without loads and numbers."""
     values = (kernel.values[n] for n in kernel.below(results(kernel)))
     return [value.op for value in values if value.args]
 
@@ -56,13 +56,13 @@ def ops(kernel: Kernel) -> list[str]:
 def loads(
     kernel: Kernel, values: Iterable[int], known: Iterable[int] = ()
 ) -> list[tuple[str, tuple[int, ...]]]:
-    """Every (array, offset) that values are loaded from, without those below what is known."""
-    found = (kernel.values[n] for n in kernel.below(values, frozenset(known)))
-    return [value.attribute for value in found if value.op == "load"]
+    """Return all loads (array, offset) below some values, without those below known values."""
+    reachable = (kernel.values[n] for n in kernel.below(values, frozenset(known)))
+    return [value.attribute for value in reachable if value.op == "load"]
 
 
 def small() -> Kernel:
-    """r = 2 (u[1] - s[-1]) where s = u * u is a stage, with a sum of u over all cells."""
+    """Return the kernel of r = 2 (u[1] - s[-1]), with a stage s = u * u and a sum of u over all cells."""
     values = (
         Value("load", (), ("u", (0,))),
         Value("mul", (0, 0)),
@@ -87,6 +87,6 @@ def small() -> Kernel:
 
 
 def staged(storage: str = "auto") -> Kernel:
-    """The same as `small`, as translation leaves it; s is 8 operations more."""
+    """Return the kernel of `small` as translation leaves it; s has 8 additional operations."""
     kernel = small()
     return replace(kernel, body=(Stage("s", 1, storage), Store("r", 6), Reduce(0, "sum", 0)))

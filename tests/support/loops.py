@@ -1,4 +1,4 @@
-"""Loops of tests that must not be empty, and the tests that would pass if their loops were."""
+"""Loops of tests that must not be empty, and tests that check nothing if their loops are empty."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def unsafe_tests(tree: ast.Module) -> dict[str, list[str]]:
     Returns
     -------
     dict of str to list of str
-        For each test, the iterables that may be empty. A test is unsafe if each of its checks is in the body
-        of a loop over an iterable that is neither written out nor passed through `some`.
+        For each test, the iterables that may be empty. In an unsafe test each check is in the body of such a
+        loop: its iterable is neither written out nor passed through `some`.
     """
     constants = _nonempty_names(tree.body, set())
     unsafe = {}

@@ -1,4 +1,4 @@
-"""Programs of magnetohydrodynamics beside mhd_reference.py."""
+"""Programs of magnetohydrodynamics, compared with mhd_reference.py."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PARAMETERS = {
 
 
 def name_of(field: hc.Field) -> str:
-    """As the reference names it."""
+    """Return the name of a field in the reference."""
     return field.name.replace("_", "")
 
 
@@ -33,24 +33,24 @@ def wanted(physics: Physics, order: int) -> reference.Parameters:
     p = dict(PARAMETERS)
     powers = {"constant": (0.0, 0.0), "diffusivity": (1.0, 0.0), "power": (p["K_rho"], p["K_T"])}
     K_rho, K_T = powers[physics.conductivity]
-    found = reference.Parameters(
+    parameters = reference.Parameters(
         order=order, isothermal=not physics.entropy, magnetic=physics.magnetic, gamma=p["gamma"], c_p=p["cp"],
         c_s0=p["cs0"], lnrho0=p["lnrho0"], lnT0=p["lnT0"], mu0=p["mu0"], nu=p["nu"], zeta=p["zeta"],
         eta=p["eta"], K0=p["K"], K_rho=K_rho, K_T=K_T, heating=p["heating"], upwind=physics.upwind,
     )  # fmt: skip
     if physics.cooling:
-        found = replace(found, tau_cool=p["tau_cool"], T_cool=p["T_cool"])
+        parameters = replace(parameters, tau_cool=p["tau_cool"], T_cool=p["T_cool"])
     if physics.gravity:
-        found = replace(found, gravity=(p["g_x"], p["g_y"], p["g_z"]))
+        parameters = replace(parameters, gravity=(p["g_x"], p["g_y"], p["g_z"]))
     if physics.imposed:
-        found = replace(found, B_imposed=(p["B_x"], p["B_y"], p["B_z"]))
+        parameters = replace(parameters, B_imposed=(p["B_x"], p["B_y"], p["B_z"]))
     if physics.hyperdiffusion:
-        found = replace(found, nu3=p["nu3"], eta3=p["eta3"], D3=p["D3"], chi3=p["chi3"])
-    return replace(found, nu_shock=p["nu_shock"]) if physics.shock else found
+        parameters = replace(parameters, nu3=p["nu3"], eta3=p["eta3"], D3=p["D3"], chi3=p["chi3"])
+    return replace(parameters, nu_shock=p["nu_shock"]) if physics.shock else parameters
 
 
 def box(shape: tuple[int, ...]) -> hc.Grid:
-    """Unequal spacings, as the first one shows what an exchanged axis would hide."""
+    """Return a grid with unequal spacings, which reveal exchanged axes."""
     return hc.Grid(shape, extent=tuple(0.1 * n * (1 + 0.3 * a) for a, n in enumerate(shape)), periodic=True)
 
 
@@ -60,19 +60,19 @@ def random_state(mhd: MHD, seed: int) -> dict[str, Array]:
 
 
 def used(sim_parameters: dict[str, float], mhd: MHD) -> dict[str, float]:
-    """Those that these equations read, so that no run warns of others."""
-    physics, own = mhd.physics, {"nu", "zeta", "cs0"}
-    own |= {"eta", "mu0"} if physics.magnetic else set()
-    own |= {"K", "gamma", "cp", "lnrho0", "lnT0", "heating"} if physics.entropy else set()
-    own |= {"tau_cool", "T_cool"} if physics.cooling else set()
-    own |= {"K_rho", "K_T"} if physics.conductivity == "power" else set()
-    own |= {"nu3", "D3"} if physics.hyperdiffusion else set()
-    own |= {"chi3"} if physics.hyperdiffusion and physics.entropy else set()
-    own |= {"eta3"} if physics.hyperdiffusion and physics.magnetic else set()
-    own |= {"nu_shock"} if physics.shock else set()
-    own |= {f"g_{a}" for a in AXES} if physics.gravity else set()
-    own |= {f"B_{a}" for a in AXES} if physics.imposed else set()
-    return {name: value for name, value in sim_parameters.items() if name in own}
+    """Return the parameters that these equations read, so that no run warns of unused ones."""
+    physics, names = mhd.physics, {"nu", "zeta", "cs0"}
+    names |= {"eta", "mu0"} if physics.magnetic else set()
+    names |= {"K", "gamma", "cp", "lnrho0", "lnT0", "heating"} if physics.entropy else set()
+    names |= {"tau_cool", "T_cool"} if physics.cooling else set()
+    names |= {"K_rho", "K_T"} if physics.conductivity == "power" else set()
+    names |= {"nu3", "D3"} if physics.hyperdiffusion else set()
+    names |= {"chi3"} if physics.hyperdiffusion and physics.entropy else set()
+    names |= {"eta3"} if physics.hyperdiffusion and physics.magnetic else set()
+    names |= {"nu_shock"} if physics.shock else set()
+    names |= {f"g_{a}" for a in AXES} if physics.gravity else set()
+    names |= {f"B_{a}" for a in AXES} if physics.imposed else set()
+    return {name: value for name, value in sim_parameters.items() if name in names}
 
 
 OPTIONS = Physics(
@@ -82,7 +82,7 @@ OPTIONS = Physics(
 
 
 def benchmark(**execution: Any) -> dict[str, str]:
-    """Two steps of the paper's random fields; checksums by field."""
+    """Return the checksums of fields after two steps from the paper's random fields."""
     result = Problem("mhd-benchmark", (16, 14, 18), {"seed": 7}).run(steps=2, **execution)
     checksums = result.record.checksums
     assert checksums is not None
@@ -90,7 +90,7 @@ def benchmark(**execution: Any) -> dict[str, str]:
 
 
 def with_options(shape: tuple[int, ...], order: int = 6, **execution: Any) -> dict[str, str]:
-    """Two steps with all options; checksums by field."""
+    """Return the checksums of fields after two steps with all options."""
     mhd = MHD(box(shape), OPTIONS)
     sim = hc.Simulation(
         mhd.grid, mhd.equations, parameters=used(PARAMETERS, mhd), scheme=hc.RK3(), dt=1e-3, order=order,
@@ -103,8 +103,8 @@ def with_options(shape: tuple[int, ...], order: int = 6, **execution: Any) -> di
     return {f.name: sim.checksum(f) for f in mhd.fields}
 
 
-# subdomains at least as thick as the layers of the velocity that shock viscosity reads, with corners: 7 at
-# second order, 11 at sixth
+# Subdomains are at least as thick as the layers of the velocity that shock viscosity reads, with corners: 7
+# at second order, 11 at sixth.
 OPTION_WAYS: list[dict[str, Any]] = [
     {"decomposition": "bisection", "threads": 1, "patch": 7, "methods": "mpi", "overlap": False},
     {"decomposition": "1d-y", "threads": 2, "patch": 5, "overlap": True},

@@ -1,4 +1,4 @@
-"""A machine of the model, and programs and layouts on it."""
+"""A machine of the model, with programs and layouts."""
 
 from __future__ import annotations
 
@@ -47,15 +47,17 @@ DEFAULTS = {
 
 
 def machine(devices: int = 1, kind: str = "gpu", near: float = 0.0, **network: float) -> Machine:
-    """Nodes of devices of 1 GB/s each, joined by links of infinite bandwidth, `near` seconds long, with one
-    network card."""
+    """Return nodes of devices of 1 GB/s each, with links of infinite bandwidth and one network card.
+
+    The links have a latency of `near` seconds.
+    """
     ends = ", ".join([*(f'["device{n}", "hub"]' for n in range(devices)), '["hub", "card"]'])
-    own = {"kind": kind, "devices": devices, "near": near, "ends": ends}
-    return parse_machine(MACHINE.format(**{**DEFAULTS, **own, **network}), "m.toml")
+    fields = {"kind": kind, "devices": devices, "near": near, "ends": ends}
+    return parse_machine(MACHINE.format(**{**DEFAULTS, **fields, **network}), "m.toml")
 
 
 def heat(n: int, ranks: int, parts: tuple[int, int], per_node: int = 1) -> tuple[Schedule, Layout]:
-    """One sweep a pass, 16 bytes a cell, one message of 8 n / parts bytes from each side."""
+    """Return one sweep per pass, with 16 bytes per cell and one message of 8 n / parts bytes per side."""
     grid = hc.Grid((n, n), periodic=True)
     grid.field("u")
 
@@ -76,7 +78,7 @@ FREE = Rates(bandwidth=1e9, packing=1e30)
 
 
 def line(ranks: int, *, subdomains: int = 1, per_node: int | None = None) -> tuple[Schedule, Layout]:
-    """Strips of 64 x 64 cells that exchange rows of 512 bytes, periodic along x alone."""
+    """Return strips of 64 x 64 cells that exchange rows of 512 bytes, periodic along x only."""
     grid = hc.Grid((64 * ranks * subdomains, 64), periodic=(True, False))
     grid.field("u", boundary=hc.Value(0))
 
@@ -101,8 +103,8 @@ LATENCY, OVERHEAD, PACKING = 1e-5, 3e-6, 1e8
 
 
 def together(methods: str, kind: str = "cpu", **options: Any) -> float:
-    """Seconds of a pass of three ranks of a node that hide nothing, on links of infinite bandwidth."""
+    """Return the seconds of a pass of three ranks of a node, without overlap and bandwidth limits."""
     schedule, layout = line(3)
-    there = machine(3, kind, LATENCY / 2, overhead=OVERHEAD)
+    three_devices = machine(3, kind, LATENCY / 2, overhead=OVERHEAD)
     rates = Rates(bandwidth=1e9, packing=PACKING, **options)
-    return execute(schedule, layout, there, rates=rates, methods=methods, overlap=False).seconds
+    return execute(schedule, layout, three_devices, rates=rates, methods=methods, overlap=False).seconds

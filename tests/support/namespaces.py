@@ -16,21 +16,22 @@ import pytest
 from halocline.run.ranks.launch import mpiexec
 from hang import HANG
 
-PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))  # where `ip` may lie
+PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))  # with the folders of `ip`
 ADDRESSES = ("10.77.0.1", "10.77.0.2")
 
-# Namespaces last as long as this process, and this as long as its input is open. UCX looks for devices in
-# /sys, which shows those of the namespace where it was mounted.
+# Namespaces last as long as this process, and the process as long as its input is open. UCX searches /sys for
+# devices; /sys shows those of the namespace in which it was mounted.
 HOLD = """
 mount -t sysfs sysfs /sys && echo node > /proc/sys/kernel/hostname && ip link set lo up && echo made &&
 exec cat
 """
-OWN = ("--net", "--uts", "--mount")  # of each node
-AROUND = ("--user", "--preserve-credentials")  # the user namespace of both, where anybody may make the others
+OWN = ("--net", "--uts", "--mount")  # namespaces of one node
+# the user namespace of both nodes, in which any user may create the others
+AROUND = ("--user", "--preserve-credentials")
 
 
 class Node:
-    """Namespaces with a process that holds them; those of the second lie in the first's user namespace."""
+    """Namespaces of a node, held by a process; the second node is in the first's user namespace."""
 
     def __init__(self, first: Node | None = None) -> None:
         user = (
@@ -48,52 +49,52 @@ class Node:
         self.made = self.holder.stdout.readline() == "made\n"
 
     def enter(self, *namespaces: str) -> list[str]:
-        """What goes before a command that is to run there."""
+        """Return the start of a command that runs in these namespaces."""
         return ["nsenter", f"--target={self.holder.pid}", *namespaces]
 
     def run(self, command: str) -> str:
-        """Run a line of shell there; return what it prints."""
-        done = subprocess.run(
+        """Run a shell command in these namespaces and return its output."""
+        process = subprocess.run(
             [*self.enter(*AROUND, *OWN), "sh", "-c", command],
             env={**os.environ, "PATH": PATH},
             capture_output=True,
             text=True,
             timeout=HANG,
         )
-        if done.returncode != 0:
-            raise OSError(f"{command}: {done.stderr.strip()}")
-        return done.stdout
+        if process.returncode != 0:
+            raise OSError(f"{command}: {process.stderr.strip()}")
+        return process.stdout
 
     def end(self) -> str:
-        """Let the namespaces go; return what the holder complained about."""
+        """End the namespaces and return the errors of their holder."""
         return self.holder.communicate(timeout=HANG)[1].strip()
 
 
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[tuple[Node, Node]]:
-    """Two nodes with an address each."""
+    """Yield two nodes with one address each."""
     for tool in ("ip", "unshare", "nsenter"):
         if shutil.which(tool, path=PATH) is None:
             pytest.skip(f"there is no command {tool}")
     if not (mpiexec().parent / "hydra_pmi_proxy").exists():
         pytest.skip("this MPI is not started by MPICH's Hydra")
     with contextlib.ExitStack() as at_the_end:
-        made: list[Node] = []
+        created: list[Node] = []
         for _ in ADDRESSES:
-            made.append(Node(*made))
-            at_the_end.callback(made[-1].holder.wait, HANG)
-            at_the_end.callback(made[-1].holder.kill)
-            if not made[-1].made:
-                pytest.skip(f"no namespaces may be made here: {made[-1].end()}")
-        one, two = made
+            created.append(Node(*created))
+            at_the_end.callback(created[-1].holder.wait, HANG)
+            at_the_end.callback(created[-1].holder.kill)
+            if not created[-1].made:
+                pytest.skip(f"no namespaces may be made here: {created[-1].end()}")
+        one, two = created
         try:
             one.run(f"ip link add halo type veth peer name halo netns {two.holder.pid}")
-            for node, address in zip(made, ADDRESSES, strict=True):
+            for node, address in zip(created, ADDRESSES, strict=True):
                 node.run(f"ip address add {address}/24 dev halo && ip link set halo up")
         except OSError as error:
             pytest.skip(f"namespaces cannot be joined here: {error}")
         end = time.monotonic() + HANG
-        while any(node.run("cat /sys/class/net/halo/operstate") != "up\n" for node in made):
+        while any(node.run("cat /sys/class/net/halo/operstate") != "up\n" for node in created):
             assert time.monotonic() < end
             time.sleep(0.05)
         yield one, two
@@ -101,7 +102,10 @@ def nodes() -> Iterator[tuple[Node, Node]]:
 
 @pytest.fixture
 def run(nodes: tuple[Node, Node], tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run a script on ranks, as many on one node as on the other, or on one rank that is nowhere special."""
+    """Return a function that runs a script on ranks.
+
+    Half of the ranks are on each node; a single rank runs outside of the namespaces.
+    """
     one, two = nodes
     cases = (f"{ADDRESSES[0]}) enter=;;", f"{ADDRESSES[1]}) enter='{' '.join(two.enter(*OWN))}';;")
     remote = tmp_path / "remote"

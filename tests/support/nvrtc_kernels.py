@@ -31,9 +31,9 @@ from halocline.solvers.schemes import SCHEMES
 from hang import HANG
 
 ARCHITECTURES = {12: ("sm_70", "sm_80", "sm_90"), 13: ("sm_80", "sm_90")}  # by NVRTC's version
-NEWER = "nvidia-cuda-nvrtc==13.5.37"  # version 12 is what requirements.lock says
+NEWER = "nvidia-cuda-nvrtc==13.5.37"  # requirements.lock has version 12
 
-# As in halocline.run.tuning.kernels, which varies groups and marches of these too.
+# The strategies of halocline.run.tuning.kernels, which also varies their thread blocks and streaming.
 STRATEGIES = {
     "default": Strategy(),
     "direct": Strategy("direct"),
@@ -58,15 +58,15 @@ def of_case(name: str, n: Sequence[int] = (8,), *settings: Any, **options: Any) 
 
 
 def of_run(run: Callable[[], object]) -> Callable[[Take], None]:
-    """The programs that are compiled while something runs, on the CPU."""
+    """Return a function that passes on the programs that are compiled during a run on the CPU."""
 
     def make(take: Take) -> None:
-        def noticed(program: Program, grid: Grid, **how: Any) -> Any:
+        def compile_and_record(program: Program, grid: Grid, **options: Any) -> Any:
             take(program, grid)
-            return compile_program(program, grid, **how)
+            return compile_program(program, grid, **options)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(prepare, "compile_program", noticed)
+            patch.setattr(prepare, "compile_program", compile_and_record)
             run()
 
     return make
@@ -94,9 +94,9 @@ PROGRAMS: dict[str, Callable[[Take], None]] = {
     "many-fields": of_run(lambda: many_fields.sum_of_fields(30, "cpu").run(steps=1)),
 }  # fmt: skip
 
-# The most bytes that a kernel spills, by default and by other strategies, with a tenth to spare: right-hand
-# sides of magnetohydrodynamics have more values at once than a thread has registers. Others spill none,
-# but a few bytes where a group shares planes, on sm_70.
+# Maximum bytes that a kernel spills, for the default and for other strategies, with a reserve of a tenth.
+# Right-hand sides of magnetohydrodynamics have more values at once than a thread has registers. Other kernels
+# spill none, except for a few bytes on sm_70 with shared-memory tiles.
 SPILLED: dict[str, dict[str, int]] = {
     "case-mhd-benchmark": {"default": 340, "direct": 340, "planes": 330, "unrolled": 6500},
     "case-helical-turbulence": {"default": 270, "direct": 270, "planes": 175, "unrolled": 4350},
@@ -113,7 +113,10 @@ SPILLED: dict[str, dict[str, int]] = {
 
 
 def may_spill(name: str, strategy: str) -> float:
-    """Bytes. Where more groups are to be resident than there are registers for, spilling is what it costs."""
+    """Return the allowed spill of a kernel in bytes.
+
+    The strategy `resident` has no limit: it requests more thread blocks than the registers allow without spills.
+    """
     if strategy == "resident":
         return math.inf
     reads = "default" if strategy == "memory-queue" else strategy.removeprefix("memory-")
@@ -122,8 +125,8 @@ def may_spill(name: str, strategy: str) -> float:
 
 @functools.cache
 def sources(name: str, strategies: tuple[str, ...]) -> list[dict[str, str]]:
-    """The kernels of each program of that name, by strategy."""
-    found: dict[str, dict[str, str]] = {}
+    """Return the kernels of each program of that name, by strategy."""
+    by_first_source: dict[str, dict[str, str]] = {}
 
     def take(program: Program, grid: Grid) -> None:
         texts = {}
@@ -131,11 +134,11 @@ def sources(name: str, strategies: tuple[str, ...]) -> list[dict[str, str]]:
             device = compile_program(program, grid, device=STRATEGIES[strategy]).device
             assert device is not None
             texts[strategy] = device.source
-        found.setdefault(texts[strategies[0]], texts)
+        by_first_source.setdefault(texts[strategies[0]], texts)
 
     PROGRAMS[name](take)
-    assert found
-    return list(found.values())
+    assert by_first_source
+    return list(by_first_source.values())
 
 
 # -- NVRTC -------------------------------------------------------------------------------------------
@@ -143,21 +146,23 @@ def sources(name: str, strategies: tuple[str, ...]) -> list[dict[str, str]]:
 
 @functools.cache
 def version_13(folder: Path) -> Path:
-    """Its library, which pip fetches. Tests are skipped where it cannot, or fail where HALOCLINE_TEST_NVRTC
-    is "required"."""
+    """Return the library of NVRTC 13, installed by pip.
+
+    If the installation fails, tests are skipped, or fail if HALOCLINE_TEST_NVRTC is "required".
+    """
     command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(folder), NEWER]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG)
-    if done.returncode != 0:
-        why = f"{NEWER} cannot be installed: {done.stderr[-200:]}"
+    process = subprocess.run(command, capture_output=True, text=True, timeout=HANG)
+    if process.returncode != 0:
+        message = f"{NEWER} cannot be installed: {process.stderr[-200:]}"
         if os.environ.get("HALOCLINE_TEST_NVRTC") == "required":
-            pytest.fail(why)
-        pytest.skip(why)
+            pytest.fail(message)
+        pytest.skip(message)
     (library,) = folder.rglob("libnvrtc.so.13")
     return library
 
 
 def check(name: str, strategies: Sequence[str], architectures: Sequence[str], record: Any) -> None:
-    """NVRTC takes all kernels without a word of doubt, and none spills more than it may."""
+    """Check that NVRTC compiles all kernels without warnings, and that none spills more than allowed."""
     for texts in sources(name, tuple(strategies)):
         for strategy, source in texts.items():
             for architecture in architectures:
@@ -165,10 +170,10 @@ def check(name: str, strategies: Sequence[str], architectures: Sequence[str], re
                 log = code.with_suffix(".log").read_text().lower()
                 doubts = [line for line in log.splitlines() if "warning" in line or "error" in line]
                 assert [line for line in doubts if "deprecated and may be removed" not in line] == []
-                told = nvrtc.resources(code)
-                assert len(told) == len(re.findall(r"^HC_KERNEL", source, re.MULTILINE))
-                for kernel, taken in told.items():
-                    what = f"{strategy} {architecture} {kernel}"
-                    print(f"{what}: {taken.registers} registers, {taken.spilled} bytes spilled")
-                    record(what, f"{taken.registers} registers, {taken.spilled} bytes spilled")
-                    assert taken.spilled <= may_spill(name, strategy), (name, what)
+                resources = nvrtc.resources(code)
+                assert len(resources) == len(re.findall(r"^HC_KERNEL", source, re.MULTILINE))
+                for kernel, usage in resources.items():
+                    label = f"{strategy} {architecture} {kernel}"
+                    print(f"{label}: {usage.registers} registers, {usage.spilled} bytes spilled")
+                    record(label, f"{usage.registers} registers, {usage.spilled} bytes spilled")
+                    assert usage.spilled <= may_spill(name, strategy), (name, label)

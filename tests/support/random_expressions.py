@@ -14,7 +14,7 @@ from halocline.lang.expression import as_expr, cast
 from halocline.run.engine.prepared import Prepared
 from halocline.run.fields.pointwise import Pointwise
 
-# Numbers of operands and functions of a drawn detail and the operands, by name.
+# Number of operands, and function of a drawn detail and the operands, by name.
 FUNCTIONS: dict[str, tuple[int, Callable[..., Any]]] = {
     "add": (2, lambda d, a, b: a + b),
     "sub": (2, lambda d, a, b: a - b),
@@ -70,7 +70,7 @@ def built(tree: Any, *values: Any) -> Any:
     if name in LEAVES:
         return LEAVES[name](detail, *values)
     value = FUNCTIONS[name][1](detail, *(built(operand, *values) for operand in operands))
-    # a sum of float64: programs with operations in float32 are compiled
+    # a sum of float64, since programs with float32 operations are compiled
     return value + values[1] if name == "cast" else value
 
 
@@ -96,7 +96,7 @@ def check_random_expressions(described: list[Any], choose: Callable[[bool], None
     assert not differing
 
 
-# An example takes seconds to compile: none is made smaller.
+# An example takes seconds to compile, so that hypothesis does not shrink it.
 few = settings(
     deadline=None,
     derandomize=True,

@@ -21,22 +21,23 @@ Statement = tuple[Any, ...]
 
 
 def statements(rng: Random, depth: int = 0) -> list[Statement]:
-    """Random statements: assignments, loops and conditional statements."""
-    made: list[Statement] = []
+    """Return random statements: assignments, loops and conditional statements."""
+    drawn: list[Statement] = []
     for _ in range(rng.randint(1, 3)):
         kind = rng.choice(["set", "set", "loop", "when"] if depth < 3 else ["set"])
         if kind == "set":
             source, other = rng.choice(FIELDS), rng.choice(FIELDS)
             offset = rng.randint(-2, 2), rng.randint(-1, 1)
-            made.append(("set", rng.choice(FIELDS), source, offset, other))
+            drawn.append(("set", rng.choice(FIELDS), source, offset, other))
         else:
-            made.append((kind, rng.randint(0, 2), statements(rng, depth + 1)))
-    return made
+            drawn.append((kind, rng.randint(0, 2), statements(rng, depth + 1)))
+    return drawn
 
 
 def written(todo: list[Statement], fields: dict[str, hc.Field], flags: Sequence[Any]) -> None:
-    """Record statements in the program that is traced. All factors are powers of two, so that NumPy computes
-    the same bits."""
+    """Record statements in the traced program; all factors are powers of two, so that NumPy computes the same
+    bits.
+    """
     for kind, *rest in todo:
         if kind == "set":
             target, source, offset, other = rest
@@ -54,8 +55,8 @@ def computed(todo: list[Statement], arrays: dict[str, Any]) -> None:
     for kind, *rest in todo:
         if kind == "set":
             target, source, offset, other = rest
-            away = np.roll(arrays[source], [-o for o in offset], (0, 1))
-            arrays[target] = 0.5 * away + 0.25 * arrays[other]
+            shifted = np.roll(arrays[source], [-o for o in offset], (0, 1))
+            arrays[target] = 0.5 * shifted + 0.25 * arrays[other]
         else:
             for _ in range(rest[0] if kind == "loop" else rest[0] % 2):
                 computed(rest[1], arrays)
@@ -68,14 +69,16 @@ def traced(todo: list[Statement], fields: dict[str, hc.Field]) -> Any:
     return hc.program(program)
 
 
-def check_random_programs(seeds: range, **how: Any) -> None:
+def check_random_programs(seeds: range, **execution: Any) -> None:
     """Compare random programs with NumPy, bit by bit."""
     for seed in seeds:
         rng = Random(seed)
         grid = hc.Grid(SHAPE, periodic=True)
         fields = {name: grid.field(name) for name in FIELDS}
         todo: list[Statement] = [("loop", 3, [*statements(rng), ("set", "a", "b", (1, 1), "c")])]
-        sim = hc.Simulation(grid, traced(todo, fields), parameters={"no": 0.0, "yes": 1.0}, threads=1, **how)
+        sim = hc.Simulation(
+            grid, traced(todo, fields), parameters={"no": 0.0, "yes": 1.0}, threads=1, **execution
+        )
         start = np.random.default_rng(seed)
         arrays = {name: start.uniform(1.0, 2.0, SHAPE) for name in FIELDS}
         for name in FIELDS:

@@ -1,4 +1,4 @@
-"""Random programs, checked against NumPy and over ranks."""
+"""Random programs, compared with NumPy and between ranks."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def check(recipe: Recipe, shape: tuple[int, ...], *, must_fit: bool, **options: 
             raise
         return False
     try:
-        wanted = case.reference()
+        reference = case.reference()
     except Undecided:
         return False
     compared = 0
     for f in case.own:
         if f.name not in sim.store.storages:
             continue
-        have, want = np.asarray(sim[f], dtype=np.float64), wanted.fields[f]
+        have, want = np.asarray(sim[f], dtype=np.float64), reference.fields[f]
         assert np.isfinite(want.value).all(), f"the reference of {f.name} is not finite"
         worst = np.max(np.abs(have - want.value) - want.error)
         if worst > 0:
@@ -42,7 +42,7 @@ def check(recipe: Recipe, shape: tuple[int, ...], *, must_fit: bool, **options: 
         assert worst <= 0
         sure = want.error <= (1e-3 if f.dtype == "float32" or "float32" in str(recipe) else 1e-9)
         compared += int(sure.sum())
-    for name, value in wanted.scalars.items():
+    for name, value in reference.scalars.items():
         if name in sim.values and name not in PARAMETERS:
             assert abs(sim.values[name] - float(value.value)) <= 2 * float(value.error), name
     event("compared" if compared else "nothing was certain")
@@ -68,13 +68,13 @@ def agrees_with_numpy(
 def same_on_ranks(
     recipe: Recipe, shape: tuple[int, ...], drawn: dict[str, Any], strategies: list[str]
 ) -> int:
-    """Whether checksums on all ranks are those of one; how many decompositions were thick enough."""
+    """Check that checksums equal those of one rank, and return the number of decompositions that fit."""
     from mpi4py import MPI
 
     def checksums(case: Case, sim: hc.Simulation) -> dict[str, str]:
         return {f.name: sim.checksum(f.name) for f in case.own if f.name in sim.store.storages}
 
-    found = {}
+    results = {}
     for strategy in strategies:
         case = Case(recipe, shape, (1.5, 0.75, 1.0)[: recipe.ndim])
         try:
@@ -83,16 +83,16 @@ def same_on_ranks(
             if too_small(error):
                 continue
             raise
-        found[strategy] = checksums(case, parted), dict(parted.values)
-    # after all ranks together, of which one compiles what each would for itself
+        results[strategy] = checksums(case, parted), dict(parted.values)
+    # The reference runs last, so that its kernels come from the cache and no rank compiles again.
     alone = Case(recipe, shape, (1.5, 0.75, 1.0)[: recipe.ndim])
     serial = alone.simulate(communicator=MPI.COMM_SELF, threads=1)
-    wanted = checksums(alone, serial)
-    for strategy, (sums, values) in found.items():
-        assert sums == wanted, strategy
+    reference = checksums(alone, serial)
+    for strategy, (sums, values) in results.items():
+        assert sums == reference, strategy
         for name, value in serial.values.items():
             assert values[name] == value or np.isnan(value), name
-    return len(found)
+    return len(results)
 
 
 two_strategies = st.lists(
@@ -104,7 +104,7 @@ two_strategies = st.lists(
 
 
 def on_ranks(examples: int) -> int:
-    """Random programs, the same on every rank (see conftest); the number of comparisons."""
+    """Check random programs, identical on every rank (see conftest), and return the number of comparisons."""
     compared = 0
 
     @settings(max_examples=examples, **ANY_SPEED)

@@ -1,4 +1,4 @@
-"""The reductions of native code as a library of their own, and summands for them."""
+"""The native reductions as a separate library, and summands for them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STRICT = ["-Wall", "-Wextra", "-Werror"]
 
 
 class Library:
-    """The driver, compiled with some flags."""
+    """The driver, compiled with given flags."""
 
     def __init__(self, compiler: str, flags: Sequence[str], folder: Path) -> None:
         path = folder / f"{'_'.join([compiler, *flags])}.so"
@@ -69,7 +69,7 @@ class Accumulator:
         return self
 
     def deposit_products(self, x: np.ndarray, y: np.ndarray) -> bool:
-        """Whether all products fitted the bins as they were before."""
+        """Return True if all products fit the existing bins."""
         assert x.size == y.size <= CHUNK
         return bool(
             self.c.deposit_products(
@@ -115,13 +115,13 @@ def from_bits(w: int) -> float:
 
 # ------------------------------------------------------------------------------------------- summands
 def boundary(j: int, offset: int, sign: int) -> float:
-    """A double close to the largest that bin j accepts."""
+    """Return a double close to the largest that bin j accepts."""
     limit = Fraction(2) ** (40 * j - 1074) * (2**38 + Fraction(1, 2))
     return sign * from_bits(bits(float(limit)) + offset)
 
 
 def tie(j: int, k: int) -> float:
-    """k + 1/2 quanta of bin j."""
+    """Return k + 1/2 quanta of bin j."""
     return float(Fraction(2 * k + 1, 2) * Fraction(2) ** (40 * j - 1074))
 
 
@@ -140,7 +140,7 @@ specials = st.sampled_from([math.inf, -math.inf, math.nan])
 
 
 def wide(n: int, exponents: tuple[int, int], seed: int) -> np.ndarray:
-    """Random doubles of both signs, their exponents uniform."""
+    """Return random doubles of both signs with uniform exponents."""
     rng = np.random.default_rng(seed)
     return np.ldexp(rng.uniform(-1, 1, n), rng.integers(*exponents, n))
 

@@ -1,8 +1,8 @@
 """Programs that tests stop and continue: run as `python restart_programs.py PHASE FOLDER [PROGRAM ...]`.
 
 PHASE is "whole" (from the start to the end), "first" (a part, with checkpoints), "resume" (from the newest
-checkpoint to the end) or "slow" (with a checkpoint after every step, and time to be killed). All write output
-beside. Prints a line with the checksums of each program, and a hash of its output.
+checkpoint to the end) or "slow" (with a checkpoint after every step, and time to be killed). All phases also
+write output. The script prints a line per program, with its checksums and a hash of its output.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ EXECUTION: dict[str, Any] = {"threads": 1}
 if "HALOCLINE_TEST_DEVICE" in os.environ:
     EXECUTION["device"] = os.environ["HALOCLINE_TEST_DEVICE"]
 WHOLE, PART = 30, 17  # steps or iterations
-STEP = 0.03  # seconds that a step takes at least that may be killed
+STEP = 0.03  # minimum seconds of a step that may be killed
 
 
 def heat() -> hc.Simulation:
-    """A delayed time step, a condition that moves in time, and a field that no equation reads."""
+    """Return a run with a delayed time step, a time-dependent condition and an unused field."""
     grid = hc.Grid((20, 13, 11), periodic=(True, False, True))
     T = grid.field("T", boundary={"y-": hc.Value(0.5), "y+": hc.Derivative(hc.parameter("flux"))})
     kept = grid.field("kept", dtype="float32")
@@ -49,7 +49,7 @@ def heat() -> hc.Simulation:
 
 
 def holes() -> hc.Simulation:
-    """Blocks that are not computed."""
+    """Return a run with inactive blocks."""
     active = np.ones((4, 3), bool)
     active[1, 1] = active[3, 0] = False
     grid = hc.Grid((24, 15), periodic=True, active=active)
@@ -60,7 +60,9 @@ def holes() -> hc.Simulation:
 
 
 def staggered() -> hc.Simulation:
-    """Values on faces, owned points on walls, and scalars that a step leaves for the next one."""
+    """Return a run with values on faces, owned points on walls, and scalars that a step leaves for the next
+    one.
+    """
     grid = hc.Grid((17, 14))
     p = grid.field("p", boundary=hc.Derivative(0.0))
     grid.field("v", location="face-x", boundary=hc.Value(0.0))
@@ -83,30 +85,33 @@ def staggered() -> hc.Simulation:
 
 
 def forced() -> Problem:
-    """Magnetohydrodynamics with a random force."""
+    """Return a problem of magnetohydrodynamics with a random force."""
     return Problem("helical-turbulence", [12])
 
 
 def store_of(path: Path) -> Path:
-    """Where the output of a program lies."""
+    """Return the path of the output of a program."""
     return path.with_name(f"{path.name}.zarr")
 
 
 def kept(phase: str, path: Path) -> dict[str, Any]:
-    """What a phase leaves. One that died before its first checkpoint begins anew, over what it has left."""
-    found: dict[str, Any] = {"output": hc.Output(store_of(path), every=hc.steps(2), overwrite=True)}
+    """Return the output and checkpoint options of a phase.
+
+    A phase that died before its first checkpoint starts again and overwrites its output.
+    """
+    options: dict[str, Any] = {"output": hc.Output(store_of(path), every=hc.steps(2), overwrite=True)}
     if phase in ("first", "slow"):
-        found["checkpoint"] = hc.Checkpoint(path, every=hc.steps(5 if phase == "first" else 1))
-    return found
+        options["checkpoint"] = hc.Checkpoint(path, every=hc.steps(5 if phase == "first" else 1))
+    return options
 
 
 def goes_on(phase: str, path: Path) -> bool:
-    """Whether there is a checkpoint to go on from."""
+    """Return True if a phase resumes from an existing checkpoint."""
     return phase in ("resume", "slow") and (path / "newest.json").exists()
 
 
 def stored(path: Path) -> str:
-    """A hash of the output."""
+    """Return a hash of the output."""
     store, whole = Store(store_of(path)), hashlib.sha256()
     for name in sorted(store.arrays):
         whole.update(name.encode() + store.whole(name).tobytes())
@@ -129,30 +134,30 @@ def simulated(make: Callable[[], hc.Simulation]) -> Callable[[str, Path], str]:
 
 def case(phase: str, path: Path) -> str:
     run = forced()
-    how: dict[str, Any] = {"steps": PART if phase == "first" else WHOLE, "every": 4, **kept(phase, path)}
+    options: dict[str, Any] = {"steps": PART if phase == "first" else WHOLE, "every": 4, **kept(phase, path)}
     if goes_on(phase, path):
-        how["resume"] = path
+        options["resume"] = path
     if phase == "slow":
-        how["on_look"] = lambda *row: time.sleep(4 * STEP)
-    record = run.run(**how, **EXECUTION).record
+        options["on_look"] = lambda *row: time.sleep(4 * STEP)
+    record = run.run(**options, **EXECUTION).record
     assert record.series is not None
     steps = [row["step"] for row in record.series]
     return f"{record.checksum} {steps} {record.series[-1]} {stored(path)}"
 
 
 def poisson(phase: str, path: Path) -> str:
-    """Conjugate gradients."""
+    """Run conjugate gradients."""
     grid = hc.Grid((40, 30), walls="node")
     u = grid.field("u", boundary=hc.Value(0.0))
     problem = hc.LinearProblem(
         lambda u: -hc.laplacian(u), u, lambda x, y: np.sin(5 * x) * y, method="cg-fused", **EXECUTION
     )
-    how = kept(phase, path)
+    options = kept(phase, path)
     if phase == "first":
-        how["max_iterations"] = PART
+        options["max_iterations"] = PART
     if goes_on(phase, path):
-        how["resume"] = path
-    solution = problem.solve(rtol=1e-8, **how)
+        options["resume"] = path
+    solution = problem.solve(rtol=1e-8, **options)
     residuals = solution.residuals.sum().hex()
     return f"{solution.iterations} {solution.fields.checksum(u)} {residuals} {stored(path)}"
 

@@ -1,4 +1,4 @@
-"""Runs on two devices beside those of the CPU."""
+"""Runs on two devices, compared with runs on the CPU."""
 
 from __future__ import annotations
 
@@ -16,52 +16,52 @@ BOTH = "opencl:0,1"
 
 
 def compared(problem: bitwise.Problem, dtype: str, ways: list[dict[str, Any]]) -> int:
-    """How many ways fit."""
+    """Check that all ways of execution that fit have the same bits, and return their number."""
     from mpi4py import MPI
 
-    found = {}
+    results = {}
     for options in ways:
         try:
-            found[f"{problem.__name__} {dtype} {options}"] = problem(dtype, **options)
+            results[f"{problem.__name__} {dtype} {options}"] = problem(dtype, **options)
         except InputError as error:
             if re.search(r"decomposition|subdomain|shared out", str(error)):
                 continue
             raise
-    wanted = problem(dtype, communicator=MPI.COMM_SELF, threads=1)
-    for what, each in found.items():
-        assert each == wanted, what
-    return len(found)
+    reference = problem(dtype, communicator=MPI.COMM_SELF, threads=1)
+    for label, result in results.items():
+        assert result == reference, label
+    return len(results)
 
 
 # -- programs drawn at random ------------------------------------------------------------------------
 
 
 def same_bits(recipe: programs.Recipe, shape: tuple[int, ...], ways: list[dict[str, Any]]) -> None:
-    made = []
+    results = []
     for options in ({"threads": 1}, *ways):
         case = programs.Case(recipe, shape[: recipe.ndim], (1.5, 0.75, 1.0)[: recipe.ndim])
         try:
             sim = case.simulate(**options)
         except InputError as error:
-            if made and programs.too_small(error):
+            if results and programs.too_small(error):
                 continue
             raise
         names = [f.name for f in case.own if f.name in sim.store.storages]
         scalars = {name: np.float64(value).tobytes() for name, value in sim.values.items()}
-        made.append(({name: sim.checksum(name) for name in names}, scalars))
-        assert made[-1] == made[0], options
+        results.append(({name: sim.checksum(name) for name in names}, scalars))
+        assert results[-1] == results[0], options
 
 
 def random_holes(case: dict[str, Any], ways: list[dict[str, Any]]) -> None:
-    """As lang/test_blocks.py does it, on a device and on the CPU."""
-    (a, b, c), made = case["offsets"], []
-    for how in ({"patch": 3}, *ways):
+    """Check random grids with inactive blocks on a device and on the CPU, as lang/test_blocks.py does."""
+    (a, b, c), results = case["offsets"], []
+    for options in ({"patch": 3}, *ways):
         grid = hc.Grid(case["shape"], periodic=case["periodic"], active=case["mask"])
         walls = not all(grid.periodic)
-        far = hc.BoundaryKernel(lambda q: 0.5 * q[0] + q[case["depth"]] + 0.25)
-        u = grid.field("u", boundary=far if walls else None)
-        near = hc.BoundaryKernel(lambda q: q.of(u)[0] - 0.5)  # noqa: B023
-        v = grid.field("v", boundary=near if walls else None)
+        interior = hc.BoundaryKernel(lambda q: 0.5 * q[0] + q[case["depth"]] + 0.25)
+        u = grid.field("u", boundary=interior if walls else None)
+        linked = hc.BoundaryKernel(lambda q: q.of(u)[0] - 0.5)  # noqa: B023
+        v = grid.field("v", boundary=linked if walls else None)
 
         def step(u: Any, v: Any) -> None:
             v.set(0.5 * v[a] + u[b] + 1.0)
@@ -69,13 +69,13 @@ def random_holes(case: dict[str, Any], ways: list[dict[str, Any]]) -> None:
             hc.scalar("total").set(hc.sum(u * v) + hc.max(v))
 
         try:
-            sim = hc.Simulation(grid, hc.program(step), **how)
+            sim = hc.Simulation(grid, hc.program(step), **options)
         except InputError as error:
             if "cells along axis" in str(error) or "subdomain" in str(error):
-                continue  # too thin for what is read
+                continue  # the subdomains are too thin for the reads
             raise
         values = np.random.default_rng(5).uniform(1, 2, case["shape"])
         sim[u], sim[v] = values, 0.5 * values
         sim.run(steps=3)
-        made.append((sim.checksum(u), sim.checksum(v), sim.values["total"]))
-        assert made[-1] == made[0], how
+        results.append((sim.checksum(u), sim.checksum(v), sim.values["total"]))
+        assert results[-1] == results[0], options

@@ -20,12 +20,12 @@ from source import ROOT
 
 Run = dict[str, Any]
 RUNS: list[Run] = json.loads((ROOT / "tests" / "data" / "case_runs.json").read_text())["runs"]
-SHORT = ("alfven-decay", "heat", "poisson", "wave")  # whose kernels compile fast
+SHORT = ("alfven-decay", "heat", "poisson", "wave")  # cases with kernels that compile fast
 STEPS = 3
 
-# Greatest difference from float64 after three steps, over the greatest value of the same field. A field below
-# a thousandth of the greatest field counts as that: momentum of a gas nearly at rest is the difference of
-# fluxes of the size of the pressure. Measured: at most 8e-5 (linear-wave), with two exceptions.
+# Maximum difference from float64 after three steps, relative to the maximum of the same field. A field below
+# a thousandth of the largest field counts as that thousandth: momentum of a gas nearly at rest is the
+# difference of fluxes of the size of the pressure. Measured: at most 8e-5 (linear-wave), with two exceptions.
 MOST = 1e-3
 MOST_OF = {
     # the scheme decides differently in one cell of 16 x 16; float64 with gamma = 1.3999999 differs as much
@@ -34,20 +34,20 @@ MOST_OF = {
     "field-loop": 0.03,
 }
 LEAVES = ("const", "scalar", "invariant", "load")
-# Double precision that is meant, at each point: whole numbers of cells, which reductions return; the
-# right-hand side of a linear problem, made of coordinates once a solve; the phase of a random force;
-# distances between points of stretched axes, differences of coordinates in which float32 would lose digits.
+# Intended double precision at each point: whole numbers of cells, which reductions return; the right-hand
+# side of a linear problem, computed from coordinates once per solve; the phase of a random force; distances
+# between points of stretched axes, which are differences of coordinates in which float32 would lose digits.
 CELL_NUMBER = {"index", "add", "mul", "fma"}
 OF_COORDINATES = CELL_NUMBER | {"sub", "div", "sin", "cos"}
 MEANT = {"poisson": OF_COORDINATES, "helical-turbulence": OF_COORDINATES}
 
 
 def recorded(*, long: bool, once: bool = False) -> list[Any]:
-    """Return the recorded runs as parameters; long kernels only where `long`, or one of each case."""
-    chosen = [run for run in RUNS if long or (run["case"] in SHORT and len(run["n"]) < 3)]
+    """Return the recorded runs as parameters; with `long` also long kernels, with `once` one run per case."""
+    selected = [run for run in RUNS if long or (run["case"] in SHORT and len(run["n"]) < 3)]
     if once:
-        chosen = list({run["case"]: run for run in chosen}.values())
-    return [pytest.param(run, id=f"{run['case']}-{RUNS.index(run)}") for run in chosen]
+        selected = list({run["case"]: run for run in selected}.values())
+    return [pytest.param(run, id=f"{run['case']}-{RUNS.index(run)}") for run in selected]
 
 
 def problem(run: Run, dtype: str = "float32") -> Problem:
@@ -55,23 +55,25 @@ def problem(run: Run, dtype: str = "float32") -> Problem:
 
 
 def check_ways(run: Run, ways: list[dict[str, Any]]) -> int:
-    """Check the recorded checksum in all ways of execution that fit the grid; return how many do."""
+    """Check the recorded checksum for the options that fit the grid, and return their number."""
     fitting = 0
-    for how in ways:
+    for options in ways:
         try:
-            record = problem(run).run(steps=STEPS, **how).record
+            record = problem(run).run(steps=STEPS, **options).record
         except InputError as error:
             if "decomposition" in str(error) or "subdomain" in str(error):
                 continue
             raise
         fitting += 1
-        assert (record.dtype, record.checksum) == ("float32", run["float32"]), how
+        assert (record.dtype, record.checksum) == ("float32", run["float32"]), options
     return fitting
 
 
 def check_ranks(run: Run, ways: list[dict[str, Any]]) -> None:
-    """Check the recorded checksum in all ways on the ranks of a test; that of a rank by itself on a larger
-    grid where the recorded one has too few cells for any way."""
+    """Check the recorded checksum for all options on the ranks of a test.
+
+    If the recorded grid is too small for every option, a larger grid is compared with a run on one rank.
+    """
     from mpi4py import MPI
 
     doubled = 0
@@ -84,14 +86,16 @@ def check_ranks(run: Run, ways: list[dict[str, Any]]) -> None:
 
 
 def check_difference(run: Run) -> None:
-    """Check that a run differs from that in float64 by no more than single precision explains."""
-    both = [_fields(problem(run, dtype).run(steps=STEPS, threads=1)) for dtype in ("float64", "float32")]
-    least = 1e-3 * max(np.abs(values).max() for values in both[0].values())
-    for name, values in both[1].items():
+    """Check that a run differs from the float64 run by no more than single precision explains."""
+    precisions = [
+        _fields(problem(run, dtype).run(steps=STEPS, threads=1)) for dtype in ("float64", "float32")
+    ]
+    least = 1e-3 * max(np.abs(values).max() for values in precisions[0].values())
+    for name, values in precisions[1].items():
         assert values.dtype == np.float32, name
-        reference = both[0][name]
-        off = np.abs(values - reference).max() / max(np.abs(reference).max(), least)
-        assert off < MOST_OF.get(run["case"], MOST), (name, off)
+        reference = precisions[0][name]
+        difference = np.abs(values - reference).max() / max(np.abs(reference).max(), least)
+        assert difference < MOST_OF.get(run["case"], MOST), (name, difference)
 
 
 def _fields(result: Result) -> dict[str, Any]:
@@ -100,34 +104,34 @@ def _fields(result: Result) -> dict[str, Any]:
 
 
 def check_kernels(run: Run) -> None:
-    """Check that no kernel of a step computes in float64 at each point, but for what is meant."""
-    ready = problem(run)
+    """Check that no kernel of a step computes in float64 at each point, except for intended operations."""
+    case = problem(run)
     with pipeline.recorded() as trail:
-        compile_program(ready.program, ready.grid)
+        compile_program(case.program, case.grid)
     kernels = [kernel for name, kernel in trail if name == "translate" and kernel.ndim]
     assert kernels
     stretched = run["given"].get("gathered")
-    meant = OF_COORDINATES if stretched else MEANT.get(run["case"], CELL_NUMBER)
+    allowed = OF_COORDINATES if stretched else MEANT.get(run["case"], CELL_NUMBER)
     for kernel in kernels:
         arrays = {array.dtype for array in kernel.arrays}
         assert arrays <= {"float32"}, kernel.comment
-        assert set(doubles(kernel)) <= meant, kernel.comment
+        assert set(doubles(kernel)) <= allowed, kernel.comment
 
 
 def doubles(kernel: Kernel) -> Counter[str]:
-    """Return the operations of float64 that a kernel does at each point.
+    """Return the operations of float64 that a kernel executes at each point.
 
-    The choice between two numbers of cells that a reduction takes is none of them.
+    The choice between two numbers of cells in a reduction does not count.
     """
-    seen: set[int] = set()
+    visited: set[int] = set()
     numbers = [n for s in ir.flat(kernel.body) for n in ir.roots((s,))]
     reduced = {s.value for s in ir.flat(kernel.body) if isinstance(s, ir.Reduce)}
     chosen = {number for number in reduced if kernel.values[number].op == "where"}
     while numbers:
         number = numbers.pop()
-        if number not in seen:
-            seen.add(number)
+        if number not in visited:
+            visited.add(number)
             numbers += kernel.values[number].args
-    values = [kernel.values[number] for number in seen - chosen]
+    values = [kernel.values[number] for number in visited - chosen]
     wide = [v for v in values if v.dtype == "float64" and v.depth >= POINT and v.op not in LEAVES]
     return Counter(v.op for v in wide)

@@ -28,11 +28,11 @@ def framework_text() -> set[str]:
 
 def labels_of(program: Program) -> list[list[Line]]:
     """Return the origins of each sweep, in order and once each."""
-    found = []
+    labels = []
     for sweep in sweeps(lower(program)):
         origins = [sweep.origins[key] for key in (*sweep.sets, *sweep.reductions)]
-        found.append(list(dict.fromkeys(origins)))
-    return found
+        labels.append(list(dict.fromkeys(origins)))
+    return labels
 
 
 def check(program: Program, forbidden: set[str]) -> int:
@@ -44,11 +44,11 @@ def check(program: Program, forbidden: set[str]) -> int:
             assert line.text
             assert line.text not in forbidden
             if line.file:
-                inside = Path(line.file).resolve()
-                assert SOURCE not in inside.parents or inside.parent == SOURCE / "cases", line
-                lines = inside.read_text().splitlines()
+                file = Path(line.file).resolve()
+                assert SOURCE not in file.parents or file.parent == SOURCE / "cases", line
+                lines = file.read_text().splitlines()
                 assert 1 <= line.number <= len(lines)
-                assert line.label == f"{line.text}  ({inside.name}:{line.number})"
+                assert line.label == f"{line.text}  ({file.name}:{line.number})"
             else:
                 assert line.label == line.words
             count += 1
@@ -61,12 +61,12 @@ def programs(names: tuple[str, ...]) -> Iterator[Program]:
 
 
 def check_numbers(name: str) -> int:
-    """Check that the scalars, stops and loops that explain shows have the constants of the program.
+    """Check that the scalars, stops and loops in an explanation have the constants of the program.
 
     Returns
     -------
     int
-        Number of different constants that are shown.
+        Number of different constants in the explanation.
     """
     problem = problem_of(name)
     statements = problem.program.flat()

@@ -1,4 +1,4 @@
-"""Traces of runs on devices, as files, and what must hold of each."""
+"""Traces of runs on devices, as files, and the conditions that each trace fulfils."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-TOLERANCE = 500.0  # microseconds: the clocks of devices are read that well on a busy machine
+TOLERANCE = 500.0  # microseconds: accuracy of device clocks on a busy machine
 
 
 @dataclass(frozen=True)
@@ -43,31 +43,31 @@ def read(file: Path) -> list[Span]:
 
 
 def check(spans: list[Span]) -> None:
-    """Assert that no queue overlaps itself, and that messages are packed, sent and unpacked in order."""
+    """Check that no queue overlaps itself, and that messages are packed, sent and unpacked in order."""
     by_lane = defaultdict(list)
     for span in spans:
         assert span.begin <= span.end
         if span.kind not in ("message", "send"):
             by_lane[span.rank, span.lane].append(span)
-    for own in by_lane.values():
-        own.sort(key=lambda span: span.begin)
-        for before, after in itertools.pairwise(own):
+    for group in by_lane.values():
+        group.sort(key=lambda span: span.begin)
+        for before, after in itertools.pairwise(group):
             assert before.end <= after.begin + 0.01, (before, after)
-    stations = defaultdict(list)
+    stages = defaultdict(list)
     for span in spans:
         if ", message " in span.name:
-            stations[span.rank, span.name, span.kind].append(span)
-    for (rank, name, kind), own in stations.items():
-        own.sort(key=lambda span: span.begin)
+            stages[span.rank, span.name, span.kind].append(span)
+    for (rank, name, kind), group in stages.items():
+        group.sort(key=lambda span: span.begin)
         previous = {"download": "pack", "copy": "pack", "send": "download", "unpack": "upload"}.get(kind, "")
-        before = sorted(stations.get((rank, name, previous), ()), key=lambda span: span.begin)
+        before = sorted(stages.get((rank, name, previous), ()), key=lambda span: span.begin)
         assert before or kind not in ("download", "copy")
-        # MPI is given a message by the clock of the host; queues of one device have one clock
+        # MPI receives a message by the clock of the host; the queues of one device share one clock
         tolerance = TOLERANCE if kind == "send" else 0.01
-        for one, other in zip(before, own, strict=bool(before)):
+        for one, other in zip(before, group, strict=bool(before)):
             assert one.end <= other.begin + tolerance, (one, other)
-    for (rank, name, kind), own in stations.items():
+    for (rank, name, kind), group in stages.items():
         if kind != "message":
             continue
-        for one, other in zip(own, stations.get((rank, name, "upload"), ()), strict=False):
+        for one, other in zip(group, stages.get((rank, name, "upload"), ()), strict=False):
             assert one.end <= other.begin + TOLERANCE, (one, other)

@@ -1,4 +1,4 @@
-"""Files of a user for commands."""
+"""Python files of a user, for commands."""
 
 from __future__ import annotations
 
@@ -58,17 +58,17 @@ def halocline(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]
 
 
 def result(*words: str | Path, cwd: Path) -> dict[str, Any]:
-    done = halocline(*words, "--json", cwd / "found.json", cwd=cwd)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads((cwd / "found.json").read_text())
-    return found
+    process = halocline(*words, "--json", cwd / "found.json", cwd=cwd)
+    assert process.returncode == 0, process.stderr
+    contents: dict[str, Any] = json.loads((cwd / "found.json").read_text())
+    return contents
 
 
-# -- how a file runs -----------------------------------------------------------------------------------------
+# -- runs of a file ------------------------------------------------------------------------------------------
 
 
 def recorded(*words: str | Path, cwd: Path) -> dict[str, Any]:
-    """The record of a run in this process."""
+    """Return the record of a run in this process."""
     assert run(["run", *map(str, words), "--json", str(cwd / "run.json")]) == 0
-    found: dict[str, Any] = json.loads((cwd / "run.json").read_text())["run"]
-    return found
+    record: dict[str, Any] = json.loads((cwd / "run.json").read_text())["run"]
+    return record
