@@ -149,6 +149,22 @@ def test_the_programs_of_the_readme_print_what_it_shows(ranks, tmp_path):
     assert printed == "".join(output for _, output in programs)
 
 
+@pytest.mark.parametrize(("name", "ranks"), [
+    ("from-other-libraries", 2),
+    ("incompressible-flow", 2),
+    ("numpy-between-steps", 1),
+    ("numpy-between-steps", 2),
+    ("seismic-modelling", 1),  # gathers whole fields on one rank
+    ("staggered-grids", 2),
+    ("where-the-time-goes", 2),
+])  # fmt: skip
+def test_programs_of_guides_print_what_they_show(name, ranks, tmp_path):
+    programs = BLOCK.findall((ROOT / "docs" / "how-to" / f"{name}.md").read_text())
+    assert programs
+    printed = run("".join(code for code, _ in programs), ranks, tmp_path)
+    assert printed == "".join(output for _, output in programs)
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.relative_to(SOURCE).as_posix())
 def test_examples_in_docstrings_are_true(path):
     name = ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")
