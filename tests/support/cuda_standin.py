@@ -1,6 +1,6 @@
 """CUDA devices for tests: those of this machine, or a stand-in for the driver and for NVRTC.
 
-The stand-in (tests/support/cuda_driver/) runs kernels on the host, in the given number of devices, and rejects
+The stand-in (tests/support/cuda_driver/) runs kernels on the host, in the given number of devices. It rejects
 everything that a driver rejects. Its devices are named "CUDA stand-in (host)". A process uses the stand-in
 after load(), which must precede every request for CUDA devices, or if it starts with environment().
 """

@@ -1,15 +1,14 @@
-"""Random exchanges between devices: every halo that is read holds what its owner has now, and no other cell
-is touched.
+"""Random exchanges between devices: halos that are read are current, and no other cell changes.
 
-Cases are drawn as in exchange_fuzz, for one to three devices, ranks that have one or several of them or
-share one, messages and copies. The devices are PoCL's, or those of the stand-in for CUDA, with which ranks
-share memory and MPI takes its addresses. All cases share one text of kernels, so that these are compiled only
-once for each shape of a group of threads. To repeat a case:
+Cases are drawn as in exchange_fuzz, for one to three devices, with messages and copies. A rank has one or
+several devices, or ranks share one. The devices are PoCL's, or those of the stand-in for CUDA. With the
+stand-in, ranks share memory and MPI accepts device addresses. All cases share one text of kernels, which is
+compiled once per shape of a thread block. To repeat a case:
 
     cd tests/support
     POCL_DEVICES="pthread pthread" mpiexec -n 2 python device_exchange_fuzz.py --seed 7 --case 1234
 
-and with --interface cuda in the environment that cuda_standin.environment() tells.
+For CUDA, add --interface cuda and the environment of cuda_standin.environment().
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ from halocline.run.memory.store import FieldStore
 from halocline.run.ranks import launch
 from halocline.run.ranks.mpi import world
 
-FIELDS = 3  # of every case, and as many second buffers
+FIELDS = 3  # fields of every case, and the same number of second buffers
 CASES = {1: 600, 2: 400, 3: 300}  # by ranks, in `make test-full`
 METHODS = {
     "opencl": (None, "self,peer,mpi", "mpi", "self,mpi", "peer,mpi"),
@@ -52,7 +51,7 @@ METHODS = {
     ),
 }
 
-# Kernels for grids of one, two and three axes: the scalar "ndim" says which axis threads march along.
+# Kernels for grids of one, two and three axes: the scalar "ndim" selects the axis of streaming.
 KERNEL = """
 HC_KERNEL NAME(PARAMETERS HC_GLOBAL const double *scalars, HC_GLOBAL const hc_control *control,
                const hc_frame f) {
@@ -78,7 +77,7 @@ HC_KERNEL NAME(PARAMETERS HC_GLOBAL const double *scalars, HC_GLOBAL const hc_co
 """
 HERE = "i * {0}.s0 + j * {0}.s1 + k + {0}.at"
 
-# in the indices of `b`, whose cells include the halo of `a`; `box_lo` says how wide that is below
+# indices of `b`, whose cells include the halo of `a`; `box_lo` is the halo width on the lower sides
 WITHIN = "(i + f.box_lo[0]) * b.s0 + (j + f.box_lo[1]) * b.s1 + (k + f.box_lo[2]) + b.at"
 STATEMENTS = {
     "place": ("a", f"pa[{HERE.format('a')}] += (T)scalars[0]"),
@@ -89,14 +88,14 @@ STATEMENTS = {
 
 
 def kernels() -> list[str]:
-    """All kernels, for both precisions."""
-    made = []
+    """Return all kernels, for both precisions."""
+    texts = []
     for name, (arrays, statement) in STATEMENTS.items():
         for dtype, ctype in fuzz.CTYPE.items():
             parameters = "".join(f"HC_GLOBAL {ctype} *p{a}, const hc_layout {a}, " for a in arrays)
             text = KERNEL.replace("NAME", f"{name}_{dtype}").replace("PARAMETERS ", parameters)
-            made.append(text.replace("STATEMENT", statement.replace("(T)", f"({ctype})")))
-    return made
+            texts.append(text.replace("STATEMENT", statement.replace("(T)", f"({ctype})")))
+    return texts
 
 
 SCALARS = ("by", "passes", "ndim", "'count")
@@ -105,12 +104,12 @@ SOURCE = device_text([*kernels(), LOOP], 2 * FIELDS)
 
 
 def schedule(case: fuzz.Case) -> Schedule:
-    """That of the case for the CPU, with a second buffer for each field, and its kernels for devices."""
+    """Return the CPU schedule of a case with device kernels, and with a second buffer for each field."""
     plain = case.schedule()
     infos = [q.info for q in case.fields]
     infos += [replace(info, name=info.name + "'") for info in infos]
     (loop,) = plain.operations
-    body, made = [], {}
+    body, device_kernels = [], {}
     for n, q in enumerate(case.fields):
         kind = "still" if q.kind == "still" else f"{q.kind}_{q.info.dtype}"
         reads = {n: q.footprint}
@@ -122,12 +121,12 @@ def schedule(case: fuzz.Case) -> Schedule:
         )
         none = ((0, 0),) * len(case.shape)
         top = tuple(map(int, q.info.staggered))
-        made[name] = () if q.kind == "still" else (DeviceKernel(kind, operands, none, top),)
+        device_kernels[name] = () if q.kind == "still" else (DeviceKernel(kind, operands, none, top),)
     still = [s for s in body if s.kernel.startswith("still")]
     if len(still) > 1:  # one sweep, so that fields of both precisions share messages
         reads = {n: footprint for s in still for n, footprint in s.reads.items()}
         together = Sweep("still_0", tuple(reads), reads, reads)
-        made["still_0"] = ()
+        device_kernels["still_0"] = ()
         body = [together, *(s for s in body if s not in still)]
     loop = replace(loop, count=3, body=tuple(body))  # type: ignore[type-var]
     return replace(
@@ -136,12 +135,12 @@ def schedule(case: fuzz.Case) -> Schedule:
         scalars=SCALARS,
         operations=(loop,),
         source='#include "halocline/abi.h"\n',
-        device=DeviceCode(SOURCE, made, ("test_loop",)),
+        device=DeviceCode(SOURCE, device_kernels, ("test_loop",)),
     )
 
 
 def draw(random: np.random.Generator, ranks: int, devices: int, interface: str) -> fuzz.Case:
-    """A case, which may be one that cannot be cut."""
+    """Draw a case, perhaps one that cannot be cut."""
     case = fuzz.draw(random, ranks)
     empty = Footprint.of([])
     spare = [
@@ -176,7 +175,7 @@ def draw(random: np.random.Generator, ranks: int, devices: int, interface: str) 
 
 
 class Whole:
-    """A field of a subdomain on a device with all of its halo, by kernels that copy it to and from cells."""
+    """A field of a subdomain on a device with its whole halo; kernels copy it to and from cells."""
 
     def __init__(self, prepared: Prepared, n: int, number: int) -> None:
         domain = prepared.domain
@@ -197,7 +196,7 @@ class Whole:
         box = Box(lo, tuple(a + n for a, n in zip(lo, shape[missing:], strict=True)))
         launch = _launch(DeviceKernel("", (), (), ()), box, box, (0,) * ndim)
         self.grid, self.groups, self.dtype = shape, (launch.groups, launch.group), info.dtype
-        # where halos are not of the case's axes they are empty
+        # halos are empty along axes that the case does not have
         self.frame = [*three(box.lo), *three(box.hi, 1), *lower, *[0] * 12, 0, 0, launch.march]
 
     def run(self, name: str) -> None:
@@ -214,8 +213,8 @@ class Whole:
 
     def read(self) -> NDArray[Any]:
         self.run("fetch")
-        found: NDArray[Any] = self.cells.fetch().view()[(0,) * (3 - self.ndim)]
-        return found
+        values: NDArray[Any] = self.cells.fetch().view()[(0,) * (3 - self.ndim)]
+        return values
 
     def write(self, values: NDArray[Any]) -> None:
         self.host.view()[(0,) * (3 - self.ndim)] = values
@@ -227,7 +226,7 @@ _library: list[Any] = []
 
 
 def fuzz_library() -> Any:
-    """Native code without kernels, which an engine wants all the same."""
+    """Return the path of a native library without kernels, which an engine requires."""
     from halocline.compile.driver import compile_library
 
     if not _library:
@@ -236,7 +235,13 @@ def fuzz_library() -> Any:
 
 
 def try_case(case: fuzz.Case) -> set[str]:
-    """Run it, compare all cells, and tell how halos came. InputError where it cannot be cut."""
+    """Run a case, compare all cells, and return the methods of the halos.
+
+    Raises
+    ------
+    InputError
+        The case cannot be cut.
+    """
     domain = Domain(Grid(case.shape, periodic=case.periodic), world(), Execution(**case.execution))
     prepared = prepare_schedule(FieldStore(domain), schedule(case), "exchange")
     assert domain.decomposition is not None
@@ -255,35 +260,37 @@ def try_case(case: fuzz.Case) -> set[str]:
         owned = prepared.plan.subdomains[n].fields[at].storage.shape
         return np.full(owned, -1, q.info.dtype)
 
-    def fill(array: NDArray[Any], q: fuzz.Quantity, own: Box, values: NDArray[Any], halo: bool) -> None:
-        for there, globally in list(fuzz.segments(case, q, own))[: None if halo else 1]:
-            array[there] = values[globally]
+    def fill(array: NDArray[Any], q: fuzz.Quantity, box: Box, values: NDArray[Any], halo: bool) -> None:
+        for local, in_grid in list(fuzz.segments(case, q, box))[: None if halo else 1]:
+            array[local] = values[in_grid]
 
     wholes = {
         (number, n): Whole(prepared, n, number) for number in range(2 * FIELDS) for n in range(len(boxes))
     }
     for number, (q, values) in enumerate(zip(case.fields, ids, strict=True)):
-        for n, own in enumerate(boxes):
+        for n, box in enumerate(boxes):
             first = blank(q, n)
             wholes[number + FIELDS, n].write(first)
-            fill(first, q, own, values, halo=False)
+            fill(first, q, box, values, halo=False)
             wholes[number, n].write(first)
     prepared.run({"by": float(total), "passes": float(case.passes), "ndim": float(len(case.shape))})
     for number, (q, values) in enumerate(zip(case.fields, ids, strict=True)):
-        for n, own in enumerate(boxes):
+        for n, box in enumerate(boxes):
             # the values of interior and halo of the first buffer, and of the second
-            now, last = case.passes * total, (case.passes - 1) * total
-            wanted = [{"still": (0, 0), "place": (now, last)}.get(q.kind, (now, now - 2 * total))]
-            wanted.append((last, last) if q.kind == "swap" else (-1, -1))
-            for second, (inside, outside) in enumerate(wanted):
+            current, previous = case.passes * total, (case.passes - 1) * total
+            values_of_buffers = [
+                {"still": (0, 0), "place": (current, previous)}.get(q.kind, (current, current - 2 * total))
+            ]
+            values_of_buffers.append((previous, previous) if q.kind == "swap" else (-1, -1))
+            for second, (inside, outside) in enumerate(values_of_buffers):
                 expected = blank(q, n)
                 if outside >= 0:
-                    fill(expected, q, own, values + outside, halo=True)
+                    fill(expected, q, box, values + outside, halo=True)
                 if inside >= 0:
-                    fill(expected, q, own, values + inside, halo=False)
-                found = wholes[number + FIELDS * second, n].read()
-                what = f"{q.info.name}, buffer {second}, of subdomain at {own.lo}"
-                np.testing.assert_array_equal(found, expected, what)
+                    fill(expected, q, box, values + inside, halo=False)
+                array = wholes[number + FIELDS * second, n].read()
+                label = f"{q.info.name}, buffer {second}, of subdomain at {box.lo}"
+                np.testing.assert_array_equal(array, expected, label)
     ways = set()
     for plan in prepared.plan.subdomains:
         for sweep in plan.sweeps:
@@ -297,7 +304,7 @@ def try_case(case: fuzz.Case) -> set[str]:
 
 
 def run_case(seed: int, number: int, devices: int, interface: str = "opencl") -> set[str]:
-    """One case by its number; those that cannot be cut are drawn again."""
+    """Run a case by its number; cases that cannot be cut are drawn again."""
     random = np.random.default_rng([seed, number])
     for _ in range(200):
         case = draw(random, world().size, devices, interface)
@@ -306,39 +313,39 @@ def run_case(seed: int, number: int, devices: int, interface: str = "opencl") ->
         except InputError:
             continue
         except BaseException as error:
-            where = f"{world().size} ranks, {devices} devices of {interface}"
-            error.add_note(f"{where}, seed {seed}, case {number}: {case}")
+            setting = f"{world().size} ranks, {devices} devices of {interface}"
+            error.add_note(f"{setting}, seed {seed}, case {number}: {case}")
             raise
     raise AssertionError(f"seed {seed}, case {number}: 200 draws, and none can be cut")
 
 
 def run_cases(seed: int, count: int, devices: int, interface: str = "opencl") -> None:
-    """All of them; the last line in the output of the ranks says where they hang, if they do."""
-    seen: set[str] = set()
+    """Run all cases; if the ranks hang, the last line of their output names the case."""
+    methods: set[str] = set()
     for number in range(count):
         if world().rank == 0:
             print(f"{world().size} ranks, seed {seed}, case {number}", flush=True)
-        seen |= run_case(seed, number, devices, interface)
+        methods |= run_case(seed, number, devices, interface)
     expected = {"self", "peer", "mpi", "both precisions"} if world().mpi is not None else {"self", "peer"}
     if world().size > 1:
         expected |= {"mpi, not packed"}
     if interface == "cuda" and world().size > 1:
         expected |= {"colocated", "gpu_aware", "mpi, not packed", "gpu_aware, not packed"}
-    assert expected <= set().union(*world().allgather(seen))
+    assert expected <= set().union(*world().allgather(methods))
 
 
 def in_other_processes(environment: dict[str, str], ranks: int, **options: object) -> None:
-    """Devices are counted once in a process, and the stand-in is there from its start or not at all."""
-    started = [] if ranks == 1 else [str(launch.mpiexec()), "-n", str(ranks)]
-    command = [*started, sys.executable, __file__]
+    """Run cases in other processes: a process counts devices once, and loads the stand-in at its start."""
+    launcher = [] if ranks == 1 else [str(launch.mpiexec()), "-n", str(ranks)]
+    command = [*launcher, sys.executable, __file__]
     command += [word for name, value in options.items() for word in (f"--{name}", str(value))]
     environment = launch.environment() | {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"} | environment
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=3000)
-    assert done.returncode == 0, done.stdout[-200:] + done.stderr
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=3000)
+    assert process.returncode == 0, process.stdout[-200:] + process.stderr
 
 
 def main() -> None:
-    """Repeat one case, or go through some."""
+    """Repeat one case, or run several."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--interface", choices=METHODS, default="opencl")
@@ -347,12 +354,13 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=100, help="so many")
     options = parser.parse_args()
     if options.interface == "cuda":
-        gpu_aware.claimed = lambda library: True  # the stand-in's memory is the host's: any MPI takes it
-    what = (options.devices, options.interface)
+        # the stand-in's memory is host memory, which every MPI accepts
+        gpu_aware.claimed = lambda library: True
+    device_options = (options.devices, options.interface)
     if options.case is None:
-        run_cases(options.seed, options.cases, *what)
+        run_cases(options.seed, options.cases, *device_options)
     else:
-        run_case(options.seed, options.case, *what)
+        run_case(options.seed, options.case, *device_options)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Elementary functions of generated code, built for several processors, and values to compare them at."""
+"""Elementary functions of generated code, built for several processors, and arguments for comparisons."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ Array = NDArray[np.float64] | NDArray[np.float32]
 
 
 def in_float(name: str) -> str:
-    """The float version's name."""
+    """Return the name of the float version."""
     return name.replace("_near", "f_near") if name.endswith("_near") else name + "f"
 
 
 @dataclass(frozen=True)
 class Library:
-    """The driver, built one way."""
+    """The driver, built with one command."""
 
     path: Path
     messages: str
@@ -54,7 +54,7 @@ class Library:
 
 
 def builds() -> Iterator[tuple[str, list[str]]]:
-    """Name and command line of each way to compile: the first is the one of generated code."""
+    """Yield name and command line of each build: the first is that of generated code."""
     yield "vector", [*VECTOR, "-fopt-info-vec-optimized"]
     yield "scalar", ["g++", "-std=c++20", "-O1", "-march=native", "-fno-tree-vectorize"]
     yield "c", ["gcc", "-std=c11", "-pedantic", "-O2", "-march=native", "-x", "c"]
@@ -71,22 +71,22 @@ def builds() -> Iterator[tuple[str, list[str]]]:
 
 
 def any_bits(rng: np.random.Generator, dtype: type, count: int) -> Array:
-    """Uniform in the bits: every exponent, infinities, NaNs with any payload, subnormals."""
+    """Return numbers uniform in their bits: every exponent, infinities, NaNs with any payload, subnormals."""
     unsigned = np.uint64 if dtype == DOUBLE else np.uint32
     return rng.integers(0, np.iinfo(unsigned).max, count, unsigned, endpoint=True).view(dtype)
 
 
 def around(values: list[float], dtype: type, steps: int = 3) -> Array:
-    """The values and their nearest neighbours, of both signs."""
-    found = []
+    """Return the values and their nearest neighbours, of both signs."""
+    neighbours = []
     for value in values:
         low = high = dtype(value)
-        found.append(low)
+        neighbours.append(low)
         with np.errstate(over="ignore"):
             for _ in range(steps):
                 low, high = np.nextafter(low, dtype(-np.inf)), np.nextafter(high, dtype(np.inf))
-                found += [low, high]
-    array = np.array(found, dtype)
+                neighbours += [low, high]
+    array = np.array(neighbours, dtype)
     return np.concatenate([array, -array])
 
 
@@ -98,14 +98,14 @@ def special(dtype: type) -> Array:
 
 
 def near_quarters(dtype: type) -> Array:
-    """For each exponent the number that comes closest to a multiple of pi/2, or nearly so.
+    """Return for each exponent a number that is closest, or nearly so, to a multiple of pi/2.
 
-    The denominators of the continued fraction of 2^e 2/pi below 2^53, as integers m: m 2^e.
+    The denominators of the continued fraction of 2^e 2/pi below 2^53 are the integers m of the numbers m 2^e.
     """
     bits, top = (53, 971) if dtype == DOUBLE else (24, 104)
     with multiprecision.workprec(1400):
         scaled = int(multiprecision.floor(2 / multiprecision.pi * multiprecision.mpf(2) ** 1300))
-    found = []
+    closest = []
     for exponent in range(-bits + 1, top + 1):
         numerator, denominator = scaled << exponent + bits, 1 << 1300 + bits
         before, current = 0, 1  # denominators of the convergents
@@ -116,13 +116,13 @@ def near_quarters(dtype: type) -> Array:
             if current >= 1 << bits:
                 break
             numerator, denominator = rest, numerator
-        found.append(math.ldexp(before * (((1 << bits) - 1) // before), exponent))
-    array = np.array(found, dtype)
+        closest.append(math.ldexp(before * (((1 << bits) - 1) // before), exponent))
+    array = np.array(closest, dtype)
     return np.concatenate([array, -array])
 
 
 def typical(rng: np.random.Generator, name: str, dtype: type, count: int) -> dict[str, tuple[Array, ...]]:
-    """Arguments by the name of their range."""
+    """Return arguments by the name of their range."""
     double = dtype == DOUBLE
     least, most = (-745.2, 709.79) if double else (-103.98, 88.73)
     normal = -708.39 if double else -87.33
@@ -186,10 +186,10 @@ def bits(x: Array) -> NDArray[np.unsignedinteger]:
     return x.view(np.uint64 if x.dtype == DOUBLE else np.uint32)
 
 
-# ---- the same bits ---------------------------------------------------------------------------
+# ---- identical bits --------------------------------------------------------------------------
 
 
 def many(rng: np.random.Generator, dtype: type, count: int) -> Array:
-    """Half of any bits, half of a size that physics has."""
+    """Return numbers of which half have random bits and half have physical magnitudes."""
     size = (rng.standard_normal(count // 2) * 10.0 ** rng.integers(-6, 4, count // 2)).astype(dtype)
     return rng.permutation(np.concatenate([any_bits(rng, dtype, count - size.size), size]))

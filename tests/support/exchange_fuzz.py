@@ -1,9 +1,9 @@
-"""Random exchanges: every halo that is read holds what its owner has now, and no other cell is touched.
+"""Random exchanges: every halo that is read has its owner's current values, and no other cell changes.
 
-Each case is drawn from a seed and its number: shape, periodic axes, fields with precisions, staggering and
-halos of their own on every side, edge and corner, sweeps that leave their fields alone, change them in place
-or write to a second buffer; decomposition, patches, methods, subdomains, nodes, mailboxes, schedule, overlap,
-threads, checks. To repeat one:
+Each case is drawn from a seed and its number. It has a random shape, periodic axes and fields. Fields have
+random precisions, staggering and halos on every side, edge and corner. Sweeps leave fields unchanged, change
+them in place or write to a second buffer. Random options are decomposition, patches, methods, subdomains,
+nodes, mailboxes, schedule, overlap, threads and checks. To repeat a case:
 
     mpiexec -n 3 python tests/support/exchange_fuzz.py --seed 7 --case 1234
 """
@@ -40,11 +40,11 @@ BUMPS = [*product(("float64", "float32"), product((0, 1), repeat=3))]  # precisi
 CASES = {1: 3000, 2: 4000, 3: 2000, 4: 1000}  # by ranks, in `make test-full`
 CTYPE = {"float64": "double", "float32": "float"}
 
-ON_HOSTS = tuple(method for method in METHODS if method != "gpu_aware")  # that one is for devices
+ON_HOSTS = tuple(method for method in METHODS if method != "gpu_aware")  # gpu_aware is for devices
 
 
 def kernel(kind: str, dtype: str, staggered: tuple[int, ...]) -> str:
-    """The name of a kernel."""
+    """Return the name of a kernel."""
     return "_".join((kind, dtype, *map(str, staggered)))
 
 
@@ -74,7 +74,7 @@ extern "C" void still(const hc_arguments *, const hc_box *) {}
 
 @dataclass(frozen=True)
 class Quantity:
-    """A field of a case: `kind` says what its sweep does with it."""
+    """A field of a case; `kind` is the action of its sweep on the field."""
 
     info: FieldInfo
     footprint: Footprint
@@ -83,7 +83,7 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Case:
-    """One exchange; `dealt` is a number of pretended nodes to which ranks are dealt out in turn, or 0."""
+    """One exchange; `dealt` is the number of pretended nodes that receive the ranks in turn, or 0."""
 
     shape: tuple[int, ...]
     periodic: tuple[bool, ...]
@@ -94,7 +94,7 @@ class Case:
     execution: dict[str, Any]
 
     def schedule(self) -> Schedule:
-        """A loop around the sweeps: one for all fields that are left alone, one for each of the others."""
+        """Return a loop with one sweep for all unchanged fields, and one for each of the others."""
         infos = [q.info for q in self.fields]
         still = {n: q.footprint for n, q in enumerate(self.fields) if q.kind == "still"}
         body = [Sweep("still", tuple(still), still, still, names=("still",))] if still else []
@@ -116,7 +116,7 @@ class Case:
 
 
 def draw(random: np.random.Generator, ranks: int) -> Case:
-    """A case, which may be one that cannot be cut."""
+    """Draw a case, perhaps one that cannot be cut."""
 
     def chance(p: float) -> bool:
         return bool(random.random() < p)
@@ -128,7 +128,7 @@ def draw(random: np.random.Generator, ranks: int) -> Case:
     longest = {1: 60, 2: 24, 3: 14}[ndim]
     shape = tuple(int(n) for n in random.integers(1 if chance(0.2) else 4, longest, ndim, endpoint=True))
     periodic = tuple(chance(0.7) for _ in shape)
-    # thin halos often, so that most cases fit
+    # thin halos are frequent, so that most cases fit
     most = one_of(1, 1, 2, 3)
     fields = []
     for number in range(one_of(1, 1, 2, 2, 3, 4)):
@@ -175,7 +175,7 @@ def draw(random: np.random.Generator, ranks: int) -> Case:
 
 @cache
 def communicator(nodes: int) -> Communicator:
-    """All ranks, dealt out in turn to so many pretended nodes."""
+    """Return all ranks, dealt in turn to the given number of pretended nodes."""
     comm = world()
     if nodes == 0:
         return comm
@@ -185,7 +185,7 @@ def communicator(nodes: int) -> Communicator:
 
 
 def points(case: Case, info: FieldInfo) -> tuple[int, ...]:
-    """How many points a field has along each axis."""
+    """Return the number of points of a field along each axis."""
     return tuple(
         n + (staggered and not wraps)
         for n, staggered, wraps in zip(case.shape, info.staggered, case.periodic, strict=True)
@@ -195,10 +195,12 @@ def points(case: Case, info: FieldInfo) -> tuple[int, ...]:
 def segments(
     case: Case, q: Quantity, box: Box
 ) -> Iterator[tuple[tuple[NDArray[Any], ...], tuple[NDArray[Any], ...]]]:
-    """The interior of a subdomain, then each halo segment that comes from somewhere: where its points lie in
-    the storage, and which points of the grid they are, as indices along each axis."""
+    """Yield the interior of a subdomain, then each halo segment with a source.
+
+    Each item has the positions of its points in the storage and in the grid, as indices along each axis.
+    """
     for direction, width in (((0,) * len(case.shape),) * 2, *q.footprint):
-        there, globally = [], []
+        local, in_grid = [], []
         for axis, (d, w) in enumerate(zip(direction, width, strict=True)):
             lo, hi, n, wraps = box.lo[axis], box.hi[axis], case.shape[axis], case.periodic[axis]
             at_wall = not wraps and (lo == 0 if d < 0 else hi == n)
@@ -208,15 +210,20 @@ def segments(
                 indices = np.arange(lo, hi + (at_wall and q.info.staggered[axis]))
             else:
                 indices = np.arange(lo - w, lo) if d < 0 else np.arange(hi, hi + w)
-            there.append(indices - lo + q.info.halo[axis][0])
-            globally.append(indices % n if wraps else indices)
+            local.append(indices - lo + q.info.halo[axis][0])
+            in_grid.append(indices % n if wraps else indices)
         else:
-            yield np.ix_(*there), np.ix_(*globally)
+            yield np.ix_(*local), np.ix_(*in_grid)
 
 
 def try_case(case: Case) -> Iterable[str]:
-    """Run it, compare all cells of all storages, and tell by which methods halos came. InputError where it
-    cannot be cut."""
+    """Run a case, compare all cells of all storages, and yield the methods of the halos.
+
+    Raises
+    ------
+    InputError
+        The case cannot be cut.
+    """
     os.environ["HALOCLINE_CHECK"] = "1" if case.check else "0"
     grid = Grid(case.shape, periodic=case.periodic)
     domain = Domain(grid, communicator(case.dealt), Execution(**case.execution))
@@ -234,35 +241,37 @@ def try_case(case: Case) -> Iterable[str]:
 
     def whole(name: str, n: int, info: FieldInfo) -> NDArray[Any]:
         storage = prepared.store.storages[name][n]
-        found: NDArray[Any] = storage.whole()
-        return found.reshape(found.shape[3 - len(case.shape) :])
+        array: NDArray[Any] = storage.whole()
+        return array.reshape(array.shape[3 - len(case.shape) :])
 
-    def fill(array: NDArray[Any], q: Quantity, own: Box, values: NDArray[Any], halo: bool) -> None:
-        for there, globally in list(segments(case, q, own))[: None if halo else 1]:
-            array[there] = values[globally]
+    def fill(array: NDArray[Any], q: Quantity, box: Box, values: NDArray[Any], halo: bool) -> None:
+        for local, in_grid in list(segments(case, q, box))[: None if halo else 1]:
+            array[local] = values[in_grid]
 
     for q, values in zip(case.fields, ids, strict=True):
-        for n, own in enumerate(boxes):
+        for n, box in enumerate(boxes):
             for name in (q.info.name, q.info.name + "'")[: 1 + (q.kind == "swap")]:
                 whole(name, n, q.info)[...] = -1
-            fill(whole(q.info.name, n, q.info), q, own, values, halo=False)
+            fill(whole(q.info.name, n, q.info), q, box, values, halo=False)
     prepared.run({"by": float(total), "passes": float(case.passes)})
     for q, values in zip(case.fields, ids, strict=True):
-        for n, own in enumerate(boxes):
+        for n, box in enumerate(boxes):
             # the values of interior and halo of the first buffer, and of the second
-            now, last = case.passes * total, (case.passes - 1) * total
-            wanted = {
-                q.info.name: {"still": (0, 0), "place": (now, last)}.get(q.kind, (now, now - 2 * total))
+            current, previous = case.passes * total, (case.passes - 1) * total
+            added = {
+                q.info.name: {"still": (0, 0), "place": (current, previous)}.get(
+                    q.kind, (current, current - 2 * total)
+                )
             }
             if q.kind == "swap":
-                wanted[q.info.name + "'"] = (last, last)
-            for name, (inside, outside) in wanted.items():
-                found = whole(name, n, q.info)
-                expected = np.full_like(found, -1)
+                added[q.info.name + "'"] = (previous, previous)
+            for name, (inside, outside) in added.items():
+                array = whole(name, n, q.info)
+                expected = np.full_like(array, -1)
                 if outside >= 0:
-                    fill(expected, q, own, values + outside, halo=True)
-                fill(expected, q, own, values + inside, halo=False)
-                np.testing.assert_array_equal(found, expected, f"{name} of subdomain at {own.lo}")
+                    fill(expected, q, box, values + outside, halo=True)
+                fill(expected, q, box, values + inside, halo=False)
+                np.testing.assert_array_equal(array, expected, f"{name} of subdomain at {box.lo}")
     for plan in prepared.plan.subdomains:
         for sweep in plan.sweeps:
             yield from (message.method for message in sweep.receives)
@@ -271,7 +280,7 @@ def try_case(case: Case) -> Iterable[str]:
 
 
 def run_case(seed: int, number: int) -> set[str]:
-    """One case by its number; those that cannot be cut are drawn again."""
+    """Run a case by its number; cases that cannot be cut are drawn again."""
     random = np.random.default_rng([seed, number])
     for _ in range(200):
         case = draw(random, world().size)
@@ -286,20 +295,20 @@ def run_case(seed: int, number: int) -> set[str]:
 
 
 def run_cases(seed: int, count: int, capfd: pytest.CaptureFixture[str]) -> None:
-    """All of them; the last line in the output of the ranks says where they hang, if they do."""
-    taken: set[str] = set()
+    """Run all cases; if the ranks hang, the last line of their output names the case."""
+    methods: set[str] = set()
     for number in range(count):
         if world().rank == 0:
             with capfd.disabled():
                 print(f"{world().size} ranks, seed {seed}, case {number}", flush=True)
-        taken |= run_case(seed, number)
-    # one rank colocates nothing, and sends itself a message so seldom that it may be packed each time
-    never = {"colocated", "mpi, not packed"} if world().size == 1 else set()
-    assert set().union(*world().allgather(taken)) - never == {*ON_HOSTS, "mpi, not packed"} - never
+        methods |= run_case(seed, number)
+    # one rank colocates no subdomain, and it sends itself so few messages that all of them may be packed
+    unused = {"colocated", "mpi, not packed"} if world().size == 1 else set()
+    assert set().union(*world().allgather(methods)) - unused == {*ON_HOSTS, "mpi, not packed"} - unused
 
 
 def main() -> None:
-    """Repeat one case, or go through some."""
+    """Repeat one case, or run several."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--case", type=int, help="this one alone")

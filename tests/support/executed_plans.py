@@ -1,4 +1,4 @@
-"""Plans of ranks, executed in NumPy, and what halos must hold."""
+"""Plans of ranks, executed in NumPy, and the required content of halos."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNSET = -1
 
 
 def plan_subdomain(schedule, decomposition, number, **options):
-    """The plan of a subdomain where each rank has one."""
+    """Return the plan of a subdomain if each rank has one."""
     return planning.plan_subdomain(
         schedule, Transfers(Layout.of(decomposition), ("self", "mpi")), number, **options
     )
@@ -30,7 +30,7 @@ def plan_subdomain(schedule, decomposition, number, **options):
 
 
 def wall_fills(field, footprint, periodic, reach):
-    """The boundary fills that a read footprint asks for, all axes, both sides."""
+    """Return the boundary fills that a read footprint requires, on both sides of all axes."""
     ndim, fills = len(periodic), []
     for axis, side in product(range(ndim), (-1, 1)):
         reads = [(d, w) for d, w in footprint if d[axis] == side]
@@ -49,24 +49,27 @@ def wall_fills(field, footprint, periodic, reach):
 
 @dataclass
 class Program:
-    """A schedule, and per sweep and field the offsets that cells read at, in and out of the halo kernel."""
+    """A schedule, and per sweep and field the offsets of reads, in and out of the halo kernel."""
 
     schedule: Schedule
     reads: list[dict[int, list[tuple[int, ...]]]]
     reads_in_halo: list[dict[int, list[tuple[int, ...]]]]
-    reach: int  # of the boundary conditions
+    reach: int  # reach of the boundary conditions
 
 
 def make_schedule(periodic, fields, sweeps, reach=1):
-    """`fields`: (dtype, staggered); `sweeps`: (reads, already valid, halo extent), by field number."""
+    """Return a schedule from field properties (dtype, staggered) and sweeps.
+
+    A sweep is (reads, valid reads, halo extent), by field number.
+    """
     ndim = len(periodic)
     halo = [Footprint() for _ in fields]
-    made = []
+    planned_sweeps = []
     for reads, valid, extent in sweeps:
         for field, footprint in reads.items():
             halo[field] |= footprint
         fills = [f for n, p in reads.items() for f in wall_fills(n, p, periodic, reach)]
-        made.append(
+        planned_sweeps.append(
             Sweep(
                 kernel="sweep",
                 operands=tuple(range(len(fields))),
@@ -81,14 +84,14 @@ def make_schedule(periodic, fields, sweeps, reach=1):
         FieldInfo(f"field{n}", dtype, tuple(staggered), halo[n].layers(ndim))
         for n, (dtype, staggered) in enumerate(fields)
     ]
-    return Schedule(ndim, tuple(periodic), tuple(infos), (), tuple(made), "")
+    return Schedule(ndim, tuple(periodic), tuple(infos), (), tuple(planned_sweeps), "")
 
 
-# --- what halos must hold, from the whole grid alone ---
+# --- required content of halos, from the whole grid alone ---
 
 
 def ghost(values, layer, axis, side):
-    """A boundary condition that tells every layer, axis and side apart."""
+    """Return ghost values that differ for every layer, axis and side."""
     return 31 * values + 7 * layer + 3 * axis + side
 
 
@@ -97,28 +100,30 @@ def inward(layer, reach):
 
 
 def whole_grid(shape, periodic, staggered, number, reach, margin=8):
-    """A field with `margin` layers around the grid: wrapped, or filled axis by axis."""
+    """Return a field with `margin` layers around the grid: wrapped, or filled axis by axis."""
     points = [n + (s and not wraps) for n, s, wraps in zip(shape, staggered, periodic, strict=True)]
     interior = np.arange(prod(points), dtype=np.int64).reshape(points) * 5 + number
-    sources, beyond = [], []
+    sources, ghosts = [], []
     for n, wraps in zip(points, periodic, strict=True):
-        at = np.arange(-margin, n + margin)
-        layer = np.where(at < 0, -1 - at, at - n)
-        inside = (at >= 0) & (at < n)
+        index = np.arange(-margin, n + margin)
+        layer = np.where(index < 0, -1 - index, index - n)
+        is_inside = (index >= 0) & (index < n)
         if wraps:
-            sources.append(at % n)
-            beyond.append(None)
+            sources.append(index % n)
+            ghosts.append(None)
         else:
             m = inward(layer, reach)
-            source = np.where(inside, at, np.where(at < 0, m, n - 1 - m))
+            source = np.where(is_inside, index, np.where(index < 0, m, n - 1 - m))
             sources.append(np.clip(source, 0, n - 1))
-            beyond.append((~inside, layer, np.sign(at)))
+            ghosts.append((~is_inside, layer, np.sign(index)))
     grid = interior[np.ix_(*sources)]
-    for axis, outside in enumerate(beyond):
+    for axis, outside in enumerate(ghosts):
         if outside is None:
             continue
-        where, layer, side = (a.reshape([-1 if d == axis else 1 for d in range(grid.ndim)]) for a in outside)
-        grid = np.where(where, ghost(grid, layer, axis, side), grid)
+        is_ghost, layer, side = (
+            a.reshape([-1 if d == axis else 1 for d in range(grid.ndim)]) for a in outside
+        )
+        grid = np.where(is_ghost, ghost(grid, layer, axis, side), grid)
     return grid
 
 
@@ -163,7 +168,7 @@ class Local:
             self.view(fill.field, plane(to))[...] = ghost(values, layer, axis, fill.side)
 
     def begin(self, sweep, plan):
-        """What happens before any message has come."""
+        """Execute all steps before the first message."""
         for copy in plan.copies:
             assert copy.source.shape == copy.target.shape
             self.view(copy.field, copy.target)[...] = self.view(copy.field, copy.source)
@@ -182,7 +187,7 @@ class Local:
 
 
 def post(plans, locals_, number):
-    """All messages of one sweep: (from, to, tag) -> packed boxes."""
+    """Return all messages of one sweep: (from, to, tag) -> packed boxes."""
     wire = {}
     for plan, local in zip(plans, locals_, strict=True):
         for message in plan.sweeps[number].sends:
@@ -201,7 +206,7 @@ def post(plans, locals_, number):
 
 
 def check(program, decomposition, patch=None):
-    """Executes every rank's plan of every sweep and compares all that is read with the whole grid."""
+    """Execute every rank's plan of every sweep, and compare all reads with the whole grid."""
     schedule, shape, periodic = program.schedule, decomposition.shape, decomposition.periodic
     references = [
         whole_grid(shape, periodic, field.staggered, n, program.reach)
@@ -213,7 +218,7 @@ def check(program, decomposition, patch=None):
     tags = {}
     for number, sweep in enumerate(schedule.sweeps()):
         locals_ = [Local(plan, references) for plan in plans]
-        for local in locals_:  # what the schedule takes to be valid already
+        for local in locals_:  # halos that the schedule assumes to be valid
             for field, footprint in sweep.reads.items():
                 for direction, width in footprint - sweep.exchange.get(field, Footprint()):
                     if decomposition.neighbour(local.plan.number, direction) is not None:
@@ -241,7 +246,7 @@ def check(program, decomposition, patch=None):
 
 
 def segment(plan, field, direction, width):
-    """The halo segment of a field, walls or not."""
+    """Return the halo segment of a field, with or without walls."""
     lo, hi = [], []
     for d, w, n, points in zip(direction, width, plan.box.shape, plan.fields[field].owned.hi, strict=True):
         lo.append(-w if d < 0 else n if d > 0 else 0)
@@ -250,7 +255,7 @@ def segment(plan, field, direction, width):
 
 
 def check_rank(sweep, plan, local, wire, reads, reads_in_halo):
-    """Every halo segment once all is there; every patch and halo box with only what it waits for."""
+    """Check every halo segment after all messages, and every patch and halo box after the required ones."""
     rank, patches = local.plan.number, local.plan.patches.table
     local.begin(sweep, plan)
     before = [a.copy() for a in local.arrays]
@@ -298,7 +303,7 @@ def check_rank(sweep, plan, local, wire, reads, reads_in_halo):
 
 
 def star(ndim, radius):
-    """Offsets along the axes."""
+    """Return offsets along the axes."""
     return [
         tuple(r if b == a else 0 for b in range(ndim))
         for a in range(ndim)
@@ -311,7 +316,7 @@ def cube(ndim, radius):
 
 
 def one_field(periodic, offsets, extent=(), *, staggered=None, dtype="float64", reach=1):
-    """A program of one sweep over one field, which its halo kernel computes on `extent` too."""
+    """Return a program of one sweep over one field; its halo kernel also computes the field on `extent`."""
     ndim = len(periodic)
     read = sorted({tuple(map(sum, zip(a, b, strict=True))) for a in offsets for b in extent or [(0,) * ndim]})
     footprint = Footprint.from_offsets([*offsets, *read])

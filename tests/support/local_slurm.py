@@ -1,8 +1,8 @@
-"""A Slurm for tests, whose nodes are all on this host, each with a port of the loopback.
+"""A Slurm for tests whose nodes are all on this host, each with its own port of the loopback interface.
 
-Its daemons (munged, slurmctld, slurmd) run in the foreground, as the user who runs the tests, and listen on
-the loopback alone. Configuration, key, state, logs and sockets lie in one temporary folder: nothing is read
-from /etc/slurm or /etc/munge, and nothing stays.
+Its daemons (munged, slurmctld, slurmd) run in the foreground, as the user of the tests, and listen on the
+loopback interface only. Configuration, key, state, logs and sockets are in one temporary folder: nothing is
+read from /etc/slurm or /etc/munge, and no file remains.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ PACKAGES = "slurmctld slurmd slurm-client munge"  # of Debian
 PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/local/sbin", "/usr/sbin"])
 PR_SET_PDEATHSIG = 1  # prctl(2)
 
-# Nodes of clusters differ from this one in what follows jobs (cgroups) and in that tasks are bound to cores.
-# config_overrides: the node has so many CPUs, whatever the machine has. OverTimeLimit: jobs of one minute are
-# not killed after it, since on a busy machine a run may take that long to start.
+# Nodes of clusters differ from this one in the tracking of jobs (cgroups) and in the binding of tasks to
+# cores. config_overrides: the node has the given number of CPUs, independent of the machine. OverTimeLimit:
+# jobs of one minute are not killed after it, since on a busy machine the start of a run may take that long.
 CONFIGURATION = """\
 ClusterName=halocline
 SlurmctldHost={host}(127.0.0.1)
@@ -64,14 +64,14 @@ PartitionName=test Nodes=ALL Default=YES MaxTime=60 State=UP
 
 @dataclass(frozen=True)
 class Slurm:
-    """A Slurm that runs.
+    """A running Slurm.
 
     Attributes
     ----------
     folder : Path
-        Where all of it lies.
+        Folder of all files of this Slurm.
     environment : dict of str to str
-        For its commands; those of another Slurm, in whose job the tests may run, are not in it.
+        Environment of its commands, without the variables of an outer Slurm job in which the tests may run.
     """
 
     folder: Path
@@ -89,30 +89,30 @@ class Slurm:
         )
 
     def jobs(self) -> list[str]:
-        """The jobs that wait or run."""
+        """Return the waiting and running jobs."""
         return self.call("squeue", "--noheader", "--format=%i").stdout.split()
 
 
 def missing() -> list[str]:
-    """The programs that are needed and not installed."""
+    """Return the required programs that are not installed."""
     return [name for name in PROGRAMS if shutil.which(name, path=PATH) is None]
 
 
 @contextlib.contextmanager
 def slurm_of(count: int = 1, cpus: int = 4) -> Iterator[Slurm]:
-    """Start a Slurm whose nodes have so many CPUs, wait until all are idle, and stop it all in the end.
+    """Start a Slurm, wait until all nodes are idle, and stop it at the end.
 
-    The first node has the name of this host.
+    Each node has the given number of CPUs. The first node has the name of this host.
 
     Raises
     ------
     RuntimeError
-        A daemon ended, or the node was not ready within HANG seconds; with what they wrote.
+        A daemon ended, or the node was not ready within HANG seconds; the message contains their output.
     """
     host = socket.gethostname().split(".")[0]
     user = pwd.getpwuid(os.geteuid()).pw_name
     with tempfile.TemporaryDirectory(prefix="slurm-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)  # a short path: that of a socket has at most 107 characters
+        folder = Path(name)  # a short path: a socket's path has at most 107 characters
         folder.chmod(0o755)  # munge's socket must be open to all
         key = folder / "munge.key"
         key.touch(0o600)
@@ -139,19 +139,19 @@ def slurm_of(count: int = 1, cpus: int = 4) -> Iterator[Slurm]:
             daemons = [stack.enter_context(_daemon(slurm, "munged", "--foreground", *files))]
             _wait(slurm, daemons, (folder / "munge.socket").exists)
             daemons.append(stack.enter_context(_daemon(slurm, "slurmctld", "-D")))
-            daemons += [stack.enter_context(_daemon(slurm, "slurmd", "-D", "-N", each)) for each in names]
+            daemons += [stack.enter_context(_daemon(slurm, "slurmd", "-D", "-N", node)) for node in names]
             _wait(slurm, daemons, lambda: _states(slurm) == ["idle"] * count)
             stack.callback(_cancel, slurm)
             yield slurm
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports of the loopback that nobody listens on now."""
+    """Return unused ports of the loopback interface."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+        for endpoint in sockets:
+            endpoint.bind(("127.0.0.1", 0))
+        return [endpoint.getsockname()[1] for endpoint in sockets]
 
 
 @contextlib.contextmanager
@@ -165,7 +165,7 @@ def _daemon(slurm: Slurm, name: str, *options: str) -> Iterator[subprocess.Popen
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
-            preexec_fn=lambda: prctl(PR_SET_PDEATHSIG, signal.SIGTERM),  # where the tests are killed
+            preexec_fn=lambda: prctl(PR_SET_PDEATHSIG, signal.SIGTERM),  # if the tests are killed
         )
     try:
         yield daemon
@@ -186,16 +186,16 @@ def _wait(slurm: Slurm, daemons: list[subprocess.Popen[bytes]], ready: Callable[
     end = time.monotonic() + HANG
     while not ready():
         if time.monotonic() > end or any(daemon.poll() is not None for daemon in daemons):
-            said = "".join(
+            logs = "".join(
                 f"\n--- {file.name} ---\n{file.read_text(errors='replace')[-2000:]}"
                 for file in sorted([*slurm.folder.glob("*.out"), *slurm.folder.glob("*.log")])
             )
-            raise RuntimeError(f"Slurm does not start here{said}")
+            raise RuntimeError(f"Slurm does not start here{logs}")
         time.sleep(0.2)
 
 
 def _cancel(slurm: Slurm) -> None:
-    """End all jobs: they do not end with the daemons."""
+    """Cancel all jobs: they do not end with the daemons."""
     end = time.monotonic() + HANG
     while time.monotonic() < end and (jobs := slurm.jobs()):
         slurm.call("scancel", *jobs)
@@ -203,9 +203,9 @@ def _cancel(slurm: Slurm) -> None:
 
 
 def _kill_what_is_left(slurm: Slurm) -> None:
-    """Kill the processes of jobs that are there when the daemons are not."""
+    """Kill the processes of jobs that survive the daemons."""
     mark = f"SLURM_CONF={slurm.environment['SLURM_CONF']}".encode()
     for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it has ended, or is another user's
+        with contextlib.suppress(OSError):  # the process has ended, or belongs to another user
             if mark in (process / "environ").read_bytes().split(b"\0"):
                 os.kill(int(process.name), signal.SIGKILL)

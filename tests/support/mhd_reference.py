@@ -1,12 +1,12 @@
 """Magnetohydrodynamics by high-order differences in NumPy, written from the printed equations alone.
 
-What the compiled solver must agree with: nothing of Halocline is used here. Boxes are periodic, of one to
-three dimensions; axis 0 is x, and along a missing axis nothing varies. Vectors keep three components.
+The reference for the compiled solver uses no code of Halocline. Boxes are periodic, of one to three
+dimensions; axis 0 is x, and along a missing axis all quantities are constant. Vectors keep three components.
 
 Equations and terms are those of Pekkilä et al., "Scalable communication for high-order stencil computations
-using CUDA-aware MPI" (Eqs. B.1-B.4, stencils of Eq. 14), with h = γ s/c_p + (γ - 1)(ln ρ - ln ρ₀),
-c_s² = c_s0² exp(h) and ln T = ln T₀ + h. A state is a dict of the fields "lnrho", "ux", "uy", "uz", "s",
-"Ax", "Ay", "Az"; arithmetic follows its precision, so that `np.longdouble` gives a sharper reference.
+using CUDA-aware MPI" (Eqs. B.1-B.4, stencils of Eq. 14). In them, h = γ s/c_p + (γ - 1)(ln ρ - ln ρ₀), c_s² =
+c_s0² exp(h) and ln T = ln T₀ + h. A state is a dict of the fields "lnrho", "ux", "uy", "uz", "s", "Ax", "Ay",
+"Az"; arithmetic follows its precision, so that `np.longdouble` gives a more accurate reference.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ POTENTIAL = ("Ax", "Ay", "Az")
 
 
 def weights(offsets: Sequence[int], derivative: int) -> list[Fraction]:
-    """Weights of the points x + offset·h in hᵈ times the d-th derivative at x, exact for polynomials.
+    """Return the weights of the points x + offset·h in hᵈ times the d-th derivative at x.
 
-    The Vandermonde system Σ w_j o_jᵖ = d! δ_pd, p below the number of points, in exact arithmetic.
+    The weights are exact for polynomials. They solve the Vandermonde system Σ w_j o_jᵖ = d! δ_pd, p below the
+    number of points, in exact arithmetic.
     """
     n = len(offsets)
     rows = [
@@ -53,20 +54,20 @@ def weights(offsets: Sequence[int], derivative: int) -> list[Fraction]:
 
 @cache
 def central(order: int, derivative: int) -> dict[int, Fraction]:
-    """Weights by offset of the first or second derivative of that order."""
+    """Return the weights by offset of the first or second derivative of an even order."""
     offsets = range(-(order // 2), order // 2 + 1)
     return dict(zip(offsets, weights(offsets, derivative), strict=True))
 
 
 @cache
 def compact(derivative: int) -> dict[int, Fraction]:
-    """Weights by offset of an even derivative, of second order: as few points as there can be."""
+    """Return the weights by offset of an even derivative, of second order with the fewest points."""
     offsets = range(-(derivative // 2), derivative // 2 + 1)
     return dict(zip(offsets, weights(offsets, derivative), strict=True))
 
 
 def number(value: Fraction | float, like: Array) -> Any:
-    """The value in an array's precision; a fraction is rounded once."""
+    """Return the value in an array's precision; a fraction is rounded once."""
     real = like.dtype.type
     if isinstance(value, Fraction):
         return real(value.numerator) / real(value.denominator)
@@ -74,7 +75,7 @@ def number(value: Fraction | float, like: Array) -> Any:
 
 
 def at(f: Array, offset: int, axis: int) -> Array:
-    """The values that many cells up the axis."""
+    """Return the values that are `offset` cells further up the axis."""
     return np.roll(f, -offset, axis)
 
 
@@ -101,11 +102,11 @@ class Differences:
         return self._along(f, axis, 2, central(self.order, 2))
 
     def even(self, f: Array, axis: int, derivative: int) -> Array:
-        """A high even derivative by its compact stencil of second order."""
+        """Return a high even derivative by its compact stencil of second order."""
         return self._along(f, axis, derivative, compact(derivative))
 
     def mixed(self, f: Array, i: int, j: int) -> Array:
-        """∂_i ∂_j f, i ≠ j, from the two diagonals of the plane, with the second derivative's weights."""
+        """Return ∂_i ∂_j f, i ≠ j, from the plane's two diagonals, with weights of the second derivative."""
         result = np.zeros_like(f)
         if max(i, j) >= f.ndim:
             return result
@@ -118,7 +119,7 @@ class Differences:
         return result / (4 * number(self.spacing[i], f) * number(self.spacing[j], f))
 
     def gradient(self, f: Array) -> Array:
-        """∂_i f; for a vector [i, j] is ∂_j f_i."""
+        """Return ∂_i f; for a vector [i, j] is ∂_j f_i."""
         if f.ndim > len(self.spacing):
             return np.stack([self.gradient(component) for component in f])
         return np.stack([self.first(f, axis) for axis in range(3)])
@@ -129,7 +130,7 @@ class Differences:
         return self.second(f, 0) + self.second(f, 1) + self.second(f, 2)
 
     def gradient_of_divergence(self, v: Array) -> Array:
-        """Σ_j ∂_i ∂_j v_j."""
+        """Return Σ_j ∂_i ∂_j v_j."""
         return np.stack(
             [
                 sum(self.second(v[j], j) if i == j else self.mixed(v[j], i, j) for j in range(3))
@@ -138,13 +139,13 @@ class Differences:
         )
 
     def sixth(self, f: Array) -> Array:
-        """Σ_i ∂⁶f/∂x_i⁶ by seven points an axis, whatever the order of the rest."""
+        """Return Σ_i ∂⁶f/∂x_i⁶ with seven points per axis, independent of the order of other derivatives."""
         if f.ndim > len(self.spacing):
             return np.stack([self.sixth(component) for component in f])
         return self.even(f, 0, 6) + self.even(f, 1, 6) + self.even(f, 2, 6)
 
     def upwinding(self, f: Array, u: Array) -> Array:
-        """What added to -u·∇f shifts its stencil up the wind by one point, at one order less.
+        """Return the term that, added to -u·∇f, shifts its stencil upwind by one point, at one order less.
 
         The coefficient is (k/2)! (k/2 - 1)!/k!, 1/60 at order k = 6. Its sign alternates with k/2: ∂²f and
         ∂⁶f damp with a plus, ∂⁴f and ∂⁸f with a minus.
@@ -163,7 +164,7 @@ def dot(a: Array, b: Array) -> Array:
 
 
 def curl(gradient: Array) -> Array:
-    """The curl of a vector from its gradient."""
+    """Return the curl of a vector from its gradient."""
     return np.stack(
         [gradient[(i + 2) % 3, (i + 1) % 3] - gradient[(i + 1) % 3, (i + 2) % 3] for i in range(3)]
     )
@@ -178,7 +179,7 @@ def cross(a: Array, b: Array) -> Array:
 
 @dataclass(frozen=True)
 class Parameters:
-    """Coefficients and options; what is zero by default is a term that vanishes."""
+    """Coefficients and options; a coefficient of zero removes its term."""
 
     order: int = 6
     isothermal: bool = False  # no s: c_s0 everywhere
@@ -189,7 +190,7 @@ class Parameters:
     lnrho0: float = 0.0
     lnT0: float = 0.0
     mu0: float = 1.0
-    B_imposed: tuple[float, float, float] = (0.0, 0.0, 0.0)  # uniform, beside that of A
+    B_imposed: tuple[float, float, float] = (0.0, 0.0, 0.0)  # uniform, added to the field of A
     nu: float = 0.0  # kinematic viscosity
     zeta: float = 0.0  # bulk viscosity
     eta: float = 0.0  # resistivity
@@ -197,10 +198,10 @@ class Parameters:
     K_rho: float = 0.0
     K_T: float = 0.0
     heating: float = 0.0
-    tau_cool: float | None = None  # no cooling where None
+    tau_cool: float | None = None  # None: no cooling
     T_cool: float = 1.0
     gravity: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    forcing: Array | None = None  # three components, as the velocity
+    forcing: Array | None = None  # three components, like the velocity
     upwind: bool = False  # advection of ln ρ and s at one order less
     nu3: float = 0.0  # hyperdiffusion of u, A, ln ρ and s
     eta3: float = 0.0
@@ -216,7 +217,7 @@ class Parameters:
 
 
 def shock_viscosity(divergence: Array, spacing: Sequence[float], nu_shock: float) -> Array:
-    """ζ_s: the convergence, spread to five neighbours along each axis and smoothed."""
+    """Return ζ_s: the convergence, spread to five neighbours along each axis and smoothed."""
     zeta = np.maximum(0, -divergence)
     for axis in range(zeta.ndim):
         zeta = np.maximum.reduce([at(zeta, offset, axis) for offset in range(-2, 3)])
@@ -226,7 +227,7 @@ def shock_viscosity(divergence: Array, spacing: Sequence[float], nu_shock: float
 
 
 def thermal(state: State, p: Parameters) -> tuple[Array, Array]:
-    """The exponent h of an ideal gas, and its temperature."""
+    """Return the exponent h of an ideal gas, and its temperature."""
     lnrho = state["lnrho"]
     gamma = number(p.gamma, lnrho)
     h = gamma * state["s"] / number(p.c_p, lnrho) + (gamma - 1) * (lnrho - number(p.lnrho0, lnrho))
@@ -234,13 +235,13 @@ def thermal(state: State, p: Parameters) -> tuple[Array, Array]:
 
 
 def magnetic_field(d: Differences, A: Array, p: Parameters) -> Array:
-    """B = ∇ × A + B_imposed."""
+    """Return B = ∇ × A + B_imposed."""
     imposed = np.array([number(component, A) for component in p.B_imposed])
     return curl(d.gradient(A)) + imposed.reshape(3, *[1] * (A.ndim - 1))
 
 
 def checked(state: State, spacing: Sequence[float], p: Parameters) -> Differences:
-    """The differences for a state, if state, box and options belong together."""
+    """Return the differences for a state, after checks that state, box and options fit together."""
     if p.order < 2 or p.order % 2:
         raise ValueError(f"order: expected an even number of at least 2, got {p.order}")
     if set(state) != set(p.fields):
@@ -254,10 +255,10 @@ def checked(state: State, spacing: Sequence[float], p: Parameters) -> Difference
 
 
 def terms(state: State, spacing: Sequence[float], p: Parameters) -> dict[str, dict[str, Array]]:
-    """The right-hand side of every field, term by term; a field's terms add up to its time derivative.
+    """Return the right-hand side of every field by terms; a field's terms add up to its time derivative.
 
-    Terms of options (upwinding, hyperdiffusion, shock viscosity and its heating, cooling) are there only with
-    the option, all others always.
+    Optional terms (upwinding, hyperdiffusion, shock viscosity and its heating, cooling) are present only with
+    their option, all other terms always.
     """
     d = checked(state, spacing, p)
     lnrho, u = state["lnrho"], np.stack([state[name] for name in VELOCITY])
@@ -308,7 +309,7 @@ def terms(state: State, spacing: Sequence[float], p: Parameters) -> dict[str, di
     if not p.isothermal:
         s = state["s"]
         a, b = number(p.K_rho, lnrho), number(p.K_T, lnrho)
-        # the temperature is never differentiated, only what it is made of
+        # only the variables of the temperature are differentiated, not the temperature itself
         grad_lnT = gamma * grad_s / c_p + (gamma - 1) * grad_lnrho
         lap_lnT = gamma * d.laplacian(s) / c_p + (gamma - 1) * d.laplacian(lnrho)
         grad_lnK = a * grad_lnrho + b * grad_lnT
@@ -340,7 +341,7 @@ def terms(state: State, spacing: Sequence[float], p: Parameters) -> dict[str, di
 
 
 def time_derivative(state: State, spacing: Sequence[float], p: Parameters) -> State:
-    """The sum of each field's terms."""
+    """Return the sum of each field's terms."""
     return {field: sum(of_field.values()) for field, of_field in terms(state, spacing, p).items()}
 
 
@@ -358,13 +359,13 @@ SCHEMES = (*TWO_REGISTERS, "rk4", "ssp-rk3")
 
 
 def step(state: State, rhs: Callable[[State], State], dt: float, scheme: str = "rk3") -> State:
-    """The state after one step; rhs gives the time derivative of every field."""
+    """Return the state after one step; rhs returns the time derivative of every field."""
 
-    def moved(f: State, by: float | Fraction, along: State) -> State:
+    def advance(f: State, by: float | Fraction, along: State) -> State:
         return {name: f[name] + number(by, f[name]) * along[name] for name in f}
 
     def mean(f: State, share: Fraction, g: State) -> State:
-        """The mean of two states, of which the second weighs that share."""
+        """Return the mean of two states, in which the second has the weight `share`."""
         return {n: number(1 - share, f[n]) * f[n] + number(share, f[n]) * g[n] for n in f}
 
     if scheme in TWO_REGISTERS:
@@ -372,18 +373,18 @@ def step(state: State, rhs: Callable[[State], State], dt: float, scheme: str = "
         for alpha, beta in zip(*TWO_REGISTERS[scheme], strict=True):
             change = rhs(f)
             w = {n: number(alpha, w[n]) * w[n] + number(dt, w[n]) * change[n] for n in f}
-            f = moved(f, beta, w)
+            f = advance(f, beta, w)
         return f
     if scheme == "rk4":
         k1 = rhs(state)
-        k2 = rhs(moved(state, dt / 2, k1))
-        k3 = rhs(moved(state, dt / 2, k2))
-        k4 = rhs(moved(state, dt, k3))
-        return moved(state, dt, {n: (k1[n] + 2 * k2[n] + 2 * k3[n] + k4[n]) / 6 for n in state})
+        k2 = rhs(advance(state, dt / 2, k1))
+        k3 = rhs(advance(state, dt / 2, k2))
+        k4 = rhs(advance(state, dt, k3))
+        return advance(state, dt, {n: (k1[n] + 2 * k2[n] + 2 * k3[n] + k4[n]) / 6 for n in state})
     if scheme == "ssp-rk3":  # Shu and Osher (1988), J. Comput. Phys. 77, 439
-        f = moved(state, dt, rhs(state))
-        f = mean(state, Fraction(1, 4), moved(f, dt, rhs(f)))
-        return mean(state, Fraction(2, 3), moved(f, dt, rhs(f)))
+        f = advance(state, dt, rhs(state))
+        f = mean(state, Fraction(1, 4), advance(f, dt, rhs(f)))
+        return mean(state, Fraction(2, 3), advance(f, dt, rhs(f)))
     raise ValueError(f"scheme: expected one of {', '.join(SCHEMES)}, got {scheme!r}")
 
 
@@ -391,27 +392,27 @@ def step(state: State, rhs: Callable[[State], State], dt: float, scheme: str = "
 
 
 def diagnostics(state: State, spacing: Sequence[float], p: Parameters) -> dict[str, float]:
-    """Means over the box, and extrema; the mass is an integral over the axes there are."""
+    """Return means over the box, and extrema; the mass is an integral over the existing axes."""
     d = checked(state, spacing, p)
     u, rho = np.stack([state[name] for name in VELOCITY]), np.exp(state["lnrho"])
     series = {"u": np.sqrt(dot(u, u)), "rho": rho} | {name: state[name] for name in VELOCITY}
-    found = {
+    results = {
         "kinetic energy": np.mean(rho * dot(u, u) / 2),
         "mass": np.sum(rho) * math.prod(spacing),
         "kinetic helicity": np.mean(dot(u, curl(d.gradient(u)))),
     }
     if not p.isothermal:
         series["s"] = state["s"]
-        found["thermal energy"] = np.mean(rho * (p.c_p / p.gamma) * thermal(state, p)[1])
+        results["thermal energy"] = np.mean(rho * (p.c_p / p.gamma) * thermal(state, p)[1])
     if p.magnetic:
         A = np.stack([state[name] for name in POTENTIAL])
         B = magnetic_field(d, A, p)
         j = (d.gradient_of_divergence(A) - d.laplacian(A)) / p.mu0
-        found["magnetic energy"] = np.mean(dot(B, B) / (2 * p.mu0))
-        found["max |div B|"] = np.max(np.abs(sum(d.first(B[i], i) for i in range(3))))
-        found["magnetic helicity"] = np.mean(dot(A, B))
-        found["current helicity"] = np.mean(dot(j, B))
+        results["magnetic energy"] = np.mean(dot(B, B) / (2 * p.mu0))
+        results["max |div B|"] = np.max(np.abs(sum(d.first(B[i], i) for i in range(3))))
+        results["magnetic helicity"] = np.mean(dot(A, B))
+        results["current helicity"] = np.mean(dot(j, B))
     for name, values in series.items():
-        found[f"{name} rms"] = np.sqrt(np.mean(values**2))
-        found[f"{name} min"], found[f"{name} max"] = np.min(values), np.max(values)
-    return {name: float(value) for name, value in found.items()}
+        results[f"{name} rms"] = np.sqrt(np.mean(values**2))
+        results[f"{name} min"], results[f"{name} max"] = np.min(values), np.max(values)
+    return {name: float(value) for name, value in results.items()}

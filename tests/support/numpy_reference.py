@@ -1,9 +1,9 @@
-"""Programs evaluated in NumPy on whole arrays with ghost cells: what compiler and engine must agree with.
+"""Programs evaluated in NumPy on whole arrays with ghost cells: the reference of compiler and engine.
 
-Written from the documented meaning of the language alone; of Halocline it uses only the recorded program and
-the nodes of its expressions. Every value carries a bound of its rounding error: the generated code may fuse
-multiply-adds, and use other elementary functions, so that the two agree to a few units of the last place of
-each operation and not bit by bit. Where a comparison is closer than that, both answers count as right.
+The evaluation follows the documented meaning of the language. From Halocline it uses only the recorded
+program and the nodes of its expressions. Every value has a bound of its rounding error. The generated code
+may fuse multiply-adds and use other elementary functions. The results therefore agree to a few units of the
+last place per operation, not bit by bit. If a comparison is closer than that, both answers count as correct.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Undecided(Exception):
 
 @dataclass
 class Number:
-    """Values with a bound of their errors, in a precision (None: adapts to what it meets)."""
+    """Values with a bound of their errors, in a precision (None: adapts to the other operand)."""
 
     value: Array
     error: Array
@@ -52,7 +52,7 @@ class Number:
         return cls(array, np.zeros_like(array), dtype)
 
     def rounded_to(self, dtype: str | None) -> Number:
-        """The same as an operand of an operation in that precision."""
+        """Return the operand of an operation in that precision."""
         if dtype != "float32" or self.dtype == "float32":
             return self
         return Number(self.value, self.error + 2.0**-24 * np.abs(self.value) + 1e-45, "float32")
@@ -61,18 +61,18 @@ class Number:
         if dtype == "float64":
             return Number(self.value, self.error, dtype)
 
-        def kept(value: Array) -> Array:
+        def rounded(value: Array) -> Array:
             return value.astype(np.float32).astype(np.float64)
 
-        # rounding keeps the order: what lies within the error is stored between what the ends are stored as
-        value = kept(self.value)
+        # rounding is monotonic: a value within the error is stored between the stored ends
+        value = rounded(self.value)
         with np.errstate(over="ignore", invalid="ignore"):
-            above, below = kept(self.value + self.error), kept(self.value - self.error)
+            above, below = rounded(self.value + self.error), rounded(self.value - self.error)
             error = np.maximum(above - value, value - below)
         return Number(value, np.where(np.isfinite(error), error, np.inf), dtype)
 
-    def __getitem__(self, where: Any) -> Number:
-        return Number(self.value[where], self.error[where], self.dtype)
+    def __getitem__(self, index: Any) -> Number:
+        return Number(self.value[index], self.error[index], self.dtype)
 
     def __add__(self, other: Any) -> Number:
         return binary("add", self, number(other))
@@ -99,7 +99,7 @@ class Number:
 
 @dataclass
 class Truth:
-    """Truth values, and where they are in doubt."""
+    """Truth values, and the positions at which they are in doubt."""
 
     value: Array
     doubt: Array
@@ -110,9 +110,9 @@ def number(value: Any) -> Number:
 
 
 def common(*values: Number) -> str | None:
-    """The precision of an operation: float64 where any operand has it."""
-    found = {v.dtype for v in values} - {None}
-    return max(found) if found else None
+    """Return the precision of an operation: float64 if any operand has it."""
+    dtypes = {v.dtype for v in values} - {None}
+    return max(dtypes) if dtypes else None
 
 
 def binary(op: str, a: Number, b: Number) -> Number:
@@ -143,9 +143,9 @@ def binary(op: str, a: Number, b: Number) -> Number:
 
 
 def known(error: Array, value: Array, *of: Array) -> Array:
-    """A bound made of others: none, which is infinite, where it is 0 times infinity.
+    """Return a derived bound; 0 times infinity is no bound, which is infinity.
 
-    NaN marks ghosts that have not been formed, and stays.
+    NaN marks unformed ghosts and remains.
     """
     unformed = np.any([np.isnan(e) for e in np.broadcast_arrays(value, *of)], axis=0)
     return np.where(np.isnan(error) & ~unformed, np.inf, error)
@@ -176,7 +176,7 @@ def unary(op: str, a: Number) -> Number:
             error = np.where(e < x, e / (x - e), np.inf)
         elif op in ("sin", "cos"):
             value = np.sin(x) if op == "sin" else np.cos(x)
-            # one unit of the last place of 1, as the tests do not come near zeros of large arguments
+            # one unit of the last place of 1, since the tests avoid zeros of large arguments
             return Number(value, np.minimum(e, 2.0) + 2 * ROUNDING[a.dtype], a.dtype)
         else:
             raise NotImplementedError(op)
@@ -186,9 +186,9 @@ def unary(op: str, a: Number) -> Number:
 def compare(op: str, a: Number, b: Number) -> Truth:
     dtype = common(a, b)
     a, b = a.rounded_to(dtype), b.rounded_to(dtype)
-    x, y, room = a.value, b.value, a.error + b.error
+    x, y, tolerance = a.value, b.value, a.error + b.error
     holds = {"lt": x < y, "le": x <= y, "gt": x > y, "ge": x >= y, "eq": x == y, "ne": x != y}[op]
-    return Truth(holds, (np.abs(x - y) <= room) & (room > 0))
+    return Truth(holds, (np.abs(x - y) <= tolerance) & (tolerance > 0))
 
 
 def select(condition: Truth, a: Number, b: Number) -> Number:
@@ -196,8 +196,8 @@ def select(condition: Truth, a: Number, b: Number) -> Number:
     a, b = a.rounded_to(dtype), b.rounded_to(dtype)
     value = np.where(condition.value, a.value, b.value)
     error = np.where(condition.value, a.error, b.error)
-    either = np.maximum(a.error, b.error) + np.abs(a.value - b.value)
-    return Number(value, np.where(condition.doubt, either, error), dtype)
+    bound = np.maximum(a.error, b.error) + np.abs(a.value - b.value)
+    return Number(value, np.where(condition.doubt, bound, error), dtype)
 
 
 @dataclass
@@ -209,14 +209,14 @@ class Reference:
     grid : Grid
     program : Program
     values : dict of Field to array
-        Of all points of each field; zero where not given.
+        Values at all points of each field; zero by default.
     scalars : dict of str to float
         Parameters.
 
     Attributes
     ----------
     fields : dict of Field to Number
-        What the fields hold.
+        Current values of the fields.
     """
 
     grid: Grid
@@ -235,10 +235,10 @@ class Reference:
             self.scalars[f"o_{letter}"] = Number.exact(self.grid.origin[axis])
             self.scalars[f"{CELLS}{letter}"] = Number.exact(self.grid.shape[axis])
         for f in self.grid.fields.values():
-            given = self.values.get(f)
-            start = np.zeros(self.points(f.staggered)) if given is None else given
+            values = self.values.get(f)
+            start = np.zeros(self.points(f.staggered)) if values is None else values
             self.fields[f] = Number.exact(start).stored_as(f.dtype)
-        # what each field held after its assignments, as NumPy arrays would keep it
+        # the value of each field after its assignments, as NumPy arrays store it
         self._kept: dict[tuple[Field, int], Number] = {}
         self._after: dict[tuple[int, Field], int] = {}  # version of a field after an Assign
         self._around: dict[
@@ -254,27 +254,27 @@ class Reference:
     # --- geometry ---
 
     def spacing(self, axis: int) -> float:
-        """Periodic axes and walls on faces: n spacings; walls on nodes: n + 1."""
+        """Return the spacing: periodic axes and walls on faces have n spacings, walls on nodes n + 1."""
         n = self.grid.shape[axis]
         on_faces = self.grid.periodic[axis] or self.grid.walls[axis] == "face"
         return self.grid.extent[axis] / (n if on_faces else n + 1)
 
     def points(self, staggered: Sequence[bool]) -> tuple[int, ...]:
-        """One more point at the upper wall of an axis that a field is staggered along."""
+        """Return the number of points, with one more at the upper wall of each staggered axis."""
         return tuple(
             n + (s and not wraps)
             for n, s, wraps in zip(self.grid.shape, staggered, self.grid.periodic, strict=True)
         )
 
     def wall(self, f: Field, axis: int) -> Fraction:
-        """From the first point inside outward to the wall, in spacings."""
+        """Return the distance from the first interior point outward to the wall, in spacings."""
         inset = Fraction(1, 2) if self.grid.walls[axis] == "face" else Fraction(1)
         return inset - (Fraction(1, 2) if f.staggered[axis] else 0)
 
     # --- versions ---
 
     def _number(self, statements: Sequence[Any]) -> None:
-        """The version of every field along the text: assignments to it and loops entered so far."""
+        """Number the versions of every field along the text: one per assignment to it or loop."""
         for s in statements:
             if isinstance(s, Assign):
                 for f in s.values:
@@ -298,12 +298,12 @@ class Reference:
         return self
 
     def _statements(self, statements: Sequence[Any]) -> bool:
-        """Execute; False where a stop statement ends the run."""
+        """Execute statements, and return False if a stop statement ends the run."""
         for s in statements:
             self._ghosted.clear()
             if isinstance(s, Assign):
-                made = {f: self.evaluate(e, f.staggered).stored_as(f.dtype) for f, e in s.values.items()}
-                for f, result in made.items():
+                results = {f: self.evaluate(e, f.staggered).stored_as(f.dtype) for f, e in s.values.items()}
+                for f, result in results.items():
                     shape = self.points(f.staggered)
                     self.fields[f] = Number(
                         np.broadcast_to(result.value, shape).copy(),
@@ -324,14 +324,14 @@ class Reference:
         return True
 
     def _hold(self, f: Field) -> None:
-        """Values on walls on which points of the field lie; where walls meet those of higher axes count."""
+        """Set the values of points on walls; where walls meet, those of higher axes count."""
         for axis, side in itertools.product(range(self.grid.ndim), (-1, 1)):
             condition = f.boundary.get("xyz"[axis] + "-+"[side > 0])
             if isinstance(condition, Value) and self.wall(f, axis) == 0:
-                made = self._at_wall(condition.value, f, axis, side, (0,) * self.grid.ndim)
-                made = made.stored_as(f.dtype)
+                wall_value = self._at_wall(condition.value, f, axis, side, (0,) * self.grid.ndim)
+                wall_value = wall_value.stored_as(f.dtype)
                 row = (slice(None),) * axis + (slice(0, 1) if side < 0 else slice(-1, None),)
-                self.fields[f].value[row], self.fields[f].error[row] = made.value, made.error
+                self.fields[f].value[row], self.fields[f].error[row] = wall_value.value, wall_value.error
 
     def _repeat(self, s: Repeat) -> bool:
         most = math.inf
@@ -364,10 +364,10 @@ class Reference:
     # --- expressions ---
 
     def evaluate(self, e: Expr, place: tuple[bool, ...]) -> Number:
-        """An expression at all points of a location."""
-        made = self._node(e, place, (0,) * self.grid.ndim, {})
-        assert isinstance(made, Number)
-        return made
+        """Return an expression at all points of a location."""
+        result = self._node(e, place, (0,) * self.grid.ndim, {})
+        assert isinstance(result, Number)
+        return result
 
     def _node(self, e: Expr, place: tuple[bool, ...], shift: tuple[int, ...], memo: dict[Any, Any]) -> Any:
         key = (id(e), shift)
@@ -388,8 +388,8 @@ class Reference:
             return self._read(f, version, tuple(a + b for a, b in zip(offset, shift, strict=True)), place)
         if e.op == "stage":
             stage, offset = e.attribute
-            moved = tuple(a + b for a, b in zip(offset, shift, strict=True))
-            return self._node(stage.definition, place, moved, memo)
+            shifted = tuple(a + b for a, b in zip(offset, shift, strict=True))
+            return self._node(stage.definition, place, shifted, memo)
         if e.op == "reduce":
             return self._reduce(e)
         args = [self._node(a, place, shift, memo) for a in e.args]
@@ -407,7 +407,7 @@ class Reference:
         return binary(e.op, *args) if len(args) == 2 else unary(e.op, *args)
 
     def _indices(self, axis: int, count: int, start: int, position: float | None = None) -> Array:
-        """Global indices along an axis, shaped to broadcast; around a periodic axis they start again."""
+        """Return global indices along an axis, shaped to broadcast and wrapped on a periodic axis."""
         if position is not None:
             along = np.array([position])
         else:
@@ -425,9 +425,9 @@ class Reference:
     def _reduce(self, e: Expr) -> Number:
         kind, cell = e.attribute[:2]
         place = self._place(e.args[0])
-        made = self.evaluate(e.args[0], place)
+        operand = self.evaluate(e.args[0], place)
         shape = self.points(place)
-        value, error = np.broadcast_to(made.value, shape), np.broadcast_to(made.error, shape)
+        value, error = np.broadcast_to(operand.value, shape), np.broadcast_to(operand.error, shape)
         if kind == "value":
             return Number(value[cell], error[cell])
         if kind in ("min", "max"):
@@ -440,22 +440,25 @@ class Reference:
         return Number(np.asarray(total), np.asarray(bound if kind == "sum" else math.fsum(error.ravel())))
 
     def _place(self, e: Expr) -> tuple[bool, ...]:
-        """Where the points of a reduction lie: with the upper wall where all that it reads has a point there
-        and is read in place; else at cells."""
+        """Return the location of the points of a reduction.
+
+        An axis includes the upper wall if all reads have a point on it and no offset along the axis.
+        Otherwise the points are at cells.
+        """
         reads: set[tuple[Field, tuple[int, ...]]] = set()
 
-        def visit(e: Expr, shift: tuple[int, ...], seen: set[Any]) -> None:
-            if (id(e), shift) in seen:
+        def visit(e: Expr, shift: tuple[int, ...], visited: set[Any]) -> None:
+            if (id(e), shift) in visited:
                 return
-            seen.add((id(e), shift))
+            visited.add((id(e), shift))
             if e.op in ("read", "stage"):
                 offset = tuple(a + b for a, b in zip(e.attribute[-1], shift, strict=True))
                 if e.op == "read":
                     reads.add((e.attribute[0], offset))
                 else:
-                    visit(e.attribute[0].definition, offset, seen)
+                    visit(e.attribute[0].definition, offset, visited)
             for a in e.args:
-                visit(a, shift, seen)
+                visit(a, shift, visited)
 
         visit(e, (0,) * self.grid.ndim, set())
         return tuple(
@@ -465,23 +468,23 @@ class Reference:
     # --- ghost cells ---
 
     def ghosted(self, f: Field, version: int, pad: tuple[int, ...]) -> Number:
-        """A field with ghost cells, NaN where too few cells lie inside to form one.
+        """Return a field with ghost cells, NaN where too few interior cells exist to form one.
 
-        Axis by axis in ascending order; along the other axes over ghost cells too, so that those at corners
-        follow from the ghost cells of lower axes.
+        The ghosts are formed axis by axis in ascending order, including ghost cells of the other axes.
+        Corners therefore follow from the ghost cells of lower axes.
         """
         key = f, version, pad
         if key not in self._ghosted:
             widths = [(p, p) for p in pad]
             inside = self._kept[f, version]
-            made = Number(
+            padded = Number(
                 np.pad(inside.value, widths, constant_values=np.nan),
                 np.pad(inside.error, widths, constant_values=np.nan),
                 f.dtype,
             )
             for axis in range(self.grid.ndim):
-                self._fill_axis(f, version, made, axis, pad)
-            self._ghosted[key] = made
+                self._fill_axis(f, version, padded, axis, pad)
+            self._ghosted[key] = padded
         return self._ghosted[key]
 
     def _fill_axis(self, f: Field, version: int, whole: Number, axis: int, pad: tuple[int, ...]) -> None:
@@ -493,22 +496,22 @@ class Reference:
             return
         for side in (-1, 1):
             for layer in range(p):
-                made = self._ghost(f, version, whole, axis, side, layer, pad)
+                ghost = self._ghost(f, version, whole, axis, side, layer, pad)
                 at = p - 1 - layer if side < 0 else p + n + layer
                 row = (slice(None),) * axis + (slice(at, at + 1),)
-                if made is not None:
-                    made = made.stored_as(f.dtype)
-                    whole.value[row], whole.error[row] = made.value, made.error
+                if ghost is not None:
+                    ghost = ghost.stored_as(f.dtype)
+                    whole.value[row], whole.error[row] = ghost.value, ghost.error
 
     def _ghost(
         self, f: Field, version: int, whole: Number, axis: int, side: int, layer: int, pad: tuple[int, ...]
     ) -> Number | None:
-        """One layer of ghost cells; None where the side has no condition or there are too few cells."""
+        """Return one layer of ghost cells, or None without a condition or with too few cells."""
         condition = f.boundary.get("xyz"[axis] + ("-" if side < 0 else "+"))
         if condition is None:
             return None
         w = self.wall(f, axis)
-        d = layer + 1 - w  # from the wall outward, in spacings
+        d = layer + 1 - w  # distance outward from the wall, in spacings
 
         def inner(m: int, of: Field = f, source: Number = whole) -> Number:
             n, p = self.points(of.staggered)[axis], pad[axis]
@@ -518,7 +521,7 @@ class Reference:
             return source[(slice(None),) * axis + (slice(at, at + 1),)]
 
         def weighted(points: Sequence[tuple[int, Fraction]], extra: Number | None, rule: str) -> Number:
-            """The polynomial through interior points, and the wall's value or slope, at the ghost point."""
+            """Return the ghost value of the polynomial through inner points and the wall value or slope."""
             weights = polynomial([s for _, s in points], rule, -d)
             total = number(0.0) if extra is None else extra * float(weights[-1])
             for (m, _), weight in zip(points, weights, strict=False):
@@ -526,7 +529,7 @@ class Reference:
             return total
 
         def interior(count: int, *, from_wall: bool) -> list[tuple[int, Fraction]]:
-            first = 1 if from_wall and w == 0 else 0  # the point on the wall gives way to the wall's value
+            first = 1 if from_wall and w == 0 else 0  # the wall's value replaces the point on the wall
             return [(m, m + w) for m in range(first, first + count)]
 
         try:
@@ -545,19 +548,19 @@ class Reference:
                 slope = self._at_wall(condition.value, f, axis, side, pad) * self.spacing(axis)
                 if condition.order == 2 and d != 0:
                     return inner(int(layer + 1 - 2 * w)) + slope * float(2 * d * side)
-                # the polynomial counts inward: its slope is the other way at an upper wall
+                # the polynomial counts inward, so that its slope has the opposite sign at an upper wall
                 return weighted(interior(condition.order, from_wall=True), slope * float(-side), "slope")
             if isinstance(condition, Extrapolate):
                 return weighted(interior(condition.order, from_wall=False), None, "free")
             assert isinstance(condition, BoundaryKernel)
-            seen = Inward(self, inner, pad, axis, side, layer, f)
+            inward = Inward(self, inner, pad, axis, side, layer, f)
             count = condition.function.__code__.co_argcount
-            return number(condition.function(*(seen, layer)[:count]))
+            return number(condition.function(*(inward, layer)[:count]))
         except IndexError:
             return None
 
     def _at_wall(self, value: Any, f: Field, axis: int, side: int, pad: tuple[int, ...]) -> Number:
-        """A number, scalar, expression or function of the coordinates, at the wall."""
+        """Return a number, scalar, expression or function of the coordinates, at the wall."""
         if callable(value) and not isinstance(value, Operators):
             value = value(*f.coordinates)
         if not isinstance(value, Operators):
@@ -587,14 +590,14 @@ class Reference:
                 return compare(e.op, *args)
             return binary(e.op, *args) if len(args) == 2 else unary(e.op, *args)
 
-        made = at(value.expr)
-        assert isinstance(made, Number)
-        return made
+        result = at(value.expr)
+        assert isinstance(result, Number)
+        return result
 
 
 @dataclass
 class Inward:
-    """What a user's boundary kernel is given, in NumPy."""
+    """NumPy counterpart of the argument of a user's boundary kernel."""
 
     reference: Reference
     inner: Callable[..., Number]
@@ -608,14 +611,14 @@ class Inward:
     def __getitem__(self, m: int) -> Number:
         if self.other is None:
             return self.inner(m)
-        # ghost cells of lower axes are those of the other field's own conditions
+        # the ghost cells of lower axes follow the other field's conditions
         r = self.reference
         latest = max(v for f, v in r._kept if f is self.other and r._kept[f, v] is r.fields[f])
         source = r.ghosted(self.other, latest, self.pad)
-        made = self.inner(m, self.other, source)
+        values = self.inner(m, self.other, source)
         counts = [n + 2 * p for n, p in zip(r.points(self.field.staggered), self.pad, strict=True)]
         cut = tuple(slice(None) if a == self.axis else slice(0, n) for a, n in enumerate(counts))
-        return made[cut]
+        return values[cut]
 
     def of(self, other: Field) -> Inward:
         return Inward(
@@ -628,8 +631,11 @@ class Inward:
 
 
 def polynomial(points: Sequence[Fraction], rule: str, at: Fraction) -> list[Fraction]:
-    """Weights of the values at `points`, then of the value or slope at 0, of the polynomial that they fix,
-    at `at`."""
+    """Return the weights of a polynomial's value at `at`.
+
+    The weights multiply the values at `points`, then the value or slope at 0, which together define the
+    polynomial.
+    """
     count = len(points) + (rule != "free")
     rows = [[s**k for k in range(count)] for s in points]
     if rule == "value":

@@ -115,7 +115,7 @@ SPILLED: dict[str, dict[str, int]] = {
 def may_spill(name: str, strategy: str) -> float:
     """Return the allowed spill of a kernel in bytes.
 
-    The strategy `resident` has no limit: it requests more thread blocks than the registers allow without spills.
+    The strategy `resident` has no limit: it requests more thread blocks than fit without spills.
     """
     if strategy == "resident":
         return math.inf

@@ -1,14 +1,13 @@
-"""The command `halocline` in processes that begin with what it imports.
+"""The command `halocline` in processes that start with its imports.
 
-Tests begin it some hundred times, and most of what it then takes is the start of Python and its imports,
-0.5 s of processor time each. `halocline` forks it from a process that has imported all that. It has its own
-working directory, environment and streams, and ends as every process does.
+Tests run the command some hundred times. Most of its time is the start of Python and the imports, 0.5 s of
+processor time per run. `halocline` forks each run from a process with all these imports. The run has its own
+working directory, environment and streams, and ends like every process.
 
-What differs from a command that users begin: limits, umask, the seed of hashes and the addresses of
-libraries are those of the process it is forked from, and modules are there that it might have forgotten to
-import. Where a test is about these it uses subprocess; so do those of ranks, of faults and of the start. An
-environment that differs by more than SEEN from the one in which libraries were loaded has the command begun
-as users begin it.
+Differences from a command that users start: limits, umask, the seed of hashes and the addresses of libraries
+are those of the parent process. Modules are loaded even if the command does not import them. Tests of these
+properties use subprocess; so do tests of ranks, of faults and of the start. If an environment differs by more
+than SEEN from the one in which libraries were loaded, the command starts in a new process.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ from typing import Any
 from hang import HANG
 
 COMMAND = (sys.executable, "-m", "halocline.cli")
-SEEN = ("COLUMNS", "CXX", "HALOCLINE_", "PYTEST_CURRENT_TEST")  # read while the command runs, ...
-AT_IMPORT = "HALOCLINE_CHECK"  # but for this one
-IMPORTED = (  # what most commands import, and what takes long
+SEEN = ("COLUMNS", "CXX", "HALOCLINE_", "PYTEST_CURRENT_TEST")  # read during a run, ...
+AT_IMPORT = "HALOCLINE_CHECK"  # except for this one
+IMPORTED = (  # modules that most commands import, and slow ones
     *("halocline.cli.app", "halocline.cli.run", "halocline.cli.summary"),
     *("halocline.explanation.explain", "halocline.problems.problem", "halocline.study.engine"),
     *("jinja2", "rich.table", "rich.progress", "scipy.optimize", "pydantic", "tensorstore", "h5py"),
@@ -50,12 +49,12 @@ def halocline(
     env: Mapping[str, str] | None = None,
     timeout: float = HANG,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command line to its end, and that of all processes that have its output; it has no input.
+    """Run a command line until it and all processes with its output have ended; it has no input.
 
     Parameters
     ----------
     env : mapping of str to str, optional
-        The whole environment; that of the tests where there is none.
+        The whole environment; the default is that of the tests.
     timeout : float
         Seconds.
 
@@ -70,19 +69,19 @@ def halocline(
             command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
             timeout=timeout, check=False,
         )  # fmt: skip
-    (out, its_out), (error, its_error) = os.pipe(), os.pipe()
-    none = os.open(os.devnull, os.O_RDONLY)
+    (out, child_out), (error, child_error) = os.pipe(), os.pipe()
+    no_input = os.open(os.devnull, os.O_RDONLY)
     try:
         process = _asked(
-            {"words": command[3:], "cwd": str(folder), "env": environment}, none, its_out, its_error
+            {"words": command[3:], "cwd": str(folder), "env": environment}, no_input, child_out, child_error
         )
     finally:
-        for end in (none, its_out, its_error):
+        for end in (no_input, child_out, child_error):
             os.close(end)
     try:
         texts = _read((out, error), time.monotonic() + timeout)
         status = int(_server().recv(64)) if texts else None
-    except BaseException:  # its status would be taken for an answer to the next request
+    except BaseException:  # the next request would receive this status as its answer
         _end(process)
         raise
     finally:
@@ -95,7 +94,7 @@ def halocline(
 
 
 def _asked(request: dict[str, Any], *streams: int) -> int:
-    """The process that a request has begun."""
+    """Start the process of a request and return its number."""
     server = _server()
     try:
         socket.send_fds(server, [json.dumps(request).encode()], streams)
@@ -106,8 +105,8 @@ def _asked(request: dict[str, Any], *streams: int) -> int:
 
 
 def _read(ends: Sequence[int], until: float) -> list[str] | None:
-    """What comes through pipes to their ends; None where that takes too long."""
-    found = dict.fromkeys(ends, b"")
+    """Return the texts from pipes until they close, or None if that takes too long."""
+    texts = dict.fromkeys(ends, b"")
     with selectors.DefaultSelector() as selector:
         for end in ends:
             selector.register(end, selectors.EVENT_READ)
@@ -116,55 +115,55 @@ def _read(ends: Sequence[int], until: float) -> list[str] | None:
             if not ready:
                 return None
             for key, _ in ready:
-                come = os.read(key.fd, 2**16)
-                found[key.fd] += come
-                if not come:
+                chunk = os.read(key.fd, 2**16)
+                texts[key.fd] += chunk
+                if not chunk:
                     selector.unregister(key.fd)
-    return [found[end].decode(errors="replace").replace("\r\n", "\n") for end in ends]
+    return [texts[end].decode(errors="replace").replace("\r\n", "\n") for end in ends]
 
 
 def _end(process: int) -> None:
-    """End a process, and the one that it was forked from: the next command has a new one."""
+    """End a process and its parent; the next command starts a new parent."""
     _forget()
     with contextlib.suppress(ProcessLookupError):
         os.kill(process, signal.SIGKILL)
 
 
 def _is_seen(environment: Mapping[str, str]) -> bool:
-    """Whether a process that is forked sees all of an environment."""
+    """Return True if a forked process reads all differences of an environment."""
     differing = {name for name in {*environment, *_begun()} if environment.get(name) != _begun().get(name)}
     return all(name.startswith(SEEN) and name != AT_IMPORT for name in differing)
 
 
 @functools.cache
 def _begun() -> dict[str, str]:
-    """The environment in which what is forked was begun."""
+    """Return the environment in which the parent process started."""
     return dict(os.environ)
 
 
 def _server() -> socket.socket:
-    """The way to the process to fork from; it ends when this is closed."""
+    """Return the connection to the parent process, which ends when the connection is closed."""
     return _started()[0]
 
 
 @functools.cache
 def _started() -> tuple[socket.socket, subprocess.Popen[bytes]]:
-    mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    for end in (mine, its):
+    client, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    for end in (client, child):
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, REQUEST)
-    # threads of OpenBLAS would not live in what is forked
+    # threads of OpenBLAS do not survive a fork
     environment = _begun() | {"OPENBLAS_NUM_THREADS": "1"}
-    with its:
+    with child:
         process = subprocess.Popen(
-            [sys.executable, __file__, str(its.fileno())], pass_fds=[its.fileno()], env=environment,
+            [sys.executable, __file__, str(child.fileno())], pass_fds=[child.fileno()], env=environment,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         )  # fmt: skip
-    mine.settimeout(HANG)
-    if not mine.recv(64):
+    client.settimeout(HANG)
+    if not client.recv(64):
         raise RuntimeError(f"{__file__} ended with status {process.wait()}: see what it wrote to stderr")
-    mine.settimeout(None)
+    client.settimeout(None)
     atexit.register(_forget)
-    return mine, process
+    return client, process
 
 
 def _forget() -> None:
@@ -173,13 +172,15 @@ def _forget() -> None:
     server, process = _started()
     _started.cache_clear()
     server.close()
-    process.kill()  # it may be waiting for what it has forked
+    process.kill()  # the process may wait for a forked one
     process.wait()
 
 
 def _requests(server: socket.socket) -> None:
-    """Fork a process for each request; answer with its number, and with its status at its end. Returns in the
-    processes."""
+    """Fork a process for each request, and send its number and, at its end, its status.
+
+    The function returns in the forked processes.
+    """
     server.send(b"ready")
     while True:
         text, streams, _, _ = socket.recv_fds(server, REQUEST, 3)
@@ -212,7 +213,7 @@ if __name__ == "__main__":
     from halocline.native import native
 
     native()
-    gc.freeze()  # else each process would copy what it shares as it looks for what is free
+    gc.freeze()  # without this, each process copies shared memory when it searches for free memory
     if len(os.listdir("/proc/self/task")) > 1:
         raise SystemExit("a process with several threads cannot be forked")
     with socket.socket(fileno=int(sys.argv[1])) as end:

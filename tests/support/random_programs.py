@@ -40,7 +40,7 @@ class FieldRecipe:
 
 @dataclass
 class Recipe:
-    """A program and the kind of grid that it is for."""
+    """A program, and the kind of its grid."""
 
     ndim: int
     periodic: tuple[bool, ...]
@@ -51,7 +51,7 @@ class Recipe:
 
 @dataclass
 class Scope:
-    """What an expression may name."""
+    """Names that an expression may use."""
 
     ndim: int
     radius: int
@@ -59,11 +59,11 @@ class Scope:
     fields: list[str]
     stages: list[str] = field(default_factory=list)
     scalars: list[str] = field(default_factory=list)
-    reduced: int = 0  # scalars made so far
+    reduced: int = 0  # scalars so far
 
 
 def offsets(draw: Draw, scope: Scope) -> tuple[int, ...]:
-    """Mostly near, often diagonal."""
+    """Draw offsets, mostly close and often diagonal."""
     reach = st.integers(-scope.radius, scope.radius)
     return tuple(draw(st.one_of(st.just(0), reach)) for _ in range(scope.ndim))
 
@@ -97,41 +97,41 @@ def expression(draw: Draw, scope: Scope, depth: int) -> tuple[Any, ...]:
 
 
 def assignment(draw: Draw, scope: Scope) -> tuple[Any, ...]:
-    """Of a field, or of all at once."""
+    """Draw an assignment to one field or to all at once."""
     targets = draw(st.sampled_from([*([f] for f in scope.fields), scope.fields]))
     return "set", {f: expression(draw, scope, draw(st.integers(1, 3))) for f in targets}
 
 
 def stage(draw: Draw, scope: Scope) -> tuple[Any, ...]:
-    made = expression(draw, scope, draw(st.integers(1, 2)))
+    definition = expression(draw, scope, draw(st.integers(1, 2)))
     scope.stages.append(f"s{len(scope.stages)}")
     # an array has no values beyond walls
     storages = ["auto", "inline", "patch", "patch"] + ["array"] * (not scope.walls)
-    return "stage", scope.stages[-1], made, draw(st.sampled_from(storages))
+    return "stage", scope.stages[-1], definition, draw(st.sampled_from(storages))
 
 
 def reduction(draw: Draw, scope: Scope) -> tuple[Any, ...]:
     kind = draw(st.sampled_from(["sum", "min", "max", "count", "norm", "value", "dot"]))
-    made = expression(draw, scope, 1)
+    operand = expression(draw, scope, 1)
     corner = tuple(draw(st.sampled_from([0, -1])) for _ in range(scope.ndim))
     scope.scalars.append(f"r{scope.reduced}")
     scope.reduced += 1
-    return "scalar", scope.scalars[-1], kind, made, corner
+    return "scalar", scope.scalars[-1], kind, operand, corner
 
 
 def condition(draw: Draw, fields: list[str], name: str) -> tuple[Any, ...]:
-    """A boundary condition of one side."""
+    """Draw a boundary condition of one side."""
     kinds = ["value", "derivative", "symmetric", "antisymmetric", "extrapolate", "kernel"]
     kind = draw(st.sampled_from(kinds))
-    what = draw(st.sampled_from(["number", "parameter", "function"]))
+    source = draw(st.sampled_from(["number", "parameter", "function"]))
     if kind == "value":
-        return kind, what, draw(st.sampled_from([None, None, 1, 2, 3]))
+        return kind, source, draw(st.sampled_from([None, None, 1, 2, 3]))
     if kind == "derivative":
-        return kind, what, draw(st.sampled_from([2, 2, 1, 3, 4]))
+        return kind, source, draw(st.sampled_from([2, 2, 1, 3, 4]))
     if kind == "extrapolate":
         return kind, draw(st.integers(1, 3))
     if kind == "kernel":
-        before = fields[: fields.index(name)]  # no two fields whose conditions wait for each other
+        before = fields[: fields.index(name)]  # no two fields with conditions that depend on each other
         return kind, draw(st.sampled_from(["two", "layer", *(f"of {f}" for f in before)]))
     return (kind,)
 
@@ -154,13 +154,13 @@ def recipes(draw: Draw, *, ndims: tuple[int, ...] = (1, 2, 3)) -> Recipe:
     for _ in range(draw(st.integers(1, 4))):
         kind = draw(st.sampled_from(["set", "set", "set", "stage", "scalar", "loop"]))
         if kind == "loop":
-            scope.stages.clear()  # stand for values from before the loop
+            scope.stages.clear()  # stages represent values from before the loop
             body = [assignment(draw, scope) for _ in range(draw(st.integers(1, 2)))]
             if draw(st.integers(0, 3)) == 0:
                 body.append(("loop", draw(st.integers(0, 2)), [assignment(draw, scope)]))
             if draw(st.booleans()):
                 body.append(reduction(draw, scope))
-                scope.scalars.pop()  # is not known where the loop makes no pass
+                scope.scalars.pop()  # the scalar is undefined if the loop has no pass
             recipe.statements.append(("loop", draw(st.integers(0, 3)), body))
         elif kind == "stage" and len(scope.stages) < 3:
             recipe.statements.append(stage(draw, scope))
@@ -168,7 +168,7 @@ def recipes(draw: Draw, *, ndims: tuple[int, ...] = (1, 2, 3)) -> Recipe:
             recipe.statements.append(reduction(draw, scope))
         else:
             recipe.statements.append(assignment(draw, scope))
-            scope.stages.clear()  # may read what has been set
+            scope.stages.clear()  # stages may read the changed field
     recipe.statements.append(assignment(draw, scope))
     return recipe
 
@@ -181,10 +181,12 @@ PARAMETERS = {"a": 0.7, "b": -1.1}
 
 def kernel(name: str, grid: hc.Grid, f: hc.Field) -> hc.BoundaryKernel:
     if name.startswith("of ") and any(
-        own and not there
-        for own, there in zip(f.staggered, grid.fields[name.removeprefix("of ")].staggered, strict=True)
+        staggered and not other_staggered
+        for staggered, other_staggered in zip(
+            f.staggered, grid.fields[name.removeprefix("of ")].staggered, strict=True
+        )
     ):
-        name = "two"  # beside the last point of `f` along a wall the other has none
+        name = "two"  # along a wall, the other field has no point next to the last one of `f`
     if name == "two":
         return hc.BoundaryKernel(lambda u: 1.5 * u[0] - 0.5 * u[1] + u.h)
     if name == "layer":
@@ -217,8 +219,10 @@ class Case:
         self.grid = hc.Grid(shape, extent, origin=-0.25, periodic=recipe.periodic, walls=recipe.walls)
         for f in recipe.fields:
             self.grid.field(f.name, location=f.location, dtype=f.dtype)
-            made = {side: boundary(c, self.grid, self.grid.fields[f.name]) for side, c in f.boundary.items()}
-            self.grid.fields[f.name].boundary.update(made)
+            conditions = {
+                side: boundary(c, self.grid, self.grid.fields[f.name]) for side, c in f.boundary.items()
+            }
+            self.grid.fields[f.name].boundary.update(conditions)
         self.own = list(self.grid.fields.values())
         self.program = hc.program(self._program)
 
@@ -232,8 +236,8 @@ class Case:
                 changes = {self.things[f]: bounded(self._expression(e)) for f, e in rest[0].items()}
                 hc.assign(changes)
             elif kind == "stage":
-                name, made, storage = rest
-                value = self._expression(made)
+                name, definition, storage = rest
+                value = self._expression(definition)
                 # a stage must vary from cell to cell
                 base = self.things["u"] if not value.varies else 0.0
                 self.things[name] = hc.stage(bounded(value + base * 0.5), name, storage=storage)
@@ -245,21 +249,21 @@ class Case:
                     self._statements(body)
 
     def _scalar(self, name: str, kind: str, recipe: tuple[Any, ...], corner: tuple[int, ...]) -> None:
-        made = self._expression(recipe)
-        if not made.varies:
-            made = made + self.things["u"]
+        value = self._expression(recipe)
+        if not value.varies:
+            value = value + self.things["u"]
         target = hc.scalar(name)
         self.things[name] = target
         if kind == "count":
-            target.set(hc.count(made > 0.125) * 0.01)
+            target.set(hc.count(value > 0.125) * 0.01)
         elif kind == "value":
-            target.set(hc.value(made, corner))
+            target.set(hc.value(value, corner))
         elif kind == "dot":
-            target.set(hc.dot(made, self.things["u"]) * 0.01)
+            target.set(hc.dot(value, self.things["u"]) * 0.01)
         elif kind == "sum":
-            target.set(hc.sum(made) * 0.01)
+            target.set(hc.sum(value) * 0.01)
         else:
-            target.set({"min": hc.min, "max": hc.max, "norm": hc.norm}[kind](made) * 0.1)
+            target.set({"min": hc.min, "max": hc.max, "norm": hc.norm}[kind](value) * 0.1)
 
     def _expression(self, recipe: tuple[Any, ...]) -> Any:
         op, *rest = recipe
@@ -272,8 +276,8 @@ class Case:
         if op == "coordinate":
             return self.grid.coordinates()[rest[0]]
         if op == "scalar":
-            made = self.things[rest[0]].expr
-            return made / (1.0 + abs(made))
+            scalar = self.things[rest[0]].expr
+            return scalar / (1.0 + abs(scalar))
         if op in ("where", "branch"):
             sign, a, b, then, otherwise = (r if isinstance(r, str) else self._expression(r) for r in rest)
             test = {"lt": a < b, "le": a <= b, "gt": a > b, "ge": a >= b}[sign]
@@ -306,16 +310,16 @@ class Case:
         }[op]()
 
     def start(self) -> dict[Any, Any]:
-        """Values of all fields before the program."""
+        """Return the initial values of all fields."""
         random = np.random.default_rng(42)
-        made = {}
+        values = {}
         for f in self.own:
             shape = tuple(
                 n + (s and not p)
                 for n, s, p in zip(self.grid.shape, f.staggered, self.grid.periodic, strict=True)
             )
-            made[f] = random.uniform(-2, 2, shape).astype(f.dtype)
-        return made
+            values[f] = random.uniform(-2, 2, shape).astype(f.dtype)
+        return values
 
     def simulate(self, **options: Any) -> hc.Simulation:
         sim = hc.Simulation(self.grid, self.program, parameters=PARAMETERS, **options)
@@ -330,16 +334,16 @@ class Case:
 
 
 def bounded(e: Any) -> Any:
-    """Values stay below 4, so that nothing overflows whatever the program does."""
+    """Return a value below 4, so that no program overflows."""
     return e / (1.0 + 0.25 * abs(e))
 
 
 def too_small(error: InputError) -> bool:
-    """Whether a grid has fewer cells, or axes, than the program and decomposition need."""
-    said = (
+    """Return True if a grid has fewer cells, or axes, than the program and decomposition need."""
+    messages = (
         r"subdomains? leave \d|cannot be cut into \d|periodic ends reaches|grid has only|'bisection' into \d"
     )
-    return re.search(said, str(error)) is not None
+    return re.search(messages, str(error)) is not None
 
 
 # --- one process against NumPy ---

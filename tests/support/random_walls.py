@@ -34,7 +34,7 @@ LOCATIONS = ["cell", "face-x", "face-y", "face-z"]
 
 @dataclass(frozen=True)
 class Term:
-    """A weight times the value of a field so many cells inward, and so far along the wall."""
+    """A weight times the value of a field, `inward` cells from the wall and `along` cells parallel to it."""
 
     weight: int
     field: int
@@ -44,12 +44,12 @@ class Term:
 
 @dataclass(frozen=True)
 class Case:
-    """Fields with conditions, each set from itself at some offsets."""
+    """Fields with conditions; a step sets each field from its values at some offsets."""
 
     shape: Point
     periodic: tuple[bool, ...]
     locations: tuple[str, ...]
-    walls: tuple[Mapping[str, tuple[Term, ...]], ...]  # of each field, by side
+    walls: tuple[Mapping[str, tuple[Term, ...]], ...]  # conditions of each field, by side
     offsets: tuple[tuple[Point, ...], ...]
 
     @property
@@ -66,14 +66,17 @@ class Case:
         )
 
     def order(self, field: int) -> list[int]:
-        """The axes of a field in which its ghosts are formed: ascending, but those of an axis follow those
-        that they read of the field's own."""
+        """Return the order of axes in which a field's ghosts are formed.
+
+        The order is ascending, except that the ghosts of an axis follow those of the same field that they
+        read.
+        """
         after: dict[int, set[int]] = {axis: set() for axis in range(self.ndim)}
         for side, terms in self.walls[field].items():
             axis = SIDES.index(side) // 2
-            others = [other for other in range(self.ndim) if other != axis]
+            other_axes = [other for other in range(self.ndim) if other != axis]
             for term in terms:
-                for other, s in zip(others, term.along, strict=True):
+                for other, s in zip(other_axes, term.along, strict=True):
                     if term.field == field and s and not self.periodic[other]:
                         after[axis].add(other)
         order: list[int] = []
@@ -88,7 +91,7 @@ class Case:
 
 
 class Whole:
-    """The fields of a whole grid, with ghosts as they are defined, one by one."""
+    """The fields of a whole grid, with ghosts evaluated from their definition, one by one."""
 
     def __init__(self, case: Case, values: Sequence[Array]) -> None:
         self.case, self.values = case, values
@@ -96,7 +99,10 @@ class Whole:
         self.orders = [case.order(n) for n in range(len(values))]
 
     def at(self, field: int, place: Point) -> float:
-        """The value of a field at any point; RecursionError where ghosts wait for each other."""
+        """Return the value of a field at any point.
+
+        Ghosts that depend on each other raise RecursionError.
+        """
         key = field, place
         if key not in self.known:
             self.known[key] = self._form(field, place)
@@ -122,16 +128,16 @@ class Whole:
         return total
 
     def step(self, field: int) -> Array:
-        """What a field is set to."""
-        made = self.values[field].copy()
-        for place in np.ndindex(*made.shape):
+        """Return the values of a field after an assignment."""
+        values = self.values[field].copy()
+        for place in np.ndindex(*values.shape):
             for o in self.case.offsets[field]:
-                made[place] += self.at(field, tuple(p + d for p, d in zip(place, o, strict=True)))
-        return made
+                values[place] += self.at(field, tuple(p + d for p, d in zip(place, o, strict=True)))
+        return values
 
 
 def wanted(case: Case, steps: int) -> list[Array]:
-    """The fields after some steps."""
+    """Return the fields after some steps."""
     values = case.start()
     for _ in range(steps):
         for n in range(len(values)):
@@ -139,19 +145,19 @@ def wanted(case: Case, steps: int) -> list[Array]:
     return values
 
 
-def condition(fields: Sequence[hc.Field], own: int, terms: Sequence[Term]) -> hc.BoundaryKernel:
+def condition(fields: Sequence[hc.Field], number: int, terms: Sequence[Term]) -> hc.BoundaryKernel:
     def ghost(u: Any, layer: int) -> Any:
         total = 0.0
         for term in terms:
-            of = u if term.field == own else u.of(fields[term.field])
-            total = total + float(term.weight * (1 + layer)) * of[(term.inward, *term.along)]
+            source = u if term.field == number else u.of(fields[term.field])
+            total = total + float(term.weight * (1 + layer)) * source[(term.inward, *term.along)]
         return total
 
     return hc.BoundaryKernel(ghost)
 
 
 def described(case: Case, shape: Point | None = None) -> tuple[hc.Grid, list[hc.Field], hc.ProgramFunction]:
-    """The same in the language."""
+    """Return the grid, fields and program of a case."""
     grid = hc.Grid(shape or case.shape, periodic=case.periodic)
     fields = [grid.field(f"f{n}", location=location) for n, location in enumerate(case.locations)]
     for n, walls in enumerate(case.walls):
@@ -166,15 +172,15 @@ def described(case: Case, shape: Point | None = None) -> tuple[hc.Grid, list[hc.
 
 
 def drawn(seed: int, ndim: int, *, most: int = 2) -> Case:
-    """A random case."""
+    """Return a random case."""
     random = np.random.default_rng(seed)
     count = int(random.integers(1, 4))
     periodic = tuple(bool(random.integers(0, 3) == 0) for _ in range(ndim))
     locations = tuple(str(random.choice(LOCATIONS[: ndim + 1])) for _ in range(count))
 
-    def term(own: int) -> Term:
+    def term(number: int) -> Term:
         along = [int(random.choice([-2, -1, 0, 0, 1, 2])) // (3 - most) for _ in range(ndim - 1)]
-        field = own if random.integers(0, 2) else int(random.integers(0, count))
+        field = number if random.integers(0, 2) else int(random.integers(0, count))
         return Term(int(random.integers(1, 4)), field, int(random.integers(0, 2)), tuple(along))
 
     walls = tuple(
@@ -193,15 +199,15 @@ def drawn(seed: int, ndim: int, *, most: int = 2) -> Case:
     return Case(shape, periodic, locations, walls, offsets)
 
 
-# --- plans: everything that a ghost is formed of is there ---
+# --- plans: all operands of a ghost are available ---
 
 
 class Local:
-    """The memory of a subdomain before a sweep: what it owns; NaN elsewhere."""
+    """The memory of a subdomain before a sweep: its own values, and NaN elsewhere."""
 
     def __init__(self, case: Case, schedule: Schedule, plan: SubdomainPlan, whole: Whole) -> None:
         self.case, self.plan, self.whole = case, plan, whole
-        self.numbers = [int(info.name[-1]) for info in schedule.fields]  # those of the case
+        self.numbers = [int(info.name[-1]) for info in schedule.fields]  # numbers in the case
         self.arrays = [np.full(f.storage.shape, np.nan) for f in plan.fields]
         for n, f in enumerate(plan.fields):
             for place in cells(f.owned):
@@ -213,14 +219,14 @@ class Local:
         return tuple(p - lo for p, lo in zip(place, storage.lo, strict=True))
 
     def right(self, field: int, place: Point) -> float:
-        there = tuple(p + lo for p, lo in zip(place, self.plan.box.lo, strict=True))
-        return self.whole.at(self.numbers[field], there)
+        in_grid = tuple(p + lo for p, lo in zip(place, self.plan.box.lo, strict=True))
+        return self.whole.at(self.numbers[field], in_grid)
 
     def is_right(self, field: int, place: Point) -> bool:
         return bool(self.arrays[field][self.index(field, place)] == self.right(field, place))
 
     def wrap(self, field: int) -> None:
-        """The ends of rows, as a kernel fills them that wraps its rows around itself."""
+        """Fill the ends of rows like a kernel that wraps its rows."""
         owned, storage = self.plan.fields[field].owned, self.plan.fields[field].storage
         beyond = [n for n in range(storage.lo[-1], storage.hi[-1]) if not 0 <= n < owned.hi[-1]]
         for (*row, _), n in product(cells(Box(owned.lo, (*owned.hi[:-1], 1))), beyond):
@@ -232,10 +238,10 @@ class Local:
         return self.arrays[field][tuple(slice(a, b + 1) for a, b in zip(first, last, strict=True))]
 
     def fill(self, fill: Fill, box: Box) -> None:
-        """As the kernel does it, from what the memory holds."""
-        case, own = self.case, self.numbers[fill.field]
+        """Fill ghosts from the memory, like the kernel."""
+        case, number_in_case = self.case, self.numbers[fill.field]
         end = self.plan.fields[fill.field].owned.hi[fill.axis]
-        terms = case.walls[own][SIDES[2 * fill.axis + (fill.side > 0)]]
+        terms = case.walls[number_in_case][SIDES[2 * fill.axis + (fill.side > 0)]]
         for place in cells(box):
             at = place[fill.axis]
             layer, total = (at - end if fill.side > 0 else -1 - at), 0.0
@@ -247,7 +253,7 @@ class Local:
                 source.insert(fill.axis, last - term.inward if fill.side > 0 else term.inward)
                 value = self.arrays[number][self.index(number, tuple(source))]
                 total += term.weight * (1 + layer) * value
-            # in three dimensions a box may hold corners that nobody reads
+            # in three dimensions a box may contain corners without readers
             assert case.ndim == 3 or total == self.right(fill.field, place), (fill, box, place)
             self.arrays[fill.field][self.index(fill.field, place)] = total
 
@@ -257,7 +263,7 @@ def cells(box: Box) -> Iterator[Point]:
 
 
 def arrive(plan: SweepPlan, local: Local, all_of: Sequence[Local], mask: int) -> None:
-    """The messages of a mask, taken from where they come from."""
+    """Copy the messages of a mask from their sources."""
     for i, message in enumerate(plan.receives):
         if mask >> i & 1:
             for (field, box), source in zip(message.parts, message.sources, strict=True):
@@ -267,7 +273,7 @@ def arrive(plan: SweepPlan, local: Local, all_of: Sequence[Local], mask: int) ->
 def check_subdomain(
     sweep: Sweep, plan: SweepPlan, local: Local, all_of: Sequence[Local], reads: Mapping[int, Sequence[Point]]
 ) -> None:
-    """All that is formed before messages have come, and when, and what patches read then."""
+    """Check the ghosts formed before and after messages, and the reads of patches at that time."""
     for copy in plan.copies:
         local.box(copy.field, copy.target)[...] = all_of[copy.subdomain].box(copy.field, copy.source)
     for boxes in plan.fills:
@@ -294,18 +300,23 @@ def check_subdomain(
                 staggered = local.case.staggered(local.numbers[field])
                 end = [h + (t and s) for h, t, s in zip(hi, top, staggered, strict=True)]
                 for place, o in product(cells(Box(tuple(lo), tuple(end))), offsets):
-                    there = tuple(p + d for p, d in zip(place, o, strict=True))
-                    assert local.is_right(field, there), (field, lo, o)
+                    target = tuple(p + d for p, d in zip(place, o, strict=True))
+                    assert local.is_right(field, target), (field, lo, o)
 
 
 def check_plans(case: Case, parts: Point, patch: int) -> bool:
-    """Whether the case can be computed; that all it needs is there, in every subdomain."""
+    """Return True if the case can be computed, after checks that all its values exist in every subdomain."""
     grid, fields, _ = described(case, (32,) * case.ndim)
-    seen = [grid.field(f"seen{n}", location=location) for n, location in enumerate(case.locations)]
+    targets = [grid.field(f"seen{n}", location=location) for n, location in enumerate(case.locations)]
 
     @hc.program
     def look() -> None:
-        hc.assign({s: sum(f[o] for o in each) for s, f, each in zip(seen, fields, case.offsets, strict=True)})
+        hc.assign(
+            {
+                s: sum(f[o] for o in offsets)
+                for s, f, offsets in zip(targets, fields, case.offsets, strict=True)
+            }
+        )
 
     try:
         schedule = compile_program(look.trace(), grid)
@@ -322,15 +333,15 @@ def check_plans(case: Case, parts: Point, patch: int) -> bool:
     whole = Whole(case, case.start())
     (sweep,) = schedule.sweeps()
     names = [info.name for info in schedule.fields]
-    reads = {names.index(f.name): each for f, each in zip(fields, case.offsets, strict=True)}
+    reads = {names.index(f.name): offsets for f, offsets in zip(fields, case.offsets, strict=True)}
     for plan in plans:
-        all_of = [Local(case, schedule, each, whole) for each in plans]
+        all_of = [Local(case, schedule, other, whole) for other in plans]
         check_subdomain(sweep, plan.sweeps[0], all_of[plan.number], all_of, reads)
     return True
 
 
 def checked(seeds: range) -> int:
-    """How many of random cases can be computed."""
+    """Return the number of random cases that can be computed."""
     count = 0
     for seed in seeds:
         ndim = 3 if seed % 5 == 4 else 2
@@ -344,7 +355,7 @@ def checked(seeds: range) -> int:
 
 
 def ran(case: Case, steps: int = 2, **options: Any) -> list[Array]:
-    """The fields after some steps, on all ranks."""
+    """Return the fields after some steps, on all ranks."""
     grid, fields, step = described(case)
     sim = hc.Simulation(grid, step, **options)
     for f, values in zip(fields, case.start(), strict=True):
@@ -361,18 +372,21 @@ EXTENT = (1.0, 0.7, 1.3)
 
 
 def free_of_divergence(field: Any, axis: int, side: int) -> hc.BoundaryKernel:
-    """The normal component beyond a wall: the flux that leaves the ghost cells through their other faces, of
-    components that mirror the interior, enters there."""
+    """Return a condition for the normal component of a field without divergence beyond a wall.
+
+    The flux that leaves the ghost cells through their other faces enters through the normal faces. Its
+    components mirror the interior.
+    """
 
     def ghost(b: Any, layer: int) -> Any:
         grid = field[0].grid
-        others = [d for d in range(grid.ndim) if d != axis]
+        other_axes = [d for d in range(grid.ndim) if d != axis]
         total = 0.0
         for m in range(layer + 1):
-            for d in others:
-                beside = tuple(int(other == d) for other in others)
+            for d in other_axes:
+                neighbour = tuple(int(other == d) for other in other_axes)
                 along = b.of(field[d])
-                total = total + (along[(m, *beside)] - along[m]) / grid.h(d)
+                total = total + (along[(m, *neighbour)] - along[m]) / grid.h(d)
         return b[0] - side * grid.h(axis) * total
 
     return hc.BoundaryKernel(ghost)
@@ -383,7 +397,7 @@ def unit(ndim: int, axis: int, step: int = 1) -> Point:
 
 
 def induction(shape: Point, periodic: tuple[bool, ...], **options: Any) -> hc.Simulation:
-    """Steps of constrained transport with a made-up electric field; the divergence two cells away."""
+    """Run constrained transport with an artificial electric field; store the divergence two cells away."""
     ndim = len(shape)
     grid = hc.Grid(shape, EXTENT[:ndim], periodic=periodic)
     B = [grid.field(f"B{d}", location=f"face-{'xyz'[d]}") for d in range(ndim)]
@@ -395,7 +409,7 @@ def induction(shape: Point, periodic: tuple[bool, ...], **options: Any) -> hc.Si
             )
     pairs = {2: [(0, 1)]}.get(ndim, [(1, 2), (2, 0), (0, 1)])
     E = [grid.field(f"E{n}", location="node" if ndim == 2 else f"edge-{'xyz'[n]}") for n in range(len(pairs))]
-    seen = grid.field("seen")
+    divergence = grid.field("seen")
 
     @hc.program
     def step() -> None:
@@ -410,7 +424,7 @@ def induction(shape: Point, periodic: tuple[bool, ...], **options: Any) -> hc.Si
         for o in product((-2, 2), repeat=ndim):
             ends = [tuple(map(sum, zip(o, unit(ndim, d), strict=True))) for d in range(ndim)]
             total = total + abs(sum((B[d][ends[d]] - B[d][o]) / grid.h(d) for d in range(ndim)))
-        seen.set(total)
+        divergence.set(total)
 
     sim = hc.Simulation(grid, step, **options)
     for b, values in zip(B, solenoidal(shape, periodic), strict=True):
@@ -420,12 +434,12 @@ def induction(shape: Point, periodic: tuple[bool, ...], **options: Any) -> hc.Si
 
 
 def faces(shape: Point, periodic: tuple[bool, ...], axes: Sequence[int]) -> Point:
-    """The points on the faces of some axes."""
+    """Return the number of points on the faces of some axes."""
     return tuple(n + (d in axes and not periodic[d]) for d, n in enumerate(shape))
 
 
 def solenoidal(shape: Point, periodic: tuple[bool, ...]) -> list[Array]:
-    """A field without divergence, of random potentials at edges."""
+    """Return a field without divergence, from random potentials at edges."""
     ndim, random = len(shape), np.random.default_rng(3)
     h = [e / n for e, n in zip(EXTENT, shape, strict=False)]
     B = [np.zeros(faces(shape, periodic, [d])) for d in range(ndim)]
@@ -437,7 +451,7 @@ def solenoidal(shape: Point, periodic: tuple[bool, ...]) -> list[Array]:
 
 
 def ahead(a: Array, axis: int, periodic: tuple[bool, ...]) -> Array:
-    """Differences to the next point along an axis."""
+    """Return the differences to the next point along an axis."""
     return np.roll(a, -1, axis) - a if periodic[axis] else np.diff(a, axis=axis)
 
 

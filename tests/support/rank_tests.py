@@ -1,7 +1,7 @@
 """Ranks that run the tests of several files, so that few processes start Python and import the package.
 
 `RankServer` starts mpiexec. Each rank is this file run as a program: it runs the tests of each request by
-pytest in its own process, and keeps what it has imported for the next request.
+pytest in its own process, and keeps its imported modules for the next request.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ import tempfile
 import time
 from pathlib import Path
 
-OUTCOMES = "HALOCLINE_TEST_OUTCOMES"  # set on the ranks: the folder where each leaves its outcomes
-GRACE = 2.0  # seconds that other ranks have for an end of their own after one has failed
+OUTCOMES = "HALOCLINE_TEST_OUTCOMES"  # set on the ranks: the folder of their outcomes
+GRACE = 2.0  # seconds in which the other ranks may end on their own after one has failed
 REQUEST = 2**18  # bytes, at most
 
 
 def place(folder: str | os.PathLike[str], test: str) -> Path:
-    """The folder where the ranks leave their outcomes of a test."""
+    """Return the folder of the ranks' outcomes of a test."""
     return Path(folder) / hashlib.sha256(test.encode()).hexdigest()[:16]
 
 
 def result(folder: Path, rank: int) -> tuple[str, str]:
-    """The outcome that a rank has left, and its text."""
+    """Return the outcome of a rank, and its text."""
     file = folder / str(rank)
     outcome, _, text = file.read_text().partition("\n") if file.is_file() else ("", "", "")
     return outcome, text
@@ -57,7 +57,7 @@ class RankServer:
             environment.pop(name, None)
         if ranks > len(os.sched_getaffinity(0)):
             environment.setdefault("OMP_WAIT_POLICY", "passive")
-        environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # they take longer than most tests
+        environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # plugins take longer to load than most tests
         self.ranks = ranks
         self.connections: list[socket.socket] = []
         self.folder = Path(tempfile.mkdtemp(prefix="halocline-ranks-"))
@@ -87,7 +87,7 @@ class RankServer:
         Parameters
         ----------
         tests : dict of str to float
-            The seconds that each test may take, in the order of the tests.
+            The maximum seconds of each test, in the order of the tests.
         folder : Path
             The folder of the outcomes; see `place`.
 
@@ -125,7 +125,10 @@ class RankServer:
         return self.output.read(), late and not failed
 
     def _ready(self, request: bytes) -> int:
-        """Wait a moment for the ranks; send new ones the request; return the number of ranks that end it."""
+        """Serve the ranks for a moment, and return the number of ranks that finish the request.
+
+        New ranks receive the request.
+        """
         ready = 0
         for key, _ in self.selector.select(0.02):
             if key.fileobj is self.listener:
@@ -140,7 +143,7 @@ class RankServer:
         return ready
 
     def _disconnect(self) -> None:
-        """Let the ranks end that wait for a request."""
+        """End the ranks that wait for a request."""
         for connection in self.connections:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_WR)
@@ -175,7 +178,7 @@ def serve(server: socket.socket) -> None:
         if status:
             raise SystemExit(int(status))
         faulthandler.cancel_dump_traceback_later()
-        gc.collect()  # on all ranks at once, since what simulations own together is freed together
+        gc.collect()  # on all ranks at once, since the shared memory of simulations is freed together
         gc.freeze()
         server.send(b"ready")
 

@@ -1,8 +1,10 @@
 """Programs with loops that seldom run, on a device that runs ahead of the host.
 
-As a command, this module compares random programs on a device with the CPU (``python seldom_loops.py compare
-cuda:0 20``), or prints what the host waits for and launches on the stand-in for CUDA (``python
-seldom_loops.py count``).
+As a command, this module compares random programs on a device with the CPU. Another form prints the host's
+waits and launches on the stand-in for CUDA:
+
+    python seldom_loops.py compare cuda:0 20
+    python seldom_loops.py count
 """
 
 from __future__ import annotations
@@ -32,8 +34,9 @@ Statement = tuple[Any, ...]
 
 SHAPE = (6, 9)
 FIELDS = "abc"
-LEVELS = (-0.9, 0.0, 0.7, 0.95)  # of a sine, above which conditions hold: nearly always to nearly never
-FACTORS = (0.5, 0.25, 1.5, 3.0)  # halvings, and what lets the sine jump
+# levels of a sine above which conditions hold: from nearly always to nearly never
+LEVELS = (-0.9, 0.0, 0.7, 0.95)
+FACTORS = (0.5, 0.25, 1.5, 3.0)  # halvings, and factors that make the sine jump
 
 _read = st.tuples(st.sampled_from(FIELDS), st.tuples(st.integers(-1, 1), st.integers(-1, 1)))
 _set = st.tuples(st.just("set"), st.sampled_from(FIELDS), _read, _read)
@@ -45,7 +48,7 @@ _plain = st.one_of(_set, _set, _set, _sum, _count, _stop)
 
 
 def _loops(body: st.SearchStrategy[list[Statement]]) -> st.SearchStrategy[Statement]:
-    """Return the loops with such a body."""
+    """Return the loops with a given body."""
     return st.one_of(
         st.tuples(st.just("every"), st.integers(1, 5), body),
         st.tuples(st.just("when"), _wave, body),
@@ -83,14 +86,14 @@ recipes = st.builds(
 
 
 class _Writer:
-    """The statements of a recipe, written in the program that is traced."""
+    """Statements of a recipe, written into the traced program."""
 
     def __init__(self, fields: dict[str, hc.Field]) -> None:
         self.fields = fields
         self.total, self.passes, self.counted = hc.scalars("total passes counted")
 
     def holds(self, wave: tuple[float, float]) -> Any:
-        """Return a condition that depends on the pass and on how often the program counted."""
+        """Return a condition that depends on the pass and on the count of the program."""
         factor, level = wave
         return hc.sin(factor * self.passes + 0.75 * self.counted) > level
 
@@ -108,9 +111,9 @@ class _Writer:
     def statements(self, statements: list[Statement]) -> None:
         for kind, *rest in statements:
             if kind == "set":
-                target, (one, near), (other, far) = rest
+                target, (one, near_offset), (other, far_offset) = rest
                 fields = self.fields
-                fields[target].set(0.5 * fields[one][near] + 0.25 * fields[other][far] + 0.125)
+                fields[target].set(0.5 * fields[one][near_offset] + 0.25 * fields[other][far_offset] + 0.125)
             elif kind == "sum":
                 self.total.set(0.5 * self.total + hc.sum(self.fields[rest[0]]))
             elif kind == "count":
@@ -146,7 +149,7 @@ def prepared(recipe: Recipe, **options: Any) -> Prepared:
         _Writer(fields).program(recipe, limit)
 
     store = FieldStore(Domain(grid, None, Execution(**options)))
-    made = prepare(store, program.trace(hc.parameter("limit")), ["limit", "step", "passes"])
+    program_on_engine = prepare(store, program.trace(hc.parameter("limit")), ["limit", "step", "passes"])
     for number, name in enumerate(FIELDS):
         values = np.random.default_rng(number).uniform(0.5, 1.5, SHAPE)
         if name not in store.storages:
@@ -154,21 +157,25 @@ def prepared(recipe: Recipe, **options: Any) -> Prepared:
         with store.writing(fields[name]) as pieces:
             for _, view in pieces:
                 view[...] = values
-    return made
+    return program_on_engine
 
 
 def results(recipe: Recipe, **options: Any) -> list[Any]:
-    """Return all that two runs of a program leave and report, as bits."""
-    made = prepared(recipe, **options)
-    found: list[Any] = []
+    """Return the results and reports of two runs of a program, as bits."""
+    program = prepared(recipe, **options)
+    outcomes: list[Any] = []
     for passes in recipe.passes:
-        made.set_scalars({"limit": float(passes)})
-        report = made.engine.run()
-        scalars = {name: np.float64(value).tobytes() for name, value in made.scalars().items()}
-        sums = {f.name: checksum(made.store, f) for f in made.store.fields if f.name in made.store.storages}
-        kept = [report[name] for name in ("reason", "loops", "sweep_counts")]
-        found.append((*kept, report["history"].tobytes(), scalars, sums))
-    return found
+        program.set_scalars({"limit": float(passes)})
+        report = program.engine.run()
+        scalars = {name: np.float64(value).tobytes() for name, value in program.scalars().items()}
+        sums = {
+            f.name: checksum(program.store, f)
+            for f in program.store.fields
+            if f.name in program.store.storages
+        }
+        summary = [report[name] for name in ("reason", "loops", "sweep_counts")]
+        outcomes.append((*summary, report["history"].tobytes(), scalars, sums))
+    return outcomes
 
 
 def check(recipe: Recipe, device: str) -> None:
@@ -197,7 +204,7 @@ COUNTED = ("cuStreamSynchronize", "cuEventSynchronize", "cuGraphLaunch", "cuLaun
 
 
 def counting(seldom: Callable[[Any], Any], **options: Any) -> tuple[Prepared, Field]:
-    """Return a program of passes that sums its field in a loop which seldom runs, and the field.
+    """Return a program of passes that sums its field in a loop that seldom runs, and the field.
 
     Parameters
     ----------
@@ -217,9 +224,9 @@ def counting(seldom: Callable[[Any], Any], **options: Any) -> tuple[Prepared, Fi
             step.set(step + 1.0)
 
     store = FieldStore(Domain(grid, None, Execution(**options)))
-    made = prepare(store, program.trace(hc.parameter("limit")), ["limit", "step", "total"])
+    program_on_engine = prepare(store, program.trace(hc.parameter("limit")), ["limit", "step", "total"])
     store.fill(1.0)
-    return made, u
+    return program_on_engine, u
 
 
 def counts() -> list[dict[str, Any]]:
@@ -231,21 +238,21 @@ def counts() -> list[dict[str, Any]]:
         return {name: driver.halocline_standin_calls(name.encode()) for name in COUNTED}
 
     kinds = {"every": lambda step: hc.every(10), "when": lambda step: hc.when(step < 0.0)}
-    found = []
+    records = []
     for kind, seldom in kinds.items():
-        made, _ = counting(seldom, device="cuda:0")
+        program, _ = counting(seldom, device="cuda:0")
         for passes in (40, 40, 40, 400):  # the first two record graphs, for two orders of the buffers
-            made.set_scalars({"limit": float(passes), "step": 0.0})
+            program.set_scalars({"limit": float(passes), "step": 0.0})
             before = calls()
-            report = made.engine.run()
+            report = program.engine.run()
             called = {name: count - before[name] for name, count in calls().items()}
             assert called["cuGraphLaunch"] == report["graph_launches"]
-            found.append({"kind": kind, "passes": passes, "sweeps": report["sweep_counts"], **called})
-        made.set_scalars({"limit": 40.0, "step": 0.0})
-        traced = made.engine.run(traced=True)
+            records.append({"kind": kind, "passes": passes, "sweeps": report["sweep_counts"], **called})
+        program.set_scalars({"limit": 40.0, "step": 0.0})
+        traced = program.engine.run(traced=True)
         assert traced["graph_launches"] == 0, "graphs in a trace"
-        assert traced["sweep_counts"] == found[-2]["sweeps"]
-    return found
+        assert traced["sweep_counts"] == records[-2]["sweeps"]
+    return records
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""Every option of every command with values that make no sense: each line must work, or end with status 2 and
-one message; none may hang or crash.
+"""Sweep over every option of every command with meaningless values.
+
+Each line must work, or end with status 2 and one message; none may hang or crash.
 
     python tests/support/sweep.py [LINES] [--seed S]
 
-runs all lines, or so many of them, and prints those that fail. Lines run in processes that are forked from
-this one, which has imported what most of them need: that takes longer than to refuse a value.
+runs all lines, or the given number of them, and prints those that fail. Lines run in processes that are
+forked from this one, which has imported most modules: imports take longer than the rejection of a value.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ VALUES = (
     *("", " ", "x", "nan", "-inf", "1e9", "0.5", "1,1", "1,,2", "2x2", "a=1", "٣", "'; --", "\udcff"),
 )
 
-# Each command with a problem that takes a moment.
+# Each command with a short problem.
 BASES = (
     "solve poisson --n 8",
     "study convergence poisson --n 8",
@@ -52,7 +53,7 @@ BASES = (
     "cases",
     "doctor",
 )
-# Values that mean something and would keep a machine busy for long, by option.
+# Valid values that would keep a machine busy for long, by option.
 LONG = {
     "--steps": {"1000000000", "3000000000"},
     "--repeat": {"7"},
@@ -61,7 +62,7 @@ LONG = {
 
 @dataclass(frozen=True)
 class Fault:
-    """A line that neither worked nor was refused in order."""
+    """A line that neither worked nor was rejected properly."""
 
     line: str
     why: str
@@ -70,7 +71,7 @@ class Fault:
 
 
 def options(words: Sequence[str]) -> Iterator[str]:
-    """The names of all options with a value of the command that a line begins with."""
+    """Yield the names of all options with a value, for the command at the start of a line."""
     import typer
 
     from halocline.cli.app import app
@@ -87,22 +88,22 @@ def options(words: Sequence[str]) -> Iterator[str]:
 
 
 def lines() -> list[tuple[str, ...]]:
-    """All command lines."""
-    found: list[tuple[str, ...]] = []
+    """Return all command lines."""
+    command_lines: list[tuple[str, ...]] = []
     for base in BASES:
         words = tuple(base.split())
         for option in options(words):
             for value in VALUES:
                 if value not in LONG.get(option, ()):
-                    found.append((*words, option, value))
-    found += [tuple(base.split()[:-1]) for base in BASES]
-    found += [(*base.split(), "--bogus") for base in BASES]
-    found += [(*base.split(), "extra") for base in BASES]
-    return found
+                    command_lines.append((*words, option, value))
+    command_lines += [tuple(base.split()[:-1]) for base in BASES]
+    command_lines += [(*base.split(), "--bogus") for base in BASES]
+    command_lines += [(*base.split(), "extra") for base in BASES]
+    return command_lines
 
 
 def start(words: Sequence[str], folder: Path) -> int:
-    """Fork a process that runs a line in a folder; its number."""
+    """Fork a process that runs a line in a folder, and return its number."""
     child = os.fork()
     if child:
         return child
@@ -123,27 +124,27 @@ def start(words: Sequence[str], folder: Path) -> int:
 
 
 def judge(words: Sequence[str], folder: Path, status: int, late: bool) -> Fault | None:
-    """What is wrong with how a line ended."""
+    """Return the fault of a finished line, or None."""
     out, err = ((folder / f".{name}").read_text(errors="replace") for name in ("out", "err"))
-    told = err.count("halocline: error:")
-    helped = out.lstrip().startswith("Usage:")  # a group without a command prints its help
-    why = ""
+    message_count = err.count("halocline: error:")
+    printed_help = out.lstrip().startswith("Usage:")  # a group without a command prints its help
+    reason = ""
     if late:
-        why = f"no end within {HANG:g} s"
+        reason = f"no end within {HANG:g} s"
     elif "Traceback" in err or "Traceback" in out:
-        why = "a traceback"
+        reason = "a traceback"
     elif os.WIFSIGNALED(status):
-        why = f"killed by {signal.Signals(os.WTERMSIG(status)).name}"
+        reason = f"killed by {signal.Signals(os.WTERMSIG(status)).name}"
     elif os.WEXITSTATUS(status) not in (0, 2):
-        why = f"status {os.WEXITSTATUS(status)}"
-    elif told != (os.WEXITSTATUS(status) == 2 and not helped):
-        why = f"status {os.WEXITSTATUS(status)} and {told} messages"
-    return Fault(shlex.join(("halocline", *words)), why, out[-2000:], err[-2000:]) if why else None
+        reason = f"status {os.WEXITSTATUS(status)}"
+    elif message_count != (os.WEXITSTATUS(status) == 2 and not printed_help):
+        reason = f"status {os.WEXITSTATUS(status)} and {message_count} messages"
+    return Fault(shlex.join(("halocline", *words)), reason, out[-2000:], err[-2000:]) if reason else None
 
 
-def sweep(chosen: Sequence[tuple[str, ...]], at_once: int, place: Path) -> list[Fault]:
-    """Run lines, some at a time; those that failed."""
-    waiting, running, faults = list(enumerate(chosen)), {}, []
+def sweep(lines: Sequence[tuple[str, ...]], at_once: int, place: Path) -> list[Fault]:
+    """Run lines, some of them concurrently, and return their faults."""
+    waiting, running, faults = list(enumerate(lines)), {}, []
     while waiting or running:
         while waiting and len(running) < at_once:
             number, words = waiting.pop()
@@ -153,14 +154,14 @@ def sweep(chosen: Sequence[tuple[str, ...]], at_once: int, place: Path) -> list[
         child, status = os.waitpid(-1, os.WNOHANG)
         if child == 0:
             time.sleep(0.005)
-        late = [one for one, (_, _, end) in running.items() if time.monotonic() > end]
-        for one in late:
-            os.killpg(one, signal.SIGKILL)
-            if child != one:
-                os.waitpid(one, 0)
-        for one in {child, *late} & running.keys():
-            words, folder, _ = running.pop(one)
-            fault = judge(words, folder, status, one in late)
+        late = [process for process, (_, _, end) in running.items() if time.monotonic() > end]
+        for process in late:
+            os.killpg(process, signal.SIGKILL)
+            if child != process:
+                os.waitpid(process, 0)
+        for process in {child, *late} & running.keys():
+            words, folder, _ = running.pop(process)
+            fault = judge(words, folder, status, process in late)
             if fault is not None:
                 faults.append(fault)
     return faults
@@ -171,10 +172,10 @@ def main() -> int:
     parser.add_argument("lines", type=int, nargs="?")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="")
-    told = parser.parse_args()
-    chosen = [words for words in lines() if told.only in " ".join(words)]
-    if told.lines is not None:
-        chosen = random.Random(told.seed).sample(chosen, told.lines)
+    arguments = parser.parse_args()
+    selected = [words for words in lines() if arguments.only in " ".join(words)]
+    if arguments.lines is not None:
+        selected = random.Random(arguments.seed).sample(selected, arguments.lines)
     for module in (
         "cli.app",
         "cli.run",
@@ -185,10 +186,10 @@ def main() -> int:
         import_module(f"halocline.{module}")
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="halocline-sweep-") as folder:
-        faults = sweep(chosen, len(os.sched_getaffinity(0)), Path(folder))
+        faults = sweep(selected, len(os.sched_getaffinity(0)), Path(folder))
     for fault in faults:
         print(f"{fault.line}\n    {fault.why}\n{fault.out}{fault.err}".encode(errors="replace").decode())
-    print(f"{len(chosen)} lines, {len(faults)} faults, {time.monotonic() - begun:.0f} s")
+    print(f"{len(selected)} lines, {len(faults)} faults, {time.monotonic() - begun:.0f} s")
     return int(bool(faults))
 
 
