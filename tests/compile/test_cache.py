@@ -1,5 +1,8 @@
-"""The cache of compiled kernels: what is damaged is made anew, what others could have written is not run, and
-what cannot be written is one clear error."""
+"""Cache of compiled kernels.
+
+Damaged libraries are compiled again, and files that others could have written are not executed. A cache
+that cannot be written is one clear error.
+"""
 
 from __future__ import annotations
 
@@ -29,27 +32,27 @@ SOLVE = "solve poisson --n 16 --threads 1 --json -"
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache."""
+    """Return the folder of an empty cache."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("HALOCLINE_CACHE", str(folder))
     return folder
 
 
 def halocline(line: str, *before: str, **environment: str) -> tuple[int, str, str]:
-    """Status and output of a command."""
+    """Return status, output and error output of a command."""
     command, env = line.split(), {**os.environ, **environment}
     if before:
         command = [*before, *preloaded.COMMAND, *command]
-        found = subprocess.run(command, env=env, capture_output=True, text=True, timeout=HANG)
+        process = subprocess.run(command, env=env, capture_output=True, text=True, timeout=HANG)
     else:
-        found = preloaded.halocline(*command, env=env)
-    return found.returncode, found.stdout, found.stderr
+        process = preloaded.halocline(*command, env=env)
+    return process.returncode, process.stdout, process.stderr
 
 
-def check_error(found: tuple[int, str, str], words: str) -> None:
-    """One message, and no traceback."""
-    status, out, err = found
-    assert (status, out) == (2, ""), found
+def check_error(outcome: tuple[int, str, str], words: str) -> None:
+    """Check for exactly one error message without a traceback."""
+    status, out, err = outcome
+    assert (status, out) == (2, ""), outcome
     assert err.count("error:") == 1, err
     assert "Traceback" not in err
     assert words in err
@@ -67,7 +70,7 @@ def zeroed(library: Path) -> None:
 
 
 def foreign(library: Path) -> None:
-    """A sound library, but another one."""
+    """Replace a library by a valid library of another source."""
     library.write_bytes(compile_library(SOURCE.replace("42", "41")).read_bytes())
 
 
@@ -90,16 +93,16 @@ def test_a_damaged_library_is_made_anew_and_then_serves(
 ) -> None:
     library = compile_library(SOURCE)
     whole = library.read_bytes()
-    shutil.move(library, cache / "aside")  # what is loaded already must not change below its user
+    shutil.move(library, cache / "aside")  # a loaded library must not change in place
     shutil.copy(cache / "aside", library)
     DAMAGE[damage](library)
     caplog.clear()
     assert compile_library(SOURCE) == library
     assert library.read_bytes() == whole
     assert ctypes.CDLL(str(library)).answer() == 42
-    said = [record for record in caplog.records if record.levelno == logging.WARNING]
-    assert len(said) == (damage != "dangling"), caplog.text
-    assert all(str(library) in record.getMessage() for record in said)
+    warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert len(warnings) == (damage != "dangling"), caplog.text
+    assert all(str(library) in record.getMessage() for record in warnings)
     before = library.stat().st_mtime_ns
     caplog.clear()
     compile_library(SOURCE)
@@ -107,7 +110,7 @@ def test_a_damaged_library_is_made_anew_and_then_serves(
 
 
 @pytest.mark.parametrize(
-    "damage", ["cut", *(pytest.param(each, marks=pytest.mark.long) for each in ("empty", "zeroed"))]
+    "damage", ["cut", *(pytest.param(name, marks=pytest.mark.long) for name in ("empty", "zeroed"))]
 )
 def test_a_solve_survives_damage_of_its_library(cache: Path, damage: str) -> None:
     status, out, err = halocline(SOLVE)
@@ -117,12 +120,12 @@ def test_a_solve_survives_damage_of_its_library(cache: Path, damage: str) -> Non
         DAMAGE[damage](library)
     status, again, err = halocline(f"{SOLVE} --ranks 2")
     assert status == 0, err
-    assert err.count("made anew") == len(libraries)  # the others find what the first rank made
+    assert err.count("made anew") == len(libraries)  # the other ranks use the library of the first rank
     assert json.loads(again)["checksum"] == json.loads(out)["checksum"]
     assert halocline(SOLVE)[::2] == (0, "")
 
 
-# -- whose it is ---------------------------------------------------------------------------------------------
+# -- ownership -----------------------------------------------------------------------------------------------
 
 
 def test_nothing_of_a_folder_that_others_may_write_is_run(cache: Path) -> None:
@@ -152,7 +155,7 @@ def test_nothing_that_belongs_to_another_user_is_run(cache: Path, caplog: pytest
     assert library.stat().st_uid == 0
     os.chown(cache, 12345, -1)
     check_error(halocline(SOLVE), "belongs to user 12345")
-    assert "chmod" not in halocline(SOLVE)[2]  # it would not help
+    assert "chmod" not in halocline(SOLVE)[2]  # the command would not help
 
 
 def test_a_generous_umask_leaves_nothing_that_others_may_write(cache: Path) -> None:
@@ -163,12 +166,12 @@ def test_a_generous_umask_leaves_nothing_that_others_may_write(cache: Path) -> N
         os.umask(before)
     assert not stat.S_IMODE(cache.stat().st_mode) & 0o022
     assert not stat.S_IMODE(library.stat().st_mode) & 0o022
-    made = library.stat().st_mtime_ns
-    assert compile_library(SOURCE).stat().st_mtime_ns == made
+    compiled = library.stat().st_mtime_ns
+    assert compile_library(SOURCE).stat().st_mtime_ns == compiled
 
 
 def test_every_folder_of_a_generous_umask_is_the_owners(cache: Path) -> None:
-    """Also those above it, and those that are made by what writes no kernels."""
+    """Only the owner may write to parent folders, and to folders that are created for other files."""
     before = os.umask(0)
     try:
         remember(cache / "above" / "tuned.json", Tuned((8,), 1.0, 1), "heat")
@@ -185,7 +188,7 @@ def test_every_folder_of_a_generous_umask_is_the_owners(cache: Path) -> None:
 def test_a_folder_that_another_user_makes_first_is_refused(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the first look, when there was none, and the compiler."""
+    """The folder appears after the first check, before the compiler writes to it."""
     path = driver.library_path(SOURCE)
     cache.mkdir()
     os.chown(cache, 12345, -1)
@@ -206,7 +209,7 @@ def test_what_killed_compilers_left_is_removed(cache: Path) -> None:
     assert [left.name for left in cache.glob("making-*")] == ["making-now"]
 
 
-# -- what cannot be written, and compilers that do not compile -----------------------------------------------
+# -- errors of writing, and compilers that do not compile ----------------------------------------------------
 
 
 def test_a_folder_in_the_place_of_a_library_is_named(cache: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -215,7 +218,7 @@ def test_a_folder_in_the_place_of_a_library_is_named(cache: Path, caplog: pytest
     library.mkdir()
     with pytest.raises(CompileError, match=rf"cannot be written \(Is a directory: {library}\)"):
         compile_library(SOURCE)
-    assert caplog.text == ""  # nothing was made anew
+    assert caplog.text == ""  # no warning of a repeated compilation
 
 
 def test_a_full_disk_is_one_error(tmp_path: Path) -> None:
@@ -224,10 +227,10 @@ def test_a_full_disk_is_one_error(tmp_path: Path) -> None:
     private = ["unshare", "--user", "--map-root-user", "--mount"]
     if subprocess.run([*private, "true"], capture_output=True, check=False).returncode:
         pytest.skip("this user may not mount a small file system")
-    for room in ("4k", "12k", "64k", "160k"):  # for no folder, for the source, for a part of what is made
+    for room in ("4k", "12k", "64k", "160k"):  # full at the folder, at the source, or at part of the output
         mount = f'mount -t tmpfs -o size={room} tmpfs {small} && exec "$@"'
-        found = halocline(SOLVE, *private, "sh", "-c", mount, "sh", HALOCLINE_CACHE=str(small / "cache"))
-        check_error(found, "No space left on device")
+        outcome = halocline(SOLVE, *private, "sh", "-c", mount, "sh", HALOCLINE_CACHE=str(small / "cache"))
+        check_error(outcome, "No space left on device")
 
 
 @pytest.mark.parametrize(
@@ -256,16 +259,16 @@ def test_a_warm_cache_needs_no_compiler(cache: Path, ranks: int) -> None:
     line = f"{SOLVE} --ranks {ranks}"
     status, out, _ = halocline(line)
     assert status == 0
-    # begun anew: its hashes of names are others, and must not matter
+    # a new process has other hashes of names, which must not matter
     status, again, err = halocline(line, "env", CXX="/nonexistent")
     assert (status, err) == (0, "")
     assert json.loads(again)["checksum"] == json.loads(out)["checksum"]
     for library in cache.glob("*.so"):
         DAMAGE["cut"](library)
-    found = halocline(line, CXX="/nonexistent")
-    assert found[0] == 2
-    assert "no C++ compiler" in found[2]
-    assert "anew" not in found[2]
+    outcome = halocline(line, CXX="/nonexistent")
+    assert outcome[0] == 2
+    assert "no C++ compiler" in outcome[2]
+    assert "anew" not in outcome[2]
 
 
 def test_a_warm_cache_needs_no_nvrtc(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Chains of stages, and how far they lead."""
+"""Chains of stages, and their extent."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ from halocline.problems.problem import Problem
 
 def test_the_chains_of_stages_lead_as_far_as_the_halo_is_wide() -> None:
     ready = Problem("orszag-tang", (20, 20))
-    (found,) = (each for each in arranged(ready.program, ready.grid).nests.values() if chains(each.staged))
-    led = chains(found.staged)
+    (kernel_nests,) = (
+        candidate
+        for candidate in arranged(ready.program, ready.grid).nests.values()
+        if chains(candidate.staged)
+    )
+    led = chains(kernel_nests.staged)
     assert {(chain.axis, chain.side): chain.links[-1].layers for chain in led} == {
         (0, -1): 5, (0, 1): 6, (1, -1): 5, (1, 1): 6,
     }  # fmt: skip
@@ -18,5 +22,7 @@ def test_the_chains_of_stages_lead_as_far_as_the_halo_is_wide() -> None:
         layers = [link.layers for link in chain.links]
         assert layers == sorted(layers)
         names = [link.name for link in chain.links]
-        assert any(name.startswith("G_") for name in names), names  # the second fluxes read farthest
+        assert any(name.startswith("G_") for name in names), (
+            names
+        )  # the second fluxes have the largest extent
         assert any(name.startswith("F_") for name in names), names

@@ -1,4 +1,4 @@
-"""Compiled libraries: one for equal sources, in parts, from several processes at once."""
+"""Compiled libraries: one per source, also for several processes at the same time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hang import HANG
 
 @pytest.fixture
 def wrapper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
-    """A compiler that counts its calls, with an empty cache: the file of its calls, and one to hold it up."""
+    """Return the call log of a compiler with an empty cache, and the file that suspends the compiler."""
     notes, hold, script = tmp_path / "calls", tmp_path / "hold", tmp_path / "slow++"
     script.write_text(WRAPPER.format(notes=notes, hold=hold))
     script.chmod(0o755)
@@ -72,19 +72,19 @@ def test_a_killed_compiler_leaves_nothing_that_could_be_taken_for_a_library(
     (left,) = cache.glob("making-*")
     hold.unlink()
     assert ctypes.CDLL(str(compile_library(SMALL))).answer() == 42
-    assert left.exists()  # of another process, for all we know
+    assert left.exists()  # it could belong to another process
     os.utime(left, (0, 0))
     compile_library(SMALL.replace("42", "44"))
     assert not left.exists()
 
 
 def test_a_broken_write_never_takes_the_name_of_a_library(wrapper: tuple[Path, Path], tmp_path: Path) -> None:
-    """A source that the compiler rejects is kept for the report, and is no library."""
+    """A source that the compiler rejects is stored for the report, and never has the name of a library."""
     with pytest.raises(CompileError, match="could not compile generated code") as caught:
         compile_library("this is no C++\n")
-    kept = re.search(r"kept in (\S+)\)", str(caught.value))
-    assert kept is not None
-    assert Path(kept.group(1)).read_text() == "this is no C++\n"
+    report = re.search(r"kept in (\S+)\)", str(caught.value))
+    assert report is not None
+    assert Path(report.group(1)).read_text() == "this is no C++\n"
     assert not list((tmp_path / "cache").glob("*.so"))
 
 

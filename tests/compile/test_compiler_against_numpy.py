@@ -1,7 +1,7 @@
-"""Random programs on random grids: the engine against a plain evaluation in NumPy, and ranks against one.
+"""Random programs on random grids: the engine against NumPy, and several ranks against one.
 
-An example is a program drawn as data, so that it can be put on several grids: shapes and spacings are no part
-of what is compiled, and one compilation serves many runs.
+An example is a program in the form of data, which can be compiled for several grids. Shapes and spacings
+are no part of the compiled code, so that one compilation serves many runs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ def test_random_programs_agree_with_numpy(
 
 
 def dense(grid: hc.Grid, shift: float) -> np.ndarray:
-    """shift u - laplacian u + x u, with u = 0 on the wall of x (on nodes), y around; cells in C order."""
+    """Return the matrix of shift u - laplacian u + x u.
+
+    The walls of x are on nodes, with u = 0, and y is periodic. Rows and columns are in C order.
+    """
     n, m = grid.shape
     hx, hy = grid.extent[0] / (n + 1), grid.extent[1] / m
     x = (np.arange(n) + 1) * hx
@@ -63,7 +66,7 @@ def test_a_linear_solve_agrees_with_a_dense_matrix(method: str) -> None:
     assert solution.converged
     np.testing.assert_allclose(solution.fields[u], want, rtol=1e-9, atol=1e-12)
 
-    # the same iterates as the textbook's: residual norms agree until rounding parts them
+    # the iterates are those of the textbook: residual norms agree until rounding errors grow
     x, r = np.zeros(b.size), b.ravel().copy()
     p, norms = r.copy(), [np.linalg.norm(r)]
     for _ in range(12):
@@ -74,7 +77,7 @@ def test_a_linear_solve_agrees_with_a_dense_matrix(method: str) -> None:
         norms.append(np.linalg.norm(r))
     np.testing.assert_allclose(solution.residuals[:13], norms, rtol=1e-6)
 
-    # a solve that reaches the limit has a result, from which a second solve may start
+    # a solve that reaches the limit returns a result, from which a second solve may start
     again = hc.LinearProblem(lambda u: 0.5 * u - hc.laplacian(u) + grid.x * u, u, b, method=method)
     few = again.solve(rtol=1e-12, max_iterations=5)
     assert (few.converged, few.iterations, few.reason) == (False, 5, "iteration limit")
@@ -92,7 +95,7 @@ def test_random_programs_are_the_same_on_ranks() -> None:
 
 
 def test_what_has_no_bound_has_none_times_zero() -> None:
-    """And what lies in a ghost that has not been formed stays that."""
+    """Zero times an unbounded error has an unbounded error, and a value that is not formed stays NaN."""
     zero, free = (
         Number(np.zeros(1), np.zeros(1), "float64"),
         Number(np.ones(1), np.full(1, np.inf), "float64"),

@@ -1,4 +1,4 @@
-"""Programs of many fields: the work of compiling them grows as their length, not as its square."""
+"""Compilation of programs with many fields: the work grows in proportion to the length."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from programs_of_many_fields import Statements, compiled, products, steps, sums
 
 @pytest.mark.parametrize("statements", [sums, products, steps])
 def test_no_function_grows_with_the_number_of_fields(statements: Statements) -> None:
-    """The time that a C++ compiler takes for a loop grows as the square of its sums."""
+    """Functions have a bounded number of sums, since compilation time grows as its square per loop."""
     sizes = []
     for count in (100, 200):
         source = compiled(statements, count).source
         sizes.append(max(len(re.findall("hc_sum_close", part)) for part in source.split("hc_box *box)")))
-        assert 0 < sizes[-1] <= 4 * MOST  # in lines and in the rest, of both kernels
+        assert 0 < sizes[-1] <= 4 * MOST  # in whole vectors and in the remainder, of both kernels
     assert sizes[0] == sizes[1]
 
 
@@ -40,7 +40,7 @@ def test_few_reductions_that_share_fields_read_these_once() -> None:
 
 @pytest.mark.parametrize("shared", [False, True], ids=["apart", "sharing"])
 def test_reductions_in_loops_of_their_own_see_the_values_from_before(shared: bool) -> None:
-    """Fields are set in place by the same sweep, statements after the reductions."""
+    """Reductions read the old values of fields that later statements set in place in the same sweep."""
     count = MOST_SHARING + 2 * MOST + 1
     grid = hc.Grid((6, 40), periodic=True)
     fields = [grid.field(f"f{number}") for number in range(count)]

@@ -1,4 +1,4 @@
-"""Which statements become one sweep, and what is said where a value is gone."""
+"""Assignment of statements to sweeps, and errors for values that are overwritten."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from halocline.errors import InputError
 from halocline.lang.program import Program
 
 
-def fields(*names: str, **how: Any) -> tuple[hc.Grid, list[hc.Field]]:
-    grid = hc.Grid((8, 8), periodic=how.pop("periodic", True))
-    return grid, [grid.field(name, **how) for name in names]
+def fields(*names: str, **options: Any) -> tuple[hc.Grid, list[hc.Field]]:
+    grid = hc.Grid((8, 8), periodic=options.pop("periodic", True))
+    return grid, [grid.field(name, **options) for name in names]
 
 
 def traced(function: Callable[..., None], *arguments: Any) -> Program:
@@ -24,24 +24,24 @@ def traced(function: Callable[..., None], *arguments: Any) -> Program:
 
 
 def told(operations: list[OperationGraph]) -> list[Any]:
-    """The fields that each sweep sets, with its sums; "s" for scalars, "stop"; loops as lists."""
-    found: list[Any] = []
+    """Return the fields that each sweep sets, with its sums; "s" for scalars, "stop", and lists for loops."""
+    summary: list[Any] = []
     for operation in operations:
         if isinstance(operation, SweepGraph):
             sums = [name.lstrip("'").rstrip("0123456789") for name in operation.reductions.values()]
-            found.append(" ".join([*(f.name for f in operation.sets), *sums]))
+            summary.append(" ".join([*(f.name for f in operation.sets), *sums]))
         elif isinstance(operation, LoopGraph):
-            found.append(told(operation.body))
+            summary.append(told(operation.body))
         elif isinstance(operation, (ScalarGraph, StopGraph)):
-            found.append("s" if isinstance(operation, ScalarGraph) else "stop")
-    return found
+            summary.append("s" if isinstance(operation, ScalarGraph) else "stop")
+    return summary
 
 
 def sweeps(function: Callable[..., None], *arguments: Any) -> list[Any]:
     return told(lower(traced(function, *arguments)))
 
 
-# -- what joins, and what waits ----------------------------------------------------------------------
+# -- statements that join a sweep, and statements that wait ------------------------------------------
 
 
 def test_what_is_set_is_read_in_place_within_the_sweep_and_at_neighbours_after_it() -> None:
@@ -60,8 +60,7 @@ def test_what_is_set_is_read_in_place_within_the_sweep_and_at_neighbours_after_i
 
 
 def test_stages_are_read_where_they_are() -> None:
-    """In place what a stage reads at the cell is what the sweep sets; beside the cell it waits; so through
-    stages of stages."""
+    """A stage that is read in place joins the sweep; one that is read at a neighbour waits."""
     _, (u, v) = fields("u", "v")
 
     def at(*offset: int, deep: bool) -> Callable[..., None]:
@@ -86,7 +85,7 @@ def test_sums_see_the_sweep_and_what_takes_them_waits() -> None:
         u.set(v + 1)
         total.set(hc.sum(u))
         half.set(0.5 * total)
-        v.set(v + 2)  # does not need it: same sweep
+        v.set(v + 2)  # independent of the sum: same sweep
         u.set(u - half)
 
     assert sweeps(program, u, v) == ["u v sum", "s", "u"]
@@ -139,7 +138,7 @@ def test_ghosts_follow_what_their_conditions_read(reads: str) -> None:
 
 
 def test_a_sweep_ends_before_what_overwrites_a_value_that_a_later_one_needs() -> None:
-    """v's statement must wait for u's neighbours, so w's, whose old value it takes, must be in its sweep."""
+    """The statement of v waits for neighbours of u; its sweep includes that of w, whose old value v reads."""
     _, (u, v, w) = fields("u", "v", "w")
 
     def program(u: Any, v: Any, w: Any, beside: bool) -> None:
@@ -230,7 +229,7 @@ def test_in_loops_what_was_read_before_is_another_value() -> None:
     assert sweeps(fine, u, v) == ["s", ["u v"], "v sum", "s", "stop"]
 
 
-# -- the parts ---------------------------------------------------------------------------------------
+# -- parts of the analysis ---------------------------------------------------------------------------
 
 
 def test_verdicts() -> None:
@@ -238,7 +237,7 @@ def test_verdicts() -> None:
     progress = Progress(Walls(traced(lambda u, v: u.set(v), u, v)))
     assert progress.verdict(Use(u, 0)) is Verdict.READS
     progress.set(u)
-    assert progress.verdict(Use(u, 0, beyond=True)) is Verdict.READS  # as before the sweep
+    assert progress.verdict(Use(u, 0, beyond=True)) is Verdict.READS  # reads the value from before the sweep
     assert progress.verdict(Use(u, 1)) is Verdict.FORWARDS
     assert progress.verdict(Use(u, 1, beyond=True)) is Verdict.WAITS
     progress.end_sweep()
@@ -261,11 +260,11 @@ def test_layers_follow_the_longest_way_through_stages() -> None:
         c = hc.stage(u[0, 3], "c")
         u.set(b[0, 1] + c + a[-1, 0])
 
-    assert layers(traced(program, u)) == 1 + 1 + 1 + 2  # not the sum over all stages, 1 + 1 + 1 + 2 + 3
+    assert layers(traced(program, u)) == 1 + 1 + 1 + 2  # less than the sum over all stages, 1 + 1 + 1 + 2 + 3
 
 
 def test_an_error_in_a_kernel_of_the_users_comes_through() -> None:
-    """Where that layer is read; one that is not may fail."""
+    """The error is raised if the program reads the layer; a condition for an unread layer may fail."""
 
     def kernel(u: Any, layer: int) -> Any:
         if layer == 1:

@@ -1,4 +1,4 @@
-"""Flags of the C++ compiler: no bit depends on the optimization level, which the environment selects."""
+"""Flags of the C++ compiler: results do not depend on the optimization level or the vector length."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def test_flags_change_no_results(level: str, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_vector_lengths_have_libraries_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "cpu", lambda: "flags : avx512f")
-    found = set()
+    paths = set()
     for bits in VECTOR_BITS:
         monkeypatch.setenv(VECTORS, str(bits))
-        found.add(library_path("int x;"))
+        paths.add(library_path("int x;"))
         wide = [flag for flag in find_compiler().flags if "vector-width" in flag]
         assert wide == ([] if bits == 64 else [f"-mprefer-vector-width={bits}"])
-    assert len(found) == len(VECTOR_BITS)
+    assert len(paths) == len(VECTOR_BITS)
 
 
 def test_scalar_code_has_no_vectors(monkeypatch: pytest.MonkeyPatch) -> None:

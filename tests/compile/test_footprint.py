@@ -1,4 +1,4 @@
-"""Footprints: what expressions read around a point."""
+"""Footprints of expressions."""
 
 from __future__ import annotations
 
@@ -41,8 +41,11 @@ def test_a_footprint_is_the_union_of_those_of_its_accesses() -> None:
 
 
 def test_what_reads_a_large_neighbourhood_is_analysed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shock viscosity reads the velocity in a cube of 13 cells at second order: whether its ghosts could be
-    computed instead of received is not asked of each of 5 million sums of two of them."""
+    """The analysis of a large footprint is bounded: it forms fewer than a million sums of offsets.
+
+    Shock viscosity reads the velocity in a cube of 13 cells at second order. A test of all pairs of offsets
+    would need 5 million sums.
+    """
     sums = []
 
     def counted(offsets: frozenset[tuple[int, ...]], by: frozenset[tuple[int, ...]]) -> Any:
@@ -93,7 +96,7 @@ def numpy_second(f: np.ndarray, a: int, b: int, h: float) -> np.ndarray:
 
 
 def test_the_parts_of_a_right_hand_side_of_magnetohydrodynamics() -> None:
-    """Gradients, a curl of a curl, stresses, all second and mixed derivatives: 55 points, no corner."""
+    """Gradients, stresses, second and mixed derivatives read 55 points and no corner."""
     n, h = 12, 1 / 12
     grid = hc.Grid((n, n, n), periodic=True)
     q, U, A = grid.field("q"), grid.vector("U"), grid.vector("A")
@@ -113,7 +116,7 @@ def test_the_parts_of_a_right_hand_side_of_magnetohydrodynamics() -> None:
     for name, value in values.items():
         sim[name] = value
     sim.run(steps=1)
-    exchange, sweep = sim.schedule.sweeps()  # nothing that is read is assigned
+    exchange, sweep = sim.schedule.sweeps()  # the program assigns no field that it reads
     assert not exchange.computes
     assert not sweep.exchange
     edges = {
@@ -121,16 +124,16 @@ def test_the_parts_of_a_right_hand_side_of_magnetohydrodynamics() -> None:
         for i, j in ((0, 1), (0, 2), (1, 2)) for a in (-1, 1) for b in (-1, 1)
     }  # fmt: skip
     sides = {tuple(d * (k == i) for k in range(3)) for i in range(3) for d in (-1, 1)}
-    found = reads(sweep, sim.schedule, "q")
-    assert set(found) == edges | sides
-    assert all(width == tuple(3 * abs(d) for d in direction) for direction, width in found.items())
+    footprint = reads(sweep, sim.schedule, "q")
+    assert set(footprint) == edges | sides
+    assert all(width == tuple(3 * abs(d) for d in direction) for direction, width in footprint.items())
     with trace.order(6):
         mixed = [hc.mixed(q, *pair) for pair in ((0, 1), (1, 2), (0, 2))]
         terms = [*mixed, hc.laplacian(q), *hc.grad(q)]
         points = {leaf.attribute[2] for leaf in walk(terms) if leaf.op == "read"}
     assert len(points) == 1 + 18 + 36
     body = sim.schedule.source.partition("#else")[0]
-    # the rows of these points: its own, those along the other axes, and those on the diagonals between these
+    # rows of these points: the own row, rows along the other axes, and rows on the diagonals between them
     assert len(set(re.findall(r"hc_lanes_load\((q_at_\w+) \+ k", body))) == 1 + 12 + 12
 
     u, a, s = [values[f.name] for f in U], [values[f.name] for f in A], values["q"]
@@ -189,7 +192,7 @@ def test_mixed_derivatives_read_sides_and_edges_of_their_plane_but_no_corners(or
 
 
 def test_grad_div_of_a_vector_reads_edges_but_no_corners() -> None:
-    """The current of MHD, as the client of design.md has it: 3 of the 8 + 12 + 6 segments' kinds."""
+    """The current of MHD reads no corner segment: only sides, and edges in planes that contain x."""
     grid = hc.Grid((16, 16, 16), periodic=True)
     A, j = grid.vector("A"), grid.vector("j")
     assert A is not j
@@ -238,7 +241,7 @@ def test_a_face_field_reads_a_layer_more_at_its_upper_wall() -> None:
     schedule = schedule_of(grid, program)
     (sweep,) = schedule.sweeps()
     assert {(f.side, f.depth) for f in sweep.fills} == {(-1, 1), (1, 1)}
-    # and travels only from below
+    # the halo is exchanged only from the lower neighbour
     assert dict(sweep.exchange[number(schedule, "u")]) == {(-1, 0): (1, 0)}
 
     def back(u: Any, F: Any) -> None:
@@ -246,5 +249,5 @@ def test_a_face_field_reads_a_layer_more_at_its_upper_wall() -> None:
 
     schedule = schedule_of(grid, back)
     (sweep,) = schedule.sweeps()
-    assert not sweep.fills  # the face on the wall is the field's own
+    assert not sweep.fills  # the face on the wall belongs to the field
     assert dict(sweep.exchange[number(schedule, "F")]) == {(1, 0): (1, 0)}

@@ -1,5 +1,4 @@
-"""Which halos and ghosts count as filled when something changes: programs on one subdomain and on several,
-against NumPy."""
+"""Validity of halos and ghosts after changes: programs on one and several subdomains against NumPy."""
 
 from __future__ import annotations
 
@@ -24,39 +23,39 @@ subdomains = pytest.mark.parametrize("parts", [1, 3])
 
 
 def cut(parts: int, *, axis: int = 0, ndim: int = 1) -> dict[str, Any]:
-    """Options that cut a grid along one axis, on one rank."""
+    """Return options that cut a grid along one axis, on one rank."""
     counts = tuple(parts if a == axis else 1 for a in range(ndim))
     return {"decomposition": counts, "subdomains_per_rank": parts}
 
 
 def start(shape: tuple[int, ...], seed: int) -> np.ndarray[Any, Any]:
-    """Whole numbers, of which sums and products are exact in any order."""
+    """Return whole numbers, whose sums and products are exact in any order."""
     return np.random.default_rng(seed).integers(1, 100, shape).astype(float)
 
 
 def walled(u: np.ndarray[Any, Any], depth: int) -> np.ndarray[Any, Any]:
-    """A field between walls of value LEVEL, with ghosts."""
+    """Return a field between walls of value LEVEL, with its ghosts."""
     return np.concatenate([2 * LEVEL - u[:depth][::-1], u, 2 * LEVEL - u[-depth:][::-1]])
 
 
 def both_sides(u: np.ndarray[Any, Any], distance: int) -> np.ndarray[Any, Any]:
-    """u[-distance] + 3 u[distance] between walls of value LEVEL."""
+    """Return u[-distance] + 3 u[distance] between walls of value LEVEL."""
     whole = walled(u, distance)
     return whole[: -2 * distance] + 3 * whole[2 * distance :]
 
 
 def line(names: str) -> tuple[hc.Grid, dict[str, hc.Field]]:
-    """A grid between walls, where `u` has the value LEVEL; other fields are read at their cells alone."""
+    """Return a grid between walls, where `u` has the value LEVEL; other fields have no boundary condition."""
     grid = hc.Grid(N, float(N))
     return grid, {name: grid.field(name, boundary=hc.Value(LEVEL) if name == "u" else None) for name in names}
 
 
-# --- what a loop may trust ---
+# --- valid layers in loops ---
 
 
 @subdomains
 def test_a_loop_that_leaves_less_of_a_halo_than_it_found(parts: int) -> None:
-    """Its first pass finds two layers from before the loop; those that follow find one, of the new values."""
+    """The first pass reads two valid layers from before the loop; later passes have one, of new values."""
     grid, fields = line("uvwxg")
     u, v, w, x, g = fields.values()
 
@@ -65,7 +64,7 @@ def test_a_loop_that_leaves_less_of_a_halo_than_it_found(parts: int) -> None:
         x.set(u[-2] + 3.0 * u[2])
         with hc.loop(limit=2):
             v.set(v + u[-2] + 3.0 * u[2])
-            u.set(u + g)  # g does not travel: u is not computed in the halo
+            u.set(u + g)  # g is not exchanged, so u is not computed in the halo
             w.set(w + u[-1] + 3.0 * u[1])
 
     sim = hc.Simulation(grid, program, **cut(parts))
@@ -79,7 +78,7 @@ def test_a_loop_that_leaves_less_of_a_halo_than_it_found(parts: int) -> None:
 
 @subdomains
 def test_a_loop_that_leaves_more_of_a_halo_than_it_found(parts: int) -> None:
-    """Its first pass must fetch the second layer, though those that follow find it."""
+    """The first pass exchanges the second layer, although it is valid in the later passes."""
     grid, fields = line("uvx")
     u, v, x = fields.values()
 
@@ -97,11 +96,11 @@ def test_a_loop_that_leaves_more_of_a_halo_than_it_found(parts: int) -> None:
     assert np.array_equal(sim[v], 2 * both_sides(u0, 2))
 
 
-# --- when ghosts are formed anew ---
+# --- updates of ghosts ---
 
 
 def test_ghosts_follow_a_scalar_that_changes_between_two_reads() -> None:
-    """Nothing but the scalar changes, and no loop forgets the ghosts."""
+    """The ghosts are formed again if only the scalar changes, without a loop."""
     grid = hc.Grid(N, float(N))
     level = hc.parameter("level")
     u = grid.field("u", boundary={"x-": hc.Value(level)})
@@ -124,7 +123,7 @@ def test_ghosts_follow_a_scalar_that_changes_between_two_reads() -> None:
 def read_twice(
     grid: hc.Grid, w: hc.Field, between: Callable[[Any], None], **options: Any
 ) -> tuple[hc.Simulation, hc.Field, hc.Field]:
-    """Reads `w` towards the lowest corner, before and after something changes."""
+    """Return a simulation that reads `w` towards the lowest corner before and after a change."""
     before, after = grid.field("before"), grid.field("after")
     corner = (-1,) * grid.ndim
 
@@ -142,7 +141,7 @@ def read_twice(
 
 
 def beyond(of: hc.Field, factor: float) -> hc.BoundaryKernel:
-    """Ghosts that are another field's first value inward times a factor."""
+    """Return a condition whose ghosts are the first inner value of another field times a factor."""
     return hc.BoundaryKernel(lambda q: factor * q.of(of)[0])
 
 
@@ -160,7 +159,7 @@ def test_ghosts_follow_a_field_that_changes_between_two_reads(parts: int) -> Non
 
 
 def at_corner(v_ghosts: np.ndarray[Any, Any], w0: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """w[-1, -1] where ghosts beyond x- are 0, and those beyond y- three times the first of v there."""
+    """Return w[-1, -1] with ghosts 0 beyond x-, and 3 times the first values of v beyond y-."""
     w = np.concatenate([np.zeros((1, w0.shape[1])), w0])
     w = np.concatenate([3 * v_ghosts[:, :1], w], axis=1)
     return w[:-1, :-1]
@@ -169,7 +168,7 @@ def at_corner(v_ghosts: np.ndarray[Any, Any], w0: np.ndarray[Any, Any]) -> np.nd
 @pytest.mark.parametrize("axis", [0, 1])
 @subdomains
 def test_ghosts_at_a_corner_follow_a_scalar_through_ghosts_of_another_field(parts: int, axis: int) -> None:
-    """Also: they are formed after those of the other field, which the program reads nowhere else."""
+    """The ghosts are formed after those of the other field, which the program reads nowhere else."""
     shape = (6, 6)
     grid = hc.Grid(shape)
     w = grid.field("w")
@@ -197,14 +196,14 @@ def test_ghosts_at_a_corner_follow_a_field_through_ghosts_of_another(parts: int,
     u0, v0, w0 = (start(shape, seed) for seed in (1, 2, 3))
     sim[u], sim[v], sim[w] = u0, v0, w0
     sim.run()
-    for field, now in ((before, u0), (after, u0 + 1)):
-        assert np.array_equal(sim[field], at_corner(np.concatenate([2 * now[:1], v0]), w0)), field
+    for field, values in ((before, u0), (after, u0 + 1)):
+        assert np.array_equal(sim[field], at_corner(np.concatenate([2 * values[:1], v0]), w0)), field
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @subdomains
 def test_ghosts_of_ghosts_of_ghosts(parts: int, axis: int) -> None:
-    """Beyond z- they take those of v beyond y-, which take those of u beyond x-."""
+    """Ghosts beyond z- read those of v beyond y-, which read those of u beyond x-."""
     shape = (6, 6, 6)
     grid = hc.Grid(shape)
     u = grid.field("u", boundary={"x-": hc.Value(LEVEL)})
@@ -212,8 +211,8 @@ def test_ghosts_of_ghosts_of_ghosts(parts: int, axis: int) -> None:
     v.boundary.update({"x-": beyond(u, 0.0), "y-": beyond(u, 2.0)})
     w = grid.field("w")
     w.boundary.update({"x-": beyond(v, 0.0), "y-": beyond(v, 0.0), "z-": beyond(v, 3.0)})
-    seen = grid.field("seen")
-    program = hc.program(lambda: seen.set(w[-1, -1, -1]))
+    result = grid.field("seen")
+    program = hc.program(lambda: result.set(w[-1, -1, -1]))
     sim = hc.Simulation(grid, program, **cut(parts, axis=axis, ndim=3))
     u0, v0, w0 = (start(shape, seed) for seed in (1, 2, 3))
     sim[u], sim[v], sim[w] = u0, v0, w0
@@ -223,12 +222,12 @@ def test_ghosts_of_ghosts_of_ghosts(parts: int, axis: int) -> None:
     vxy = np.concatenate([2 * ux[:, :1], vx], axis=1)
     want = np.pad(w0, ((1, 0), (1, 0), (0, 0)))
     want = np.concatenate([3 * vxy[:, :, :1], want], axis=2)[:-1, :-1, :-1]
-    assert np.array_equal(sim[seen], want)
+    assert np.array_equal(sim[result], want)
 
 
 @pytest.mark.ranks(2)
 def test_ghosts_at_a_corner_wait_for_the_other_field_alone() -> None:
-    """Before the second read only v travels, and the ghosts of w beside the neighbour are made of it."""
+    """Only v is exchanged before the second read; the ghosts of w next to the neighbour are formed from v."""
     shape = (6, 64)
     grid = hc.Grid(shape, periodic=(False, True))
     v, g = grid.field("v"), grid.field("g")
@@ -245,15 +244,15 @@ def test_ghosts_at_a_corner_wait_for_the_other_field_alone() -> None:
     v0, w0, g0 = (start(shape, seed) for seed in (1, 2, 3))
     sim[v], sim[w], sim[g] = v0, w0, g0
     sim.run()
-    for field, now in ((before, v0), (after, v0 + g0)):
-        found = sim.gather(field)
-        if found is not None:
-            whole = np.concatenate([2 * now[:1], w0])[:-1]
-            assert np.array_equal(found, np.roll(whole, 1, 1) + 3 * np.roll(whole, -1, 1)), field
+    for field, values in ((before, v0), (after, v0 + g0)):
+        gathered = sim.gather(field)
+        if gathered is not None:
+            whole = np.concatenate([2 * values[:1], w0])[:-1]
+            assert np.array_equal(gathered, np.roll(whole, 1, 1) + 3 * np.roll(whole, -1, 1)), field
 
 
 def test_fills_wait_for_messages_of_each_field_that_they_read() -> None:
-    """A message that comes late would be found by chance alone: the plan says what is waited for."""
+    """The plan lists all messages that a fill needs; a run would detect a late message only by chance."""
     grid = hc.Grid((6, 64), periodic=(False, True))
     v, g = grid.field("v"), grid.field("g")
     w = grid.field("w", boundary={"x-": beyond(v, 2.0)})
@@ -274,12 +273,12 @@ def test_fills_wait_for_messages_of_each_field_that_they_read() -> None:
         assert sorted(needs) == [0b01, 0b10]
 
 
-# --- what is computed in the halo ---
+# --- computation in the halo ---
 
 
 @pytest.mark.parametrize("parts", [(1, 1), (2, 2)])
 def test_what_would_need_a_corner_that_nothing_fills_is_exchanged(parts: tuple[int, int]) -> None:
-    """u would be computed beyond x+ from a beyond the corner, which is not read, though as far both ways."""
+    """The halo of u is exchanged, since its computation would read a corner of a that nothing fills."""
     shape = (8, 8)
     grid = hc.Grid(shape, periodic=True)
     a, u, v, w = (grid.field(name) for name in "auvw")
@@ -299,30 +298,29 @@ def test_what_would_need_a_corner_that_nothing_fills_is_exchanged(parts: tuple[i
 
 @pytest.mark.parametrize("parts", [1, 2])
 def test_what_would_need_a_ghost_that_nothing_fills_is_exchanged(parts: int) -> None:
-    """f has a point more at the upper wall, where it is made of ghosts of a; those beside a neighbour are
-    read by nothing else, though a travels."""
+    """The face at the upper wall is formed from ghosts of a, which next to a neighbour nothing else reads."""
     shape = (6, 8)
     grid = hc.Grid(shape, periodic=(False, True))
     a = grid.field("a", boundary={"x+": hc.Value(LEVEL)})
-    f, seen = grid.field("f", location="face-x"), grid.field("seen", location="face-x")
+    f, result = grid.field("f", location="face-x"), grid.field("seen", location="face-x")
     c = grid.field("c")
 
     @hc.program
     def program() -> None:
         f.set(a[0, 0])
         c.set(a[0, 1] + 3.0 * a[0, -1])
-        seen.set(f[0, 1] + 3.0 * f[0, -1])
+        result.set(f[0, 1] + 3.0 * f[0, -1])
 
     sim = hc.Simulation(grid, program, **cut(parts, axis=1, ndim=2))
     a0 = start(shape, 1)
     sim[a] = a0
     sim.run()
     want = np.concatenate([a0, 2 * LEVEL - a0[-1:]])
-    assert np.array_equal(sim[seen], np.roll(want, -1, 1) + 3 * np.roll(want, 1, 1))
+    assert np.array_equal(sim[result], np.roll(want, -1, 1) + 3 * np.roll(want, 1, 1))
 
 
 def test_inactive_cells_are_zero_in_halos_too() -> None:
-    """What the expression gives there, were it computed in the halo, is not."""
+    """An inactive cell is zero in the halo, although the expression has another value there."""
     grid = hc.Grid(N, active=[True, False, True])
     a, u, v, w = (grid.field(name, boundary=hc.Value(0.0)) for name in "auvw")
 
@@ -338,7 +336,7 @@ def test_inactive_cells_are_zero_in_halos_too() -> None:
     assert sim[w].tolist() == [2, 2, 2, 0, 0, 0, 0, 0, 2, 2, 2, -2]
 
 
-# --- no more than is needed ---
+# --- no more work than necessary ---
 
 
 def sweeps(grid: hc.Grid, function: Callable[[], None]) -> list[Sweep]:
@@ -346,7 +344,7 @@ def sweeps(grid: hc.Grid, function: Callable[[], None]) -> list[Sweep]:
 
 
 def test_ghosts_are_kept_while_more_of_their_field_travels() -> None:
-    """They are made of values that have not changed."""
+    """Ghosts stay valid if the values from which they are formed do not change."""
     grid = hc.Grid((8, 8), periodic=(False, True))
     u = grid.field("u", boundary={"x-": hc.Value(LEVEL)})
     v, w = grid.field("v"), grid.field("w", boundary=hc.Value(0.0))
@@ -373,11 +371,11 @@ def test_what_has_come_once_does_not_come_again_with_more() -> None:
 
     exchanged = [sweep.exchange for sweep in sweeps(grid, program)]
     (number,) = exchanged[0]
-    assert [number in each for each in exchanged] == [True, True, False]
+    assert [number in fields for fields in exchanged] == [True, True, False]
 
 
 def test_nothing_is_computed_in_the_halo_for_reads_of_later_values() -> None:
-    """The neighbours of u are read after it is set a second time: before, nobody needs its halo."""
+    """The halo of u is computed only after its second assignment, since neighbours are read after that."""
     grid = hc.Grid((8, 8), periodic=True)
     a, u, v, w = (grid.field(name) for name in "auvw")
 
@@ -406,4 +404,4 @@ def test_what_the_next_pass_reads_is_computed_in_the_halo() -> None:
     schedule = compile_program(hc.program(program).trace(), grid)
     names = [[schedule.fields[n].name for n in sweep.exchange] for sweep in schedule.sweeps()]
     assert names[0] == ["u"]
-    assert all("u" not in each for each in names[1:])
+    assert all("u" not in fields for fields in names[1:])

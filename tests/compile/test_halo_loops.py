@@ -1,4 +1,4 @@
-"""Halos that stay valid from one pass of a loop to the next: they are exchanged once, before the loop."""
+"""Halos that stay valid from one pass of a loop to the next: one exchange before the loop."""
 
 from __future__ import annotations
 
@@ -26,25 +26,27 @@ from halocline.run.ranks.mpi import world
 from halocline.solvers.cg import solve_program
 from random_loops import FIELDS, SHAPE, check_random_programs, statements, traced
 
-# --- which exchange stands where ---
+# --- places of exchanges ---
 
 
-def program_of(function: Callable[..., None], grid: hc.Grid, *parameters: str, **how: Any) -> Schedule:
+def program_of(function: Callable[..., None], grid: hc.Grid, *parameters: str, **options: Any) -> Schedule:
     traced = hc.program(function).trace(*map(hc.parameter, parameters))
-    return compile_program(traced, grid, **how)
+    return compile_program(traced, grid, **options)
 
 
 def exchanged(schedule: Schedule, operations: Sequence[Operation] | None = None) -> list[Any]:
-    """The names of the fields that each sweep exchanges; a loop as a list of its own, an exchange alone as a
-    tuple."""
-    found: list[Any] = []
+    """Return the names of the fields that each sweep exchanges.
+
+    A loop is a list of its own, and an exchange without a kernel is a tuple.
+    """
+    summary: list[Any] = []
     for operation in schedule.operations if operations is None else operations:
         if isinstance(operation, Sweep):
             names = sorted(schedule.fields[n].name for n in operation.exchange)
-            found.append("".join(names) if operation.computes else tuple(names))
+            summary.append("".join(names) if operation.computes else tuple(names))
         elif isinstance(operation, Loop):
-            found.append(exchanged(schedule, operation.body))
-    return found
+            summary.append(exchanged(schedule, operation.body))
+    return summary
 
 
 def fields_of(names: str, **options: Any) -> tuple[hc.Grid, list[hc.Field]]:
@@ -87,7 +89,7 @@ def test_nested_loops_exchange_each_field_before_the_outermost_that_keeps_it() -
 
 
 def test_nothing_is_exchanged_before_a_conditional_statement() -> None:
-    """It may seldom run. A field that the whole loop never assigns is exchanged before the loop."""
+    """The statement may rarely run; only fields that the loop never assigns are exchanged before the loop."""
     grid, (k, u, v) = fields_of("kuv")
 
     def program(flag: Any) -> None:
@@ -112,14 +114,14 @@ def test_a_field_that_a_conditional_statement_assigns_is_exchanged_in_each_pass(
 
 
 def test_a_halo_that_is_computed_in_each_pass_is_exchanged_before_the_loop() -> None:
-    """The older of two levels is computed in the halo too, from the newer one."""
-    grid, (now, old, new) = fields_of("uvw")
+    """The halo of the older of two levels is computed from the newer one."""
+    grid, (current, old, new) = fields_of("uvw")
 
     def program() -> None:
         with hc.loop(limit=3):
-            new.set(now[1, 0] + now[-1, 0] - old[1, 0])
-            old.set(now)
-            now.set(new)
+            new.set(current[1, 0] + current[-1, 0] - old[1, 0])
+            old.set(current)
+            current.set(new)
 
     assert exchanged(program_of(program, grid)) == [("v",), ["u"]]
 
@@ -136,7 +138,7 @@ def test_a_halo_from_the_end_of_a_pass_is_not_exchanged_again_at_the_start_of_th
 
 
 def test_a_narrower_halo_that_a_pass_leaves_is_not_exchanged_before_the_loop() -> None:
-    """The exchange would be of no use: each pass needs two layers and exchanges them."""
+    """An exchange before the loop would be useless, since each pass needs two layers and exchanges them."""
     grid, (g, u, v) = fields_of("guv")
 
     def program() -> None:
@@ -178,11 +180,11 @@ def test_the_coefficient_of_a_linear_problem_is_exchanged_once(method: str) -> N
 
 
 class Halos:
-    """The halo of each field as a run leaves it, by direction: its layers, and which values they are of."""
+    """Halo of each field during a run, by direction: its layers, and the version of its values."""
 
-    def __init__(self, found: Sweeps, rng: Random) -> None:
-        self.found, self.rng = found, rng
-        self.values = dict.fromkeys(FIELDS, 0)  # how often each field was assigned
+    def __init__(self, sweeps: Sweeps, rng: Random) -> None:
+        self.found, self.rng = sweeps, rng
+        self.values = dict.fromkeys(FIELDS, 0)  # number of assignments of each field
         self.layers: dict[tuple[str, Direction], tuple[tuple[int, ...], int]] = {}
         self.checked = 0
 
@@ -201,9 +203,9 @@ class Halos:
                 self.layers[f.name, direction] = width, self.values[f.name]
         for f, footprint in halo.reads.items():
             for direction, width in neighbours(footprint):
-                there, of = self.layers.get((f.name, direction), (width, -1))
-                assert of == self.values[f.name], f"{f.name} is stale in {direction}"
-                assert all(w <= t for w, t in zip(width, there, strict=True))
+                valid, version = self.layers.get((f.name, direction), (width, -1))
+                assert version == self.values[f.name], f"{f.name} is stale in {direction}"
+                assert all(w <= t for w, t in zip(width, valid, strict=True))
                 self.checked += 1
         for f in sweep.sets:
             self.values[f.name] += 1
@@ -213,7 +215,7 @@ class Halos:
 
 
 def repeated(operations: list[OperationGraph]) -> Iterator[LoopGraph]:
-    """All loops but conditional statements."""
+    """Yield all loops except conditional statements."""
     for operation in operations:
         if isinstance(operation, LoopGraph):
             yield from [operation] * (operation.often is None)
@@ -226,14 +228,14 @@ def test_no_random_program_reads_a_stale_halo_or_exchanges_an_invariant_one(seed
     grid = hc.Grid(SHAPE, periodic=True)
     fields = {name: grid.field(name) for name in FIELDS}
     todo = [*statements(rng), ("set", "a", "b", (1, 1), "c")]
-    found = arranged(traced(todo, fields).trace(hc.parameter("no"), hc.parameter("yes")), grid)
-    for loop in repeated(found.operations):
+    arrangement = arranged(traced(todo, fields).trace(hc.parameter("no"), hc.parameter("yes")), grid)
+    for loop in repeated(arrangement.operations):
         inside = all_sweeps(loop.body)
         assigned = {f for sweep in inside for f in sweep.sets}
-        assert all(assigned.issuperset(found.halos[sweep].exchange) for sweep in inside)
+        assert all(assigned.issuperset(arrangement.halos[sweep].exchange) for sweep in inside)
     for _ in range(5):
-        halos = Halos(found, rng)
-        halos.run(found.operations)
+        halos = Halos(arrangement, rng)
+        halos.run(arrangement.operations)
         assert halos.checked
 
 
@@ -245,7 +247,7 @@ def test_random_programs_compute_the_bits_of_numpy() -> None:
 # --- runs ---
 
 
-def diffusion(**how: Any) -> tuple[hc.Simulation, hc.Field, hc.Field]:
+def diffusion(**options: Any) -> tuple[hc.Simulation, hc.Field, hc.Field]:
     grid = hc.Grid(16, 16.0, periodic=True)
     u, k = grid.field("u"), grid.field("k")
 
@@ -253,7 +255,7 @@ def diffusion(**how: Any) -> tuple[hc.Simulation, hc.Field, hc.Field]:
     def step(u: Any, k: Any) -> None:
         u.set(0.5 * u + 0.25 * (k[1] * u[1] + k[-1] * u[-1]))
 
-    return hc.Simulation(grid, step, threads=1, **how), u, k
+    return hc.Simulation(grid, step, threads=1, **options), u, k
 
 
 def diffused(u: Any, k: Any, steps: int) -> Any:
@@ -294,8 +296,8 @@ def test_one_message_part_less_is_packed_in_each_pass(tmp_path: Path, method: st
 
 def test_the_bits_on_a_device(opencl: Any) -> None:
     checksums = set()
-    for how in ({}, {"device": "opencl", "subdomains_per_rank": 2}):
-        sim, u, k = diffusion(**how)
+    for options in ({}, {"device": "opencl", "subdomains_per_rank": 2}):
+        sim, u, k = diffusion(**options)
         sim[u], sim[k] = np.arange(1.0, 17.0), np.linspace(0.5, 1.0, 16)
         sim.run(steps=5)
         checksums.add(sim.checksum(u))
@@ -304,7 +306,7 @@ def test_the_bits_on_a_device(opencl: Any) -> None:
 
 @pytest.mark.parametrize("parts", [1, 3])
 def test_ghosts_of_a_field_that_never_changes_follow_a_scalar(parts: int) -> None:
-    """The halo is exchanged once; beyond the wall the ghosts change in each pass."""
+    """The halo is exchanged once, but the ghosts beyond the wall change in each pass."""
     grid = hc.Grid(12, 12.0)
     level = hc.parameter("level")
     u = grid.field("u", boundary={"x-": hc.Value(level), "x+": hc.Value(0.0)})
@@ -323,5 +325,5 @@ def test_ghosts_of_a_field_that_never_changes_follow_a_scalar(parts: int) -> Non
     sim[u] = u0
     sim.run()
     assert [sweep.computes for sweep in sim.schedule.sweeps()] == [False, True]
-    wanted = sum(np.r_[2 * at - u0[0], u0[:-1]] + np.r_[u0[1:], -u0[-1]] for at in (4.0, 5.0, 6.0))
-    assert np.array_equal(sim[v], wanted)
+    expected = sum(np.r_[2 * at - u0[0], u0[:-1]] + np.r_[u0[1:], -u0[-1]] for at in (4.0, 5.0, 6.0))
+    assert np.array_equal(sim[v], expected)

@@ -1,4 +1,4 @@
-"""Uniform halos: every exchange carries all fields, as wide as the widest, with all edges and corners."""
+"""Uniform halos: each exchange carries all fields, with the maximum width, and all edges and corners."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def whole(width: int, ndim: int) -> Footprint:
 
 
 def both(function: Any, grid: hc.Grid, *names: str) -> list[Any]:
-    """The schedule with halos as read, and with uniform ones."""
+    """Return the schedules with halos as read, and with uniform halos."""
     return [
         compile_program(hc.program(function).trace(*(grid.fields[n] for n in names)), grid, halo=halo)
         for halo in ("read", "uniform")
@@ -35,8 +35,11 @@ def both(function: Any, grid: hc.Grid, *names: str) -> list[Any]:
 def test_other_segments_travel_where_they_are_read(
     offset: tuple[int, ...], halo: str, counts: tuple[int, int]
 ) -> None:
-    """The 18 segments of Pekkilä et al. 2022, or the faces of the first version of the cavity code
-    (Sections 4.4 and 4.5), for all fields; and the segment that a field reads."""
+    """All fields exchange the segments of the named shape, and a field also the segment that it reads.
+
+    The shapes are the 18 segments of Pekkilä et al. 2022, and the faces of the first version of the cavity
+    code (Sections 4.4 and 4.5).
+    """
     grid = hc.Grid((16, 16, 16), periodic=True)
     for name in ("a", "b"):
         grid.field(name)
@@ -66,11 +69,11 @@ def test_all_fields_travel_as_wide_as_the_widest() -> None:
 
     read, uniform = both(step, grid, "p", "v", "w")
     numbers = {info.name: n for n, info in enumerate(uniform.fields)}
-    moved = [sweep.exchange for sweep in read.sweeps() if sweep.exchange]
+    exchanges = [sweep.exchange for sweep in read.sweeps() if sweep.exchange]
     widened = [sweep.exchange for sweep in uniform.sweeps() if sweep.exchange]
-    assert [set(own) for own in moved] == [{numbers["p"]}, {numbers["v"]}]
-    assert [set(own) for own in widened] == [{numbers["p"], numbers["v"]}] * 2
-    assert all(footprint == whole(2, 3) for own in widened for footprint in own.values())
+    assert [set(footprints) for footprints in exchanges] == [{numbers["p"]}, {numbers["v"]}]
+    assert [set(footprints) for footprints in widened] == [{numbers["p"], numbers["v"]}] * 2
+    assert all(footprint == whole(2, 3) for footprints in widened for footprint in footprints.values())
     halos = {info.name: info.halo for info in uniform.fields}
     assert halos["p"] == halos["v"] == ((2, 2),) * 3
     assert halos["w"] == ((0, 0),) * 3, "nobody reads it from a neighbour"
@@ -96,12 +99,12 @@ def test_what_travels_elsewhere_is_not_overwritten_where_it_is_computed_in_the_h
 
 
 def test_what_is_computed_in_the_halo_does_not_travel() -> None:
-    """The search direction of conjugate gradients; the residual goes with its corners."""
+    """The search direction of conjugate gradients is not exchanged; the residual is, with its corners."""
     grid = hc.Grid((32, 32), walls="node")
     u = grid.field("u", boundary=hc.Value(0))
     problem = hc.LinearProblem(lambda v: -hc.laplacian(v), u, 1.0, halo="uniform")
     names = [info.name for info in problem.schedule.fields]
-    _, first, repeated, _ = problem.schedule.sweeps()  # the first one sets the start
+    _, first, repeated, _ = problem.schedule.sweeps()  # the first sweep sets the start
     for sweep in (first, repeated):
         assert sweep.halo_kernel is not None
         assert {names[n]: footprint for n, footprint in sweep.exchange.items()} == {
@@ -114,7 +117,7 @@ def test_what_is_computed_in_the_halo_does_not_travel() -> None:
 def test_more_travels_and_thin_subdomains_are_told() -> None:
     from halocline.study.measuring.exchange import moved
 
-    def made(n: int, halo: str) -> hc.Simulation:
+    def simulation(n: int, halo: str) -> hc.Simulation:
         grid = hc.Grid((n, 24), periodic=True)
         grid.field("T")
         grid.field("S")
@@ -126,20 +129,20 @@ def test_more_travels_and_thin_subdomains_are_told() -> None:
             grid, wide, scheme=hc.Euler(), dt=1e-3, threads=1, halo=halo, decomposition="1d-x", methods="mpi"
         )
 
-    amounts = [sum(moved(made(24, halo).prepared)[1].values()) for halo in ("read", "uniform")]
+    amounts = [sum(moved(simulation(24, halo).prepared)[1].values()) for halo in ("read", "uniform")]
     assert amounts[1] > 3 * amounts[0]
-    made(4, "read").run(steps=1)
+    simulation(4, "read").run(steps=1)
     with pytest.raises(InputError, match="axis x with 4 cells cannot be cut into 2 subdomains of at least 3"):
-        made(4, "uniform")
+        simulation(4, "uniform")
 
 
 def test_explain_tells(capfd: pytest.CaptureFixture[str]) -> None:
     line = ["explain", "poisson", "--n", "64", "--ranks", "4", "--halo"]
     assert run([*line, "uniform"]) == 0
-    said = capfd.readouterr().out
-    assert "Halos are uniform: every exchange carries all fields that are ever exchanged" in said
-    assert "because halos are uniform" in said
-    assert "no corner is read" not in said
+    output = capfd.readouterr().out
+    assert "Halos are uniform: every exchange carries all fields that are ever exchanged" in output
+    assert "because halos are uniform" in output
+    assert "no corner is read" not in output
     assert run([*line, "read"]) == 0
     assert "uniform" not in capfd.readouterr().out
     with pytest.raises(InputError, match="halo 'wide' is unknown; known: read, faces, edges, uniform"):

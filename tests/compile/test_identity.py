@@ -1,4 +1,4 @@
-"""Programs of equal identity are compiled once, and all others on their own."""
+"""Identity of programs: equal programs are compiled once, and all others separately."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from random_programs import Case, Recipe, recipes
 
 
 class OwnValue(hc.Value):
-    """A condition of the user's, which may do anything."""
+    """Boundary condition of the user, with unrestricted behaviour."""
 
 
 SHAPE, EXTENT = (17, 15, 13), (1.5, 0.75, 1.0)
@@ -59,7 +59,7 @@ def diffusion(
     swapped: bool = False,
     **grid_options: Any,
 ) -> tuple[Program, Grid]:
-    """Return a program of diffusion and its grid; each option is one difference."""
+    """Return a program of diffusion and its grid; each option changes one property."""
     grid = hc.Grid(shape, **grid_options)
     boundary = hc.Value(0.0) if wall is None else wall(grid) if callable(wall) else wall
     for field in ("v", "u") if swapped else ("u", "v"):
@@ -136,8 +136,7 @@ def test_stages_of_the_same_name_and_formula_have_no_identity(options: list[dict
 
 
 def test_all_attributes_that_the_compiler_may_read_are_known() -> None:
-    """A new attribute belongs to the identity, or to one of these sets of attributes that the compiler does
-    not read."""
+    """A new attribute is part of the identity, or is listed as one that the compiler does not read."""
     program, grid = diffusion()
     read = {
         "Program": {"statements", "parameters", "cuts"},
@@ -155,7 +154,7 @@ def test_all_attributes_that_the_compiler_may_read_are_known() -> None:
 
 
 def test_equal_programs_are_compiled_once() -> None:
-    """On grids of any shape and extent."""
+    """A program is compiled once for grids of any shape and extent."""
     first = compile_program(*diffusion())
     assert compile_program(*diffusion((20, 17), extent=2.0, origin=0.5)) is first
     assert compile_program(*diffusion(), device=Strategy()) is not first
@@ -165,7 +164,7 @@ def test_equal_programs_are_compiled_once() -> None:
 
 
 def test_programs_of_other_lines_are_other_programs() -> None:
-    """An error of a loop names its line."""
+    """Programs with different line numbers differ, since errors of a loop name its line."""
 
     def one(u: Any) -> None:
         total = hc.scalar("total")
@@ -197,8 +196,8 @@ def test_a_schedule_of_a_programs_own_grid_is_not_found_for_another_grid() -> No
     for grid in grids:
         for name in ("s", "u"):
             grid.field(name)
-    own, foreign = (hc.program(step).trace(grids[0].fields["s"], grid.fields["u"]) for grid in grids)
-    compile_program(own, grids[0])
+    local, foreign = (hc.program(step).trace(grids[0].fields["s"], grid.fields["u"]) for grid in grids)
+    compile_program(local, grids[0])
     with pytest.raises(InputError, match="grid"):
         compile_program(foreign, grids[0])
 

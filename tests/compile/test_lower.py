@@ -1,4 +1,4 @@
-"""Operations of a program: sweeps, scalars, loops and stops in the order of its text."""
+"""Operations of a program: sweeps, scalars, loops and stops in program order."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def test_a_loop_holds_its_operations() -> None:
     operations = lowered(program)
     (loop,) = [operation for operation in operations if isinstance(operation, LoopGraph)]
     assert any(isinstance(operation, StopGraph) for operation in loop.body)
-    found = sweeps(operations)
-    assert [[field.name for field in sweep.sets] for sweep in found] == [["u"], ["v"]]
-    assert found[0] in loop.body
+    lowered_sweeps = sweeps(operations)
+    assert [[field.name for field in sweep.sets] for sweep in lowered_sweeps] == [["u"], ["v"]]
+    assert lowered_sweeps[0] in loop.body
 
 
 def test_scalars_are_named_in_order() -> None:

@@ -1,4 +1,4 @@
-"""Waits for results of reductions: as late as can be, and before anything needs them."""
+"""Waits for results of reductions: as late as possible, and before the first use."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from halocline.compile.lower import (
 
 
 def arranged(program: Callable[..., None], reads: set[str] = frozenset()) -> list[Any]:
-    """Return the operations of a program as words: sweep, wait, the names of scalars; loops as lists."""
+    """Return the operations of a program as words: sweep, wait, the names of scalars; lists for loops."""
     grid = hc.Grid((8, 8), periodic=True)
     operations = lower(hc.program(program).trace(grid.field("u"), grid.field("v")))
 
     def words(operations: list[OperationGraph]) -> list[Any]:
-        found: list[Any] = []
+        summary: list[Any] = []
         for operation in operations:
             if isinstance(operation, SweepGraph):
-                found.append("sweep")
+                summary.append("sweep")
             elif isinstance(operation, AwaitGraph):
-                found.append("wait")
+                summary.append("wait")
             elif isinstance(operation, ScalarGraph):
-                found.append(" ".join(name for name, _ in operation.statements))
+                summary.append(" ".join(name for name, _ in operation.statements))
             elif isinstance(operation, LoopGraph):
-                found.append(words(operation.body))
-        return found
+                summary.append(words(operation.body))
+        return summary
 
     return words(awaited(operations, lambda sweep: set(reads)))
 
@@ -46,10 +46,10 @@ def test_what_does_not_need_a_result_goes_on_meanwhile() -> None:
         v.set(v[0, 1] - u)
         hc.scalar("half").set(0.5 * total)
 
-    found = arranged(program)
-    assert found[-2:] == ["wait", "total half"]
-    assert found.count("sweep") >= 2
-    assert found.count("wait") == 1
+    operations = arranged(program)
+    assert operations[-2:] == ["wait", "total half"]
+    assert operations.count("sweep") >= 2
+    assert operations.count("wait") == 1
 
 
 def test_another_reduction_waits_for_the_one_before() -> None:
@@ -58,9 +58,9 @@ def test_another_reduction_waits_for_the_one_before() -> None:
         v.set(u[1, 0])
         hc.scalar("second").set(hc.sum(u * v[1, 0]))
 
-    found = arranged(program)
-    assert found.count("wait") == 2
-    assert found.index("wait") < len(found) - 1 - found[::-1].index("sweep")
+    operations = arranged(program)
+    assert operations.count("wait") == 2
+    assert operations.index("wait") < len(operations) - 1 - operations[::-1].index("sweep")
 
 
 def test_the_body_of_a_loop_ends_with_its_wait() -> None:

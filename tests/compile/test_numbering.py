@@ -1,6 +1,4 @@
-"""Names: those of users never meet those of solvers, of the compiler or of generated code; and code depends
-on nothing but the program.
-"""
+"""Names: those of users do not conflict with names of solvers, of the compiler or of generated code."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from halocline.solvers.cg import METHODS
 
 
 def solved(names: Sequence[str], method: str) -> np.ndarray:
-    """The solution of a problem whose operator holds parameters of these names."""
+    """Return the solution of a problem whose operator contains parameters of the given names."""
     grid = hc.Grid((7, 6), walls="node")
     u = grid.field("u", boundary=hc.Value(0))
     values = {name: 20.0 + n for n, name in enumerate(names)}
@@ -31,16 +29,20 @@ def solved(names: Sequence[str], method: str) -> np.ndarray:
         parameters=values,
     )
     assert solution.converged
-    largest, *found = solution.fields.evaluate(hc.max(abs(u)), *(hc.parameter(name) for name in names))
+    largest, *parameter_values = solution.fields.evaluate(
+        hc.max(abs(u)), *(hc.parameter(name) for name in names)
+    )
     assert largest == np.abs(solution.fields[u]).max()
-    assert found == list(values.values())
+    assert parameter_values == list(values.values())
     return np.array(solution.fields[u])
 
 
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_a_parameter_may_have_the_name_of_any_scalar_of_a_solver(method: str) -> None:
-    own = "alpha rho old beta next_rho curvature first goal rtol max_iterations result0 reduced1 sum0 around"
-    names = f"{own} _sum0 _around _limit0 _passes0 _reduced1".split()
+    solver_names = (
+        "alpha rho old beta next_rho curvature first goal rtol max_iterations result0 reduced1 sum0 around"
+    )
+    names = f"{solver_names} _sum0 _around _limit0 _passes0 _reduced1".split()
     plain = [f"mu{n}" for n in range(len(names))]
     np.testing.assert_allclose(solved(names, method), solved(plain, method), rtol=1e-11)
 
@@ -119,8 +121,8 @@ def test_a_repeated_simulation_leaves_no_fields_and_compiles_nothing() -> None:
     u = grid.field("u")
 
     def equation(u: Any) -> Any:
-        kept = hc.stage(u * u, "kept", storage="array")
-        return {u: hc.laplacian(kept)}
+        square = hc.stage(u * u, "kept", storage="array")
+        return {u: hc.laplacian(square)}
 
     def simulation() -> hc.Simulation:
         return hc.Simulation(grid, equation, scheme=hc.RK3(), dt=1e-4)

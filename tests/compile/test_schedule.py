@@ -1,4 +1,4 @@
-"""Schedules: what travels, second buffers, and statements that share a sweep."""
+"""Schedules: exchanges, second buffers, and statements that share a sweep."""
 
 from __future__ import annotations
 
@@ -40,14 +40,18 @@ def test_plain_conjugate_gradients_exchange_p_and_never_r() -> None:
 
 
 def test_streams_of_memory_of_an_iteration() -> None:
-    """Fused: r, p read, p' written; p', x, r read, x, r written: 8. Plain: p read, q written; x, p, r, q
-    read, x, r written; r, p read, p written: 11."""
+    """An iteration moves 8 arrays if fused and 11 if plain.
+
+    Fused: r, p read, p' written; p', x, r read, x, r written: 8.
+
+    Plain: p read, q written; x, p, r, q read, x, r written; r, p read, p written: 11.
+    """
     assert sum(s.bytes for s in body(poisson("cg-fused"))) == 8 * 8
     assert sum(s.bytes for s in body(poisson("cg"))) == 11 * 8
 
 
 def test_a_wider_read_later_is_exchanged_in_full() -> None:
-    """What came for (2, 1) and for (1, 2) does not make up what (2, 2) needs."""
+    """Exchanges of widths (2, 1) and (1, 2) do not replace the exchange of (2, 2)."""
     grid = hc.Grid((8, 8), periodic=True)
     for name in "uvwz":
         grid.field(name)

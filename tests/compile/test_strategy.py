@@ -1,4 +1,4 @@
-"""Strategies of kernels by name."""
+"""Strategies of kernels, selected by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sweeps as loop nests: what they read, and the kernel that computes them in the halo."""
+"""Sweeps as loop nests: their reads, and the kernel that computes them in the halo."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_kept_stage_has_a_nest_before_those_that_read_it() -> None:
 
 
 def test_the_kernel_of_the_halo_stores_fields_alone() -> None:
-    """Stages are computed anew where they are read."""
+    """The kernel recomputes stages at each read."""
     _, nests = built()
     kernel = in_halo(nests.staged, {"u"})
     (nest,) = kernel.body
@@ -57,7 +57,7 @@ def test_the_kernel_of_the_halo_stores_fields_alone() -> None:
     assert {name for name, _ in kernel.loads([s.value for s in nest.body])} == {"u"}
 
 
-@pytest.mark.parametrize("shape", [(8, 8), (8, 9), (8,)], ids=str)  # an equal grid is another one too
+@pytest.mark.parametrize("shape", [(8, 8), (8, 9), (8,)], ids=str)  # an equal grid is another grid too
 @pytest.mark.parametrize(
     ("value", "name"),
     [
@@ -70,16 +70,16 @@ def test_the_kernel_of_the_halo_stores_fields_alone() -> None:
     ],
 )
 def test_a_reduction_over_another_grid_is_an_error(shape: tuple[int, ...], value: Any, name: str) -> None:
-    """It would read the field of the same name on the grid of the program."""
+    """The error prevents a read of the field with the same name on the grid of the program."""
     grid, other = hc.Grid((8, 8), periodic=True), hc.Grid(shape, periodic=True)
-    fields, others = ({n: g.field(n) for n in ("u", "flux")} for g in (grid, other))
+    fields, foreign = ({n: g.field(n) for n in ("u", "flux")} for g in (grid, other))
 
     def program(s: hc.Scalar) -> None:
-        s.set(value(others["u"]))
+        s.set(value(foreign["u"]))
         fields["u"].set(fields["u"] + s)
 
     def stops() -> None:
-        hc.stop(value(others["u"]) > 1.0, "far enough")
+        hc.stop(value(foreign["u"]) > 1.0, "far enough")
         fields["u"].set(1.0)
 
     for function in (lambda: program(hc.Scalar("s")), stops):

@@ -1,4 +1,4 @@
-"""Kernels that expressions are translated to: operations, literals, common expressions."""
+"""Translation of expressions to kernels: operations, literals, common expressions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from single_precision import doubles
 
 
 def ops(root: hc.Expr) -> list[str]:
-    """The operations of an expression, in the order of evaluation."""
+    """Return the operations of an expression in evaluation order."""
     from halocline.lang.expression import walk
 
     return [n.op for n in walk([root]) if n.args]
@@ -28,7 +28,7 @@ def test_flops_are_counted_by_hand() -> None:
     assert sweep.flops == 4
 
     def heat(u: Any, v: Any) -> None:
-        # (u_w + u_e) a + (u_s + u_n) b + u c: two sums, a product, two fma, weights once a sweep
+        # (u_w + u_e) a + (u_s + u_n) b + u c: two sums, a product, two fma; weights once per sweep
         v.set(hc.laplacian(u))
 
     (sweep,) = schedule_of(grid, heat).sweeps()
@@ -57,18 +57,18 @@ def test_literals_are_folded_and_what_is_structurally_zero_vanishes() -> None:
     assert (u * 1.0 + 0.0) is u.expr
     assert (u * 0.0).attribute == 0.0
     assert ops(u / 4.0) == ["mul"]
-    assert ops(u / 3.0) == ["div"]  # its reciprocal is not exact
+    assert ops(u / 3.0) == ["div"]  # the reciprocal of 3 is not exact
     assert ops(u**2) == ["mul"]
     assert ops(u**0.5) == ["sqrt"]
     assert ops(u**-1) == ["div"]
     assert ops(u**2.5) == ["pow"]
-    assert hc.derivative(u, "z").attribute == 0.0  # an axis that the grid lacks
+    assert hc.derivative(u, "z").attribute == 0.0  # the grid lacks this axis
     assert (u + (-u[1, 0])) is (u - u[1, 0])
     assert -(-u) is u.expr  # noqa: B002
 
 
 def test_choices_between_numbers_are_made_in_the_precision_of_their_use() -> None:
-    """No operation on fields or stages of float32 needs double precision."""
+    """No operation on float32 fields or stages needs double precision."""
     grid = hc.Grid((6, 6), periodic=True, dtype="float32")
     grid.field("u")
 

@@ -1,5 +1,7 @@
-"""Ghost formulas that read along a wall: against their definition, cell by cell, and a magnetic field without
-divergence in the ghost cells.
+"""Ghost formulas that read along a wall.
+
+They agree with their definition cell by cell, and keep a magnetic field free of divergence in the ghost
+cells.
 """
 
 from __future__ import annotations
@@ -37,11 +39,11 @@ from random_walls import (
     wanted,
 )
 
-# --- plans: everything that a ghost is formed of is there ---
+# --- plans: every fill has its operands ---
 
 
 def test_all_that_ghosts_are_formed_of_is_there_before() -> None:
-    """In random programs on random decompositions: the cells that a formula reads, each of them."""
+    """Each cell that a formula reads is filled first, in random programs on random decompositions."""
     assert checked(range(40)) > 10
 
 
@@ -57,11 +59,11 @@ def test_ghosts_do_not_wait_for_rows_that_kernels_wrap_around() -> None:
 
 
 def tangential(n: int, s: int) -> tuple[Term, ...]:
-    """Of the field itself inward, and from both sides along the wall."""
+    """Return terms that read the field itself inward, and along the wall from both sides."""
     return Term(1, n, 0, (s,)), Term(2, n, 1, (-s,)), Term(1, 1 - n, 0, (0,))
 
 
-# beyond a neighbour and past walls, corners formed beyond x last, and a last axis that wraps around
+# reads beyond a neighbour and past walls, corners formed beyond x last, and a periodic last axis
 RUNS = (
     Case(
         (11, 12),
@@ -105,38 +107,38 @@ WAYS: tuple[dict[str, Any], ...] = (
 @pytest.mark.ranks(1, 2, 4, long=(1, 4))
 def test_ghosts_are_those_of_the_definition() -> None:
     for case in RUNS:
-        want = wanted(case, 2)
+        expected = wanted(case, 2)
         for way in WAYS:
             if way.get("subdomains_per_rank") and world().size == 4 and case.ndim == 2:
-                way = {"decomposition": (2, 2)}  # else too thin
-            for found, right in some(zip(ran(case, **way), want, strict=True)):
-                assert np.array_equal(found, right), (case, way)
+                way = {"decomposition": (2, 2)}  # the subdomains would be too thin
+            for values, right in some(zip(ran(case, **way), expected, strict=True)):
+                assert np.array_equal(values, right), (case, way)
 
 
 @pytest.mark.usefixtures("opencl")
 def test_ghosts_on_devices_are_those_of_the_definition() -> None:
     for case in some(RUNS[::2]):
         for way in ({"device": "opencl:0,1"},):
-            for found, right in some(zip(ran(case, **way), wanted(case, 2), strict=True)):
-                assert np.array_equal(found, right), (case, way)
+            for values, right in some(zip(ran(case, **way), wanted(case, 2), strict=True)):
+                assert np.array_equal(values, right), (case, way)
 
 
-# --- a magnetic field on faces, without divergence beyond walls too ---
+# --- a magnetic field on faces, without divergence beyond walls ---
 
 
 def padded(B: Sequence[Array], shape: Point, periodic: tuple[bool, ...]) -> list[Array]:
-    """The components with a layer of ghosts around, axis by axis."""
+    """Return the components with a layer of ghosts, formed axis by axis."""
     ndim = len(shape)
     h = [e / n for e, n in zip(EXTENT, shape, strict=False)]
-    made = list(B)
+    components = list(B)
     for axis in range(ndim):
-        before = list(made)
+        before = list(components)
         width = [(int(d == axis), int(d == axis)) for d in range(ndim)]
         for d in range(ndim):
             if periodic[axis]:
-                made[d] = np.pad(before[d], width, mode="wrap")
+                components[d] = np.pad(before[d], width, mode="wrap")
             elif d != axis:
-                made[d] = np.pad(before[d], width, mode="symmetric")
+                components[d] = np.pad(before[d], width, mode="symmetric")
         if periodic[axis]:
             continue
         ends = []
@@ -145,7 +147,7 @@ def padded(B: Sequence[Array], shape: Point, periodic: tuple[bool, ...]) -> list
             for d in range(ndim):
                 if d != axis:
                     beside = np.take(before[d], [end], axis)
-                    # ghosts of lower axes are there; what wraps around lacks its upper face there
+                    # ghosts of lower axes are valid; a periodic axis lacks its upper face
                     if periodic[d] and d < axis:
                         flux = np.roll(beside, -1, d) - beside
                         flux = np.take(flux, [shape[d], *range(1, shape[d] + 1), 1], d)
@@ -153,12 +155,12 @@ def padded(B: Sequence[Array], shape: Point, periodic: tuple[bool, ...]) -> list
                         flux = ahead(beside, d, periodic)
                     ghost = ghost + (1 if end == 0 else -1) * h[axis] * flux / h[d]
             ends.append(ghost)
-        made[axis] = np.concatenate([ends[0], before[axis], ends[1]], axis=axis)
-    return made
+        components[axis] = np.concatenate([ends[0], before[axis], ends[1]], axis=axis)
+    return components
 
 
 def transported(shape: Point, periodic: tuple[bool, ...], steps: int) -> list[Array]:
-    """The field after some steps, in NumPy."""
+    """Return the field after the given number of steps, computed in NumPy."""
     ndim, B = len(shape), solenoidal(shape, periodic)
     h = [e / n for e, n in zip(EXTENT, shape, strict=False)]
     pairs = {2: [(0, 1)]}.get(ndim, [(1, 2), (2, 0), (0, 1)])
@@ -199,19 +201,19 @@ def test_ghosts_have_no_divergence(shape: Point, periodic: tuple[bool, ...]) -> 
     checksums = set()
     for cut in CUTS:
         if world().size == 4 and "subdomains_per_rank" in cut:
-            continue  # they would be thinner than what is read is wide
+            continue  # the subdomains would be thinner than the halo
         sim = induction(shape, periodic, **cut)
         checksums.add(tuple(sim.checksum(name) for name in names))
         divergence = sim.gather("seen")
         assert divergence is None or np.abs(divergence).max() < 1e-11, cut
         for d, want in enumerate(transported(shape, periodic, 3)):
-            found = sim.gather(f"B{d}")
-            assert found is None or np.allclose(found, want, rtol=1e-12, atol=1e-12), (cut, d)
+            component = sim.gather(f"B{d}")
+            assert component is None or np.allclose(component, want, rtol=1e-12, atol=1e-12), (cut, d)
     alone = induction(shape, periodic, communicator=MPI.COMM_SELF)
     assert checksums == {tuple(alone.checksum(name) for name in names)}
 
 
-# --- what is refused ---
+# --- rejected conditions ---
 
 
 @pytest.mark.parametrize(
@@ -278,7 +280,7 @@ def test_walls_that_wait_for_each_other_are_named() -> None:
 
 
 def test_a_field_without_a_point_beside_is_named() -> None:
-    """Read in place. Points on both sides are ghosts at the ends."""
+    """The condition is rejected if it reads in place; with points on both sides, the ends are ghosts."""
     grid = hc.Grid((8, 8))
     p = grid.field("p", boundary=hc.Value(0.0))
     for s, refused in ((0, True), (-1, False)):
@@ -298,8 +300,8 @@ def mean_of(p: hc.Field, s: int, w: Any) -> Any:
 
 
 def test_corners_do_not_depend_on_what_else_a_sweep_reads() -> None:
-    """A formula that reads along the wall in its second layer alone, of which one sweep reads the first."""
-    found = []
+    """Corners are equal for sweeps that read one or two layers, if the formula differs between the layers."""
+    checksums = []
     for deeper in (False, True):
         grid = hc.Grid((6, 6))
         along = hc.BoundaryKernel(lambda u, layer: u[0] * u[0] if layer == 0 else u[0, 1])
@@ -315,5 +317,5 @@ def test_corners_do_not_depend_on_what_else_a_sweep_reads() -> None:
         sim = hc.Simulation(grid, program)
         sim[u] = np.arange(36.0).reshape(6, 6) ** 2
         sim.run()
-        found.append(sim.checksum(v))
-    assert found[0] == found[1]
+        checksums.append(sim.checksum(v))
+    assert checksums[0] == checksums[1]

@@ -1,4 +1,4 @@
-"""Values under other numbers."""
+"""Substitution, renumbering and compaction of the values of a kernel."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def test_other_values_stand_in_for_some() -> None:
     kernel = small()
     table = Table(kernel.grid, kernel.arrays, kernel.values)
     two = table.add("load", (), ("u", (2,)), "float64", 3)
-    (made,) = substituted(table, (6,), {3: two})
-    assert table.values[table.values[made].args[0]] == Value("sub", (2, two))
+    (result,) = substituted(table, (6,), {3: two})
+    assert table.values[table.values[result].args[0]] == Value("sub", (2, two))
     assert substituted(table, (6,), {}) == [6]
     assert substituted(table, (3,), {3: two}) == [two]
 

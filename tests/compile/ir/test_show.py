@@ -1,4 +1,4 @@
-"""Kernels as text."""
+"""Text output of kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements and tables of kernels."""
+"""Statements and value tables of kernels."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def test_tables_hold_each_value_once_whatever_the_order() -> None:
     for order in ("uv", "vu"):
         table = Table(b"", arrays)
         loaded = [table.add("load", (), (name, (0,)), "float64", 3) for name in order]
-        both = table.add("add", (loaded[0], loaded[1]), None, "float64", 3)
-        assert table.add("add", (loaded[1], loaded[0]), None, "float64", 3) == both
-        assert table.add("sub", (loaded[1], loaded[0]), None, "float64", 3) != both
+        total = table.add("add", (loaded[0], loaded[1]), None, "float64", 3)
+        assert table.add("add", (loaded[1], loaded[0]), None, "float64", 3) == total
+        assert table.add("sub", (loaded[1], loaded[0]), None, "float64", 3) != total
         zero, other = (table.add("const", (), number, "float64", 0) for number in (0.0, -0.0))
         assert zero != other
-        numbers.append(table.digest(both))
-        assert below(table.values, (both,), {loaded[0]}) == [loaded[1], both]
+        numbers.append(table.digest(total))
+        assert below(table.values, (total,), {loaded[0]}) == [loaded[1], total]
     assert numbers[0] == numbers[1]
 
 

@@ -1,6 +1,4 @@
-"""The intermediate representation of kernels: what `verify` rejects, how kernels are shown, and passes in
-order.
-"""
+"""Verification of the intermediate representation of kernels: rejected kernels and invalid passes."""
 
 from __future__ import annotations
 
@@ -119,9 +117,9 @@ WRONG: dict[str, tuple[Callable[[], Kernel], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", WRONG)
-def test_what_is_no_kernel(what: str) -> None:
-    make, words = WRONG[what]
+@pytest.mark.parametrize("mistake", WRONG)
+def test_what_is_no_kernel(mistake: str) -> None:
+    make, words = WRONG[mistake]
     with pytest.raises(InvalidKernel, match=words):
         verify(make())
 

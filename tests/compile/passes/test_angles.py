@@ -1,4 +1,4 @@
-"""Angles are looked at before the loops that need their sines and cosines."""
+"""Range checks of angles before the loops that compute their sines and cosines."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def test_angles_are_looked_at_before_the_loop_that_needs_their_sines() -> None:
     (u,) = fields(1)
     kernel = angles(loops(scratch(in_nest(kernel_of(hc.sin(u * 2.0) + hc.cos(u))))))
     verify(kernel)
-    (far,) = (s for s in flat(kernel.body) if isinstance(s, Far))
-    assert [kernel.values[n].op for n in far.angles] == ["mul", "load"]
+    (range_check,) = (s for s in flat(kernel.body) if isinstance(s, Far))
+    assert [kernel.values[n].op for n in range_check.angles] == ["mul", "load"]
     chosen = near_or_far(kernel)
     verify(chosen)
-    (either,) = (s for s in flat(chosen.body) if isinstance(s, Either))
-    assert [s.near for s in flat(either.near) if isinstance(s, Strip)] == [True]
-    assert [s.near for s in flat(either.far) if isinstance(s, Strip)] == [False]
+    (selection,) = (s for s in flat(chosen.body) if isinstance(s, Either))
+    assert [s.near for s in flat(selection.near) if isinstance(s, Strip)] == [True]
+    assert [s.near for s in flat(selection.far) if isinstance(s, Strip)] == [False]
 
 
 def test_loops_without_angles_are_left_alone() -> None:

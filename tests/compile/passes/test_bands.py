@@ -1,4 +1,4 @@
-"""What varies along rows alone: computed once for a band of rows, with the same bits."""
+"""Values that vary only along rows: one computation per band of rows gives the same bits."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ def wavy(y: Any) -> Any:
     return y - 0.6 / (2 * np.pi) * np.sin(2 * np.pi * y)
 
 
-def run(shape: tuple[int, ...], dtype: str = "float64", **how: Any) -> tuple[list[Any], str]:
-    """Some steps of equations with a stretched last axis, forces along it, a stage and all reductions: the
-    bits of the fields and of the numbers, and the generated code."""
+def run(shape: tuple[int, ...], dtype: str = "float64", **options: Any) -> tuple[list[Any], str]:
+    """Return the bits of the fields and numbers after three steps, and the generated code.
+
+    The equations have a stretched last axis, forces along it, a stage and all reductions.
+    """
     last = "xyz"[len(shape) - 1]
     grid = hc.Grid(shape, stretch={last: wavy}, walls="node")
     u, v = (grid.field(name, dtype=dtype, boundary=hc.Value(0.0)) for name in "uv")
@@ -35,7 +37,7 @@ def run(shape: tuple[int, ...], dtype: str = "float64", **how: Any) -> tuple[lis
         hc.scalar("most").set(hc.max(v / (2.0 + along)))
         hc.scalar("least").set(hc.min(u))
 
-    sim = hc.Simulation(grid, hc.program(step), threads=1, **how)
+    sim = hc.Simulation(grid, hc.program(step), threads=1, **options)
     random = np.random.default_rng(7)
     sim[u], sim[v] = random.uniform(-1, 1, shape), random.uniform(-1, 1, shape)
     sim.run(steps=3)
@@ -56,19 +58,19 @@ def run(shape: tuple[int, ...], dtype: str = "float64", **how: Any) -> tuple[lis
 def test_the_same_bits_as_in_every_row(
     monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], dtype: str, streaming: bool
 ) -> None:
-    """In one loop and group by group, in bands that end within rows, and in patches that begin there."""
+    """Bits are equal for one loop and groups, bands that end within rows, and patches that begin there."""
     monkeypatch.setattr("halocline.run.engine.prepare.exceeds_cache", lambda *_: streaming)
-    found = []
+    results = []
     for width, loads in ((512, 64), (16, 64), (512, 4), (16, 4)):
         monkeypatch.setattr("halocline.compile.passes.bands.WIDTH", width)
         monkeypatch.setattr("halocline.compile.passes.split.LOADS", loads)
         bits, source = run(shape, dtype, patch=None if width == 512 else 19)
         assert "band0[" in source
-        found.append(bits)
+        results.append(bits)
     monkeypatch.setattr("halocline.compile.targets.cpu.bands", lambda kernel: kernel)
     bits, source = run(shape, dtype)
     assert "band" not in source
-    assert all(each == bits for each in found)
+    assert all(result == bits for result in results)
 
 
 def test_a_force_has_the_values_that_it_should_have() -> None:
@@ -90,7 +92,7 @@ def source_of(shape: tuple[int, ...], change: Any, **options: Any) -> str:
 
 
 def test_a_map_is_computed_once_for_all_rows() -> None:
-    """Three sines, for a point and those beside it, stand before the loops over rows."""
+    """The generated code computes the map, which needs three sines, before the loops over rows."""
     grid = hc.Grid((8, 8, 8), stretch={"z": wavy})
     grid.field("u", boundary=hc.Value(0.0))
     source = hc.Simulation(grid, hc.program(lambda u: u.set(u + hc.laplacian(u)))).schedule.source
@@ -112,7 +114,7 @@ def test_what_a_condition_is_made_of_is_computed_once_too() -> None:
     ("shape", "change"),
     [
         ((16,), lambda u: u + hc.sin(u.coordinates[0])),  # a single row
-        ((8, 8), lambda u: u + hc.sin(u.coordinates[0])),  # once a row anyway
+        ((8, 8), lambda u: u + hc.sin(u.coordinates[0])),  # already computed once per row
         ((8, 8), lambda u: u * (2.0 * u.coordinates[1] + 1.0)),  # little work
         ((8, 8), lambda u: u + hc.sin(u.coordinates[0] + u.coordinates[1])),
         ((8, 8), lambda u: u + hc.sin(u * u.coordinates[1])),

@@ -1,4 +1,4 @@
-"""hc.branch: a side that no cell needs is not computed, and the bits are those of hc.where."""
+"""Branches: `hc.branch` skips a side that no cell needs, and gives the bits of `hc.where`."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ def fields_of(kernel: Kernel, body: Any) -> set[str]:
     return {name for name, _ in loads(kernel, roots(body)) if ":" not in name}
 
 
-# -- in small ----------------------------------------------------------------------------------------
+# -- small kernels -----------------------------------------------------------------------------------
 
 
 def test_a_side_is_what_nothing_else_needs() -> None:
     shared = hc.sqrt(U + 2.0)
     kernel = kernel_of(hc.branch(V > 0, A + shared, B * shared) + shared)
-    found = group(kernel.values, results(kernel))
-    assert found is not None
-    ops = [[kernel.values[n].op for n in sorted(side)] for side in found.sides]
+    branch_group = group(kernel.values, results(kernel))
+    assert branch_group is not None
+    ops = [[kernel.values[n].op for n in sorted(side)] for side in branch_group.sides]
     assert "exp" in ops[0]
     assert "exp" in ops[1]
     root = next(
         n for n, v in enumerate(kernel.values) if v.op == "sqrt" and kernel.values[v.args[0]].op == "add"
     )
-    assert all(root not in side for side in found.sides)
+    assert all(root not in side for side in branch_group.sides)
 
 
 def test_what_is_cheap_or_needed_elsewhere_is_no_side() -> None:
@@ -61,21 +61,21 @@ def test_what_is_cheap_or_needed_elsewhere_is_no_side() -> None:
 def test_each_side_has_a_loop_that_may_be_left_out() -> None:
     kernel = branches(loops(in_nest(kernel_of(hc.branch(U[1, 0] > 0, A, B), hc.branch(U[1, 0] > 0, V, A)))))
     strips = [s for s in flat(kernel.body) if isinstance(s, Strip)]
-    needed = [s for s in flat(kernel.body) if isinstance(s, Needed)]
-    assert [(s.number, s.holds) for s in needed] == [(0, False)]  # A is on both sides of the two
+    guards = [s for s in flat(kernel.body) if isinstance(s, Needed)]
+    assert [(s.number, s.holds) for s in guards] == [(0, False)]  # A is on both sides of the second branch
     assert [len(strip.marks) for strip in strips] == [1, 0, 0]
     assert any(isinstance(s, Mark) for s in strips[0].body)
     assert [s.array for s in strips[-1].body if isinstance(s, Store)] == ["r0", "r1"]
-    # the second side is kept, with all that it is made of
+    # the second side is stored, with all values that it needs
     assert fields_of(kernel, strips[1].body) == {"u", "v"}
     assert sum(name.startswith("0:kept") for name, _ in loads(kernel, roots(strips[-1].body))) == 2
-    place(kernel)  # can be scheduled
+    place(kernel)  # raises an error if the kernel cannot be scheduled
 
 
 def test_a_condition_may_depend_on_the_first_axis_alone() -> None:
-    made = branches(loops(in_nest(kernel_of(hc.branch(GRID.x > 0.5, A, B)))))
-    verify(made)
-    assert sum(isinstance(s, Needed) for s in flat(made.body)) == 2
+    kernel = branches(loops(in_nest(kernel_of(hc.branch(GRID.x > 0.5, A, B)))))
+    verify(kernel)
+    assert sum(isinstance(s, Needed) for s in flat(kernel.body)) == 2
 
 
 def test_branches_in_branches() -> None:
@@ -89,8 +89,8 @@ def test_branches_in_branches() -> None:
 def test_on_devices_each_cell_takes_its_side() -> None:
     kernel = threads(in_nest(kernel_of(hc.branch(V > 0, A, B) * 2.0)), Strategy(), 0)
     kernel = branched(kernel)
-    (found,) = (s for s in flat(kernel.body) if isinstance(s, Branch))
-    inside = [[n for let in body for n in let.values] for body in (found.then, found.otherwise)]
+    (branch,) = (s for s in flat(kernel.body) if isinstance(s, Branch))
+    inside = [[n for let in body for n in let.values] for body in (branch.then, branch.otherwise)]
     assert [sum(kernel.values[n].op == "exp" for n in side) for side in inside] == [1, 1]
 
 
@@ -106,12 +106,12 @@ def test_wrong_conditions() -> None:
 
 
 def flow(
-    choose: Callable[..., Any], grid: hc.Grid, dtype: str, **how: Any
+    choose: Callable[..., Any], grid: hc.Grid, dtype: str, **options: Any
 ) -> tuple[hc.Simulation, list[str]]:
-    """Some steps of a system with branches in branches, where some rows take one side, some both."""
+    """Run three steps of a system with nested branches; some rows take one side, some take both."""
     walls = None if all(grid.periodic) else hc.Symmetric()
     u, v = (grid.field(name, dtype=dtype, boundary=walls) for name in "uv")
-    here, beside = (0,) * grid.ndim, (0,) * (grid.ndim - 1) + (1,)
+    center, beside = (0,) * grid.ndim, (0,) * (grid.ndim - 1) + (1,)
 
     def step(u: Any, v: Any) -> None:
         a = hc.sqrt(abs(u) + 1) / (2 + v * v)
@@ -121,9 +121,9 @@ def flow(
         second = hc.Vector((a / (1 + u * u) / (2 + v[beside] * v), hc.sqrt(abs(v) + a) / (a + 2)))
         x = choose(u[beside] > 0.3 * v, first, second)
         y = x[1] - hc.sin(1e5 * choose(u > v, a / (u * u + 1), v))
-        hc.assign({u: 4 * x[0] / (1 + abs(x[0])) + slope[here], v: y / (1 + abs(y))})
+        hc.assign({u: 4 * x[0] / (1 + abs(x[0])) + slope[center], v: y / (1 + abs(y))})
 
-    sim = hc.Simulation(grid, hc.program(step), **how)
+    sim = hc.Simulation(grid, hc.program(step), **options)
     draw, x = np.random.default_rng(1), np.linspace(0, 1, grid.shape[-1])
     sim[u] = draw.uniform(-1, 1, grid.shape) + np.where(x < 0.3, 3, np.where(x > 0.7, -3, 0))
     sim[v] = draw.uniform(-1, 1, grid.shape)
@@ -144,26 +144,28 @@ def test_the_bits_of_where(
 ) -> None:
     monkeypatch.setattr("halocline.run.engine.prepare.exceeds_cache", lambda *_: streaming)
     grid = lambda: hc.Grid(shape, periodic=periodic)  # noqa: E731
-    wanted = flow(hc.where, grid(), dtype)[1]
-    sim, found = flow(hc.branch, grid(), dtype, threads=2, patch=(*(2,) * (len(shape) - 1), 64))
-    assert found == wanted
+    reference = flow(hc.where, grid(), dtype)[1]
+    sim, checksums = flow(hc.branch, grid(), dtype, threads=2, patch=(*(2,) * (len(shape) - 1), 64))
+    assert checksums == reference
     assert "some0" in sim.schedule.source
-    monkeypatch.setattr(passes, "WORTH", 1)  # every side
-    more, found = flow(hc.branch, grid(), dtype)
-    assert found == wanted
+    monkeypatch.setattr(passes, "WORTH", 1)  # a branch for every side
+    more, checksums = flow(hc.branch, grid(), dtype)
+    assert checksums == reference
     assert more.schedule.source.count("if (some") >= sim.schedule.source.count("if (some") >= 4
 
 
 @pytest.mark.parametrize("reads", ["direct", "queue", "planes"])
 def test_the_bits_of_where_on_devices(opencl: Any, monkeypatch: pytest.MonkeyPatch, reads: str) -> None:
-    wanted = flow(hc.where, hc.Grid((7, 90), periodic=True), "float64")[1]
+    reference = flow(hc.where, hc.Grid((7, 90), periodic=True), "float64")[1]
     monkeypatch.setattr(passes, "WORTH", 1)
-    sim, found = flow(hc.branch, hc.Grid((7, 90), periodic=True), "float64", device="opencl", kernels=reads)
-    assert found == wanted
+    sim, checksums = flow(
+        hc.branch, hc.Grid((7, 90), periodic=True), "float64", device="opencl", kernels=reads
+    )
+    assert checksums == reference
     assert "else {" in sim.schedule.device.source
 
 
 @pytest.mark.ranks(2, 3, long=(2,))
 def test_the_bits_of_where_on_ranks() -> None:
-    wanted = flow(hc.where, hc.Grid((12, 90), periodic=True), "float64")[1]
-    assert flow(hc.branch, hc.Grid((12, 90), periodic=True), "float64")[1] == wanted
+    reference = flow(hc.where, hc.Grid((12, 90), periodic=True), "float64")[1]
+    assert flow(hc.branch, hc.Grid((12, 90), periodic=True), "float64")[1] == reference

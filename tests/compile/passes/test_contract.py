@@ -1,4 +1,4 @@
-"""Multiply-adds: which products are fused."""
+"""Contraction of products and sums to multiply-adds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_product_that_is_used_once_is_fused_into_its_sum() -> None:
     assert kernel_ops(kernel_of((u * v) / 2 + w)) == ["mul", "fma"]  # division by a power of two is a product
     assert kernel_ops(kernel_of(u * v + u * w)) == ["mul", "fma"]
     product = u * v
-    assert kernel_ops(kernel_of(product * product + product)) == ["mul", "fma"]  # used twice: kept
+    assert kernel_ops(kernel_of(product * product + product)) == ["mul", "fma"]  # used twice: stays a product
     assert kernel_ops(kernel_of((u + v) * w)) == ["add", "mul"]
     assert kernel_ops(kernel_of(hc.symmetric_sum(u * v, w))) == ["mul", "sum2"]
 
@@ -34,7 +34,7 @@ def test_products_of_scalars_are_formed_once_outside() -> None:
 
 
 def test_a_product_of_another_precision_is_rounded_by_itself() -> None:
-    """Coordinates are computed in float64, products of float32 in float32, whatever they are added to."""
+    """Coordinates are computed in float64, products of float32 in float32, for any precision of the sum."""
     grid = hc.Grid((8, 8))
     u, v, w = (grid.field(n, dtype=d) for n, d in zip("uvw", ("float32", "float32", "float64"), strict=True))
     product = (grid.x + grid.y) * (grid.x - grid.y)
@@ -72,7 +72,7 @@ def test_which_of_two_products_is_fused_depends_on_the_formula_alone() -> None:
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_nothing_is_fused_behind_our_back(dtype: str) -> None:
-    """A product whose value is kept too is rounded, also where the sum follows at once."""
+    """A product that the program also stores is rounded, even if the sum follows immediately."""
     grid = hc.Grid(1000, periodic=True)
     a, b, p, s = (grid.field(n, dtype=dtype) for n in "abps")
 

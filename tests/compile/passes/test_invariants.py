@@ -1,4 +1,4 @@
-"""Values that are the same in all cells: the first thread of a group computes them."""
+"""Values that are equal in all cells: the first thread of a thread block computes them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kernels_of_devices import MANY, marched, statements
 
 
 def weighted(count: int) -> Kernel:
-    """A result with so many weights that are the same in all cells."""
+    """Return a kernel whose result has the given number of weights that are equal in all cells."""
     grid = hc.Grid((8, 8, 8), (1.0, 1.0, 1.0), periodic=True)
     u, p = grid.field("u"), hc.parameter("p")
     total: Expr = u * 1.0
@@ -37,7 +37,9 @@ def test_weights_take_registers() -> None:
 def test_the_first_thread_of_a_group_computes_what_is_the_same_in_all_cells() -> None:
     kernel = invariants(weighted(MANY), SHARED_BYTES)
     verify(kernel)
-    assert needed(kernel) == needed(weighted(MANY))  # they are taken from memory, but they are values too
+    assert needed(kernel) == needed(
+        weighted(MANY)
+    )  # the values are loaded from shared memory, but still count
     placed = marched(kernel)
     verify(placed)
     (first,) = statements(placed, First)
@@ -58,9 +60,9 @@ def test_what_the_first_thread_leaves_it_has_computed() -> None:
 
 
 def test_a_group_holds_as_much_as_it_has_room_for() -> None:
-    made = invariants(weighted(MANY), 800 - 8)
-    verify(made)
-    assert made.array[NAME].shape == (MANY - 1,)
+    kernel = invariants(weighted(MANY), 800 - 8)
+    verify(kernel)
+    assert kernel.array[NAME].shape == (MANY - 1,)
     assert invariants(weighted(MANY), -8).arrays == weighted(MANY).arrays
 
 
@@ -73,8 +75,8 @@ def test_planes_have_the_room_that_is_left() -> None:
     kernel = in_nest(kernel_of(total))
     plane = 65 * 5 * 8
     for kernel_, room, planes in ((kernel, plane, 1), (invariants(kernel, 800), plane + 792, 0)):
-        made = threads(kernel_, Strategy(reads="planes"), room)
-        assert sum(a.kind == "plane" for a in made.arrays) == planes
+        kernel_of_threads = threads(kernel_, Strategy(reads="planes"), room)
+        assert sum(a.kind == "plane" for a in kernel_of_threads.arrays) == planes
 
 
 def test_kernels_without_such_values_stay_as_they_are() -> None:
@@ -84,7 +86,7 @@ def test_kernels_without_such_values_stay_as_they_are() -> None:
 
 
 def queues(fields: int) -> int:
-    """How many of them wait in registers while a thread marches."""
+    """Return the number of fields that have a queue in registers, for the given number of fields."""
     grid = hc.Grid((16, 16, 16), (1.0, 1.0, 1.0), periodic=True)
     all_ = [grid.field(f"f{n}") for n in range(fields)]
 
@@ -92,8 +94,8 @@ def queues(fields: int) -> int:
     def program() -> None:
         sums = [f[-3, 0, 0] + f[3, 0, 0] for f in all_]
         total = sums[0]
-        for each in sums[1:]:
-            total = hc.sqrt(total) + each
+        for term in sums[1:]:
+            total = hc.sqrt(total) + term
         all_[0].set(total)
 
     device = compile_program(program.trace(), grid, device=Strategy()).device

@@ -1,4 +1,4 @@
-"""Loops of vectors: what is a shift of another along a row is computed once, with the same bits."""
+"""Vector loops: a value that is a shift of another along a row is computed once, with the same bits."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ if clang := shutil.which("clang++"):
 
 @pytest.mark.parametrize(("compiler", "machine"), BUILDS)
 def test_vectors_do_what_their_elements_would(compiler: str, machine: str, tmp_path: Path):
-    """With and without the instructions of this machine."""
+    """Vector operations give the results of scalar ones, with and without instructions of this machine."""
     source, program = tmp_path / "lanes.cpp", tmp_path / "lanes"
     source.write_text(DRIVER)
     flags = ["-std=c++20", "-O2", "-ffp-contract=off", "-Wall", "-Wno-psabi", f"-I{include_folder()}"]
@@ -87,14 +87,14 @@ def test_vectors_do_what_their_elements_would(compiler: str, machine: str, tmp_p
     assert subprocess.run([program], capture_output=True, text=True, check=True).stdout == "0\n"
 
 
-# -- what is a shift of what -------------------------------------------------------------------------
+# -- shifts ------------------------------------------------------------------------------------------
 
 GRID = hc.Grid((8, 8, 8), periodic=True)
 F = GRID.field("f")
 
 
 def found(*values: Expr) -> tuple[Kernel, Columns]:
-    """The columns of values, and a kernel that holds them."""
+    """Return a kernel of the values, and its columns."""
     with trace.order(6):
         kernel = kernel_of(*values)
     table = Table(kernel.grid, kernel.arrays, kernel.values)
@@ -115,7 +115,7 @@ def test_a_mixed_difference_is_one_of_differences_that_the_other_one_has_too():
     ahead = [sorted(loads(kernel, (base,))) for base in shared.ahead]
     for k in (1, 2, 3):
         assert [("f", (-k, 0, 0)), ("f", (k, 0, 0))] in ahead
-    assert len(shared.ahead) == 4  # and the derivative itself, whose rows are there
+    assert len(shared.ahead) == 4  # the fourth is the derivative itself, whose rows are already loaded
     assert len(loads(kernel, shared.ahead)) == 6
     assert all(offset[2] == 0 for _, offset in loads(kernel, shared.ahead))
 
@@ -134,17 +134,17 @@ def test_what_vectors_cannot_do_is_left_to_the_compiler():
         return columns(Table(kernel.grid, kernel.arrays, kernel.values), results(kernel)) is None
 
     assert none(hc.exp(F[0, 0, 1]) - F)
-    assert none(F[0, 0, 5] - F)  # further than a vector of any machine is long
+    assert none(F[0, 0, 5] - F)  # longer than a vector of any machine
     assert none(F * hc.where(F > 0, F, 1.0))
     assert none(F[0, 0, 1] + GRID.field("g", dtype="float32"))
     assert not none(F[0, 0, 1] - F)
 
 
 def test_a_loop_of_vectors_in_small():
-    """A forward difference: one column, computed a vector ahead, and two shifts of it."""
+    """A forward difference has one column, which is computed one vector ahead, and two shifts of it."""
     kernel = loops(in_nest(kernel_of(F[0, 0, 1] - F)))
-    kept = tuple(replace(array, kind="kept") if array.name == "r0" else array for array in kernel.arrays)
-    kernel = lanes(replace(kernel, arrays=kept))
+    arrays = tuple(replace(array, kind="kept") if array.name == "r0" else array for array in kernel.arrays)
+    kernel = lanes(replace(kernel, arrays=arrays))
     (loop,) = (s for s in flat(kernel.body) if isinstance(s, Lanes))
     assert (loop.first, loop.dtype) == (1, "float64")
     assert loads(kernel, loop.columns) == [("f", (0, 0, 0))]
@@ -156,7 +156,7 @@ def test_a_loop_of_vectors_in_small():
 
 
 def some_expression(draw: np.random.Generator, field: hc.Field, terms: int) -> Expr:
-    """Sums, differences and products of a field at random places, shifts of one another among them."""
+    """Return sums, differences and products of a field at random places; some are shifts of others."""
     ndim = field.grid.ndim
     value: Expr = field * 0.5
     for _ in range(terms):
@@ -187,7 +187,7 @@ def some_expression(draw: np.random.Generator, field: hc.Field, terms: int) -> E
 def test_random_programs_have_the_bits_of_one_loop(
     monkeypatch: pytest.MonkeyPatch, ndim: int, dtype: str, streaming: bool
 ):
-    """Rows of any length, ends and pieces included, and loops that go on with what others kept."""
+    """The bits are equal for rows of any length, for short pieces, and for loops that read stored values."""
     seed = 10 * ndim + streaming
     draw = np.random.default_rng(seed)
     monkeypatch.setattr("halocline.run.engine.prepare.exceeds_cache", lambda *_: streaming)
@@ -212,5 +212,5 @@ def test_random_programs_have_the_bits_of_one_loop(
         return [sim.checksum(field) for field in (a, b)]
 
     grouped = results(grouped=True)
-    monkeypatch.setattr("halocline.compile.passes.split.groups", lambda kernel, wanted: [])
+    monkeypatch.setattr("halocline.compile.passes.split.groups", lambda kernel, values: [])
     assert results(grouped=False) == grouped

@@ -1,4 +1,4 @@
-"""Rows of stages are whole vectors where that does no harm."""
+"""Rows of stages are extended to whole vectors if that is safe."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HERE = ((0, 0),)
 
 
 def wholes(kernel: Kernel) -> list[bool]:
-    """Of each nest, whether its rows may be lengthened."""
+    """Return, for each nest, True if its rows may be extended."""
     marked = whole(scratch(kernel))
     verify(marked)
     return [nest.whole for nest in marked.body if isinstance(nest, Nest)]
@@ -41,18 +41,18 @@ def test_rows_of_stages_are_whole_vectors_and_those_of_fields_are_not() -> None:
 def test_rows_stay_as_they_are_where_more_would_do_harm() -> None:
     kernel = small()
     stored = replace(kernel, body=(*kernel.body, Nest((Store("u", 6),), HERE, (0,))))
-    assert wholes(stored)[0] is False  # another thread may store what is read beyond the patch
+    assert wholes(stored)[0] is False  # another thread may store a value beyond the patch that this row reads
     u, r, s = kernel.arrays
     values = (*kernel.values[:1], Value("cast", (0,), dtype="float32"), *kernel.values[2:])
     values = tuple(replace(v, dtype="float32") if v.attribute == ("s", (-1,)) else v for v in values)
     narrow = replace(kernel, arrays=(u, r, replace(s, dtype="float32")), values=values)
-    assert not whole(scratch(narrow)).body[-2].whole  # more numbers of one kind fit a vector than of another
+    assert not whole(scratch(narrow)).body[-2].whole  # a vector holds more float32 than float64 numbers
     table = replace(kernel, values=(kernel.values[0], Value("exp", (0,)), *kernel.values[2:]))
-    assert wholes(table)[0] is False  # what is looked up by it may be nowhere
+    assert wholes(table)[0] is False  # an index outside the table would be read
 
 
 def test_every_operation_is_known_to_accept_any_number_or_not() -> None:
-    """A new operation belongs to one of the two: rows of whole vectors hold numbers that no one has set."""
+    """Each operation is in one of the two sets, since rows of whole vectors contain uninitialized numbers."""
     accepts_any = {
         "const", "scalar", "index", "load", "invariant", "neg", "abs", "sign", "sqrt", "cast", "not", "add",
         "sub", "mul", "div", "fma", "sum2", "min", "max", "lt", "le", "gt", "ge", "eq", "ne", "and", "or",

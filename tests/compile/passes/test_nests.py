@@ -1,4 +1,4 @@
-"""What passes of the compiler must keep: programs against NumPy, with stages and results in every place."""
+"""Invariants of compiler passes: programs with stages and results of every kind agree with NumPy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ storages = pytest.mark.parametrize("storage", ["inline", "patch", "auto"])
 
 
 def start(shape: tuple[int, ...], seed: int) -> np.ndarray[Any, Any]:
-    """Whole numbers, of which sums and products are exact in any order."""
+    """Return whole numbers, whose sums and products are exact in any order."""
     return np.random.default_rng(seed).integers(1, 100, shape).astype(float)
 
 
@@ -27,7 +27,7 @@ def periodic(names: str) -> tuple[hc.Grid, list[hc.Field]]:
 
 
 def buffers(grid: hc.Grid, program: Any) -> list[str]:
-    """The names of fields in memory, of second buffers with a prime."""
+    """Return the names of the fields in memory; those of second buffers end with a prime."""
     return [info.name for info in compile_program(program.trace(), grid).fields]
 
 
@@ -51,7 +51,7 @@ def test_a_stage_has_the_numbers_of_its_own_cell(storage: str) -> None:
 @storages
 @pytest.mark.parametrize("inner", ["inline", "patch", "auto"])
 def test_a_stage_of_a_stage_reaches_as_far_as_both(storage: str, inner: str) -> None:
-    """The first is read by a result too, nearer than through the second."""
+    """The extent is correct if a result also reads the first stage, nearer than the second stage does."""
     grid, (u, v, w) = periodic("uvw")
 
     @hc.program
@@ -73,7 +73,7 @@ def test_a_stage_of_a_stage_reaches_as_far_as_both(storage: str, inner: str) -> 
 
 @storages
 def test_a_stage_is_known_at_the_last_point_of_a_field_on_faces(storage: str) -> None:
-    """Which lies a point beyond those of cells, in one of two loops of a stage."""
+    """The face field has one point beyond the last cell, in one of the two loops that read the stage."""
     grid = hc.Grid(6, 6.0)
     u = grid.field("u", boundary=hc.Value(4.0))
     c, f = grid.field("c"), grid.field("f", location="face-x")
@@ -94,8 +94,10 @@ def test_a_stage_is_known_at_the_last_point_of_a_field_on_faces(storage: str) ->
 
 
 def test_the_value_of_a_cell_is_that_from_before_the_sweep() -> None:
-    """In one sweep the field is set, summed, and read at one cell, in this order of the program. Cells come
-    first: else the field would need a second buffer."""
+    """A field is set, summed and read at one cell in one sweep, in the order of the program.
+
+    The cell value is read first, since the field would otherwise need a second buffer.
+    """
     grid, (u, v) = periodic("uv")
 
     @hc.program
@@ -115,8 +117,11 @@ def test_the_value_of_a_cell_is_that_from_before_the_sweep() -> None:
 
 
 def test_an_old_value_is_read_by_the_loop_that_replaces_it() -> None:
-    """Of more results than one loop takes: the program sets the field first, and reads it last. In loops
-    apart the field would need a second buffer."""
+    """The loop that sets a field first also reads its old value, which the program reads last.
+
+    The program has more results than one loop takes. In separate loops the field would need a second
+    buffer.
+    """
     names = "abcdefghijkl"
     grid, fields = periodic(names)
     source = grid.field("source")
@@ -140,7 +145,7 @@ def test_an_old_value_is_read_by_the_loop_that_replaces_it() -> None:
 
 
 def test_a_stage_that_inline_stages_read_at_many_cells_is_kept() -> None:
-    """Its cost counts at every cell where they are computed anew, not once for each time they read it."""
+    """The cost of a stage counts once per cell at which it would be recomputed, not once per read."""
     grid, (u, v) = periodic("uv")
 
     @hc.program
@@ -150,12 +155,12 @@ def test_a_stage_that_inline_stages_read_at_many_cells_is_kept() -> None:
         v.set(t[0, 2] + t[0, 0] + t[0, -2])
 
     (nests,) = arranged(program.trace(), grid).nests.values()
-    kept = [statement.array for statement in nests.staged.body if isinstance(statement, Stage)]
-    assert [name.partition(".")[0] for name in kept] == ["s"]
+    stored = [statement.array for statement in nests.staged.body if isinstance(statement, Stage)]
+    assert [name.partition(".")[0] for name in stored] == ["s"]
 
 
 def test_the_opposite_of_a_product_that_is_used_twice_is_rounded_once() -> None:
-    """As in NumPy: multiply-adds would round the sums alone."""
+    """The result has the bits of NumPy, although multiply-adds would round only the sums."""
     grid, (a, b, c, d, u, v) = periodic("abcduv")
 
     @hc.program
@@ -192,10 +197,10 @@ def test_rows_that_wrap_around_themselves_have_halos_along_other_axes(parts: tup
     [("shared", 2), ("its own", 3), ("beyond the halo", 3)],
 )
 def test_stages_that_share_most_of_their_values_have_one_nest(other: str, count: int) -> None:
-    """Unless the one that is needed less far would read, around it, what nothing else needs there."""
+    """A stage with a smaller extent has a nest of its own if a joint nest would read more."""
     grid, (u, v, w) = periodic("uvw")
 
-    def near(common: Any) -> Any:
+    def narrow_value(common: Any) -> Any:
         if other == "shared":
             return common + 5.0
         return common * w if other == "beyond the halo" else w * w + 5.0
@@ -204,11 +209,11 @@ def test_stages_that_share_most_of_their_values_have_one_nest(other: str, count:
     def program() -> None:
         common = u * u + u * 3.0 + u[1, 0] * u
         wide = hc.stage(common * 2.0, "wide", storage="patch")
-        narrow = hc.stage(near(common), "narrow", storage="patch")
+        narrow = hc.stage(narrow_value(common), "narrow", storage="patch")
         v.set(wide[2, 0] + wide[0, 1] + narrow[0, 1] + narrow)
 
-    (found,) = arranged(program.trace(), grid).nests.values()
-    assert sum(isinstance(statement, Nest) for statement in found.kernel.body) == count
+    (arrangement,) = arranged(program.trace(), grid).nests.values()
+    assert sum(isinstance(statement, Nest) for statement in arrangement.kernel.body) == count
     sim = hc.Simulation(grid, program, patch=2)
     u0, w0 = start(grid.shape, 1), start(grid.shape, 2)
     sim[u], sim[w] = u0, w0
@@ -221,12 +226,12 @@ def test_stages_that_share_most_of_their_values_have_one_nest(other: str, count:
 
 
 def test_stages_that_are_needed_to_different_sides_have_one_nest_around_all_points() -> None:
-    """A stage that they read is then needed further out too, but no field is."""
+    """A joint nest extends the stage that both read, but no field."""
     grid, (u, v, w) = periodic("uvw")
 
     @hc.program
     def program() -> None:
-        # a flux reads its sides, of which some components are needed for one flux alone
+        # a flux reads its sides, and some of their components are needed for one flux only
         base = hc.stage(u * u + w, "base", storage="patch")
         other = hc.stage((w + 2.0) * (w + 5.0), "other", storage="patch")
         common = base * base + base * 3.0 + base[-1, 0] * base
@@ -234,10 +239,10 @@ def test_stages_that_are_needed_to_different_sides_have_one_nest_around_all_poin
         second = hc.stage(common * 3.0 + other, "second", storage="patch")
         v.set(first[1, 0] + first + second[0, 1] + second)
 
-    (found,) = arranged(program.trace(), grid).nests.values()
-    made = {s.array.partition(".")[0]: nest.extent for nest in found.kernel.body for s in nest.body}
-    assert made["first"] == made["second"] == ((0, 1), (0, 1))
-    assert made["other"] == ((0, 1), (0, 1))  # alone it would be ((0, 0), (0, 1))
+    (arrangement,) = arranged(program.trace(), grid).nests.values()
+    extents = {s.array.partition(".")[0]: nest.extent for nest in arrangement.kernel.body for s in nest.body}
+    assert extents["first"] == extents["second"] == ((0, 1), (0, 1))
+    assert extents["other"] == ((0, 1), (0, 1))  # a separate nest would have ((0, 0), (0, 1))
     sim = hc.Simulation(grid, program, patch=3)
     u0, w0 = start(grid.shape, 1), start(grid.shape, 2)
     sim[u], sim[w] = u0, w0
@@ -261,19 +266,19 @@ def test_stages_are_not_joined_where_what_they_read_would_be_too_much_work() -> 
         common = u * u + u * 3.0
         along = hc.stage(common * u, "along", storage="patch")
         across = hc.stage(common * base, "across", storage="patch")
-        # both fields are read that far anyway
+        # the program reads both fields at this distance in any case
         sides = u[2, 2] + u[-2, -2] + u[2, -2] + u[-2, 2] + w[2, 2] + w[-2, -2] + w[2, -2] + w[-2, 2]
         v.set(along[2, 0] + along[-2, 0] + across[0, 2] + across[0, -2] + sides)
 
-    (found,) = arranged(program.trace(), grid).nests.values()
-    extents = {s.array.partition(".")[0]: nest.extent for nest in found.kernel.body for s in nest.body}
+    (arrangement,) = arranged(program.trace(), grid).nests.values()
+    extents = {s.array.partition(".")[0]: nest.extent for nest in arrangement.kernel.body for s in nest.body}
     assert extents["base"] == extents["across"] == ((0, 0), (2, 2))
 
 
 def test_the_pairs_that_are_compared_grow_as_the_square_of_stages(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked: list[int] = []
-    own = nests_pass._Joining._together
-    counting = lambda self, *pair: looked.append(1) or own(self, *pair)  # noqa: E731
+    comparisons: list[int] = []
+    together = nests_pass._Joining._together
+    counting = lambda self, *pair: comparisons.append(1) or together(self, *pair)  # noqa: E731
     monkeypatch.setattr(nests_pass._Joining, "_together", counting)
     grid, (u, v) = periodic("uv")
 
@@ -287,8 +292,8 @@ def test_the_pairs_that_are_compared_grow_as_the_square_of_stages(monkeypatch: p
                 total = total + one[1, 0] + hc.stage(common * 3.0, f"two{n}", storage="patch")[0, 1]
             v.set(total)
 
-        looked.clear()
+        comparisons.clear()
         arranged(program.trace(), grid)
-        return len(looked)
+        return len(comparisons)
 
     assert compared(20) < 5 * compared(10)

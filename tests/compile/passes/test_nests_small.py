@@ -1,4 +1,4 @@
-"""Nests of small kernels."""
+"""Loop nests of small kernels."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def test_a_stage_has_a_nest_as_far_around_as_it_is_read() -> None:
         arrays=tuple(replace(array, staggered=(False,)) for array in kernel.arrays),
         body=(*kernel.body[:2], Reduce(0, "sum", 0, (False,))),
     )
-    made = nests(kernel, reach(kernel).points)
-    verify(made)
-    first, last = (s for s in made.body if isinstance(s, Nest))
+    kernel_of_nests = nests(kernel, reach(kernel).points)
+    verify(kernel_of_nests)
+    first, last = (s for s in kernel_of_nests.body if isinstance(s, Nest))
     assert first.extent == ((1, -1),)
     assert last.extent == HERE
     assert [type(s) for s in last.body] == [Store, Reduce]

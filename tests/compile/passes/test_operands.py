@@ -16,7 +16,7 @@ from kernels import in_nest, small
 HERE = ((0, 0),)
 
 
-# -- where results go --------------------------------------------------------------------------------------
+# -- buffers of results ------------------------------------------------------------------------------------
 
 
 def test_results_that_others_read_around_them_go_to_a_second_buffer() -> None:
@@ -35,15 +35,15 @@ def test_results_of_earlier_nests_that_later_ones_read_go_to_a_second_buffer() -
 def test_operands_have_the_numbers_they_are_given() -> None:
     kernel = replace(small(), body=(small().body[0], Nest((Store("u", 6),), HERE, (0,))))
     of = Operands(("u",), {"u": second("u")})
-    made = operands(kernel, of, {"u": 4, second("u"): 7})
-    verify(made)
-    assert [(a.name, a.number, a.written) for a in made.arrays if a.kind == "field"] == [
+    numbered = operands(kernel, of, {"u": 4, second("u"): 7})
+    verify(numbered)
+    assert [(a.name, a.number, a.written) for a in numbered.arrays if a.kind == "field"] == [
         ("u", 4, False),
         (second("u"), 7, True),
     ]
-    assert [s.array for s in flat(made.body) if isinstance(s, Store)] == ["s", second("u")]
-    assert [a.name for a in made.arrays if a.kind == "scratch"] == ["s"]
-    assert doubled(made, {"u": {(1,)}}) == set()
+    assert [s.array for s in flat(numbered.body) if isinstance(s, Store)] == ["s", second("u")]
+    assert [a.name for a in numbered.arrays if a.kind == "scratch"] == ["s"]
+    assert doubled(numbered, {"u": {(1,)}}) == set()
 
 
 def test_only_operands_that_a_kernel_touches() -> None:

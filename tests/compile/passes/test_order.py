@@ -1,4 +1,4 @@
-"""The order of the values of a cell on devices, and what is the same in all cells."""
+"""Evaluation order of the values of a cell on devices."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from kernels_of_devices import MANY, marched, statements
 
 
 def most(kernel: Kernel) -> int:
-    """The most registers that values take at a time, stores at their places."""
-    numbers, used = [], []
+    """Return the maximum number of registers that values need at one time; stores keep their places."""
+    numbers, stores = [], []
     for s in flat(kernel.body):
         if isinstance(s, Let):
             numbers += s.values
         elif isinstance(s, Store):
-            used.append((len(numbers), s.value))
-    ends = {value for place, value in used if place == len(numbers)}
+            stores.append((len(numbers), s.value))
+    ends = {value for place, value in stores if place == len(numbers)}
     return waiting(kernel, numbers, ends)
 
 
 def far_apart() -> Kernel:
-    """Many roots, each used once by each of two results."""
+    """Return a kernel with many roots, each of which both results use once."""
     grid = hc.Grid((8, 8, 8), (1.0, 1.0, 1.0), periodic=True)
     u = grid.field("u")
     parts = [hc.sqrt(u + float(n)) for n in range(MANY)]
@@ -73,7 +73,7 @@ def test_cells_that_have_registers_enough_stay_as_they_are() -> None:
 
 
 def test_a_result_waits_until_its_array_has_been_read() -> None:
-    """Results that replace what others read."""
+    """A result is stored after all reads of the array that it replaces."""
     kernel = far_apart()
     (nest,) = kernel.body
     (first, second) = nest.body  # type: ignore[attr-defined]
@@ -107,11 +107,11 @@ def test_any_values_are_computed_before_their_use(pairs: list[tuple[int, int]], 
     }
 
 
-# -- results that replace what others read -----------------------------------------------------------------
+# -- results that replace values which other results read --------------------------------------------------
 
 
 def large(field: hc.Field | Expr) -> Expr:
-    """A value with many others waiting at a time."""
+    """Return a value whose computation needs many other values at one time."""
     parts = [hc.sqrt(field * field + float(n)) for n in range(MANY)]
     one: Expr = parts[0] * 2.0
     other: Expr = parts[0] * 3.0
@@ -140,7 +140,7 @@ def each_of_the_others(u: hc.Field, v: hc.Field, w: hc.Field) -> None:
 
 
 def large_value(field: np.ndarray) -> np.ndarray:
-    """The value of `large` by NumPy."""
+    """Return the value of `large`, computed by NumPy."""
     parts = [np.sqrt(field * field + float(n)) for n in range(MANY)]
     one, other = parts[0] * 2.0, parts[0] * 3.0
     for part in parts[1:]:
@@ -148,7 +148,7 @@ def large_value(field: np.ndarray) -> np.ndarray:
     return one - other
 
 
-RESULTS = {  # of each program: u, v and w after it, by NumPy
+RESULTS = {  # per program: u, v and w after it, computed by NumPy
     rotated: lambda u, v, w: (v, w, u),
     swapped_beside: lambda u, v, w: (v, u, large_value(w)),
     summed_before: lambda u, v, w: (large_value(w), 2.0 * v, w),
@@ -179,7 +179,7 @@ def test_every_result_is_stored_and_sees_what_was_there_before(
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 8), min_size=5, max_size=5), st.permutations(range(5)))
 def test_stores_wait_for_old_values_alone(chosen: list[int], stored: list[int]) -> None:
-    """Results that are other fields as they were, or large values of them, in any arrangement."""
+    """Stores wait only for reads of old values, for any arrangement of copies and large values."""
     grid = hc.Grid((8, 8), (1.0, 1.0), periodic=True)
     fields = [grid.field(f"f{n}") for n in range(5)]
     values = [fields[n] * 1.0 if n < 5 else large(fields[n - 5]) for n in chosen]
@@ -189,9 +189,9 @@ def test_stores_wait_for_old_values_alone(chosen: list[int], stored: list[int]) 
         replace(s, array=f"f{stored[n]}") if n < 5 else s  # type: ignore[type-var]
         for n, s in enumerate(nest.body)  # type: ignore[attr-defined]
     ]
-    kept = tuple(a for a in kernel.arrays if not a.name.startswith("r") or a.name == "r5")
-    missing = tuple(Array(f"f{n}", "float64") for n in range(5) if f"f{n}" not in {a.name for a in kept})
-    kernel = replace(kernel, arrays=kept + missing, body=(replace(nest, body=tuple(stores)),))  # type: ignore[call-arg]
+    arrays = tuple(a for a in kernel.arrays if not a.name.startswith("r") or a.name == "r5")
+    missing = tuple(Array(f"f{n}", "float64") for n in range(5) if f"f{n}" not in {a.name for a in arrays})
+    kernel = replace(kernel, arrays=arrays + missing, body=(replace(nest, body=tuple(stores)),))  # type: ignore[call-arg]
     before = marched(kernel)
     after = order(before)
     verify(before)

@@ -1,4 +1,4 @@
-"""The reach of kernels around a cell, through stages too."""
+"""Extent of the reads of a kernel around a cell, including reads through stages."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from kernels import staged
 
 
 def test_what_is_read_reaches_through_stages() -> None:
-    found = reach(staged())
-    assert found.points["s"] == {((-1,), ())}  # the arrays of `small` are staggered along nothing
-    assert {o for o, _ in found.points["u"]} == {(-1,), (0,), (1,)}
-    (result, mine), (total, whole) = found.per_result
+    reads = reach(staged())
+    assert reads.points["s"] == {((-1,), ())}  # the arrays of `small` are not staggered
+    assert {o for o, _ in reads.points["u"]} == {(-1,), (0,), (1,)}
+    (result, result_reads), (total, total_reads) = reads.per_result
     assert isinstance(result, Store)
-    assert mine == {"u": {(1,), (-1,)}}
+    assert result_reads == {"u": {(1,), (-1,)}}
     assert isinstance(total, Reduce)
-    assert whole == {"u": {(0,)}}
+    assert total_reads == {"u": {(0,)}}

@@ -1,4 +1,4 @@
-"""Stages: where their points are, how long they live, and whose memory they take in turn."""
+"""Stages: locations of their points, lifetimes, and shared memory slots."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from stage_chains import chain
 @pytest.mark.ranks(1, 2, 3, long=(1, 2))
 @pytest.mark.parametrize("storage", ["inline", "patch", "array"])
 def test_a_flux_of_cells_has_a_face_at_the_upper_wall(storage: str) -> None:
-    """Reductions and arrays have it too; in space, against NumPy."""
+    """The flux has a face at the upper wall, in reductions and arrays too; the solution agrees with NumPy."""
     grid = hc.Grid((9, 6), periodic=(False, True))
     u = grid.field("u", boundary=hc.Value(0.25))
 
@@ -45,14 +45,14 @@ def test_a_flux_of_cells_has_a_face_at_the_upper_wall(storage: str) -> None:
     assert outcome.scalars["count"] == flux.size
     assert outcome.scalars["largest"] == pytest.approx(flux.max(), rel=1e-14)
     assert outcome.scalars["total"] == pytest.approx(3 * flux.sum(), rel=1e-13)
-    if world().size == 1:  # else it is a part
+    if world().size == 1:  # on several ranks the view is only a part
         np.testing.assert_allclose(sim[u], start - 0.1 * (flux[1:] - flux[:-1]), rtol=1e-13)
 
 
 @pytest.mark.ranks(1, 2, 4, long=(1, 2))
 @pytest.mark.parametrize("storage", ["inline", "patch", "array"])
 def test_electric_fields_on_edges_keep_the_divergence(storage: str) -> None:
-    """Constrained transport: the field on faces changes by the curl of one on edges, made of cells."""
+    """The curl of an edge field keeps the divergence of a face field (constrained transport)."""
     grid = hc.Grid((8, 10), periodic=(True, False))
     b = grid.vector("b", location="face", boundary=hc.Symmetric())
     v = grid.vector("v", boundary=hc.Antisymmetric())
@@ -71,22 +71,22 @@ def test_electric_fields_on_edges_keep_the_divergence(storage: str) -> None:
     divergence = (b[0][1, 0] - b[0]) + (b[1][0, 1] - b[1])
     start = sim[b[0]].copy()
     before = sim.evaluate(hc.sum(divergence * divergence))
-    kept = [sim.evaluate(hc.value(divergence, x=0.3, y=0.5))]
+    point_values = [sim.evaluate(hc.value(divergence, x=0.3, y=0.5))]
     sim.run(steps=5)
     assert float(np.abs(sim[b[0]] - start).max()) > 1e-3
     after = sim.evaluate(hc.sum(divergence * divergence))
-    kept.append(sim.evaluate(hc.value(divergence, x=0.3, y=0.5)))
+    point_values.append(sim.evaluate(hc.value(divergence, x=0.3, y=0.5)))
     assert before == pytest.approx(after, rel=1e-13)
-    assert kept[0] == pytest.approx(kept[1], abs=1e-14)
+    assert point_values[0] == pytest.approx(point_values[1], abs=1e-14)
 
 
 def test_wrong_locations() -> None:
     grid = hc.Grid((4, 4), periodic=True)
     grid.field("u")
 
-    def run(**how: Any) -> None:
+    def run(**options: Any) -> None:
         def step(u: Any) -> None:
-            u.set(u + hc.stage(u * 2, "twice", **how))
+            u.set(u + hc.stage(u * 2, "twice", **options))
 
         hc.Simulation(grid, hc.program(step))
 
@@ -113,7 +113,7 @@ def test_locations_of_components() -> None:
     compile_program(step.trace(u), grid)
 
 
-# -- lives -------------------------------------------------------------------------------------------
+# -- lifetimes ---------------------------------------------------------------------------------------
 
 
 def test_stages_of_a_chain_take_two_slots() -> None:
@@ -121,11 +121,11 @@ def test_stages_of_a_chain_take_two_slots() -> None:
     grid.field("u")
     program = hc.program(lambda u: u.set(chain(u, 7))).trace(grid.fields["u"])
     (nests,) = arranged(program, grid).nests.values()
-    found, slots = stage_uses(nests.kernel)
-    assert [(life.first, life.last) for life in found] == [(n, n + 1) for n in range(7)]
-    assert [life.slot for life in found] == [0, 1, 0, 1, 0, 1, 0]
-    # each as large as the largest of its stages
-    assert [slot.extra for slot in slots] == [(found[0].extra), (found[1].extra)]
+    lives, slots = stage_uses(nests.kernel)
+    assert [(life.first, life.last) for life in lives] == [(n, n + 1) for n in range(7)]
+    assert [life.slot for life in lives] == [0, 1, 0, 1, 0, 1, 0]
+    # each slot is as large as the largest of its stages
+    assert [slot.extra for slot in slots] == [(lives[0].extra), (lives[1].extra)]
     (sweep,) = compile_program(program, grid).sweeps()
     assert sweep.scratch == (Slot(0, 8, (12,)), Slot(1, 8, (10,)))
 
@@ -143,21 +143,21 @@ def test_what_is_read_while_another_is_stored_keeps_its_memory() -> None:
         hc.assign({u: third[1] - third[-1], v: other[1] * v})
 
     (nests,) = arranged(step.trace(u, v), grid).nests.values()
-    found, slots = stage_uses(nests.kernel)
-    for one in found:
-        for other in found:
+    lives, slots = stage_uses(nests.kernel)
+    for one in lives:
+        for other in lives:
             if one is not other and one.slot == other.slot:
                 assert one.last < other.first or other.last < one.first
                 assert one.item == other.item
-    assert len(slots) == 4  # first is needed for the third; floats have memory of their own
+    assert len(slots) == 4  # the third stage reads the first; float32 stages have separate memory
 
 
 @pytest.mark.parametrize("length", [3, 12])
 def test_bits_do_not_depend_on_patches(length: int) -> None:
-    def bits(**how: Any) -> str:
+    def bits(**options: Any) -> str:
         grid = hc.Grid(200, periodic=True)
         u = grid.field("u")
-        sim = hc.Simulation(grid, hc.program(lambda u: u.set(0.5 * chain(u, length) + 0.1)), **how)
+        sim = hc.Simulation(grid, hc.program(lambda u: u.set(0.5 * chain(u, length) + 0.1)), **options)
         sim[u] = np.random.default_rng(6).uniform(0, 1, 200)
         sim.run(steps=1)
         return sim.checksum(u)
@@ -170,9 +170,9 @@ def test_bits_do_not_depend_on_patches(length: int) -> None:
 
 @pytest.mark.parametrize("length", [3, 20])
 def test_on_devices_a_group_keeps_what_it_has_room_for(opencl: Any, length: int) -> None:
-    """The last stages stay in its memory, in turn; those before them lie in global memory."""
+    """The last stages are stored in shared memory in turn, and the earlier ones in global memory."""
 
-    def flow(**how: Any) -> tuple[hc.Simulation, str]:
+    def flow(**options: Any) -> tuple[hc.Simulation, str]:
         grid = hc.Grid((40, 150), periodic=(True, False))
         u = grid.field("u", boundary=hc.Symmetric())
 
@@ -182,19 +182,19 @@ def test_on_devices_a_group_keeps_what_it_has_room_for(opencl: Any, length: int)
                 value = hc.stage(0.3 * (value[1, 0] + value[0, -1]) + 0.1 * u, f"s{n}", storage="patch")
             u.set(value[0, 1] + 0.1)
 
-        sim = hc.Simulation(grid, hc.program(step), **how)
+        sim = hc.Simulation(grid, hc.program(step), **options)
         sim[u] = np.random.default_rng(8).uniform(0, 1, grid.shape)
         sim.run(steps=2)
         return sim, sim.checksum(u)
 
-    wanted = flow()[1]
-    sim, found = flow(device="opencl")
-    assert found == wanted
+    reference = flow()[1]
+    sim, checksum = flow(device="opencl")
+    assert checksum == reference
     device = sim.schedule.device
     assert device is not None
-    (kernels,) = (each for name, each in device.kernels.items() if name.startswith("sweep"))
+    (kernels,) = (parts for name, parts in device.kernels.items() if name.startswith("sweep"))
     apart = len(kernels) - 1
     assert [kernel.tile is None for kernel in kernels] == [True] * apart + [False]
     assert (0 < apart < 12) if length > 12 else apart == 0
     assert all(kernel.scratch for kernel in kernels) == (apart > 0)
-    assert flow(device="opencl", subdomains_per_rank=2)[1] == wanted
+    assert flow(device="opencl", subdomains_per_rank=2)[1] == reference

@@ -1,4 +1,4 @@
-"""Nests that go through a patch together, plane by plane."""
+"""Nests that process a patch together, plane by plane."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ def kernel_of(shape: tuple[int, ...], make: Any) -> Kernel:
 
 
 def plain(name: str) -> str:
-    """The user's name of a stage."""
+    """Return the name that the user gave to a stage."""
     return name.partition(".")[0]
 
 
 def flow(u: Any) -> None:
-    """s0 is read two planes up by s1, and three down by the result; s2 where the result is."""
+    """Set `u` from stages: s1 reads s0 two planes up, the result three planes down, and s2 in place."""
     first = hc.stage(u[1, 0] * u[0, 1], "s0", storage="patch")
     second = hc.stage(first[2, 0] + first[0, -1], "s1", storage="patch")
-    here = hc.stage(second * first[1, 0], "s2", storage="patch")
-    u.set(0.1 * (here + first[-3, 0] + second[-1, 0]))
+    third = hc.stage(second * first[1, 0], "s2", storage="patch")
+    u.set(0.1 * (third + first[-3, 0] + second[-1, 0]))
 
 
 def test_nests_are_no_more_planes_ahead_than_they_must_be() -> None:
     kernel = scratch(planes(kernel_of((16, 16), flow)))
     ahead = {plain(nest.body[0].array): nest.ahead for nest in kernel.body if isinstance(nest, Nest)}
     assert ahead == {"s0": 2, "s1": 0, "s2": 0, "u": 0}
-    # from the plane that is stored to the oldest one that is read, rounded up to a power of two
+    # from the stored plane to the oldest plane that is read, rounded up to a power of two
     rings = {plain(s.array): s.planes for s in kernel.body if isinstance(s, Allocate)}
     assert rings == {"s0": 8, "s1": 2, "s2": 1}
     assert [s.planes for s in kernel.body if isinstance(s, Slot)] == [8, 2, 1]
     rolled = together(kernel)
     assert isinstance(rolled.body[-1], Planes)
-    # s0 begins three planes below the patch, and is two ahead: the first step is five below
+    # s0 begins three planes below the patch and is two ahead, so the first step is five below
     assert (rolled.body[-1].before, rolled.body[-1].after) == (5, 0)
     verify(rolled)
 
@@ -63,7 +63,7 @@ def test_stages_of_the_same_plane_have_memory_in_turn() -> None:
     grid = hc.Grid((40, 40), periodic=True)
     u = grid.field("u")
     (sweep,) = compile_program(hc.program(chain).trace(u), grid).sweeps()
-    assert [each.planes for each in sweep.scratch] == [1, 1]
+    assert [slot.planes for slot in sweep.scratch] == [1, 1]
     assert sweep.scratch[0].points((40, 40)) == (1, 50)
 
 
@@ -95,12 +95,12 @@ links = st.lists(st.tuples(offsets, offsets, st.integers(0, 3)), min_size=1, max
 
 @settings(max_examples=12, deadline=None)
 @given(links, st.tuples(st.integers(1, 9), st.integers(3, 20)), st.booleans())
-def test_rings_hold_what_is_read(found: list[Any], patch: tuple[int, int], wall: bool) -> None:
-    """The same bits as without stages in memory, for all patches; fields on faces have one more at a wall."""
-    if wall:  # a stage has no ghosts: it is read along the wall only
-        found = [((0, a[1]), (0, b[1]), back) for a, b, back in found]
+def test_rings_hold_what_is_read(reads: list[Any], patch: tuple[int, int], wall: bool) -> None:
+    """Rings of planes give the bits of inline stages for all patches, also for face fields at a wall."""
+    if wall:  # a stage has no ghosts, so it is read along the wall only
+        reads = [((0, a[1]), (0, b[1]), back) for a, b, back in reads]
 
-    def bits(storage: str, **how: Any) -> str:
+    def bits(storage: str, **options: Any) -> str:
         grid = hc.Grid((19, 23), periodic=(not wall, True))
         u = grid.field("u", boundary=hc.Symmetric() if wall else None)
         f = grid.field("f", location="face-x")
@@ -108,14 +108,14 @@ def test_rings_hold_what_is_read(found: list[Any], patch: tuple[int, int], wall:
         @hc.program
         def step(u: Any, f: Any) -> None:
             values = [u]
-            for n, (a, b, back) in enumerate(found):
+            for n, (a, b, back) in enumerate(reads):
                 other = values[max(0, n - back)]
                 sum_ = 0.4 * values[-1][a] + 0.3 * other[b] + 0.1 * u
                 values.append(hc.stage(sum_, f"s{n}", storage=storage))
             face = hc.stage(values[-1] - values[-1][-1, 0], "face", location="face-x", storage=storage)
             hc.assign({u: values[-1] + 0.01 * (face[1, 0] - face), f: face.expr})
 
-        sim = hc.Simulation(grid, step, **how)
+        sim = hc.Simulation(grid, step, **options)
         sim[u] = np.random.default_rng(6).uniform(0, 1, grid.shape)
         sim.run(steps=2)
         return sim.checksum(u) + sim.checksum(f)

@@ -1,4 +1,4 @@
-"""Large right-hand sides are computed group by group, with the same bits as in one loop."""
+"""Splitting of large right-hand sides into loops, with the bits of one loop."""
 
 from __future__ import annotations
 
@@ -26,25 +26,27 @@ def right_hand_side() -> tuple[MHD, Kernel]:
 
 def test_groups_are_the_differences_of_one_array_each():
     mhd, kernel = right_hand_side()
-    found = groups(kernel, results(kernel))
-    arrays = [{name for name, _ in loads(kernel, group)} for group in found]
+    value_groups = groups(kernel, results(kernel))
+    arrays = [{name for name, _ in loads(kernel, group)} for group in value_groups]
     assert all(len(names) == 1 for names in arrays)
     in_turn = [next(iter(names)) for names, _ in itertools.groupby(arrays)]
-    assert sorted(in_turn) == sorted(f.name for f in mhd.fields)  # one array after another
-    assert all(len(loads(kernel, (value,))) > 1 for group in found for value in group)
+    assert sorted(in_turn) == sorted(f.name for f in mhd.fields)  # grouped by array
+    assert all(len(loads(kernel, (value,))) > 1 for group in value_groups for value in group)
 
 
 def test_a_loop_reads_along_few_rows_and_the_last_reads_each_array_at_the_cell():
     _, kernel = right_hand_side()
-    found = groups(kernel, results(kernel))
-    kept: set[int] = set()
-    for group in found:
-        assert len({offset[:2] for _, offset in loads(kernel, group, kept)}) <= ROWS + 1  # and the cell's own
-        kept |= set(group)
-    # no value is kept that is as quickly made of others that are
-    values = [kernel.values[number] for number in kept]
-    assert not any(value.args and kept >= set(value.args) for value in values)
-    assert {offset for _, offset in loads(kernel, results(kernel), kept)} == {(0, 0, 0)}
+    value_groups = groups(kernel, results(kernel))
+    stored: set[int] = set()
+    for group in value_groups:
+        assert (
+            len({offset[:2] for _, offset in loads(kernel, group, stored)}) <= ROWS + 1
+        )  # one more for the row of the cell
+        stored |= set(group)
+    # no stored value is as cheaply formed from other stored values
+    values = [kernel.values[number] for number in stored]
+    assert not any(value.args and stored >= set(value.args) for value in values)
+    assert {offset for _, offset in loads(kernel, results(kernel), stored)} == {(0, 0, 0)}
 
 
 def test_what_fits_one_loop_is_not_split():
@@ -56,15 +58,15 @@ def test_what_fits_one_loop_is_not_split():
         return len(groups(kernel, results(kernel)))
 
     assert count(hc.laplacian(u, order=8) + hc.laplacian(v, order=8)) == 0
-    # much is read, but of one array: nothing would be left to combine
+    # many reads, but of one array: the last loop would have nothing to combine
     many = sum((u[i, j, k] * (i + 2.0) for i in range(5) for j in range(5) for k in range(5)), hc.exp(u))
     assert sum(leaf.op == "read" for leaf in walk((many,))) > LOADS
     assert count(many) == 0
-    assert count(many * hc.derivative(v, "x")) == 3 + 1  # by direction, and of v
+    assert count(many * hc.derivative(v, "x")) == 3 + 1  # three directions, and one group of v
 
 
 def test_what_one_loop_keeps_the_next_ones_load():
-    """In small: two differences of u are kept by a loop of their own, and one of v."""
+    """One loop stores two differences of u, another one a difference of v, and the last loop loads both."""
     grid = hc.Grid((8, 8), periodic=True)
     u, v = grid.field("u"), grid.field("v")
     with pytest.MonkeyPatch.context() as patch:
@@ -84,7 +86,7 @@ def test_what_one_loop_keeps_the_next_ones_load():
 @pytest.mark.parametrize("streaming", [False, True])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_the_same_bits_as_in_one_loop(monkeypatch: pytest.MonkeyPatch, dtype: str, streaming: bool):
-    """Rows longer than a piece, staggered points, a stage, a wall, sums and a sine of far angles too."""
+    """Bits are equal for long rows, staggered points, a stage, a wall, sums and a sine of large angles."""
     monkeypatch.setattr("halocline.run.engine.prepare.exceeds_cache", lambda *_: streaming)
     monkeypatch.setattr("halocline.compile.passes.split.LOADS", 12)
 
@@ -119,12 +121,12 @@ def test_the_same_bits_as_in_one_loop(monkeypatch: pytest.MonkeyPatch, dtype: st
         return [*(sim.checksum(field) for field in (u, n, f)), outcome.scalars["total"].hex()]
 
     grouped = results(grouped=True)
-    monkeypatch.setattr("halocline.compile.passes.split.groups", lambda kernel, wanted: [])
+    monkeypatch.setattr("halocline.compile.passes.split.groups", lambda kernel, values: [])
     assert results(grouped=False) == grouped
 
 
 def test_the_same_bits_direction_by_direction(monkeypatch: pytest.MonkeyPatch):
-    """In space, with rows longer than a piece."""
+    """The bits are equal in three dimensions, for rows longer than a piece."""
 
     def results(*, grouped: bool) -> list[str]:
         grid = hc.Grid((7, 6, 70), extent=(0.7, 0.6, 7.0), periodic=True)
@@ -137,7 +139,7 @@ def test_the_same_bits_direction_by_direction(monkeypatch: pytest.MonkeyPatch):
                 component.set(curl * hc.div(u))
 
         sim = hc.Simulation(grid, change, order=6, threads=1)
-        loops = 2 * (3 + 3 + 2 + 1)  # for both kernels; u_z has no difference across x and y
+        loops = 2 * (3 + 3 + 2 + 1)  # twice, for both kernels; u_z has no difference across x and y
         source = sim.schedule.source
         assert (source.count("#pragma omp simd") + source.count("int64_t lanes") == loops) == grouped
         draw = np.random.default_rng(3)
@@ -147,5 +149,5 @@ def test_the_same_bits_direction_by_direction(monkeypatch: pytest.MonkeyPatch):
         return [sim.checksum(component) for component in v]
 
     grouped = results(grouped=True)
-    monkeypatch.setattr("halocline.compile.passes.split.groups", lambda kernel, wanted: [])
+    monkeypatch.setattr("halocline.compile.passes.split.groups", lambda kernel, values: [])
     assert results(grouped=False) == grouped

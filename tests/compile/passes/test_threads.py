@@ -1,4 +1,4 @@
-"""Cells of threads: marches, queues, planes, and what is computed once."""
+"""Cells of threads: 2.5D streaming, queues, shared-memory planes, and values outside the loop."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def star() -> Kernel:
 def test_a_march_reads_as_its_strategy_says(reads: str, queues: int, planes: int) -> None:
     kernel = marched(star(), reads)
     verify(kernel)
-    (march,) = statements(kernel, March)
-    assert march.axis == 0
+    (streaming,) = statements(kernel, March)
+    assert streaming.axis == 0
     assert [len(statements(kernel, kind)) for kind in (Queue, Advance)] == [queues, queues]
     assert [len(statements(kernel, kind)) for kind in (Share, Gather)] == [planes, planes]
     assert len(statements(kernel, Threads)) == 1

@@ -1,4 +1,4 @@
-"""Tiles in which a group of threads works stage by stage."""
+"""Tiles that a thread block processes stage by stage."""
 
 from __future__ import annotations
 
@@ -34,12 +34,14 @@ def test_a_group_works_through_its_tile_stage_by_stage() -> None:
     stage = kernel.array["s"]
     assert (stage.kind, stage.layers[2], stage.shape) == ("tile", (1, 0), (1, 1, 513))
     assert kernel.array[stage.of].shape == (513,)
-    assert any(isinstance(s, Let) and 5 in s.values for s in last.body)  # the number, once for all cells
+    assert any(
+        isinstance(s, Let) and 5 in s.values for s in last.body
+    )  # the constant is computed once for all cells
 
 
 def test_tiles_that_do_not_fit_are_none() -> None:
     assert fits(small(), 40 * 2**10)
-    assert not fits(small(), 513 * 8)  # the sum needs some, too
+    assert not fits(small(), 513 * 8)  # the sum needs shared memory too
     cell = replace(small(), body=(small().body[0], replace(small().body[1], cell=(0,))))  # type: ignore[call-arg]
     assert not fits(cell, 40 * 2**10)
 
@@ -55,11 +57,11 @@ def test_fields_may_be_called_as_the_memory_of_groups_is() -> None:
 
 
 def test_a_tile_that_is_read_farther_than_it_is_stored_is_found() -> None:
-    made = tile(small())
-    first = next(s for s in made.body if isinstance(s, Nest))
-    body = tuple(replace(s, extent=HERE) if s is first else s for s in made.body)
+    tiled = tile(small())
+    first = next(s for s in tiled.body if isinstance(s, Nest))
+    body = tuple(replace(s, extent=HERE) if s is first else s for s in tiled.body)
     with pytest.raises(InvalidKernel, match="read at"):
-        verify(replace(made, body=body))
+        verify(replace(tiled, body=body))
 
 
 def test_small_kernels_store_what_they_say() -> None:

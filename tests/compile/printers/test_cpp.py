@@ -1,4 +1,4 @@
-"""C++ as people read it."""
+"""Readability of the generated C++ code."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from compiled_programs import schedule_of
 
 
 def test_the_source_is_readable() -> None:
-    """Names and formulas of the user, one value a line."""
+    """The code contains the names and formulas of the user, one value per line."""
     grid = hc.Grid((8, 8), periodic=True)
     grid.field("temperature")
-    grid.field("a")  # a name that the kernel has itself
+    grid.field("a")  # also a name in the kernel
 
     def program(temperature: Any, a: Any) -> None:
         kappa = hc.parameter("kappa")

@@ -1,4 +1,4 @@
-"""Names in generated code, and code that depends on nothing but the program."""
+"""Names in generated code, which depends on nothing but the program."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from halocline.compile.strategy import Strategy
 
 
 def representative(names: Sequence[str]) -> hc.Simulation:
-    """A program with all kinds of kernels, run; it has a field and a parameter of each of these names."""
+    """Run a program with all kinds of kernels, and with a field and a parameter of each name."""
     grid = hc.Grid((5, 6, 7), periodic=(True, False, True))
     q = grid.field("q", boundary=hc.Value(hc.parameter("hot")))
     grid.field("w", dtype="float32", boundary=hc.BoundaryKernel(lambda u: u[0] + u.of(q)[0]))
@@ -35,8 +35,8 @@ def representative(names: Sequence[str]) -> hc.Simulation:
         total, least = hc.scalars("total least")
         total.set(hc.sum(w) + hc.norm(q) + hc.value(q, (1, 2, 3)))
         least.set(1e-3 * hc.min(w) * total)
-        mine = sum(f * hc.parameter(f.name) for f in fields)
-        q.set(q + 1e-4 * hc.laplacian(q) * least + hc.sin(grid.z[0, 0, 1]) + mine)
+        weighted = sum(f * hc.parameter(f.name) for f in fields)
+        q.set(q + 1e-4 * hc.laplacian(q) * least + hc.sin(grid.z[0, 0, 1]) + weighted)
         with hc.loop(until=total <= least, limit=3):
             total.set(total * sum(hc.parameter(n) for n in names))
 
@@ -49,7 +49,7 @@ def representative(names: Sequence[str]) -> hc.Simulation:
 
 
 def wrapped(names: Sequence[str]) -> hc.Simulation:
-    """The same for a kernel that wraps rows around."""
+    """Run a program whose kernel wraps rows around, with a field and a parameter of each name."""
     grid = hc.Grid((5, 7), periodic=True)
     u = grid.field("u")
     fields = [grid.field(name) for name in names]
@@ -68,20 +68,20 @@ def wrapped(names: Sequence[str]) -> hc.Simulation:
 
 
 def locals_of(source: str) -> set[str]:
-    """The names that generated code declares."""
+    """Return the names that generated code declares."""
     kinds = r"(?:u?int\w*_t|int|double|float|char|hc_\w+)"
-    found = set(re.findall(rf"{kinds} \*(\w+)[,)]", source))
+    names = set(re.findall(rf"{kinds} \*(\w+)[,)]", source))
     for line in source.splitlines():
         if re.match(rf" *(?:for \()?(?:alignas\(64\) )?(?:const )?{kinds} ", line):
-            found |= set(re.findall(r"(?:\w |\*const |\*|, )(\w+)(?= = |\[\d+\];)", line))
-    return found
+            names |= set(re.findall(r"(?:\w |\*const |\*|, )(\w+)(?= = |\[\d+\];)", line))
+    return names
 
 
 def test_fields_and_parameters_may_have_the_names_of_all_locals_of_generated_code() -> None:
     source = representative(["one"]).schedule.source + wrapped(["one"]).schedule.source
-    given = "q u w total least hot until steps step dt t h_x h_y h_z o_x o_y o_z"
-    many = re.compile(r"t\d\d|.*_\d$")  # more of the same
-    names = sorted(n for n in locals_of(source) - {*given.split()} if not many.match(n))
+    program_names = "q u w total least hot until steps step dt t h_x h_y h_z o_x o_y o_z"
+    many = re.compile(r"t\d\d|.*_\d$")  # numbered repetitions
+    names = sorted(n for n in locals_of(source) - {*program_names.split()} if not many.match(n))
     known = "a box i j k k0 k1 end s around far split1 high1 middle1 low1 outside1 piece0 t0 layer"
     derived = "q_s0 q_s1 w_next flux_base flux_origin q_at_0_p1 index1 free_scratch"
     assert {*known.split(), *derived.split()} <= {*names}
@@ -116,13 +116,13 @@ def test_no_parameter_becomes_a_local_of_kernels_for_devices(reads: str, stages:
     known = "f scalars control partials shared partial kinds n i k i_begin i_end q_data q_where q_here loop"
     assert {*known.split()} <= names
     assert ("q_plane" in names) == (reads == "planes")
-    # these are scalars, or give way to them
-    given = re.compile(r"(q|flux)(_(0|[mp]\d)){3}|h_[xyz]|o_[xyz]|_\w+|hot|total|const")
-    assert {name for name in names if identifier(name) == name and not given.fullmatch(name)} == set()
+    # these names are scalars, or give way to scalars
+    scalar_names = re.compile(r"(q|flux)(_(0|[mp]\d)){3}|h_[xyz]|o_[xyz]|_\w+|hot|total|const")
+    assert {name for name in names if identifier(name) == name and not scalar_names.fullmatch(name)} == set()
 
 
 def declared(source: str) -> set[str]:
-    """The names that kernels for devices declare, and what they take."""
+    """Return the names of the local variables and arguments of kernels for devices."""
     first = r"\b(?:hc_[a-z]\w*|double|float|int|char) (?:\*(?: ?const| ?HC_RESTRICT)? ?)?(\w+)\b(?! *\()"
     return {*re.findall(first, source), *re.findall(r", (\w+) = ", source)}
 
@@ -137,17 +137,17 @@ def test_parameters_on_devices_may_have_the_names_of_locals_keywords_and_macros(
 
     @hc.program
     def step(u: Any) -> None:
-        mine = sum(hc.parameter(name) * 2.0**n for n, name in enumerate(names.split()))
-        u.set(u[1] + mine)
+        weighted = sum(hc.parameter(name) * 2.0**n for n, name in enumerate(names.split()))
+        u.set(u[1] + weighted)
         hc.scalar("total").set(hc.sum(u))
 
     values = {name: 1.0 + n for n, name in enumerate(names.split())}
     sim = hc.Simulation(grid, step, parameters=values, device="opencl:0")
     sim[u] = 0.0
     sim.run()
-    mine = sum((1.0 + n) * 2.0**n for n in range(len(values)))
-    np.testing.assert_array_equal(sim[u], mine)
-    assert sim.values["total"] == 9 * mine
+    weighted = sum((1.0 + n) * 2.0**n for n in range(len(values)))
+    np.testing.assert_array_equal(sim[u], weighted)
+    assert sim.values["total"] == 9 * weighted
 
 
 def test_names_of_macros_are_no_matter() -> None:
@@ -197,7 +197,7 @@ print(compile_program(step.trace(u), grid))
 
 
 def test_the_source_depends_on_nothing_but_the_program() -> None:
-    made = {
+    outputs = {
         subprocess.run(
             [sys.executable, "-c", PROGRAM, live],
             env={**os.environ, "PYTHONHASHSEED": seed},
@@ -207,4 +207,4 @@ def test_the_source_depends_on_nothing_but_the_program() -> None:
         ).stdout
         for seed, live in [("0", "none"), ("1", "none"), ("2", "others"), ("3", "others")]
     }
-    assert len(made) == 1
+    assert len(outputs) == 1

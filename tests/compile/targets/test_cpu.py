@@ -1,4 +1,4 @@
-"""Large kernels for the CPU are compiled in parts."""
+"""Separate compilation of the parts of large kernels for the CPU."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from halocline.errors import CompileError
 
 @pytest.fixture
 def wrapper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
-    """A compiler that counts its calls, with an empty cache: the file of its calls, and one to hold it up."""
+    """Return the call log of a compiler with an empty cache, and the file that suspends the compiler."""
     notes, hold, script = tmp_path / "calls", tmp_path / "hold", tmp_path / "slow++"
     script.write_text(WRAPPER.format(notes=notes, hold=hold))
     script.chmod(0o755)
@@ -31,7 +31,7 @@ def wrapper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path
 
 
 def in_parts(functions: list[str], monkeypatch: pytest.MonkeyPatch) -> str:
-    """The source of a library with every function longer than SMALL in a part of its own."""
+    """Return the source of a library in which each function longer than SMALL is a part of its own."""
     monkeypatch.setattr(cpu, "LARGE", len(SMALL))
     return cpu.translation_unit(functions)
 
@@ -52,7 +52,7 @@ def test_large_kernels_are_compiled_apart_and_lie_in_one_library(
     path = compile_library(source)
     library = ctypes.CDLL(str(path))
     assert [library.one(), library.two(), library.three(), library.four()] == [1, 2, 3, 3]
-    assert calls(notes) == 3  # each part, and the library of both
+    assert calls(notes) == 3  # each part, and the library that joins both
     assert compile_library(source) == path
     assert calls(notes) == 3
     assert {f.name for f in (tmp_path / "cache").iterdir()} == {
@@ -73,10 +73,10 @@ def test_a_part_that_the_compiler_rejects_is_one_error(
     source = in_parts([large("one", "1"), large("two", "unheard_of")], monkeypatch)
     with pytest.raises(CompileError, match=r"exit status 1:\n(.*\n)*.*unheard_of") as caught:
         compile_library(source)
-    kept = re.search(r"kept in (\S+)\)", str(caught.value))
-    assert kept is not None
-    assert Path(kept.group(1)).read_text() == source
-    assert [f.name for f in (tmp_path / "cache").iterdir()] == [Path(kept.group(1)).name]
+    report = re.search(r"kept in (\S+)\)", str(caught.value))
+    assert report is not None
+    assert Path(report.group(1)).read_text() == source
+    assert [f.name for f in (tmp_path / "cache").iterdir()] == [Path(report.group(1)).name]
 
 
 def test_parts_are_compiled_at_a_time_and_a_kill_leaves_no_library(
@@ -97,7 +97,7 @@ def test_parts_are_compiled_at_a_time_and_a_kill_leaves_no_library(
 
 
 def test_kernels_compiled_apart_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = []
+    checksums = []
     for longest in (cpu.LARGE, 500):
         monkeypatch.setattr(cpu, "LARGE", longest)
         grid = hc.Grid((12, 9), periodic=(True, False))
@@ -105,8 +105,8 @@ def test_kernels_compiled_apart_give_the_same_bits(monkeypatch: pytest.MonkeyPat
         sim = hc.Simulation(grid, lambda u: {u: hc.laplacian(u) - hc.exp(u)}, scheme=hc.RK3(), dt=1e-4)
         sim[u] = np.arange(108.0).reshape(12, 9) % 7
         sim.run(steps=3)
-        found.append(sim.checksum(u))
+        checksums.append(sim.checksum(u))
         assert cpu.number_of_parts(sim.schedule.source) == (
             1 if longest > 500 else 6
         )  # sweeps, walls, scalars
-    assert found[0] == found[1]
+    assert checksums[0] == checksums[1]

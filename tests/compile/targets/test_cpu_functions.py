@@ -1,4 +1,4 @@
-"""Functions of a kernel: what shares no stage is apart."""
+"""Division of a kernel into functions that share no stage."""
 
 from __future__ import annotations
 
