@@ -1,4 +1,4 @@
-"""Answers to what a new user writes first, from other libraries and from NumPy."""
+"""Answers to typical first attempts of new users, who know other libraries and NumPy."""
 
 from __future__ import annotations
 
@@ -26,15 +26,17 @@ from sine_field import simulation, sine
 def test_a_name_of_another_library_has_an_answer(name: str) -> None:
     with pytest.raises(AttributeError, match=f"module 'halocline' has no attribute '{name}'; use "):
         getattr(hc, name)
-    # what the answer names exists
+    # names in the answer exist
     words = advice.MISSING[name].replace("(", " ").replace(",", " ").replace(")", " ").split()
     for word in (w.removeprefix("hc.") for w in words if w.startswith("hc.")):
         assert hasattr(hc, word.partition(".")[0]), word
 
 
-@pytest.mark.parametrize(("name", "near"), [("Rk3", "RK3"), ("Gird", "Grid"), ("laplacain", "laplacian")])
-def test_a_close_name_is_suggested(name: str, near: str) -> None:
-    with pytest.raises(AttributeError, match=f"did you mean '{near}'"):
+@pytest.mark.parametrize(
+    ("name", "suggestion"), [("Rk3", "RK3"), ("Gird", "Grid"), ("laplacain", "laplacian")]
+)
+def test_a_close_name_is_suggested(name: str, suggestion: str) -> None:
+    with pytest.raises(AttributeError, match=f"did you mean '{suggestion}'"):
         getattr(hc, name)
 
 
@@ -188,7 +190,7 @@ def test_long_values_are_shortened_in_messages(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "words"),
+    ("options", "words"),
     [
         ({"units": {"Q": "K"}}, "name in units 'Q' is unknown; known: c, time, x, y"),
         ({"fields": []}, "fields is empty"),
@@ -197,11 +199,11 @@ def test_long_values_are_shortened_in_messages(value: Any) -> None:
         ({"path": ""}, "the path of an output is ''"),
     ],
 )
-def test_output_without_effect_is_an_error(tmp_path: Path, how: dict[str, Any], words: str) -> None:
+def test_output_without_effect_is_an_error(tmp_path: Path, options: dict[str, Any], words: str) -> None:
     sim = simulation()
     sim["c"] = 0.0
     with pytest.raises(InputError, match=words):
-        sim.run(steps=1, output=hc.Output(**{"path": tmp_path / "a.zarr", **how}))
+        sim.run(steps=1, output=hc.Output(**{"path": tmp_path / "a.zarr", **options}))
     with pytest.raises(InputError, match="the path of a checkpoint is ''"):
         hc.Checkpoint("")
 
@@ -215,5 +217,5 @@ os.kill(os.getpid(), signal.SIGHUP)
 
 
 def test_a_closed_terminal_ends_a_run() -> None:
-    done = subprocess.run([sys.executable, "-c", HANGUP], timeout=HANG, check=False)
-    assert done.returncode == -signal.SIGHUP
+    process = subprocess.run([sys.executable, "-c", HANGUP], timeout=HANG, check=False)
+    assert process.returncode == -signal.SIGHUP

@@ -37,17 +37,17 @@ def objects() -> dict[str, Any]:
 
 
 def test_attributes_without_effect_are_rejected(objects: dict[str, Any]) -> None:
-    """Unknown attributes and attributes that were read already are errors."""
-    tried = 0
-    for kind, thing in objects.items():
-        own = [name for name in dir(thing) if not name.startswith("_")]
-        settable = {"title", "notes", "dt"} if isinstance(thing, hc.Simulation) else set()
-        for name in {*own, f"{own[0]}x", "until", "time"} - settable - {"name"}:
+    """Unknown attributes and read-only attributes are errors."""
+    attempt_count = 0
+    for kind, instance in objects.items():
+        public_names = [name for name in dir(instance) if not name.startswith("_")]
+        settable = {"title", "notes", "dt"} if isinstance(instance, hc.Simulation) else set()
+        for name in {*public_names, f"{public_names[0]}x", "until", "time"} - settable - {"name"}:
             with pytest.raises((InputError, AttributeError)):
-                setattr(thing, name, 1e300)
-            tried += 1
-        assert vars(type(thing)).get("settable", {}).keys() <= settable | {"name"}, kind
-    assert tried > 150
+                setattr(instance, name, 1e300)
+            attempt_count += 1
+        assert vars(type(instance)).get("settable", {}).keys() <= settable | {"name"}, kind
+    assert attempt_count > 150
 
 
 @pytest.mark.parametrize(
@@ -86,10 +86,10 @@ def test_attributes_with_effect_can_be_set(objects: dict[str, Any]) -> None:
 
 def test_subclasses_set_their_own_attributes_while_they_are_made() -> None:
     class Noted(hc.Simulation):
-        def __init__(self, **how: Any) -> None:
+        def __init__(self, **options: Any) -> None:
             grid = hc.Grid((2,), periodic=True)
             grid.field("u")
-            super().__init__(grid, lambda u: {u: 0.0 * u}, scheme=hc.Euler(), dt=0.1, threads=1, **how)
+            super().__init__(grid, lambda u: {u: 0.0 * u}, scheme=hc.Euler(), dt=0.1, threads=1, **options)
             self.seen: list[float] = []
             self._looks = 0
 

@@ -83,9 +83,11 @@ def test_axes_of_a_grid_have_a_number_and_a_name(name: str, ndim: int) -> None:
 def test_axes_of_operators_have_a_number_and_a_name(name: str) -> None:
     function = OPERATORS[name]
     for number in range(2 if name == "mixed" else 3):
-        first, *others = (function(axis) for axis in spellings(number))
-        pairs = zip(first, *others, strict=True) if isinstance(first, tuple) else [(first, *others)]
-        assert all(each.digest == same[0].digest for same in pairs for each in same)
+        first, *other_results = (function(axis) for axis in spellings(number))
+        pairs = (
+            zip(first, *other_results, strict=True) if isinstance(first, tuple) else [(first, *other_results)]
+        )
+        assert all(result.digest == same[0].digest for same in pairs for result in same)
 
 
 @settings(max_examples=80)
@@ -112,7 +114,7 @@ def test_a_picture_rejects_unknown_axes() -> None:
 
 @st.composite
 def flags(draw: st.DrawFn) -> tuple[tuple[bool, ...], Any]:
-    """Draw flags of one to three axes, and one form to write them."""
+    """Draw flags of one to three axes, and one form of writing them."""
     values = tuple(draw(st.lists(st.booleans(), min_size=1, max_size=3)))
     names = draw(st.permutations([AXES[axis] for axis, flag in enumerate(values) if flag]))
     ways: list[Any] = [values, list(values), np.array(values), [np.bool_(v) for v in values]]
@@ -204,7 +206,7 @@ def layers(value: Any) -> tuple[Any, ...]:
 @pytest.mark.parametrize("name", PER_AXIS)
 def test_values_for_each_axis_may_be_written_in_all_ways(name: str) -> None:
     taker, values, default = PER_AXIS[name]
-    tried = 0
+    accepted_count = 0
     for pair in itertools.product(values, repeat=2):
         for value in written(pair, default):
             if name == "decomposition" and not isinstance(value, (Mapping, tuple, list, np.ndarray)):
@@ -214,8 +216,8 @@ def test_values_for_each_axis_may_be_written_in_all_ways(name: str) -> None:
             if isinstance(value, Mapping) and not value:
                 continue
             assert taker(value) == pair, value
-            tried += 1
-    assert tried > 3 * len(values) ** 2
+            accepted_count += 1
+    assert accepted_count > 3 * len(values) ** 2
 
 
 @pytest.mark.parametrize("name", ["extent", "origin", "walls", "radius", "patch"])
@@ -240,9 +242,9 @@ def test_all_other_values_for_each_axis_are_rejected(name: str, value: Any) -> N
 
 
 def test_a_record_has_the_parts_along_all_axes() -> None:
-    how = Execution(decomposition={"y": 2}, patch={"x": 4, "z": 8})
-    assert asked(how, 3)["decomposition"] == "1x2x1"
-    assert asked(how, 3)["patch"] == "4,1,8"
+    execution = Execution(decomposition={"y": 2}, patch={"x": 4, "z": 8})
+    assert asked(execution, 3)["decomposition"] == "1x2x1"
+    assert asked(execution, 3)["patch"] == "4,1,8"
     assert asked(Execution(decomposition=(2, 1), patch=8), 2)["decomposition"] == "2x1"
 
 

@@ -24,7 +24,7 @@ def test_a_mapping_of_walls_names_no_periodic_axis() -> None:
 
 @pytest.mark.parametrize("ndim", [1, 2, 3])
 def test_a_condition_on_a_periodic_axis_is_an_error(ndim: int) -> None:
-    tried = 0
+    attempt_count = 0
     for periodic in itertools.product((False, True), repeat=ndim):
         grid, names = hc.Grid((4,) * ndim, periodic=periodic), iter(f"u{n}" for n in range(1000))
         walls = {side for side in SIDES[: 2 * ndim] if not periodic[AXES.index(side[0])]}
@@ -35,7 +35,7 @@ def test_a_condition_on_a_periodic_axis_is_an_error(ndim: int) -> None:
                 else:
                     with pytest.raises(InputError, match=f"side '{re.escape(side)}' lies on a periodic axis"):
                         grid.field(next(names), boundary={side: kind})
-                tried += 1
+                attempt_count += 1
             for general in (kind, {"other": kind}):
                 if walls:
                     assert set(grid.field(next(names), boundary=general).boundary) == walls
@@ -50,7 +50,7 @@ def test_a_condition_on_a_periodic_axis_is_an_error(ndim: int) -> None:
                     grid.field(next(names), boundary=general)
             else:
                 assert grid.field(next(names), boundary=general).boundary == {}
-    assert tried == 4 * 2 * ndim * 2**ndim
+    assert attempt_count == 4 * 2 * ndim * 2**ndim
 
 
 def test_a_stage_in_an_array_needs_no_walls() -> None:

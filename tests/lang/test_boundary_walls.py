@@ -1,4 +1,4 @@
-"""Walls of each axis by itself, and fields whose points lie on a wall."""
+"""Walls of individual axes, and fields with points on a wall."""
 
 from __future__ import annotations
 
@@ -12,22 +12,27 @@ import halocline as hc
 from halocline.lang.boundary import BoundaryCondition
 
 
-def heat(grid: hc.Grid, location: str, boundary: dict[str, BoundaryCondition], **how: Any) -> hc.Simulation:
-    """Conduction from 0, to its steady state."""
+def heat(
+    grid: hc.Grid, location: str, boundary: dict[str, BoundaryCondition], **options: Any
+) -> hc.Simulation:
+    """Return a simulation of conduction from 0 to its steady state."""
     T = grid.field("T", location=location, boundary=boundary)
     h = min(grid.spacing)
     sim = hc.Simulation(
-        grid, lambda T: {T: hc.laplacian(T)}, scheme=hc.Euler(), dt=h * h / (2.2 * grid.ndim), **how
+        grid, lambda T: {T: hc.laplacian(T)}, scheme=hc.Euler(), dt=h * h / (2.2 * grid.ndim), **options
     )
     sim[T] = 0.0
     return sim
 
 
-# --- walls of each axis by itself ---
+# --- walls of individual axes ---
 
 
 def test_axes_have_walls_of_their_own() -> None:
-    """-Δu = f with u = sin(π x) sin(π y): of second order, and as many points as each axis has."""
+    """The solution of -Δu = f is of second order if axes have different kinds of walls.
+
+    The exact solution is u = sin(π x) sin(π y).
+    """
     errors = []
     for n in (16, 32):
         grid = hc.Grid((n, n - 1), walls=("face", "node"))
@@ -49,7 +54,10 @@ def test_axes_have_walls_of_their_own() -> None:
 
 
 def test_points_on_a_wall_have_the_value_of_its_condition() -> None:
-    """However the field is set; where two walls meet, that of the higher axis counts."""
+    """Points on a wall have the value of its condition for every form of assignment.
+
+    If two walls meet, the condition of the higher axis counts.
+    """
     grid = hc.Grid((4, 3))
     sides = {"x-": hc.Value(1.0), "x+": hc.Value(lambda x, y: x + y), "y+": hc.Value(5.0)}
     u = grid.field("u", location="node", boundary={**sides, "other": hc.Symmetric()})
@@ -68,7 +76,7 @@ def test_points_on_a_wall_have_the_value_of_its_condition() -> None:
 
 
 def test_values_on_a_wall_have_the_precision_of_the_field() -> None:
-    """Whatever precision the points inside are computed in."""
+    """Values on a wall have the precision of the field, for any precision of the interior points."""
     grid = hc.Grid((4, 3))
     u = grid.field("u", location="face-x", boundary=hc.Value(0.3))
     w = grid.field("w", dtype="float32", boundary=hc.Value(0.3))
@@ -99,7 +107,7 @@ def test_points_beside_a_wall_are_not_on_it() -> None:
 
 @pytest.mark.parametrize("location", ["cell", "node", "face-x"])
 def test_a_wall_between_a_value_and_a_slope(location: str) -> None:
-    """The steady state 1 + 2 x, on points that lie on the walls, half a spacing away, or on one of each."""
+    """The steady state is 1 + 2 x, for points on the walls, half a spacing away, or one of each."""
     grid = hc.Grid((8, 6), periodic=(False, True), extent=(1.0, 0.75))
     sim = heat(grid, location, {"x-": hc.Value(1.0), "x+": hc.Derivative(2.0)})
     sim.run(until=12.0)
@@ -109,7 +117,7 @@ def test_a_wall_between_a_value_and_a_slope(location: str) -> None:
 
 @pytest.mark.parametrize("method", ["cg", "cg-fused"])
 def test_a_linear_problem_keeps_its_walls(method: str) -> None:
-    """-u'' = 2 with u(0) = 1, u(1) = 3: differences of second order are exact."""
+    """-u'' = 2 with u(0) = 1, u(1) = 3 is exact, since differences of second order are exact."""
     grid = hc.Grid(12)
     u = grid.field("u", location="node", boundary={"x-": hc.Value(1.0), "x+": hc.Value(3.0)})
     solution = hc.solve(lambda u: -hc.laplacian(u), u, 2.0, rtol=1e-10, method=method)
@@ -123,16 +131,16 @@ def test_a_linear_problem_keeps_its_walls(method: str) -> None:
 def test_no_bit_depends_on_who_has_the_walls() -> None:
     from mpi4py import MPI
 
-    def checksum(**how: Any) -> str:
+    def checksum(**options: Any) -> str:
         grid = hc.Grid((9, 7, 6))
         walls = {"x-": hc.Value(1.0), "y+": hc.Value(lambda x, y, z: x * z), "other": hc.Derivative(0.5)}
-        sim = heat(grid, "node", walls, **how)
+        sim = heat(grid, "node", walls, **options)
         sim.run(steps=5)
         return sim.checksum("T")
 
     ways = ({"threads": 1}, {"threads": 2, "patch": (3, 4, 5)}, {"decomposition": "1d-z", "threads": 1})
-    found = [checksum(**how) for how in ways]
-    assert found == [checksum(communicator=MPI.COMM_SELF, threads=1)] * 3
+    checksums = [checksum(**options) for options in ways]
+    assert checksums == [checksum(communicator=MPI.COMM_SELF, threads=1)] * 3
 
 
 def test_what_is_written_through_a_view_is_held_before_a_run() -> None:

@@ -1,4 +1,4 @@
-"""Equations: what makes no sense, names, parameters, and what functions return."""
+"""Equations: invalid ones, names, parameters, and results of functions."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def test_ranks_that_differ_are_told_before_anything_runs() -> None:
 
 
 def test_equations_that_reduce_and_set_in_any_order() -> None:
-    """A statement that must wait for a sum does not lose what others overwrite meanwhile."""
+    """A statement that waits for a sum keeps values that other statements overwrite in the meantime."""
     grid, u, v = square()
     w = grid.field("w")
 

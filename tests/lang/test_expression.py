@@ -1,4 +1,4 @@
-"""Expressions: the values that they keep, NumPy's functions, precision."""
+"""Expressions: captured values, NumPy's functions, precision."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def test_an_expression_of_a_value_that_is_gone_is_an_error_at_its_line(kind: str
             v.set(v + old)
         else:
             u.set(u * 10.0)
-            v.set(u[0, 1])  # u is read around: it must be complete
+            v.set(u[0, 1])  # reads neighbours of u, which must be complete
             v.set(v + before)
 
-    what = "scalar 's'" if kind == "scalar" else "field 'u'"
+    name = "scalar 's'" if kind == "scalar" else "field 'u'"
     message = (
-        rf"test_expression.py:\d+: an expression uses the value that {what} had before it was set again; keep"
+        rf"test_expression.py:\d+: an expression uses the value that {name} had before it was set again; keep"
     )
     with pytest.raises(InputError, match=message):
         hc.Simulation(grid, hc.program(program))
@@ -104,7 +104,7 @@ def test_numpy_functions_are_traced() -> None:
 
 
 def test_functions_that_select_have_their_rules() -> None:
-    """min and max: NaN where any is NaN, -0 below +0; where takes either side whatever the other is."""
+    """min and max give NaN if any operand is NaN, and -0 is below +0; where ignores the other side."""
     grid = hc.Grid(6)
     a, b, low, high, chosen, signs = (grid.field(n) for n in ("a", "b", "low", "high", "chosen", "signs"))
 
@@ -156,7 +156,7 @@ def test_a_function_that_cannot_be_traced_runs_in_numpy_with_the_same_bits(
 
 
 def test_mathematics_of_the_standard_library_runs_row_by_row_too(caplog: pytest.LogCaptureFixture) -> None:
-    """`math.sin` takes no arrays either: the error is the user's, with a traceback to the line."""
+    """`math.sin` does not accept arrays: the error is the user's, with a traceback to the line."""
     grid, u, _ = square()
     sim = hc.Simulation(grid, hc.program(keep))
     with pytest.raises(InputError, match=r"function '<lambda>' raised TypeError.*only") as caught:
@@ -169,7 +169,7 @@ def test_mathematics_of_the_standard_library_runs_row_by_row_too(caplog: pytest.
 
 
 def test_a_value_is_rounded_when_it_is_stored() -> None:
-    """Also where the statement that reads it shares the sweep."""
+    """A value is rounded when it is stored, even if the statement that reads it shares the sweep."""
     grid = hc.Grid(64)
     u, v, w = grid.field("u", dtype="float32"), grid.field("v"), grid.field("w")
 
@@ -180,7 +180,7 @@ def test_a_value_is_rounded_when_it_is_stored() -> None:
     x = np.random.default_rng(1).uniform(1, 2, 64)
     sim = run(grid, program, {v: x})
     np.testing.assert_array_equal(sim[u], (x * 0.1).astype(np.float32))
-    # the product may be fused into the difference, which spares its rounding
+    # the product may be fused into the difference, which omits its rounding
     assert np.count_nonzero(sim[w]) > 60
     np.testing.assert_allclose(sim[w], (x * 0.1).astype(np.float32) - x * 0.1, rtol=1e-6)
 
@@ -195,7 +195,7 @@ def test_arithmetic_has_the_precision_of_the_fields_in_it() -> None:
         q.set(a * 0.1)  # the literal is rounded too
         r.set(a / hc.parameter("third"))
         c.set(a * b)  # a product of float32, stored as float64
-        d.set(a * c)  # float64, as c is
+        d.set(a * c)  # float64, like c
 
     random = np.random.default_rng(1)
     x, y = random.uniform(1, 2, (2, 64)).astype(np.float32)
@@ -257,7 +257,7 @@ COMPUTED = {
 
 
 def test_what_a_literal_zero_folds_and_a_parameter_does_not() -> None:
-    """docs/reference/language.md, What is simplified."""
+    """Simplification follows docs/reference/language.md, section "What is simplified"."""
     grid = hc.Grid(len(SPECIAL), periodic=True)
     u = grid.field("u")
     results = {formula: grid.field(f"v{n}") for n, formula in enumerate({**FOLDED, **COMPUTED})}
@@ -267,7 +267,7 @@ def test_what_a_literal_zero_folds_and_a_parameter_does_not() -> None:
     for formula, field in results.items():
         sim[field] = eval(formula, names)
     for formula, field in results.items():
-        want, found = np.array({**FOLDED, **COMPUTED}[formula]), sim[field]
-        np.testing.assert_array_equal(found, want, err_msg=formula)
-        signs = ~np.isnan(want)
-        assert np.array_equal(np.signbit(found)[signs], np.signbit(want)[signs]), formula
+        expected, results_of_formula = np.array({**FOLDED, **COMPUTED}[formula]), sim[field]
+        np.testing.assert_array_equal(results_of_formula, expected, err_msg=formula)
+        signs = ~np.isnan(expected)
+        assert np.array_equal(np.signbit(results_of_formula)[signs], np.signbit(expected)[signs]), formula

@@ -1,4 +1,4 @@
-"""Vectors as fields: set, read, gathered, reduced, drawn and written, by component."""
+"""Vectors as fields: assignment, reads, gathers, reductions, pictures and output, by component."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_components_with_different_points_are_gathered_as_a_tuple() -> None:
     assert sim.evaluate(hc.norm(v)) == pytest.approx(math.sqrt(20 + 18))
 
 
-# a call of each public function that takes a field, with a vector in its place
+# calls of each public function of a field, with a vector in its place
 CALLS: dict[str, Callable[[Any], Any]] = {
     **{
         name: lambda w, name=name: getattr(hc, name)(w)
@@ -130,7 +130,7 @@ TESTED_BELOW = {"Output", "picture", "plot_lines", "assign", "stage"}
 
 def test_every_public_function_of_fields_takes_a_vector_or_says_what_it_takes() -> None:
     assert not CALLS.keys() & WITHOUT_FIELDS
-    later_names = {"steps"}  # of other changes
+    later_names = {"steps"}  # names of other changes
     unknown_names = set(hc.__all__) - CALLS.keys() - WITHOUT_FIELDS - TESTED_BELOW - later_names
     assert not unknown_names, "say how they take a vector"
     w = hc.Grid((8, 6), periodic=True).vector("w")
@@ -150,9 +150,9 @@ def test_functions_of_a_vector_are_those_of_its_components() -> None:
         "time_mean", "time_min", "time_max", "time_variance",
     }  # fmt: skip
     for name in one_by_one:
-        both = CALLS[name](w)
-        assert isinstance(both, hc.Vector), name
-        for component, result in zip(w, both, strict=True):
+        vector_result = CALLS[name](w)
+        assert isinstance(vector_result, hc.Vector), name
+        for component, result in zip(w, vector_result, strict=True):
             alone = CALLS[name](component)
             assert bare(alone.expr) is bare(result.expr), name
     operations: list[Callable[[Any], Any]] = [

@@ -11,9 +11,9 @@ import halocline as hc
 from stepped_programs import program_of
 
 
-def notices(right_side: Callable[..., Any], order: int = 2, **of_grid: Any) -> list[str]:
+def notices(right_side: Callable[..., Any], order: int = 2, **grid_options: Any) -> list[str]:
     """Return the notices of a program that sets u to an expression of u, v, k and w."""
-    grid = hc.Grid((8, 8), **of_grid)
+    grid = hc.Grid((8, 8), **grid_options)
     zero = None if all(grid.periodic) else hc.Value(0)
     u, v = (grid.field(name, boundary=zero) for name in "uv")
     k = grid.field("k", boundary=None if zero is None else hc.Derivative(0))
@@ -51,9 +51,9 @@ def test_a_difference_of_a_product_at_a_wall_is_noted(name: str) -> None:
     assert "is formed of the ghosts of u" in notice
     assert "Store it in a field with a boundary condition of its own" in notice
     assert not notices(right_side, periodic=True)
-    # points of these fields lie on the wall, and no difference of order 2 reads beyond it
+    # points of these fields are on the wall, and no difference of order 2 reads beyond it
     assert not notices(right_side, walls="node")
-    if name != "difference":  # which has no order
+    if name != "difference":  # `difference` has no order
         assert notices(right_side, walls="node", order=4)
 
 

@@ -179,7 +179,7 @@ def test_fields_are_set_by_numbers_arrays_expressions_and_functions() -> None:
     ]:
         sim[u] = value
         np.testing.assert_allclose(sim[u], want, rtol=1e-15)
-    sim["v"] = u * 2.0  # of another field, as it is now
+    sim["v"] = u * 2.0  # current values of another field
     np.testing.assert_array_equal(sim["v"], np.full((8, 6), 14.0))
     sim[v][...] = 1.0  # a view
     assert sim.evaluate(hc.sum(v)) == 48.0
@@ -204,7 +204,7 @@ def test_unknown_fields_are_named() -> None:
 
 
 def test_coordinates_start_again_around_a_periodic_axis() -> None:
-    """The neighbour of the last cell is the first, with its coordinate: wherever the value is formed."""
+    """The neighbour of the last cell is the first, with its coordinate, wherever the value is formed."""
     grid = hc.Grid((6, 4), periodic=(True, False))
     u, a, b, c = (grid.field(n, boundary=hc.Value(lambda x, y: x)) for n in "uabc")
 
@@ -238,13 +238,13 @@ def test_points_lie_where_their_location_says() -> None:
             "edge-x": (0, 1),
             "edge-z": (1, 1),
         }
-        found = {
+        fields_of_locations = {
             loc: (grid.field(f"x{n}", location=loc), grid.field(f"y{n}", location=loc))
             for n, loc in enumerate(locations)
         }
 
         def program() -> None:
-            for pair in found.values():  # noqa: B023
+            for pair in fields_of_locations.values():  # noqa: B023
                 for f, coordinate in zip(pair, pair[0].coordinates, strict=True):
                     f.set(coordinate)
 
@@ -254,6 +254,6 @@ def test_points_lie_where_their_location_says() -> None:
                 o + (np.arange(n + s) + inset - 0.5 * s) * d
                 for o, n, s, inset, d in zip((-1.0, 3.0), (4, 5), staggered, first, h, strict=True)
             )
-            have = [np.array(sim[f]) for f in found[location]]
+            have = [np.array(sim[f]) for f in fields_of_locations[location]]
             np.testing.assert_allclose(have[0], np.repeat(x[:, None], len(y), 1), rtol=1e-14)
             np.testing.assert_allclose(have[1], np.repeat(y[None], len(x), 0), rtol=1e-14)

@@ -13,7 +13,7 @@ from loops import some
 
 
 def errors(n: int, order: int, ndim: int) -> dict[str, float]:
-    """The greatest error of every operator on smooth periodic fields, with n cells a wave."""
+    """Return the maximum error of every operator on smooth periodic fields, with n cells per wave."""
     grid = hc.Grid((n,) * ndim, 2 * math.pi, periodic=True)
     f = grid.field("f")
     v = grid.vector("v", components=3)
@@ -23,7 +23,7 @@ def errors(n: int, order: int, ndim: int) -> dict[str, float]:
     z = points[2] if ndim == 3 else 0.0 * x
 
     def field(a: int, b: int, c: int) -> Any:
-        """sin or cos of each coordinate, and its derivatives by a count per axis."""
+        """Return sin or cos of each coordinate, and its derivatives by a count per axis."""
 
         def wave(axis: Any, kind: int, derivatives: int) -> Any:
             turns = kind + derivatives
@@ -37,7 +37,7 @@ def errors(n: int, order: int, ndim: int) -> dict[str, float]:
     w = [field(1, 0, 0), field(1, 1, 0), field(1, 1, 1)]
     d = lambda q, *axes: q(*(axes.count(a) for a in range(3)))  # noqa: E731
     spread = (d(w[0], 0) + d(w[1], 1) + d(w[2], 2)) / 3
-    want: dict[str, Any] = {
+    exact: dict[str, Any] = {
         "dx": g(1), "dy": g(0, 1), "dz": g(0, 0, 1),
         "dxx": g(2), "dyy": g(0, 2),
         "dxy": g(1, 1), "dyz": g(0, 1, 1),
@@ -49,13 +49,13 @@ def errors(n: int, order: int, ndim: int) -> dict[str, float]:
         "strain_xx": d(w[0], 0) - spread, "strain_zz": d(w[2], 2) - spread,
         "strain_xy": (d(w[0], 1) + d(w[1], 0)) / 2, "strain_yz": (d(w[1], 2) + d(w[2], 1)) / 2,
     }  # fmt: skip
-    out = {name: grid.field(name) for name in want}
+    out = {name: grid.field(name) for name in exact}
 
     def program() -> None:
         with hc.order(order):
             grad = hc.grad(f)
             curl, strain = hc.curl(v), hc.traceless_strain(v)
-            made = {
+            operators = {
                 "dx": hc.derivative(f, "x"), "dy": grad[1], "dz": hc.derivative(f, 2),
                 "dxx": hc.second(f, "x"), "dyy": hc.derivative(f, "y", "y"),
                 "dxy": hc.mixed(f, "x", "y"), "dyz": hc.derivative(f, "y", "z"),
@@ -65,7 +65,7 @@ def errors(n: int, order: int, ndim: int) -> dict[str, float]:
                 "strain_xx": strain[0][0], "strain_zz": strain[2][2],
                 "strain_xy": strain[0][1], "strain_yz": strain[1][2],
             }  # fmt: skip
-        for name, e in made.items():
+        for name, e in operators.items():
             out[name].set(e)
 
     sim = hc.Simulation(grid, hc.program(program))
@@ -73,7 +73,7 @@ def errors(n: int, order: int, ndim: int) -> dict[str, float]:
     for component, q in zip(v, w, strict=True):
         sim[component] = q()
     sim.run()
-    return {name: float(np.abs(sim[out[name]] - want[name]).max()) for name in want}
+    return {name: float(np.abs(sim[out[name]] - exact[name]).max()) for name in exact}
 
 
 @pytest.mark.parametrize("ndim", [2, 3])
@@ -90,8 +90,8 @@ def test_operators_converge_with_the_order_that_they_claim(order: int, ndim: int
 
 @pytest.mark.parametrize("order", [2, 4, 6, 8])
 def test_upwinding_takes_one_order_and_hyperdiffusion_has_two(order: int) -> None:
-    """In one dimension: advection by a speed that changes sign, and the sixth derivative."""
-    found = []
+    """Upwinding with a speed that changes sign loses one order, and the sixth derivative has order two."""
+    errors_of_sizes = []
     for n in (32, 64):
         grid = hc.Grid(n, 2 * math.pi, periodic=True)
         f, u, advected, smoothed = (grid.field(name) for name in ("f", "u", "advected", "smoothed"))
@@ -105,15 +105,15 @@ def test_upwinding_takes_one_order_and_hyperdiffusion_has_two(order: int) -> Non
         x = (np.arange(n) + 0.5) * 2 * math.pi / n
         sim[f], sim[u] = np.sin(x), 1 + 2 * np.cos(x)
         sim.run()
-        errors = np.abs(sim[advected] - (1 + 2 * np.cos(x)) * np.cos(x)).max()
-        found.append((errors, np.abs(sim[smoothed] + np.sin(x)).max()))
-    upwind, hyper = (math.log2(coarse / fine) for coarse, fine in zip(*found, strict=True))
+        upwind_error = np.abs(sim[advected] - (1 + 2 * np.cos(x)) * np.cos(x)).max()
+        errors_of_sizes.append((upwind_error, np.abs(sim[smoothed] + np.sin(x)).max()))
+    upwind, hyper = (math.log2(coarse / fine) for coarse, fine in zip(*errors_of_sizes, strict=True))
     assert upwind == pytest.approx(order - 1, abs=0.25)
     assert hyper == pytest.approx(2, abs=0.1)
 
 
 def test_vector_calculus_obeys_its_identities_exactly_where_differences_commute() -> None:
-    """div curl = 0 and curl grad = 0 to rounding, for any field: differences along two axes commute."""
+    """div curl = 0 and curl grad = 0 hold to rounding, since differences along two axes commute."""
     grid = hc.Grid((8, 9, 10), periodic=True)
     f, v = grid.field("f"), grid.vector("v")
     a, b = grid.field("a"), grid.vector("b")

@@ -21,7 +21,7 @@ from stepped_programs import program_of
 from sweep_labels import check, check_numbers, framework_text, labels_of, programs
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
-MODULES = {"gas.py", "hancock.py", "sod_exact.py"}  # which other examples import
+MODULES = {"gas.py", "hancock.py", "sod_exact.py"}  # modules that other examples import
 KINDS = ("alfven-decay", "brio-wu", "cavity-2d", "heat", "helical-turbulence", "poisson", "wave")
 SCHEMES = [hc.Euler(), hc.RK2(), hc.RK3(), hc.RK4(), hc.SSPRK3()]
 
@@ -41,7 +41,7 @@ def test_a_copied_case_shows_lines_of_its_own_file_or_words(name: str, tmp_path:
     lines = [line for sweep in labels_of(problem_of(str(copy)).program) for line in sweep]
     assert lines
     assert {line.file for line in lines} <= {"", str(copy)}
-    # words name an equation or a number, and are no statement of a program
+    # words name an equation or a number, and are not a statement of a program
     assert not [line.words for line in lines if "(" in line.words or "=" in line.words]
 
 

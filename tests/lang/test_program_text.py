@@ -1,4 +1,4 @@
-"""Programs as text: those with the same text do the same."""
+"""Programs as text: programs with the same text have the same effect."""
 
 from __future__ import annotations
 
@@ -16,31 +16,33 @@ SHAPE = (6, 5)
 
 
 def grid() -> tuple[hc.Grid, list[Any]]:
-    made = hc.Grid(SHAPE, periodic=True)
-    return made, [made.field("u"), made.field("v")]
+    square = hc.Grid(SHAPE, periodic=True)
+    return square, [square.field("u"), square.field("v")]
 
 
 def drawn(draw: random.Random) -> tuple[str, tuple[float, ...]]:
-    """The text of a random program, and what it makes of two numbers in the place of its fields: this
-    follows the statements itself, with values in the place of expressions."""
+    """Return the text of a random program, and its result for two numbers in place of its fields.
+
+    The function follows the statements itself, with values in place of expressions.
+    """
     _, fields = grid()
     program, values = Program("random"), [2.0, 3.0]
-    kept: list[tuple[Any, float]] = [(fields[0].expr, values[0])]
+    operands: list[tuple[Any, float]] = [(fields[0].expr, values[0])]
     with trace.tracing(program):
         for _ in range(draw.randint(1, 5)):
-            where = draw.randrange(2)
+            target = draw.randrange(2)
             kind = draw.choice(["keep", "stage", "set", "use", "use", "swap"])
             if kind == "keep":
-                kept.append((hc.sqrt(fields[where]), values[where] ** 0.5))
+                operands.append((hc.sqrt(fields[target]), values[target] ** 0.5))
             elif kind == "stage":
-                kept.append((stage(fields[where] + 1.0, "named").expr, values[where] + 1.0))
+                operands.append((stage(fields[target] + 1.0, "named").expr, values[target] + 1.0))
             elif kind == "set":
-                fields[where].set(2.0 * fields[where])
-                values[where] *= 2.0
+                fields[target].set(2.0 * fields[target])
+                values[target] *= 2.0
             elif kind == "use":
-                expression, value = draw.choice(kept)
-                fields[where].set(fields[where] + expression)
-                values[where] += value
+                expression, value = draw.choice(operands)
+                fields[target].set(fields[target] + expression)
+                values[target] += value
             else:
                 hc.assign({fields[0]: fields[1].expr, fields[1]: fields[0].expr})
                 values.reverse()
@@ -48,13 +50,13 @@ def drawn(draw: random.Random) -> tuple[str, tuple[float, ...]]:
 
 
 def test_programs_with_the_same_text_do_the_same() -> None:
-    draw, found, again = random.Random(4), dict[str, tuple[float, ...]](), 0
+    draw, results, repeated = random.Random(4), dict[str, tuple[float, ...]](), 0
     for _ in range(3000):
         text, result = drawn(draw)
-        again += text in found
-        assert found.setdefault(text, result) == result, text
-    assert again > 500  # programs whose text had been there
-    assert any("@" in text for text in found)
+        repeated += text in results
+        assert results.setdefault(text, result) == result, text
+    assert repeated > 500  # programs whose text occurred before
+    assert any("@" in text for text in results)
 
 
 def text_of(body: Any) -> str:
@@ -89,7 +91,7 @@ def test_scalars_and_loops_are_marked_too() -> None:
             v.set(still + v)
             s.set(s + 1.0)
 
-    # of the second pass the values before the loop are no longer those of the pass before
+    # in the second pass, the values before the loop differ from those of the previous pass
     assert text_of(looped).splitlines()[2:] == [
         "  u = ((u@0 + s@1) + s)",
         "  v = (v + (3.0 * v@0))",
@@ -98,23 +100,26 @@ def test_scalars_and_loops_are_marked_too() -> None:
 
 
 def kernel(function: Any, offsets: tuple[int, int] = (0, 1)) -> str:
-    """The text of fields that are read so far beyond walls where a function gives ghosts."""
-    made = hc.Grid(SHAPE)
-    u, v = made.field("u", boundary=hc.BoundaryKernel(function)), made.field("v", boundary=hc.Value(1.0))
+    """Return the text of fields with reads at these offsets beyond walls, with ghosts of a function."""
+    grid_with_walls = hc.Grid(SHAPE)
+    u, v = (
+        grid_with_walls.field("u", boundary=hc.BoundaryKernel(function)),
+        grid_with_walls.field("v", boundary=hc.Value(1.0)),
+    )
     program = Program("one")
     with trace.tracing(program):
         inner = stage(u[0, 1] - u)
         v.set(inner[offsets])
-    return equations.fields(made, program)
+    return equations.fields(grid_with_walls, program)
 
 
 def test_those_layers_count_that_are_read() -> None:
-    def far(value: float) -> Any:
+    def at_second_layer(value: float) -> Any:
         return lambda u, layer: u[0] + (value if layer == 1 else 0.0)
 
-    assert kernel(far(1.0), (0, 0)) == kernel(far(2.0), (0, 0))
-    assert kernel(far(1.0)) != kernel(far(2.0))
-    assert "Value" not in kernel(far(1.0))  # no neighbour of v is read
+    assert kernel(at_second_layer(1.0), (0, 0)) == kernel(at_second_layer(2.0), (0, 0))
+    assert kernel(at_second_layer(1.0)) != kernel(at_second_layer(2.0))
+    assert "Value" not in kernel(at_second_layer(1.0))  # no neighbour of v is read
 
 
 def test_a_condition_that_fails_is_not_passed_over() -> None:
@@ -123,7 +128,10 @@ def test_a_condition_that_fails_is_not_passed_over() -> None:
 
 
 def test_chains_of_stages_are_walked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each reads the one before twice: there are 2^60 ways through them."""
+    """A chain of stages is visited once, although 2^60 paths lead through it.
+
+    Each stage reads the previous one twice.
+    """
     walks, walk = [], equations.walk
 
     def counted(roots: Any) -> Any:
@@ -132,13 +140,13 @@ def test_chains_of_stages_are_walked_once(monkeypatch: pytest.MonkeyPatch) -> No
         return walk(roots)
 
     monkeypatch.setattr(equations, "walk", counted)
-    made = hc.Grid(SHAPE)
-    u = made.field("u", boundary=hc.Value(0.0))
+    grid_with_walls = hc.Grid(SHAPE)
+    u = grid_with_walls.field("u", boundary=hc.Value(0.0))
     program = Program("one")
     with trace.tracing(program):
         last: Any = u
         for _ in range(60):
             last = stage(last[1, 0] - last)
         u.set(last[0, 1])
-    assert "layer 60" in equations.fields(made, program)
+    assert "layer 60" in equations.fields(grid_with_walls, program)
     assert equations.equations(program)

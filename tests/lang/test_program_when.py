@@ -16,14 +16,14 @@ from halocline.run.domain.execution import Execution
 STEPS = 23
 
 
-def relaxed(**how: Any) -> tuple[hc.Simulation, dict[str, float], np.ndarray]:
-    """A field that spreads, is halved when it is large, and is summed up every five steps."""
+def relaxed(**options: Any) -> tuple[hc.Simulation, dict[str, float], np.ndarray]:
+    """Return a run of a field that spreads, is halved above a limit, and is summed every five steps."""
     grid = hc.Grid((12, 20), periodic=(True, False))
     u = grid.field("u", boundary=hc.Value(0.5))
 
     @hc.program
     def step(u: Any) -> None:
-        halved, total, seen = hc.scalars("halved total seen")
+        halved, total, halved_count = hc.scalars("halved total seen")
         u.set(u + 0.3 * (u[1, 0] - 2 * u + u[-1, 0]) + 0.05)
         with hc.when(hc.max(u) > 1.5):
             halved.set(halved + 1)
@@ -31,9 +31,9 @@ def relaxed(**how: Any) -> tuple[hc.Simulation, dict[str, float], np.ndarray]:
         with hc.every(5):
             total.set(total + hc.sum(u))
             with hc.when(halved > 1):
-                seen.set(seen + 1)
+                halved_count.set(halved_count + 1)
 
-    sim = hc.Simulation(grid, step, **how)
+    sim = hc.Simulation(grid, step, **options)
     x, y = np.meshgrid(np.arange(12.0), np.arange(20.0), indexing="ij")
     sim[u] = 1 + np.sin(x) * np.cos(y)
     outcome = sim.run(steps=STEPS)
@@ -41,10 +41,10 @@ def relaxed(**how: Any) -> tuple[hc.Simulation, dict[str, float], np.ndarray]:
 
 
 def expected() -> tuple[dict[str, float], np.ndarray]:
-    """The same in NumPy."""
+    """Return the results of the same program in NumPy."""
     x, y = np.meshgrid(np.arange(12.0), np.arange(20.0), indexing="ij")
     u = 1 + np.sin(x) * np.cos(y)
-    halved = total = seen = 0.0
+    halved = total = halved_count = 0.0
     for step in range(STEPS):
         u = u + 0.3 * (np.roll(u, -1, 0) - 2 * u + np.roll(u, 1, 0)) + 0.05
         if u.max() > 1.5:
@@ -54,21 +54,21 @@ def expected() -> tuple[dict[str, float], np.ndarray]:
             u = 0.5 * u + 0.01 * (wide[:, 2:] + wide[:, :-2])
         if step % 5 == 0:
             total += u.sum()
-            seen += halved > 1
-    return {"halved": halved, "total": total, "seen": seen}, u
+            halved_count += halved > 1
+    return {"halved": halved, "total": total, "seen": halved_count}, u
 
 
 def test_statements_run_where_the_condition_holds() -> None:
     sim, scalars, u = relaxed()
-    wanted, field = expected()
-    assert 0 < wanted["halved"] < STEPS  # both happen
-    assert 0 < wanted["seen"] < 5
-    assert {name: scalars[name] for name in wanted} == pytest.approx(wanted, rel=1e-12)
+    exact, field = expected()
+    assert 0 < exact["halved"] < STEPS  # the condition holds in some steps only
+    assert 0 < exact["seen"] < 5
+    assert {name: scalars[name] for name in exact} == pytest.approx(exact, rel=1e-12)
     np.testing.assert_allclose(u, field, rtol=1e-12)
     assert sim.steps == STEPS
 
 
-# on any ranks, threads, patches and devices, and on any machine
+# for any ranks, threads, patches and devices, and on any machine
 BITS = "7a9dcb23c00a22536f2ed9829291fdfa", "0x1.0e8d33b2fcf3ap+10"
 
 
@@ -79,13 +79,13 @@ def test_the_same_bits_on_ranks() -> None:
 
 
 def test_the_same_bits_with_patches_and_on_devices(opencl: Any) -> None:
-    for how in ({"threads": 2, "patch": 7}, {"device": "opencl"}):
-        sim, scalars, _ = relaxed(**how)
+    for options in ({"threads": 2, "patch": 7}, {"device": "opencl"}):
+        sim, scalars, _ = relaxed(**options)
         assert (sim.checksum("u"), scalars["total"].hex()) == BITS
 
 
 def test_what_was_formed_before_keeps_its_meaning() -> None:
-    """A value from before the block, read after it, is that value, or an error that says that it is gone."""
+    """A value from before the block keeps its meaning after the block, or its use is an error."""
     grid = hc.Grid(6, periodic=True)
     u, v = grid.field("u"), grid.field("v")
 
@@ -97,11 +97,11 @@ def test_what_was_formed_before_keeps_its_meaning() -> None:
         v.set(v + before)
 
     sim = hc.Simulation(grid, program, parameters={"p": 1.0})
-    for p, wanted in ((1.0, np.roll(np.arange(6.0), -1)), (-1.0, np.zeros(6))):
+    for p, shifted in ((1.0, np.roll(np.arange(6.0), -1)), (-1.0, np.zeros(6))):
         sim.parameters["p"] = p
         sim[u], sim[v] = np.arange(6.0), np.zeros(6)
         sim.run(steps=1)
-        np.testing.assert_array_equal(sim[v], wanted + 2 * np.arange(6.0))
+        np.testing.assert_array_equal(sim[v], shifted + 2 * np.arange(6.0))
 
     @hc.program
     def gone(u: Any, v: Any, p: Any) -> None:
@@ -173,7 +173,7 @@ def test_explain_and_the_model_count_them() -> None:
         (sweep,) = sim.schedule.sweeps()
         assert sweep.share == 1 / k
         bytes_per_cell.append(hc.explain(sim, ranks=4).bytes_per_cell)
-        large = hc.Grid((16384, 16384), periodic=True)  # so that work is most of the time
+        large = hc.Grid((16384, 16384), periodic=True)  # large, so that work takes most of the time
         layout = Execution().layout(sim.schedule, large, 4, 4)
         predicted.append(execute(sim.schedule, layout, load_machine("puhti")).seconds)
     assert bytes_per_cell[0] == 4 * bytes_per_cell[1]

@@ -1,4 +1,4 @@
-"""Reductions over points, against NumPy."""
+"""Reductions over points, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from small_programs import keep, run, square
 
 
 def test_reductions_run_over_the_points_of_their_expression() -> None:
-    """A face field has a point more at the upper wall; a difference of its values belongs to cells. It does
-    not matter whether the field is set in the same sweep."""
+    """Reductions run over the points of their expression.
+
+    A face field has one more point at the upper wall; a difference of its values belongs to cells. The result
+    does not depend on an assignment to the field in the same sweep.
+    """
     grid = hc.Grid((4, 3))
     u = grid.field("u", boundary=hc.Value(0.0))
     F = grid.field("F", location="face-x")
@@ -44,17 +47,17 @@ def test_reductions_agree_with_numpy() -> None:
     sim[u], sim[v] = x, y
     A = grid.vector("A")
     assert len(A) == 2
-    found = sim.evaluate(
+    results = sim.evaluate(
         hc.sum(u), hc.dot(u, v), hc.norm(u - v), hc.min(u), hc.max(abs(v)), hc.count((u > 0) & ~(v > 0)),
         hc.value(u * v, (-1, 2)), hc.norm(hc.Vector((u, v))), hc.sum(hc.dot((u, v), (v, u))),
     )  # fmt: skip
-    want = [
+    expected = [
         math.fsum(x.ravel()), (x * y).sum(), np.linalg.norm(x - y), x.min(), abs(y).max(),
         np.count_nonzero((x > 0) & ~(y > 0)), x[-1, 2] * y[-1, 2],
         math.hypot(np.linalg.norm(x), np.linalg.norm(y)), 2 * (x * y).sum(),
     ]  # fmt: skip
-    np.testing.assert_allclose(found, want, rtol=1e-14)
-    assert found[0] == want[0]  # a sum is rounded once
+    np.testing.assert_allclose(results, expected, rtol=1e-14)
+    assert results[0] == expected[0]  # a sum is rounded once
 
 
 def test_reductions_in_equations_see_the_values_before_the_step() -> None:
@@ -77,8 +80,8 @@ def test_reductions_of_reductions() -> None:
     u, v = grid.field("u"), grid.field("v")
 
     def program() -> None:
-        away = hc.stage(u - hc.sum(u) / 5.0, storage="patch")
-        v.set(away * away + hc.sum((u - hc.sum(u) / 5.0) ** 2))
+        deviation = hc.stage(u - hc.sum(u) / 5.0, storage="patch")
+        v.set(deviation * deviation + hc.sum((u - hc.sum(u) / 5.0) ** 2))
         hc.scalar("q").set(hc.max(v - hc.min(v - u)))
         hc.stop(hc.sum(v) > 1e9, "never")
 

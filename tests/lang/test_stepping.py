@@ -1,4 +1,4 @@
-"""Time steps that are reduced from fields: exact, and one step later while the reduction goes on."""
+"""Time steps that are reduced from fields: exact, or one step late during a reduction."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_delayed_step_is_that_of_the_fields_one_step_before() -> None:
 
 @pytest.mark.ranks(1, 2, 3, long=(1, 2))
 def test_a_delayed_step_gives_the_same_bits_however_it_is_run() -> None:
-    made = set()
+    results = set()
     ways: list[tuple[dict[str, Any], list[int]]] = [
         ({"communicator": world_of_one()}, [100]),
         ({"threads": 2, "patch": 7}, [3, 5, 1, 100]),
@@ -70,8 +70,8 @@ def test_a_delayed_step_gives_the_same_bits_however_it_is_run() -> None:
         sim = wave_on(grid, dt=limit(grid), time_step="delayed", **options)
         for steps in runs:
             sim.run(until=0.3, steps=steps)
-        made.add((sim.checksum("u"), sim.time, sim.steps))
-    assert len(made) == 1
+        results.add((sim.checksum("u"), sim.time, sim.steps))
+    assert len(results) == 1
 
 
 def world_of_one() -> Any:
@@ -110,7 +110,7 @@ def test_the_reduction_of_a_delayed_step_costs_no_sweep_and_is_awaited_last() ->
 
 
 def test_results_are_awaited_before_they_are_used() -> None:
-    """Statements that wait, and those that need not, keep the meaning of the text."""
+    """Statements that wait for a reduction, and statements that do not, keep the meaning of the text."""
     grid = hc.Grid((12,), periodic=True)
     u = grid.field("u")
 
@@ -119,8 +119,8 @@ def test_results_are_awaited_before_they_are_used() -> None:
         a, b, c, d = hc.scalars("a b c d")
         d.set(1.0)
         a.set(hc.sum(u))
-        b.set(d + 1.0)  # needs nothing
-        c.set(a + d)  # needs the sum, and d as it is now
+        b.set(d + 1.0)  # needs no result
+        c.set(a + d)  # needs the sum, and the current d
         d.set(7.0)
         u.set(u + b)  # needs no sum
         u.set(u[1] + 0.0 * u[-1] + c)

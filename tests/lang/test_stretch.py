@@ -1,4 +1,4 @@
-"""Stretched axes: points where the map says, differences of second order, walls, the same bits everywhere."""
+"""Stretched axes: points from the map, differences of second order, walls, identical bits everywhere."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from stretched_axes import wall_map
 
 
 def one_wall(x: Any) -> Any:
-    """Points gather at the lower wall, of an axis from 1 to 3: its curvature at the walls is not zero."""
+    """Map an axis from 1 to 3 so that points concentrate at the lower wall, with curvature at both walls."""
     s = 0.5 * (x - 1.0)
     return 1.0 + 2.0 * s * (0.6 + 0.4 * s)
 
 
 def square(n: int, walls: str = "face") -> hc.Grid:
-    """Two stretched axes."""
+    """Return a grid with two stretched axes."""
     maps = {"x": one_wall, "y": wall_map(0.6)}
     return hc.Grid((n, n), extent=(2.0, 1.0), origin=(1.0, 0.0), walls=walls, stretch=maps)
 
@@ -64,7 +64,7 @@ def test_the_spacing_is_the_least() -> None:
 
 @pytest.mark.parametrize("location", ["cell", "node", "face-x", "face-y"])
 def test_differences_are_of_second_order(location: str) -> None:
-    """Inside: what lies beside walls depends on their conditions."""
+    """Differences are of second order inside; next to walls the order depends on the conditions."""
     worst = []
     for n in (32, 64):
         grid = square(n)
@@ -102,7 +102,7 @@ SMOOTH = {
 
 
 def steady(n: int, walls: str, location: str, boundary: Any) -> float:
-    """The error of u'' = exp(-x), marched to its steady state; each point with a time step of its own."""
+    """Return the error of the steady state of u'' = exp(-x), reached with a time step per point."""
     grid = hc.Grid(n, extent=2.0, origin=1.0, walls=walls, stretch={"x": one_wall})
     u = grid.field("u", location=location, boundary=boundary)
     (x,) = u.coordinates
@@ -125,7 +125,10 @@ def test_solutions_between_walls_are_of_second_order(walls: str, location: str, 
 
 @pytest.mark.parametrize("method", ["cg", "cg-fused"])
 def test_a_linear_problem_times_the_widths_of_its_cells(method: str) -> None:
-    """-Δu is symmetric only so. Between values, on nodes that lie on the walls."""
+    """-Δu is symmetric only if it is multiplied by the widths of cells.
+
+    The points on the walls have given values.
+    """
     errors = []
     for n in (16, 32):
         grid = square(n)
@@ -144,11 +147,11 @@ def test_a_linear_problem_times_the_widths_of_its_cells(method: str) -> None:
     assert abs(math.log2(errors[0] / errors[1]) - 2) < 0.1
 
 
-# --- the same bits everywhere ---
+# --- identical bits everywhere ---
 
 
-def convection(**how: Any) -> str:
-    """Diffusion and advection on three axes, of which two are stretched."""
+def convection(**options: Any) -> str:
+    """Return the checksum of diffusion and advection on three axes, two of them stretched."""
     grid = hc.Grid(
         (9, 8, 12),
         extent=(2.0, 1.0, 1.0),
@@ -164,7 +167,7 @@ def convection(**how: Any) -> str:
         lambda T: {T: 0.01 * hc.laplacian(T) - hc.derivative(T, 0) - 0.3 * hc.derivative(T, 2, 0)},
         scheme=hc.RK3(),
         dt=1e-3,
-        **how,
+        **options,
     )
     sim[T] = lambda x, y, z: np.exp(-x) + np.cos(2 * math.pi * y) * z
     sim.run(steps=6)
@@ -176,8 +179,8 @@ def test_no_bit_depends_on_ranks() -> None:
     from mpi4py import MPI
 
     ways = ({"threads": 1}, {"threads": 2, "patch": (3, 4, 5)}, {"decomposition": "1d-z", "threads": 1})
-    found = [convection(**how) for how in ways]
-    assert found == [convection(communicator=MPI.COMM_SELF, threads=1)] * 3
+    checksums = [convection(**options) for options in ways]
+    assert checksums == [convection(communicator=MPI.COMM_SELF, threads=1)] * 3
 
 
 @pytest.mark.usefixtures("opencl")
@@ -185,7 +188,7 @@ def test_no_bit_depends_on_the_device() -> None:
     assert convection(device="opencl:0") == convection(threads=1)
 
 
-# --- what cannot be ---
+# --- invalid maps and differences ---
 
 
 def grid_of(axis: str, function: Any, **options: Any) -> hc.Grid:
@@ -268,7 +271,7 @@ def test_a_picture_shows_points_where_they_are(tmp_path: Path) -> None:
     drawn = cut(sim, u)
     assert drawn is not None
     mesh = draw_plane(axes, drawn).get_coordinates()
-    for axis, line in enumerate(u.positions):  # of each cell, between its edges
+    for axis, line in enumerate(u.positions):  # points of each cell are between its edges
         edges = mesh[0, :, 0] if axis == 0 else mesh[:, 0, 1]
         assert np.all((edges[:-1] < line) & (line < edges[1:]))
         np.testing.assert_allclose(edges[1:-1], 0.5 * (line[1:] + line[:-1]), rtol=1e-14)

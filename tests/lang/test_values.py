@@ -1,4 +1,4 @@
-"""NumPy scalars and arrays, paths, and names in two spellings, where numbers, tuples, text and names are."""
+"""NumPy scalars and arrays, paths, and names in two spellings, as arguments."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def facts(grid: hc.Grid) -> Any:
 
 
 def checked(region: Any) -> str:
-    """Return the text of a region, which stores compare, after it is checked on a grid."""
+    """Return the text of a region, which stores compare, after a check on a grid."""
     grid = hc.Grid((8, 8))
     region.check(grid)
     return repr(region)
 
 
 def formula(make: Callable[[hc.Field], Any]) -> bytes:
-    """Return the digest of the formula that is made of a field."""
+    """Return the digest of a formula of a field."""
     digest: bytes = make(hc.Grid((8, 8), periodic=True).field("u")).expr.digest
     return digest
 
@@ -192,8 +192,8 @@ def test_a_name_is_the_same_in_both_spellings(tmp_path: Path) -> None:
     assert sim.evaluate(hc.max(field)) == result
     with pytest.raises(InputError, match="already has a field named"):
         grid.field(greek)
-    both = {"k" + micro: 1, "k" + greek: 2}
+    two_spellings = {"k" + micro: 1, "k" + greek: 2}
     with pytest.raises(InputError, match=r"parameter .* is given twice, in different characters"):
-        hc.Simulation(grid, scope["f"], parameters=both, scheme=hc.Euler(), dt=0.1)
+        hc.Simulation(grid, scope["f"], parameters=two_spellings, scheme=hc.Euler(), dt=0.1)
     with pytest.raises(InputError, match="field name 5 is not an identifier such as"):
         grid.field(5)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Numbers and arrays that users give."""
+"""Numbers and arrays from users."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ WRONG: dict[str, Any] = {
     "empty": (),
 }
 
-# a call with its arguments by name: positional ones have the names 0, 1, ...
+# calls with their arguments by name: positional ones have the names 0, 1, ...
 CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "Grid": (
         hc.Grid,
@@ -185,15 +185,15 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     ),
 }  # fmt: skip
 
-# calls that compile where a value is accepted: few kinds of values are enough
+# calls that compile if a value is accepted: few kinds of values are enough
 FEW = ("text", "None", "list", "object", "other grid", "complex")
 
 NOT_CALLED = {
-    # they accept anything, or nothing
+    # they accept any value, or none
     "print", "Euler", "RK2", "RK3", "RK4", "SSPRK3", "Periodic", "Symmetric", "Antisymmetric",
-    # results and classes that functions of the grid or a program make
+    # results and classes that functions of the grid or a program create
     "Outcome", "Solution", "Expr", "Field", "Scalar", "Vector",
-    # an output that holds them checks them
+    # the output that contains them checks them
     "time_max", "time_mean", "time_min", "time_variance",
     # their arguments are checked in io/test_picture.py and mpi/test_wrong_input.py
     "explain", "picture", "plot_lines", "solve",
