@@ -1,4 +1,4 @@
-"""Grids of which some blocks are not computed: what is computed beside them, what they cost, wrong input."""
+"""Grids with inactive blocks: results next to them, their cost, and wrong input."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ def test_pieces_and_patches_cover_the_active_cells_once(
     grid: tuple[tuple[int, ...], np.ndarray[Any, Any]], data: st.DataObject
 ) -> None:
     shape, mask = grid
-    blocks, wanted = Blocks.of(mask, shape), spread(mask, shape)
-    assert blocks.cells == wanted.sum()
+    blocks, active_cells = Blocks.of(mask, shape), spread(mask, shape)
+    assert blocks.cells == active_cells.sum()
     lo = tuple(data.draw(st.integers(0, n - 1)) for n in shape)
     hi = tuple(data.draw(st.integers(l + 1, n)) for l, n in zip(lo, shape, strict=True))
     box = tuple(map(slice, lo, hi))
     covered = np.zeros(shape, dtype=int)
     for piece in blocks.pieces(lo, hi):
         covered[tuple(map(slice, *piece))] += 1
-    assert (covered[box] == wanted[box]).all()
-    assert covered.sum() == wanted[box].sum()
-    assert blocks.any(lo, hi) == wanted[box].any()
+    assert (covered[box] == active_cells[box]).all()
+    assert covered.sum() == active_cells[box].sum()
+    assert blocks.any(lo, hi) == active_cells[box].any()
 
     parts = tuple(data.draw(st.integers(1, min(n, 3))) for n in shape)
     cut = decompose(shape, int(np.prod(parts)), strategy=parts, radius=0)
@@ -68,28 +68,28 @@ def test_pieces_and_patches_cover_the_active_cells_once(
         for first, end, _ in patches.table:
             origin = np.array(subdomain.box.lo)
             covered[tuple(map(slice, origin + first, origin + end))] += 1
-    assert (covered == wanted).all()
+    assert (covered == active_cells).all()
 
 
 def smooth(u: Any, v: Any, inside: Any) -> None:
-    """Reads corners and beyond walls; `inside` is 1 where the result is kept, or a number."""
+    """Read corners and beyond walls; `inside` is 1 in cells that keep the result, or None."""
 
-    def kept(value: Any) -> Any:
+    def masked(value: Any) -> Any:
         return value if inside is None else hc.where(inside > 0, value, 0.0)
 
     total = hc.scalar("total")
     p = hc.stage(hc.exp(-u * u) - 0.2 * u[1, -1], "p")
-    v.set(kept(p[-1, 1] + 0.3 * u[0, 2] + 1.0))
-    u.set(kept(u + 0.1 * (v[1, 1] - v) + 0.2))
-    total.set(hc.sum(kept(u * v)))
-    u.set(kept(u + 1e-4 * total))
+    v.set(masked(p[-1, 1] + 0.3 * u[0, 2] + 1.0))
+    u.set(masked(u + 0.1 * (v[1, 1] - v) + 0.2))
+    total.set(hc.sum(masked(u * v)))
+    u.set(masked(u + 1e-4 * total))
 
 
 @pytest.mark.ranks(1, 3, long=(1,))
 def test_a_grid_with_holes_has_the_bits_of_one_where_results_are_set_to_zero() -> None:
     mask = np.array([[0, 0, 1, 1], [1, 1, 1, 0], [1, 0, 0, 1]], dtype=bool)
     shape = (25, 31)
-    made = []
+    results = []
     for holes in (True, False):
         grid = hc.Grid(shape, periodic=(False, True), active=mask if holes else None)
         u = grid.field("u", boundary=hc.Derivative(0.4))
@@ -103,8 +103,8 @@ def test_a_grid_with_holes_has_the_bits_of_one_where_results_are_set_to_zero() -
             sim[inside] = spread(mask, shape).astype(float)
         sim[u] = np.random.default_rng(2).uniform(-1, 1, shape) * spread(mask, shape)
         sim.run(steps=4)
-        made.append((sim.gather(u), sim.gather(v), sim.values["total"]))
-    for a, b in some(zip(*made, strict=True)):
+        results.append((sim.gather(u), sim.gather(v), sim.values["total"]))
+    for a, b in some(zip(*results, strict=True)):
         assert a is None or np.array_equal(a, b)
 
 
@@ -128,23 +128,23 @@ def test_setting_a_field_leaves_inactive_cells_at_zero() -> None:
 @pytest.mark.ranks(1, 2, long=(1,))
 def test_blocks_become_active_and_inactive() -> None:
     first = np.array([[1, 1], [1, 0]], dtype=bool)
-    then = np.array([[0, 1, 1]], dtype=bool)
+    next_mask = np.array([[0, 1, 1]], dtype=bool)
     grid = hc.Grid((12, 12), periodic=True, active=first)
     u = grid.field("u")
     sim = hc.Simulation(grid, hc.program(lambda u: u.set(u + 1.0 + 0 * u[1, 1])), subdomains_per_rank=2)
     sim[u] = 1.0
     sim.run(steps=2)
     before = 3.0 * spread(first, grid.shape)
-    found = sim.gather(u)
-    assert found is None or np.array_equal(found, before)
-    sim.activate(then)
-    kept = spread(then, grid.shape)
-    found = sim.gather(u)
-    assert found is None or np.array_equal(found, before * kept)
+    gathered = sim.gather(u)
+    assert gathered is None or np.array_equal(gathered, before)
+    sim.activate(next_mask)
+    active = spread(next_mask, grid.shape)
+    gathered = sim.gather(u)
+    assert gathered is None or np.array_equal(gathered, before * active)
     sim.run(steps=3)
-    found = sim.gather(u)
-    assert found is None or np.array_equal(found, (before + 3.0) * kept)
-    assert sim.evaluate(hc.count(u > 0)) == kept.sum()
+    gathered = sim.gather(u)
+    assert gathered is None or np.array_equal(gathered, (before + 3.0) * active)
+    assert sim.evaluate(hc.count(u > 0)) == active.sum()
 
 
 MEMORY = """
@@ -183,7 +183,7 @@ def test_an_inactive_block_holds_no_memory(ranks: int) -> None:
         run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=HANG)
         return float(run.stdout.split()[-1])
 
-    # of two buffers of 16 MiB seven eighths, but for pages at borders, and halos
+    # seven eighths of two buffers of 16 MiB, except for pages at borders, and halos
     assert megabytes(":") - megabytes("::2, ::4") > 24
 
 
@@ -236,7 +236,7 @@ def test_a_grid_may_be_larger_than_memory_where_little_of_it_is_active() -> None
         hc.Simulation(grid, hc.program(lambda u: u.set(u + 1.0)))
     mask = np.zeros((2**12, 1), dtype=bool)
     mask[2000] = True
-    grid = hc.Grid((2**20, 2**14), active=mask)  # 137 GB, of which 34 MB
+    grid = hc.Grid((2**20, 2**14), active=mask)  # 137 GB, of which 34 MB are active
     u = grid.field("u")
     sim = hc.Simulation(grid, hc.program(lambda u: u.set(u + 1.0)))
     sim.run(steps=2)
@@ -265,7 +265,7 @@ def test_random_holes_have_the_bits_of_dense_fields(case: dict[str, Any]) -> Non
 
 
 def test_walls_are_between_blocks_nowhere() -> None:
-    """A block beside an inactive one reads zeros, not what a boundary condition gives."""
+    """A block next to an inactive one reads zeros, not the ghosts of a boundary condition."""
     grid = hc.Grid((6,), active=[True, False, True])
     u = grid.field("u", boundary=hc.Value(5.0))
     sim = hc.Simulation(grid, hc.program(lambda u: u.set(u[1])))
@@ -275,8 +275,11 @@ def test_walls_are_between_blocks_nowhere() -> None:
 
 
 def test_ghosts_are_formed_beside_blocks_that_only_a_later_sweep_reads_them_for() -> None:
-    """The ghosts of g beyond y- are made of those of f beyond x-, beside blocks that are not active. The
-    sweep before reads f beyond x- too, but beside active blocks alone."""
+    """Ghosts are formed next to blocks for which only a later sweep reads them.
+
+    The ghosts of g beyond y- are computed from those of f beyond x-, next to inactive blocks. The previous
+    sweep also reads f beyond x-, but only next to active blocks.
+    """
     mask = np.array([[1, 0, 0], [1, 0, 0], [1, 1, 1]], dtype=bool)
     grid = hc.Grid((6, 6), active=mask)
     f = grid.field("f", boundary={"x-": hc.Value(5.0)})
@@ -286,19 +289,19 @@ def test_ghosts_are_formed_beside_blocks_that_only_a_later_sweep_reads_them_for(
     @hc.program
     def program() -> None:
         first.set(f[-1, 0])
-        with hc.loop(limit=1):  # a sweep of its own
+        with hc.loop(limit=1):  # a separate sweep
             second.set(g[-1, -1] + f[-1, 0])
 
     sim = hc.Simulation(grid, program)
     sim[f] = np.ones((6, 6)) * spread(mask, (6, 6))
     sim.run()
     assert sim[first][0].tolist() == [9.0, 9.0, 0.0, 0.0, 0.0, 0.0]
-    # beyond both walls g is the ghost of f beside cell (0, 4), which holds zero
+    # beyond both walls, g is the ghost of f next to cell (0, 4), which is zero
     assert sim[second][0].tolist() == [10.0 + 9.0, 9.0, 0.0, 0.0, 0.0, 0.0]
 
 
 def test_a_subdomain_without_an_active_cell_is_sent_nothing() -> None:
-    """It receives nothing either: what is sent and what is received must match."""
+    """A subdomain without an active cell neither sends nor receives messages, so that both sides match."""
     grid = hc.Grid((12, 4), active=[[True], [False], [True]])
     u = grid.field("u", boundary=hc.Value(0.0))
     v = grid.field("v")
@@ -312,11 +315,12 @@ def test_a_subdomain_without_an_active_cell_is_sent_nothing() -> None:
             sent |= {(number, message.peer, message.tag) for message in sweep.sends}
             received |= {(message.peer, number, message.tag) for message in sweep.receives}
         assert sent == received
-        assert len(sent) == {1: 0, 2: 2}[parts[1]]  # between the halves of active blocks, which read upward
+        # messages between the halves of active blocks, which read upward
+        assert len(sent) == {1: 0, 2: 2}[parts[1]]
 
 
 def test_ghosts_are_formed_beside_an_inactive_block_that_is_thinner_than_what_is_read() -> None:
-    """The second cell reads across the first, which is not active, beyond the wall."""
+    """The second cell reads beyond the wall, across the inactive first cell."""
     grid = hc.Grid((6,), active=[False, True, True, True, True, True])
     u = grid.field("u", boundary=hc.Value(5.0))
     v = grid.field("v")

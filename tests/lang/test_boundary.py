@@ -1,5 +1,4 @@
-"""Boundary conditions: each against its formula, on walls of both kinds, at corners, alone and on several
-ranks."""
+"""Boundary conditions, compared with their formulas: on both kinds of walls, at corners, on ranks."""
 
 from __future__ import annotations
 
@@ -23,19 +22,19 @@ Ghosts = tuple[np.ndarray, np.ndarray]
 
 
 def line(walls: str) -> hc.Grid:
-    """Eight cells of width H from ORIGIN on."""
+    """Return a grid of eight cells of width H that starts at ORIGIN."""
     return hc.Grid(N, (N if walls == "face" else N + 1) * H, origin=ORIGIN, walls=walls)
 
 
 def wall_inset(walls: str, location: str) -> float:
-    """From the first point to the wall, in cells."""
+    """Return the distance from the first point to the wall, in cells."""
     return {("face", "cell"): 0.5, ("node", "cell"): 1.0, ("face", "face-x"): 0.0, ("node", "face-x"): 0.5}[
         walls, location
     ]
 
 
 def points(walls: str, location: str) -> np.ndarray:
-    """The coordinates of a field's points, with DEPTH ghost points on both sides."""
+    """Return the coordinates of a field's points, with DEPTH ghost points on both sides."""
     count = N + (location != "cell")
     return ORIGIN + (np.arange(-DEPTH, count + DEPTH) + wall_inset(walls, location)) * H
 
@@ -50,19 +49,19 @@ def ghosts(
     parameters: dict[str, float] | None = None,
     dtype: str = "float64",
 ) -> dict[str, Ghosts]:
-    """The ghost values that the engine forms: per case below the lower wall and above the upper, outward.
+    """Return the engine's ghost values per case, below the lower wall and above the upper one, outward.
 
-    All cases, of (location, condition, values), stand in one program: one compilation.
+    All cases, of (location, condition, values), are in one program, which is compiled once.
     """
     grid = line(walls)
-    read, shown = {}, {}
+    read, probes = {}, {}
     for name, (location, condition, _) in cases.items():
         read[name] = grid.field(name, location=location, boundary=condition, dtype=dtype)
-        shown[name] = [grid.field(f"{name}_{s}", location=location, dtype=dtype) for s in ("below", "above")]
+        probes[name] = [grid.field(f"{name}_{s}", location=location, dtype=dtype) for s in ("below", "above")]
 
     @hc.program
     def show() -> None:
-        for name, (below, above) in shown.items():
+        for name, (below, above) in probes.items():
             below.set(read[name][-DEPTH])
             above.set(read[name][DEPTH])
 
@@ -72,7 +71,7 @@ def ghosts(
     sim.run()
     return {
         name: (np.array(sim[below][:DEPTH][::-1]), np.array(sim[above][-DEPTH:]))
-        for name, (below, above) in shown.items()
+        for name, (below, above) in probes.items()
     }
 
 
@@ -92,15 +91,15 @@ def test_values_and_slopes_on_the_wall_mirror_the_interior(walls: str) -> None:
             "antisymmetric": hc.Antisymmetric(),
         }.items():
             cases[f"{name}_{location[:4]}"] = location, condition, u
-    found = ghosts(walls, cases)
+    ghost_values = ghosts(walls, cases)
     for name, (location, _, u) in some(cases.items()):
         w = wall_inset(walls, location)
-        for side, have in zip((-1, 1), found[name], strict=True):
+        for side, have in zip((-1, 1), ghost_values[name], strict=True):
             inward = u if side < 0 else u[::-1]
             for layer in range(DEPTH):
                 distance = layer + 1 - w
                 kind = name.partition("_")[0]
-                if distance == 0:  # the wall lies on the first ghost point
+                if distance == 0:  # the wall is on the first ghost point
                     slope = 2.0 if kind == "derivative" else 0.0
                     want = {"value": 3.0, "antisymmetric": 0.0}.get(
                         kind, (4 * inward[0] - inward[1] + 2 * side * slope * H) / 3
@@ -118,8 +117,7 @@ def test_values_and_slopes_on_the_wall_mirror_the_interior(walls: str) -> None:
 
 @pytest.mark.parametrize("walls", WALLS)
 def test_polynomial_conditions_are_exact_for_polynomials_of_their_degree_and_no_higher(walls: str) -> None:
-    """A condition through so many points continues a polynomial of the degree that they fix, and misses the
-    next."""
+    """A condition of some order continues a polynomial of the degree that it fixes, but not of the next."""
     kinds: dict[str, tuple[Callable[[int], int], Callable[[Any, Any, int], Any]]] = {
         # degree by order; condition from the polynomial's value or slope on each wall
         "value": (lambda order: order, lambda p, x, order: hc.Value(p(x), order)),
@@ -127,14 +125,14 @@ def test_polynomial_conditions_are_exact_for_polynomials_of_their_degree_and_no_
         "extrapolate": (lambda order: order - 1, lambda p, x, order: hc.Extrapolate(order)),
     }
     cases: dict[str, tuple[str, Any, np.ndarray]] = {}
-    wanted: dict[str, tuple[np.ndarray, bool]] = {}
+    polynomials: dict[str, tuple[np.ndarray, bool]] = {}
     lower, upper = ends(walls)
     for location in LOCATIONS:
         x = points(walls, location)
         for kind, (degree, make) in kinds.items():
             for order in (1, 2, 3, 4):
                 if kind == "derivative" and order == 2:
-                    continue  # mirrors instead
+                    continue  # the condition mirrors the interior instead
                 for more in (0, 1):
                     p = np.polynomial.Polynomial(
                         np.array([1.0, -0.7, 0.4, 0.3, -0.6, 0.5])[: degree(order) + more + 1]
@@ -142,11 +140,11 @@ def test_polynomial_conditions_are_exact_for_polynomials_of_their_degree_and_no_
                     name = f"{kind}{order}_{location[:4]}_{more}"
                     condition = {"x-": make(p, lower, order), "x+": make(p, upper, order)}
                     cases[name] = location, condition, p(x[DEPTH:-DEPTH])
-                    wanted[name] = p(x), not more
-    found = ghosts(walls, cases)
-    for name, (values, exact) in some(wanted.items()):
-        for have, want in zip(found[name], (values[:DEPTH][::-1], values[-DEPTH:]), strict=True):
-            # where the wall lies on a ghost point its value is given and exact for any degree
+                    polynomials[name] = p(x), not more
+    ghost_values = ghosts(walls, cases)
+    for name, (values, exact) in some(polynomials.items()):
+        for have, want in zip(ghost_values[name], (values[:DEPTH][::-1], values[-DEPTH:]), strict=True):
+            # if the wall is on a ghost point, its value is prescribed and exact for any degree
             free = have if not name.startswith("value") or walls == "face" or "cell" not in name else have[1:]
             want = want[len(want) - len(free) :]
             close = np.isclose(free, want, rtol=1e-11, atol=1e-11)
@@ -154,14 +152,14 @@ def test_polynomial_conditions_are_exact_for_polynomials_of_their_degree_and_no_
 
 
 def test_the_second_order_derivative_on_a_node_wall_is_exact_for_parabolas() -> None:
-    """(4 u1 - u2) / 3 for a zero slope, as the brief of the cavity has it."""
+    """The ghost is (4 u1 - u2) / 3 for a zero slope, as the cavity case requires."""
     x = points("node", "cell")
     p = np.polynomial.Polynomial([1.0, -0.7, 0.4])
     lower, upper = ends("node")
     condition = {"x-": hc.Derivative(p.deriv()(lower)), "x+": hc.Derivative(p.deriv()(upper))}
-    (found,) = ghosts("node", {"u": ("cell", condition, p(x[DEPTH:-DEPTH]))}).values()
-    assert found[0][0] == pytest.approx(p(lower), rel=1e-13)
-    assert found[1][0] == pytest.approx(p(upper), rel=1e-13)
+    (ghost_values,) = ghosts("node", {"u": ("cell", condition, p(x[DEPTH:-DEPTH]))}).values()
+    assert ghost_values[0][0] == pytest.approx(p(lower), rel=1e-13)
+    assert ghost_values[1][0] == pytest.approx(p(upper), rel=1e-13)
 
 
 @pytest.mark.parametrize("walls", WALLS)
@@ -185,7 +183,7 @@ def test_a_users_kernel_sees_values_inward_its_layer_spacing_and_coordinates(wal
 @pytest.mark.parametrize("location", ["cell", "face-x"])
 @pytest.mark.parametrize("other", ["cell", "face-x"])
 def test_a_users_kernel_counts_another_field_from_the_wall_too(location: str, other: str) -> None:
-    """Also where only one of the two has a point more at the upper wall."""
+    """A kernel counts another field from the wall, even if only one of them has a point at the upper wall."""
     grid = line("face")
     T = grid.field("T", location=other)
     u = grid.field("u", location=location, boundary=hc.BoundaryKernel(lambda u: u.of(T)[1] + 0.5 * u[0]))
@@ -198,10 +196,10 @@ def test_a_users_kernel_counts_another_field_from_the_wall_too(location: str, ot
 
     sim = hc.Simulation(grid, show)
     sim[u], sim[T] = random_values(location), 10 + random_values(other)
-    have, seen = np.array(sim[u]), np.array(sim[T])
+    u_values, T_values = np.array(sim[u]), np.array(sim[T])
     sim.run()
-    assert sim[below][0] == pytest.approx(seen[1] + 0.5 * have[0], rel=1e-14)
-    assert sim[above][-1] == pytest.approx(seen[-2] + 0.5 * have[-1], rel=1e-14)
+    assert sim[below][0] == pytest.approx(T_values[1] + 0.5 * u_values[0], rel=1e-14)
+    assert sim[above][-1] == pytest.approx(T_values[-2] + 0.5 * u_values[-1], rel=1e-14)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -214,25 +212,25 @@ def test_wall_values_may_be_parameters_expressions_and_functions_of_the_coordina
         "other": hc.Value(grid.y),
     }
     u = grid.field("u", boundary=conditions, dtype=dtype)
-    shown = {
+    probes = {
         o: grid.field(n, dtype=dtype)
         for o, n in {(-1, 0): "a", (1, 0): "b", (0, -1): "c", (0, 1): "d"}.items()
     }
 
     @hc.program
     def show() -> None:
-        for offset, f in shown.items():
+        for offset, f in probes.items():
             f.set(u[offset])
 
     sim = hc.Simulation(grid, show, parameters={"hot": 7.0})
     values = np.random.default_rng(5).uniform(-1, 1, grid.shape).astype(dtype)
     x, y = 0.5 + (np.arange(5) + 0.5) * 0.2, -1.0 + (np.arange(4) + 0.5) * 0.5
     rel = 1e-13 if dtype == "float64" else 1e-6
-    for hot in (7.0, -3.0):  # a parameter changes from run to run
+    for hot in (7.0, -3.0):  # a parameter changes between runs
         sim.parameters["hot"] = hot
         sim[u] = values
         sim.run()
-        a, b, c, d = (sim[f] for f in shown.values())
+        a, b, c, d = (sim[f] for f in probes.values())
         np.testing.assert_allclose(a[0], 2 * hot - values[0], rtol=rel)
         np.testing.assert_allclose(b[-1], 2 * (1.5 + 10 * y) - values[-1], rtol=rel)
         np.testing.assert_allclose(c[:, 0], values[:, 0] - 2 * x * 0.5, rtol=rel, atol=rel)
@@ -242,7 +240,7 @@ def test_wall_values_may_be_parameters_expressions_and_functions_of_the_coordina
 def corner_problem(
     shape: tuple[int, ...], location: str = "cell", **options: Any
 ) -> tuple[hc.Simulation, list[str]]:
-    """Every corner and edge is read, between walls of different kinds."""
+    """Return a run that reads every corner and edge between walls of different kinds, and its probes."""
     ndim = len(shape)
     grid = hc.Grid(shape, tuple(float(n) for n in shape))  # spacing 1
     sides = ["x-", "x+", "y-", "y+", "z-", "z+"][: 2 * ndim]
@@ -256,17 +254,17 @@ def corner_problem(
     ]
     u = grid.field("u", boundary=dict(zip(sides, kinds, strict=False)), location=location)
     signs = [tuple(1 if bit == "1" else -1 for bit in f"{n:0{ndim}b}") for n in range(2**ndim)]
-    shown = [grid.field(f"at{n}") for n in range(len(signs))]
+    probes = [grid.field(f"at{n}") for n in range(len(signs))]
 
     @hc.program
     def show() -> None:
-        for f, sign in zip(shown, signs, strict=True):
+        for f, sign in zip(probes, signs, strict=True):
             f.set(u[tuple(2 * s for s in sign)])
 
     sim = hc.Simulation(grid, show, **options)
     sim[u] = np.random.default_rng(9).uniform(-1, 1, grid_points(u))
     sim.run()
-    return sim, [f.name for f in shown]
+    return sim, [f.name for f in probes]
 
 
 def grid_points(f: hc.Field) -> tuple[int, ...]:
@@ -274,8 +272,7 @@ def grid_points(f: hc.Field) -> tuple[int, ...]:
 
 
 def continued(u: np.ndarray, axis: int) -> np.ndarray:
-    """Two ghost layers along an axis by the conditions of `corner_problem`, with walls on faces and spacing
-    1."""
+    """Return two ghost layers along an axis by the conditions of `corner_problem`, with spacing 1."""
     v = np.moveaxis(u, axis, 0)
     a, b, c = v[0], v[1], v[2]
     p, q = v[-1], v[-2]
@@ -307,8 +304,8 @@ def corners(u: np.ndarray) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("shape", [(5, 6), (4, 5, 6)])
 def test_corners_between_different_walls_follow_axis_by_axis(shape: tuple[int, ...]) -> None:
-    sim, shown = corner_problem(shape)
-    for name, expected in some(zip(shown, corners(np.array(sim["u"])), strict=True)):
+    sim, probe_names = corner_problem(shape)
+    for name, expected in some(zip(probe_names, corners(np.array(sim["u"])), strict=True)):
         np.testing.assert_allclose(sim[name], expected, rtol=1e-13, atol=1e-13)
 
 
@@ -319,8 +316,8 @@ def test_corners_between_different_walls_follow_axis_by_axis(shape: tuple[int, .
 def test_corners_are_the_same_on_any_ranks(shape: tuple[int, ...], location: str) -> None:
     from mpi4py import MPI
 
-    alone, shown = corner_problem(shape, location, communicator=MPI.COMM_SELF)
-    expected = {name: alone.checksum(name) for name in shown}
+    alone, probe_names = corner_problem(shape, location, communicator=MPI.COMM_SELF)
+    expected = {name: alone.checksum(name) for name in probe_names}
     compared = []
     for decomposition in ("optimal", "1d-x", "1d-y", "row"):
         try:
@@ -330,15 +327,15 @@ def test_corners_are_the_same_on_any_ranks(shape: tuple[int, ...], location: str
                 raise
             continue
         compared.append(decomposition)
-        assert {name: parted.checksum(name) for name in shown} == expected, decomposition
+        assert {name: parted.checksum(name) for name in probe_names} == expected, decomposition
     assert {"optimal", "row"} <= set(compared)
     if location == "cell":
-        for name, values in zip(shown, corners(np.array(alone["u"])), strict=True):
+        for name, values in zip(probe_names, corners(np.array(alone["u"])), strict=True):
             np.testing.assert_allclose(alone[name], values, rtol=1e-13, atol=1e-13)
 
 
 def test_conditions_that_are_replaced_count_for_the_next_program() -> None:
-    """The conditions say which ghosts at a corner are formed first."""
+    """Replaced conditions determine which ghosts at a corner the next program forms first."""
     along = hc.BoundaryKernel(lambda u: u[0, 1] + 2.0 * u[0, -1])  # reads neighbours along the wall
 
     def conditions(axis: str) -> dict[str, Any]:
@@ -364,7 +361,7 @@ def test_conditions_that_are_replaced_count_for_the_next_program() -> None:
 
 
 def coupled_problem(shape: tuple[int, ...], **options: Any) -> hc.Simulation:
-    """Ghost cells of u follow T, which is set in the same program; read at corners."""
+    """Return a run with ghost cells of u that follow T, which the program sets, and with reads at corners."""
     grid = hc.Grid(shape, tuple(float(n) for n in shape))
     T = grid.field("T", boundary=hc.Value(1.0))
     u = grid.field("u", boundary=hc.BoundaryKernel(lambda u: 2.0 * u.of(T)[0] + u[0]))
@@ -409,16 +406,16 @@ def test_ghosts_that_follow_another_field_are_the_same_on_any_ranks(shape: tuple
         {"decomposition": cut, "patch": 2, "threads": 2} for cut in ("1d-x", "1d-y", "optimal")
     ]
     ways += [{"methods": methods, "subdomains_per_rank": 2} for methods in ("mpi", "rma,mpi", "self,mpi")]
-    parted = [coupled_problem(shape, **how) for how in ways]
+    parted = [coupled_problem(shape, **options) for options in ways]
     alone = coupled_problem(shape, communicator=MPI.COMM_SELF)
-    for how, found in zip(ways, parted, strict=True):
+    for options, sim in zip(ways, parted, strict=True):
         for name in "uvT":
-            assert found.checksum(name) == alone.checksum(name), (how, name)
+            assert sim.checksum(name) == alone.checksum(name), (options, name)
 
 
 def test_a_ghost_at_a_corner_follows_a_field_whose_rows_wrap_around() -> None:
-    """The condition reads the other field beyond the end of its rows, which the kernel then may not wrap."""
-    found = []
+    """The condition reads the other field beyond the end of its rows, so the kernel may not wrap them."""
+    results = []
     for parts in (1, 2):
         grid = hc.Grid((5, 8), periodic=(False, True))
         u = grid.field("u", boundary=hc.Value(0.0))
@@ -432,14 +429,14 @@ def test_a_ghost_at_a_corner_follows_a_field_whose_rows_wrap_around() -> None:
         sim[u] = np.arange(40.0).reshape(5, 8) + 1
         sim[v] = 0.0
         sim.run()
-        found.append(sim[u])
+        results.append(sim[u])
     last = np.roll(np.arange(33.0, 41.0), -1)
-    for values in some(found):
+    for values in some(results):
         assert np.array_equal(values[4], 1001 * last)
 
 
 def test_a_wall_value_that_changes_in_a_loop_is_used_anew() -> None:
-    """Ghost cells are kept while nothing changes; here the value on the wall does, and u does not."""
+    """Ghost cells are kept without changes; in this test the value on the wall changes, and u does not."""
     grid = hc.Grid(4, 4.0)
     level = hc.parameter("level")
     grid.field("u", boundary=hc.Value(level))
@@ -458,7 +455,7 @@ def test_a_wall_value_that_changes_in_a_loop_is_used_anew() -> None:
 
 @pytest.mark.parametrize("staged", [False, True])
 def test_ghosts_follow_a_field_that_was_set_just_before(staged: bool) -> None:
-    """The statement that reads them must not join the sweep that sets the other field."""
+    """The statement that reads the ghosts must not join the sweep that sets the other field."""
     grid = hc.Grid(4, 4.0)
     v, u = grid.field("v"), grid.field("u")
     w = grid.field("w", boundary=hc.BoundaryKernel(lambda w: 2.0 * w.of(v)[0]))
@@ -600,7 +597,7 @@ def test_a_missing_condition_names_the_side_and_what_to_do() -> None:
 
 @pytest.mark.parametrize("method", ["cg", "cg-fused"])
 def test_a_users_kernel_with_a_constant_is_solved_for_too(method: str) -> None:
-    """Corrections to the solution obey the part of a condition that is linear in it."""
+    """Corrections to the solution satisfy the part of a condition that is linear in it."""
     solutions = []
     for condition in (hc.Value(2.0), hc.BoundaryKernel(lambda u: 2 * 2.0 - u[0] + 0.0 * u.coordinates[0])):
         grid = hc.Grid((24, 20))
@@ -626,7 +623,7 @@ def test_a_users_kernel_with_a_constant_is_solved_for_too(method: str) -> None:
     ],
 )
 def test_a_condition_made_of_another_grid_is_an_error(walls: str, condition: Any, name: str) -> None:
-    """It would read the field of the same name, or the coordinates, of the grid of the program."""
+    """Such a condition would read the field of the same name, or the coordinates, of the program's grid."""
     other = line(walls).field("u")
     u = line(walls).field("u", boundary=condition(other))
     u.grid.field("v")

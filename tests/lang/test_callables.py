@@ -1,4 +1,4 @@
-"""Functions that users give: their arguments, and callables of any kind."""
+"""Functions from users: their arguments, and callables of any kind."""
 
 from __future__ import annotations
 
@@ -126,15 +126,15 @@ def test_functions_with_wrong_numbers_of_arguments_are_rejected(place: str) -> N
         2: lambda x, y, k=2.0: 1.0,
         3: lambda x, y, z, *more, k=2.0: 1.0,
     }
-    tried = 0
+    rejected_count = 0
     for count, function in wrong.items():
         if least <= count <= most:
             continue
         words = rf"takes {count} arguments? without a default; expected "
         with pytest.raises(InputError, match=words):
             give(function)
-        tried += 1
-    assert tried >= 2
+        rejected_count += 1
+    assert rejected_count >= 2
     with pytest.raises(InputError, match=r"needs the keyword argument 'k'"):
         give(lambda *arguments, k: 1.0)
 
@@ -160,14 +160,14 @@ def test_functions_may_use_the_grid_and_its_fields(name: str, periodic: bool) ->
     function = OF_A_GRID[name](grid, v)
     for location in ("cell", "face-x", "node"):
         if location != "cell" and name == "another field":
-            continue  # this function lies in cells
+            continue  # this function is located in cells
         u = grid.field(f"u_{location.replace('-', '_')}", location=location)
-        found = memory(grid).traced(u, function)
-        assert isinstance(found, hc.Expr)
-        wanted = function(*u.coordinates)
-        assert (bare(found), place_of(found)) == (bare(wanted), place_of(wanted))
+        traced = memory(grid).traced(u, function)
+        assert isinstance(traced, hc.Expr)
+        expected = function(*u.coordinates)
+        assert (bare(traced), place_of(traced)) == (bare(expected), place_of(expected))
         if not periodic and "derivative" not in name and "field" not in name:
-            assert Ghost(u, 0, -1, 0).at_wall(function).digest == Ghost(u, 0, -1, 0).at_wall(wanted).digest
+            assert Ghost(u, 0, -1, 0).at_wall(function).digest == Ghost(u, 0, -1, 0).at_wall(expected).digest
 
 
 def test_a_function_of_a_grid_may_be_a_right_hand_side() -> None:
@@ -208,8 +208,8 @@ def test_equations_may_be_any_callable() -> None:
         program = program_of(line(), function, **{"scheme": hc.RK3(), "dt": 0.1, **more})
         return equations.equations(program)
 
-    given = {"parameters": {"kappa": 0.1}}
-    expected = text(lambda T, kappa: {T: kappa * hc.laplacian(T)}, **given)
+    options = {"parameters": {"kappa": 0.1}}
+    expected = text(lambda T, kappa: {T: kappa * hc.laplacian(T)}, **options)
     for function in (
         heat,
         Heat(),
@@ -218,7 +218,7 @@ def test_equations_may_be_any_callable() -> None:
         partial(heat, scale=2.0),
         partial(Heat().method),
     ):
-        assert text(function, **given) == expected
+        assert text(function, **options) == expected
     fixed = text(lambda T: {T: 0.1 * hc.laplacian(T)})
     for function in (
         partial(heat, kappa=0.1),
@@ -226,11 +226,11 @@ def test_equations_may_be_any_callable() -> None:
         partial(Heat.method, Heat(), kappa=0.1),
     ):
         assert text(function) == fixed
-        assert text(function, **given) == fixed  # partial fixes this value
+        assert text(function, **options) == fixed  # partial fixes this value
     # the name and the line of the function are known
     program = program_of(line(), partial(heat, kappa=0.1), scheme=hc.Euler(), dt=0.1)
     assert program.name == "heat"
-    assert program_of(line(), Heat(), scheme=hc.Euler(), dt=0.1, **given).name == "Heat"
+    assert program_of(line(), Heat(), scheme=hc.Euler(), dt=0.1, **options).name == "Heat"
     with pytest.raises(InputError, match=r"function 'heat' gives time derivatives, so a scheme is needed"):
         program_of(line(), partial(heat, kappa=0.1), dt=0.1)
     with pytest.raises(InputError, match=r"^heat: argument 'kappa' is unknown"):
@@ -245,10 +245,10 @@ def test_programs_time_steps_and_after_step_may_be_any_callable() -> None:
     def step(T: Any, kappa: Any) -> None:
         T.set(T + kappa * hc.laplacian(T))
 
-    given = {"parameters": {"kappa": 0.1}}
-    expected = text(step, **given)
-    assert text(Heat().step, **given) == expected
-    assert text(hc.program(partial(Heat.step.function, Heat())), **given) == expected
+    parameters = {"parameters": {"kappa": 0.1}}
+    expected = text(step, **parameters)
+    assert text(Heat().step, **parameters) == expected
+    assert text(hc.program(partial(Heat.step.function, Heat())), **parameters) == expected
     fixed = text(hc.program(lambda T: T.set(T + 0.1 * hc.laplacian(T))))
     assert text(partial(step, kappa=0.1)) == text(hc.program(partial(step, kappa=0.1))) == fixed
 
@@ -283,10 +283,10 @@ def test_a_default_binds_where_it_names_a_field_or_a_parameter() -> None:
     grid = line()
     T = grid.named("T")
     kappa = hc.Scalar("kappa")
-    found = bind(lambda T, kappa=1.0, k=2.0: None, grid, {"kappa": kappa})
-    assert list(found) == ["T", "kappa"]
-    assert found["T"] is T
-    assert found["kappa"] is kappa
+    arguments = bind(lambda T, kappa=1.0, k=2.0: None, grid, {"kappa": kappa})
+    assert list(arguments) == ["T", "kappa"]
+    assert arguments["T"] is T
+    assert arguments["kappa"] is kappa
     assert list(bind(partial(lambda T, kappa=1.0: None, kappa=3.0), grid, {"kappa": kappa})) == ["T"]
     for function, words in (
         (lambda T, /: None, "argument 'T' is positional only"),
@@ -324,20 +324,23 @@ def test_arguments_of_functions_are_counted_before_the_call() -> None:
 def test_a_simulation_runs_equations_and_callbacks_of_any_kind(caplog: pytest.LogCaptureFixture) -> None:
     grid = hc.Grid(8, periodic=True)
     T = grid.field("T")
-    seen: list[int] = []
+    callback_steps: list[int] = []
 
-    def note(seen: list[int], sim: Any, extra: int = 0) -> None:
+    def note(callback_steps: list[int], sim: Any, extra: int = 0) -> None:
         assert extra == 0
-        seen.append(sim.steps)
+        callback_steps.append(sim.steps)
 
     sim = hc.Simulation(grid, partial(heat, kappa=0.1), scheme=hc.Euler(), dt=1e-3, threads=1)
     assert sim.title == "heat"
     sim[T] = lambda x, a=2.0: np.sin(a * np.pi * x)
-    sim.run(steps=2, every=hc.steps(1), callback=partial(note, seen))
-    assert seen == [1, 2]
-    for function in (lambda sim=None: seen.append(sim.steps), lambda sim=None, *, k=0: seen.append(k)):
+    sim.run(steps=2, every=hc.steps(1), callback=partial(note, callback_steps))
+    assert callback_steps == [1, 2]
+    for function in (
+        lambda sim=None: callback_steps.append(sim.steps),
+        lambda sim=None, *, k=0: callback_steps.append(k),
+    ):
         sim.run(steps=1, every=hc.steps(1), callback=function, on_progress=lambda steps=0: None)
-    assert seen == [1, 2, 3, 0]
+    assert callback_steps == [1, 2, 3, 0]
     for name, function in (("callback", lambda: None), ("on_progress", lambda a, b: None)):
         with pytest.raises(InputError, match=f"^{name} takes . arguments? without a default; expected the "):
             sim.run(steps=1, **{name: function})
@@ -353,6 +356,6 @@ def test_a_simulation_runs_equations_and_callbacks_of_any_kind(caplog: pytest.Lo
         with pytest.raises(InputError, match=words):
             sim[T] = value
     assert not sim[T].any()
-    sim[T] = np.ma.masked_greater(np.arange(8.0), 99.0)  # nothing is masked
+    sim[T] = np.ma.masked_greater(np.arange(8.0), 99.0)  # no value is masked
     assert sim[T].tolist() == list(range(8))
     sim.run(steps=1)

@@ -77,28 +77,28 @@ def at(clock: ConstantStepClock, step: int) -> ConstantStepClock:
 def test_a_multiple_of_the_time_step_is_reached_after_as_many_whole_steps(dt: float, count: int) -> None:
     clock, until = begun(dt), count * dt
     assert clock.step_at(until) == count
-    near_end = [n for n in (count - 3, count - 2, count - 1) if n >= 0]
-    for step in near_end:
-        now = at(clock, step)
-        found = now.scalars_for(until, math.inf, math.inf)
-        assert not now.has_reached(until)
-        assert (found["steps"], found[END], found[LAST_STEP]) == (count - step, count, dt)
-        assert now.time == pytest.approx(step * dt, rel=1e-15)
-        assert now.time < at(clock, step + 1).time
-    assert near_end
+    steps_near_end = [n for n in (count - 3, count - 2, count - 1) if n >= 0]
+    for step in steps_near_end:
+        clock_at_step = at(clock, step)
+        scalars = clock_at_step.scalars_for(until, math.inf, math.inf)
+        assert not clock_at_step.has_reached(until)
+        assert (scalars["steps"], scalars[END], scalars[LAST_STEP]) == (count - step, count, dt)
+        assert clock_at_step.time == pytest.approx(step * dt, rel=1e-15)
+        assert clock_at_step.time < at(clock, step + 1).time
+    assert steps_near_end
     assert at(clock, count).has_reached(until)
 
 
 @given(time_steps, counts, st.floats(0.001, 0.999))
 def test_the_last_step_is_shortened_where_a_time_is_no_multiple(dt: float, count: int, part: float) -> None:
     until = float(Fraction(dt) * (count - 1) + Fraction(part) * Fraction(dt))
-    now = at(begun(dt), count - 1)
-    assume(now.time < until)
-    found = now.scalars_for(until, math.inf, math.inf)
-    assert (found["steps"], found[END]) == (1, count)
-    assert 0 < found[LAST_STEP] < dt
-    assert found[LAST_STEP] == pytest.approx(until - now.time, abs=4 * math.ulp(until))
-    state = now.state({**found, "t": until, "step": float(count)})
+    clock = at(begun(dt), count - 1)
+    assume(clock.time < until)
+    scalars = clock.scalars_for(until, math.inf, math.inf)
+    assert (scalars["steps"], scalars[END]) == (1, count)
+    assert 0 < scalars[LAST_STEP] < dt
+    assert scalars[LAST_STEP] == pytest.approx(until - clock.time, abs=4 * math.ulp(until))
+    state = clock.state({**scalars, "t": until, "step": float(count)})
     assert state == {START: until, FIRST: count}  # steps are counted from this time
     after = clock_of({"t": until, "step": float(count), "dt_wanted'": dt, **state})
     assert after.has_reached(until)
@@ -130,27 +130,27 @@ positive = st.floats(0.0, exclude_min=True, allow_nan=False, allow_infinity=Fals
 def test_ends_and_intervals_cover_all_numbers(
     until: float, dt: float, start: float, first: int, count: int, every: float
 ) -> None:
-    now = at(begun(dt, start, first), first + count)
+    clock = at(begun(dt, start, first), first + count)
     exact = first + (Fraction(until) - Fraction(start)) / Fraction(dt)
-    end = now.step_at(until)
+    end = clock.step_at(until)
     if math.isinf(end):
         assert abs(exact) >= 2**53
         assert (end > 0) == (exact > 0)
     else:
         assert end == math.ceil(exact - Fraction(1, 10**6))
-    assert now.has_reached(until) == (end <= now.step)
-    found = now.scalars_for(until, math.inf, 3.0)
-    assert found["steps"] == max(0.0, min(3.0, end - now.step))
-    assert found[END] == end
-    assert 0.0 < found[LAST_STEP] <= max(dt * (1 + 2 * TOLERANCE), math.nextafter(dt, math.inf)) or (
-        abs(found[LAST_STEP] - dt) <= 8 * math.ulp(max(abs(until), abs(start)))
+    assert clock.has_reached(until) == (end <= clock.step)
+    scalars = clock.scalars_for(until, math.inf, 3.0)
+    assert scalars["steps"] == max(0.0, min(3.0, end - clock.step))
+    assert scalars[END] == end
+    assert 0.0 < scalars[LAST_STEP] <= max(dt * (1 + 2 * TOLERANCE), math.nextafter(dt, math.inf)) or (
+        abs(scalars[LAST_STEP] - dt) <= 8 * math.ulp(max(abs(until), abs(start)))
     )
-    due = now.next_multiple(every)
-    assert not now.has_reached(due)
-    assert now.limits(due).last > now.step
-    varying = VaryingStepClock(now.time, now.step, now.time)
-    assert varying.next_multiple(every) > now.time or math.isinf(now.time)
-    assert now.shortest_step(until) > 0.0
+    due = clock.next_multiple(every)
+    assert not clock.has_reached(due)
+    assert clock.limits(due).last > clock.step
+    varying = VaryingStepClock(clock.time, clock.step, clock.time)
+    assert varying.next_multiple(every) > clock.time or math.isinf(clock.time)
+    assert clock.shortest_step(until) > 0.0
     assert varying.shortest_step(until) > 0.0
 
 
@@ -161,21 +161,21 @@ def test_ends_and_intervals_cover_all_numbers(
 @example(0.05, 330_196, 2)
 @example(0.1, 330_196, 3)
 @example(1e-3, 330_196, 100)
-def test_multiples_of_the_time_step_are_due_after_as_many_steps(dt: float, count: int, each: int) -> None:
+def test_multiples_of_the_time_step_are_due_after_as_many_steps(dt: float, count: int, multiple: int) -> None:
     """If the interval is a multiple of the time step up to rounding, it is due only at its multiples."""
-    every = each * dt
-    now = at(begun(dt), count)
-    found = []
+    every = multiple * dt
+    clock = at(begun(dt), count)
+    due_steps = []
     for _ in range(3):
-        due = now.next_multiple(every)
-        step = int(now.step_at(due))
-        assert not now.has_reached(due)
-        assert step > now.step
-        found.append(step)
-        now = at(now, step)
-        assert now.has_reached(due)
-    first = (count // each + 1) * each
-    assert found == [first, first + each, first + 2 * each]
+        due = clock.next_multiple(every)
+        step = int(clock.step_at(due))
+        assert not clock.has_reached(due)
+        assert step > clock.step
+        due_steps.append(step)
+        clock = at(clock, step)
+        assert clock.has_reached(due)
+    first = (count // multiple + 1) * multiple
+    assert due_steps == [first, first + multiple, first + 2 * multiple]
 
 
 @given(time_steps, counts, powers(1e-14, 1e8), st.floats(-1e3, 1e3), st.integers(0, 1000))
@@ -188,25 +188,25 @@ def test_due_steps_agree_with_rational_arithmetic(
     dt: float, count: int, every: float, start: float, first: int
 ) -> None:
     assume(math.ulp(abs(start) + count * dt) < TOLERANCE * dt / 4)
-    now = at(begun(dt, start, first), first + count)
+    clock = at(begun(dt, start, first), first + count)
     reached = Fraction(start) + Fraction(dt) * count + Fraction(dt) / 10**6
     for _ in range(3):
-        due = now.next_multiple(every)
-        step = now.step_at(due)
+        due = clock.next_multiple(every)
+        step = clock.step_at(due)
         k = math.floor(reached / Fraction(every)) + 1
-        if every > 4 * math.ulp(now.time) and k * Fraction(every) < 1e308:
+        if every > 4 * math.ulp(clock.time) and k * Fraction(every) < 1e308:
             exact = (k * Fraction(every) - Fraction(start)) / Fraction(dt)
             # rounding the time to a float can change the step only next to the tolerance
-            near = {first + math.ceil(exact - Fraction(parts, 2 * 10**6)) for parts in (1, 2, 3)}
-            assert step in near or (step == math.inf and max(near) > MOST_STEPS)
-        assert step > now.step  # the run makes progress
+            candidates = {first + math.ceil(exact - Fraction(parts, 2 * 10**6)) for parts in (1, 2, 3)}
+            assert step in candidates or (step == math.inf and max(candidates) > MOST_STEPS)
+        assert step > clock.step  # the run makes progress
         if every < dt * (1 - 2 * TOLERANCE):
-            assert step == now.step + 1
+            assert step == clock.step + 1
         if step == math.inf:
             break
-        now = at(now, int(step))
-        assert now.has_reached(due)
-        reached = Fraction(start) + Fraction(dt) * (now.step - first) + Fraction(dt) / 10**6
+        clock = at(clock, int(step))
+        assert clock.has_reached(due)
+        reached = Fraction(start) + Fraction(dt) * (clock.step - first) + Fraction(dt) / 10**6
 
 
 @given(st.floats(0, 1e12), powers(1e-320, 1e300))
@@ -262,8 +262,8 @@ def placed(kind: str, dt: float, step: int = 0, time: float | None = None) -> hc
     sim.restart()
     if kind in ("number", "program"):
         sim.dt = dt
-        now = at(begun(dt), step)
-        sim.values.update({"t": now.time, "step": float(step), START: 0.0, FIRST: 0.0})
+        clock = at(begun(dt), step)
+        sim.values.update({"t": clock.time, "step": float(step), START: 0.0, FIRST: 0.0})
     else:
         sim.parameters["h"] = dt
         sim.values.update({"t": step * dt if time is None else time, "step": float(step)})
@@ -273,16 +273,16 @@ def placed(kind: str, dt: float, step: int = 0, time: float | None = None) -> hc
 
 @pytest.mark.parametrize("kind", ["number", "program"])
 @settings(max_examples=40)
-@given(dt=time_steps, count=st.integers(4, MOST), each=st.integers(1, 3))
-def test_a_run_ends_at_the_computed_step(kind: str, dt: float, count: int, each: int) -> None:
-    sim, seen = placed(kind, dt, count - 4), []
+@given(dt=time_steps, count=st.integers(4, MOST), multiple=st.integers(1, 3))
+def test_a_run_ends_at_the_computed_step(kind: str, dt: float, count: int, multiple: int) -> None:
+    sim, callbacks = placed(kind, dt, count - 4), []
     outcome = sim.run(
-        until=count * dt, every=each * dt, callback=lambda sim: seen.append((sim.steps, sim.time))
+        until=count * dt, every=multiple * dt, callback=lambda sim: callbacks.append((sim.steps, sim.time))
     )
     assert (sim.steps, sim.time, sim.values["dt"], outcome.reason) == (count, count * dt, dt, "completed")
-    wanted = sorted({n for n in range(count - 3, count) if n % each == 0} | {count})
-    times = [time_at(begun(dt), n) for n in wanted[:-1]]
-    assert seen == [*zip(wanted[:-1], times, strict=True), (count, count * dt)]
+    due_steps = sorted({n for n in range(count - 3, count) if n % multiple == 0} | {count})
+    times = [time_at(begun(dt), n) for n in due_steps[:-1]]
+    assert callbacks == [*zip(due_steps[:-1], times, strict=True), (count, count * dt)]
     sim.run(until=(count + 0.5) * dt)
     assert (sim.steps, sim.time) == (count + 1, (count + 0.5) * dt)
     assert sim.values["dt"] < dt
@@ -310,11 +310,11 @@ def test_no_interval_stops_a_run(kind: str, every: float) -> None:
     total = 0.0
     for _ in range(330_190):
         total += 0.05
-    sim, seen = placed(kind, 0.05, 330_190, total), []
-    sim.run(steps=10, every=every, callback=lambda sim: seen.append(sim.steps))
+    sim, callback_steps = placed(kind, 0.05, 330_190, total), []
+    sim.run(steps=10, every=every, callback=lambda sim: callback_steps.append(sim.steps))
     assert sim.steps == 330_200
-    assert seen[-1] == 330_200
-    assert len(seen) == len({*seen}) >= 10 * min(1.0, 0.05 / every) - 1
+    assert callback_steps[-1] == 330_200
+    assert len(callback_steps) == len({*callback_steps}) >= 10 * min(1.0, 0.05 / every) - 1
 
 
 @pytest.mark.parametrize("kind", ["number", "function"])
@@ -350,9 +350,9 @@ def test_the_number_of_steps_to_a_time_is_exact() -> None:
     ("until", "dt"), [(1e308, 1e-4), (sys.float_info.max, 0.1), (1e300, 1e-10), (1.0, 5e-324)]
 )
 def test_a_run_to_an_unreachable_time_does_its_steps(until: float, dt: float) -> None:
-    sim, seen = placed("number", dt), []
-    sim.run(until=until, steps=3, every=until, callback=lambda sim: seen.append(sim.steps))
-    assert (sim.steps, sim.time, seen) == (3, 3 * dt, [3])
+    sim, callback_steps = placed("number", dt), []
+    sim.run(until=until, steps=3, every=until, callback=lambda sim: callback_steps.append(sim.steps))
+    assert (sim.steps, sim.time, callback_steps) == (3, 3 * dt, [3])
 
 
 def test_the_earlier_of_two_ends_ends_the_run() -> None:
@@ -385,13 +385,13 @@ def test_a_time_step_that_does_not_change_the_time_is_an_error() -> None:
 # -- checkpoints ---------------------------------------------------------------------------------------------
 
 
-def heat(**how: Any) -> hc.Simulation:
+def heat(**options: Any) -> hc.Simulation:
     grid = hc.Grid((4,), periodic=True)
     T = grid.field("T")
     sim = hc.Simulation(
         grid,
         lambda T, t: {T: 0.01 * hc.laplacian(T) + hc.sin(t)},
-        **{"scheme": hc.Euler(), "dt": 1e-3, "threads": 1, **how},
+        **{"scheme": hc.Euler(), "dt": 1e-3, "threads": 1, **options},
     )
     sim[T] = np.arange(4.0)
     return sim
@@ -404,8 +404,8 @@ def result(sim: hc.Simulation) -> tuple[float, int, str]:
 @pytest.mark.parametrize("varying", [False, True])
 def test_times_have_the_same_bits_after_a_restart(varying: bool, tmp_path: Path) -> None:
     """Steps are counted from the last shortened step."""
-    how: dict[str, Any] = {"dt": lambda T: 1e-3 + 0.0 * hc.max(T)} if varying else {}
-    alone, stopped, again = heat(**how), heat(**how), heat(**how)
+    options: dict[str, Any] = {"dt": lambda T: 1e-3 + 0.0 * hc.max(T)} if varying else {}
+    alone, stopped, again = heat(**options), heat(**options), heat(**options)
     alone.run(until=0.0105)
     alone.run(until=0.02, every=0.0037, exact=True, callback=lambda sim: None)
     stopped.run(until=0.0105)
@@ -423,8 +423,8 @@ def test_times_have_the_same_bits_after_a_restart(varying: bool, tmp_path: Path)
 @pytest.mark.parametrize("varying", [False, True])
 def test_older_checkpoints_restart_at_their_time(varying: bool, tmp_path: Path) -> None:
     """Older checkpoints lack the origin of time steps, and their program computes the time differently."""
-    how: dict[str, Any] = {"dt": lambda T: 1e-3 + 0.0 * hc.max(T)} if varying else {}
-    sim = heat(**how)
+    options: dict[str, Any] = {"dt": lambda T: 1e-3 + 0.0 * hc.max(T)} if varying else {}
+    sim = heat(**options)
     sim.run(steps=7, checkpoint=hc.Checkpoint(tmp_path))
     file = checkpoints.newest(tmp_path) / GROUP
     group = json.loads(file.read_text())
@@ -444,12 +444,12 @@ def test_older_checkpoints_restart_at_their_time(varying: bool, tmp_path: Path) 
         )
     )
     file.write_text(json.dumps(group))
-    again = heat(**how)
+    again = heat(**options)
     again.resume(tmp_path)
-    for each in (sim, again):
-        each.run(until=0.0125)
+    for simulation in (sim, again):
+        simulation.run(until=0.0125)
     assert result(again)[1:] == result(sim)[1:]
-    other = heat(**{"scheme": hc.RK2(), **how})
+    other = heat(**{"scheme": hc.RK2(), **options})
     with pytest.raises(InputError, match=r"is of another program: its (equations|fields) differ"):
         other.resume(tmp_path)
 
@@ -467,7 +467,7 @@ def test_a_changed_time_step_counts_from_the_checkpoint_on(tmp_path: Path) -> No
 
 
 def test_the_time_step_can_be_set_where_it_is_a_number(tmp_path: Path) -> None:
-    sim, wanted = heat(), heat(dt=5e-4)
+    sim, reference = heat(), heat(dt=5e-4)
     assert sim.dt == 1e-3
     sim.run(steps=3)
     sim.dt = 5e-4
@@ -479,7 +479,7 @@ def test_the_time_step_can_be_set_where_it_is_a_number(tmp_path: Path) -> None:
     for wrong in (0, -1.0, math.inf, math.nan, "fast", None):
         with pytest.raises(InputError, match=r"dt is .*; expected a positive number"):
             sim.dt = wrong
-    assert wanted.dt == sim.dt
+    assert reference.dt == sim.dt
     varying = still("function")
     with pytest.raises(
         InputError, match="the time step of this simulation is a function; give a number as dt="
@@ -572,7 +572,7 @@ def test_programs_that_set_the_time_or_step_are_reported(caplog: pytest.LogCaptu
 
 @pytest.mark.parametrize("after", [False, True])
 def test_programs_without_a_time_step_set_the_time_themselves(after: bool) -> None:
-    grid, seen = hc.Grid((2,), periodic=True), []
+    grid, callback_steps = hc.Grid((2,), periodic=True), []
     grid.field("u")
 
     def advance(t: Any) -> None:
@@ -583,5 +583,5 @@ def test_programs_without_a_time_step_set_the_time_themselves(after: bool) -> No
     else:
         sim = hc.Simulation(grid, hc.program(advance), threads=1)
     sim["u"] = 1.0
-    sim.run(until=1.0, every=0.3, callback=lambda sim: seen.append(sim.steps))
-    assert seen == [3, 6, 9, 10]
+    sim.run(until=1.0, every=0.3, callback=lambda sim: callback_steps.append(sim.steps))
+    assert callback_steps == [3, 6, 9, 10]

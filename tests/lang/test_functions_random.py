@@ -1,7 +1,7 @@
-"""Random numbers and tables of generated code, against NumPy; the same bits on any ranks and devices.
+"""Random numbers and tables of generated code, compared with NumPy; identical bits on any ranks and devices.
 
-The reference is written from the paper: Salmon, Moraes, Dror and Shaw, Parallel random numbers: as easy as
-1, 2, 3, SC11, 2011. Its known answers are those that Random123 is published with.
+The reference is written from the paper: Salmon, Moraes, Dror and Shaw, Parallel random numbers: as easy as 1,
+2, 3, SC11, 2011. Its known answers are those published with Random123.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def words(text: str) -> NDArray[U32]:
 
 
 def philox(counter: NDArray[U32], key: NDArray[U32]) -> NDArray[U32]:
-    """Ten rounds, of rows of four and two words."""
+    """Return ten rounds of Philox, for rows of four and two words."""
     c, k = counter.copy(), key.copy()
     for _ in range(10):
         left, right = c[:, 0].astype(U64) * U64(0xD2511F53), c[:, 2].astype(U64) * U64(0xCD9E8D57)
@@ -67,17 +67,17 @@ def philox(counter: NDArray[U32], key: NDArray[U32]) -> NDArray[U32]:
 
 
 def halves(numbers: Any) -> NDArray[U32]:
-    """Low and high words of whole numbers, by row."""
+    """Return the low and high words of whole numbers, by row."""
     whole = np.asarray(numbers).astype(U64)
     return np.stack([whole.astype(U32), (whole >> U64(32)).astype(U32)], axis=-1)
 
 
 def reference(seed: Any, step: Any, index: Any) -> Array:
-    """What hc.random is to give."""
+    """Return the numbers that hc.random must return."""
     seed, step, index = np.broadcast_arrays(seed, step, index)
     counter = np.concatenate([halves(index), halves(step)], axis=-1).reshape(-1, 4)
-    made = philox(counter, halves(seed).reshape(-1, 2)).astype(U64)
-    return (((made[:, 1] << U64(32) | made[:, 0]) >> U64(11)) * 2.0**-53).reshape(index.shape)
+    bits = philox(counter, halves(seed).reshape(-1, 2)).astype(U64)
+    return (((bits[:, 1] << U64(32) | bits[:, 0]) >> U64(11)) * 2.0**-53).reshape(index.shape)
 
 
 def test_the_reference_gives_the_known_answers() -> None:
@@ -116,27 +116,27 @@ EXPORT void loop_entry(long n, const double* x, int32_t count, double* __restric
 
 @pytest.fixture(scope="module")
 def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[ctypes.CDLL, str]]:
-    """The loops, built in every way, and what the compiler told."""
+    """Return the loops from every build, with the messages of the compiler."""
     folder = tmp_path_factory.mktemp("random")
     (folder / "driver.cpp").write_text(DRIVER)
 
     def build(name: str, command: list[str]) -> tuple[ctypes.CDLL, str]:
         path = folder / f"{name.replace(' ', '_')}.so"
         options = [*STRICT, "-Wall", "-Wextra", "-Werror", f"-I{INCLUDE}", "-o", str(path)]
-        done = subprocess.run(
+        process = subprocess.run(
             [*command, *options, str(folder / "driver.cpp")], capture_output=True, text=True, timeout=HANG
         )
-        assert done.returncode == 0, f"{name}: {done.stderr}"
-        return ctypes.CDLL(str(path)), done.stderr
+        assert process.returncode == 0, f"{name}: {process.stderr}"
+        return ctypes.CDLL(str(path)), process.stderr
 
     with ThreadPoolExecutor(2) as pool:
         pending = {name: pool.submit(build, name, command) for name, command in builds()}
-    return {name: made.result() for name, made in pending.items()}
+    return {name: future.result() for name, future in pending.items()}
 
 
 def call(function: Any, n: int, *arguments: Any) -> None:
-    given = (a.ctypes.data_as(ctypes.c_void_p) if isinstance(a, np.ndarray) else a for a in arguments)
-    function(ctypes.c_long(n), *given)
+    pointers = (a.ctypes.data_as(ctypes.c_void_p) if isinstance(a, np.ndarray) else a for a in arguments)
+    function(ctypes.c_long(n), *pointers)
 
 
 def test_every_build_gives_the_known_answers(libraries: dict[str, tuple[ctypes.CDLL, str]]) -> None:
@@ -145,10 +145,10 @@ def test_every_build_gives_the_known_answers(libraries: dict[str, tuple[ctypes.C
     keys = np.concatenate([[words(k) for _, k, _ in KNOWN], random.integers(0, 2**32, (5000, 2), U32)])
     expected = philox(counters, keys)
     for library, _ in some(libraries.values()):
-        made = np.zeros_like(counters)
-        call(library.loop_words, len(made), counters, keys, made)
-        assert np.array_equal(made[: len(KNOWN)], [words(r) for _, _, r in KNOWN])
-        assert np.array_equal(made, expected)
+        output = np.zeros_like(counters)
+        call(library.loop_words, len(output), counters, keys, output)
+        assert np.array_equal(output[: len(KNOWN)], [words(r) for _, _, r in KNOWN])
+        assert np.array_equal(output, expected)
 
 
 EDGES = [0.0, -0.0, 1.0, 2.0**32 - 1, 2.0**32, 2.0**52 - 1, 2.0**52, 2.0**52 + 1, 2.0**53 - 1]
@@ -162,17 +162,19 @@ def test_every_build_gives_the_same_numbers(libraries: dict[str, tuple[ctypes.CD
     wrong = np.array(NOT_WHOLE)
     bad, fine = np.tile(wrong, 3), np.full(3 * wrong.size, 7.0)
     expected = np.concatenate([reference(s, t, x), np.full(bad.size, np.nan)])
-    which = np.arange(bad.size) // wrong.size
-    s, t, x = (np.concatenate([a, np.where(which == n, bad, fine)]) for n, a in enumerate((s, t, x)))
+    argument_number = np.arange(bad.size) // wrong.size
+    s, t, x = (
+        np.concatenate([a, np.where(argument_number == n, bad, fine)]) for n, a in enumerate((s, t, x))
+    )
     for library, _ in libraries.values():
-        made = np.zeros_like(x)
-        call(library.loop_random, x.size, s, t, x, made)
-        assert np.array_equal(made.view(U64), expected.view(U64))
+        output = np.zeros_like(x)
+        call(library.loop_random, x.size, s, t, x, output)
+        assert np.array_equal(output.view(U64), expected.view(U64))
     assert reference(0, 0, 0) == (0xE169C58D6627E8D5 >> 11) * 2.0**-53
 
 
 def entry(index: float, count: int) -> int:
-    """What lookup is to choose."""
+    """Return the entry that lookup must choose."""
     if index != index or index >= count:
         return count - 1
     return math.trunc(max(index, 0.0))
@@ -201,24 +203,24 @@ INDICES = [
 def test_entries(libraries: dict[str, tuple[ctypes.CDLL, str]], count: int) -> None:
     x = np.concatenate([INDICES, np.random.default_rng(3).uniform(-2, count + 2, 100)])
     for library, _ in some(libraries.values()):
-        made = np.zeros_like(x)
-        call(library.loop_entry, x.size, x, ctypes.c_int32(count), made)
-        assert made.tolist() == [entry(float(i), count) for i in x]
+        output = np.zeros_like(x)
+        call(library.loop_entry, x.size, x, ctypes.c_int32(count), output)
+        assert output.tolist() == [entry(float(i), count) for i in x]
 
 
 def test_loops_become_vector_code(libraries: dict[str, tuple[ctypes.CDLL, str]]) -> None:
     lines = [n for n, line in enumerate(DRIVER.splitlines(), 1) if line.endswith("// vector code")]
     assert len(lines) == 2
     if platform.machine() == "x86_64":
-        wanted = {"vector": (" avx2 ", 32), "wide": (" avx512f ", 64)}
+        vector_builds = {"vector": (" avx2 ", 32), "wide": (" avx512f ", 64)}
     else:
-        wanted = {"vector": ("", 16)}
-    for build, (feature, width) in wanted.items():
+        vector_builds = {"vector": ("", 16)}
+    for build, (feature, width) in vector_builds.items():
         if feature in FEATURES:
-            found = re.findall(
+            vectorized_lines = re.findall(
                 rf"driver\.cpp:(\d+):.*loop vectorized using {width} byte", libraries[build][1]
             )
-            assert set(lines) <= set(map(int, found)), build
+            assert set(lines) <= set(map(int, vectorized_lines)), build
 
 
 # ---- fields and scalars ----------------------------------------------------------------------
@@ -228,7 +230,7 @@ SEED = 2**40 + 3
 
 
 def drawn(dtype: str, shape: tuple[int, ...], periodic: bool, **options: Any) -> dict[str, Any]:
-    """Random numbers by cell and step: in fields and stages, which are read around, and in scalars."""
+    """Return random numbers by cell and step: in fields, in stages with reads of neighbours, in scalars."""
     grid = hc.Grid(shape, periodic=periodic)
     for name in "uv":
         grid.field(name, dtype=dtype)
@@ -246,12 +248,12 @@ def drawn(dtype: str, shape: tuple[int, ...], periodic: bool, **options: Any) ->
 
     sim = hc.Simulation(grid, hc.program(program), parameters={"seed": SEED}, **options)
     sim.run(steps=2)
-    found: dict[str, Any] = {name: sim.gather(name) for name in "uvw"}
-    return found | {name: sim.values[name] for name in ("total", "pick", "chosen")}
+    fields: dict[str, Any] = {name: sim.gather(name) for name in "uvw"}
+    return fields | {name: sim.values[name] for name in ("total", "pick", "chosen")}
 
 
 def expected(dtype: str, shape: tuple[int, ...], periodic: bool) -> dict[str, Any]:
-    """What NumPy makes of it: the second of two steps."""
+    """Return the results of the second of two steps in NumPy."""
     noise = reference(SEED, 1, np.arange(math.prod(shape))).reshape(shape)
     points = shape if periodic else tuple(n + 1 for n in shape)
     pick = float(reference(SEED, 2, 0))
@@ -260,7 +262,7 @@ def expected(dtype: str, shape: tuple[int, ...], periodic: bool) -> dict[str, An
         ahead, behind = (np.roll(noise.astype(dtype), (by,) * len(shape), axes) for by in (-1, 1))
         other = ahead - behind
     else:
-        # where the kernel rounds once, by a multiply-add; none is so close to a whole number
+        # the kernel rounds once here, by a multiply-add; none of the values is so close to a whole number
         other = np.array([VALUES[entry(float(7 * x - 1), len(VALUES))] for x in noise.ravel()]).reshape(shape)
     nodes = reference(SEED + 1, 1, np.arange(math.prod(points))).reshape(points)
     return {
@@ -276,11 +278,11 @@ def expected(dtype: str, shape: tuple[int, ...], periodic: bool) -> dict[str, An
 def assert_drawn(dtype: str, shape: tuple[int, ...], periodic: bool, **options: Any) -> None:
     from mpi4py import MPI
 
-    found, wanted = drawn(dtype, shape, periodic, **options), expected(dtype, shape, periodic)
-    for name, value in wanted.items():
+    computed, exact = drawn(dtype, shape, periodic, **options), expected(dtype, shape, periodic)
+    for name, value in exact.items():
         if MPI.COMM_WORLD.rank == 0 or not isinstance(value, np.ndarray):
-            assert np.array_equal(found[name], value), name
-            assert np.asarray(found[name]).dtype == np.asarray(value).dtype
+            assert np.array_equal(computed[name], value), name
+            assert np.asarray(computed[name]).dtype == np.asarray(value).dtype
 
 
 WAYS: list[dict[str, Any]] = [
@@ -319,13 +321,13 @@ def test_what_is_no_whole_number_gives_nan(opencl: Any) -> None:
         u, v = grid.field("u"), grid.field("v")
         sim = hc.Simulation(grid, hc.program(lambda u, v: v.set(hc.random(3, 4, u))), **options)
         x = np.array(NOT_WHOLE + EDGES)
-        x[~np.isfinite(x)] = 1.5  # fields that are given are finite
+        x[~np.isfinite(x)] = 1.5  # assigned fields are finite
         sim[u] = x
         with pytest.raises(hc.RunError, match="field 'v'"):
             sim.run()
         whole = (x >= 0) & (x < 2.0**53) & (x == np.floor(x))
-        made = np.where(whole, reference(3, 4, np.where(whole, x, 0)), np.nan)
-        assert np.array_equal(np.asarray(sim[v]), made, equal_nan=True)
+        exact = np.where(whole, reference(3, 4, np.where(whole, x, 0)), np.nan)
+        assert np.array_equal(np.asarray(sim[v]), exact, equal_nan=True)
 
 
 def test_entries_of_tables_by_field(opencl: Any) -> None:
@@ -335,7 +337,7 @@ def test_entries_of_tables_by_field(opencl: Any) -> None:
             grid = hc.Grid(x.size)
             u, v = grid.field("u"), grid.field("v", dtype=dtype)
             grid.field("w", dtype="float32")
-            # where u is an odd number the root is NaN
+            # the root is NaN if u is an odd number
 
             def program(u: Any, v: Any, w: Any) -> None:
                 v.set(hc.lookup(VALUES[:3], u))
@@ -375,10 +377,10 @@ def test_cuda_compiles_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         v.set(hc.lookup(VALUES, u) + hc.lookup(VALUES[1:], 3 * v))
     device = compile_program(program, grid, device=Strategy()).device
     assert device is not None
-    assert "hc_exp(" not in device.source  # only what is used is there
+    assert "hc_exp(" not in device.source  # the source contains only required functions
     for architecture in ("sm_70", "sm_90"):
         code = nvrtc.compile_cuda(device.source, architecture)
-        assert all(found.spilled == 0 for found in nvrtc.resources(code).values())
+        assert all(usage.spilled == 0 for usage in nvrtc.resources(code).values())
 
 
 # ---- statistics ------------------------------------------------------------------------------
@@ -393,7 +395,7 @@ def sample(make: Callable[[hc.Grid], Any], shape: tuple[int, ...] = (400, 500)) 
 
 
 def test_numbers_are_uniform_and_independent() -> None:
-    """Coarse: five deviations of each quantity, for all seeds, steps and neighbours taken together."""
+    """Means, variances, bits and correlations are within five deviations over seeds, steps, neighbours."""
     drawn = [
         sample(lambda grid, seed=seed, step=step: hc.random(seed, step, grid.cell_number()))  # type: ignore[misc]
         for seed, step in ((0, 0), (1, 0), (0, 1), (2**52, 2**33))
@@ -441,7 +443,7 @@ def test_arguments_of_random_that_are_no_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
         ((), "lookup in 0 values; expected 1 to 8192"),
         (np.zeros(8193), "lookup in 8193 values"),
@@ -452,8 +454,8 @@ def test_arguments_of_random_that_are_no_numbers() -> None:
         (3.0, "values of lookup are 3.0"),
     ],
 )
-def test_values_that_make_no_table(values: Any, said: str) -> None:
-    with pytest.raises(InputError, match=re.escape(said)):
+def test_values_that_make_no_table(values: Any, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
         hc.lookup(values, 0)
 
 
@@ -471,9 +473,9 @@ def test_fields_make_no_table() -> None:
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=5), st.floats())
 @example([1.0, 2.0], math.nan)
 def test_a_literal_index_is_looked_up_at_once(values: list[float], index: float) -> None:
-    found = hc.lookup(values, index)
-    assert found.op == "const"
-    assert found.attribute == values[entry(index, len(values))]
+    chosen = hc.lookup(values, index)
+    assert chosen.op == "const"
+    assert chosen.attribute == values[entry(index, len(values))]
 
 
 def test_tables_differ_where_bits_do() -> None:

@@ -48,27 +48,27 @@ def places(ndim: int) -> list[Place]:
 
 def evaluated(e: Expr, values: dict[Any, Array], shape: Sequence[int], h: Sequence[float]) -> Array:
     """Return the values of an expression at all points of a periodic grid."""
-    made: dict[Expr, Any] = {}
+    results: dict[Expr, Any] = {}
     functions: dict[str, Callable[..., Any]] = {
         "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative,
         "sin": np.sin, "cos": np.cos, "abs": np.abs,
     }  # fmt: skip
     for node in walk((e,)):
         if node.op == "const":
-            made[node] = node.attribute
+            results[node] = node.attribute
         elif node.op == "scalar":
             name = node.attribute[0]
-            made[node] = h[AXES.index(name[2])] if name.startswith("h_") else 0.0
+            results[node] = h[AXES.index(name[2])] if name.startswith("h_") else 0.0
         elif node.op == "index":
             axis, step = node.attribute
             line = np.arange(shape[axis]) + step
-            made[node] = line.reshape([-1 if a == axis else 1 for a in range(len(shape))])
+            results[node] = line.reshape([-1 if a == axis else 1 for a in range(len(shape))])
         elif node.op == "read":
             field, _, offset = node.attribute
-            made[node] = np.roll(values[field], [-o for o in offset], range(len(shape)))
+            results[node] = np.roll(values[field], [-o for o in offset], range(len(shape)))
         else:
-            made[node] = functions[node.op](*(made[a] for a in node.args))
-    return np.asarray(np.broadcast_to(made[e], shape))
+            results[node] = functions[node.op](*(results[a] for a in node.args))
+    return np.asarray(np.broadcast_to(results[e], shape))
 
 
 def exact(grid: hc.Grid, place: Sequence[bool], derivatives: Sequence[int], shift: float = 0.0) -> Array:
@@ -92,10 +92,10 @@ class Problem:
             for n, f in enumerate(self.fields)
         }
 
-    def error(self, e: Any, target: Place, wanted: Array) -> float:
-        made = at_target(as_expr(e), target, "target")
-        found = evaluated(made, self.values, self.grid.shape, self.grid.spacing)
-        return float(np.abs(found - wanted).max())
+    def error(self, e: Any, target: Place, expected: Array) -> float:
+        located = at_target(as_expr(e), target, "target")
+        computed = evaluated(located, self.values, self.grid.shape, self.grid.spacing)
+        return float(np.abs(computed - expected).max())
 
     def d(self, number: int, target: Place, *axes: int) -> Array:
         """Return the exact derivative of a field along axes at a location."""
@@ -145,16 +145,18 @@ def test_orders_of_interpolation(ndim: int, order: int) -> None:
     """Interpolation is tested from every location to every other location."""
     ran = 0
     for place, target in itertools.product(places(ndim), repeat=2):
-        moved = [a for a in range(ndim) if place[a] != target[a]]
+        changed_axes = [a for a in range(ndim) if place[a] != target[a]]
 
-        def error(n: int, place: Place = place, target: Place = target, moved: Any = moved) -> float:
-            problem = Problem(shaped(ndim, n, moved), place)
-            made = hc.to(problem.fields[0], location(target), order=order)
-            assert place_name(made) == location(target)
-            return problem.error(made, target, problem.d(0, target))
+        def error(
+            n: int, place: Place = place, target: Place = target, changed_axes: Any = changed_axes
+        ) -> float:
+            problem = Problem(shaped(ndim, n, changed_axes), place)
+            interpolated = hc.to(problem.fields[0], location(target), order=order)
+            assert place_name(interpolated) == location(target)
+            return problem.error(interpolated, target, problem.d(0, target))
 
-        if moved:
-            n = 14 if len(moved) < 3 else 10
+        if changed_axes:
+            n = 14 if len(changed_axes) < 3 else 10
             assert order - 0.25 < measured(error, n) < order + 0.5, (place, target)
         else:
             assert error(8) == 0.0
@@ -189,18 +191,18 @@ def vector_cases(ndim: int, kind: str) -> Iterator[tuple[str, Any, Place, list[t
 
     Each term is a weight, a component and an axis.
     """
-    own = vector_places(ndim, kind)
-    natural = [flipped(p, a) for a, p in enumerate(own)]
+    component_places = vector_places(ndim, kind)
+    natural = [flipped(p, a) for a, p in enumerate(component_places)]
     everywhere = kind in ("cell", "node")
-    target = own[0] if everywhere else natural[0]
+    target = component_places[0] if everywhere else natural[0]
     if everywhere or kind == "face":
         yield "div", lambda v, order: hc.div(v, order=order), target, [(1.0, a, a) for a in range(ndim)]
     pairs = [(1, 2), (2, 0), (0, 1)] if ndim == 3 else [(0, 1)]
     for a, b in pairs:
         third = 3 - a - b
-        at = own[0] if everywhere else flipped(own[b], a)
-        if at != (own[0] if everywhere else flipped(own[a], b)):
-            continue  # of a plane's edges
+        at = component_places[0] if everywhere else flipped(component_places[b], a)
+        if at != (component_places[0] if everywhere else flipped(component_places[a], b)):
+            continue  # edges of a plane
         yield (
             f"curl {third}",
             lambda v, order, third=third: hc.curl(v, order=order)[third],
@@ -224,10 +226,10 @@ def test_orders_of_vector_operators(ndim: int, kind: str, order: int) -> None:
 
         def error(n: int, make: Any = make, target: Place = target, terms: Any = terms) -> float:
             problem = Problem([n] * ndim, *vector_places(ndim, kind))
-            made = make(hc.Vector(problem.fields), order)
-            assert place_name(made) == location(target)
-            wanted = sum(w * problem.d(component, target, axis) for w, component, axis in terms)
-            return problem.error(made, target, wanted)
+            operated = make(hc.Vector(problem.fields), order)
+            assert place_name(operated) == location(target)
+            expected = sum(w * problem.d(component, target, axis) for w, component, axis in terms)
+            return problem.error(operated, target, expected)
 
         coarse, fine = error(10), error(20)
         assert order - 0.3 < math.log2(coarse / fine) < order + 0.6, name
@@ -244,12 +246,12 @@ def test_gradients_and_sums_of_second_derivatives(order: int) -> None:
             problem = Problem([n] * 3, (False,) * 3, *vector_places(3, "face"))
             p, *v = problem.fields
             at = flipped((False,) * 3, axis)
-            wanted = sum(problem.d(1 + j, at, axis, j) for j in range(3))
+            expected = sum(problem.d(1 + j, at, axis, j) for j in range(3))
             spread = sum(problem.d(1 + axis, at, j, j) for j in range(3))
             combined = v[axis] + hc.grad(p, order=order)[axis]
             return [
                 problem.error(combined, at, problem.d(1 + axis, at) + problem.d(0, at, axis)),
-                problem.error(hc.grad_div(v, order=order)[axis], at, wanted),
+                problem.error(hc.grad_div(v, order=order)[axis], at, expected),
                 problem.error(hc.laplacian(v[axis], order=order), at, spread),
             ]
 
@@ -276,15 +278,15 @@ def test_stretched_axes_have_second_order_between_locations(walls: str) -> None:
         inside = slice(2, n - 2)
         values = {f: np.sin(3 * f.positions[0])[:n]}
         x = grid.positions(flipped(place, 0))[0][:n]
-        found = []
-        for e, wanted in (
+        maxima = []
+        for e, expected in (
             (hc.derivative(f, 0), 3 * np.cos(3 * x)),
             (hc.to(f, location(flipped(place, 0))), np.sin(3 * x)),
         ):
-            made = at_target(e, flipped(place, 0), "target")
-            there = evaluated(made, values, (n,), [grid.even_spacing(0)])
-            found.append(float(np.abs(there - wanted)[inside].max()))
-        return found
+            located = at_target(e, flipped(place, 0), "target")
+            computed = evaluated(located, values, (n,), [grid.even_spacing(0)])
+            maxima.append(float(np.abs(computed - expected)[inside].max()))
+        return maxima
 
     for place in places(1):
         for coarse, fine in zip(errors(20, place), errors(40, place), strict=True):
@@ -297,15 +299,15 @@ def test_stretched_axes_have_second_order_between_locations(walls: str) -> None:
 def test_interpolation_along_a_stretched_axis_is_exact_for_lines() -> None:
     grid = hc.Grid(10, stretch={"x": lambda x: x - 0.1 * np.sin(2 * math.pi * x)})
     u = grid.field("u")
-    made = at_target(hc.to(u, "face-x"), (True,), "target")
-    there = evaluated(made, {u: 3 * u.positions[0] + 1}, (10,), [grid.even_spacing(0)])
-    np.testing.assert_allclose(there[1:], 3 * grid.positions((True,))[0][1:-1] + 1, rtol=1e-14)
+    located = at_target(hc.to(u, "face-x"), (True,), "target")
+    computed = evaluated(located, {u: 3 * u.positions[0] + 1}, (10,), [grid.even_spacing(0)])
+    np.testing.assert_allclose(computed[1:], 3 * grid.positions((True,))[0][1:-1] + 1, rtol=1e-14)
 
 
 @pytest.mark.parametrize("order", [2, 4, 6])
 @pytest.mark.parametrize("kind", ["value", "slope"])
 def test_orders_at_walls(order: int, kind: str) -> None:
-    """Differences between cells and faces keep their order beside walls with conditions of one order more."""
+    """Differences between cells and faces keep their order at walls with conditions of one order more."""
     k = 3.0
 
     def errors(n: int) -> list[float]:
@@ -323,9 +325,9 @@ def test_orders_at_walls(order: int, kind: str) -> None:
                 hc.assign({dp: hc.derivative(p, 0), dv: hc.div((v,))})
 
         start = {f: np.sin(k * f.positions[0] + 0.4) for f in (p, v)}
-        done = Reference(grid, step.trace(p, v, dp, dv), start).run()
+        run = Reference(grid, step.trace(p, v, dp, dv), start).run()
         return [
-            float(np.abs(done.fields[f].value - k * np.cos(k * f.positions[0] + 0.4)).max()) for f in (dp, dv)
+            float(np.abs(run.fields[f].value - k * np.cos(k * f.positions[0] + 0.4)).max()) for f in (dp, dv)
         ]
 
     for coarse, fine in some(zip(errors(24), errors(48), strict=True)):
@@ -362,19 +364,19 @@ def test_operands_at_two_locations_are_rejected(ndim: int, data: st.DataObject) 
         grid.field(name, location=location(data.draw(st.sampled_from(places(ndim))))) for name in ("a", "b")
     )
     operation = data.draw(st.sampled_from(OPERATIONS))
-    here = (0,) * ndim
+    zero_offset = (0,) * ndim
     if a.staggered == b.staggered:
         assert place_name(operation(a, b)) == location(a.staggered)
     else:
-        with pytest.raises(InputError) as told:
+        with pytest.raises(InputError) as caught:
             operation(a, b)
-        words = str(told.value)
+        words = str(caught.value)
         for name in (location(a.staggered), location(b.staggered)):
             assert f" at '{name}'" in words
             assert f"hc.to(f, '{name}')" in words
-        made = operation(a, hc.to(b, location(a.staggered)))
-        assert place_name(made) == location(a.staggered)
-    assert place_name(operation(a, b[here])) is None  # a read at indices
+        combined = operation(a, hc.to(b, location(a.staggered)))
+        assert place_name(combined) == location(a.staggered)
+    assert place_name(operation(a, b[zero_offset])) is None  # a read at indices
     assert place_name(operation(a, hc.shift(b, 0, 0))) is None
 
 
@@ -445,14 +447,14 @@ def test_coordinates_follow_their_target() -> None:
         assert place_name(total) == "cell"
         for place in places(ndim):
             f = grid.field(f"f{len(grid.fields)}", location=location(place))
-            wanted = sum((k * c for k, c in enumerate(f.coordinates, 1)), as_expr(0.0))
-            assert at_target(total, place, "target") is at_target(wanted, place, "target")
-            assert place_name(total * f) == f.location == place_name(wanted * f)
+            expected = sum((k * c for k, c in enumerate(f.coordinates, 1)), as_expr(0.0))
+            assert at_target(total, place, "target") is at_target(expected, place, "target")
+            assert place_name(total * f) == f.location == place_name(expected * f)
             ran += 1
             for other in places(ndim):
                 if other != place:
                     with pytest.raises(InputError, match="lies at"):
-                        at_target(wanted, other, "target")
+                        at_target(expected, other, "target")
     assert ran == 28
 
 
@@ -460,15 +462,15 @@ def test_numbers_of_points_follow_their_target() -> None:
     """Points on a wall have their own numbers."""
     grid = hc.Grid((3, 4), periodic=(True, False))
     for place in places(2):
-        made = at_target(grid.cell_number(), place, "target")
-        assert made is at_target(grid.cell_number(place), place, "target")
-    both = hc.Grid((3, 4))
+        numbers = at_target(grid.cell_number(), place, "target")
+        assert numbers is at_target(grid.cell_number(place), place, "target")
+    walled = hc.Grid((3, 4))
     with pytest.raises(InputError, match="lies at"):
-        both.cell_number((False, True)) + both.field("u")
+        walled.cell_number((False, True)) + walled.field("u")
 
 
 def test_operators_settle_at_explicit_offsets() -> None:
-    """Derivatives of cell fields stay in cells, with or without reads at offsets beside them."""
+    """Derivatives of cell fields stay in cells, with or without reads at offsets next to them."""
     grid = hc.Grid((6, 6), periodic=True)
     u = grid.field("u")
     central = (u[1, 0] - u[-1, 0]) * (0.5 * (1.0 / grid.h(0)))
@@ -482,11 +484,11 @@ def test_operands_at_explicit_offsets_count_as_cells_where_all_fields_are_in_cel
     u, w = grid.field("u"), grid.vector("w", location="face")
     upwind = hc.where(u > 0.0, u[-1, 0], u[0, 0]) * u
     central = (upwind[1, 0] - upwind[-1, 0]) * (0.5 * (1.0 / grid.h(0)))
-    made = hc.derivative(upwind, 0)
-    assert bare(made) is central
-    assert place_of(made) == (False, False)
-    assert at_target(made, u.staggered, "target") is central
-    assert made * u[0, 0] is central * u[0, 0]
+    derivative = hc.derivative(upwind, 0)
+    assert bare(derivative) is central
+    assert place_of(derivative) == (False, False)
+    assert at_target(derivative, u.staggered, "target") is central
+    assert derivative * u[0, 0] is central * u[0, 0]
     half, ran = 0.5 * (u[-1, 0] + u[0, 0]), 0
     operators: list[Callable[[Any], Any]] = [
         lambda f: hc.derivative(f, 0), lambda f: hc.derivative(f, 0, 1), lambda f: hc.second(f, 1),
@@ -523,15 +525,15 @@ def test_a_hand_written_flux_has_the_order_of_its_differences() -> None:
     def error(n: int) -> float:
         problem = Problem([n], (False,), (True,))
         p, w = problem.fields
-        (x,), (there,) = problem.grid.positions((False,)), problem.grid.positions((True,))
-        assert len(x) == len(there) == n
+        (x,), (face_x,) = problem.grid.positions((False,)), problem.grid.positions((True,))
+        assert len(x) == len(face_x) == n
         mean = 0.5 * (p[-1] + p[0]) * w
         with pytest.raises(InputError, match="its location is not known"):
             hc.div((mean,))
-        made = at_target(hc.div((placed(mean, (True,)),)), (False,), "target")
-        wanted = problem.d(0, (False,), 0) * problem.d(1, (False,))
-        wanted = wanted + problem.d(0, (False,)) * problem.d(1, (False,), 0)
-        return problem.error(made, (False,), wanted)
+        divergence = at_target(hc.div((placed(mean, (True,)),)), (False,), "target")
+        expected = problem.d(0, (False,), 0) * problem.d(1, (False,))
+        expected = expected + problem.d(0, (False,)) * problem.d(1, (False,), 0)
+        return problem.error(divergence, (False,), expected)
 
     assert 1.75 < measured(error) < 2.5
 
@@ -567,7 +569,7 @@ def test_a_norm_is_taken_at_the_common_location_or_per_component() -> None:
 
     on_x, on_y, cells = (True, False), (False, True), (False, False)
     ran = 0
-    for components, wanted in (
+    for components, expected_places in (
         ((w[0], 3.0), [on_x]),
         ((w[0], grid.x), [on_x]),
         ((w[0], hc.parameter("a"), grid.y), [on_x]),
@@ -580,7 +582,7 @@ def test_a_norm_is_taken_at_the_common_location_or_per_component() -> None:
         ((w[0], w[1], u[1, 0]), [cells, on_y, on_x]),
     ):
         for order in itertools.permutations(components):
-            assert sums(*order) == wanted
+            assert sums(*order) == expected_places
             ran += 1
     assert ran > 20
     for number in (3.0, hc.parameter("a")):
@@ -604,7 +606,7 @@ def test_indices_of_values_are_whole_numbers() -> None:
             InputError, match=r"expected whole numbers, the index of a point\. Coordinates are"
         ):
             hc.value(u, at)
-    for given_, words in (
+    for arguments, words in (
         ({}, "expected either the index of a point, at=.0, 0., or coordinates, x=0.5, y=0.5"),
         ({"at": (0, 0), "x": 0.5}, "expected either"),
         ({"x": 0.5}, "x=0.5: expected one coordinate for each axis of the grid: x, y"),
@@ -615,7 +617,7 @@ def test_indices_of_values_are_whole_numbers() -> None:
         ({"x": True, "y": 0.5}, "x=True: expected a number"),
     ):
         with pytest.raises(InputError, match=words):
-            hc.value(u, **given_)
+            hc.value(u, **arguments)
 
 
 @settings(max_examples=60, deadline=None)
@@ -631,7 +633,7 @@ def test_values_at_coordinates_are_exact_for_linear_functions(ndim: int, data: s
     grid = hc.Grid(shape, extent, periodic=periodic, walls=walls, stretch=stretch)
     f = grid.field("f", location=location(data.draw(st.sampled_from(places(ndim)))))
     at = [data.draw(st.floats(0.0, length)) for length in grid.extent]
-    wanted, sums = 1.0, {}
+    expected, sums = 1.0, {}
     for axis, (c, line) in enumerate(zip(at, f.positions, strict=True)):
         if len(line) == 1:
             sums[axis] = np.ones(1)
@@ -639,20 +641,20 @@ def test_values_at_coordinates_are_exact_for_linear_functions(ndim: int, data: s
         if periodic[axis] and not line[0] <= c <= line[-1]:
             gap = line[0] + grid.extent[axis] - line[-1]
             share = ((c - line[-1]) % grid.extent[axis]) / gap
-            wanted *= (1 - share) * line[-1] + share * line[0]
+            expected *= (1 - share) * line[-1] + share * line[0]
         else:
-            wanted *= c
+            expected *= c
         sums[axis] = line
-    made = hc.value(f, **dict(zip(AXES, at, strict=False)))
+    interpolated = hc.value(f, **dict(zip(AXES, at, strict=False)))
     count = 0
-    for node in walk((made,)):
+    for node in walk((interpolated,)):
         if node.op == "reduce":
             kind, _, place = node.attribute
             assert (kind, place) == ("value", f.staggered)
             count += 1
-    total = number(made, lambda cell: math.prod(sums[a][i] for a, i in enumerate(cell)))
+    total = number(interpolated, lambda cell: math.prod(sums[a][i] for a, i in enumerate(cell)))
     assert 1 <= count <= 2**ndim
-    assert total == pytest.approx(wanted, abs=1e-9)
+    assert total == pytest.approx(expected, abs=1e-9)
 
 
 def number(e: Expr, at: Callable[[tuple[int, ...]], float]) -> float:
@@ -728,14 +730,14 @@ def test_kernels_agree_with_numpy_at_every_location(ndim: int, order: int, dtype
     @hc.program
     def step() -> None:
         with hc.order(order):
-            hc.assign({out: make(f, how) for out, (make, f, how) in outputs.items()})
+            hc.assign({out: make(f, argument) for out, (make, f, argument) in outputs.items()})
 
     sim = hc.Simulation(grid, step, threads=1)
     for f, values in start.items():
         sim[f] = values
     sim.run()
-    done = Reference(grid, step.trace(), start).run()
+    run = Reference(grid, step.trace(), start).run()
     for out in outputs:
-        wanted = done.fields[out]
-        assert (np.abs(np.asarray(sim[out], dtype=np.float64) - wanted.value) <= wanted.error).all()
+        expected = run.fields[out]
+        assert (np.abs(np.asarray(sim[out], dtype=np.float64) - expected.value) <= expected.error).all()
     assert len(outputs) == 2**ndim * (2**ndim + ndim)

@@ -1,4 +1,4 @@
-"""Programs that once gave wrong numbers, wrong code or a wrong error; each checked against plain NumPy."""
+"""Programs that once gave wrong numbers, wrong code or a wrong error, each compared with NumPy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def centres(n: int) -> np.ndarray:
 
 
 def serial(make, *names: str) -> dict[str, str]:
-    """Checksums of fields after `make` has run on this rank alone."""
+    """Return the checksums of fields after `make` has run on this rank alone."""
     from mpi4py import MPI
 
     sim = make(communicator=MPI.COMM_SELF)
@@ -79,9 +79,9 @@ def test_neighbours_of_a_field_set_from_coordinates():
     sim = hc.Simulation(grid, step)
     sim.run()
     x = centres(12)
-    found = sim.gather(v)
-    if found is not None:
-        np.testing.assert_allclose(found, np.roll(x, -1) - np.roll(x, 1), atol=1e-15)
+    gathered = sim.gather(v)
+    if gathered is not None:
+        np.testing.assert_allclose(gathered, np.roll(x, -1) - np.roll(x, 1), atol=1e-15)
 
 
 # -- points staggered along an axis: one more at its upper wall ------------------------------------------
@@ -90,7 +90,7 @@ def test_neighbours_of_a_field_set_from_coordinates():
 @pytest.mark.ranks(1, 4, long=(1,))
 @pytest.mark.parametrize("storage", ["inline", "patch"])
 def test_faces_and_cells(storage):
-    """A difference on faces, read diagonally, and its divergence in cells, through stages of both kinds."""
+    """A difference on faces with diagonal reads, and its divergence, are correct for both kinds of stages."""
     grid = hc.Grid((9, 8))
     u = grid.field("u", boundary={"x-": hc.Value(1.0), "x+": hc.Value(2.0), "other": hc.Derivative(0.0)})
     f, w = grid.field("f", location="face-x"), grid.field("w")
@@ -106,16 +106,16 @@ def test_faces_and_cells(storage):
     start = np.random.default_rng(1).random((9, 8))
     sim[u] = start
     sim.run()
-    found = sim.gather(f), sim.gather(w)
-    if found[0] is None:
+    gathered = sim.gather(f), sim.gather(w)
+    if gathered[0] is None:
         return
     ghosts = np.pad(start, 1)
     ghosts[0, 1:-1], ghosts[-1, 1:-1] = 2 - start[0], 4 - start[-1]
     ghosts[:, 0], ghosts[:, -1] = ghosts[:, 1], ghosts[:, -2]
     jump = ghosts[1:] - ghosts[:-1]  # on faces, one ghost row on each side along y
     faces = (jump**2)[:, 1:-1] + ghosts[1:, 2:] + jump[:, :-2]
-    np.testing.assert_allclose(found[0], faces, rtol=1e-14)
-    np.testing.assert_allclose(found[1], faces[1:] - faces[:-1], atol=1e-14)
+    np.testing.assert_allclose(gathered[0], faces, rtol=1e-14)
+    np.testing.assert_allclose(gathered[1], faces[1:] - faces[:-1], atol=1e-14)
 
 
 def test_cells_read_faces_without_a_boundary_condition():
@@ -134,7 +134,7 @@ def test_cells_read_faces_without_a_boundary_condition():
 
 @pytest.mark.ranks(1, 2, long=(1,))
 def test_the_last_face_is_no_ghost():
-    """It lies where cells find the first layer beyond their wall: reading it there fills none."""
+    """A read of the last face fills no ghosts, although it is where cells have their first ghost layer."""
     n = 8
     grid = hc.Grid(n)
     u = grid.field("u", location="face-x", boundary=hc.Symmetric())
@@ -149,10 +149,10 @@ def test_the_last_face_is_no_ghost():
     sim[u] = start = np.sin(1.0 + np.arange(n + 1))
     sim.run()
     slope = np.diff(start)
-    ghosts = [*slope, -slope[-1]]  # the value 0 is half way
-    found = sim.gather(u)
-    if found is not None:
-        np.testing.assert_allclose(found, [*start[1:], start[-2]] + 0.5 * np.array(ghosts), atol=1e-15)
+    ghosts = [*slope, -slope[-1]]  # the wall with the value 0 is half way
+    gathered = sim.gather(u)
+    if gathered is not None:
+        np.testing.assert_allclose(gathered, [*start[1:], start[-2]] + 0.5 * np.array(ghosts), atol=1e-15)
 
 
 @pytest.mark.ranks(3)
@@ -165,18 +165,18 @@ def test_reductions_over_faces():
     sim[f] = values
     assert sim.evaluate(hc.sum(f), hc.min(f)) == pytest.approx((values.sum(), values.min()))
     assert sim.evaluate(hc.sum(f * f[0, 0])) == pytest.approx((values**2).sum())
-    # a difference of faces belongs to a cell, a product with a cell's value too
+    # a difference of faces belongs to a cell, as does a product with a cell's value
     assert sim.evaluate(hc.sum(f[1, 0] - f)) == pytest.approx((values[-1] - values[0]).sum())
     assert sim.evaluate(hc.max(f[1, 0])) == values[1:].max()
 
 
-# -- the same bits in the halo as in the neighbour ---------------------------------------------------------
+# -- identical bits in the halo and in the neighbour --------------------------------------------------------
 
 
 @pytest.mark.ranks(2)
 @pytest.mark.parametrize("storage", ["inline", "patch"])
 def test_multiply_adds_do_not_depend_on_where_a_value_is_computed(storage):
-    """u is computed in the halo too, where the product it shares with v and with a stage stands alone."""
+    """u is also computed in the halo, where the product that it shares with v and a stage is separate."""
 
     def run(**options):
         grid = hc.Grid((24, 6), periodic=True)
@@ -200,7 +200,7 @@ def test_multiply_adds_do_not_depend_on_where_a_value_is_computed(storage):
 
 
 def test_fields_computed_in_the_halo_over_different_widths():
-    """p is read one cell away, q two: what is computed in the halo of one must not run past its memory."""
+    """Halos of different widths are computed within their memory: p is read one cell away, q two."""
     grid = hc.Grid((10, 9), periodic=True)
     r, _, _, s = (grid.field(n) for n in "rpqs")
 
@@ -285,7 +285,7 @@ def test_deep_stages_are_traced_in_linear_time():
 
 @pytest.mark.ranks(1, 4, long=(1,))
 def test_a_boundary_kernel_reads_another_field_along_the_wall():
-    """The corner beyond two walls takes T beyond one of them, and across ranks T of the neighbour."""
+    """The corner beyond two walls uses T beyond one of them, and across ranks T of the neighbour."""
     grid = hc.Grid((8, 8), periodic=(False, False))
     T = grid.field("T", boundary=hc.Derivative(0.0))
     p = grid.field("p", boundary=hc.BoundaryKernel(lambda p: p[0] + 2.0 * p.of(T)[0]))
@@ -300,8 +300,8 @@ def test_a_boundary_kernel_reads_another_field_along_the_wall():
     start_T, start_p = rng.random((8, 8)), rng.random((8, 8))
     sim[T], sim[p] = start_T, start_p
     sim.run()
-    found = sim.gather(out)
-    if found is None:
+    gathered = sim.gather(out)
+    if gathered is None:
         return
     wide = np.pad(start_T, 1, mode="edge")
     ghosts = np.pad(start_p, 1)
@@ -310,11 +310,11 @@ def test_a_boundary_kernel_reads_another_field_along_the_wall():
     for g, inner in ((0, 1), (-1, -2)):
         ghosts[:, g] = ghosts[:, inner] + 2 * wide[:, inner]
     expected = ghosts[2:, 2:] + ghosts[:-2, :-2] + ghosts[2:, :-2] + start_T
-    np.testing.assert_allclose(found, expected, rtol=1e-14)
+    np.testing.assert_allclose(gathered, expected, rtol=1e-14)
 
 
 def test_a_boundary_kernel_that_reads_another_field_far_out_only():
-    """The statement that reads that layer must see what the other field was set to before."""
+    """The statement that reads that layer uses the current value of the other field."""
     n = 12
     grid = hc.Grid(n)
     w = grid.field("w")
@@ -367,7 +367,7 @@ def test_a_value_that_another_field_was_set_from_is_not_lost():
 
 
 def test_differences_along_two_axes_have_the_same_bits():
-    """What x does to a field, y does to its transpose: differences of products are fused alike."""
+    """The transpose has the same bits after a step with exchanged axes: product differences fuse alike."""
     grid = hc.Grid((12, 12), periodic=True)
     u, v = grid.vector("u"), grid.field("v")
 
@@ -386,7 +386,10 @@ def test_differences_along_two_axes_have_the_same_bits():
 
 @pytest.mark.parametrize("count", [2, 3, 4])
 def test_a_symmetric_sum_depends_on_no_order(count):
-    """Nor, of two or three terms, on their sign; also where terms of both signs have one magnitude."""
+    """A symmetric sum depends neither on the order nor, for two or three terms, on their sign.
+
+    The property also holds if terms of both signs have the same magnitude.
+    """
     grid = hc.Grid((200,), periodic=True)
     names = "abcd"[:count]
     fields = [grid.field(name) for name in names]
@@ -419,8 +422,10 @@ def test_a_symmetric_sum_depends_on_no_order(count):
 
 
 def test_a_loop_in_parts_keeps_no_condition():
-    """A branch that one array decides at several places, in a kernel of more values than one loop loads: the
-    condition was kept for the last loop as a number, which C++ does not take for one."""
+    """A branch that one array decides at several positions compiles in a kernel of several loops.
+
+    The condition was once kept for the last loop as a number, which is not valid in C++.
+    """
     grid = hc.Grid((24, 24), periodic=True)
     u, flag, out = grid.field("u"), grid.field("flag"), grid.field("out")
 
@@ -437,11 +442,11 @@ def test_a_loop_in_parts_keeps_no_condition():
     a, f = sim[u], sim[flag]
     wide = a + sum(np.roll(a, (-n, -m), (0, 1)) for n in range(-4, 5) for m in range(-4, 5))
     costly = np.sqrt(abs(wide)) / (2 + wide**2) + np.exp(-abs(wide)) / (1 + abs(a))
-    near = np.roll(f, -1, 0) + np.roll(f, 1, 0) + f > 0
-    assert np.allclose(sim[out], np.where(near, costly * np.roll(f, -1, 1), wide), rtol=1e-12, atol=1e-12)
+    flagged = np.roll(f, -1, 0) + np.roll(f, 1, 0) + f > 0
+    assert np.allclose(sim[out], np.where(flagged, costly * np.roll(f, -1, 1), wide), rtol=1e-12, atol=1e-12)
 
 
-# -- precision, and simplifications, where a value is computed in several places -----------------------------
+# -- precision, and simplifications, of values that are computed several times ----------------------------
 
 
 @pytest.mark.ranks(1, 2, 3, long=(1, 2))
@@ -465,19 +470,19 @@ def test_the_precision_of_coordinates_does_not_depend_on_where_they_are_computed
         sim.run()
         return sim
 
-    wanted = serial(make, "f", "g")
+    reference = serial(make, "f", "g")
     for options in ({}, {"decomposition": "1d-x"}, {"patch": 3}):
         sim = make(**options)
-        assert {name: sim.checksum(name) for name in wanted} == wanted
+        assert {name: sim.checksum(name) for name in reference} == reference
 
 
-@pytest.mark.parametrize("kept", ["float64", "float32"])
-def test_a_value_has_the_precision_of_the_field_that_it_was_set_to(kept):
-    """Fused or not: a field holds float64 or float32, whatever it was computed from."""
-    made = []
+@pytest.mark.parametrize("stored_dtype", ["float64", "float32"])
+def test_a_value_has_the_precision_of_the_field_that_it_was_set_to(stored_dtype):
+    """A field has float64 or float32 for any source of its values, in fused and separate sweeps."""
+    checksums = []
     for apart in (False, True):
         grid = hc.Grid(41, periodic=True)
-        u, f = grid.field("u", dtype="float32"), grid.field("f", dtype=kept)
+        u, f = grid.field("u", dtype="float32"), grid.field("f", dtype=stored_dtype)
         g, h = grid.field("g", dtype="float32"), grid.field("h")
 
         @hc.program
@@ -492,11 +497,11 @@ def test_a_value_has_the_precision_of_the_field_that_it_was_set_to(kept):
         sim = hc.Simulation(grid, step, parameters={})
         sim[u] = np.random.default_rng(5).uniform(1.0, 2.0, grid.shape)
         sim.run()
-        made.append([sim.checksum(g), sim.checksum(h)])
+        checksums.append([sim.checksum(g), sim.checksum(h)])
         assert len(list(sim.schedule.sweeps())) == 1 + apart
-    assert made[0] == made[1]
+    assert checksums[0] == checksums[1]
     x = np.array(sim[f], dtype=np.float64)
-    np.testing.assert_allclose(sim[h], x * x + np.cos(x), rtol=1e-15 if kept == "float64" else 1e-6)
+    np.testing.assert_allclose(sim[h], x * x + np.cos(x), rtol=1e-15 if stored_dtype == "float64" else 1e-6)
 
 
 @pytest.mark.ranks(1, 2, long=(1,))
@@ -520,14 +525,14 @@ def test_zeros_have_the_same_sign_in_the_halo(storage):
         sim.run()
         return sim
 
-    wanted = serial(make, "f", "g")
+    reference = serial(make, "f", "g")
     for options in ({}, {"decomposition": "1d-x"}):
         sim = make(**options)
-        assert {name: sim.checksum(name) for name in wanted} == wanted
+        assert {name: sim.checksum(name) for name in reference} == reference
 
 
 def test_a_field_that_was_set_to_zero_is_added_as_it_is():
-    """As a 0 that is no literal of the formula: -0 + 0 is 0 and -1 * 0 is -0, fused or not."""
+    """A zero field behaves like a 0 that is not a literal: -0 + 0 is 0 and -1 * 0 is -0, fused or not."""
     grid = hc.Grid(4)
     u = grid.field("u")
     for name in "zfg":
@@ -570,7 +575,7 @@ def test_hyperbolic_functions_are_accurate_everywhere(name, bound, dtype):
 
     mpmath.mp.dps = 40
     random = np.random.default_rng(6)
-    largest = 710.4 if dtype == "float64" else 89.4  # where sinh and cosh are still finite
+    largest = 710.4 if dtype == "float64" else 89.4  # sinh and cosh are still finite for this value
     tiny = 1e-300 if dtype == "float64" else 1e-36
     sizes = [
         *(10.0 ** random.uniform(np.log10(tiny), 0, 400)),
@@ -587,10 +592,10 @@ def test_hyperbolic_functions_are_accurate_everywhere(name, bound, dtype):
     sim[u] = x
     sim.run()
     worst = 0.0
-    for argument, found in zip(x.tolist(), np.array(sim[v]), strict=True):
+    for argument, result in zip(x.tolist(), np.array(sim[v]), strict=True):
         exact = getattr(mpmath, name)(mpmath.mpf(argument))
         ulp = np.spacing(np.abs(x.dtype.type(float(exact))))
-        worst = max(worst, float(abs(mpmath.mpf(float(found)) - exact) / mpmath.mpf(float(ulp))))
+        worst = max(worst, float(abs(mpmath.mpf(float(result)) - exact) / mpmath.mpf(float(ulp))))
     assert worst < bound
     np.testing.assert_array_equal(np.signbit(sim[v]), np.signbit(x) & (name != "cosh"))
 
@@ -599,7 +604,7 @@ def test_hyperbolic_functions_are_accurate_everywhere(name, bound, dtype):
 
 
 def test_memory_is_free_as_soon_as_nobody_has_the_problem():
-    """Without Python's search for cycles, which counts objects and knows nothing of the size of fields."""
+    """Memory is free without Python's search for cycles, which counts objects but not the size of fields."""
 
     def simulate():
         grid = hc.Grid((1024, 1024), periodic=True)
@@ -621,13 +626,13 @@ def test_memory_is_free_as_soon_as_nobody_has_the_problem():
             before = resident_bytes()
             for _ in range(4):
                 work()
-            assert resident_bytes() - before < 20e6  # the fields of one take more
+            assert resident_bytes() - before < 20e6  # the fields of one problem use more
     finally:
         gc.enable()
 
 
 def test_numpy_functions_are_known_before_those_of_halocline() -> None:
-    """They are imported at their first use; NumPy's may come first."""
+    """The functions are imported at their first use, and NumPy's may come first."""
     script = "import numpy as np, halocline as hc\nprint(np.sin(hc.Grid(4).x))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("sin(")

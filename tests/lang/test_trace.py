@@ -163,11 +163,11 @@ def test_names_of_numbers_may_be_given_other_values() -> None:
         kappa /= 2.0
         u.set(u * kappa)
 
-    expected, found = (
+    expected, in_place_program = (
         program_of(grid, hc.program(f), parameters={"kappa": 1.0}) for f in (program, in_place)
     )
-    assert expected.notices == found.notices == []
-    assert [s.values for s in found.flat() if isinstance(s, Assign)] == [
+    assert expected.notices == in_place_program.notices == []
+    assert [s.values for s in in_place_program.flat() if isinstance(s, Assign)] == [
         s.values for s in expected.flat() if isinstance(s, Assign)
     ]
 
@@ -177,23 +177,23 @@ def test_names_of_numbers_may_be_given_other_values() -> None:
         return {u: kappa * t * u}
 
     plain = lambda u, kappa, t: {u: (2.0 * kappa) * (t + 1.0) * u}  # noqa: E731
-    made, wanted = (
+    with_updates, written_out = (
         equations.equations(program_of(grid, f, parameters={"kappa": 1.0}, scheme=hc.RK3(), dt=0.5))
         for f in (rates, plain)
     )
-    assert made == wanted
+    assert with_updates == written_out
 
     def lost(u: Any, t: Any) -> None:
         t += 0.1
         u.set(u * t)
 
-    def own(u: Any) -> None:
+    def update_of_scalar(u: Any) -> None:
         s = hc.scalar("s")
         s.set(0.0)
         s += 1.0
         u.set(u * s)
 
-    for function, name in ((lost, "t"), (own, "s")):
+    for function, name in ((lost, "t"), (update_of_scalar, "s")):
         with pytest.raises(InputError, match=rf"^{name} \+= ... assigns nothing: write {name}.set"):
             program_of(grid, hc.program(function))
 
