@@ -1,4 +1,4 @@
-"""Devices that are chosen, their memory, and what they must be able to do."""
+"""Choice of devices, their memory, and their required capabilities."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def test_the_devices_of_a_run_in_words():
         return OnDevice(0, 0, device, name, "1")
 
     assert summary([on("cuda:0", "A")] * 3) == "device cuda:0 (A)"
-    both = [on("opencl:0", "A"), on("opencl:1", "B"), on("opencl:2", "A")]
-    assert summary(both) == "devices opencl:0, opencl:2 (A), opencl:1 (B)"
+    devices = [on("opencl:0", "A"), on("opencl:1", "B"), on("opencl:2", "A")]
+    assert summary(devices) == "devices opencl:0, opencl:2 (A), opencl:1 (B)"
 
 
 @pytest.mark.ranks(2)
@@ -52,7 +52,7 @@ def test_ranks_tell_the_same_devices_and_must_choose_the_same(monkeypatch: pytes
         heat()
 
 
-# -- what is chosen ------------------------------------------------------------------------------------------
+# -- choice of devices ---------------------------------------------------------------------------------------
 
 
 def test_the_environment_chooses_where_nothing_else_does(monkeypatch: pytest.MonkeyPatch):
@@ -70,9 +70,9 @@ def test_the_environment_chooses_where_nothing_else_does(monkeypatch: pytest.Mon
 
 @pytest.fixture
 def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four OpenCL devices of two platforms, of which the last one has no float64."""
+    """Replace the devices by four OpenCL devices of two platforms; the last one has no float64."""
     platforms = ("GPUs", "GPUs", "PoCL", "GPUs")
-    there = [
+    devices = [
         SimpleNamespace(
             interface="opencl",
             index=n,
@@ -83,9 +83,9 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
         )
         for n, platform in enumerate(platforms)
     ]
-    here = SimpleNamespace(devices=lambda interface: there, why_no_devices=lambda interface: "")
-    monkeypatch.setattr("halocline.run.devices.devices.native", lambda: here)
-    monkeypatch.setattr("halocline.explanation.device.native", lambda: here)
+    stand_in = SimpleNamespace(devices=lambda interface: devices, why_no_devices=lambda interface: "")
+    monkeypatch.setattr("halocline.run.devices.devices.native", lambda: stand_in)
+    monkeypatch.setattr("halocline.explanation.device.native", lambda: stand_in)
 
 
 @pytest.mark.usefixtures("made_up")
@@ -101,7 +101,7 @@ def test_devices_of_different_platforms_are_not_mixed():
 @pytest.mark.usefixtures("made_up")
 @pytest.mark.parametrize("text", ["opencl", "opencl:3"])
 def test_a_device_without_float64_is_refused_with_what_to_do(text: str):
-    """Also for float32 fields: scalars and sums are float64."""
+    """The device is rejected for float32 fields too, since scalars and sums are float64."""
     with pytest.raises(
         InputError,
         match=r"^HALOCLINE_DEVICE: device opencl:3 \(model 3\) has no float64 with fma, which every sum over "
@@ -122,8 +122,8 @@ def test_what_a_field_takes_is_known_before(opencl: Devices, data: st.DataObject
     owned = Box((0, 0, 0), shape)
     storage = owned.grow(list(zip(lower, upper, strict=True)))
     planned = FieldPlan("u", "float32" if itemsize == 4 else "float64", owned, storage, 0)
-    made = native.DeviceStorage(opencl[0], shape, lower, upper, itemsize)
-    assert storage_bytes(planned) == made.bytes
+    native_storage = native.DeviceStorage(opencl[0], shape, lower, upper, itemsize)
+    assert storage_bytes(planned) == native_storage.bytes
 
 
 def test_memory_is_looked_at_for_all_ranks_that_share_a_device():
@@ -143,9 +143,9 @@ def test_messages_are_counted_too():
     field = FieldPlan(name="u", dtype="float64", owned=owned, storage=storage, bytes=10 * 18 * 8)
     sent = SimpleNamespace(scratch_bytes=1000, sends=[SimpleNamespace(bytes=64)], receives=[])
     received = SimpleNamespace(scratch_bytes=500, sends=[], receives=[SimpleNamespace(bytes=128)])
-    own = SimpleNamespace(fields=(field,), sweeps=(sent, received))
-    assert subdomain_bytes(own) == storage_bytes(field) + 1000 + 64 + 128
-    assert subdomain_bytes(own, {"u"}) == 1000 + 64 + 128
+    plan = SimpleNamespace(fields=(field,), sweeps=(sent, received))
+    assert subdomain_bytes(plan) == storage_bytes(field) + 1000 + 64 + 128
+    assert subdomain_bytes(plan, {"u"}) == 1000 + 64 + 128
 
 
 def test_float32_needs_a_device_that_rounds_as_the_host_does():

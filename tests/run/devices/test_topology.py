@@ -1,4 +1,4 @@
-"""Links between devices decide which subdomain lies on which, from what NVML would tell of known nodes."""
+"""Placement of subdomains by the links between devices, as NVML reports them for known nodes."""
 
 from __future__ import annotations
 
@@ -30,35 +30,35 @@ def answers(monkeypatch: pytest.MonkeyPatch, topology: Topology) -> StandIn:
     return nvml
 
 
-# -- what is told --------------------------------------------------------------------------------------------
+# -- links from NVML -----------------------------------------------------------------------------------------
 
 
 def test_the_links_of_a_summit_node(monkeypatch: pytest.MonkeyPatch) -> None:
     nvml = answers(monkeypatch, SUMMIT)
-    found = device_links(devices(SUMMIT, range(6)), 1, Communicator())
-    assert found.distance is not None
-    assert [list(row) for row in found.distance] == distance_between(bandwidths(SUMMIT))
-    assert found.why == "links as NVML reports them, driver 550.54.15"
+    links = device_links(devices(SUMMIT, range(6)), 1, Communicator())
+    assert links.distance is not None
+    assert [list(row) for row in links.distance] == distance_between(bandwidths(SUMMIT))
+    assert links.why == "links as NVML reports them, driver 550.54.15"
     assert nvml.running == 0
 
 
 def test_slots_follow_the_devices_of_the_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two ranks with the devices 4 and 0, and 1; two subdomains on each device."""
+    """Slots follow the devices of the ranks: 4 and 0 on the first, 1 on the second; two slots per device."""
     answers(monkeypatch, SUMMIT)
     names = [[SUMMIT.gpus[4].uuid, SUMMIT.gpus[0].uuid], [SUMMIT.gpus[1].uuid]]
-    found = links_between(names, 2, "cuda").distance
-    assert found is not None
+    distance = links_between(names, 2, "cuda").distance
+    assert distance is not None
     at = [4, 4, 0, 0, 1, 1]
     rates = bandwidths(replaced(SUMMIT, (4, 0, 1)))
     order = {4: 0, 0: 1, 1: 2}
     for a in range(6):
         for b in range(6):
             expected = 0.0 if at[a] == at[b] else 1 / rates[order[at[a]]][order[at[b]]]
-            assert found[a][b] == expected
+            assert distance[a][b] == expected
 
 
 def replaced(topology: Topology, places: Sequence[int]) -> Topology:
-    """What NVML reports where only these GPUs are asked for."""
+    """Return the report of NVML for the given GPUs only."""
     ancestors = tuple(tuple(topology.ancestors[a][b] for b in places) for a in places)
     return Topology(topology.driver, tuple(topology.gpus[n] for n in places), ancestors)
 
@@ -73,14 +73,14 @@ def test_where_nothing_is_to_be_decided_there_is_no_distance(monkeypatch: pytest
     assert (
         "OpenCL does not report" in device_links(devices(DGX_H100, [0, 1], "opencl"), 1, Communicator()).why
     )
-    # subdomains that share a device have no link between them, however equal the others are
+    # subdomains that share a device have no link between them, although all other links are equal
     assert device_links(devices(DGX_H100, [0, 1]), 2, Communicator()).distance is not None
 
 
 def test_what_nvml_does_not_tell_leaves_the_order_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    why = "all links count as equal: the Python package nvidia-ml-py is not installed"
-    assert device_links(devices(SUMMIT, range(6)), 1, Communicator()) == DeviceLinks(None, why)
+    reason = "all links count as equal: the Python package nvidia-ml-py is not installed"
+    assert device_links(devices(SUMMIT, range(6)), 1, Communicator()) == DeviceLinks(None, reason)
 
 
 def test_nvml_is_not_asked_for_one_device(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,12 +105,12 @@ def test_ranks_that_share_a_device_are_at_no_distance(monkeypatch: pytest.Monkey
 def test_ranks_of_a_node_have_the_same_links(monkeypatch: pytest.MonkeyPatch) -> None:
     comm = world()
     nvml = answers(monkeypatch, SUMMIT)
-    if comm.rank:  # one rank asks for all of a node
+    if comm.rank:  # one rank queries NVML for the whole node
         monkeypatch.setattr(nvml, "nvmlInit", lambda: pytest.fail("NVML was asked twice"))
-    found = device_links(devices(SUMMIT, (0, 1, 2) if comm.rank == 0 else (3, 4, 5)), 1, comm)
-    assert found.distance is not None
-    assert [list(row) for row in found.distance] == distance_between(bandwidths(SUMMIT))
-    assert comm.allgather(found) == [found] * 2
+    links = device_links(devices(SUMMIT, (0, 1, 2) if comm.rank == 0 else (3, 4, 5)), 1, comm)
+    assert links.distance is not None
+    assert [list(row) for row in links.distance] == distance_between(bandwidths(SUMMIT))
+    assert comm.allgather(links) == [links] * 2
 
 
 @pytest.mark.ranks(2)
@@ -164,62 +164,64 @@ def run(device: str, **execution: Any) -> tuple[str, Any]:
 def test_subdomains_are_placed_by_the_links_and_no_bit_depends_on_it(
     opencl: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Four slots, of which the first is near to the third, and the second to the fourth; a grid whose first
-    and second quarter exchange most."""
-    which = ",".join(str(device.index) for device in opencl[:2])
-    near, far = 1e-11, 1e-9
+    """Subdomains with large halos are placed on close slots, and results do not depend on the placement.
+
+    Slots 0 and 2 are close, and slots 1 and 3. The first and second quarter of the grid exchange most.
+    """
+    numbers = ",".join(str(device.index) for device in opencl[:2])
+    close, distant = 1e-11, 1e-9
     distance = tuple(
-        tuple(0.0 if a == b else near if (a - b) % 2 == 0 else far for b in range(4)) for a in range(4)
+        tuple(0.0 if a == b else close if (a - b) % 2 == 0 else distant for b in range(4)) for a in range(4)
     )
     expected, _ = run("cpu")
-    in_order, layout = run(f"opencl:{which}", subdomains_per_rank=2, decomposition=(2, 2))
+    in_order, layout = run(f"opencl:{numbers}", subdomains_per_rank=2, decomposition=(2, 2))
     assert layout.placement == "trivial"
-    monkeypatch.setattr(domain, "device_links", lambda *given: DeviceLinks(distance, "made up"))
-    found, layout = run(f"opencl:{which}", subdomains_per_rank=2, decomposition=(2, 2))
+    monkeypatch.setattr(domain, "device_links", lambda *arguments: DeviceLinks(distance, "made up"))
+    checksum, layout = run(f"opencl:{numbers}", subdomains_per_rank=2, decomposition=(2, 2))
     assert layout.placement == "aware"
     assert layout.slots != (0, 1, 2, 3)
     assert sorted(layout.slots) == [0, 1, 2, 3]
-    assert in_order == found == expected
+    assert in_order == checksum == expected
     for placement in ("trivial", "random"):
-        how = {"subdomains_per_rank": 2, "decomposition": (2, 2), "placement": placement}
-        found, layout = run(f"opencl:{which}", **how)
-        assert (layout.placement, found) == (placement, expected)
+        options = {"subdomains_per_rank": 2, "decomposition": (2, 2), "placement": placement}
+        checksum, layout = run(f"opencl:{numbers}", **options)
+        assert (layout.placement, checksum) == (placement, expected)
         assert (layout.slots == (0, 1, 2, 3)) == (placement == "trivial")
-    each = 4 // world().size
-    found, layout = run("cpu", subdomains_per_rank=each, decomposition=(2, 2), placement="random")
-    assert (layout.placement, found) == ("random", expected)
+    per_rank = 4 // world().size
+    checksum, layout = run("cpu", subdomains_per_rank=per_rank, decomposition=(2, 2), placement="random")
+    assert (layout.placement, checksum) == ("random", expected)
     assert layout.slots not in ((), (0, 1, 2, 3))
 
 
-# -- what is told of it --------------------------------------------------------------------------------------
+# -- explanation of the placement ----------------------------------------------------------------------------
 
 
 def test_explain_says_where_subdomains_lie_and_why(
     opencl: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two devices of an interface that tells its links; two subdomains on each share it."""
+    """The explanation names the slots of two devices with known links, each shared by two subdomains."""
     choice = "opencl:" + ",".join(str(device.index) for device in opencl[:2])
     grid = hc.Grid((16, 64), periodic=True)
     grid.field("T")
     sim = hc.Simulation(grid, lambda T: {T: hc.laplacian(T)}, scheme=hc.Euler(), dt=1e-5)
     in_order = hc.explain(sim, device=choice, decomposition=(2, 2), subdomains_per_rank=2)
-    said = " ".join(str(in_order).split())
-    assert "lie on its devices in order: OpenCL does not report how devices are linked." in said
+    text = " ".join(str(in_order).split())
+    assert "lie on its devices in order: OpenCL does not report how devices are linked." in text
     assert in_order.as_dict()["placement"]["link_time"] is None
-    # those with the long side in common are 0 and 2, 1 and 3: in order they lie apart
+    # subdomains 0 and 2, and 1 and 3, share the long side; the default order separates them
     driven = [[gpu.uuid for gpu in SUMMIT.gpus[:2]]]
     answers(monkeypatch, SUMMIT)
     linked = links_between(driven, 2, "cuda")
     placed = hc.explain(sim, device=choice, decomposition=(2, 2), subdomains_per_rank=2, links=linked)
-    told = placed.as_dict()["placement"]
-    assert told["strategy"] == "aware"
-    assert told["why"] == "links as NVML reports them, driver 550.54.15"
-    assert 0 < told["link_time"] < 1
-    assert f"slots {', '.join(map(str, told['slots']))} of its devices: links as NVML" in str(placed)
+    placement = placed.as_dict()["placement"]
+    assert placement["strategy"] == "aware"
+    assert placement["why"] == "links as NVML reports them, driver 550.54.15"
+    assert 0 < placement["link_time"] < 1
+    assert f"slots {', '.join(map(str, placement['slots']))} of its devices: links as NVML" in str(placed)
 
 
 def test_links_of_a_machine_that_is_elsewhere_are_not_known() -> None:
     from halocline.explanation.device import planned_links
 
-    why = planned_links("cuda", (("cuda:97",), ("cuda:98",)), 1).why
-    assert why == "their links are not known, since not all are on this machine"
+    reason = planned_links("cuda", (("cuda:97",), ("cuda:98",)), 1).why
+    assert reason == "their links are not known, since not all are on this machine"

@@ -1,4 +1,4 @@
-"""Options of a run: which go together, and which are errors."""
+"""Options of a run: valid combinations, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traces: what threads and messages did, in order and in full."""
+"""Traces of threads and messages: complete and in order."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_everything_that_was_done_is_there(tmp_path: Path, methods: str) -> None
     sim = traced(file, threads=threads, methods=methods, patch=8)
     sim.run(steps=steps)
     plan = sim.plan.subdomains[0]
-    wanted = comm.gather(steps * len(plan.sweeps) * len(plan.patches.table))
+    patch_counts = comm.gather(steps * len(plan.sweeps) * len(plan.patches.table))
     if comm.rank != 0:
         return
     events = json.loads(file.read_text())["traceEvents"]
@@ -48,14 +48,14 @@ def test_everything_that_was_done_is_there(tmp_path: Path, methods: str) -> None
     assert names[0, threads] == "messages"
     spans = [e for e in events if e["ph"] == "X"]
     for rank in range(comm.size):
-        own = [e for e in spans if e["pid"] == rank]
-        patches = [e for e in own if e["cat"] == "patch"]
-        assert len(patches) == wanted[rank]
-        # one rank waits for no result
-        assert sum(e["cat"] == "reduction" for e in own) == (steps if comm.size > 1 else 0)
-        for lane in range(threads):  # a thread does one thing at a time
-            mine = sorted((e for e in own if e["tid"] == lane), key=lambda e: e["ts"])
-            for before, after in itertools.pairwise(mine):
+        rank_spans = [e for e in spans if e["pid"] == rank]
+        patches = [e for e in rank_spans if e["cat"] == "patch"]
+        assert len(patches) == patch_counts[rank]
+        # a single rank does not wait for results
+        assert sum(e["cat"] == "reduction" for e in rank_spans) == (steps if comm.size > 1 else 0)
+        for lane in range(threads):  # the spans of a thread do not overlap
+            lane_spans = sorted((e for e in rank_spans if e["tid"] == lane), key=lambda e: e["ts"])
+            for before, after in itertools.pairwise(lane_spans):
                 assert before["ts"] + before["dur"] <= after["ts"] + 0.01
     begun = [e for e in events if e["ph"] == "b"]
     assert len(begun) == sum(e["ph"] == "e" for e in events)

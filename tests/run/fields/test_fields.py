@@ -1,4 +1,4 @@
-"""Values that fields are set to: files of NumPy, and functions of coordinates."""
+"""Values of fields from NumPy files and from functions of coordinates."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def test_a_field_is_set_from_a_file_of_numpy(shared_tmp_path: Path) -> None:
     for name in ("c.npy", "all.npz", "one.npz"):
         sim["c"] = 0.0
         sim["c"] = shared_tmp_path / name
-        found = sim.gather("c")
-        assert (found is None) == (comm.rank > 0)
-        assert found is None or np.array_equal(found, values)
+        gathered = sim.gather("c")
+        assert (gathered is None) == (comm.rank > 0)
+        assert gathered is None or np.array_equal(gathered, values)
 
 
 def test_a_vector_is_set_from_a_file_of_numpy(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_a_vector_is_set_from_a_file_of_numpy(tmp_path: Path) -> None:
     ],
 )
 def test_a_function_of_the_coordinates_that_combines_points_is_an_error(function: Any) -> None:
-    """NumPy would evaluate it row by row, and give the maximum of a row."""
+    """A function that combines points is rejected, since row by row it would give the maximum of a row."""
     with pytest.raises(InputError, match="combines the values of several points"):
         simulation()["c"] = function
 
@@ -79,7 +79,7 @@ COMBINING = {
 
 @pytest.mark.parametrize("function", COMBINING.values(), ids=list(COMBINING))
 def test_a_function_that_runs_by_rows_combines_no_points(function: Any) -> None:
-    """A row of points has another maximum, mean and neighbours than the grid."""
+    """A function that combines points is rejected, since results for rows and for the grid differ."""
     with pytest.raises(InputError, match="combines the values of several points"):
         simulation()["c"] = function
 

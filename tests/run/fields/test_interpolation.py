@@ -18,7 +18,7 @@ from halocline.run.fields.sources import Reader, Source
 
 
 def whole(weights: Weights, values: np.ndarray) -> np.ndarray:
-    """All new values, of all old ones."""
+    """Return all new values, computed from all old ones."""
     return weights.apply(values, 0, [(0, len(values))], 0, len(weights.index))
 
 
@@ -33,10 +33,10 @@ def test_conservative_weights_keep_the_integral_and_what_is_constant(
 ) -> None:
     weights = conservative(old, new, periodic=periodic)
     values = np.random.default_rng(len(old)).uniform(size=len(old) - 1)
-    found = whole(weights, values)
-    assert np.dot(found, np.diff(new)) == pytest.approx(np.dot(values, np.diff(old)), abs=1e-12)
+    averages = whole(weights, values)
+    assert np.dot(averages, np.diff(new)) == pytest.approx(np.dot(values, np.diff(old)), abs=1e-12)
     np.testing.assert_allclose(whole(weights, np.full(len(old) - 1, 2.5)), 2.5)
-    if not periodic and len(old) > 2:  # exact for what is linear
+    if not periodic and len(old) > 2:  # exact for linear functions
         middle = 0.5 * (old[1:] + old[:-1])
         np.testing.assert_allclose(whole(weights, 3.0 - middle), 3.0 - 0.5 * (new[1:] + new[:-1]), atol=1e-12)
 
@@ -44,8 +44,8 @@ def test_conservative_weights_keep_the_integral_and_what_is_constant(
 @given(edges, edges)
 def test_linear_weights_are_those_of_numpy(old: np.ndarray, new: np.ndarray) -> None:
     values = np.random.default_rng(len(old)).uniform(size=len(old))
-    found = whole(polynomial(old, new, 2), values)
-    np.testing.assert_allclose(found, np.interp(new, old, values), atol=1e-12)
+    interpolated = whole(polynomial(old, new, 2), values)
+    np.testing.assert_allclose(interpolated, np.interp(new, old, values), atol=1e-12)
     around = whole(polynomial(old[:-1], new + 5.0, 2, 1.0), values[:-1])
     np.testing.assert_allclose(around, np.interp(new, old[:-1], values[:-1], period=1.0), atol=1e-9)
 
@@ -65,7 +65,7 @@ def test_a_part_needs_two_runs_at_most_and_has_the_same_bits(
     runs = weights.needed(lo, hi)
     assert 1 <= len(runs) <= 2
     flat = [end for run in runs for end in run]
-    assert flat == sorted(set(flat))  # neither empty, nor touching each other
+    assert flat == sorted(set(flat))  # neither empty nor adjacent
     read = [n for first, end in runs for n in range(first, end)]
     assert {*weights.index[lo:hi].ravel()} <= {*read}
     np.testing.assert_array_equal(
@@ -75,7 +75,7 @@ def test_a_part_needs_two_runs_at_most_and_has_the_same_bits(
 
 @pytest.mark.parametrize("location", ["cell", "face-x"])
 def test_no_part_beside_a_periodic_end_reads_the_whole(location: str) -> None:
-    """Each of two parts along each axis needs a few points of the other part, on both of its sides."""
+    """Each of two parts along each axis reads a few points of the other part, on both of its sides."""
     grid = hc.Grid((40, 48), extent=(1.0, 2.0), periodic=True)
     field = grid.field("T", location=location)
     other = hc.Grid((64, 56), extent=(1.0, 2.0), periodic=True).field("T", location=location)
@@ -104,7 +104,7 @@ def test_no_part_beside_a_periodic_end_reads_the_whole(location: str) -> None:
 
 
 def test_second_order_of_refinement(tmp_path: Path) -> None:
-    """Averages of sin: the error falls four times when the source is twice as fine."""
+    """The error of averages of a sine falls by a factor of four if the resolution of the source doubles."""
     errors = []
     for n in (16, 32, 64):
         cells = (np.arange(n) + 0.5) / n

@@ -1,6 +1,6 @@
-"""Programs that are evaluated point by point have the bits of compiled ones, and compile nothing.
+"""Pointwise evaluation: programs have the bits of compiled ones, without compilation.
 
-Fixed expressions cover every operation. Random ones nest all operations in each other.
+Fixed expressions cover every operation. Random expressions nest all operations.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ README = (Path(__file__).parents[3] / "README.md").read_text()
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
-    """Choose whether all programs are compiled, or none that can be evaluated point by point."""
+    """Return a function that forces or prevents the compilation of pointwise programs."""
 
     def choose(always: bool) -> None:
         monkeypatch.setattr(module, "MOST_WORK", -1 if always else 2**40)
@@ -104,7 +104,7 @@ def test_values_have_the_bits_of_compiled_programs(compiled: Callable[[bool], No
 def test_values_on_walls_have_the_bits_of_compiled_programs(
     location: str, compiled: Callable[[bool], None]
 ) -> None:
-    found = []
+    results = []
     for always in (False, True):
         compiled(always)
         grid = hc.Grid((6, 5))
@@ -112,8 +112,8 @@ def test_values_on_walls_have_the_bits_of_compiled_programs(
         sim = hc.Simulation(grid, lambda w: {w: -w}, scheme=hc.Euler(), dt=0.1, threads=1)
         sim[w] = lambda x, y: np.cos(x) + 2.0 * y
         first = sim.checksum(w)
-        found.append((first, sim.evaluate(hc.sum(w)), sim.evaluate(hc.max(w))))
-    assert found[0] == found[1]
+        results.append((first, sim.evaluate(hc.sum(w)), sim.evaluate(hc.max(w))))
+    assert results[0] == results[1]
 
 
 @settings(few, max_examples=1)
@@ -140,7 +140,7 @@ def test_a_program_that_runs_often_is_compiled(monkeypatch: pytest.MonkeyPatch) 
     first = sim.evaluate(hc.max(u))
     (program,) = sim._programs.values()
     assert isinstance(program, Pointwise)
-    assert program.done == program.work == 2 * 35  # a load and a result for each point
+    assert program.done == program.work == 2 * 35  # one load and one result per point
     monkeypatch.setattr(module, "MOST_WORK", 3 * program.work)
     for _ in range(2):
         assert sim.evaluate(hc.max(u)) == first
@@ -162,7 +162,7 @@ def test_a_parameter_without_a_value_is_rejected(compiled: Callable[[bool], None
 
 
 def test_the_first_program_of_the_readme_compiles_one_library(tmp_path: Path) -> None:
-    """Also from a constant start, which needs no other one."""
+    """A constant start needs no second library."""
     program = re.findall(r"```python\n(.*?)```", README, re.DOTALL)[0]
     before, start, after = re.split(r"(^sim\[T\] = .*\n)", program, flags=re.MULTILINE)
     environment = os.environ | {"HALOCLINE_CACHE": str(tmp_path / "cache")}

@@ -1,5 +1,7 @@
-"""Expressions gathered at the location of their fields; output at points and on planes, for every location,
-axis, interpolation and precision."""
+"""Expressions at the location of their fields; output at points and on planes.
+
+The tests cover every location, axis, interpolation and precision.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,7 @@ def test_an_expression_has_the_location_of_its_fields() -> None:
             step = np.eye(3, dtype=int)[axis]
             up, down = f[tuple(step)], f[tuple(-step)]
             staggered = [s and a != axis for a, s in enumerate(f.staggered)]
-            for difference in (up - f, up - down):  # reads at explicit offsets
+            for difference in (up - f, up - down):  # differences by explicit offsets
                 assert held(difference) == location_name(staggered)
     u, fx = fields["cell"], fields["face-x"]
     assert held(u + 0.5 * (fx[1, 0, 0] + fx)) == "cell"
@@ -81,19 +83,19 @@ def interpolated(points: hc.Points, grid: hc.Grid, staggered: Any, values: np.nd
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_interpolation_has_its_order_at_every_location(kind: str) -> None:
-    """Points lie between the walls, and between the last and first points of periodic axes."""
+    """The order holds between the walls, and between the last and first points of periodic axes."""
     draw = np.random.default_rng(5)
     places = np.concatenate([draw.uniform(size=(400, 3)), list(product((0.0, 1.0), repeat=3))])
     ran = 0
 
     def smooth(*x: Any) -> Any:
-        return np.prod([np.sin(2 * np.pi * (each + 0.1 * n)) for n, each in enumerate(x)], axis=0)
+        return np.prod([np.sin(2 * np.pi * (coordinate + 0.1 * n)) for n, coordinate in enumerate(x)], axis=0)
 
-    for location, (how, order) in product(LOCATIONS, (("linear", 2), ("cubic", 4))):
+    for location, (interpolation, order) in product(LOCATIONS, (("linear", 2), ("cubic", 4))):
         errors = []
         for n in (32, 64):
             grid = hc.Grid((n, n, n), **KINDS[kind])
-            staggered, points = staggering(location), hc.Points(places, interpolate=how)
+            staggered, points = staggering(location), hc.Points(places, interpolate=interpolation)
             stencils = points.stencils(grid, staggered)
             lines = grid.positions(staggered)
             values = smooth(*(line[i] for line, i in zip(lines, stencils.points.T, strict=True)))
@@ -101,15 +103,15 @@ def test_interpolation_has_its_order_at_every_location(kind: str) -> None:
             errors.append((np.median(error), error.max()))
             ran += 1
         inside, everywhere = np.log2(np.divide(*errors))
-        assert inside == pytest.approx(order, abs=0.3), (location, how)
-        assert everywhere > order - 0.5, (location, how)
+        assert inside == pytest.approx(order, abs=0.3), (location, interpolation)
+        assert everywhere > order - 0.5, (location, interpolation)
     assert ran == 32
 
 
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_a_value_at_a_point_of_the_field_is_exact(data: st.DataObject) -> None:
-    """The bits are the same, even beside infinities, NaN and zeros of both signs."""
+    """The bits are equal, even next to infinities, NaN and zeros of both signs."""
     ndim = data.draw(st.integers(1, 3))
     shape = data.draw(st.tuples(*[st.integers(1, 6)] * ndim))
     grid = hc.Grid(
@@ -129,36 +131,36 @@ def test_a_value_at_a_point_of_the_field_is_exact(data: st.DataObject) -> None:
     for axis, i in enumerate(index):
         if grid.periodic[axis] and staggered[axis] and i == 0 and data.draw(st.booleans()):
             place[axis] += grid.extent[axis]  # the same face
-    for how in some(INTERPOLATIONS):
-        wanted = hc.Points([place], interpolate=how)
-        if how == "cubic" and any(1 < n < 4 for n in points):
+    for interpolation in some(INTERPOLATIONS):
+        region = hc.Points([place], interpolate=interpolation)
+        if interpolation == "cubic" and any(1 < n < 4 for n in points):
             with pytest.raises(
                 InputError, match=r"interpolate 'cubic' needs 4 points along an axis, .* has [23] "
             ):
-                wanted.stencils(grid, staggered)
+                region.stencils(grid, staggered)
             continue
-        found = interpolated(wanted, grid, staggered, values)
-        assert found.tobytes() == values[index].astype(np.float64)[np.newaxis].tobytes()
-        there = np.array(wanted.coordinates(grid, staggered))[:, 0]
-        away = np.abs(there - place)
+        value = interpolated(region, grid, staggered, values)
+        assert value.tobytes() == values[index].astype(np.float64)[np.newaxis].tobytes()
+        location = np.array(region.coordinates(grid, staggered))[:, 0]
+        away = np.abs(location - place)
         assert all(min(d, abs(d - e)) < 1e-9 for d, e in zip(away, grid.extent, strict=True))
 
 
 def test_planes_and_nearest_points_go_around_periodic_axes() -> None:
     grid = hc.Grid((10, 10), periodic=(True, False))
     faces = (True, True)
-    for x, y, there in ((0.97, 0.97, (0.0, 1.0)), (1.0, 1.0, (0.0, 1.0)), (0.94, 0.06, (0.9, 0.1))):
-        near = hc.Points([(x, y)], interpolate="nearest").coordinates(grid, faces)
-        np.testing.assert_allclose([line[0] for line in near], there, atol=1e-15)
-        for axis, value, at in (("x", x, there[0]), ("y", y, there[1])):
+    for x, y, expected in ((0.97, 0.97, (0.0, 1.0)), (1.0, 1.0, (0.0, 1.0)), (0.94, 0.06, (0.9, 0.1))):
+        coordinates = hc.Points([(x, y)], interpolate="nearest").coordinates(grid, faces)
+        np.testing.assert_allclose([line[0] for line in coordinates], expected, atol=1e-15)
+        for axis, value, at in (("x", x, expected[0]), ("y", y, expected[1])):
             chosen = hc.Slice(**{axis: value}).choose(grid, faces)
             assert chosen.at[axis] == pytest.approx(at, abs=1e-15)
             number = chosen.selection.first["xy".index(axis)]
             assert grid.positions(faces)["xy".index(axis)][number] == chosen.at[axis]
     assert hc.Slice(x=0.97).choose(grid, (False, False)).at["x"] == pytest.approx(0.95)
-    # of two points at equal distance, the lower one is taken, for any rounding
+    # the lower of two equidistant points is chosen, for any rounding
     for n in range(10):
-        lower = n / 10 if n < 9 else 0.0  # around the axis
+        lower = n / 10 if n < 9 else 0.0  # across the periodic end
         assert hc.Slice(x=n / 10 + 0.05).choose(grid, faces).at["x"] == pytest.approx(lower)
 
 
@@ -200,7 +202,7 @@ def test_wrong_points_are_rejected(make: Any, words: str) -> None:
 
 
 def test_a_box_may_end_at_the_ends_of_the_grid() -> None:
-    """Rounding of an end, as of 3 * 0.1, does not put it outside."""
+    """A box may end beyond the grid by a rounding error, such as that of 3 * 0.1."""
     grid = hc.Grid((4, 4), extent=0.3, periodic=(True, False))
     for ends in ((0.15, 3 * 0.1), (0.15, np.inf), (0.15, 0.3)):
         box = hc.Box(x=ends, y=(-np.inf, 0.15))
@@ -213,11 +215,11 @@ def test_a_box_may_end_at_the_ends_of_the_grid() -> None:
 
 
 def test_many_points_are_found_fast() -> None:
-    """The search uses arrays: no line of Python runs once for each point."""
+    """The search uses arrays: no Python line runs once per point."""
     draw = np.random.default_rng(4)
     grid = hc.Grid((32, 32), periodic=False)
     counts = []
-    for count in (10, 10, 1000):  # what runs only once, such as imports, is in the first
+    for count in (10, 10, 1000):  # the first round includes one-time work such as imports
         places, lines = draw.uniform(size=(count, 2)), 0
 
         def traced(frame: Any, event: str, _: Any) -> Any:
@@ -244,16 +246,16 @@ def test_points_of_one_axis_are_numbers() -> None:
 # -- with a run ----------------------------------------------------------------------------------------------
 
 
-def on_all_locations(**how: Any) -> hc.Simulation:
+def on_all_locations(**options: Any) -> hc.Simulation:
     """Return a simulation with a periodic axis, one with walls on faces, and one with walls on nodes."""
     grid = hc.Grid((6, 5, 4), periodic=(True, False, False), walls=("face", "face", "node"))
     for n, location in enumerate(LOCATIONS):
         grid.field(f"f{n}", location=location, dtype=("float64", "float32")[n % 2])
-    grid.field("_values1")  # a user may choose this name
-    sim = hc.Simulation(grid, lambda f0: {f0: -f0}, scheme=hc.Euler(), dt=0.5, threads=1, **how)
+    grid.field("_values1")  # a user field may have this name
+    sim = hc.Simulation(grid, lambda f0: {f0: -f0}, scheme=hc.Euler(), dt=0.5, threads=1, **options)
     draw = np.random.default_rng(8)
     for f in grid.fields.values():
-        sim[f] = 0.0  # one sweep allocates all of them
+        sim[f] = 0.0  # one sweep allocates all fields
     for f in grid.fields.values():
         sim[f] = draw.uniform(size=f.points)
     return sim
@@ -261,7 +263,7 @@ def on_all_locations(**how: Any) -> hc.Simulation:
 
 @pytest.mark.ranks(1, 2, 3, long=(1, 3))
 def test_output_and_gathered_values_of_every_location(shared_tmp_path: Path) -> None:
-    """Output of expressions, conditions, statistics, points and planes is the same on any ranks."""
+    """Output of expressions, conditions, statistics, points and planes is equal for any number of ranks."""
     sim, path = on_all_locations(), shared_tmp_path
     fields = [sim.grid.fields[f"f{n}"] for n in range(len(LOCATIONS))]
     places = np.random.default_rng(3).uniform(size=(40, 3))
@@ -272,12 +274,12 @@ def test_output_and_gathered_values_of_every_location(shared_tmp_path: Path) -> 
     outputs = [hc.Output(path / "all.zarr", {**written, "mean": hc.time_mean(fields[1])}, every=hc.steps(1))]
     outputs += [
         hc.Output(
-            path / f"{how}.zarr",
-            written if how == "linear" else fields,
+            path / f"{interpolation}.zarr",
+            written if interpolation == "linear" else fields,
             every=hc.steps(1),
-            region=hc.Points(places, interpolate=how),
+            region=hc.Points(places, interpolate=interpolation),
         )
-        for how in INTERPOLATIONS
+        for interpolation in INTERPOLATIONS
     ]
     outputs += [hc.Output(path / "slice.zarr", fields, every=hc.steps(1), region=hc.Slice(x=0.97, z=0.31))]
     sim.run(steps=1, output=outputs)
@@ -286,12 +288,12 @@ def test_output_and_gathered_values_of_every_location(shared_tmp_path: Path) -> 
     above = sim.gather(fields[5] > 0.5)
     between = sim.gather(fields[2][1, 0, 0] - fields[2])
     drawn = cut(sim, 2.0 * fields[2], {"x": 0.97, "z": 0.31})
-    own = sim.gather("_values1")
+    user_values = sim.gather("_values1")
     sim.domain.comm.barrier()
     if sim.domain.comm.rank != 0:
         return
-    assert own is not None
-    assert own.shape == sim.grid.shape
+    assert user_values is not None
+    assert user_values.shape == sim.grid.shape
     assert twice is not None
     assert (twice.shape, twice.dtype) == (fields[3].points, np.float32)
     np.testing.assert_array_equal(twice, 2 * gathered["f3"])
@@ -304,7 +306,7 @@ def test_output_and_gathered_values_of_every_location(shared_tmp_path: Path) -> 
     assert drawn.at == (("x", 0.0), ("z", pytest.approx(0.4)))
     np.testing.assert_array_equal(drawn.values, 2 * gathered["f2"][0, :, 1])
     whole, plane = opened(path / "all.zarr"), opened(path / "slice.zarr")
-    at_points = {how: opened(path / f"{how}.zarr") for how in INTERPOLATIONS}
+    at_points = {interpolation: opened(path / f"{interpolation}.zarr") for interpolation in INTERPOLATIONS}
     checked = 0
     for f in fields:
         values = gathered[f.name]
@@ -317,29 +319,29 @@ def test_output_and_gathered_values_of_every_location(shared_tmp_path: Path) -> 
         ):
             if name not in written:
                 continue
-            found = whole[name]
-            assert found.dtype == (np.float64 if name.endswith("above") else f.dtype)
-            assert found.dims[1:] == tuple(
+            array = whole[name]
+            assert array.dtype == (np.float64 if name.endswith("above") else f.dtype)
+            assert array.dims[1:] == tuple(
                 axis + "_face" * on for axis, on in zip("xyz", f.staggered, strict=True)
             )
-            np.testing.assert_array_equal(found.values[-1], expected)
-            for how in INTERPOLATIONS if name == f.name else ("linear",):
-                points, at = hc.Points(places, interpolate=how), at_points[how][name]
-                assert at.dtype == found.dtype
+            np.testing.assert_array_equal(array.values[-1], expected)
+            for interpolation in INTERPOLATIONS if name == f.name else ("linear",):
+                points, at = hc.Points(places, interpolate=interpolation), at_points[interpolation][name]
+                assert at.dtype == array.dtype
                 np.testing.assert_array_equal(
                     at.values[-1],
                     interpolated(points, sim.grid, f.staggered, expected).astype(at.dtype),
                 )
                 checked += 1
         x, _, z = (abs(line - at).argmin() for line, at in zip(f.positions, (0.97, 0.0, 0.31), strict=True))
-        x = 0 if f.staggered[0] else x  # around the axis
+        x = 0 if f.staggered[0] else x  # across the periodic end
         np.testing.assert_array_equal(plane[f.name].values[-1], values[x, :, z])
         assert (plane[f.name].x, plane[f.name].z) == (f.positions[0][x], f.positions[2][z])
     assert checked == 4 * len(LOCATIONS) + 3
-    near, linear = at_points["nearest"], at_points["linear"]
+    nearest, linear = at_points["nearest"], at_points["linear"]
     for f in fields:
         for axis, line in enumerate(hc.Points(places, "nearest").coordinates(sim.grid, f.staggered)):
-            np.testing.assert_array_equal(near["xyz"[axis] + "_face" * f.staggered[axis]].values, line)
+            np.testing.assert_array_equal(nearest["xyz"[axis] + "_face" * f.staggered[axis]].values, line)
     assert {*linear.coords} == {"time", "step", "x", "y", "z"}
     np.testing.assert_array_equal([linear[axis].values for axis in "xyz"], places.T)
     assert linear["f3"].interpolation == "linear"
@@ -349,9 +351,11 @@ def test_output_and_gathered_values_of_every_location(shared_tmp_path: Path) -> 
 def test_receivers_continue_after_a_restart(shared_tmp_path: Path) -> None:
     path, places = shared_tmp_path, np.random.default_rng(3).uniform(size=(30, 3))
 
-    def output(sim: hc.Simulation, folder: str, how: str = "cubic") -> hc.Output:
+    def output(sim: hc.Simulation, folder: str, interpolation: str = "cubic") -> hc.Output:
         fields = [sim.grid.fields[name] for name in ("f0", "f3")]
-        return hc.Output(path / folder, fields, every=hc.steps(1), region=hc.Points(places, interpolate=how))
+        return hc.Output(
+            path / folder, fields, every=hc.steps(1), region=hc.Points(places, interpolate=interpolation)
+        )
 
     sim = on_all_locations()
     sim.run(steps=5, output=output(sim, "whole.zarr"))
@@ -372,7 +376,7 @@ def test_receivers_continue_after_a_restart(shared_tmp_path: Path) -> None:
 
 
 def test_chunks_of_many_points_hold_fewer_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each commit rewrites a chunk; a run resumes within a chunk, and after the last chunk."""
+    """A run resumes within a chunk and after the last chunk, although each commit rewrites a chunk."""
     assert [rows_of(count, 8) for count in (1, 1024, 100_000, 10**9)] == [ROWS, ROWS, 10, 2]
     monkeypatch.setattr("halocline.archive.series.CHUNK", 30 * 8 * 4)
     places = np.random.default_rng(3).uniform(size=(30, 3))
@@ -384,7 +388,7 @@ def test_chunks_of_many_points_hold_fewer_times(tmp_path: Path, monkeypatch: pyt
 
     sim = on_all_locations()
     sim.run(steps=9, output=output(sim, "whole.zarr"))
-    for split in (3, 5):  # rows 4 and 6, of chunks of 4
+    for split in (3, 5):  # rows 4 and 6, with chunks of 4 rows
         part, saved = f"parts{split}.zarr", tmp_path / f"checkpoints{split}"
         sim = on_all_locations()
         sim.run(steps=split, output=output(sim, part), checkpoint=hc.Checkpoint(saved))
@@ -415,8 +419,8 @@ def test_devices_send_only_the_values_of_points(tmp_path: Path, monkeypatch: pyt
     region = hc.Points([(0.0, 0.0), (1.0, 1.0), (0.33, 0.99)])
     sim.run(steps=2, output=hc.Output(tmp_path / "a.zarr", [T, v], every=hc.steps(1), region=region))
     assert not fetched
-    found = opened(tmp_path / "a.zarr")
+    stored = opened(tmp_path / "a.zarr")
     for f in (T, v):
         expected = interpolated(region, grid, f.staggered, sim.gather(f))
-        np.testing.assert_array_equal(found[f.name].values[-1], expected.astype(f.dtype))
+        np.testing.assert_array_equal(stored[f.name].values[-1], expected.astype(f.dtype))
     assert fetched

@@ -1,4 +1,4 @@
-"""Evaluations of numbers and expressions: compiled once, with the present values of fields and parameters."""
+"""Evaluations of numbers and expressions: compiled once, with the current values of fields and parameters."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ def simulation(threads: int = 1) -> tuple[hc.Simulation, hc.Field, hc.Field]:
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compile also the programs that can be evaluated point by point."""
+    """Force the compilation of pointwise programs."""
     monkeypatch.setattr(pointwise_module, "MOST_WORK", -1)
 
 
 @pytest.fixture
 def prepared(monkeypatch: pytest.MonkeyPatch, compiled: None) -> list[str]:
-    """The names of the programs that fields have compiled."""
+    """Return the list of the programs that fields have compiled, by name."""
     names: list[str] = []
     prepare: Callable[..., Any] = vars(fields_module)["prepare"]
 
-    def counted(store: Any, program: Program, given: Any) -> Any:
+    def counted(store: Any, program: Program, values: Any) -> Any:
         names.append(program.name)
-        return prepare(store, program, given)
+        return prepare(store, program, values)
 
     monkeypatch.setattr(fields_module, "prepare", counted)
     return names
 
 
-# -- how often programs are compiled -------------------------------------------------------------------------
+# -- number of compilations ----------------------------------------------------------------------------------
 
 
 def test_numbers_share_one_program(prepared: list[str]) -> None:
@@ -67,7 +67,7 @@ def test_numbers_share_one_program(prepared: list[str]) -> None:
             values = np.asarray(sim[field])
             expected = np.full(SHAPE, number, field.dtype)
             assert values.tobytes() == expected.tobytes()
-    assert prepared == ["initial_values"] * 2  # one for each field
+    assert prepared == ["initial_values"] * 2  # one program per field
 
 
 def test_a_number_out_of_range_is_rejected() -> None:
@@ -106,15 +106,15 @@ def test_programs_are_bounded_and_hold_no_temporary_fields(monkeypatch: pytest.M
     assert len(sim._programs) == 3
     assert set(sim.store.storages) == before
     assert sim.store.memory_bytes == memory
-    assert all(each.made is None for key, each in sim._programs.items() if key[0] == "values")
+    assert all(program.made is None for key, program in sim._programs.items() if key[0] == "values")
 
 
 def test_engines_of_narrower_halos_are_released(compiled: None) -> None:
     sim, u, _ = simulation()
     assert sim.evaluate(hc.max(u)) == 0.0
-    engine = next(each for key, each in sim._programs.items() if key[0] == "evaluate")
+    engine = next(program for key, program in sim._programs.items() if key[0] == "evaluate")
     generation = sim.store.generation
-    assert sim.evaluate(hc.max(u[3, 0])) == 0.0  # a wider halo
+    assert sim.evaluate(hc.max(u[3, 0])) == 0.0  # this read needs a wider halo
     assert sim.store.generation > generation
     sim.settle()
     assert engine.made is None
@@ -133,14 +133,14 @@ def test_held_expressions_may_be_nested() -> None:
     assert set(sim.grid.fields) == {"u", "v"}
 
 
-# -- the same values as without what is kept -----------------------------------------------------------------
+# -- equal values with and without cached programs -----------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.long) for n in range(1, 9))])
 def test_what_is_kept_changes_no_value(seed: int) -> None:
-    """Random operations on two simulations, of which one compiles everything anew."""
+    """Random operations give equal results on two simulations, one of which compiles every program again."""
     rng = np.random.default_rng(seed)
-    kept, anew = simulation(), simulation()
+    cached, anew = simulation(), simulation()
     kappa = trace.scalar("kappa")
     expressions: list[Callable[[Any, Any], Any]] = [
         lambda u, v: 0.5 * v + u[1, 0],
@@ -150,14 +150,14 @@ def test_what_is_kept_changes_no_value(seed: int) -> None:
     function = lambda x, y: np.cos(3.0 * x) * y  # noqa: E731
     operations = 0
     for _ in range(25):
-        kind, which = rng.integers(8), int(rng.integers(2))
+        kind, number_of_field = rng.integers(8), int(rng.integers(2))
         number, array = float(np.round(rng.normal(), 1)), rng.normal(size=SHAPE)
         first, second = (expressions[n] for n in rng.integers(len(expressions), size=2))
         results = []
-        for sim, u, v in (kept, anew):
+        for sim, u, v in (cached, anew):
             if sim is anew[0]:
                 sim._forget_programs()
-            field = (u, v)[which]
+            field = (u, v)[number_of_field]
             if kind == 0:
                 sim[field] = number
             elif kind == 1:
@@ -207,7 +207,7 @@ def test_active_blocks_change_between_evaluations() -> None:
 def test_ranks_must_evaluate_the_same() -> None:
     sim, u, _ = simulation()
     rank = sim.domain.comm.rank
-    for number in (1.0, 2.0):  # both expressions are known afterwards
+    for number in (1.0, 2.0):  # the ranks cache both expressions
         assert sim.evaluate(hc.max(u + number)) == number
     with pytest.raises(InputError, match="not the same on ranks 0 and 1"):
         sim.evaluate(hc.max(u + (1.0 + rank)))

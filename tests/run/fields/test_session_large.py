@@ -1,4 +1,4 @@
-"""Large expressions: how often nodes are visited, and the code that they become."""
+"""Large expressions: number of visits per node, and the generated code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHAPE = (8, 6)
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compile also the programs that can be evaluated point by point."""
+    """Force the compilation of pointwise programs."""
     monkeypatch.setattr(pointwise_module, "MOST_WORK", -1)
 
 
@@ -60,7 +60,7 @@ FAMILIES = {f.__name__: f for f in (cosines, products, nested, horner)}
 
 
 def schedule(function: Callable[..., Any]) -> Any:
-    """The schedule of a program that sets a field to a function of the coordinates."""
+    """Return the schedule of a program that sets a field to a function of the coordinates."""
     grid = hc.Grid(SHAPE)
     field = grid.field("u")
     program = Program("initial_values")
@@ -70,7 +70,7 @@ def schedule(function: Callable[..., Any]) -> Any:
 
 
 def operations_of(function: Callable[[], Any]) -> int:
-    """The calls of Python functions, and those of generators, that a call takes."""
+    """Return the number of calls of functions, including generators, during a call."""
     calls = 0
 
     def count(frame: Any, event: str, argument: Any) -> None:
@@ -89,7 +89,7 @@ def operations_of(function: Callable[[], Any]) -> int:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_tracing_and_compiling_visit_each_node_a_bounded_number_of_times(family: str) -> None:
     make = FAMILIES[family]
-    schedule(make(4))  # imports and caches
+    schedule(make(4))  # fills caches and imports modules
     few, some, many = (operations_of(lambda n=n: schedule(make(n))) for n in (25, 50, 100))  # type: ignore[misc]
     assert some > few
     assert many - some < 1.25 * 2.0 * (some - few)
@@ -104,14 +104,14 @@ def test_code_of_many_elementary_functions_is_linear_and_calls_them(family: str)
     for name in ("cos", "sin", "exp"):
         for n in (50, 100, 200):
             inline = sources[n].count(f"hc_{name}(") + sources[n].count(f"hc_{name}_near(")
-            assert inline <= 2 * 2  # in the functions that are called, near and far, of two kernels
+            assert inline <= 2 * 2  # in the called functions, for small and large angles, of two kernels
 
 
 @pytest.mark.parametrize("dtype", ["float64", pytest.param("float32", marks=pytest.mark.long)])
 def test_called_functions_have_the_bits_of_inline_ones(
     dtype: str, monkeypatch: pytest.MonkeyPatch, compiled: None
 ) -> None:
-    """For near and far angles, rows that are no multiple of a vector, and every elementary function."""
+    """Bits are equal for small and large angles, rows of any length, and every elementary function."""
     grid = hc.Grid((3, 37), extent=(1.0, 3.0))
     u, v = grid.field("u", dtype=dtype), grid.field("v", dtype=dtype)
     sim = hc.Simulation(grid, lambda u, v: {u: -u, v: -v}, scheme=hc.Euler(), dt=0.1, threads=1)

@@ -1,4 +1,4 @@
-"""Fields out of stores and xarray: point for point, and from other resolutions."""
+"""Fields from stores and xarray: point by point, and from other resolutions."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def fields(shape: tuple[int, ...], *, walls: Any = "face", periodic: Any = False
     return hc.Simulation(grid, lambda T, v: {T: -T, v: -v}, scheme=hc.Euler(), dt=0.1, threads=1)
 
 
-def stored(path: Path, shape: tuple[int, ...], **how: Any) -> hc.Simulation:
-    sim = fields(shape, **how)
+def stored(path: Path, shape: tuple[int, ...], **options: Any) -> hc.Simulation:
+    sim = fields(shape, **options)
     draw = np.random.default_rng(3)
     for name in ("T", "v"):
         sim[name] = draw.uniform(size=sim.grid.fields[name].points)
@@ -55,7 +55,7 @@ def test_what_was_written_is_read(shared_tmp_path: Path) -> None:
             sim[name] = source(name)
             assert sim.checksum(name) == before.checksum(name)
     sim = fields((9, 12))
-    sim["T"] = whole["T"].isel(time=0).transpose("y", "x")  # axes go by their names
+    sim["T"] = whole["T"].isel(time=0).transpose("y", "x")  # the names of axes decide, not their order
     first = sim.gather("T")
     if first is not None:
         np.testing.assert_array_equal(first, whole["T"].values[0])
@@ -71,7 +71,7 @@ def test_another_resolution_is_interpolated_with_the_same_bits_on_any_ranks(
     sim = fields((14, 18))
     sim["T"] = path / "T"
     sim["v"] = path / "v"
-    found = {name: sim.gather(name) for name in ("T", "v")}
+    gathered = {name: sim.gather(name) for name in ("T", "v")}
     if sim.domain.comm.rank != 0:
         return
     assert (
@@ -81,12 +81,12 @@ def test_another_resolution_is_interpolated_with_the_same_bits_on_any_ranks(
     assert "field v is interpolated: x linearly from 10 points, y conservatively" in caplog.text
     source = xarray.open_zarr(path)
     T = source["T"].values[-1]
-    assert found["T"].mean() == pytest.approx(T.mean(), rel=1e-14)
-    # by a way of its own: averages of a fine sampling of the linear pieces
-    np.testing.assert_allclose(found["T"], reference(reference(T, 14), 18, axis=1), rtol=1e-12)
+    assert gathered["T"].mean() == pytest.approx(T.mean(), rel=1e-14)
+    # independent reference: averages of a fine sampling of the linear pieces
+    np.testing.assert_allclose(gathered["T"], reference(reference(T, 14), 18, axis=1), rtol=1e-12)
     v = source["v"].values[-1]
     along = np.array([np.interp(np.arange(15) / 14, np.arange(10) / 9, v[:, j]) for j in range(12)]).T
-    np.testing.assert_allclose(found["v"], reference(along, 18, axis=1), rtol=1e-12)
+    np.testing.assert_allclose(gathered["v"], reference(along, 18, axis=1), rtol=1e-12)
 
 
 def test_a_checkpoint_is_read_on_another_resolution(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_checkpoint_is_read_on_another_resolution(tmp_path: Path) -> None:
 
 
 def test_a_field_may_have_the_name_of_an_axis(tmp_path: Path) -> None:
-    """Of a checkpoint: it is no coordinate there."""
+    """A field in a checkpoint with the name of an axis is not read as a coordinate."""
     grid = hc.Grid((8, 6), periodic=True)
     x, T = grid.field("x"), grid.field("T")
     sim = hc.Simulation(grid, lambda x, T: {x: -x, T: -T}, scheme=hc.RK3(), dt=0.1, threads=1)
@@ -127,8 +127,10 @@ def test_a_field_may_have_the_name_of_an_axis(tmp_path: Path) -> None:
 
 
 def reference(values: np.ndarray, count: int, axis: int = 0) -> np.ndarray:
-    """Averages over `count` equal cells of what is linear in each of the old ones, sampled at the middle of
-    the pieces that both kinds of cells cut the line into."""
+    """Return averages over `count` equal cells of a function that is linear in each old cell.
+
+    The function is sampled at the middle of the pieces that both sets of cells cut the line into.
+    """
     values = np.moveaxis(values, axis, 0)
     n = len(values)
     padded = np.concatenate((values[:1], values, values[-1:]))
@@ -142,13 +144,13 @@ def reference(values: np.ndarray, count: int, axis: int = 0) -> np.ndarray:
 
 
 def whole(weights: Weights, values: np.ndarray) -> np.ndarray:
-    """All new values, of all old ones."""
+    """Return all new values, computed from all old ones."""
     return weights.apply(values, 0, [(0, len(values))], 0, len(weights.index))
 
 
 @pytest.mark.ranks(1, 2, long=(1,))
 def test_ranks_read_the_same_time_of_a_store_that_grows(shared_tmp_path: Path) -> None:
-    """The ranks but the first see it when another time has been added."""
+    """All ranks read the time that the first rank sees, although the other ranks see a later one."""
     early, late = shared_tmp_path / "early.zarr", shared_tmp_path / "late.zarr"
     for path, steps in ((early, 1), (late, 2)):
         sim = fields((9, 12))
@@ -157,10 +159,10 @@ def test_ranks_read_the_same_time_of_a_store_that_grows(shared_tmp_path: Path) -
     first = sim.domain.comm.rank == 0
     sim.domain.comm.barrier()
     sim["T"] = (early if first else late) / "T"
-    found = sim.gather("T")
-    if found is not None:
+    gathered = sim.gather("T")
+    if gathered is not None:
         assert Store(early).times.tolist() == [0.0, 0.1]
-        np.testing.assert_array_equal(found, xarray.open_zarr(early)["T"].values[1])
+        np.testing.assert_array_equal(gathered, xarray.open_zarr(early)["T"].values[1])
     if sim.domain.comm.size == 1:
         with pytest.raises(InputError, match="T has 2 times yet; number 2, counted from 0, is asked for"):
             source_of(early / "T", sim.grid.fields["T"], 2).read((0, 0), (9, 12))
@@ -232,7 +234,7 @@ def metadata(change: Callable[[Any], Any], name: str = "T") -> Callable[[Path], 
 
 
 def array(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A change of what a store says of T."""
+    """Return a change of the metadata that a store has of T."""
 
     def changed(group: Any) -> Any:
         known = group["consolidated_metadata"]["metadata"]
@@ -243,10 +245,10 @@ def array(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def without(*keys: str) -> Callable[[Any], Any]:
-    return lambda found: {key: value for key, value in found.items() if key not in keys}
+    return lambda entries: {key: value for key, value in entries.items() if key not in keys}
 
 
-# what is done to a store, what the error says, and whether `ls`, which reads no fields, does not mind
+# damage of the store, error message, and True if `ls`, which reads no fields, succeeds
 DAMAGES: dict[str, tuple[Callable[[Path], Any], str, bool]] = {
     "a bit of a chunk": (
         chunk(lambda b: b[:40] + bytes([b[40] ^ 1]) + b[41:]),
@@ -327,12 +329,12 @@ def test_a_damaged_store_is_refused_by_every_verb(
 
 
 def test_what_is_nan_or_not_stored_is_read_where_it_may_be(tmp_path: Path) -> None:
-    """Values that are nan in a chunk that is there; and chunks of other programs that hold only zeros."""
+    """NaN is read from a stored chunk, and a missing chunk of another program is read as zeros."""
     path, values = tmp_path / "a.zarr", np.zeros((9, 12))
     values[0, :3] = np.nan
-    made = xarray.Dataset({"T": (("x", "y"), values)})
-    how = {"chunks": (3, 4), "_FillValue": None, "fill_value": 0.0}
-    made.to_zarr(path, encoding={"T": how}, zarr_format=3, consolidated=False)
+    dataset = xarray.Dataset({"T": (("x", "y"), values)})
+    encoding = {"chunks": (3, 4), "_FillValue": None, "fill_value": 0.0}
+    dataset.to_zarr(path, encoding={"T": encoding}, zarr_format=3, consolidated=False)
     assert not (path / "T" / "c" / "2" / "2").exists()
     np.testing.assert_array_equal(Store(path).read("T"), values)
     sim = fields((9, 12))
@@ -349,16 +351,16 @@ def test_an_array_without_a_group_is_read(intact: Path, tmp_path: Path) -> None:
 
 
 def test_a_dataset_is_no_array() -> None:
-    made = xarray.Dataset({"T": (("x", "y"), np.zeros((9, 12))), "v": (("x", "y"), np.zeros((9, 12)))})
+    dataset = xarray.Dataset({"T": (("x", "y"), np.zeros((9, 12))), "v": (("x", "y"), np.zeros((9, 12)))})
     with pytest.raises(InputError, match=r"a Dataset of T, v: give one array of it, dataset\[NAME\]"):
-        fields((9, 12))["T"] = made
+        fields((9, 12))["T"] = dataset
 
 
 def test_of_time_and_step_one_is_what_grows(tmp_path: Path) -> None:
-    """As in forecasts, which have a time of their start and steps from there on."""
+    """The time axis grows if there is also a step axis, as in forecasts with a start time."""
     values = np.arange(24.0).reshape(2, 3, 4)
-    made = xarray.Dataset({"T": (("time", "step", "x"), values)})
-    made.to_zarr(tmp_path / "a.zarr", zarr_format=3, consolidated=False)
+    dataset = xarray.Dataset({"T": (("time", "step", "x"), values)})
+    dataset.to_zarr(tmp_path / "a.zarr", zarr_format=3, consolidated=False)
     store = Store(tmp_path / "a.zarr")
     info = store.arrays["T"]
     assert (store.axis, info.growing, info.space, info.times) == ("time", "time", ("step", "x"), 2)

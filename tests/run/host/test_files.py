@@ -1,6 +1,4 @@
-"""What a command leaves: files with the rights, links and names that they had, and output that is never lost
-without a word.
-"""
+"""Files that a command writes: they keep permissions, links and names, and each lost output is an error."""
 
 from __future__ import annotations
 
@@ -39,10 +37,10 @@ def test_a_plain_file_is_replaced_and_keeps_its_mode(tmp_path: Path) -> None:
     before = path.stat().st_ino
     with path.open() as reader:
         check(path)
-        assert reader.read() == "old"  # whoever reads meets all of the old or all of the new
-    found = path.stat()
-    assert (path.read_text(), stat.S_IMODE(found.st_mode)) == ("new", 0o600)
-    assert found.st_ino != before
+        assert reader.read() == "old"  # a reader sees all of the old or all of the new file
+    status = path.stat()
+    assert (path.read_text(), stat.S_IMODE(status.st_mode)) == ("new", 0o600)
+    assert status.st_ino != before
 
 
 def test_a_new_file_has_the_mode_of_the_umask(tmp_path: Path) -> None:
@@ -54,13 +52,13 @@ def test_a_new_file_has_the_mode_of_the_umask(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "deep" / "er" / "r.json").stat().st_mode) == 0o640
 
 
-@pytest.mark.parametrize("there", [True, False])
-def test_links_are_followed(tmp_path: Path, there: bool) -> None:
+@pytest.mark.parametrize("exists", [True, False])
+def test_links_are_followed(tmp_path: Path, exists: bool) -> None:
     (tmp_path / "away").mkdir()
     target, link = tmp_path / "away" / "target", tmp_path / "link"
     link.symlink_to("middle")
     (tmp_path / "middle").symlink_to(Path("away") / "target")
-    if there:
+    if exists:
         target.write_text("old")
     check(link)
     assert link.is_symlink()
@@ -88,7 +86,7 @@ def test_a_pipe_is_written_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     reader = threading.Thread(target=late)
     reader.start()
-    large = bytes(1 << 20)  # more than a pipe holds
+    large = bytes(1 << 20)  # more than the capacity of a pipe
     write_file(pipe, large)
     reader.join(HANG)
     assert read == [large]
@@ -112,7 +110,7 @@ def test_a_file_keeps_its_group_and_the_rights_of_users(tmp_path: Path) -> None:
     try:
         os.setxattr(path, "system.posix_acl_access", acl)
     except OSError:
-        return  # a file system without them
+        return  # a file system without access control lists
     check(path)
     assert os.getxattr(path, "system.posix_acl_access") == acl
 
@@ -137,7 +135,7 @@ def test_a_file_that_is_mounted_on_its_own_is_written_into(tmp_path: Path) -> No
 
 
 def test_a_socket_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)  # names of sockets are short
+    monkeypatch.chdir(tmp_path)  # names of sockets must be short
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("s")
         assert why_not_writable(Path("s")) == "it is a socket"
@@ -170,7 +168,7 @@ def test_what_cannot_be_written_is_known_before(tmp_path: Path) -> None:
     assert why_not_writable(tmp_path / ("n" * 300)) == "File name too long"
     (tmp_path / "loop").symlink_to("loop")
     assert why_not_writable(tmp_path / "loop") == "Too many levels of symbolic links"
-    longest = tmp_path / ("n" * 250)  # the name of a temporary file must not be longer
+    longest = tmp_path / ("n" * 250)  # the temporary file must not have a longer name
     check(longest)
 
 
@@ -200,7 +198,7 @@ def test_results_of_a_command_go_where_they_are_asked_for(tmp_path: Path, ranks:
     assert done.returncode == 0, done.stderr
     for name in names:
         assert (tmp_path / name).is_symlink()
-        found = (tmp_path / "kept" / name).stat()
-        assert found.st_size > 0
-        assert stat.S_IMODE(found.st_mode) == 0o600
+        status = (tmp_path / "kept" / name).stat()
+        assert status.st_size > 0
+        assert stat.S_IMODE(status.st_mode) == 0o600
     assert json.loads((tmp_path / "kept" / "r.json").read_text())["steps"] == 1

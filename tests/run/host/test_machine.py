@@ -1,4 +1,4 @@
-"""Facts about the machine, against other sources of the same facts."""
+"""Facts about the machine, compared with other sources."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ def test_lists_of_the_kernel(text, numbers):
 
 
 @pytest.mark.parametrize(
-    ("mine", "others", "share"),
+    ("mask", "other_masks", "share"),
     [
         (0b1, [], 1),
         (0xFF, [], 8),
-        (0xFF, [0xFF], 4),  # not bound: shared
-        (0x0F, [0xF0], 4),  # bound: each its own
+        (0xFF, [0xFF], 4),  # without binding: shared
+        (0x0F, [0xF0], 4),  # bound: separate cores
         (0x0F, [0x0F, 0xF0, 0xF0], 2),  # bound to sockets
         (0xFF, [0xFF] * 15, 1),  # more ranks than cores
     ],
 )
-def test_share_of_cores(mine, others, share):
-    assert share_of_cores(mine, [*others, mine]) == share
+def test_share_of_cores(mask, other_masks, share):
+    assert share_of_cores(mask, [*other_masks, mask]) == share
 
 
 @pytest.mark.parametrize(
-    ("cpuinfo", "kept"),
+    ("cpuinfo", "key"),
     [
         (
             "processor\t: 0\nmodel\t\t: 85\nmodel name\t: X\nflags\t\t: fpu avx\n\nmodel\t: 9",
@@ -63,8 +63,8 @@ def test_share_of_cores(mine, others, share):
         ("", ""),
     ],
 )
-def test_the_key_of_compiled_kernels_holds_the_cpu(cpuinfo, kept):
-    assert described(cpuinfo) == kept
+def test_the_key_of_compiled_kernels_holds_the_cpu(cpuinfo, key):
+    assert described(cpuinfo) == key
 
 
 def test_any_name_compiles_in_any_locale(tmp_path):
@@ -103,14 +103,14 @@ def test_clock_and_release_are_those_of_the_system():
 @pytest.mark.skipif(shutil.which("getconf") is None, reason="getconf is not installed")
 def test_caches_agree_with_getconf():
     names = {1: "LEVEL1_DCACHE_SIZE", 2: "LEVEL2_CACHE_SIZE", 3: "LEVEL3_CACHE_SIZE"}
-    found = {cache.level: cache.bytes for cache in data_caches()}
+    sizes = {cache.level: cache.bytes for cache in data_caches()}
     for level, name in names.items():
         done = subprocess.run(["getconf", name], capture_output=True, text=True)
         size = int(done.stdout or 0)
-        if size and level in found:
-            # of AMD's third level, the C library takes what the whole processor has, in several caches
+        if size and level in sizes:
+            # for the third level of AMD processors, the C library reports the sum of several caches
             whole = level == 3 and "AuthenticAMD" in Path("/proc/cpuinfo").read_text()
-            assert size % found[level] == 0 if whole else size == found[level]
+            assert size % sizes[level] == 0 if whole else size == sizes[level]
 
 
 def test_affinity_limits_the_cores():

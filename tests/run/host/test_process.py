@@ -1,4 +1,4 @@
-"""This process: its command line, and the limits of files and stacks."""
+"""Properties of this process: command line, and limits of files and stacks."""
 
 from __future__ import annotations
 
@@ -50,17 +50,17 @@ def test_the_garbage_collector_has_its_thresholds_back() -> None:
 
 @pytest.fixture
 def limits(monkeypatch: pytest.MonkeyPatch) -> dict[int, tuple[int, int]]:
-    """Return the limits that the system is taken to have."""
+    """Replace the limits of the system, and return them."""
     infinite = resource.RLIM_INFINITY
-    found = {resource.RLIMIT_NOFILE: (64, 100), resource.RLIMIT_STACK: (infinite, infinite)}
-    monkeypatch.setattr(resource, "getrlimit", found.__getitem__)
-    monkeypatch.setattr(resource, "setrlimit", found.__setitem__)
-    return found
+    system_limits = {resource.RLIMIT_NOFILE: (64, 100), resource.RLIMIT_STACK: (infinite, infinite)}
+    monkeypatch.setattr(resource, "getrlimit", system_limits.__getitem__)
+    monkeypatch.setattr(resource, "setrlimit", system_limits.__setitem__)
+    return system_limits
 
 
 def test_the_limit_of_open_files_is_raised_as_far_as_ranks_need(limits: dict[int, tuple[int, int]]) -> None:
     process.allow_files(4)
-    assert limits[resource.RLIMIT_NOFILE] == (64, 100)  # enough already
+    assert limits[resource.RLIMIT_NOFILE] == (64, 100)  # the limit suffices
     process.allow_files(8)
     assert limits[resource.RLIMIT_NOFILE] == (80, 100)
     with pytest.raises(InputError, match="14 ranks need 104 open files in a process, but only 100 are"):

@@ -1,4 +1,4 @@
-"""Segments of shared memory: whether MPI has room to start, and names that stay behind."""
+"""Shared-memory segments: sufficient space for the start of MPI, and files of earlier runs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from halocline.run.host import segments
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder in the place of /dev/shm."""
+    """Return a folder that replaces /dev/shm."""
     monkeypatch.setattr(segments, "FOLDER", tmp_path)
     monkeypatch.delenv("UCX_TLS", raising=False)
     return tmp_path
 
 
 def start(ranks: int, free: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Prepare the start of some ranks where this many bytes are free."""
+    """Prepare the start of the given number of ranks with the given number of free bytes."""
     monkeypatch.setattr(segments, "room", lambda: free)
     segments.prepare({"MPI_LOCALNRANKS": str(ranks)})
 

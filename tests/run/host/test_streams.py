@@ -1,4 +1,4 @@
-"""Output of commands is written whole, or its loss is an error."""
+"""Output of commands: it is complete, or its loss is an error."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from shells import RUN, in_shell
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
-@pytest.mark.parametrize("where", ["> /dev/full", ">&-"])
-def test_output_that_is_lost_is_an_error(tmp_path: Path, ranks: int, where: str) -> None:
-    status, _, err = in_shell(f"halocline {RUN} --ranks {ranks} {where}", tmp_path)
+@pytest.mark.parametrize("redirection", ["> /dev/full", ">&-"])
+def test_output_that_is_lost_is_an_error(tmp_path: Path, ranks: int, redirection: str) -> None:
+    status, _, err = in_shell(f"halocline {RUN} --ranks {ranks} {redirection}", tmp_path)
     assert status == 1
     assert err.count("\n") == 1
-    why = "it is closed" if where == ">&-" else "No space left on device"
-    assert f"cannot be written: {why}" in err
+    reason = "it is closed" if redirection == ">&-" else "No space left on device"
+    assert f"cannot be written: {reason}" in err
 
 
 def test_what_a_script_prints_and_is_lost_is_an_error(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_a_closed_error_stream_costs_no_results(tmp_path: Path, ranks: int) -> N
     status, out, _ = in_shell(f"halocline {RUN} --ranks {ranks} 2>&-", tmp_path)
     assert status == 0
     alone = out
-    # what there is to say about a file is lost, so that the status tells; the file is whole, and nothing else
+    # the message about a file is lost, so the status reports it; the file and the output are complete
     status, out, _ = in_shell(f"halocline {RUN} --ranks {ranks} --json r.json 2>&-", tmp_path)
     assert status == 1
     record = json.loads((tmp_path / "r.json").read_text())
@@ -61,7 +61,7 @@ def test_results_are_printed_before_a_file_of_them_fails(tmp_path: Path) -> None
 
 
 def test_a_reader_who_has_gone_stops_no_rank(tmp_path: Path) -> None:
-    """The ranks print more than a pipe holds."""
+    """No rank stops when the reader closes the pipe, although the ranks print more than its capacity."""
     (tmp_path / "talk.py").write_text(
         "from halocline.run.ranks.mpi import world\nworld()\nprint('x' * 4000000)\n"
         "open(f'done{world().rank}', 'w')\n"

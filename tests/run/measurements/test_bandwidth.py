@@ -1,4 +1,4 @@
-"""The rate of several ranks at once: that of the slowest, in the best of some rounds."""
+"""Bandwidth of several ranks: the rate of the slowest rank, in the best of several rounds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from halocline.run.ranks.mpi import world
 
 @dataclass(frozen=True)
 class Planted(Communicator):
-    """A communicator of two, whose other rank moves 100 bytes a round in `seconds` of its own."""
+    """Communicator of two ranks, whose other rank moves 100 bytes per round in the given times."""
 
     seconds: Any = None
 
@@ -25,30 +25,32 @@ class Planted(Communicator):
         return [value, (100, next(self.seconds))]
 
 
-def rate(monkeypatch: pytest.MonkeyPatch, mine: list[float], others: list[float]) -> tuple[float, int]:
-    """What is found where rounds last so long on either rank, and how many there were."""
-    now, rounds, seconds = 0.0, 0, itertools.cycle(mine)
+def rate(
+    monkeypatch: pytest.MonkeyPatch, own_seconds: list[float], other_seconds: list[float]
+) -> tuple[float, int]:
+    """Return the measured rate for the given durations of rounds on each rank, and the number of rounds."""
+    clock, rounds, seconds = 0.0, 0, itertools.cycle(own_seconds)
 
     def make() -> int:
-        nonlocal now, rounds
-        now += next(seconds)
+        nonlocal clock, rounds
+        clock += next(seconds)
         rounds += 1
         return 300
 
-    monkeypatch.setattr(bandwidth, "perf_counter", lambda: now)
-    return bandwidth.best_rate(Planted(size=2, seconds=itertools.cycle(others)), make), rounds
+    monkeypatch.setattr(bandwidth, "perf_counter", lambda: clock)
+    return bandwidth.best_rate(Planted(size=2, seconds=itertools.cycle(other_seconds)), make), rounds
 
 
 def test_a_round_is_as_fast_as_its_slowest_rank(monkeypatch):
     # Each rank once takes 0.01 s, which would make 40 kB/s together; no round is that fast.
-    found, _ = rate(monkeypatch, [0.01, 0.04, 0.02, 0.04], [0.04, 0.01, 0.02, 0.04])
-    assert found == pytest.approx(400 / 0.02)
+    bytes_per_second, _ = rate(monkeypatch, [0.01, 0.04, 0.02, 0.04], [0.04, 0.01, 0.02, 0.04])
+    assert bytes_per_second == pytest.approx(400 / 0.02)
 
 
 def test_rounds_are_many_where_they_are_short_and_few_where_they_are_long(monkeypatch):
     assert rate(monkeypatch, [0.0015], [0.002])[1] in (50, 51)
-    found, rounds = rate(monkeypatch, [2.0], [1.0])
-    assert found == pytest.approx(200)
+    bytes_per_second, rounds = rate(monkeypatch, [2.0], [1.0])
+    assert bytes_per_second == pytest.approx(200)
     assert rounds == bandwidth.FEWEST
 
 
@@ -77,9 +79,9 @@ def test_all_ranks_find_the_same_rate_and_none_above_that_of_the_slowest():
         time.sleep(0.03 if next(rounds) % comm.size == comm.rank else 0.001)
         return 1000
 
-    found = bandwidth.best_rate(comm, make)
-    assert comm.allgather(found) == [found] * comm.size
-    assert 0 < found <= 1000 * comm.size / 0.03 * 1.001
+    bytes_per_second = bandwidth.best_rate(comm, make)
+    assert comm.allgather(bytes_per_second) == [bytes_per_second] * comm.size
+    assert 0 < bytes_per_second <= 1000 * comm.size / 0.03 * 1.001
     triad = bandwidth.triad_bandwidth(comm, 1, 2**20)
     assert comm.allgather(triad) == [triad] * comm.size
     assert triad > 0

@@ -1,4 +1,4 @@
-"""Counters of energy, of processors and of GPUs."""
+"""Energy counters of processors and GPUs."""
 
 from __future__ import annotations
 
@@ -19,19 +19,21 @@ from hang import HANG
 def test_counters_that_begin_anew():
     assert Counter(100, 10**9).until(Counter(2_000_100, 10**9), 0.001) == pytest.approx(2.0)
     assert Counter(999_000_000, 10**9).until(Counter(1_000_000, 10**9), 0.1) == pytest.approx(2.0)
-    assert Counter(0, 10**9).until(Counter(5, 10**9), 2.0) is None  # as much as 2000 J may have passed
+    assert (
+        Counter(0, 10**9).until(Counter(5, 10**9), 2.0) is None
+    )  # the counter may have wrapped around, after 2000 J
 
 
 def test_counters_that_begin_anew_during_a_run_are_read_in_time(monkeypatch):
     readings = []
 
-    def read() -> list[Counter]:  # one watt, on a counter that begins anew each 0.04 s
+    def read() -> list[Counter]:  # one watt, on a counter that wraps around every 0.04 s
         readings.append(15_000 * len(readings))
         return [Counter(readings[-1] % 40_000, 40_000)]
 
     monkeypatch.setattr(energy, "MOST_POWER", 1.0)
     monkeypatch.setattr(energy, "processors", read)
-    monkeypatch.setattr(energy, "perf_counter", lambda: 0.015 * len(readings))  # 15 ms from one to the next
+    monkeypatch.setattr(energy, "perf_counter", lambda: 0.015 * len(readings))  # 15 ms between readings
     meter = EnergyMeter(Communicator())
     with meter.on():
         deadline = time.monotonic() + HANG
@@ -53,16 +55,16 @@ def zone(folder: Path, number: int, name: str, energy: int | None) -> None:
 def test_processors_are_read_once_each(tmp_path):
     zone(tmp_path, 0, "package-0", 5)
     zone(tmp_path, 1, "package-1", 7)
-    zone(tmp_path, 2, "psys", 100)  # of the whole system: the packages again
+    zone(tmp_path, 2, "psys", 100)  # the whole system includes the packages
     (tmp_path / "intel-rapl:0:0").mkdir()  # cores of a package
-    assert [each.microjoules for each in processors(tmp_path)] == [5, 7]
+    assert [counter.microjoules for counter in processors(tmp_path)] == [5, 7]
     zone(tmp_path, 3, "package-2", None)
-    assert processors(tmp_path) == []  # a part would be taken for the whole
+    assert processors(tmp_path) == []  # the sum of a part would look like the total
     assert processors(tmp_path / "nothing") == []
 
 
 class Nvml(SimpleNamespace):
-    """Two GPUs."""
+    """NVML of two GPUs."""
 
     class NVMLError(Exception):
         pass
@@ -83,7 +85,7 @@ class Nvml(SimpleNamespace):
 
 
 def test_energy_of_gpus(monkeypatch):
-    assert [each.microjoules for each in gpus(["GPU-b"], Nvml())] == [4_500_000]
+    assert [counter.microjoules for counter in gpus(["GPU-b"], Nvml())] == [4_500_000]
     assert gpus(["MIG-c"], Nvml()) == []
     monkeypatch.setattr(energy, "processors", lambda: [])
     device = SimpleNamespace(interface="cuda", identity="GPU-a")

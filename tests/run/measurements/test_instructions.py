@@ -21,22 +21,22 @@ extern "C" void sums(long n, const double *a, const double *b, double *c) {
 
 
 def listing(*code: str) -> list[counting.Line]:
-    """Return lines of a disassembly, a byte each."""
+    """Return lines of a disassembly with one byte per instruction."""
     return [counting.Line(address, *[*text.split(maxsplit=1), ""][:2]) for address, text in enumerate(code)]
 
 
 def test_loops_count_as_often_as_they_run() -> None:
     code = listing(
-        "vaddsd xmm0",  # once in a row
+        "vaddsd xmm0",  # once per row
         *("vmulpd zmm0", "vaddpd zmm0", "vsubpd zmm1", "vfmadd213pd zmm2", "jne 1 <kernel>"),
         *("vmulsd xmm0", "vaddsd xmm0", "vsubsd xmm1", "vfmadd213sd xmm2", "jne 6 <kernel>"),
-        *("vmovapd zmm0", "jmp 20 <kernel>", "vpaddd xmm0"),  # no arithmetic of floating-point numbers
+        *("vmovapd zmm0", "jmp 20 <kernel>", "vpaddd xmm0"),  # no floating-point arithmetic
     )
-    found = count(code, ROW)
+    per_cell = count(code, ROW)
     cells = [ROW + more for more in AROUND]
-    assert found.vector == pytest.approx(4 * sum(n // 8 for n in cells) / sum(cells))
+    assert per_cell.vector == pytest.approx(4 * sum(n // 8 for n in cells) / sum(cells))
     rest = 4 * sum(n % 8 for n in cells) + len(cells)
-    assert found.scalar == pytest.approx(rest / sum(cells))
+    assert per_cell.scalar == pytest.approx(rest / sum(cells))
 
 
 def test_vectors_of_float32_have_twice_as_many_numbers() -> None:
@@ -44,26 +44,26 @@ def test_vectors_of_float32_have_twice_as_many_numbers() -> None:
         *("vmulps zmm0", "vaddps zmm0", "vsubps zmm1", "vfmadd213ps zmm2", "jne 0 <kernel>"),
         *("vmulss xmm0", "vaddss xmm0", "vsubss xmm1", "vfmadd213ss xmm2", "jne 5 <kernel>"),
     )
-    found = count(code, ROW)
+    per_cell = count(code, ROW)
     cells = [ROW + more for more in AROUND]
-    assert found.vector == pytest.approx(4 * sum(n // 16 for n in cells) / sum(cells))
-    assert found.scalar == pytest.approx(4 * sum(n % 16 for n in cells) / sum(cells))
+    assert per_cell.vector == pytest.approx(4 * sum(n // 16 for n in cells) / sum(cells))
+    assert per_cell.scalar == pytest.approx(4 * sum(n % 16 for n in cells) / sum(cells))
 
 
 def test_a_library_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(LEVEL, "3")
-    found: dict[str, Instructions] = {}
+    per_cell: dict[str, Instructions] = {}
     for bits in ("64", "128"):
         monkeypatch.setenv(VECTORS, bits)
         counted = instructions_of(SAXPY, ROW)
         assert counted is not None
-        found[bits] = counted
-    assert found["64"].vector == 0.0
-    assert found["64"].scalar == pytest.approx(6.0, rel=0.1)  # operations of a cell
-    assert found["128"].vector == pytest.approx(3.0, rel=0.1)
-    assert found["128"].vector > 9.0 * found["128"].scalar
+        per_cell[bits] = counted
+    assert per_cell["64"].vector == 0.0
+    assert per_cell["64"].scalar == pytest.approx(6.0, rel=0.1)  # operations per cell
+    assert per_cell["128"].vector == pytest.approx(3.0, rel=0.1)
+    assert per_cell["128"].vector > 9.0 * per_cell["128"].scalar
     monkeypatch.setenv(VECTORS, "128")
-    assert instructions(compile_library(SAXPY), ROW) == found["128"]
+    assert instructions(compile_library(SAXPY), ROW) == per_cell["128"]
 
 
 @pytest.mark.parametrize("marks", [("elf64-littleaarch64", b"GCC: ("), ("elf64-x86-64", b"other compiler")])

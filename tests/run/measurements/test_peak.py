@@ -1,4 +1,4 @@
-"""The peak of a core."""
+"""Peak performance of a core."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from halocline.run.ranks.communicator import Communicator
 
 
 def matrix_product_rate(n: int = 512) -> float:
-    """Return the operations a second of a product of matrices by NumPy, on one thread (see conftest.py)."""
+    """Return the operations per second of a matrix product by NumPy, on one thread (see conftest.py)."""
     a, seconds = np.ones((n, n)), []
     for _ in range(5):
         begin = time.perf_counter()
@@ -22,19 +22,19 @@ def matrix_product_rate(n: int = 512) -> float:
 
 
 def test_the_peak_of_a_core():
-    """The best products of matrices come near the best peak. Other work may slow all measurements of one."""
+    """The best matrix product is close to the best peak; single measurements suffer from other load."""
     peaks, rates = [], []
     for _ in range(5):
         peaks.append(multiply_add_peak(Communicator(), 1) or 0.0)
         rates.append(matrix_product_rate())
     assert 0.2 < max(rates) / max(peaks) < 2
     four = max(multiply_add_peak(Communicator(), 4) or 0.0 for _ in range(3))
-    assert four > 1.5 * statistics.median(peaks)  # of four threads
+    assert four > 1.5 * statistics.median(peaks)  # four threads
 
 
 def test_vectors_have_twice_as_many_singles():
     peaks = {dtype: [] for dtype in ("float64", "float32")}
     for _ in range(5):
-        for dtype, found in peaks.items():
-            found.append(multiply_add_peak(Communicator(), 1, dtype=dtype) or 0.0)
+        for dtype, measurements in peaks.items():
+            measurements.append(multiply_add_peak(Communicator(), 1, dtype=dtype) or 0.0)
     assert 1.5 * max(peaks["float64"]) < max(peaks["float32"])

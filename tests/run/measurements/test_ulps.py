@@ -13,7 +13,7 @@ from halocline.run.measurements.ulps import greatest_ulps, ulps_of_states
 
 @pytest.mark.parametrize("value", [1.0, -1.5, 3.0, 1e300, -7e-12, 2.0**-1000])
 def test_units_are_those_of_each_value(value: float) -> None:
-    """Eq. 15: ε = 2^(⌊log2 |m|⌋ - p + 1), p = 53."""
+    """A unit in the last place follows Eq. 15: ε = 2^(⌊log2 |m|⌋ - p + 1), p = 53."""
     unit = math.ldexp(1.0, math.frexp(abs(value))[1] - 53)
     model = np.array([value, 1e-9, 5.0])
     assert greatest_ulps(model, np.array([value + 3 * unit, 1e-9, 5.0])) == 3.0

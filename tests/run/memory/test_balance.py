@@ -1,4 +1,4 @@
-"""Balances: subdomains move between ranks, and no bit changes."""
+"""Load balancing: subdomains move between ranks, and results keep their bits."""
 
 from __future__ import annotations
 
@@ -18,16 +18,19 @@ def turn(u: Any) -> None:
     u.set(u[0, 1])
 
 
-def turning(**how: Any) -> tuple[hc.Simulation, hc.Grid, hc.Field]:
-    """Return steps that move a field by a cell, which is back after 20, with its grid and the field."""
+def turning(**options: Any) -> tuple[hc.Simulation, hc.Grid, hc.Field]:
+    """Return a simulation whose steps shift a field by one cell, its grid, and the field.
+
+    The field is periodic with period 20 steps.
+    """
     grid = hc.Grid((24, 20), periodic=True)
     u = grid.field("u")
-    sim = hc.Simulation(grid, turn, threads=1, **how)
+    sim = hc.Simulation(grid, turn, threads=1, **options)
     sim[u] = lambda x, y: x + 2.0 * y
     return sim, grid, u
 
 
-AT, THERE = (5, 7), 5.5 / 24 + 2.0 * (7.5 / 20)  # a cell, and what it holds at the start
+AT, THERE = (5, 7), 5.5 / 24 + 2.0 * (7.5 / 20)  # a cell and its initial value
 
 
 @pytest.mark.ranks(1, 2, 3, 4, long=(1, 2, 4))
@@ -41,31 +44,34 @@ def test_no_bit_depends_on_balances_of_devices(shared_tmp_path: Path) -> None:
     balanced_runs.check_bits(range(200, 202), shared_tmp_path, device="opencl:0")
 
 
-def slowest(found: Balance) -> float:
-    """Return the bound on the slowest rank over the mean: a tenth more, or one subdomain more."""
-    return 1.0 + max(0.1, found.largest)
+def slowest(balance: Balance) -> float:
+    """Return the bound on the ratio of the slowest rank to the mean: a tenth more, or one subdomain more."""
+    return 1.0 + max(0.1, balance.largest)
 
 
 def counted(sim: hc.Simulation, work: Any, slow: float = 1.0) -> Balance:
-    """Balance three times by the work that cells have, where the last rank takes `slow` times as long as
-    others; return what a fourth balance finds."""
+    """Balance three times by counted work of cells, and return the result of a fourth balance.
+
+    The last rank takes `slow` times as long as other ranks.
+    """
     domain = sim.domain
     last = domain.comm.size - 1
     for _ in range(4):
-        own = active_cells(sim.store)
+        weights = active_cells(sim.store)
         if work is not None:
             with sim.holding(work) as field:
-                own = {n: float(view.sum()) for n, view in zip(own, sim.store.views(field), strict=True)}
+                weights = {
+                    n: float(view.sum()) for n, view in zip(weights, sim.store.views(field), strict=True)
+                }
         factor = slow if domain.comm.rank == last else 1.0
-        domain.work = {number: factor * domain.threads * weight for number, weight in own.items()}
-        found = sim.balance()
-    return found
+        domain.work = {number: factor * domain.threads * weight for number, weight in weights.items()}
+        balance = sim.balance()
+    return balance
 
 
 @pytest.mark.ranks(2, 3, 4, long=(2, 3))
 def test_all_ranks_have_as_much_to_do_after_three_balances() -> None:
-    """By counted work: with inactive blocks, with a corner that takes fifty times as long, and with a rank
-    that is two or ten times as slow."""
+    """Counted work is balanced for inactive blocks, a corner with fifty times the work, and slow ranks."""
     mask = [[x + y < 5 for y in range(8)] for x in range(8)]
     for active, corner, slow in (
         (mask, None, 1.0), (None, 50.0, 1.0), (None, None, 2.0), (None, None, 10.0), (mask, 50.0, 3.0),
@@ -78,13 +84,13 @@ def test_all_ranks_have_as_much_to_do_after_three_balances() -> None:
         work = None
         if corner is not None:
             work = 1.0 + corner * hc.where((grid.x < 0.3) & (grid.y < 0.3), 1.0, 0.0)
-        found = counted(sim, work, slow)
-        assert found.before <= slowest(found), (active is None, corner, slow, found)
+        balance = counted(sim, work, slow)
+        assert balance.before <= slowest(balance), (active is None, corner, slow, balance)
 
 
 @pytest.mark.ranks(3)
 def test_ranks_without_subdomains_wait_and_come_back() -> None:
-    """The set of ranks that hold work shrinks and grows; output, sums and points see the whole grid."""
+    """Output, sums and points cover the whole grid while the set of active ranks shrinks and grows."""
     sim, _, u = turning(subdomains_per_rank=2, ranks_active=1)
     rank = sim.domain.comm.rank
     assert len(sim.domain.subdomains) == (6 if rank == 0 else 0)
@@ -98,7 +104,7 @@ def test_ranks_without_subdomains_wait_and_come_back() -> None:
         assert (len(sim.domain.subdomains) > 0) == (rank < active)
         assert sim.evaluate(hc.sum(u)) == total
         assert sim.evaluate(hc.value(u, at=(AT[0], AT[1] - 3))) == pytest.approx(THERE)
-        sim.run(steps=20)  # once around
+        sim.run(steps=20)  # one period
     assert sim.evaluate(hc.value(u, at=(AT[0], AT[1] - 3))) == pytest.approx(THERE)
 
 
@@ -108,7 +114,7 @@ def test_a_run_balances_as_often_as_asked(shared_tmp_path: Path) -> None:
     store = hc.Output(shared_tmp_path / "u.zarr", fields=[u], every="2 steps")
     sim.run(steps=10, output=store)
     assert len(sim.balances) == 3
-    assert all(found.subdomains == 8 and found.seconds > 0 for found in sim.balances)
+    assert all(balance.subdomains == 8 and balance.seconds > 0 for balance in sim.balances)
 
 
 @pytest.mark.ranks(2)
@@ -135,7 +141,7 @@ def test_what_cannot_be_balanced() -> None:
 
 @pytest.mark.ranks(2)
 def test_a_balance_without_measurements_changes_nothing() -> None:
-    """Two in a row: the second one knows no work, and leaves what the first one has found."""
+    """A second balance has no measurements, and keeps the result of the first one."""
     sim, grid, _ = turning(subdomains_per_rank=4)
     first = sim.balance(work=1.0 + 50.0 * hc.where(grid.x < 0.2, 1.0, 0.0))
     held = sim.domain.subdomains
@@ -166,12 +172,12 @@ def test_nothing_changes_where_there_is_no_memory(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.ranks(3)
 def test_two_ranks_of_three_balance_by_measured_time() -> None:
-    """Also where each rank has one subdomain at first."""
+    """Balancing also works if each rank has one subdomain at the start."""
     sim, _, _ = turning(ranks_active=2)
     sim.run(steps=40)
     domain = sim.domain
     assert all(domain.work[number] > 0.0 for number in domain.subdomains)
-    found = sim.balance()
-    assert 1.0 <= found.before <= 2.0
-    assert found.largest <= 2.0
+    balance = sim.balance()
+    assert 1.0 <= balance.before <= 2.0
+    assert balance.largest <= 2.0
     assert len(domain.subdomains) == 0 or domain.comm.rank < 2

@@ -1,4 +1,4 @@
-"""Checkpoints of a run: when they are complete, how many remain, whose they are."""
+"""Checkpoints of a run: their completion, their number, and the run to which they belong."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from halocline.errors import InputError, RunError
 from halocline.run.output import restart as checkpoints
 from hang import HANG
 
-# -- what is on disk when ------------------------------------------------------------------------------------
+# -- order of writes to the disk -----------------------------------------------------------------------------
 
 
 @contextmanager
 def held_up(monkeypatch: pytest.MonkeyPatch, folder: str) -> Iterator[threading.Event]:
-    """Writers that are not done with this store before an event."""
+    """Suspend writers of a store until an event is set."""
     may, wait = threading.Event(), Writer.finish
 
     def held(self: Writer) -> list[int]:
-        """Indices of the chunks that are held up."""
+        """Return the indices of the suspended chunks."""
         return [index for _, index, _, array in self._pending if folder in str(array.folder)]
 
     def finish(self: Writer) -> None:
@@ -55,7 +55,7 @@ def held_up(monkeypatch: pytest.MonkeyPatch, folder: str) -> Iterator[threading.
 def test_a_checkpoint_is_named_only_when_outputs_before_it_are_on_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run that goes on from it does not write them again."""
+    """A checkpoint is published after earlier outputs, since a restarted run does not write them again."""
     sim, named = heat(), []
 
     def look(sim: hc.Simulation) -> None:
@@ -70,18 +70,18 @@ def test_a_checkpoint_is_named_only_when_outputs_before_it_are_on_disk(
             output=hc.Output(tmp_path / "T.zarr", every=hc.steps(10)),
             checkpoint=hc.Checkpoint(tmp_path / "checkpoints", every=hc.steps(12)),
         )  # fmt: skip
-    assert [there for step, there in named if step <= 20] == [False] * 10
+    assert [is_published for step, is_published in named if step <= 20] == [False] * 10
     assert named[-1] == (30, True)
     assert checkpoints.Saved(checkpoints.newest(tmp_path / "checkpoints")).facts["step"] == 30
     assert steps_of(tmp_path / "T.zarr") == [0, 10, 20, 30]
 
 
 def test_a_checkpoint_holds_the_notes_of_its_own_step(tmp_path: Path) -> None:
-    """It is written while the run, and what its user notes, go on."""
-    sim, seen = heat(), []
-    sim.notes = lambda: {"seen": seen}
+    """A checkpoint contains the notes of its step, although the run and its notes continue meanwhile."""
+    sim, steps = heat(), []
+    sim.notes = lambda: {"seen": steps}
     sim.run(
-        steps=9, every=hc.steps(1), callback=lambda sim: seen.append(sim.steps),
+        steps=9, every=hc.steps(1), callback=lambda sim: steps.append(sim.steps),
         checkpoint=hc.Checkpoint(tmp_path, every=hc.steps(2), keep=9),
     )  # fmt: skip
     for folder in checkpoints.folders(tmp_path):
@@ -92,44 +92,44 @@ def test_a_checkpoint_holds_the_notes_of_its_own_step(tmp_path: Path) -> None:
 @pytest.mark.parametrize("keep", [1, 4, 6])
 def test_as_many_checkpoints_remain_as_asked_for(keep: int, tmp_path: Path) -> None:
     heat().run(steps=9, checkpoint=hc.Checkpoint(tmp_path, every=hc.steps(1), keep=keep))
-    steps = [int(each.name.split("-")[1]) for each in checkpoints.folders(tmp_path)]
+    steps = [int(folder.name.split("-")[1]) for folder in checkpoints.folders(tmp_path)]
     assert steps == list(range(10 - keep, 10))
     again = heat()
     again.resume(tmp_path)
     again.run(steps=3, checkpoint=hc.Checkpoint(tmp_path, every=hc.steps(1), keep=keep))
-    steps = [int(each.name.split("-")[1]) for each in checkpoints.folders(tmp_path)]
+    steps = [int(folder.name.split("-")[1]) for folder in checkpoints.folders(tmp_path)]
     assert steps == list(range(13 - keep, 13))
 
 
 def test_two_runs_do_not_write_to_one_folder(tmp_path: Path) -> None:
-    first, seen = heat(), []
+    first, messages = heat(), []
 
     def second(sim: hc.Simulation) -> None:
         other = heat()
-        for how in (
+        for options in (
             {"output": hc.Output(tmp_path / "T.zarr", overwrite=True)},
             {"checkpoint": hc.Checkpoint(tmp_path / "checkpoints", overwrite=True)},
         ):
             with pytest.raises(
                 InputError, match=rf"process {os.getpid()} on \S+ writes there now; wait"
             ) as no:
-                other.run(steps=1, **how)
-            seen.append(str(no.value))
+                other.run(steps=1, **options)
+            messages.append(str(no.value))
 
-    how = {
+    options = {
         "output": hc.Output(tmp_path / "T.zarr", every=hc.steps(1), overwrite=True),
         "checkpoint": hc.Checkpoint(tmp_path / "checkpoints", every=hc.steps(1), overwrite=True),
     }
-    for _ in range(2):  # where there is something to be overwritten, too
-        seen.clear()
+    for _ in range(2):  # the second time with files to overwrite
+        messages.clear()
         first = heat()
-        first.run(steps=4, every=hc.steps(2), callback=second, **how)
-        assert len(seen) == 4
+        first.run(steps=4, every=hc.steps(2), callback=second, **options)
+        assert len(messages) == 4
         assert steps_of(tmp_path / "T.zarr") == [0, 1, 2, 3, 4]
-    heat().run(steps=1, **how)
+    heat().run(steps=1, **options)
 
 
-# -- what a review found -------------------------------------------------------------------------------------
+# -- regression tests ----------------------------------------------------------------------------------------
 
 
 def newest_step(path: Path) -> int:
@@ -137,25 +137,25 @@ def newest_step(path: Path) -> int:
 
 
 def test_a_checkpoint_with_output_beside_is_named_before_the_next_one(tmp_path: Path) -> None:
-    sim, seen = heat(), []
+    sim, steps = heat(), []
 
     def look(sim: hc.Simulation) -> None:
         if (tmp_path / "c" / "newest.json").exists():
-            seen.append(sim.steps)
+            steps.append(sim.steps)
         elif sim.steps > 25:
-            time.sleep(0.5)  # the output is written meanwhile, however slow the disk is
+            time.sleep(0.5)  # the output is written meanwhile, even on a slow disk
 
     sim.run(
         steps=60, every=hc.steps(1), callback=look, output=hc.Output(tmp_path / "T.zarr", every=hc.steps(10)),
         checkpoint=hc.Checkpoint(tmp_path / "c", every=hc.steps(25)),
     )  # fmt: skip
-    assert 25 <= seen[0] < 50
+    assert 25 <= steps[0] < 50
 
 
 def test_a_checkpoint_is_given_up_where_output_before_it_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run that went on from it would leave a gap."""
+    """A checkpoint is dropped if an earlier output is lost, since a restart would leave a gap."""
     finish = Writer.finish
 
     def fails(self: Writer) -> None:
@@ -193,15 +193,15 @@ def test_output_that_was_cut_is_not_gone_on_with_from_a_later_checkpoint(tmp_pat
         return hc.Output(tmp_path / name, every=hc.steps(1))
 
     heat().run(steps=15, output=output(), checkpoint=hc.Checkpoint(tmp_path / "c", every=hc.steps(5), keep=9))
-    folders = {int(each.name.split("-")[1]): each for each in checkpoints.folders(tmp_path / "c")}
+    folders = {int(folder.name.split("-")[1]): folder for folder in checkpoints.folders(tmp_path / "c")}
     again = heat()
     again.resume(folders[5])
-    again.run(steps=2, output=output())  # as if killed before it left a checkpoint
+    again.run(steps=2, output=output())  # without a checkpoint, as after a kill
     later = heat()
     later.resume(folders[15])
     with pytest.raises(InputError, match="has 8 times up to step 15, but it had 16 when"):
         later.run(steps=1, output=output())
-    # with checkpoints in the same folder the one that was gone on from is the newest at once
+    # if checkpoints are in the same folder, the one of the restart becomes the newest immediately
     again = heat()
     again.resume(folders[5])
     with pytest.raises(ValueError, match="now"):
@@ -213,21 +213,21 @@ def test_output_that_was_cut_is_not_gone_on_with_from_a_later_checkpoint(tmp_pat
 
 
 def test_the_last_checkpoint_holds_the_end_of_the_run(tmp_path: Path) -> None:
-    """What callbacks do at the end too, and what was set since the last run."""
-    how = hc.Checkpoint(tmp_path, every=hc.steps(5), keep=99)
+    """The last checkpoint includes the changes of the last callback, and values set after the last run."""
+    checkpoint = hc.Checkpoint(tmp_path, every=hc.steps(5), keep=99)
 
     def warm(sim: hc.Simulation) -> None:
         if sim.steps == 10:
             sim["T"] = 10.0
 
     sim = heat()
-    sim.run(steps=10, every=hc.steps(5), callback=warm, checkpoint=how)
+    sim.run(steps=10, every=hc.steps(5), callback=warm, checkpoint=checkpoint)
     again = heat()
     again.resume(tmp_path)
     assert (again["T"] == 10.0).all()
     sim.run(steps=3)
     sim["T"] = 7.0
-    sim.run(steps=0, checkpoint=how)
+    sim.run(steps=0, checkpoint=checkpoint)
     again.resume(tmp_path)
     assert (again.steps, again["T"].max()) == (13, 7.0)
 
@@ -241,27 +241,27 @@ def test_checkpoints_are_ours_by_run_and_not_by_place(tmp_path: Path) -> None:
     sim.resume(three)
     with pytest.raises(InputError, match=f"holds checkpoints of another run, the newest {five.name}"):
         sim.run(steps=1, checkpoint=hc.Checkpoint(tmp_path / "one"))
-    # without a pointer they are whole all the same
+    # the checkpoints are complete without a pointer too
     (tmp_path / "one" / "newest.json").unlink()
     with pytest.raises(InputError, match="holds checkpoints of another run"):
         heat().run(steps=1, checkpoint=hc.Checkpoint(tmp_path / "one"))
     with pytest.raises(InputError, match="is itself a checkpoint or a store; expected a folder"):
         sim.run(steps=1, checkpoint=hc.Checkpoint(three))
     sim.run(steps=1, checkpoint=hc.Checkpoint(tmp_path / "one", overwrite=True))
-    assert [int(each.name.split("-")[1]) for each in checkpoints.folders(tmp_path / "one")] == [3, 4]
+    assert [int(folder.name.split("-")[1]) for folder in checkpoints.folders(tmp_path / "one")] == [3, 4]
 
 
 def test_nothing_is_overwritten_where_something_else_is_locked(tmp_path: Path) -> None:
     outputs = [hc.Output(tmp_path / f"{n}.zarr", every=hc.steps(1), overwrite=True) for n in (1, 2)]
-    how = hc.Checkpoint(tmp_path / "c", overwrite=True)
-    heat().run(steps=3, output=outputs, checkpoint=how)
-    seen = []
+    checkpoint = hc.Checkpoint(tmp_path / "c", overwrite=True)
+    heat().run(steps=3, output=outputs, checkpoint=checkpoint)
+    steps_during_run = []
 
     def second(sim: hc.Simulation) -> None:
         with pytest.raises(InputError, match="writes there now"):
-            heat().run(steps=1, output=outputs, checkpoint=how)
-        seen.append(steps_of(tmp_path / "1.zarr"))
+            heat().run(steps=1, output=outputs, checkpoint=checkpoint)
+        steps_during_run.append(steps_of(tmp_path / "1.zarr"))
         assert newest_step(tmp_path / "c") == 3
 
     heat().run(steps=1, output=outputs[1], callback=second)
-    assert seen == [[0, 1, 2, 3]]
+    assert steps_during_run == [[0, 1, 2, 3]]

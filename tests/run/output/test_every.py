@@ -16,7 +16,7 @@ from halocline.run.output.every import Every
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("interval", "expected"),
     [
         (hc.steps(5), Every(steps=5)),
         ("5 steps", Every(steps=5)),
@@ -28,20 +28,20 @@ from halocline.run.output.every import Every
         ("5 min", Every(seconds=300.0)),
     ],
 )
-def test_an_interval_is_steps_simulated_time_or_wall_clock_time(given: Any, expected: Every) -> None:
-    assert Every.parse("every", given) == expected
+def test_an_interval_is_steps_simulated_time_or_wall_clock_time(interval: Any, expected: Every) -> None:
+    assert Every.parse("every", interval) == expected
 
 
 @pytest.mark.parametrize(
-    "given",
+    "interval",
     [
         *(0, "0 steps", "-1 steps", "2.5 steps", "steps", "5", "", None, True, [5]),
         *(2**60, f"{2**60} steps", "9" * 5000 + " steps"),
     ],
 )
-def test_what_is_no_interval_is_rejected_with_what_is_one(given: Any) -> None:
+def test_what_is_no_interval_is_rejected_with_what_is_one(interval: Any) -> None:
     with pytest.raises(InputError, match=r"^every is .* steps"):
-        Every.parse("every", given)
+        Every.parse("every", interval)
 
 
 @pytest.mark.parametrize("count", [0, -1, 2.5, "5", None, True])
@@ -50,27 +50,27 @@ def test_a_number_of_steps_is_a_whole_number_from_1(count: Any) -> None:
         hc.steps(count)
 
 
-@pytest.mark.parametrize("where", ["run", "output", "checkpoint"])
+@pytest.mark.parametrize("place", ["run", "output", "checkpoint"])
 def test_a_bare_number_of_steps_warns_once(
-    where: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    place: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def run(sim: hc.Simulation, every: Any) -> None:
-        if where == "run":
-            sim.run(steps=4, every=every, callback=seen[-1].append)
-        elif where == "output":
+        if place == "run":
+            sim.run(steps=4, every=every, callback=calls[-1].append)
+        elif place == "output":
             sim.run(steps=4, output=hc.Output(tmp_path / "T.zarr", every=every, overwrite=True))
         else:
             sim.run(steps=4, checkpoint=hc.Checkpoint(tmp_path / "c", every=every, keep=9, overwrite=True))
 
-    sim, seen = heat(), list[Any]()
+    sim, calls = heat(), list[Any]()
     say_once.cache_clear()
     caplog.clear()
     for every in (hc.steps(2), "2 steps", 2, 2):
         sim.restart()
-        seen.append([])
+        calls.append([])
         run(sim, every)
-    assert [len(each) for each in seen] == [2 if where == "run" else 0] * 4
-    said = [r.getMessage() for r in caplog.records if "whole number" in r.getMessage()]
-    assert len(said) == 1
-    assert "hc.steps(5)" in said[0]
-    assert "later release rejects" in said[0]
+    assert [len(steps) for steps in calls] == [2 if place == "run" else 0] * 4
+    warnings = [r.getMessage() for r in caplog.records if "whole number" in r.getMessage()]
+    assert len(warnings) == 1
+    assert "hc.steps(5)" in warnings[0]
+    assert "later release rejects" in warnings[0]

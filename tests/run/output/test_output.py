@@ -1,4 +1,4 @@
-"""Output that cannot be written, and memory that it takes."""
+"""Rejected output, and the memory that output needs."""
 
 from __future__ import annotations
 
@@ -20,29 +20,33 @@ from stores import opened
 def test_values_beyond_float32_are_reported_once(
     shared_tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The warning gives the count over all ranks at the first step with such values."""
+    """The warning reports the number over all ranks at the first step with such values."""
     sim = heat()
     T, v = sim.grid.fields["T"], sim.grid.fields["v"]
     large = np.ones(T.points)
     large[0, 0, :3] = large[-1, -1, -2:] = 1e39
     large[5, 5, 5] = 3.4e38  # within the range
     sim[T] = large
-    wanted = {"T": T, "v": v, "most": hc.max(T)}
-    sim.run(steps=2, output=hc.Output(shared_tmp_path / "a.zarr", wanted, every=hc.steps(1), dtype="float32"))
+    outputs = {"T": T, "v": v, "most": hc.max(T)}
+    sim.run(
+        steps=2, output=hc.Output(shared_tmp_path / "a.zarr", outputs, every=hc.steps(1), dtype="float32")
+    )
     sim.domain.comm.barrier()
     if sim.domain.comm.rank != 0:
         return
-    said = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
-    assert len(said) == 1, said
-    assert "a.zarr: at step 0, finite values beyond the range of float32 are written as infinity" in said[0]
-    assert "1 of most, 5 of T. Choose" in said[0]
-    found = opened(shared_tmp_path / "a.zarr")
-    assert np.isinf(found["T"].values[0]).sum() == 5
-    assert np.isinf(found["most"].values).all()
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(warnings) == 1, warnings
+    assert (
+        "a.zarr: at step 0, finite values beyond the range of float32 are written as infinity" in warnings[0]
+    )
+    assert "1 of most, 5 of T. Choose" in warnings[0]
+    stored = opened(shared_tmp_path / "a.zarr")
+    assert np.isinf(stored["T"].values[0]).sum() == 5
+    assert np.isinf(stored["most"].values).all()
 
 
 def test_values_beyond_float32_are_rejected_for_fields(tmp_path: Path) -> None:
-    """The values are numbers, arrays, functions and stores."""
+    """Numbers, arrays, functions and stores with such values are rejected."""
     sim = heat()
     T, v = sim.grid.fields["T"], sim.grid.fields["v"]
     large = np.full(v.points, 1e30)
@@ -53,9 +57,9 @@ def test_values_beyond_float32_are_rejected_for_fields(tmp_path: Path) -> None:
     def untraced(x: Any, y: Any, z: Any) -> Any:
         return np.interp(x, [0.0, 1.2], [1.0, 1e39])
 
-    for given in (1e39, large, xarray.DataArray(large, dims=axes), tmp_path / "v.zarr" / "v", untraced):
+    for values in (1e39, large, xarray.DataArray(large, dims=axes), tmp_path / "v.zarr" / "v", untraced):
         with pytest.raises(InputError, match=r"field 'v' is float32, and [\d,]+ of [\d,]+ values given"):
-            sim[v] = given
+            sim[v] = values
     n = int(np.count_nonzero(np.abs(4e38 * v.positions[0]) > 3.5e38)) * math.prod(v.points[1:])
     assert 0 < n < math.prod(v.points)
     sim[v] = lambda x, y, z: 4e38 * x
@@ -64,8 +68,8 @@ def test_values_beyond_float32_are_rejected_for_fields(tmp_path: Path) -> None:
     sim[v] = lambda x, y, z: 2.5e38 * x
     sim.settle()
     assert np.isfinite(sim[v]).all()
-    for given in (3e38, np.where(large < 0, np.inf, large), np.full(v.points, 7)):
-        sim[v] = given
+    for values in (3e38, np.where(large < 0, np.inf, large), np.full(v.points, 7)):
+        sim[v] = values
     sim[T] = 1e300
 
 
@@ -80,9 +84,9 @@ def test_a_value_beyond_float32_on_one_rank_is_an_error_on_all() -> None:
     def untraced(x: Any, y: Any, z: Any) -> Any:
         return np.where(np.interp(x, [0.0, 1.0], [0.0, 1.0]) < 0.3, 1e39, 1.0) + 0 * (y + z)
 
-    for given in (large, untraced):
+    for values in (large, untraced):
         with pytest.raises(InputError, match="field 'v' is float32"):
-            sim[v] = given
+            sim[v] = values
     assert sim.evaluate(hc.max(v)) == 2.0, "no rank has written its part"
 
 
@@ -92,11 +96,11 @@ def test_components_have_the_units_of_their_vector(tmp_path: Path) -> None:
     sim = hc.Simulation(grid, lambda V: {V: -V}, scheme=hc.Euler(), dt=0.1, threads=1)
     sim[V[0]], sim[V[1]] = 1.0, 2.0
     sim.run(steps=1, output=hc.Output(tmp_path / "V.zarr", [V], units={"V": "m/s", "V_y": "km/s"}))
-    found = opened(tmp_path / "V.zarr")
-    assert (found["V_x"].units, found["V_y"].units) == ("m/s", "km/s")
+    stored = opened(tmp_path / "V.zarr")
+    assert (stored["V_x"].units, stored["V_y"].units) == ("m/s", "km/s")
 
 
-# -- what is refused -----------------------------------------------------------------------------------------
+# -- rejected output -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -170,40 +174,42 @@ def test_output_is_no_checkpoint(tmp_path: Path) -> None:
     heat().run(steps=1, checkpoint=hc.Checkpoint(tmp_path / "c"))
     with pytest.raises(InputError, match=r"c is no store of Halocline|c is a checkpoint"):
         heat().run(steps=1, output=hc.Output(tmp_path / "c", overwrite=True))
-    newest = next(each for each in (tmp_path / "c").iterdir() if each.is_dir())
+    newest = next(folder for folder in (tmp_path / "c").iterdir() if folder.is_dir())
     with pytest.raises(InputError, match="is a checkpoint: choose another path for the output"):
         heat().run(steps=1, output=hc.Output(newest, overwrite=True))
 
 
 def test_outputs_of_one_name_have_memory_of_their_own(tmp_path: Path) -> None:
-    """Of other precision, and at other points."""
+    """Outputs with the same name and another precision or location use separate memory."""
     sim = heat()
     T, v = sim.grid.fields["T"], sim.grid.fields["v"]
     twice = {name: {"s": 2 * f} for name, f in (("v", v), ("T", T))}
-    sim.run(steps=2, output=[hc.Output(tmp_path / f"{n}.zarr", what) for n, what in twice.items()])
+    sim.run(steps=2, output=[hc.Output(tmp_path / f"{n}.zarr", contents) for n, contents in twice.items()])
     for name in ("v", "T"):
         np.testing.assert_array_equal(opened(tmp_path / f"{name}.zarr")["s"].values[-1], 2 * sim[name])
-    for name, what in reversed(twice.items()):
-        sim.run(steps=2, output=hc.Output(tmp_path / "s.zarr", what, overwrite=True))
+    for name, contents in reversed(twice.items()):
+        sim.run(steps=2, output=hc.Output(tmp_path / "s.zarr", contents, overwrite=True))
         np.testing.assert_array_equal(opened(tmp_path / "s.zarr")["s"].values[-1], 2 * sim[name])
     for f in (T, v):
-        how = hc.Output(tmp_path / "mean.zarr", {"mean": hc.time_mean(f)}, every=hc.steps(2), overwrite=True)
-        sim.run(steps=2, output=how)
+        output = hc.Output(
+            tmp_path / "mean.zarr", {"mean": hc.time_mean(f)}, every=hc.steps(2), overwrite=True
+        )
+        sim.run(steps=2, output=output)
         assert opened(tmp_path / "mean.zarr")["mean"].shape[1:] == f.points
 
 
 def test_what_was_refused_takes_no_memory(tmp_path: Path) -> None:
-    """Nor does it leave any that another output would be given."""
+    """A rejected output allocates no memory, also none that a later output would reuse."""
     sim = heat()
     T, v = sim.grid.fields["T"], sim.grid.fields["v"]
     heat().run(steps=1, output=hc.Output(tmp_path / "a.zarr"))
     before = set(sim.store.storages)
-    for how in (
+    for outputs in (
         hc.Output(tmp_path / "a.zarr", {"s": 2 * v}),
         [hc.Output(tmp_path / "b.zarr", {"s": 2 * v}), hc.Output(tmp_path / "c.zarr", ["none"])],
     ):
         with pytest.raises(InputError):
-            sim.run(steps=1, output=how)
+            sim.run(steps=1, output=outputs)
         assert set(sim.store.storages) == before
     sim.run(steps=1, output=hc.Output(tmp_path / "b.zarr", {"s": 2 * T}))
     assert set(sim.store.storages) == before

@@ -1,4 +1,4 @@
-"""Rows of numbers that steps compute, and when rows of output are published."""
+"""Rows of numbers that steps compute, and the times at which rows of output are published."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def numbers(sim: hc.Simulation) -> dict[str, Any]:
 VARYING = {"dt": lambda T: 1e-3 / (1.0 + hc.max(abs(T)))}
 
 
-@pytest.mark.parametrize("how", [{}, VARYING], ids=["constant", "varying"])
-def test_steps_compute_the_numbers_that_a_pause_would(tmp_path: Path, how: dict[str, Any]) -> None:
-    """A callback evaluates the same expressions between two steps, and does not change the rows."""
-    sim, plain = diffusion(**how), diffusion(**how)
+@pytest.mark.parametrize("options", [{}, VARYING], ids=["constant", "varying"])
+def test_steps_compute_the_numbers_that_a_pause_would(tmp_path: Path, options: dict[str, Any]) -> None:
+    """A step computes the same numbers as a callback after it, and the callback changes no row."""
+    sim, plain = diffusion(**options), diffusion(**options)
     rows: list[tuple[float, ...]] = []
 
     def look(sim: hc.Simulation) -> None:
@@ -43,8 +43,8 @@ def test_steps_compute_the_numbers_that_a_pause_would(tmp_path: Path, how: dict[
     ]
     sim.run(until=0.0101, output=outputs)
     assert sim.checksum("T") == plain.checksum("T")
-    found = opened(tmp_path / "1.zarr")
-    columns = [found[name].values for name in ("time", "step", *numbers(sim))]
+    stored = opened(tmp_path / "1.zarr")
+    columns = [stored[name].values for name in ("time", "step", *numbers(sim))]
     assert len(rows) > 8
     np.testing.assert_array_equal(np.array(columns).T, np.array(rows))
     steps = opened(tmp_path / "4.zarr")["step"].values
@@ -53,7 +53,7 @@ def test_steps_compute_the_numbers_that_a_pause_would(tmp_path: Path, how: dict[
 
 @pytest.mark.parametrize("kind", ["number", "mean"])
 def test_fields_have_the_same_bits_with_any_output(tmp_path: Path, kind: str) -> None:
-    """The output computes a product that the step multiplies and adds in one rounding."""
+    """Fields keep their bits, although the output computes a product that the step fuses with a sum."""
 
     def after(T: hc.Field, E: hc.Field) -> None:
         E.set(0.3 * T * E + T)
@@ -61,8 +61,8 @@ def test_fields_have_the_same_bits_with_any_output(tmp_path: Path, kind: str) ->
     def checksums(*outputs: str) -> list[str]:
         grid = hc.Grid((12, 8), periodic=True)
         T, E = grid.field("T"), grid.field("E")
-        how = {"scheme": hc.RK2(), "dt": 1e-3, "after_step": after}
-        sim = hc.Simulation(grid, lambda T: {T: 0.1 * hc.laplacian(T)}, **how)
+        options = {"scheme": hc.RK2(), "dt": 1e-3, "after_step": after}
+        sim = hc.Simulation(grid, lambda T: {T: 0.1 * hc.laplacian(T)}, **options)
         sim[T], sim[E] = np.random.default_rng(3).standard_normal((2, 12, 8))
         product = 0.3 * T * E
         numbers = {"number": hc.sum(product), "mean": hc.time_mean(product)}
@@ -111,7 +111,7 @@ def test_all_rows_are_on_disk_when_a_run_ends_early(tmp_path: Path, end: str) ->
 
 
 def test_the_search_for_a_failed_step_adds_no_rows(tmp_path: Path) -> None:
-    """The search repeats steps whose rows are kept already."""
+    """The search repeats steps whose rows are already stored."""
 
     def after(T: hc.Field, step: hc.Scalar) -> None:
         T.set(T + hc.where(step >= 8, 1e308, 0.0) * 1e308)
@@ -132,10 +132,10 @@ def test_the_search_for_a_failed_step_adds_no_rows(tmp_path: Path) -> None:
 def test_rows_after_a_restart_are_those_of_a_run_without_a_stop(shared_tmp_path: Path) -> None:
     def output(sim: hc.Simulation, name: str) -> list[hc.Output]:
         T = sim.grid.fields["T"]
-        how = {"total": hc.sum(T * T), "most": hc.max(T)}
+        contents = {"total": hc.sum(T * T), "most": hc.max(T)}
         return [
-            hc.Output(shared_tmp_path / f"{name}-numbers.zarr", how, every=hc.steps(1)),
-            hc.Output(shared_tmp_path / f"{name}-third.zarr", how, every=hc.steps(3)),
+            hc.Output(shared_tmp_path / f"{name}-numbers.zarr", contents, every=hc.steps(1)),
+            hc.Output(shared_tmp_path / f"{name}-third.zarr", contents, every=hc.steps(3)),
             hc.Output(shared_tmp_path / f"{name}-line.zarr", [T], every=hc.steps(2), region=hc.Slice(x=0.5)),
         ]
 
@@ -144,7 +144,9 @@ def test_rows_after_a_restart_are_those_of_a_run_without_a_stop(shared_tmp_path:
     begun = diffusion()
     saved = hc.Checkpoint(shared_tmp_path / "c", every=hc.steps(7))
     begun.run(steps=11, output=output(begun, "parts"), checkpoint=saved)
-    begun.run(steps=4, output=output(begun, "parts"))  # rows after the checkpoint, to be written again
+    begun.run(
+        steps=4, output=output(begun, "parts")
+    )  # rows after the checkpoint, which the restarted run writes again
     again = diffusion()
     again.resume(shared_tmp_path / "c")
     assert again.steps == 11
@@ -162,5 +164,5 @@ def test_rows_after_a_restart_are_those_of_a_run_without_a_stop(shared_tmp_path:
         )
         assert len(names) > 2
         for name in names:
-            files_of = [shared_tmp_path / f"{which}-{kind}.zarr" / name for which in ("whole", "parts")]
+            files_of = [shared_tmp_path / f"{run}-{kind}.zarr" / name for run in ("whole", "parts")]
             assert files_of[0].read_bytes() == files_of[1].read_bytes()

@@ -1,4 +1,4 @@
-"""Output: stores that a run writes as it goes on, opened by xarray, which shares no code with us."""
+"""Output stores: written during a run, and read by xarray as an independent implementation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RECEIVERS = [(0.1, 0.5, 0.3), (1.19, 0.01, 0.79)]
 
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Chunks that no cut of the grid has."""
+    """Use chunks that match no decomposition of the grid."""
     monkeypatch.setattr(
         run_store, "chunk_shape", lambda shape, itemsize: tuple(max(1, (n + 1) // 3) for n in shape)
     )
@@ -40,13 +40,15 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.ranks(1, 2, 3, 4, long=(1, 2, 4))
 @pytest.mark.usefixtures("small_chunks")
 def test_a_store_holds_what_the_fields_were(shared_tmp_path: Path) -> None:
-    """At every time: whole, sliced, boxed, averaged, at points and as numbers, on any ranks."""
+    """A store contains the values of each time, for every kind of region and any number of ranks."""
     sim, path = heat(), shared_tmp_path
     T, v = sim.grid.fields["T"], sim.grid.fields["v"]
-    kept: list[dict[str, Any]] = []
+    snapshots: list[dict[str, Any]] = []
 
     def keep(sim: hc.Simulation) -> None:
-        kept.append({"T": sim.gather(T), "v": sim.gather(v), "sum": sim.evaluate(hc.sum(T)), "t": sim.time})
+        snapshots.append(
+            {"T": sim.gather(T), "v": sim.gather(v), "sum": sim.evaluate(hc.sum(T)), "t": sim.time}
+        )
 
     keep(sim)
     outputs = [
@@ -81,20 +83,20 @@ def test_a_store_holds_what_the_fields_were(shared_tmp_path: Path) -> None:
     sim.domain.comm.barrier()
     if sim.domain.comm.rank != 0:
         return
-    kept = kept[:3]  # not the end, which is no multiple
-    T_kept, v_kept = (np.array([each[name] for each in kept]) for name in ("T", "v"))
+    snapshots = snapshots[:3]  # without the last step, which is no multiple of the interval
+    T_kept, v_kept = (np.array([snapshot[name] for snapshot in snapshots]) for name in ("T", "v"))
     whole = opened(path / "all.zarr")
     np.testing.assert_array_equal(whole["T"].values, T_kept)
     np.testing.assert_array_equal(whole["v"].values, v_kept)
     assert whole["v"].dims == ("time", "x", "y_face", "z")
     assert whole["v"].dtype == np.float32
     np.testing.assert_array_equal(whole["step"].values, [0, 4, 8])
-    np.testing.assert_array_equal(whole["time"].values, [each["t"] for each in kept])
+    np.testing.assert_array_equal(whole["time"].values, [snapshot["t"] for snapshot in snapshots])
     for dimension, line in zip("xyz", sim.grid.positions(), strict=True):
         np.testing.assert_array_equal(whole[dimension].values, line)
     np.testing.assert_array_equal(whole["y_face"].values, v.positions[1])
     assert (whole["T"].units, whole["x"].units) == ("K", "m")
-    # nearest of two points: the lower one; in v there are others along y
+    # the lower of two equidistant points; v has other points along y
     k = 3
     plane = opened(path / "slice.zarr")
     np.testing.assert_array_equal(plane["twice"].values, (2 * T_kept[..., k]).astype(np.float32))
@@ -117,14 +119,14 @@ def test_a_store_holds_what_the_fields_were(shared_tmp_path: Path) -> None:
     points = opened(path / "points.zarr")
     for axis, line in zip("xyz", np.transpose(RECEIVERS), strict=True):
         np.testing.assert_array_equal(points[axis].values, line)
-    around = whole["T"].pad(x=1, z=1, mode="wrap")  # and a wall along y, from which the two cells continue
+    around = whole["T"].pad(x=1, z=1, mode="wrap")  # the two cells at the wall along y are extrapolated
     around = around.assign_coords(x=-0.05 + 0.1 * np.arange(14), z=-0.05 + 0.1 * np.arange(10))
-    where = {axis: ("point", line) for axis, line in zip("xyz", np.transpose(RECEIVERS), strict=True)}
-    expected = around.interp(**where, kwargs={"fill_value": None})
+    places = {axis: ("point", line) for axis, line in zip("xyz", np.transpose(RECEIVERS), strict=True)}
+    expected = around.interp(**places, kwargs={"fill_value": None})
     np.testing.assert_allclose(points["T"].values, expected.values, rtol=1e-13)
     np.testing.assert_array_equal(opened(path / "line.zarr")["T"].values, T_kept[:, 0, -1, :])
     numbers = opened(path / "numbers.zarr")
-    np.testing.assert_array_equal(numbers["sum"].values, [each["sum"] for each in kept])
+    np.testing.assert_array_equal(numbers["sum"].values, [snapshot["sum"] for snapshot in snapshots])
     np.testing.assert_array_equal(numbers["kappa"].values, 0.1)
 
 
@@ -149,9 +151,9 @@ def test_a_store_is_the_same_where_the_run_was_stopped(shared_tmp_path: Path) ->
         output=outputs("parts"),
         checkpoint=hc.Checkpoint(path / "checkpoints", every=hc.steps(5), keep=9),
     )
-    older = next(each for each in (path / "checkpoints").iterdir() if "005-" in each.name)
+    older = next(folder for folder in (path / "checkpoints").iterdir() if "005-" in folder.name)
     sim = heat()
-    sim.resume(older)  # steps 6 to 8 come once more
+    sim.resume(older)  # steps 6 to 8 are repeated
     sim.run(steps=9, output=outputs("parts"))
     sim.domain.comm.barrier()
     for name in ("fields.zarr", "numbers.zarr"):
@@ -175,9 +177,9 @@ def test_blocks_that_are_not_computed_are_zero(shared_tmp_path: Path) -> None:
     gathered = sim.gather(u)
     sim.domain.comm.barrier()
     if gathered is not None:
-        found = opened(shared_tmp_path / "u.zarr")["u"].values[-1]
-        np.testing.assert_array_equal(found, gathered)
-        assert (found[4:8, 4:8] == 0).all()
+        stored = opened(shared_tmp_path / "u.zarr")["u"].values[-1]
+        np.testing.assert_array_equal(stored, gathered)
+        assert (stored[4:8, 4:8] == 0).all()
 
 
 def test_output_changes_no_bit_and_takes_no_checkpoint_room(tmp_path: Path) -> None:
@@ -190,14 +192,14 @@ def test_output_changes_no_bit_and_takes_no_checkpoint_room(tmp_path: Path) -> N
         checkpoint=hc.Checkpoint(tmp_path / "checkpoints"),
     )
     assert written.checksum("T") == alone.checksum("T")
-    saved = next(each for each in (tmp_path / "checkpoints").iterdir() if each.is_dir())
-    assert sorted(each.name for each in saved.iterdir() if each.is_dir()) == sorted(
+    saved = next(folder for folder in (tmp_path / "checkpoints").iterdir() if folder.is_dir())
+    assert sorted(folder.name for folder in saved.iterdir() if folder.is_dir()) == sorted(
         [*(f.name for f in alone.held), "x", "y", "y_face", "z"]
     )
 
 
 def test_no_rank_holds_a_whole_field(tmp_path: Path) -> None:
-    """Neither for output nor for checkpoints, nor where they are read."""
+    """A rank never allocates a whole field, neither for output and checkpoints nor for reading."""
     program = Path(__file__).parents[2] / "support" / "memory_program.py"
     done = subprocess.run(
         [str(mpiexec()), "-n", "4", sys.executable, str(program), str(tmp_path)],
@@ -217,9 +219,9 @@ def test_iterations_are_written_too(tmp_path: Path) -> None:
         lambda u: -hc.laplacian(u), u, 1.0, rtol=1e-6, threads=1,
         output=hc.Output(tmp_path / "u.zarr", {"u": u, "most": hc.max(u)}, every=hc.steps(10)),
     )  # fmt: skip
-    found = opened(tmp_path / "u.zarr")
-    assert list(found["step"].values) == list(range(0, solution.iterations + 1, 10))
-    assert found["most"].values[-1] == found["u"].values[-1].max()
+    stored = opened(tmp_path / "u.zarr")
+    assert list(stored["step"].values) == list(range(0, solution.iterations + 1, 10))
+    assert stored["most"].values[-1] == stored["u"].values[-1].max()
 
 
 def test_what_has_no_time_has_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -228,60 +230,60 @@ def test_what_has_no_time_has_steps(tmp_path: Path, capsys: pytest.CaptureFixtur
     output = hc.Output(path, {"u": u, "most": hc.max(u)}, every=hc.steps(10))
     points = hc.Output(tmp_path / "p.zarr", {"u": u}, every=hc.steps(10), region=hc.Points([(0.5, 0.5)]))
     solution = hc.solve(lambda u: -hc.laplacian(u), u, 1.0, threads=1, output=[output, points])
-    found, few = opened(path), opened(tmp_path / "p.zarr")
+    stored, few = opened(path), opened(tmp_path / "p.zarr")
     count = solution.iterations // 10 + 1
-    assert dict(found.sizes) == {"step": count, "x": 16, "y": 16}
-    assert found["u"].dims == ("step", "x", "y")
-    assert (found["most"].dims, few["u"].dims) == (("step",), ("step", "point"))
-    assert set(found.coords) == {"step", "x", "y"}
+    assert dict(stored.sizes) == {"step": count, "x": 16, "y": 16}
+    assert stored["u"].dims == ("step", "x", "y")
+    assert (stored["most"].dims, few["u"].dims) == (("step",), ("step", "point"))
+    assert set(stored.coords) == {"step", "x", "y"}
     assert set(few.coords) == {"step", "x", "y"}
     store = Store(path)
-    assert (store.axis, list(store.times)) == ("step", list(found["step"].values))
+    assert (store.axis, list(store.times)) == ("step", list(stored["step"].values))
     solution.fields[u] = path / "u"
-    np.testing.assert_array_equal(solution.fields.gather(u), found["u"].values[-1])
-    solution.fields[u] = found["u"].isel(step=[-1])
-    np.testing.assert_array_equal(solution.fields.gather(u), found["u"].values[-1])
+    np.testing.assert_array_equal(solution.fields.gather(u), stored["u"].values[-1])
+    solution.fields[u] = stored["u"].isel(step=[-1])
+    np.testing.assert_array_equal(solution.fields.gather(u), stored["u"].values[-1])
     assert run(["ls", str(path)]) == 0
     assert f"{count} of them, from 0 to {10 * (count - 1)}" in capsys.readouterr().out
     assert views._title(store, 1) == "cg-fused, step 10"
 
 
-# -- what readers see ----------------------------------------------------------------------------------------
+# -- visibility for readers ----------------------------------------------------------------------------------
 
 
 def test_readers_see_whole_times_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the run goes on, too."""
+    """A reader sees only complete times, also during the run."""
     monkeypatch.setattr(course, "PUBLISH", 0.05)
-    sim, path, seen = heat(), tmp_path / "T.zarr", []
+    sim, path, counts = heat(), tmp_path / "T.zarr", []
 
     def look(sim: hc.Simulation) -> None:
-        found = opened(path)
-        assert np.isfinite(found["T"].values).all()
-        seen.append(len(found["time"]))
-        time.sleep(0.05)  # for the writer
+        stored = opened(path)
+        assert np.isfinite(stored["T"].values).all()
+        counts.append(len(stored["time"]))
+        time.sleep(0.05)  # gives the writer time
 
     sim.run(steps=40, every=hc.steps(3), callback=look, output=hc.Output(path, every=hc.steps(2)))
-    assert seen == sorted(seen)
-    assert seen[-1] > 5
+    assert counts == sorted(counts)
+    assert counts[-1] > 5
     assert len(opened(path)["time"]) == 21
 
 
 def test_what_a_store_says_of_itself(tmp_path: Path) -> None:
     sim = heat()
     sim.run(steps=1, output=hc.Output(tmp_path / "a.zarr"))
-    found = opened(tmp_path / "a.zarr")
-    assert found.attrs["Conventions"] == "CF-1.11"
-    assert "Halocline" in found.attrs["source"]
-    facts = found.attrs["halocline"]
+    stored = opened(tmp_path / "a.zarr")
+    assert stored.attrs["Conventions"] == "CF-1.11"
+    assert "Halocline" in stored.attrs["source"]
+    facts = stored.attrs["halocline"]
     assert facts["parts"][0]["parameters"] == {"kappa": 0.1}
     assert facts["contents"]["expressions"] == {"T": "T", "v": "v"}
-    assert "laplacian" not in found.attrs["equations"]
-    assert "T = " in found.attrs["equations"]
+    assert "laplacian" not in stored.attrs["equations"]
+    assert "T = " in stored.attrs["equations"]
     assert "x: 12 cells from 0.0 to 1.2, periodic" in facts["contents"]["grid"]
-    assert list(found["step"].values) == [0, 1]
+    assert list(stored["step"].values) == [0, 1]
 
 
-# -- what is refused -----------------------------------------------------------------------------------------
+# -- rejected output -----------------------------------------------------------------------------------------
 
 
 def test_a_run_does_not_go_on_with_other_output(tmp_path: Path) -> None:
@@ -315,15 +317,15 @@ def test_a_run_does_not_go_on_with_other_output(tmp_path: Path) -> None:
     ids=str,
 )
 def test_a_run_that_goes_on_writes_the_same_output(other: dict[str, Any], tmp_path: Path) -> None:
-    """Or another one: two kinds of values in one array would be of no use."""
+    """Other output is rejected, since one array cannot contain two kinds of values."""
     path, region = tmp_path / "a.zarr", hc.Points([(0.1, 0.5, 0.3), (1.1, 0.01, 0.3)])
 
-    def output(sim: hc.Simulation, **how: Any) -> hc.Output:
+    def output(sim: hc.Simulation, **options: Any) -> hc.Output:
         T = sim.grid.fields["T"]
         known = {"T": T, "2 T": 2 * T, "sum": hc.sum(T)}
-        how = {"fields": {"T": "T"}, "region": region, **how}
-        how["fields"] = {name: known[value] for name, value in how["fields"].items()}
-        return hc.Output(path, every=hc.steps(1), **how)
+        options = {"fields": {"T": "T"}, "region": region, **options}
+        options["fields"] = {name: known[value] for name, value in options["fields"].items()}
+        return hc.Output(path, every=hc.steps(1), **options)
 
     sim = heat()
     sim.run(steps=2, output=output(sim), checkpoint=hc.Checkpoint(tmp_path / "checkpoints"))
@@ -347,18 +349,18 @@ def test_a_store_says_which_part_of_a_run_wrote_what(tmp_path: Path, monkeypatch
     again = heat(parameters={"kappa": 0.2})
     again.resume(tmp_path / "c", change=["kappa"])
     again.run(steps=2, output=hc.Output(path, every=hc.steps(1)))
-    again.run(steps=2, output=hc.Output(path, every=hc.steps(1)))  # the same once more
-    found = opened(path)
-    parts = found.attrs["halocline"]["parts"]
-    assert [(each["step"], each["command"][0], each["parameters"]) for each in parts] == [
+    again.run(steps=2, output=hc.Output(path, every=hc.steps(1)))  # the same output again
+    stored = opened(path)
+    parts = stored.attrs["halocline"]["parts"]
+    assert [(part["step"], part["command"][0], part["parameters"]) for part in parts] == [
         (0, "first.py", {"kappa": 0.1}),
         (3, "second.py", {"kappa": 0.2}),
     ]
-    assert [line.partition(": ")[2] for line in found.attrs["history"].splitlines()] == [
+    assert [line.partition(": ")[2] for line in stored.attrs["history"].splitlines()] == [
         "first.py",
         "second.py --set kappa=0.2",
     ]
-    assert len(found["time"]) == 8
+    assert len(stored["time"]) == 8
 
 
 def test_a_full_disk_ends_the_run_and_readers_see_what_was_whole(small_disk: Path) -> None:
@@ -368,21 +370,21 @@ def test_a_full_disk_ends_the_run_and_readers_see_what_was_whole(small_disk: Pat
             steps=40, output=hc.Output(path, every=hc.steps(1)), every=hc.steps(1),
             callback=lambda sim: time.sleep(0.02),
         )  # fmt: skip
-    found = opened(path)
-    assert 1 < len(found["time"]) < 30
-    assert np.isfinite(found["T"].values).all()
+    stored = opened(path)
+    assert 1 < len(stored["time"]) < 30
+    assert np.isfinite(stored["T"].values).all()
 
 
 def test_a_folder_without_rights_is_reported() -> None:
     sim, root = heat(), os.geteuid() == 0
-    sim.run(steps=1)  # with its kernels
+    sim.run(steps=1)  # compiles its kernels
     if root:
-        os.seteuid(65534)  # who may do nothing
+        os.seteuid(65534)  # a user without permissions
     try:
         for path in (Path("/usr/a.zarr"), Path("/proc/a.zarr")):
-            for how in ({"output": hc.Output(path)}, {"checkpoint": hc.Checkpoint(path)}):
+            for options in ({"output": hc.Output(path)}, {"checkpoint": hc.Checkpoint(path)}):
                 with pytest.raises(RunError, match=rf"{path} cannot be made: \w+"):
-                    sim.run(steps=1, **how)
+                    sim.run(steps=1, **options)
     finally:
         if root:
             os.seteuid(0)
@@ -399,7 +401,7 @@ def courant(T: Any) -> Any:
 @pytest.mark.ranks(1, 3, long=(1,))
 @pytest.mark.parametrize("window", ["output", "run"])
 def test_statistics_over_time_are_those_of_numpy(window: str, shared_tmp_path: Path) -> None:
-    """Weighted by steps, each as long as it is."""
+    """Means over time weight each step by its length."""
     sim, alone = (heat(dt=courant, time_step="delayed") for _ in range(2))
     steps: list[tuple[float, Any, Any]] = []
     alone.run(
@@ -412,38 +414,43 @@ def test_statistics_over_time_are_those_of_numpy(window: str, shared_tmp_path: P
     sim.domain.comm.barrier()
     if sim.domain.comm.rank != 0:
         return
-    found = opened(shared_tmp_path / "s.zarr")
-    assert list(found["step"].values) == [0, 5, 10]
+    stored = opened(shared_tmp_path / "s.zarr")
+    assert list(stored["step"].values) == [0, 5, 10]
     assert len(steps) == 11
     times = np.array([0.0, *(t for t, _, _ in steps)])
-    dt, T, v = np.diff(times), *(np.array([each[n] for each in steps]) for n in (1, 2))
+    dt, T, v = np.diff(times), *(np.array([step[n] for step in steps]) for n in (1, 2))
     for n, end in ((1, 5), (2, 10)):
-        of = slice(end - 5 if window == "output" else 0, end)
-        weights = (dt[of] / dt[of].sum())[:, None, None, None]
-        mean = (weights * T[of]).sum(axis=0)
-        at = found.isel(time=n)
-        np.testing.assert_allclose(at["mean"].values, (weights * T[of] ** 2).sum(axis=0), rtol=1e-12)
+        window_steps = slice(end - 5 if window == "output" else 0, end)
+        weights = (dt[window_steps] / dt[window_steps].sum())[:, None, None, None]
+        mean = (weights * T[window_steps]).sum(axis=0)
+        at = stored.isel(time=n)
         np.testing.assert_allclose(
-            at["variance"].values, (weights * (T[of] - mean) ** 2).sum(axis=0), rtol=1e-8, atol=1e-18
+            at["mean"].values, (weights * T[window_steps] ** 2).sum(axis=0), rtol=1e-12
         )
-        np.testing.assert_array_equal(at["least"].values, T[of].min(axis=0))
-        np.testing.assert_array_equal(at["greatest"].values, v[of].max(axis=0))
+        np.testing.assert_allclose(
+            at["variance"].values,
+            (weights * (T[window_steps] - mean) ** 2).sum(axis=0),
+            rtol=1e-8,
+            atol=1e-18,
+        )
+        np.testing.assert_array_equal(at["least"].values, T[window_steps].min(axis=0))
+        np.testing.assert_array_equal(at["greatest"].values, v[window_steps].max(axis=0))
 
 
 def test_statistics_of_nothing_are_nan_and_say_what_they_are(tmp_path: Path) -> None:
     sim = heat()
     sim.run(steps=5, output=statistics(tmp_path / "s.zarr", sim))
-    found = opened(tmp_path / "s.zarr")
+    stored = opened(tmp_path / "s.zarr")
     for name, method in (
         ("mean", "mean"),
         ("variance", "variance"),
         ("least", "minimum"),
         ("greatest", "maximum"),
     ):
-        assert np.isnan(found[name].values[0]).all()
-        assert np.isfinite(found[name].values[1]).all()
-        assert found[name].cell_methods == f"time: {method}"
-    assert np.isfinite(found["T"].values).all()
+        assert np.isnan(stored[name].values[0]).all()
+        assert np.isfinite(stored[name].values[1]).all()
+        assert stored[name].cell_methods == f"time: {method}"
+    assert np.isfinite(stored["T"].values).all()
 
 
 @pytest.mark.ranks(1, 2, long=(1,))
@@ -466,16 +473,16 @@ def test_statistics_go_on_after_a_restart(shared_tmp_path: Path) -> None:
 
 
 def test_statistics_whose_sums_are_lost_are_refused(tmp_path: Path) -> None:
-    """A checkpoint of a run that did not write them cannot go on with the store of one that did."""
+    """A store with statistics is not continued from a checkpoint of a run that did not write them."""
     first = heat()
     first.run(steps=3, checkpoint=hc.Checkpoint(tmp_path / "checkpoints", keep=9))
-    older = next(each for each in (tmp_path / "checkpoints").iterdir() if each.is_dir())
+    older = next(folder for folder in (tmp_path / "checkpoints").iterdir() if folder.is_dir())
     first.run(steps=3, output=statistics(tmp_path / "s.zarr", first))
     second = heat()
     second.resume(older)
     with pytest.raises(InputError, match="is of a run that did not write this output: choose another path"):
         second.run(steps=3, output=statistics(tmp_path / "s.zarr", second))
-    second.run(steps=3, output=statistics(tmp_path / "new.zarr", second))  # they begin here
+    second.run(steps=3, output=statistics(tmp_path / "new.zarr", second))  # the statistics begin here
     assert list(opened(tmp_path / "new.zarr")["step"].values) == [3, 5]
 
 

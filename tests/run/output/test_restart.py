@@ -1,4 +1,4 @@
-"""Checkpoints, and runs that go on from them with the bits of a run that never stopped, whatever died."""
+"""Restarts from checkpoints: bits of an uninterrupted run, after any kind of failure."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ from stopped_runs import NAMES, PROGRAMS, heat, results
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Of runs that never stopped."""
+    """Return the results of runs without interruption."""
     return results("whole", tmp_path_factory.mktemp("whole"))
 
 
-# -- the same bits -------------------------------------------------------------------------------------------
+# -- equal bits ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("before", "after"), [
-    (2, 3), *(pytest.param(*each, marks=pytest.mark.long) for each in ((4, 1), (1, 2), (3, 4))),
+    (2, 3), *(pytest.param(*ranks, marks=pytest.mark.long) for ranks in ((4, 1), (1, 2), (3, 4))),
 ])  # fmt: skip
 def test_a_run_goes_on_with_the_same_bits_on_other_ranks(
     before: int, after: int, whole: dict[str, str], tmp_path: Path
@@ -64,8 +64,8 @@ def test_threads_patches_and_cuts_may_be_others(shared_tmp_path: Path) -> None:
     alone.run(steps=20)
     stopped = heat(threads=2, patch=5)
     stopped.run(steps=7, checkpoint=hc.Checkpoint(shared_tmp_path))
-    for how in ({"patch": 3}, {"decomposition": "1d-y", "threads": 2}, {"subdomains_per_rank": 2}):
-        sim = heat(**how)
+    for options in ({"patch": 3}, {"decomposition": "1d-y", "threads": 2}, {"subdomains_per_rank": 2}):
+        sim = heat(**options)
         sim.resume(shared_tmp_path)
         sim.run(steps=20 - sim.steps)
         assert (sim.steps, sim.checksum("T")) == (20, alone.checksum("T"))
@@ -75,20 +75,20 @@ def test_threads_patches_and_cuts_may_be_others(shared_tmp_path: Path) -> None:
 def test_runs_that_follow_each_other_share_a_folder_and_leave_as_many_as_asked_for(
     shared_tmp_path: Path,
 ) -> None:
-    how = hc.Checkpoint(shared_tmp_path, every=hc.steps(3), keep=3)
+    checkpoint = hc.Checkpoint(shared_tmp_path, every=hc.steps(3), keep=3)
     sim = heat()
     for _ in range(2):
-        sim.run(steps=7, checkpoint=how)
+        sim.run(steps=7, checkpoint=checkpoint)
     sim.domain.comm.barrier()
-    assert [int(each.name.split("-")[1]) for each in checkpoints.folders(shared_tmp_path)] == [9, 12, 14]
-    # one that went on from an older one leaves no checkpoint of a future that did not come
-    older = next(each for each in shared_tmp_path.iterdir() if "009-" in each.name)
+    assert [int(folder.name.split("-")[1]) for folder in checkpoints.folders(shared_tmp_path)] == [9, 12, 14]
+    # a run that restarts from an older checkpoint removes the newer ones
+    older = next(folder for folder in shared_tmp_path.iterdir() if "009-" in folder.name)
     sim.domain.comm.barrier()
     again = heat()
     again.resume(older)
-    again.run(steps=1, checkpoint=how)
+    again.run(steps=1, checkpoint=checkpoint)
     again.domain.comm.barrier()
-    assert [int(each.name.split("-")[1]) for each in checkpoints.folders(shared_tmp_path)] == [9, 10]
+    assert [int(folder.name.split("-")[1]) for folder in checkpoints.folders(shared_tmp_path)] == [9, 10]
 
 
 def test_parameters_may_be_changed_on_purpose(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -132,7 +132,7 @@ def test_parameters_that_the_run_itself_changed_are_kept(tmp_path: Path) -> None
     assert sim.checksum("T") == alone.checksum("T")
 
 
-# -- what is refused -----------------------------------------------------------------------------------------
+# -- rejected checkpoints ------------------------------------------------------------------------------------
 
 
 def other_scheme() -> hc.Simulation:
@@ -166,8 +166,8 @@ def test_another_program_is_refused_and_what_differs_is_shown(make: Any, words: 
     assert "is of another program" in str(refused.value)
 
 
-def saved(path: Path, **how: Any) -> Path:
-    heat(shape=(40, 30)).run(steps=2, checkpoint=hc.Checkpoint(path, **how))
+def saved(path: Path, **options: Any) -> Path:
+    heat(shape=(40, 30)).run(steps=2, checkpoint=hc.Checkpoint(path, **options))
     return checkpoints.newest(path)
 
 
@@ -223,7 +223,7 @@ def test_pieces_that_share_chunks_read_each_chunk_once(tmp_path: Path) -> None:
             chunks_read.append((lo, hi))
             return array.read(lo, hi)
 
-    memory = np.full((6, 8), -1.0)  # the halo is one value on each side
+    memory = np.full((6, 8), -1.0)  # the halo has one value on each side
     inner = memory[1:-1, 1:-1]
     pieces = [((row, lo), inner[row : row + 1, lo : lo + 2]) for row in range(3) for lo in (0, 2)]
     checkpoints.read_pieces(Counted(), pieces, 2)  # type: ignore[arg-type]
@@ -231,14 +231,14 @@ def test_pieces_that_share_chunks_read_each_chunk_once(tmp_path: Path) -> None:
     expected = np.full_like(memory, -1.0)
     expected[1:4, 1:5] = values[:3, :4]
     assert np.array_equal(memory, expected)
-    checkpoints.read_pieces(array, [], 1)  # a rank without active points
+    checkpoints.read_pieces(array, [], 1)  # as for a rank without active points
 
 
 @pytest.mark.ranks(2)
 def test_one_rank_checks_the_arrays_of_a_checkpoint(
     shared_tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Other ranks read their own points only, and still all ranks report a missing chunk."""
+    """Other ranks read only their own points, but all ranks report a missing chunk."""
     sim = heat()
     sim.run(steps=2, checkpoint=hc.Checkpoint(shared_tmp_path))
     checked: list[str] = []
@@ -262,11 +262,11 @@ def test_one_rank_checks_the_arrays_of_a_checkpoint(
     again["T"] = 1.0
     with pytest.raises(InputError, match=r"T is damaged: its chunk c\.0\.0 is missing.*there are no others"):
         again.resume(shared_tmp_path)
-    assert (again.steps, float(np.max(again["T"]))) == (2, 1.0)  # nothing was changed
+    assert (again.steps, float(np.max(again["T"]))) == (2, 1.0)  # unchanged
 
 
 def test_stores_of_earlier_versions_are_continued(tmp_path: Path) -> None:
-    """The archive has a checkpoint at step 4, and output of 8 steps, which a run at commit 5e29331 wrote."""
+    """The archive contains a checkpoint at step 4 and output of 8 steps, from a run at commit 5e29331."""
     with zipfile.ZipFile(Path(__file__).parents[2] / "data" / "earlier_stores.zip") as archive:
         archive.extractall(tmp_path)
     grid = hc.Grid((6, 4), periodic=True)
@@ -276,7 +276,7 @@ def test_stores_of_earlier_versions_are_continued(tmp_path: Path) -> None:
         hc.Output(tmp_path / "fields.zarr", {"T": T, "mean": hc.time_mean(T)}, every=hc.steps(2)),
         hc.Output(tmp_path / "numbers.zarr", {"total": hc.sum(T)}, every=hc.steps(1)),
     ]
-    paths = [Path(how.path) for how in output]
+    paths = [Path(part.path) for part in output]
     before = [{name: store.whole(name) for name in store.arrays} for store in map(Store, paths)]
     assert [len(arrays["step"]) for arrays in before] == [5, 9]
     sim.resume(tmp_path / "checkpoints")
@@ -292,7 +292,7 @@ def test_stores_of_earlier_versions_are_continued(tmp_path: Path) -> None:
 
 
 def test_a_run_with_a_checkpoint_enters_few_files() -> None:
-    """The bound is the present number; a change that exceeds it adds a layer."""
+    """The bound is the current number; a change that exceeds it adds a layer."""
     calls = entered_files.run_checkpoint()
     assert calls["run/output/checkpoint.py"]
     assert len(calls) <= 25
@@ -340,7 +340,7 @@ def test_folders_that_cannot_be_written_are_found_before_the_run(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("how", "words"),
+    ("options", "words"),
     [
         ({"every": 0}, "every is 0; expected a positive time"),
         ({"every": "soon"}, "every is 'soon'; expected a time such as \"30 min\""),
@@ -351,9 +351,9 @@ def test_folders_that_cannot_be_written_are_found_before_the_run(tmp_path: Path)
         ({"io_threads": 0}, "io_threads is 0"),
     ],
 )
-def test_options_that_cannot_be_are_refused(how: dict[str, Any], words: str) -> None:
+def test_options_that_cannot_be_are_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        hc.Checkpoint("out", **how)
+        hc.Checkpoint("out", **options)
 
 
 def test_a_full_disk_costs_no_checkpoint_that_was_whole(small_disk: Path) -> None:
@@ -370,7 +370,7 @@ def test_a_full_disk_costs_no_checkpoint_that_was_whole(small_disk: Path) -> Non
     again = heat(shape=(64, 64))
     again.resume(small_disk)
     assert again.steps == 2
-    assert len(checkpoints.folders(small_disk)) == 1  # nothing half written is left
+    assert len(checkpoints.folders(small_disk)) == 1  # no incomplete checkpoint remains
 
 
 # -- requests to stop ----------------------------------------------------------------------------------------
@@ -390,20 +390,20 @@ def endless(path: Path, more: str = "") -> str:
 
 
 @pytest.mark.parametrize(
-    ("asked", "ranks", "io_ranks"),
+    ("request", "ranks", "io_ranks"),
     [
         ("SIGTERM", 2, 1), ("SIGUSR1", 1, 0), ("SIGINT", 2, 0), ("file", 2, 0), ("time", 1, 0),
         ("Slurm", 2, 0),
-        *(pytest.param(*each, marks=pytest.mark.long) for each in (("SIGTERM", 2, 0), ("SIGINT", 2, 1))),
+        *(pytest.param(*case, marks=pytest.mark.long) for case in (("SIGTERM", 2, 0), ("SIGINT", 2, 1))),
     ],
 )  # fmt: skip
 def test_a_run_that_is_asked_to_stop_leaves_a_checkpoint(
-    asked: str, ranks: int, io_ranks: int, tmp_path: Path
+    request: str, ranks: int, io_ranks: int, tmp_path: Path
 ) -> None:
     script, path = tmp_path / "endless.py", tmp_path / "out"
-    script.write_text(endless(path, ", time_limit='62 s'" if asked == "time" else ""))
+    script.write_text(endless(path, ", time_limit='62 s'" if request == "time" else ""))
     environment = dict(os.environ)
-    if asked == "Slurm":
+    if request == "Slurm":
         environment |= {"SLURM_JOB_ID": "7", "SLURM_JOB_END_TIME": str(int(time.time()) + 64)}
     run = [sys.executable, "-m", "halocline.cli", "run", str(script), "--ranks", str(ranks)]
     run += ["--io-ranks", str(io_ranks)]
@@ -414,29 +414,29 @@ def test_a_run_that_is_asked_to_stop_leaves_a_checkpoint(
         assert process.stdout is not None
         assert process.stdout.readline() == "runs\n"
         time.sleep(0.5)
-        if asked == "file":
+        if request == "file":
             path.mkdir(exist_ok=True)
             (path / "stop").touch()
-        elif asked.startswith("SIG"):
-            process.send_signal(signal.Signals[asked])
+        elif request.startswith("SIG"):
+            process.send_signal(signal.Signals[request])
         _, errors = process.communicate(timeout=HANG)
     finally:
         process.kill()
-    found = re.search(r"after step (\d+) \(time \S+\).*; go on with --resume (\S+), or sim\.resume\(", errors)
-    assert found, errors
+    match = re.search(r"after step (\d+) \(time \S+\).*; go on with --resume (\S+), or sim\.resume\(", errors)
+    assert match, errors
     assert "Traceback" not in errors
-    assert found[2] == str(path)
+    assert match[2] == str(path)
     sim = heat(shape=(64, 48), dt=1e-6)
     sim.resume(path)
-    assert sim.steps == int(found[1])
+    assert sim.steps == int(match[1])
     words = {"file": "the file", "time": "its time is nearly up", "Slurm": "its time is nearly up"}
-    if asked == "SIGINT":
+    if request == "SIGINT":
         assert "interrupted" in errors
         assert process.returncode == 130
     else:
-        assert words.get(asked, asked) in errors
+        assert words.get(request, request) in errors
         assert process.returncode == 75
-    assert not (path / "stop").exists() or asked == "file"
+    assert not (path / "stop").exists() or request == "file"
 
 
 def test_the_end_of_a_job_is_what_slurm_says(tmp_path: Path) -> None:
@@ -465,7 +465,7 @@ def test_the_end_of_a_job_is_what_slurm_says(tmp_path: Path) -> None:
 @pytest.mark.ranks(1, 2, long=(1,))
 def test_checkpoints_by_wall_clock_time(shared_tmp_path: Path) -> None:
     sim = heat(shape=(64, 48), dt=1e-6)
-    sim.run(steps=1)  # kernels are compiled before the time counts
+    sim.run(steps=1)  # compiles kernels before the measured time
     begun = time.monotonic()
     with pytest.raises(Stopped, match="its time is nearly up"):
         sim.run(
@@ -474,18 +474,18 @@ def test_checkpoints_by_wall_clock_time(shared_tmp_path: Path) -> None:
                 shared_tmp_path, every="0.3 s", keep=1000, time_limit=f"{uptime() + 62.0} s"
             ),
         )
-    taken = time.monotonic() - begun
+    seconds = time.monotonic() - begun
     sim.domain.comm.barrier()
     count = len(checkpoints.folders(shared_tmp_path))
-    assert 2 <= count <= taken / 0.3 + 1
+    assert 2 <= count <= seconds / 0.3 + 1
 
 
 def uptime() -> float:
-    """Seconds since this process began, as time limits count."""
+    """Return the seconds since this process began, the reference of time limits."""
     return time.monotonic() - STARTED
 
 
-# -- ranks that die ------------------------------------------------------------------------------------------
+# -- killed ranks --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -494,7 +494,7 @@ def uptime() -> float:
         ("forced", 1, "all"),
         ("heat", 3, "I/O rank"),
         pytest.param("heat", 2, "one", marks=pytest.mark.long),
-        # among the long ones, as is the next test, which kills all programs in all ways
+        # extended, as the next test, which kills all programs in all ways
         pytest.param("heat", 1, "all", marks=pytest.mark.long),
         pytest.param("holes", 2, "all", marks=pytest.mark.long),
         pytest.param("staggered", 2, "one", marks=pytest.mark.long),
@@ -507,7 +507,7 @@ def test_whatever_dies_when_the_newest_checkpoint_is_whole(
     killed(name, tmp_path, ranks, whom, whole[name], seed=1)
 
 
-# -- looking changes nothing ---------------------------------------------------------------------------------
+# -- callbacks change nothing --------------------------------------------------------------------------------
 
 
 @pytest.mark.ranks(1, 2, long=(1,))
@@ -536,7 +536,7 @@ def test_where_asked_for_steps_end_at_the_very_time() -> None:
     assert times == [0.0037, 2 * 0.0037, 0.01]
 
 
-# -- opened by others ----------------------------------------------------------------------------------------
+# -- other readers -------------------------------------------------------------------------------------------
 
 
 def test_a_checkpoint_opens_in_xarray(tmp_path: Path) -> None:

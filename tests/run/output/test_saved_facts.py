@@ -1,4 +1,4 @@
-"""Facts of a checkpoint: what is stored is read, and anything else is an error."""
+"""Stored facts of a checkpoint: valid facts are read, and others are errors."""
 
 from __future__ import annotations
 

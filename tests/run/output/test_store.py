@@ -1,4 +1,4 @@
-"""Stores where a run begins: nothing is overwritten, and what is left of others."""
+"""Stores at the start of a run: protection of existing files, and remains of killed runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
     assert len(opened(path)["time"]) == 3
     heat().run(steps=1, output=hc.Output(path, ["T"], overwrite=True))
     assert list(opened(path)) == ["T"]
-    # a store that is not ours, and a folder that is no store, are never removed
+    # a store of another program, and a folder that is no store, are never removed
     xarray.Dataset({"a": ("x", [1.0])}).to_zarr(tmp_path / "theirs.zarr")
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "thesis.txt").write_text("all of it")
@@ -43,7 +43,7 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
 
 @pytest.mark.ranks(1, 2, long=(1,))
 def test_overwriting_keeps_what_this_run_has_written(shared_tmp_path: Path) -> None:
-    """Those who always allow it lose nothing when they go on."""
+    """A restarted run keeps its output, although overwriting is allowed."""
     tmp_path = shared_tmp_path
     output = hc.Output(tmp_path / "a.zarr", every=hc.steps(1), overwrite=True)
     heat().run(steps=3, output=output)
@@ -57,7 +57,7 @@ def test_overwriting_keeps_what_this_run_has_written(shared_tmp_path: Path) -> N
 
 
 def test_a_store_that_was_never_made_is_no_obstacle(tmp_path: Path) -> None:
-    """A process that was killed at once has left a folder with a lock, or a group without arrays."""
+    """A folder with only a lock, or a group without arrays, remains of a killed run and is overwritten."""
     path = tmp_path / "a.zarr"
     path.mkdir()
     (path / ".lock").write_text("process 1 on elsewhere")

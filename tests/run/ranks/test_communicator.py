@@ -1,4 +1,4 @@
-"""Communicators: all operations on one process and on ranks, and nodes of ranks."""
+"""Communicators: all operations on one process and on several ranks, and nodes of ranks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_failure_of_one_process_is_raised_as_it_is() -> None:
 def test_ranks_of_nodes_follow_each_other_or_are_numbered(
     nodes: str, wide: int, numbers: tuple[int, ...]
 ) -> None:
-    """With the first rank of each rank's node, which MPI would gather."""
+    """The layout of nodes follows from the first rank of each node, which MPI would gather."""
     first = [nodes.index(name) for name in nodes]
     mpi = SimpleNamespace(rank=0, allgather=lambda value: first)
     node = SimpleNamespace(allgather=lambda value: [value])
@@ -61,9 +61,9 @@ def test_ranks_have_the_values_of_all() -> None:
         assert comm.bcast(value, 1) == values[1]
         assert comm.gather(value) == (values if comm.rank == 0 else None)
     assert comm.most(10 * comm.rank) == 10
-    other, there = 1 - comm.rank, np.zeros(3)
-    comm.exchange([(other, np.full(3, comm.rank + 1.0))], [(other, there)])
-    assert there.tolist() == [other + 1.0] * 3
+    other, received = 1 - comm.rank, np.zeros(3)
+    comm.exchange([(other, np.full(3, comm.rank + 1.0))], [(other, received)])
+    assert received.tolist() == [other + 1.0] * 3
     assert comm.grouped(1).allgather_of_node(comm.rank) == [comm.rank]
     with pytest.raises(InputError, match="shapes are not the same on ranks 0 and 1: use one"):
         comm.check_same("shapes are", comm.rank, "use one")

@@ -1,4 +1,4 @@
-"""Errors as people see them: texts, exit statuses, and errors of other ranks."""
+"""Error reports: texts, exit statuses, and errors of other ranks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from halocline.run.ranks.failure import describe, exit_code, pack, unpack
 
 
 def raised(function: Callable[[], object]) -> BaseException:
-    """Return what a function raises."""
+    """Return the exception that a function raises."""
     with pytest.raises(BaseException) as caught:  # noqa: PT011 - any exception
         function()
     return caught.value
@@ -58,24 +58,24 @@ def test_another_exception_is_its_traceback() -> None:
 
 
 class Unfit(Exception):
-    """An exception that cannot be sent."""
+    """Exception that cannot be sent."""
 
     def __init__(self, a: int, b: int) -> None:
         super().__init__(f"{a} and {b}")
 
 
 def test_an_error_of_another_rank_is_as_that_rank_saw_it() -> None:
-    there = raised(lambda: 1 / 0)
-    here = unpack(pack(there))
-    assert type(here) is ZeroDivisionError
-    assert describe(here) == describe(there)
+    original = raised(lambda: 1 / 0)
+    received = unpack(pack(original))
+    assert type(received) is ZeroDivisionError
+    assert describe(received) == describe(original)
 
 
 def test_an_exception_that_cannot_be_sent_is_an_error_of_the_run() -> None:
-    there = Unfit(1, 2)
+    original = Unfit(1, 2)
     with pytest.raises(TypeError):
-        pickle.loads(pickle.dumps(there))
-    here = unpack(pack(there))
-    assert isinstance(here, RunError)
-    assert str(here) == "Unfit: 1 and 2"
-    assert describe(here) == describe(there)
+        pickle.loads(pickle.dumps(original))
+    received = unpack(pack(original))
+    assert isinstance(received, RunError)
+    assert str(received) == "Unfit: 1 and 2"
+    assert describe(received) == describe(original)

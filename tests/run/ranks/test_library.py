@@ -1,4 +1,4 @@
-"""The MPI library in use: its launcher, its mpiexec, and libraries that differ."""
+"""MPI library in use: its launcher, its mpiexec, and conflicts between libraries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FOUR = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "4"}
         ({"PMI_RANK": "3", "PMI_SIZE": "8"}, Launcher("PMI", 3, 8)),
         (FOUR | {"PMIX_RANK": "0"}, Launcher("Open MPI", 0, 4)),
         ({"PMIX_RANK": "2", "PMIX_SERVER_URI41": "prte.1;tcp4://"}, Launcher("PMIx", 2, None)),
-        ({"PMIX_RANK": "2"}, None),  # left in the environment
+        ({"PMIX_RANK": "2"}, None),  # inherited from the environment
         (
             {"SLURM_PROCID": "1", "SLURM_NTASKS": "4", "SLURM_STEP_NUM_TASKS": "4"},
             Launcher("Slurm", 1, 4),
@@ -63,7 +63,7 @@ def test_a_foreign_launcher_is_known_by_its_variables(library, environment, fore
 
 
 def program(path: Path, target: str | None = None) -> Path:
-    """Return an executable file, or a link to one of this name beside it."""
+    """Return an executable file, or a link to an executable with the given name in the same folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if target is not None:
         path.symlink_to(program(path.with_name(target)))
@@ -75,12 +75,12 @@ def program(path: Path, target: str | None = None) -> Path:
 
 @pytest.fixture
 def no_path(tmp_path, monkeypatch):
-    """A folder, the only one on PATH; the programs of this system are hidden."""
-    which = shutil.which
+    """Return the only folder on PATH; the programs of the system are hidden."""
+    find = shutil.which
 
     def only_here(name, path=None):
-        found = which(name, path=path)
-        return found if found is not None and Path(found).is_relative_to(tmp_path) else None
+        path_found = find(name, path=path)
+        return path_found if path_found is not None and Path(path_found).is_relative_to(tmp_path) else None
 
     monkeypatch.setattr("halocline.run.ranks.library.shutil.which", only_here)
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
@@ -88,31 +88,31 @@ def no_path(tmp_path, monkeypatch):
 
 
 def test_the_mpiexec_nearest_to_the_library_is_taken(tmp_path, no_path):
-    """That of the system is further away, whatever its name."""
-    near, far = tmp_path / "usr" / "venv", tmp_path / "usr"
-    library = near / "lib" / "libmpi.so.12"
+    """The mpiexec closest to the library is selected, whatever its name."""
+    environment, system = tmp_path / "usr" / "venv", tmp_path / "usr"
+    library = environment / "lib" / "libmpi.so.12"
     program(no_path / "mpiexec.mpich")
-    program(far / "bin" / "mpiexec.mpich")
-    assert mpiexec(library) == far / "bin" / "mpiexec.mpich"
-    program(near / "bin" / "mpiexec")
-    assert mpiexec(library) == near / "bin" / "mpiexec"
-    program(near / "bin" / "mpiexec.mpich")
-    assert mpiexec(library) == near / "bin" / "mpiexec.mpich"
-    assert mpiexec(far / "lib" / "gnu" / "libmpich.so.12") == far / "bin" / "mpiexec.mpich"
+    program(system / "bin" / "mpiexec.mpich")
+    assert mpiexec(library) == system / "bin" / "mpiexec.mpich"
+    program(environment / "bin" / "mpiexec")
+    assert mpiexec(library) == environment / "bin" / "mpiexec"
+    program(environment / "bin" / "mpiexec.mpich")
+    assert mpiexec(library) == environment / "bin" / "mpiexec.mpich"
+    assert mpiexec(system / "lib" / "gnu" / "libmpich.so.12") == system / "bin" / "mpiexec.mpich"
 
 
 @pytest.mark.parametrize(
-    ("name", "own", "other"),
+    ("name", "right_target", "wrong_target"),
     [("libmpi.so.12", "mpiexec.hydra", "mpiexec.openmpi"), ("libmpi.so.12", "mpiexec.hydra", "prterun"),
      ("libmpi.so.40", "prterun", "mpiexec.hydra"), ("libmpi.so.40", "orterun", "mpiexec.mpich")],
 )  # fmt: skip
-def test_the_mpiexec_of_another_mpi_is_not_taken(tmp_path, no_path, name, own, other):
+def test_the_mpiexec_of_another_mpi_is_not_taken(tmp_path, no_path, name, right_target, wrong_target):
     library = tmp_path / "usr" / "lib" / name
-    wrong = program(library.parents[1] / "bin" / "mpiexec", other)
+    wrong = program(library.parents[1] / "bin" / "mpiexec", wrong_target)
     words = "belongs to another MPI than the library in use"
     with pytest.raises(RunError, match=f"{re.escape(str(wrong))} {words}"):
         mpiexec(library)
-    right = program(no_path / "mpiexec", own)
+    right = program(no_path / "mpiexec", right_target)
     assert mpiexec(library) == right
 
 
@@ -122,12 +122,12 @@ def test_a_missing_mpiexec_is_said(tmp_path, no_path):
 
 
 def test_the_variables_of_a_launcher_of_one_process_are_not_inherited():
-    """`srun --pty` starts such a shell."""
-    others = {"PATH": "/bin", "OMPI_MCA_x": "1"}
+    """The variables that `srun --pty` sets for a shell are removed."""
+    kept_variables = {"PATH": "/bin", "OMPI_MCA_x": "1"}
     step = {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1", "SLURM_JOB_ID": "7", "PMIX_RANK": "0"}
-    assert unlaunched(step | others) == others
-    assert unlaunched({"PMI_RANK": "0", "PMI_SIZE": "1"} | others) == others
-    batch = {"SLURM_PROCID": "0", "SLURM_JOB_ID": "7"} | others
+    assert unlaunched(step | kept_variables) == kept_variables
+    assert unlaunched({"PMI_RANK": "0", "PMI_SIZE": "1"} | kept_variables) == kept_variables
+    batch = {"SLURM_PROCID": "0", "SLURM_JOB_ID": "7"} | kept_variables
     assert unlaunched(batch) == batch
-    several = {"PMI_RANK": "0", "PMI_SIZE": "2"} | others
+    several = {"PMI_RANK": "0", "PMI_SIZE": "2"} | kept_variables
     assert unlaunched(several) == several

@@ -1,4 +1,4 @@
-"""What happens in a run, and in which order: looks, outputs, checkpoints, requests to stop."""
+"""Order of events in a run: callbacks, outputs, checkpoints, requests to stop."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from halocline.errors import InputError, RunError, Stopped
 from halocline.run.output import restart as checkpoints
 
 
-def relaxed(**how: Any) -> hc.Simulation:
-    """Steps that hold a loop of their own."""
+def relaxed(**options: Any) -> hc.Simulation:
+    """Return a simulation whose steps contain a loop."""
     grid = hc.Grid((12, 10), periodic=True)
     u = grid.field("u")
 
@@ -33,13 +33,13 @@ def relaxed(**how: Any) -> hc.Simulation:
         u.set(u + dt)
         t.set(t + dt)
 
-    sim = hc.Simulation(grid, step, dt=1e-3, threads=1, **how)
+    sim = hc.Simulation(grid, step, dt=1e-3, threads=1, **options)
     sim[u] = np.random.default_rng(6).uniform(size=(12, 10))
     return sim
 
 
 def asks(name: str, at: int) -> Any:
-    """A callback that sends this process a signal after a step."""
+    """Return a callback that sends this process a signal after a step."""
 
     def callback(sim: hc.Simulation) -> None:
         if sim.steps == at:
@@ -70,7 +70,7 @@ def test_a_signal_in_a_callback_leaves_a_checkpoint_of_that_step(name: str, shar
     again, alone = heat(), heat()
     again.resume(shared_tmp_path)
     assert again.steps == 6
-    again.run(steps=14)  # the request is forgotten
+    again.run(steps=14)  # the request has no further effect
     alone.run(steps=20)
     assert again.checksum("T") == alone.checksum("T")
 
@@ -101,13 +101,13 @@ def test_a_signal_between_outputs_of_every_step_costs_no_row(shared_tmp_path: Pa
     assert steps_of(path / "T.zarr") == list(range(0, 13, 2))
 
 
-@pytest.mark.parametrize("asked", ["signal", "wall clock"])
-def test_loops_within_steps_come_to_their_end_first(asked: str, tmp_path: Path) -> None:
-    """A step that is paused, or asked to stop, is whole."""
+@pytest.mark.parametrize("request", ["signal", "wall clock"])
+def test_loops_within_steps_come_to_their_end_first(request: str, tmp_path: Path) -> None:
+    """A loop within a step ends before a pause or a stop."""
     alone = relaxed()
     alone.run(steps=6000)
     sim = relaxed()
-    if asked == "wall clock":
+    if request == "wall clock":
         looked: list[int] = []
         sim.run(
             steps=6000, every="0.01 s", callback=lambda sim: looked.append(sim.steps),
@@ -118,7 +118,7 @@ def test_loops_within_steps_come_to_their_end_first(asked: str, tmp_path: Path) 
         timers: list[threading.Timer] = []
 
         def begin(sim: hc.Simulation) -> None:
-            """Now that steps are done, and not before."""
+            """Start the timer after the first steps."""
             if not timers:
                 timers.append(threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGTERM)))
                 timers[0].start()
@@ -159,13 +159,13 @@ def test_output_of_the_end_is_written_where_the_program_stops_the_run(tmp_path: 
         u.set(u + 1.0)
         hc.stop(step >= 5, "five are enough")
 
-    sim, seen = hc.Simulation(grid, step, threads=1), []
+    sim, steps = hc.Simulation(grid, step, threads=1), []
     outcome = sim.run(
-        steps=20, every=hc.steps(3), callback=lambda sim: seen.append(sim.steps),
+        steps=20, every=hc.steps(3), callback=lambda sim: steps.append(sim.steps),
         output=hc.Output(tmp_path / "u.zarr", [u]), checkpoint=hc.Checkpoint(tmp_path / "checkpoints"),
     )  # fmt: skip
     assert outcome.reason == "five are enough"
-    assert seen == [3]  # callbacks do not
+    assert steps == [3]  # callbacks do not run at the end
     assert steps_of(tmp_path / "u.zarr") == [0, sim.steps]
     saved = checkpoints.Saved(checkpoints.newest(tmp_path / "checkpoints"))
     assert saved.facts["step"] == sim.steps
@@ -175,9 +175,9 @@ def test_output_without_every_is_of_the_start_and_of_the_end_of_a_solve(tmp_path
     grid = hc.Grid((24, 24), walls="node")
     u = grid.field("u", boundary=hc.Value(0.0))
     solution = hc.solve(lambda u: -hc.laplacian(u), u, 1.0, threads=1, output=hc.Output(tmp_path / "u.zarr"))
-    found = xarray.open_zarr(tmp_path / "u.zarr")
-    assert list(found["step"].values) == [0, solution.iterations]
-    np.testing.assert_array_equal(found["u"].values[-1], solution.fields["u"])
+    stored = xarray.open_zarr(tmp_path / "u.zarr")
+    assert list(stored["step"].values) == [0, solution.iterations]
+    np.testing.assert_array_equal(stored["u"].values[-1], solution.fields["u"])
 
 
 def test_a_run_that_fails_leaves_what_was_on_its_way(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_a_run_that_fails_leaves_what_was_on_its_way(tmp_path: Path) -> None:
     assert np.isfinite(again["T"]).all()
 
 
-# -- what is refused -----------------------------------------------------------------------------------------
+# -- rejected runs -------------------------------------------------------------------------------------------
 
 
 def untimed() -> hc.Simulation:
@@ -211,7 +211,7 @@ def untimed() -> hc.Simulation:
 
 
 @pytest.mark.parametrize(
-    ("how", "words"),
+    ("options", "words"),
     [
         ({"every": 0.5, "callback": print}, "this program has no time"),
         ({"output": hc.Output("u.zarr", every=0.5)}, r"output u\.zarr: every is 0\.5, a time, but this"),
@@ -229,18 +229,18 @@ def untimed() -> hc.Simulation:
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_before_anything_is_made(
-    how: dict[str, Any], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    options: dict[str, Any], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     sim = untimed()
     with pytest.raises(InputError, match=words):
-        sim.run(steps=4, **how)
+        sim.run(steps=4, **options)
     assert sim.steps == 0
     assert not list(tmp_path.iterdir())
 
 
 def test_nothing_is_lost_where_the_folder_of_checkpoints_refuses(tmp_path: Path) -> None:
-    """All is looked at before anything is overwritten."""
+    """All folders are checked before any output is overwritten."""
     heat().run(
         steps=4,
         output=hc.Output(tmp_path / "T.zarr", every=hc.steps(2)),
@@ -254,7 +254,7 @@ def test_nothing_is_lost_where_the_folder_of_checkpoints_refuses(tmp_path: Path)
     assert steps_of(tmp_path / "T.zarr") == [0, 2, 4]
 
 
-# -- what a review found -------------------------------------------------------------------------------------
+# -- regression tests ----------------------------------------------------------------------------------------
 
 
 def test_an_error_of_a_callback_costs_no_output(tmp_path: Path) -> None:
@@ -301,9 +301,9 @@ def test_a_solve_goes_on_with_the_same_right_hand_side_only(tmp_path: Path) -> N
         grid = hc.Grid((24, 24), walls="node")
         u, k = grid.field("u", boundary=hc.Value(0.0)), grid.field("k", boundary=hc.Derivative(0.0))
         b = scale * np.random.default_rng(1).uniform(size=u.points)
-        made = hc.LinearProblem(lambda u: -hc.laplacian(u) + k * u, u, b, threads=1)
-        made.fields[k] = 1.0 + coefficient
-        return made
+        linear = hc.LinearProblem(lambda u: -hc.laplacian(u) + k * u, u, b, threads=1)
+        linear.fields[k] = 1.0 + coefficient
+        return linear
 
     coefficient = 0.0
     whole = problem(1.0).solve(rtol=1e-9)
@@ -325,7 +325,7 @@ def test_a_solve_that_cannot_begin_says_why_with_checkpoints_too(tmp_path: Path)
 
 
 def test_blocks_are_part_of_the_grid(tmp_path: Path) -> None:
-    def made(active: Any) -> hc.Simulation:
+    def simulation(active: Any) -> hc.Simulation:
         grid = hc.Grid((12, 12), periodic=True, active=active)
         grid.field("u")
         return hc.Simulation(grid, lambda u: {u: -u}, scheme=hc.Euler(), dt=0.1, threads=1)
@@ -334,12 +334,12 @@ def test_blocks_are_part_of_the_grid(tmp_path: Path) -> None:
     mask[1, 1] = False
     makers = {"none": None, "3": mask, "2": np.ones((2, 2), bool)}
     for name, active in makers.items():
-        made(active).run(steps=1, checkpoint=hc.Checkpoint(tmp_path / name))
+        simulation(active).run(steps=1, checkpoint=hc.Checkpoint(tmp_path / name))
     for name in makers:
         for other, active in makers.items():
             if name != other:
                 with pytest.raises(InputError, match="is of another program: its grid differs"):
-                    made(active).resume(tmp_path / name)
+                    simulation(active).resume(tmp_path / name)
 
 
 @pytest.mark.ranks(2)
@@ -359,13 +359,13 @@ def test_ranks_agree_on_what_lies_in_the_way(shared_tmp_path: Path) -> None:
 
 
 def test_what_was_set_before_and_no_checkpoint_holds_stays(tmp_path: Path) -> None:
-    def made() -> hc.Simulation:
+    def simulation() -> hc.Simulation:
         sim = heat()
         sim.grid.field("mine")
         return sim
 
-    made().run(steps=2, checkpoint=hc.Checkpoint(tmp_path))
-    sim = made()
+    simulation().run(steps=2, checkpoint=hc.Checkpoint(tmp_path))
+    sim = simulation()
     sim["mine"] = 1.0
     sim["T"] = 3.0
     sim.resume(tmp_path)
@@ -398,9 +398,9 @@ class Engine:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._native, name)
 
-    def run(self, **how: Any) -> dict[str, Any]:
+    def run(self, **options: Any) -> dict[str, Any]:
         """Run the native engine."""
-        report: dict[str, Any] = self._native.run(**how)
+        report: dict[str, Any] = self._native.run(**options)
         return report
 
 

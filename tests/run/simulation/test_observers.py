@@ -1,4 +1,4 @@
-"""Observers: the options, runs and facts of problems pass through them, the last one outermost."""
+"""Observers of problems: options, runs and facts pass through all of them, the last one outermost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from halocline.run.simulation.observers import Observer, RunArguments, observing
 
 
 class Noting(Observer):
-    """An observer that lets runs go on with one step more."""
+    """Observer that adds one step to each run."""
 
     def __init__(self, name: str, **execution: Any) -> None:
         super().__init__(execution)
@@ -33,10 +33,10 @@ def test_without_observers_nothing_changes() -> None:
 
 
 def test_options_of_observers_take_precedence() -> None:
-    own = {"threads": 2, "patch": 4}
+    options = {"threads": 2, "patch": 4}
     with observing(Noting("a", threads=3)), observing(Noting("b", threads=5)):
-        assert observers.options(None, own) == {"threads": 5, "patch": 4}
-    assert own == {"threads": 2, "patch": 4}
+        assert observers.options(None, options) == {"threads": 5, "patch": 4}
+    assert options == {"threads": 2, "patch": 4}
 
 
 def test_runs_pass_through_all_observers() -> None:

@@ -1,4 +1,4 @@
-"""What a run that met a value that is not finite tells: the first such step, and the terms that led to it."""
+"""Report of a run with a value that is not finite: its first step and the terms that caused it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from halocline.run.simulation import replay
 from halocline.run.simulation.replay import FailureReplay
 from halocline.run.simulation.simulation import Simulation
 
-STEPS = 1000  # more than it takes to overflow
+STEPS = 1000  # more than until the overflow
 
 
-def growing(**how: Any) -> Simulation:
-    """T' = a T + b T³, in one cell of which it grows: at first as exp(a t), then overflows in a few steps."""
+def growing(**options: Any) -> Simulation:
+    """Return a simulation of T' = a T + b T³: one cell grows as exp(a t), then overflows in a few steps."""
     grid = hc.Grid((12, 6), extent=(2.0, 1.0), periodic=True)
     T = grid.field("T")
 
@@ -37,21 +37,21 @@ def growing(**how: Any) -> Simulation:
         equations,
         terms=terms,
         parameters={"a": 1.0, "b": 1.0},
-        **{"scheme": hc.RK3(), "dt": 0.02, "threads": 1, **how},
+        **{"scheme": hc.RK3(), "dt": 0.02, "threads": 1, **options},
     )
     sim[T] = lambda x, y: 1e-3 * hc.exp(-10.0 * ((x - 1.3) ** 2 + (y - 0.4) ** 2))
     return sim
 
 
-def failure(sim: Simulation, **how: Any) -> str:
-    with pytest.raises(RunError) as told:
-        sim.run(**{"steps": STEPS, **how})
-    return str(told.value)
+def failure(sim: Simulation, **options: Any) -> str:
+    with pytest.raises(RunError) as caught:
+        sim.run(**{"steps": STEPS, **options})
+    return str(caught.value)
 
 
 @pytest.mark.ranks(1, 2, long=(1,))
 @pytest.mark.parametrize(
-    "how",
+    "options",
     [
         {},
         {
@@ -63,7 +63,7 @@ def failure(sim: Simulation, **how: Any) -> str:
     ids=["rk3", "delayed"],
 )
 def test_the_first_step_and_its_terms_are_found_from_the_last_copy(
-    how: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ):
     done: list[tuple[int, int]] = []
     take = Session.take
@@ -75,24 +75,24 @@ def test_the_first_step_and_its_terms_are_found_from_the_last_copy(
         return outcome
 
     monkeypatch.setattr(Session, "take", counted)
-    sim = growing(**how)
+    sim = growing(**options)
     text = failure(sim)
     step = int(re.search(r"is (?:nan|-?inf) at cell \(\d+, \d+\) after step (\d+) ", text)[1])
     assert f"was finite after step {step - 1};" in text
     assert f"before step {step}: runaway of T" in text
-    # what was repeated is what was done since the copy, and that once
+    # the steps since the copy are repeated, and only once
     first = next(n for n, (_, end) in enumerate(done) if end >= step)
     copied = done[first][0]
     assert copied >= session.FIRST_CHECK
     again = done[first + 1 :]
     assert min(begin for begin, _ in again) == copied
     assert sum(end - begin for begin, end in again) <= done[first][1] - copied + 1
-    # with the bits of a run that ends there
-    alone = growing(**how)
+    # the fields have the bits of a run that ends there
+    alone = growing(**options)
     alone.run(steps=step - 1)
     assert sim.steps == step - 1
     assert [sim.checksum(f.name) for f in sim.held] == [alone.checksum(f.name) for f in alone.held]
-    assert len(sim.held) > 1  # the scheme's own too
+    assert len(sim.held) > 1  # includes the arrays of the scheme
     assert np.isfinite(sim.evaluate(hc.max(abs(sim.grid.fields["T"]))))
 
 
@@ -118,7 +118,7 @@ def test_devices_tell_the_same(device: str):
 def test_what_was_changed_in_between_is_repeated_too():
     sim = growing()
     sim.run(steps=100)
-    sim["T"] = 2.0  # as if it had been so from there on
+    sim["T"] = 2.0  # as a new start from there
     sim.parameters["a"] = 0.5
     text = failure(sim)
     step = int(re.search(r"after step (\d+) ", text)[1])
@@ -130,7 +130,7 @@ def test_what_was_changed_in_between_is_repeated_too():
 def test_where_no_copy_can_be_kept_it_says_how_to_find_the_step(monkeypatch: pytest.MonkeyPatch):
     def full(self: FailureReplay) -> None:
         comm = self.store.domain.comm
-        if comm.rank == comm.size - 1:  # no room there alone
+        if comm.rank == comm.size - 1:  # only this rank has no space
             raise OSError("No space left on device")
 
     monkeypatch.setattr(FailureReplay, "_write", full)
@@ -164,9 +164,9 @@ def test_fields_are_looked_through_at_times_that_do_not_double_for_ever(monkeypa
         sim.run(steps=1024)
         return list(looks)
 
-    assert looked(1e-9, 1e9) == list(range(64, 1025, 64))  # each look as soon as may be
-    assert looked(1e9, 1e9) == [64, 192, 448, 960, 1024]  # far less than so many seconds
-    assert looked(1e-9, 1e-9) == [64, 192, 448, 960, 1024]  # looking takes a greater share
+    assert looked(1e-9, 1e9) == list(range(64, 1025, 64))  # checks as often as possible
+    assert looked(1e9, 1e9) == [64, 192, 448, 960, 1024]  # less time has passed than the limit
+    assert looked(1e-9, 1e-9) == [64, 192, 448, 960, 1024]  # checks exceed their share of the time
 
 
 def test_terms_that_cannot_be_bound_are_refused_at_once():

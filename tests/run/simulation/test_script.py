@@ -1,4 +1,4 @@
-"""Files of users under options of execution, which take the place of their own."""
+"""Options of execution on the command line: they replace those in a user file."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def heat(tmp_path: Path) -> Path:
     return path
 
 
-# -- how a file runs -----------------------------------------------------------------------------------------
+# -- execution of a file -------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def own(heat: Path) -> Path:
-    """A file that says itself how it runs."""
-    said = "order=4, schedule='static', halo='uniform', patch=(8, 8), overlap=False"
-    heat.write_text(heat.read_text().replace("order=4", said))
+def configured(heat: Path) -> Path:
+    """Return a file that sets options of execution."""
+    options = "order=4, schedule='static', halo='uniform', patch=(8, 8), overlap=False"
+    heat.write_text(heat.read_text().replace("order=4", options))
     return heat
 
 
@@ -42,17 +42,17 @@ def of_own(record: dict[str, Any]) -> dict[str, Any]:
     return {name: record[name] for name in OWN}
 
 
-def test_options_of_execution_take_the_place_of_those_of_a_file(own: Path, tmp_path: Path) -> None:
-    plain = recorded(own, "--threads", "1", cwd=tmp_path)
+def test_options_of_execution_take_the_place_of_those_of_a_file(configured: Path, tmp_path: Path) -> None:
+    plain = recorded(configured, "--threads", "1", cwd=tmp_path)
     assert of_own(plain) == OWN
     before = ["--halo", "read", "--methods", "self,peer,mpi", "--subdomains-per-rank", "2"]
     after = ["--threads", "2", "--overlap", "on", "--patch", "4,16", "--decomposition", "2x1"]
-    other = recorded(*before, own, *after, cwd=tmp_path)
-    given = {
+    other = recorded(*before, configured, *after, cwd=tmp_path)
+    replaced = {
         "halo": "read", "methods": "self,peer,mpi", "subdomains_per_rank": 2, "threads": 2, "overlap": "on",
         "patch": "4,16", "decomposition": "2x1",
     }  # fmt: skip
-    assert of_own(other) == {**OWN, **given}
+    assert of_own(other) == {**OWN, **replaced}
     assert (other["checksum"], other["steps"]) == (plain["checksum"], plain["steps"])
 
 
@@ -83,14 +83,14 @@ def test_options_of_execution_reach_all_ranks_and_problems_of_a_file(tmp_path: P
 def test_options_of_execution_that_cannot_be_are_refused_before_a_file_begins(tmp_path: Path) -> None:
     path = tmp_path / "a.py"
     path.write_text("def check(problem):\n    pass\n\nraise ValueError('begun')\n")
-    for words, why in (
+    for words, message in (
         (["--schedule", "some"], "schedule 'some' is unknown"),
         (["--communication", "v1", "--methods", "peer"], "leave methods out"),
         (["--only", "some"], "--only some: expected one of compute, exchange"),
         (["--only", "compute", "--check"], "leave --check out"),
         (["--only", "compute", "--state", "s.npz"], "leave --state out"),
     ):
-        with pytest.raises(InputError, match=why):
+        with pytest.raises(InputError, match=message):
             run(["run", str(path), *words])
 
 
@@ -124,24 +124,24 @@ def test_a_file_without_a_problem_has_nothing_that_runs_so(
 
 
 def test_parts_of_the_steps_of_a_file_are_timed(
-    own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    configured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    whole = recorded(own, "--threads", "1", cwd=tmp_path)
-    part = recorded(own, "--threads", "1", "--only", "compute", "--halo", "read", cwd=tmp_path)
+    whole = recorded(configured, "--threads", "1", cwd=tmp_path)
+    part = recorded(configured, "--threads", "1", "--only", "compute", "--halo", "read", cwd=tmp_path)
     assert capsys.readouterr().out.startswith("computing alone, no messages: ")
     assert of_own(part) == {**OWN, "only": "compute", "halo": "read"}
     assert part["steps"] == whole["steps"]
     assert part["ns_per_cell_step"] > 0
     assert (part["time"], part["checksum"], part["error"]) == (None, None, None)
-    own.write_text(SOLVE)
-    part = recorded(own, "--threads", "1", "--only", "exchange", cwd=tmp_path)
+    configured.write_text(SOLVE)
+    part = recorded(configured, "--threads", "1", "--only", "exchange", cwd=tmp_path)
     assert part["steps"] > 10
     assert part["share_of_bound"] is None
 
 
 def test_studies_of_a_file_vary_how_it_runs(heat: Path, tmp_path: Path) -> None:
-    found = result("study", "parts", heat, "--ranks", "1", cwd=tmp_path)["measurements"]
-    assert [(m["only"], m["halo"]) for m in found] == list(PARTS.values())
+    measurements = result("study", "parts", heat, "--ranks", "1", cwd=tmp_path)["measurements"]
+    assert [(m["only"], m["halo"]) for m in measurements] == list(PARTS.values())
     words = ["--patches", "8,16;4,8", "--schedules", "static", "--threads", "1"]
-    found = result("study", "patches", heat, *words, cwd=tmp_path)["measurements"]
-    assert [(m["patch"], m["schedule"]) for m in found] == [("8,16", "static"), ("4,8", "static")]
+    measurements = result("study", "patches", heat, *words, cwd=tmp_path)["measurements"]
+    assert [(m["patch"], m["schedule"]) for m in measurements] == [("8,16", "static"), ("4,8", "static")]

@@ -1,4 +1,4 @@
-"""Programs as their users meet them: parameters, runs, memory, and what is reported of them."""
+"""Simulations from the view of a user: parameters, runs, memory and reports."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_parameters_hold_from_the_next_run_on(caplog: pytest.LogCaptureFixture) 
         "parameter fcator is given, but these equations do not read it"
     ]
     assert dict(sim.parameters) == {"factor": 2.0, "fcator": 7.0}
-    sim[u] = hc.parameter("factor") + 1.0  # the factor of now
+    sim[u] = hc.parameter("factor") + 1.0  # reads the current value
     sim.parameters["factor"] = 5
     sim.run()
     np.testing.assert_array_equal(sim[u], np.full(5, 15.0))
@@ -47,7 +47,7 @@ def test_parameters_hold_from_the_next_run_on(caplog: pytest.LogCaptureFixture) 
 
 @pytest.mark.ranks(1, 4, long=(1,))
 def test_a_value_that_is_not_finite_is_reported_with_field_and_cell() -> None:
-    """The same error on all ranks, before anything is computed."""
+    """All ranks raise the same error before the first step."""
     grid, _, v = square()
     sim = hc.Simulation(grid, hc.program(keep))
     for bad in (math.nan, math.inf):
@@ -99,7 +99,7 @@ def test_runs_end_at_their_time_and_count_of_steps() -> None:
 
 
 def test_memory_grows_with_what_is_asked_and_nothing_is_lost() -> None:
-    """A wider halo is allocated for `evaluate`; the field and its second buffer stay a pair."""
+    """`evaluate` allocates a wider halo, and the field and its second buffer remain a pair."""
     grid = hc.Grid(8, periodic=True)
     u = grid.field("u")
     sim = hc.Simulation(grid, hc.program(lambda u: u.set(u[1] + 1.0)))
@@ -114,7 +114,7 @@ def test_memory_grows_with_what_is_asked_and_nothing_is_lost() -> None:
     ("scheme", "order"), [(hc.Euler(), 1), (hc.RK2(), 2), (hc.RK3(), 3), (hc.RK4(), 4), (hc.SSPRK3(), 3)]
 )
 def test_schemes_have_their_order_in_time(scheme: Any, order: int) -> None:
-    """Also where the equations name the time: each stage of a step has its own."""
+    """The order holds for equations that depend on time too, since each stage has its own time."""
     ends = []
     for dt in (0.1, 0.05, 0.025):
         grid = hc.Grid(2)
@@ -151,7 +151,7 @@ def test_a_run_and_a_solve_tell_their_share_of_the_speed_of_memory() -> None:
 
 def test_a_stop_after_a_step_leaves_the_clock_with_the_fields() -> None:
     grid, u, _ = square()
-    seen: list[float] = []
+    times: list[float] = []
     sim = hc.Simulation(
         grid,
         lambda u: {u: 1.0 + 0.0 * u},
@@ -160,6 +160,6 @@ def test_a_stop_after_a_step_leaves_the_clock_with_the_fields() -> None:
         after_step=lambda u, t: hc.stop((hc.min(u) > 1.4) & (t > 1.4), "risen"),
     )
     sim[u] = 0.0
-    outcome = sim.run(until=10.0, every=2.0, callback=lambda s: seen.append(s.time))
-    assert (outcome.reason, sim.time, sim.steps, seen) == ("risen", 1.5, 3, [])
+    outcome = sim.run(until=10.0, every=2.0, callback=lambda s: times.append(s.time))
+    assert (outcome.reason, sim.time, sim.steps, times) == ("risen", 1.5, 3, [])
     assert sim.evaluate(hc.max(u)) == pytest.approx(1.5)

@@ -1,4 +1,4 @@
-"""Kernels that were measured: remembered and used."""
+"""Measured kernels: stored and reused choices."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def test_what_cannot_be_read_is_not_remembered(nothing_known: Path) -> None:
         place_of(name, "kernels").write_text(text)
         assert recall(Tuned[Strategy], place_of(name, "kernels")) is None
     known = ("a", ["d"], (8,), 1)
-    others = [("b", ["d"], (8,), 1), ("a", ["e"], (8,), 1), ("a", ["d"], (9,), 1), ("a", ["d"], (8,), 2)]
-    keys = {kernels.key(*each) for each in (known, *others)}
+    other_keys = [("b", ["d"], (8,), 1), ("a", ["e"], (8,), 1), ("a", ["d"], (9,), 1), ("a", ["d"], (8,), 2)]
+    keys = {kernels.key(*arguments) for arguments in (known, *other_keys)}
     assert len(keys) == 5
 
 
 @pytest.mark.parametrize("ndim", [1, 2, 3])
 def test_strategies_to_try_differ_from_the_default_and_each_other(ndim: int) -> None:
     for staged in (False, True):
-        found = kernels.strategies(ndim, staged)
-        assert len(set(found)) == len(found)
-        assert Strategy() not in found
-        assert any(strategy.stages == "memory" for strategy in found) == staged
+        candidates = kernels.strategies(ndim, staged)
+        assert len(set(candidates)) == len(candidates)
+        assert Strategy() not in candidates
+        assert any(strategy.stages == "memory" for strategy in candidates) == staged

@@ -1,4 +1,4 @@
-"""Overlap of computing and messages: the automatic choice, and how much of the exchange it hides."""
+"""Overlap of computation and messages: the automatic choice, and the hidden part of the exchange."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from halocline.run.tuning.overlap import LEAST, MOST, ROUNDS, OverlapTrial
 
 
 def decided(times: dict[bool, list[float]], sweeps: int = 2) -> OverlapTrial:
-    """A choice after as many pieces as it takes, which took these times, kind by kind."""
+    """Return a finished choice, given the times of its pieces with and without overlap."""
     trial = OverlapTrial("auto")
     trial.note(LEAST, 1)
-    left = {kind: list(own) for kind, own in times.items()}
+    left = {kind: list(kind_times) for kind, kind_times in times.items()}
     while trial.open:
         trial.note(left[trial.piece()[0]].pop(0), sweeps)
     assert not any(left.values())
@@ -25,7 +25,7 @@ def decided(times: dict[bool, list[float]], sweeps: int = 2) -> OverlapTrial:
 
 @pytest.mark.parametrize(("slower", "on"), [(1.1, True), (0.9, False)])
 def test_the_median_decides(slower: float, on: bool) -> None:
-    """One slow piece of either kind changes nothing."""
+    """One slow piece of either kind does not change the choice."""
     with_it = [1.0, 50.0, 1.2, 0.8, 1.0]
     choice = decided({True: with_it, False: [slower * t for t in reversed(with_it)]}).choice
     assert choice.on is on
@@ -104,7 +104,7 @@ def test_the_choice_is_measured_once_and_the_same_on_all_ranks() -> None:
 
 @pytest.mark.ranks(2)
 def test_many_short_runs_decide_it_too() -> None:
-    """As where a callback is called after every step."""
+    """The choice is also made over many short runs, as with a callback after every step."""
     sim = heat(methods="mpi")
     for _ in range(40):
         last = sim.run(steps=1)
@@ -113,8 +113,8 @@ def test_many_short_runs_decide_it_too() -> None:
 
 @pytest.mark.ranks(2)
 def test_a_solve_in_pieces_has_the_same_history() -> None:
-    """One run with one loop: it is measured within."""
-    made = []
+    """The measurement within the single loop of a solve does not change its history."""
+    outcomes = []
     for overlap in ("auto", True):
         grid = hc.Grid((255, 255), walls="node")
         u = grid.field("u", boundary=hc.Value(0))
@@ -127,11 +127,11 @@ def test_a_solve_in_pieces_has_the_same_history() -> None:
             overlap=overlap,
         )
         norms = [*solution.residuals.tolist(), solution.true_residual]
-        made.append((solution.iterations, norms, solution.fields.checksum(u)))
+        outcomes.append((solution.iterations, norms, solution.fields.checksum(u)))
         assert solution.residual_relative <= 1e-12
         assert solution.reason == "rounding limit"  # b - A x stays at 1.6e-11
         assert solution.overlap.why.startswith("decided" if overlap == "auto" else "as asked")
-    assert made[0] == made[1]
+    assert outcomes[0] == outcomes[1]
 
 
 @pytest.mark.ranks(2)

@@ -1,4 +1,4 @@
-"""Patches that were measured: found, remembered, used, and without a trace in the result."""
+"""Measured patches: selected, stored and reused, without an effect on results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHAPE = (61, 53)
 
 
 def heat(**options: Any) -> hc.Simulation:
-    """A step from a reduction, and a field that is neither read nor set before the first run."""
+    """Return a simulation with a reduction in each step, and a field that is not set before the first run."""
     grid = hc.Grid(SHAPE, periodic=(True, False))
     T = grid.field("T", boundary=hc.Value(0.5))
 
@@ -61,13 +61,13 @@ def key_of(sim: hc.Simulation) -> str:
 
 @pytest.fixture
 def nothing_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A cache for tests of this file alone, where no patch is remembered before and after."""
+    """Return the cache of the tests of this file, without stored patches."""
     monkeypatch.setenv("HALOCLINE_CACHE", str(cache_folder() / "tuning"))
 
     def forget() -> None:
         if world().rank == 0:
-            for kept in cache_folder().glob("*.patch.json"):
-                kept.unlink()
+            for stored in cache_folder().glob("*.patch.json"):
+                stored.unlink()
         world().barrier()
 
     forget()
@@ -81,25 +81,25 @@ def test_tuning_leaves_no_trace_in_results_and_is_remembered(nothing_known: Path
     comm = world()
     plain = heat(threads=2)
     assert plain.prepared.tuned is None
-    wanted = result(plain)
+    expected = result(plain)
 
     first = heat(threads=2, patch="tune")
-    found = first.prepared.tuned
-    assert found is not None
-    assert found.tried > 1
-    assert len(set(comm.allgather(found))) == 1
-    assert result(first) == wanted
-    (kept,) = nothing_known.glob("*.patch.json")
-    written = kept.stat().st_mtime_ns
+    choice = first.prepared.tuned
+    assert choice is not None
+    assert choice.tried > 1
+    assert len(set(comm.allgather(choice))) == 1
+    assert result(first) == expected
+    (stored,) = nothing_known.glob("*.patch.json")
+    written = stored.stat().st_mtime_ns
 
     for patch in ("tune", None):
         again = heat(threads=2, patch=patch)
-        assert again.prepared.tuned == found
-        assert result(again) == wanted
+        assert again.prepared.tuned == choice
+        assert result(again) == expected
     assert heat(threads=2, patch="caches").prepared.tuned is None
     assert heat(threads=1).prepared.tuned is None
-    assert kept.stat().st_mtime_ns == written
-    comm.barrier()  # the other ranks may be compiling still
+    assert stored.stat().st_mtime_ns == written
+    comm.barrier()  # other ranks may still be compiling
     assert not list(nothing_known.glob("making-*"))
 
 
@@ -111,14 +111,14 @@ def test_what_is_remembered_is_used(nothing_known: Path) -> None:
         patches.remember(patches.place_of(key_of(sim)), Tuned((5, 7), 1.25, 9), "heat")
     world().barrier()
     tuned = heat(threads=1)
-    (own,) = tuned.plan.subdomains
-    assert {len(edges) - 1 for edges in own.patches.edges} == {
-        -(-n // size) for n, size in zip(own.box.shape, (5, 7), strict=True)
+    (subdomain,) = tuned.plan.subdomains
+    assert {len(edges) - 1 for edges in subdomain.patches.edges} == {
+        -(-n // size) for n, size in zip(subdomain.box.shape, (5, 7), strict=True)
     }
     assert result(tuned) == before
-    told = hc.explain(tuned, rank=world().rank)
-    assert told.plan.subdomains[0].patches.edges == own.patches.edges
-    assert told.patches_by == "tuned: 1.25 times as fast as by cache size"
+    explanation = hc.explain(tuned, rank=world().rank)
+    assert explanation.plan.subdomains[0].patches.edges == subdomain.patches.edges
+    assert explanation.patches_by == "tuned: 1.25 times as fast as by cache size"
     assert hc.explain(tuned, patch="caches").patches_by == "by cache size"
     assert hc.explain(tuned, patch=4).patches_by == "as given"
 
@@ -126,23 +126,23 @@ def test_what_is_remembered_is_used(nothing_known: Path) -> None:
 def test_a_solver_whose_fields_have_values_is_tuned(
     nothing_known: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The iteration would divide by zero on empty fields, and end after a pass."""
+    """The tuner uses fields with values, since on empty fields the iteration divides by zero."""
     caplog.set_level(logging.INFO, "halocline")
-    found = []
+    outcomes = []
     for patch in (None, "tune"):
         grid = hc.Grid((40, 33), walls="node")
         u = grid.field("u", boundary=hc.Value(0.0))
         solution = hc.solve(lambda u: -hc.laplacian(u), u, rhs=lambda x, y: x * y, rtol=1e-6, patch=patch)
-        found.append((solution.iterations, solution.fields.checksum(u)))
-    assert found[0] == found[1]
+        outcomes.append((solution.iterations, solution.fields.checksum(u)))
+    assert outcomes[0] == outcomes[1]
     (line,) = (record.message for record in caplog.records if "patches of" in record.message)
-    (kept,) = nothing_known.glob("*.patch.json")
-    told = json.loads(kept.read_text())
-    assert line.startswith(f"patches of {told['program']}: ")
+    (stored,) = nothing_known.glob("*.patch.json")
+    content = json.loads(stored.read_text())
+    assert line.startswith(f"patches of {content['program']}: ")
 
 
 def test_the_fastest_is_found() -> None:
-    """Of timers that always take the same time."""
+    """The fastest patch is selected if each timer always returns the same time."""
     speeds = {None: 1.0, (8, 8): 1.5, (4, 4): 0.8, (2, 2): 0.99}
     calls: dict[Any, int] = dict.fromkeys(speeds, 0)
 
@@ -154,14 +154,14 @@ def test_the_fastest_is_found() -> None:
         return timer
 
     assert patches.race([(8, 8), (4, 4), (2, 2)], timer_of) == Tuned((4, 4), 1.25, 4)
-    assert calls[(8, 8)] < calls[(4, 4)]  # who is far behind is not measured again
+    assert calls[(8, 8)] < calls[(4, 4)]  # a slow patch is not measured again
     speeds[(4, 4)] = 1.0
-    assert patches.race([(4, 4), (2, 2)], timer_of) == Tuned(None, 1.0, 3)  # 1 % may be chance
+    assert patches.race([(4, 4), (2, 2)], timer_of) == Tuned(None, 1.0, 3)  # 1 % may be noise
     assert patches.race([], timer_of) == Tuned(None, 1.0, 1)
 
 
 def test_a_choice_that_cannot_run_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
-    """Whether it cannot be prepared or fails when it runs."""
+    """A choice is skipped if its preparation or its run fails."""
     caplog.set_level(logging.INFO, "halocline")
     speeds = {None: 1.0, "made": 0.5, "best": 0.4}
 
@@ -198,13 +198,13 @@ def test_what_is_far_behind_is_let_go_of() -> None:
 
     def timer_of(choice: int | None) -> Timer:
         nonlocal most
-        made = Timer(choice)
-        held.append(weakref.ref(made))
-        most = max(most, sum(each() is not None for each in held))
-        return made
+        timer = Timer(choice)
+        held.append(weakref.ref(timer))
+        most = max(most, sum(reference() is not None for reference in held))
+        return timer
 
     assert patches.race(range(20), timer_of) == Tuned(7, 2.0, 21)
-    assert most == 3  # the default, the best, and the one that is tried
+    assert most == 3  # the default, the best, and the current one
 
 
 def test_what_cannot_be_read_is_not_remembered(nothing_known: Path) -> None:
@@ -248,14 +248,14 @@ def test_what_a_measurement_holds_for() -> None:
 @pytest.mark.parametrize("shape", [(100_000,), (64, 64), (5, 4000), (512, 512, 512), (7, 200, 33), (3, 2, 2)])
 @pytest.mark.parametrize("threads", [1, 2, 7])
 def test_candidates_suit_the_subdomain(shape: tuple[int, ...], threads: int) -> None:
-    found = candidates(shape, threads)
-    assert len(set(found)) == len(found) <= 21
-    for patch in found:
+    patches = candidates(shape, threads)
+    assert len(set(patches)) == len(patches) <= 21
+    for patch in patches:
         assert all(1 <= edge <= n for edge, n in zip(patch, shape, strict=True))
         assert np.prod([-(-n // edge) for n, edge in zip(shape, patch, strict=True)]) >= threads
     if shape == (512, 512, 512):
-        assert {(32,) * 3, (50,) * 3} <= set(found)
-        assert len(found) > 12
+        assert {(32,) * 3, (50,) * 3} <= set(patches)
+        assert len(patches) > 12
 
 
 def test_the_command(nothing_known: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -263,12 +263,12 @@ def test_the_command(nothing_known: Path, capfd: pytest.CaptureFixture[str]) -> 
     checksums = []
     for word in ("caches", "tune"):
         assert run([*line.split(), word]) == 0
-        told = capfd.readouterr().out
-        assert ("\npatches " in told) == (word == "tune")
-        checksums.append(told.split("checksum")[1])
+        output = capfd.readouterr().out
+        assert ("\npatches " in output) == (word == "tune")
+        checksums.append(output.split("checksum")[1])
     assert checksums[0] == checksums[1]
     assert run(["explain", "poisson", "--n", "64"]) == 0
-    told = capfd.readouterr().out
-    assert "tuned: " in told or "that were tried" in told
+    output = capfd.readouterr().out
+    assert "tuned: " in output or "that were tried" in output
     with pytest.raises(InputError, match="patch 'tuna': expected cells, 'tune' or 'caches'"):
         hc.Execution(patch="tuna")
