@@ -1,4 +1,4 @@
-// Loops over the elementary functions as generated code has them. The text is C as well as C++.
+// Loops over the elementary functions of generated code. The text is valid C and C++.
 #include "halocline/elementary.hpp"
 
 #ifdef __cplusplus
@@ -26,7 +26,7 @@
     return any;                                                                               \
   }
 
-// These must become vector code.
+// These loops must become vector code.
 ONE(exp, double)
 ONE(log, double)
 ONE(sin_near, double)
@@ -48,7 +48,7 @@ TWO(minf, float)
 TWO(maxf, float)
 ANY(farf, float)
 
-// These take any argument and stay scalar.
+// These functions accept any argument and stay scalar.
 SCALAR(sin, double)
 SCALAR(cos, double)
 SCALAR(sinf, float)

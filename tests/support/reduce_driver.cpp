@@ -1,4 +1,4 @@
-// What native/test_reduce.py calls, compiled once per instruction set.
+// Functions for native/test_reduce.py, compiled once per instruction set.
 #include <halocline/reduce.hpp>
 
 extern "C" {
@@ -25,7 +25,7 @@ void deposit(hc_accumulator* a, const double* x, int64_t n) {
   }
 }
 
-// A kernel's own loop: the summands are products. Tells whether they fitted the bins as they were.
+// Deposits products in a loop like that of a kernel. Returns true if they fit the existing bins.
 bool deposit_products(hc_accumulator* a, const double* x, const double* y, int64_t n) {
   double row[HC_CHUNK];
   const hc_splitter s = hc_sum_open(a);

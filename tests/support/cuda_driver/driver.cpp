@@ -1,19 +1,20 @@
-// A stand-in for the CUDA driver, in memory of the host, for tests where there is no device.
+// A stand-in for the CUDA driver, in host memory, for tests without a device.
 //
-// It runs what the stand-in for NVRTC made of kernels. Each stream is a thread, so that work of streams that
-// no event orders is in no order. It refuses what a driver refuses, and what a driver lets pass and punishes
-// later: memory that was freed or is another device's, copies out of bounds, handles that were destroyed,
-// arguments that are missing, work of a context that is not the thread's. Its variables:
-//   HALOCLINE_TEST_CUDA_DEVICES  how many devices; 1
-//   HALOCLINE_TEST_CUDA_MEMORY   bytes of each; 1 GiB
-//   HALOCLINE_TEST_CUDA_THREADS  the most of a group of any kernel; 1024
-//   HALOCLINE_TEST_CUDA_SHARED   bytes that the threads of a group can share; 48 KiB
+// It runs the output of the stand-in for NVRTC. Each stream is a thread, so that only events order the work
+// of different streams. The stand-in rejects everything that a driver rejects. It also rejects errors that a
+// driver detects late: memory that was freed or belongs to another device, copies out of bounds, destroyed
+// handles, missing arguments, and work of another context than the thread's. Its variables and their
+// defaults:
+//   HALOCLINE_TEST_CUDA_DEVICES  number of devices; 1
+//   HALOCLINE_TEST_CUDA_MEMORY   bytes of each device; 1 GiB
+//   HALOCLINE_TEST_CUDA_THREADS  maximum number of threads of a thread block; 1024
+//   HALOCLINE_TEST_CUDA_SHARED   bytes of shared memory of a thread block; 48 KiB
 //   HALOCLINE_TEST_CUDA_PEERS    0: no device reaches another one's memory; 1
-//   HALOCLINE_TEST_CUDA_IPC      0: processes are out of reach of each other; 1
-//   HALOCLINE_TEST_CUDA_DELAY    microseconds that work waits at most before it begins, at random; 0
-// CUDA_VISIBLE_DEVICES numbers the devices anew. halocline_standin_fail(function, status) makes the next call
-// of a function fail, halocline_standin_calls(function) tells how often it was called, and
-// halocline_standin_launches() what kernels were given to which streams.
+//   HALOCLINE_TEST_CUDA_IPC      0: no process reaches another one's memory; 1
+//   HALOCLINE_TEST_CUDA_DELAY    maximum random delay of work before it begins, in microseconds; 0
+// CUDA_VISIBLE_DEVICES renumbers the devices. halocline_standin_fail(function, status) makes the next call of
+// a function fail. halocline_standin_calls(function) returns its number of calls.
+// halocline_standin_launches() returns the kernels and their streams' priorities.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -107,35 +108,35 @@ constexpr Words kWords[] = {
 };
 
 long setting(const char* name, long otherwise) {
-  const char* given = std::getenv(name);
-  return given == nullptr ? otherwise : std::strtol(given, nullptr, 10);
+  const char* value = std::getenv(name);
+  return value == nullptr ? otherwise : std::strtol(value, nullptr, 10);
 }
 
-// -- what there is -----------------------------------------------------------------------------------
+// -- objects of the driver ---------------------------------------------------------------------------
 
 struct Device {
   int physical = 0;
-  std::atomic<int> broken{kSuccess};  // what every call answers from then on
+  std::atomic<int> broken{kSuccess};  // status of every later call
   size_t taken = 0;
   std::set<Device*> reached;
 };
 
-// Memory has a page without access before and after it, and lies as near to the latter as its alignment lets
-// it. An address is never used twice.
+// Memory has a page without access before and after it, and is as close to the latter as its alignment
+// allows. An address is never used twice.
 struct Memory {
   Device* device = nullptr;
   size_t bytes = 0;
   char* mapping = nullptr;
-  size_t mapped = 0;  // with both pages
+  size_t mapped = 0;  // includes both pages
   int file = -1;
   size_t offset = 0;  // in the file
   bool attached = false;
 };
 
-// The state of an event, which processes can share.
+// State of an event, which processes can share.
 struct Marks {
   std::atomic<uint64_t> recorded{0}, done{0};
-  std::atomic<int64_t> at{0};  // nanoseconds, when it was done last
+  std::atomic<int64_t> at{0};  // nanoseconds at the last completion
 };
 
 struct Node {
@@ -160,8 +161,8 @@ struct Event {
   Device* device = nullptr;
   std::shared_ptr<Marks> marks = std::make_shared<Marks>();
   int file = -1;
-  std::shared_ptr<Capture> capture;  // the last record was part of it
-  std::vector<size_t> nodes;         // that it stands for
+  std::shared_ptr<Capture> capture;  // capture of the last record
+  std::vector<size_t> nodes;         // nodes that the event represents
 };
 
 struct Stream {
@@ -172,7 +173,7 @@ struct Stream {
   std::deque<std::function<void()>> work;
   bool busy = false, ends = false;
   std::shared_ptr<Capture> capture;
-  std::vector<size_t> last;  // nodes that the next one follows
+  std::vector<size_t> last;  // nodes that precede the next one
   std::thread thread;
 };
 
@@ -192,7 +193,7 @@ struct Executable {
   Graph graph;
 };
 
-// Never destroyed: streams may still run when the process ends.
+// Never destroyed, since streams may still run at the end of the process.
 struct World {
   std::mutex mutex;
   bool ready = false;
@@ -208,7 +209,7 @@ struct World {
   std::map<std::string, int> failures;
   std::map<std::string, size_t> calls;
   bool watched = false;
-  std::string launches;  // since they are watched
+  std::string launches;  // launches since the first query
 };
 World& world() {
   static auto* const world = new World;
@@ -216,7 +217,7 @@ World& world() {
 }
 
 thread_local Device* current = nullptr;
-thread_local int captures = 0;  // that this thread has begun
+thread_local int captures = 0;  // captures that this thread has begun
 
 size_t memory_of_device() { return static_cast<size_t>(setting("HALOCLINE_TEST_CUDA_MEMORY", 1L << 30)); }
 
@@ -233,15 +234,15 @@ bool known(const std::set<Handle*>& all, Handle* handle) {
   return all.count(handle) != 0;
 }
 
-// What a call answers before it does anything: a failure that a test asked for, or a broken device.
+// Returns the status of a call before its work: a failure that a test requested, or that of a broken device.
 int planned(const char* function) {
   const std::scoped_lock lock(world().mutex);
   if (!world().ready) return kNotInitialized;
   ++world().calls[function];
-  const auto found = world().failures.find(function);
-  if (found == world().failures.end()) return kSuccess;
-  const int status = found->second;
-  world().failures.erase(found);
+  const auto failure = world().failures.find(function);
+  if (failure == world().failures.end()) return kSuccess;
+  const int status = failure->second;
+  world().failures.erase(failure);
   return status;
 }
 
@@ -251,7 +252,7 @@ int planned(const char* function) {
   ANSWER_PLANNED();                               \
   if (current == nullptr) return kInvalidContext; \
   if (const int broken = current->broken; broken != kSuccess) return broken
-// Calls that must not come while the thread records a graph.
+// For calls that are invalid while the thread records a graph.
 #define NEED_NO_CAPTURE() \
   if (captures != 0) return invalidate_all()
 
@@ -263,7 +264,7 @@ int invalidate_all() {
   return kCaptureUnsupported;
 }
 
-// The memory that holds all these bytes; the lock is held.
+// Returns the memory that contains all these bytes; the lock is held.
 const Memory* holds(Address address, size_t bytes) {
   auto after = world().memory.upper_bound(static_cast<uintptr_t>(address));
   if (after == world().memory.begin()) return nullptr;
@@ -287,7 +288,7 @@ void delay() {
   if (most <= 0) return;
   thread_local std::minstd_rand random(
       static_cast<unsigned>(std::hash<std::thread::id>()(std::this_thread::get_id())));
-  // Mostly short, so that what comes now and then lets all other work overtake.
+  // Delays are mostly short, so that an occasional long one lets all other work overtake.
   const unsigned long chance = random() % 32, limit = static_cast<unsigned long>(most);
   if (chance >= 16) return;
   std::this_thread::sleep_for(
@@ -328,7 +329,7 @@ void drain(Device* device) {
   for (Stream* stream : streams) drain(stream);
 }
 
-// Queues work, or records it. What fails breaks the device; after that nothing runs.
+// Queues work, or records it. A failure breaks the device, which then runs no more work.
 int enqueue(Stream* stream, std::function<int()> work) {
   Device* const device = stream->device;
   auto guarded = [device, work = std::move(work)] {
@@ -348,7 +349,7 @@ int enqueue(Stream* stream, std::function<int()> work) {
   return kSuccess;
 }
 
-// The stream is alive and of the thread's context.
+// Returns success if the stream is alive and belongs to the thread's context.
 int check_stream(Stream* stream) {
   if (!known(world().streams, stream)) return kInvalidHandle;
   return stream->device == current ? kSuccess : kInvalidContext;
@@ -358,7 +359,7 @@ int check_stream(Stream* stream) {
   if (const int bad = check_stream(stream); bad != kSuccess) return bad
 
 void await(const Marks& marks, uint64_t ticket) {
-  // Longer and longer: dozens of streams of several processes wait on a core or two.
+  // The pauses grow, since dozens of streams of several processes share one or two cores.
   std::chrono::microseconds nap(20);
   constexpr std::chrono::microseconds kLongest(1000);
   while (marks.done.load(std::memory_order_acquire) < ticket) {
@@ -393,10 +394,10 @@ int run(const standin::Kernel& kernel, const uint3& groups, const uint3& group,
         std::vector<std::vector<char>>& values) {
   std::vector<void*> parameters;
   for (auto& value : values) parameters.push_back(value.data());
-  sigjmp_buf here;
-  escape = &here;
+  sigjmp_buf return_point;
+  escape = &return_point;
   int status = kIllegalAddress;
-  if (sigsetjmp(here, 1) == 0) {
+  if (sigsetjmp(return_point, 1) == 0) {
     const bool sound = kernel.run(groups, group, parameters.data());
     status = sound ? kSuccess : kLaunchFailed;
   }
@@ -404,7 +405,7 @@ int run(const standin::Kernel& kernel, const uint3& groups, const uint3& group,
   return status;
 }
 
-// Whether an argument holds the address of memory that the device cannot use.
+// Returns true if an argument contains the address of memory that the device cannot use.
 bool strays(const std::vector<char>& value, Device* device) {
   const std::scoped_lock lock(world().mutex);
   for (size_t at = 0; at + sizeof(Address) <= value.size(); at += sizeof(Address)) {
@@ -419,7 +420,7 @@ bool strays(const std::vector<char>& value, Device* device) {
 
 // -- memory between processes ------------------------------------------------------------------------
 
-struct Ticket {  // what an IPC handle holds
+struct Ticket {  // content of an IPC handle
   char magic[8];
   int64_t process, file;
   uint64_t offset, bytes, physical;
@@ -451,16 +452,16 @@ Address map(Memory memory) {
   return start;
 }
 
-// The place stays taken, without access; the lock is held.
+// Keeps the address range reserved, without access; the lock is held.
 int unmap(Address address, bool attached) {
-  const auto found = world().memory.find(static_cast<uintptr_t>(address));
-  if (found == world().memory.end() || found->second.attached != attached) return kInvalidValue;
-  const Memory& memory = found->second;
+  const auto entry = world().memory.find(static_cast<uintptr_t>(address));
+  if (entry == world().memory.end() || entry->second.attached != attached) return kInvalidValue;
+  const Memory& memory = entry->second;
   mmap(memory.mapping, memory.mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
        0);
   if (memory.file >= 0) close(memory.file);
   if (!attached) memory.device->taken -= memory.bytes;
-  world().memory.erase(found);
+  world().memory.erase(entry);
   return kSuccess;
 }
 
@@ -478,17 +479,18 @@ size_t halocline_standin_calls(const char* function) {
   return world().calls[function];
 }
 
-// The kernels that were launched or recorded since the last call of this, from the first one on: a line for
-// each, with the priority of its stream and its name. The text is good until the next call.
+// Returns the kernels that were launched or recorded since the last call, after a first call that starts the
+// record. Each line has the priority of the stream and the name of the kernel. The text is valid until the
+// next call.
 const char* halocline_standin_launches() {
-  static std::string told;
+  static std::string text;
   const std::scoped_lock lock(world().mutex);
   world().watched = true;
-  told = std::exchange(world().launches, {});
-  return told.c_str();
+  text = std::exchange(world().launches, {});
+  return text.c_str();
 }
 
-// What a process still holds: memory, streams, events, modules, graphs.
+// Counts the objects of a process: memory, streams, events, modules, graphs.
 void halocline_standin_held(size_t* counts) {
   const std::scoped_lock lock(world().mutex);
   const World& all = world();
@@ -504,11 +506,11 @@ int cuInit(unsigned) {
   if (world().ready) return kSuccess;
   const long count = setting("HALOCLINE_TEST_CUDA_DEVICES", 1);
   std::vector<int> visible;
-  if (const char* given = std::getenv("CUDA_VISIBLE_DEVICES")) {
-    for (const char* at = given; *at != 0;) {
+  if (const char* numbers = std::getenv("CUDA_VISIBLE_DEVICES")) {
+    for (const char* at = numbers; *at != 0;) {
       char* end = nullptr;
       const long number = std::strtol(at, &end, 10);
-      if (end == at || number < 0 || number >= count) break;  // as a driver does: the rest is not seen
+      if (end == at || number < 0 || number >= count) break;  // like a driver, ignores the rest
       visible.push_back(static_cast<int>(number));
       at = *end == ',' ? end + 1 : end;
     }
@@ -530,7 +532,7 @@ int cuInit(unsigned) {
 }
 
 int cuDriverGetVersion(int* version) {
-  *version = 1020;  // CUDA 1.2, which no driver is
+  *version = 1020;  // CUDA 1.2, a version of no driver
   return kSuccess;
 }
 
@@ -589,16 +591,16 @@ int cuDeviceTotalMem_v2(size_t* bytes, int) {
 int cuDeviceGetAttribute(int* value, int attribute, int) {
   ANSWER_PLANNED();
   switch (attribute) {
-    case 1:  // threads of a group
+    case 1:  // threads of a thread block
       *value = 1024;
       return kSuccess;
-    case 8:  // bytes that a group can share
+    case 8:  // shared memory of a thread block in bytes
       *value = static_cast<int>(setting("HALOCLINE_TEST_CUDA_SHARED", 48 << 10));
       return kSuccess;
-    case 16:  // processors
+    case 16:  // multiprocessors
       *value = 1;
       return kSuccess;
-    case 41:   // one address space
+    case 41:   // unified address space
     case 125:  // events between processes
       *value = 1;
       return kSuccess;
@@ -671,7 +673,7 @@ int cuMemAlloc_v2(Address* address, size_t bytes) {
     return kOutOfMemory;
   *address = map(memory);
   if (*address == 0) return kOutOfMemory;
-  std::memset(pointer(*address), 0xab, bytes);  // a driver's is not zero either
+  std::memset(pointer(*address), 0xab, bytes);  // not zero, like the memory of a driver
   current->taken += bytes;
   return kSuccess;
 }
@@ -679,7 +681,7 @@ int cuMemAlloc_v2(Address* address, size_t bytes) {
 int cuMemFree_v2(Address address) {
   NEED_CONTEXT();
   NEED_NO_CAPTURE();
-  drain(current);  // as a driver does
+  drain(current);  // like a driver
   const std::scoped_lock lock(world().mutex);
   return unmap(address, false);
 }
@@ -714,7 +716,7 @@ int cuMemsetD8Async(Address to, unsigned char value, size_t bytes, Stream* strea
   });
 }
 
-// The host's memory is read when the stream comes to it, so that changing it before shows.
+// The host's memory is read when the stream executes the copy, so that an earlier change has an effect.
 int cuMemcpyHtoDAsync_v2(Address to, const void* from, size_t bytes, Stream* stream) {
   NEED_STREAM(stream);
   Device* const device = current;
@@ -749,7 +751,7 @@ int cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, Stream* stream)
   });
 }
 
-// CUDA_MEMCPY2D_v2; no arrays of CUDA's own.
+// CUDA_MEMCPY2D_v2, without CUDA arrays.
 struct RowsCopy {
   size_t source_x, source_y;
   int source_kind;
@@ -871,21 +873,21 @@ int cuStreamSynchronize(Stream* stream) {
 
 int cuEventCreate(Event** event, unsigned flags) {
   NEED_CONTEXT();
-  if ((flags & 4) != 0 && (flags & 2) == 0) return kInvalidValue;  // between processes there are no times
-  auto made = std::make_unique<Event>();
-  made->flags = flags;
-  made->device = current;
+  if ((flags & 4) != 0 && (flags & 2) == 0) return kInvalidValue;  // events between processes have no times
+  auto created = std::make_unique<Event>();
+  created->flags = flags;
+  created->device = current;
   if ((flags & 4) != 0) {
-    made->file = memfd_create("cuda-standin", MFD_CLOEXEC);
-    if (made->file < 0 || ftruncate(made->file, kPage) != 0) return kOutOfMemory;
-    void* shared = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, made->file, 0);
+    created->file = memfd_create("cuda-standin", MFD_CLOEXEC);
+    if (created->file < 0 || ftruncate(created->file, kPage) != 0) return kOutOfMemory;
+    void* shared = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, created->file, 0);
     if (shared == MAP_FAILED) return kOutOfMemory;
-    made->marks =
+    created->marks =
         std::shared_ptr<Marks>(static_cast<Marks*>(shared), [](Marks* marks) { munmap(marks, kPage); });
   }
   const std::scoped_lock lock(world().mutex);
-  world().events.insert(made.get());
-  *event = made.release();
+  world().events.insert(created.get());
+  *event = created.release();
   return kSuccess;
 }
 
@@ -911,17 +913,17 @@ int cuEventRecord(Event* event, Stream* stream) {
     return kSuccess;
   }
   event->capture = nullptr;
-  // what waits for the record before this one, perhaps in another stream, goes on waiting for that
+  // work that waits for the previous record, perhaps in another stream, still waits for that record
   if (event->file < 0 && (event->flags & 4) == 0) event->marks = std::make_shared<Marks>();
   const uint64_t ticket = ++event->marks->recorded;
   Device* const device = current;
   std::shared_ptr<Marks> marks = event->marks;
-  // also on a broken device: what waits must go on
+  // also on a broken device, since waiting work must continue
   const std::scoped_lock lock(stream->mutex);
   stream->work.emplace_back([marks, ticket, device] {
     marks->at = std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-    uint64_t seen = marks->done;
-    while (seen < ticket && !marks->done.compare_exchange_weak(seen, ticket)) {
+    uint64_t done = marks->done;
+    while (done < ticket && !marks->done.compare_exchange_weak(done, ticket)) {
     }
   });
   stream->changed.notify_all();
@@ -967,7 +969,7 @@ int cuModuleLoadDataEx(Module** module, const void* image, unsigned, int*, void*
   const char* at = static_cast<const char*>(image) + sizeof kMagic - 1;
   uint64_t size = 0;
   std::memcpy(&size, at, sizeof size);
-  // neither file nor library is given back: the loader knows libraries by the name of their file
+  // file and library are never closed: the loader identifies libraries by the name of their file
   const int file = memfd_create("cuda-standin", MFD_CLOEXEC);
   if (file < 0 || write(file, at + sizeof size, size) != static_cast<ssize_t>(size)) return kInvalidImage;
   const std::string path = "/proc/self/fd/" + std::to_string(file);
@@ -1044,7 +1046,7 @@ int cuLaunchKernel(Function* function, unsigned gx, unsigned gy, unsigned gz, un
     for (const auto& value : values) {
       if (strays(value, device)) return kIllegalAddress;
     }
-    auto once = values;  // a graph runs it again
+    auto once = values;  // a graph may run the kernel again
     return run(*kernel, {gx, gy, gz}, {bx, by, bz}, once);
   });
 }
@@ -1067,7 +1069,7 @@ int cuStreamEndCapture(Stream* stream, Graph** graph) {
   if (!capture) return kInvalidValue;
   if (capture->origin != stream) return kCaptureUnmatched;
   --captures;
-  // whatever other streams recorded must come before what this one recorded last
+  // records of other streams must precede the last record of this stream
   std::set<size_t> before;
   std::vector<size_t> open = stream->last;
   while (!open.empty()) {
@@ -1079,12 +1081,12 @@ int cuStreamEndCapture(Stream* stream, Graph** graph) {
     }
   }
   bool joined = true;
-  for (Stream* each : capture->streams) {
-    if (!known(world().streams, each)) continue;
-    joined = joined && std::all_of(each->last.begin(), each->last.end(),
+  for (Stream* member : capture->streams) {
+    if (!known(world().streams, member)) continue;
+    joined = joined && std::all_of(member->last.begin(), member->last.end(),
                                    [&](size_t n) { return before.count(n) != 0; });
-    each->capture = nullptr;
-    each->last.clear();
+    member->capture = nullptr;
+    member->last.clear();
   }
   if (capture->invalid) return kCaptureInvalidated;
   if (!joined) return kCaptureUnjoined;
@@ -1119,7 +1121,7 @@ int cuGraphExecDestroy(Executable* executable) {
   return kSuccess;
 }
 
-// The nodes run in an order of chance that their dependencies allow.
+// The nodes run in a random order that respects their dependencies.
 int cuGraphLaunch(Executable* executable, Stream* stream) {
   NEED_STREAM(stream);
   if (!known(world().executables, executable)) return kInvalidHandle;
@@ -1153,9 +1155,9 @@ struct Handle {
 int cuIpcGetMemHandle(Handle* handle, Address address) {
   NEED_CONTEXT();
   const std::scoped_lock lock(world().mutex);
-  const auto found = world().memory.find(static_cast<uintptr_t>(address));
-  if (found == world().memory.end() || found->second.attached) return kInvalidValue;
-  const Memory& memory = found->second;
+  const auto entry = world().memory.find(static_cast<uintptr_t>(address));
+  if (entry == world().memory.end() || entry->second.attached) return kInvalidValue;
+  const Memory& memory = entry->second;
   Ticket ticket{
       {}, getpid(), memory.file, memory.offset, memory.bytes, static_cast<uint64_t>(memory.device->physical)};
   std::memcpy(ticket.magic, kOfMemory, 8);
@@ -1163,7 +1165,7 @@ int cuIpcGetMemHandle(Handle* handle, Address address) {
   return kSuccess;
 }
 
-// The memory counts as that of the device that opens it, if it is the same one or reaches it.
+// The memory belongs to the device that opens it, if it is the same device or can reach it.
 int cuIpcOpenMemHandle_v2(Address* address, Handle handle, unsigned) {
   NEED_CONTEXT();
   Ticket ticket;
@@ -1210,14 +1212,14 @@ int cuIpcOpenEventHandle(Event** event, Handle handle) {
   void* shared = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   close(file);
   if (shared == MAP_FAILED) return kOutOfMemory;
-  auto* made = new Event;
-  made->flags = 6;
-  made->device = current;
-  made->marks =
+  auto* opened = new Event;
+  opened->flags = 6;
+  opened->device = current;
+  opened->marks =
       std::shared_ptr<Marks>(static_cast<Marks*>(shared), [](Marks* marks) { munmap(marks, kPage); });
   const std::scoped_lock lock(world().mutex);
-  world().events.insert(made);
-  *event = made;
+  world().events.insert(opened);
+  *event = opened;
   return kSuccess;
 }
 }

@@ -1,5 +1,5 @@
-// Compiled against NVIDIA's own header: what the engine declares of the driver is what that declares.
-// The test adds a line SAME_FUNCTION for each function.
+// Compared with NVIDIA's own header at compile time: the engine's declarations of the driver. The test adds a
+// line SAME_FUNCTION for each function.
 #include <cuda.h>
 
 #include <type_traits>
@@ -8,7 +8,7 @@
 
 namespace ours = halocline::device::cuda;
 
-// Types that a caller and a callee of C pass alike.
+// True for types that a caller and a callee in C pass in the same way.
 template <typename A, typename B>
 constexpr bool alike() {
   if constexpr (std::is_pointer_v<A> && std::is_pointer_v<B>) {
@@ -23,7 +23,7 @@ constexpr bool alike() {
     } else if constexpr (requires { sizeof(To); }) {
       return sizeof(To) == sizeof(Too) && std::is_class_v<To> == std::is_class_v<Too>;
     } else {
-      return true;  // handles: neither says what is behind them
+      return true;  // handles: neither header declares their content
     }
   } else if constexpr (std::is_class_v<A> || std::is_class_v<B>) {
     return std::is_class_v<A> && std::is_class_v<B> && sizeof(A) == sizeof(B);

@@ -1,8 +1,8 @@
-// What CUDA C++ has beyond C++, for a host: the stand-in for NVRTC puts it before a kernel's source.
+// CUDA C++ beyond C++, for a host: the stand-in for NVRTC puts this header before a kernel's source.
 //
-// A group's threads run one after another. Where the source has barriers each is a fibre, and a barrier lets
-// the others go on; one that not all threads come to is an error, as OpenCL has it. What threads of a group
-// share is of the thread of the host that runs them.
+// The threads of a thread block run one after another. If the source has barriers, each thread is a fibre,
+// and a barrier switches to the other fibres. A barrier that not all threads reach is an error, as in OpenCL.
+// Shared memory of a thread block is local to the host thread that runs the block.
 #pragma once
 
 #include <ucontext.h>
@@ -40,9 +40,9 @@ namespace standin {
 struct Kernel {
   const char* name;
   size_t count;
-  const size_t* sizes;  // of the parameters
-  unsigned threads;     // the most of a group
-  // Whether all threads of each group came to the same barriers.
+  const size_t* sizes;  // sizes of the parameters
+  unsigned threads;     // maximum of a thread block
+  // Returns true if all threads of each thread block reach the same barriers.
   bool (*run)(const uint3& groups, const uint3& group, void** parameters);
 };
 
@@ -153,11 +153,11 @@ template <typename T, typename Change>
 T atomically(T* at, Change change) {
   using Word = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
   auto* word = reinterpret_cast<Word*>(at);
-  Word seen = __atomic_load_n(word, __ATOMIC_RELAXED);
+  Word old_word = __atomic_load_n(word, __ATOMIC_RELAXED);
   for (;;) {
-    const Word wanted = bits<Word>(static_cast<T>(change(bits<T>(seen))));
-    if (__atomic_compare_exchange_n(word, &seen, wanted, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-      return bits<T>(seen);
+    const Word new_word = bits<Word>(static_cast<T>(change(bits<T>(old_word))));
+    if (__atomic_compare_exchange_n(word, &old_word, new_word, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+      return bits<T>(old_word);
     }
   }
 }
@@ -170,7 +170,7 @@ static inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static inline void __threadfence_block() { __threadfence(); }
 static inline void __threadfence_system() { __threadfence(); }
 
-// the second argument follows the first one's type, as CUDA's overloads do
+// The second argument has the type of the first one, as in CUDA's overloads.
 template <typename T>
 using Same = std::common_type_t<T>;
 template <typename T>
@@ -258,7 +258,7 @@ T max(T x, Same<T> y) {
   return x < y ? y : x;
 }
 
-// After a kernel's source, for each kernel.
+// One line per kernel, after the kernel's source.
 #define STANDIN_KERNEL(kernel, threads, barriers)                                    \
   extern "C" const standin::Kernel standin_##kernel;                                 \
   const standin::Kernel standin_##kernel = {#kernel, standin::Entry<&kernel>::count, \

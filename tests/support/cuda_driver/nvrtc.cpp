@@ -1,6 +1,6 @@
-// A stand-in for NVRTC: kernels become a library of the host, by g++, which the stand-in for the driver runs.
+// A stand-in for NVRTC: g++ compiles kernels into a library of the host, which the driver's stand-in runs.
 //
-// It calls itself version 0.1, so that what it makes is never taken for a cubin.
+// It reports version 0.1, so that its output is never mistaken for a cubin.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,7 +30,7 @@ std::string contents(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Whether a program succeeds; what it says goes to a file.
+// Runs a program and returns true if it succeeds; its messages are written to a file.
 bool run(std::vector<std::string> words, const std::string& log) {
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
@@ -48,7 +48,7 @@ bool run(std::vector<std::string> words, const std::string& log) {
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// The place of the bracket that closes the one at `open`; the end where none does.
+// Returns the position of the bracket that closes the one at `open`, or the end if there is none.
 size_t closing(const std::string& text, size_t open) {
   const char opens = text[open], closes = opens == '(' ? ')' : '}';
   int depth = 0;
@@ -70,7 +70,7 @@ std::set<std::string> words_of(const std::string& text) {
   return words;
 }
 
-// The words of each function, by its name.
+// Returns the words of each function, by its name.
 std::map<std::string, std::set<std::string>> functions_of(const std::string& text) {
   std::map<std::string, std::set<std::string>> functions;
   for (size_t brace = text.find('{'); brace != std::string::npos; brace = text.find('{', brace + 1)) {
@@ -90,8 +90,8 @@ std::map<std::string, std::set<std::string>> functions_of(const std::string& tex
   return functions;
 }
 
-// What the driver's stand-in must know of each kernel: how many threads a group may have, and whether they
-// meet at barriers, in the kernel or in what it calls.
+// Returns the properties of each kernel for the driver's stand-in: the maximum number of threads of a thread
+// block, and true if the kernel or a called function contains a barrier.
 std::string entries(const std::string& text) {
   const auto functions = functions_of(text);
   std::set<std::string> meeting{"__syncthreads"};
@@ -104,7 +104,7 @@ std::string entries(const std::string& text) {
     }
   }
   const std::string mark = "__global__", bounds = "__launch_bounds__";
-  std::string made;
+  std::string definitions;
   for (size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at + 1)) {
     std::string most = "1024";
     size_t open = text.find('(', at);
@@ -124,10 +124,10 @@ std::string entries(const std::string& text) {
     size_t begin = last + 1;
     while (is_word(text[begin - 1])) --begin;
     const std::string name = text.substr(begin, last + 1 - begin);
-    made +=
+    definitions +=
         "STANDIN_KERNEL(" + name + ", (" + most + "), " + (meeting.count(name) ? "true" : "false") + ")\n";
   }
-  return made;
+  return definitions;
 }
 
 }  // namespace
@@ -195,7 +195,7 @@ int nvrtcCompileProgram(Program* program, int count, const char* const* options)
   const std::string kernels = place + "/kernels.cpp", library = place + "/kernels.so", log = place + "/log";
   const std::string named = "#line 1 \"" + program->name + "\"\n" + program->source + "\n";
   std::ofstream(source) << named;
-  // what is a kernel shows when macros are expanded
+  // kernels are visible only after the expansion of macros
   bool good = run({"g++", "-std=c++17", "-E", "-P", "-w", "-D__CUDACC__=1", "-D__CUDACC_RTC__=1",
                    "-D__CUDA_ARCH__=900", source, "-o", expanded},
                   log);
@@ -207,14 +207,14 @@ int nvrtcCompileProgram(Program* program, int count, const char* const* options)
                log);
   }
   program->log = contents(log);
-  const std::string made = good ? contents(library) : "";
+  const std::string binary = good ? contents(library) : "";
   for (const std::string& file : {source, expanded, kernels, library, log}) std::remove(file.c_str());
   rmdir(folder);
   if (!good) return kCompilation;
-  const uint64_t size = made.size();
+  const uint64_t size = binary.size();
   program->code = "HALOCLINE-STAND-IN";
   program->code.append(reinterpret_cast<const char*>(&size), sizeof size);
-  program->code += made;
+  program->code += binary;
   return 0;
 }
 
