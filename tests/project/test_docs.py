@@ -80,7 +80,7 @@ def test_the_reference_of_planning_prints_what_it_says(tmp_path):
     assert run("".join(code for code, _ in found), 1, tmp_path) == "".join(output for _, output in found)
 
 
-def test_one_equation_looks_at_each_station_as_its_page_says(tmp_path):
+def test_one_equation_prints_the_result_of_each_stage(tmp_path):
     text = (ROOT / "docs" / "reference" / "one-equation.md").read_text()
     found = BLOCK.findall(text)
     assert len(found) == text.count("```python")
@@ -93,14 +93,14 @@ def test_one_equation_looks_at_each_station_as_its_page_says(tmp_path):
         ), code
 
 
-def test_one_equation_names_a_file_for_each_station():
+def test_one_equation_names_a_file_for_each_stage():
     text = (ROOT / "docs" / "reference" / "one-equation.md").read_text()
     named = re.findall(r"`([\w/]+\.(?:py|cpp|hpp|h))`", text)
     assert len(set(named)) > 20
     for name in named:
         assert ((ROOT if name.startswith("native/") else SOURCE) / name).is_file(), name
-    stations = re.findall(r"^\| (.+?) \| `", text, re.MULTILINE)
-    assert len(stations) == text.count("\n## ") == 13
+    stages = re.findall(r"^\| (.+?) \| `", text, re.MULTILINE)
+    assert len(stages) == text.count("\n## ") == 13
 
 
 def rows_of(text: str, heading: str) -> list[list[str]]:
