@@ -22,7 +22,5 @@ def test_the_chains_of_stages_lead_as_far_as_the_halo_is_wide() -> None:
         layers = [link.layers for link in chain.links]
         assert layers == sorted(layers)
         names = [link.name for link in chain.links]
-        assert any(name.startswith("G_") for name in names), (
-            names
-        )  # the second fluxes have the largest extent
+        assert any(name.startswith("G_") for name in names), names  # maximum extent: second fluxes
         assert any(name.startswith("F_") for name in names), names

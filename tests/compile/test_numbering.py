@@ -62,12 +62,12 @@ def test_two_solves_in_one_program() -> None:
     u, v = grid.field("u", boundary=hc.Value(0)), grid.field("v", boundary=hc.Value(0))
 
     @hc.program
-    def both(u: Any, v: Any, tolerance: Any, limit: Any) -> None:
+    def solve_twice(u: Any, v: Any, tolerance: Any, limit: Any) -> None:
         METHODS["cg-fused"](lambda x: -hc.laplacian(x), u, hc.parameter("alpha"), tolerance, limit)
         METHODS["cg"](lambda x: -hc.laplacian(x) + hc.parameter("rho") * x, v, u, tolerance, limit)
 
     values = {"tolerance": 1e-12, "limit": 200.0, "alpha": 1.0, "rho": 3.0}
-    sim = hc.Simulation(grid, both, parameters=values)
+    sim = hc.Simulation(grid, solve_twice, parameters=values)
     sim.run()
     first = hc.solve(lambda x: -hc.laplacian(x), u, 1.0, rtol=1e-12)
     np.testing.assert_allclose(sim[u], first.fields[u], rtol=1e-10)

@@ -1,4 +1,4 @@
-"""The closed performance formula, and plans executed on machine files."""
+"""Execution of plans on machine files."""
 
 from __future__ import annotations
 
@@ -20,32 +20,35 @@ from modelled_machine import FREE, heat, machine
 
 def test_one_rank_takes_what_its_bytes_take() -> None:
     schedule, cut = heat(64, 1, (1, 1))
-    found = execute(schedule, cut, machine(), rates=FREE)
-    assert found.seconds == pytest.approx(64 * 64 * 16 / 1e9)
+    result = execute(schedule, cut, machine(), rates=FREE)
+    assert result.seconds == pytest.approx(64 * 64 * 16 / 1e9)
 
 
 @pytest.mark.parametrize("ranks", [4, 16])
 def test_work_bounds_where_messages_are_free(ranks: int) -> None:
     side = math.isqrt(ranks)
     schedule, cut = heat(64, ranks, (side, side))
-    found = execute(schedule, cut, machine(), rates=FREE)
-    assert found.seconds == pytest.approx(64 * 64 / ranks * 16 / 1e9)
+    result = execute(schedule, cut, machine(), rates=FREE)
+    assert result.seconds == pytest.approx(64 * 64 / ranks * 16 / 1e9)
 
 
 @pytest.mark.parametrize(("latency", "overlap"), [(1e-9, True), (1e-4, True), (1e-9, False), (1e-4, False)])
 def test_what_is_hidden(latency: float, overlap: bool) -> None:
-    """Inner patches hide the latency, if it is shorter than they take; without overlap nothing does."""
+    """Inner patches hide the latency up to their own time; without overlap, nothing is hidden."""
     schedule, cut = heat(64, 4, (2, 2))
-    found = execute(schedule, cut, machine(latency=latency), rates=FREE, overlap=overlap, patch=8)
+    result = execute(schedule, cut, machine(latency=latency), rates=FREE, overlap=overlap, patch=8)
     work, inner = 32 * 32 * 16 / 1e9, 16 * 16 * 16 / 1e9
     assert latency < inner or latency > work
     hidden = min(latency, inner) if overlap else 0.0
-    assert found.seconds == pytest.approx(work + latency - hidden)
+    assert result.seconds == pytest.approx(work + latency - hidden)
 
 
 def test_a_card_is_shared_by_the_devices_of_a_node() -> None:
-    """A node of four has one message up and one down of each device to carry; a node of one has two of these
-    and two sideways."""
+    """The devices of a node share a network card.
+
+    A node of four devices carries one message up and one down per device. A node of one device carries two
+    of these, and two sideways.
+    """
     schedule, cut = heat(64, 8, (2, 4), per_node=4)
     slow = 1e6
     together = execute(schedule, cut, machine(4, bandwidth=slow), rates=FREE)
@@ -68,10 +71,10 @@ def test_ranks_wait_for_reductions() -> None:
     schedule = compile_program(hc.program(step).trace(grid.fields["u"]), grid)
     traffic = Traffic.of_schedule(schedule)
     cut = lay_out(grid.shape, 16, ranks_per_node=1, strategy=(4, 4), traffic=traffic)
-    found = execute(schedule, cut, machine(latency=1e-3), rates=FREE)
-    # the work of a rank, and four hops up and down the tree
-    assert found.seconds == pytest.approx(9 * 16 / 1e9 + 8e-3)
-    assert found.ends == pytest.approx([found.seconds * n for n in (1, 2, 3)])
+    result = execute(schedule, cut, machine(latency=1e-3), rates=FREE)
+    # the work of a rank, and four hops up and down the reduction tree
+    assert result.seconds == pytest.approx(9 * 16 / 1e9 + 8e-3)
+    assert result.ends == pytest.approx([result.seconds * n for n in (1, 2, 3)])
 
 
 @pytest.mark.parametrize("latency", [1e-9, 3e-8, 1e-3])
@@ -91,24 +94,24 @@ def test_a_reduction_goes_on_while_what_does_not_need_it_is_computed(latency: fl
     schedule = compile_program(program, grid)
     traffic = Traffic.of_schedule(schedule)
     cut = lay_out(grid.shape, 4, ranks_per_node=1, strategy=(4, 1), traffic=traffic)
-    found = execute(schedule, cut, machine(latency=latency), rates=FREE)
+    result = execute(schedule, cut, machine(latency=latency), rates=FREE)
     first, second = (36 * sweep.bytes / 1e9 for sweep in schedule.pass_sweeps())
     hops = 4 * latency
-    assert found.seconds == pytest.approx(first + max(second, hops))
+    assert result.seconds == pytest.approx(first + max(second, hops))
 
 
 def test_spans_of_a_rank_do_not_overlap() -> None:
     schedule, cut = heat(64, 16, (4, 4), per_node=4)
-    there = machine(4, "cpu", latency=1e-6, overhead=1e-7)
-    found = execute(schedule, cut, there, traced=(5,), patch=4)
-    assert {span.rank for span in found.spans} == {5}
-    own = sorted((s.begin, s.end) for s in found.spans if s.kind != "message")
-    assert all(end <= begin + 1e-15 for (_, end), (begin, _) in itertools.pairwise(own))
-    assert {span.kind for span in found.spans} == {"pack", "unpack", "patch", "message"}
-    assert {span.name for span in found.spans if span.kind == "pack"} == {"u: pack", "u: send"}
-    came = {span.name for span in found.spans if span.kind == "message"}
-    assert came == {f"u: from rank {n}" for n in (1, 9)}, "those of other nodes"
-    copied = {span.name for span in found.spans if span.kind == "unpack"}
+    node_of_four = machine(4, "cpu", latency=1e-6, overhead=1e-7)
+    result = execute(schedule, cut, node_of_four, traced=(5,), patch=4)
+    assert {span.rank for span in result.spans} == {5}
+    spans = sorted((s.begin, s.end) for s in result.spans if s.kind != "message")
+    assert all(end <= begin + 1e-15 for (_, end), (begin, _) in itertools.pairwise(spans))
+    assert {span.kind for span in result.spans} == {"pack", "unpack", "patch", "message"}
+    assert {span.name for span in result.spans if span.kind == "pack"} == {"u: pack", "u: send"}
+    messages = {span.name for span in result.spans if span.kind == "message"}
+    assert messages == {f"u: from rank {n}" for n in (1, 9)}, "those of other nodes"
+    copied = {span.name for span in result.spans if span.kind == "unpack"}
     assert copied >= {f"u: from rank {n}" for n in (4, 6)}, "those of its own"
 
 
@@ -121,8 +124,11 @@ def test_many_ranks_take_the_same_time_as_few_of_the_same_size() -> None:
 
 
 def test_placement_on_the_links_of_a_node() -> None:
-    """Pearson et al. (2020), Section IV.B: the worst case for a trivial placement on a node of Summit, whose
-    exchange an aware one makes 20 % faster; here where links alone matter."""
+    """An aware placement makes the exchange 20 % faster than a trivial one, if only the links matter.
+
+    The case is the worst one for a trivial placement on a node of Summit, from Pearson et al. (2020),
+    Section IV.B.
+    """
     grid = hc.Grid((1440, 1452, 700), periodic=True)
     schedule = exchange_schedule(grid, 4, "float32", 3)
     summit = load_machine("summit")

@@ -30,23 +30,26 @@ def test_strong_scaling_of_the_paper(n: str, efficiency: float) -> None:
 
 
 def test_each_time_is_what_the_formula_says() -> None:
-    """512³ on 16 nodes of 4 devices: nodes 4 x 2 x 2, devices 1 x 2 x 2 of a node (Eqs. 6 to 12)."""
-    made = step_time((512,) * 3, 16, 4, **OPTIONS, per_halo_cell_within=1e-9, overhead=1e-3)
-    assert made.parts == (4, 4, 4)
+    """Each time follows Eqs. 6 to 12.
+
+    The grid has 512³ cells on 16 nodes of 4 devices: nodes 4 x 2 x 2, devices 1 x 2 x 2 of a node.
+    """
+    times = step_time((512,) * 3, 16, 4, **OPTIONS, per_halo_cell_within=1e-9, overhead=1e-3)
+    assert times.parts == (4, 4, 4)
     node, device, r = (128, 256, 256), (128, 128, 128), 3
-    assert made.work == pytest.approx(prod(device) * OPTIONS["per_cell"])
+    assert times.work == pytest.approx(prod(device) * OPTIONS["per_cell"])
     halo = 2 * (prod(n + 2 * r for n in node) - prod(node))
-    assert made.between == pytest.approx(halo * OPTIONS["per_halo_cell"])
+    assert times.between == pytest.approx(halo * OPTIONS["per_halo_cell"])
     local = prod(n + r * (p >= 2) for n, p in zip(device, (1, 2, 2), strict=True)) - prod(device)
-    assert made.within == pytest.approx(local * 1e-9)
-    assert made.seconds == max(made.work, made.between, made.within) + 1e-3
-    assert made.bound == "between nodes"
+    assert times.within == pytest.approx(local * 1e-9)
+    assert times.seconds == max(times.work, times.between, times.within) + 1e-3
+    assert times.bound == "between nodes"
 
 
 def test_one_node_needs_no_network() -> None:
-    made = step_time((64, 64), 1, 4, per_cell=1e-9, per_halo_cell=1.0, per_halo_cell_within=2.0)
-    assert made.between == 0
-    assert made.bound == "within the node"
+    times = step_time((64, 64), 1, 4, per_cell=1e-9, per_halo_cell=1.0, per_halo_cell_within=2.0)
+    assert times.between == 0
+    assert times.bound == "within the node"
 
 
 def test_wrong_numbers() -> None:

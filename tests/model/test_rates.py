@@ -1,4 +1,4 @@
-"""Rates of a rank: its share of a node, and seconds of a sweep."""
+"""Rates of a rank: its share of a node, and the seconds of a sweep."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_one_rank_has_the_whole_node_where_its_threads_span_it() -> None:
 
 
 def test_ranks_that_are_no_multiple_of_processors_fill_one_more() -> None:
-    """Three ranks: two share a processor, whose bandwidth and cores each has half of."""
+    """If two of three ranks share a processor, each has half of its bandwidth and cores."""
     node = processors()
     assert [3 * Rates.of(node, 3, threads=n).bandwidth for n in (1, 2)] == pytest.approx([1.5e9, 1.5e9])
     assert Rates.of(node, 3, threads=1).flops == pytest.approx(0.25e9)
@@ -56,7 +56,7 @@ def test_ranks_that_are_no_multiple_of_processors_fill_one_more() -> None:
 
 
 def test_fields_in_a_cache_are_nearer() -> None:
-    """Half of the fields stay in the cache: half of the bytes come from there."""
+    """If half of the fields stay in the cache, half of the bytes come from the cache."""
     node = processors(cache=1e6, cache_bandwidth=0.5e9)
     assert Rates.of(node, 2, memory=2e6, threads=4).bandwidth == pytest.approx(2e9)
     assert Rates.of(node, 2, memory=4e6, threads=4).bandwidth == pytest.approx(2 / (1 / 1e9 + 1 / 2e9))
@@ -77,11 +77,15 @@ def test_arithmetic_bounds_sweeps_too() -> None:
 def test_sweeps_of_singles_do_twice_as_many_operations() -> None:
     schedule, _ = heat(8, 2, (2, 1))
     (sweep,) = schedule.pass_sweeps()
-    first, *others = (replace(info, dtype="float32") for info in schedule.fields)
-    singles = replace(schedule, fields=(first, *others))
+    first, *rest = (replace(info, dtype="float32") for info in schedule.fields)
+    singles = replace(schedule, fields=(first, *rest))
     mixed = replace(schedule, fields=(first, *schedule.fields[1:]))
     assert len(set(sweep.operands)) > 1
-    assert [each.dtype_of(sweep) for each in (schedule, mixed, singles)] == ["float64", "float64", "float32"]
+    assert [candidate.dtype_of(sweep) for candidate in (schedule, mixed, singles)] == [
+        "float64",
+        "float64",
+        "float32",
+    ]
     assert singles.dtype_of() == "float64"
     rates = Rates(bandwidth=1e30, packing=1.0, flops=1e9)
     assert rates.per_cell(sweep, "float32") == rates.per_cell(sweep) / 2 == sweep.flops / 2e9

@@ -1,4 +1,4 @@
-"""Transfer methods in the model."""
+"""Transfer methods in the performance model."""
 
 from __future__ import annotations
 
@@ -15,49 +15,57 @@ from halocline.plan.machine import Aware, Host, Machine
 from halocline.plan.traffic import Traffic
 from modelled_machine import FREE, LATENCY, OVERHEAD, PACKING, line, machine, together
 
-WORK, ROWS = 64 * 64 * 16 / 1e9, 2 * 512  # seconds and bytes a pass
+WORK, ROWS = 64 * 64 * 16 / 1e9, 2 * 512  # seconds and bytes per pass
 
 
 def test_a_message_is_packed_sent_and_unpacked() -> None:
-    """Both sides are packed and posted one after the other; the first is taken while the second flies."""
-    packed, taken = ROWS / PACKING, ROWS / 2 / PACKING + OVERHEAD
-    assert together("mpi") == pytest.approx(WORK + packed + OVERHEAD + max(LATENCY, OVERHEAD + taken) + taken)
+    """Both messages are packed and posted in turn; the first is unpacked while the second is on its way."""
+    packing, unpacking = ROWS / PACKING, ROWS / 2 / PACKING + OVERHEAD
+    assert together("mpi") == pytest.approx(
+        WORK + packing + OVERHEAD + max(LATENCY, OVERHEAD + unpacking) + unpacking
+    )
 
 
 def test_a_colocated_receiver_copies_once_and_pays_no_overhead() -> None:
-    """The neighbours are ready when they have ended their own sweep; nobody packs or posts."""
+    """The receiver copies as soon as the neighbours have ended their sweeps; no rank packs or posts."""
     assert together("colocated") == pytest.approx(WORK + LATENCY + ROWS / PACKING)
     assert together("colocated", "gpu") == pytest.approx(WORK + 1.5 * ROWS / PACKING + LATENCY)
     assert together("colocated", copying=2 * PACKING) == pytest.approx(WORK + LATENCY + ROWS / PACKING / 2)
 
 
 def test_what_is_fetched_takes_a_signal_and_a_request_more() -> None:
-    """And an overhead more for the acknowledgement; both have come when the first is taken."""
-    taken = ROWS / PACKING + 4 * OVERHEAD
-    assert together("rma") == pytest.approx(WORK + ROWS / 2 / PACKING + 3 * LATENCY + taken)
+    """A fetch adds a signal, a request and an acknowledgement.
+
+    Both messages have arrived when the first one is unpacked.
+    """
+    unpacking = ROWS / PACKING + 4 * OVERHEAD
+    assert together("rma") == pytest.approx(WORK + ROWS / 2 / PACKING + 3 * LATENCY + unpacking)
 
 
 def test_a_rank_copies_between_its_subdomains_without_messages() -> None:
     schedule, layout = line(1, subdomains=3)
     slow = machine(1, latency=1.0, overhead=1.0)
     rates = Rates(bandwidth=1e9, packing=PACKING)
-    found = execute(schedule, layout, slow, rates=rates, traced=(0,))
-    assert found.seconds == pytest.approx(3 * (WORK + ROWS / PACKING))
-    assert {span.kind for span in found.spans} == {"copy", "patch"}
+    result = execute(schedule, layout, slow, rates=rates, traced=(0,))
+    assert result.seconds == pytest.approx(3 * (WORK + ROWS / PACKING))
+    assert {span.kind for span in result.spans} == {"copy", "patch"}
     assert execute(schedule, layout, slow, rates=rates, methods="mpi").seconds > 1
 
 
 def test_a_rank_is_one_server_for_all_its_subdomains() -> None:
     schedule, layout = line(2, subdomains=2)
     assert layout.ranks == 2
-    found = execute(schedule, layout, machine(4), rates=FREE, methods="self,mpi", traced=(0, 1))
-    assert found.seconds == pytest.approx(2 * WORK)
-    assert {span.rank for span in found.spans} == {0, 1}
+    result = execute(schedule, layout, machine(4), rates=FREE, methods="self,mpi", traced=(0, 1))
+    assert result.seconds == pytest.approx(2 * WORK)
+    assert {span.rank for span in result.spans} == {0, 1}
 
 
 def test_cells_that_are_lent_are_not_overwritten() -> None:
-    """Three ranks between walls: the outer ones lend one side and could run ahead of the one in the middle,
-    which copies two."""
+    """An outer rank does not overwrite cells before the middle rank has copied them.
+
+    Three ranks lie between walls. The outer ranks lend one side each and could run ahead of the middle one,
+    which copies two sides.
+    """
     grid = hc.Grid((96, 64))
     grid.field("u", boundary=hc.Value(0))
 
@@ -68,18 +76,18 @@ def test_cells_that_are_lent_are_not_overwritten() -> None:
     schedule = compile_program(hc.program(step).trace(grid.fields["u"]), grid)
     layout = lay_out(grid.shape, 3, strategy="1d-x", traffic=Traffic.of_schedule(schedule), periodic=False)
     rates = Rates(bandwidth=1e12, packing=1e6)
-    found = execute(schedule, layout, machine(3, "cpu"), rates=rates, traced=(1, 2), patch=4, passes=4)
-    copied = [s.end for s in found.spans if (s.rank, s.name) == (1, "u: from rank 2")]
-    mine = sorted(s.begin for s in found.spans if s.rank == 2 and s.kind == "patch")
+    result = execute(schedule, layout, machine(3, "cpu"), rates=rates, traced=(1, 2), patch=4, passes=4)
+    copied = [s.end for s in result.spans if (s.rank, s.name) == (1, "u: from rank 2")]
+    begins = sorted(s.begin for s in result.spans if s.rank == 2 and s.kind == "patch")
     assert len(copied) == 4
-    assert mine[0] == 0.0, "inner patches of the first pass wait for nobody"
-    assert len(mine) == 8, "each pass has inner patches and those at the neighbour"
+    assert begins[0] == 0.0, "inner patches of the first pass wait for nobody"
+    assert len(begins) == 8, "each pass has inner patches and those at the neighbour"
     for n, end in enumerate(copied[:-1]):
-        assert min(mine[2 * n + 2 :]) >= end, "those of the next pass wait"
+        assert min(begins[2 * n + 2 :]) >= end, "those of the next pass wait"
 
 
 def test_what_is_inactive_costs_nothing() -> None:
-    """Of four ranks the third has half of its cells to compute, the last none."""
+    """The third of four ranks computes half of its cells, and the last none."""
     grid = hc.Grid((64, 64), active=[[True, True], [True, True], [True, False], [False, False]])
     grid.field("u", boundary=hc.Value(0))
 
@@ -89,13 +97,13 @@ def test_what_is_inactive_costs_nothing() -> None:
 
     schedule = compile_program(hc.program(step).trace(grid.fields["u"]), grid)
     layout = lay_out(grid.shape, 4, strategy="1d-x", traffic=Traffic.of_schedule(schedule), periodic=False)
-    found = execute(schedule, layout, machine(4), rates=FREE, traced=range(4), passes=2, methods="mpi")
+    result = execute(schedule, layout, machine(4), rates=FREE, traced=range(4), passes=2, methods="mpi")
     busy = [
-        sum(s.end - s.begin for s in found.spans if (s.rank, s.kind) == (rank, "patch")) for rank in range(4)
+        sum(s.end - s.begin for s in result.spans if (s.rank, s.kind) == (rank, "patch")) for rank in range(4)
     ]
     whole = 2 * 16 * 64 * 16 / 1e9
     assert busy == pytest.approx([whole, whole, whole / 2, 0.0])
-    sent = {(s.rank, s.name) for s in found.spans if s.kind == "message"}
+    sent = {(s.rank, s.name) for s in result.spans if s.kind == "message"}
     assert sent == {(a, f"u: from rank {b}") for a, b in ((0, 1), (1, 0), (1, 2), (2, 1))}
 
 
@@ -103,30 +111,33 @@ def test_what_is_inactive_costs_nothing() -> None:
 
 
 def gpus(count: int, *, launch: float = 0.0, host: Host | None = None, aware: Aware | None = None) -> Machine:
-    """Return nodes of devices whose links are 1 GB/s wide and no second long."""
-    there = machine(count, bandwidth=1e9)
-    (link,) = there.links
+    """Return nodes of devices whose links have a bandwidth of 1 GB/s and no latency."""
+    base = machine(count, bandwidth=1e9)
+    (link,) = base.links
     return Machine(
         **{
-            **dict(there),
+            **dict(base),
             **{"host": host, "aware": aware},
-            "device": there.device.model_copy(update={"launch": launch}),
+            "device": base.device.model_copy(update={"launch": launch}),
             "links": (link.model_copy(update={"bandwidth": 1e9}),),
         }
     )
 
 
-def seconds(there: Machine, methods: str, ranks: int = 3, **options: Any) -> float:
-    """Return the seconds of a pass of devices that exchange rows, without the time of the work itself."""
+def seconds(nodes: Machine, methods: str, ranks: int = 3, **options: Any) -> float:
+    """Return the seconds per pass of devices that exchange rows, without the time of the computation."""
     packing = options.pop("packing", "all")
     schedule, layout = line(ranks, **options)
     rates = Rates(bandwidth=1e15, packing=1e15)
-    found = execute(schedule, layout, there, rates=rates, methods=methods, packing=packing, overlap=False)
-    return found.seconds
+    result = execute(schedule, layout, nodes, rates=rates, methods=methods, packing=packing, overlap=False)
+    return result.seconds
 
 
 def test_plain_mpi_goes_through_the_host_and_is_copied_by_the_receiver() -> None:
-    """A row goes down, is copied by the receiving rank, which has two of them, and goes up."""
+    """A row goes through the memory of the host, where the receiving rank copies it.
+
+    Each rank copies two rows.
+    """
     host = Host(sockets=("hub",), copying=1e6, latency=1e-4)
     row = ROWS / 2
     times = seconds(gpus(3, host=host), "mpi")
@@ -163,7 +174,7 @@ def test_copies_between_the_devices_of_a_rank_cross_links_at_once() -> None:
 
 
 def test_each_call_of_the_host_takes_a_launch() -> None:
-    """A message by peers of other ranks: pack, copy, unpack; each rank has two."""
+    """Packing, copying and unpacking are one launch each, for two messages per rank."""
     launch = 1e-3
     assert seconds(gpus(3, launch=launch), "colocated,mpi") == pytest.approx(6 * launch, rel=0.35)
     alone = seconds(gpus(3, launch=launch), "peer,mpi", ranks=1, subdomains=3)

@@ -1,4 +1,4 @@
-"""Same bits whatever the machine does: ranks, threads, patches, decompositions, fused or streamed kernels."""
+"""Equal bits for any ranks, threads, patches and decompositions, and for fused or streaming kernels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from loops import some
     pytest.param("float32", 1, marks=pytest.mark.ranks(1, 2, 4, long=(1, 2, 4))),
 ])  # fmt: skip
 def test_every_decomposition_gives_the_same_bits(dtype: str, every: int) -> None:
-    """All problems in one test: starting ranks takes longer than most of them."""
+    """All problems have equal bits, in one test, since the start of ranks takes longer than most problems."""
     from mpi4py import MPI
 
     check_all(dtype, lambda ndim: variations(MPI.COMM_WORLD.size, ndim), every)
@@ -43,24 +43,24 @@ def turn(u: Any) -> None:
 
 @pytest.mark.ranks(4)
 def test_ranks_dealt_to_nodes_in_turn_give_the_same_bits() -> None:
-    """As ``mpiexec --map-by node`` does; two pretended nodes have a part of the grid each."""
+    """The bits are equal for ranks placed as by ``mpiexec --map-by node``, on two simulated nodes."""
     from mpi4py import MPI
 
     plain = world()
     node = plain.node.Split(plain.rank % 2)
     dealt = replace(plain, node=node, ranks_per_node=2, nodes_of_ranks=(0, 1, 0, 1), _groups={})
     for problem in (heat, solve("cg-fused")):
-        wanted = problem("float64", communicator=MPI.COMM_SELF, threads=1)
+        expected = problem("float64", communicator=MPI.COMM_SELF, threads=1)
         for methods in ("self,peer,colocated,mpi", "rma,mpi"):
-            for each in (1, 2):
-                options = {"methods": methods, "subdomains_per_rank": each, "threads": 1}
-                assert problem("float64", communicator=dealt, **options) == wanted
+            for subdomains in (1, 2):
+                options = {"methods": methods, "subdomains_per_rank": subdomains, "threads": 1}
+                assert problem("float64", communicator=dealt, **options) == expected
     grid = hc.Grid((24, 24), periodic=True)
     grid.field("u")
     sim = hc.Simulation(grid, turn, communicator=dealt)
     assert sim.domain.transfers is not None
     assert [sim.domain.transfers.layout.owned(rank) for rank in range(4)] == [(0,), (2,), (1,), (3,)]
-    assert [own.number for own in hc.explain(sim, rank=1).plan.subdomains] == [2]
+    assert [subdomain.number for subdomain in hc.explain(sim, rank=1).plan.subdomains] == [2]
     node.Free()
 
 
@@ -82,13 +82,13 @@ def smooth_and_search(u: Any, v: Any) -> None:
 
 @pytest.mark.parametrize("equations", [smooth, smooth_and_search])
 def test_kernels_that_write_past_the_cache_give_the_same_bits(equations: Any) -> None:
-    """Fields that exceed the cache are written by other kernels; here those run on small ones."""
+    """Kernels for fields that exceed the cache give equal bits on small fields."""
     from halocline.compile.driver import compile_library
     from halocline.lang.clock import PAUSE
     from halocline.run.engine.bind import build_engine
 
     for dtype in some(DTYPES):
-        made = {}
+        results = {}
         for streaming in (False, True):
             grid = hc.Grid((37, 41, 67), periodic=(True, False, True))
             u = grid.field("u", dtype=dtype, boundary=hc.Value(1.0))
@@ -108,26 +108,26 @@ def test_kernels_that_write_past_the_cache_give_the_same_bits(equations: Any) ->
                 values[prepared.schedule.scalars.index(name)] = value
             library = compile_library(prepared.schedule.source, streaming=streaming)
             build_engine(sim.store, prepared.schedule, prepared.plan, library, values).run()
-            made[streaming] = [sim.checksum(u), sim.checksum(v), values.tolist()]
+            results[streaming] = [sim.checksum(u), sim.checksum(v), values.tolist()]
             if equations is smooth_and_search:
                 last = sim.gather(v)
                 names = ("greatest", "least", "here", "many")
-                found = [values[prepared.schedule.scalars.index(name)] for name in names]
-                assert found == [
+                scalars = [values[prepared.schedule.scalars.index(name)] for name in names]
+                assert scalars == [
                     last.max(),
                     (sim.gather(u) * last).min(),
                     last[3, 4, 66],
                     (last > -0.3).sum(),
                 ]
-        assert made[False] == made[True]
+        assert results[False] == results[True]
 
 
 @pytest.mark.parametrize(("shape", "dtype"), [((5, 1203), "float64"), ((5, 7, 131), "float32")])
 def test_a_solve_past_the_cache_gives_the_same_bits(
     shape: tuple[int, ...], dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With sums over rows of several pieces, and with patches that begin and end within a cache line."""
-    made = []
+    """The bits are equal for sums over rows of several pieces, and for patches that split a cache line."""
+    results = []
     for exceeds in (False, True):
         monkeypatch.setattr("halocline.run.engine.prepare.exceeds_cache", lambda *_, exceeds=exceeds: exceeds)
         for patch in (None, (3,) * (len(shape) - 1) + (101,)):
@@ -136,13 +136,13 @@ def test_a_solve_past_the_cache_gives_the_same_bits(
             rhs = np.random.default_rng(5).uniform(-1e3, 1e3, shape)
             problem = hc.LinearProblem(lambda v: 0.1 * v - 1e-3 * hc.laplacian(v), u, rhs, patch=patch)
             solution = problem.solve(rtol=1e-4, max_iterations=30)
-            made.append((solution.iterations, solution.fields.checksum(u), solution.residuals.tolist()))
-    assert made.count(made[0]) == 4
+            results.append((solution.iterations, solution.fields.checksum(u), solution.residuals.tolist()))
+    assert results.count(results[0]) == 4
 
 
 def test_stages_give_the_same_bits_wherever_they_are_kept() -> None:
     for dtype in some(DTYPES):
-        made = []
+        checksums = []
         for storage in ("auto", "inline", "patch"):
             grid = hc.Grid((19, 23), periodic=(True, False))
             u = grid.field("u", dtype=dtype, boundary=hc.Extrapolate(2))
@@ -156,5 +156,5 @@ def test_stages_give_the_same_bits_wherever_they_are_kept() -> None:
             sim = hc.Simulation(grid, hc.program(step), patch=5)
             sim[u] = np.random.default_rng(4).uniform(0.5, 1.5, grid.shape)
             sim.run()
-            made.append(sim.checksum("v"))
-        assert len(set(made)) == 1
+            checksums.append(sim.checksum("v"))
+        assert len(set(checksums)) == 1

@@ -1,4 +1,4 @@
-"""Ways of communicating that have a name: what travels, what is packed, and the same bits by all of them."""
+"""Named communication schemes: their messages, their packing, and equal bits."""
 
 from __future__ import annotations
 
@@ -34,13 +34,15 @@ def ready() -> Problem:
 
 
 def of_an_iteration(name: str, cut: str) -> Any:
-    """The exchange of the sweep that every iteration makes, of the rank in the middle, as planned."""
+    """Return the planned exchange of the middle rank in the sweep of every iteration."""
     case, parts = ready(), CUTS[cut]
     ranks = parts[0] * parts[1] * parts[2]
-    how = {"decomposition": list(parts), "communication": name}
-    told = explain_program(case.program, case.grid, ranks=ranks, rank=middle(parts), threads=1, **how)
-    (number,) = (n for n, s in enumerate(told.schedule.sweeps()) if s.share == 1.0)
-    return told.plan.subdomains[0].sweeps[number]
+    options = {"decomposition": list(parts), "communication": name}
+    explanation = explain_program(
+        case.program, case.grid, ranks=ranks, rank=middle(parts), threads=1, **options
+    )
+    (number,) = (n for n, s in enumerate(explanation.schedule.sweeps()) if s.share == 1.0)
+    return explanation.plan.subdomains[0].sweeps[number]
 
 
 def middle(parts: tuple[int, ...]) -> int:
@@ -49,13 +51,13 @@ def middle(parts: tuple[int, ...]) -> int:
 
 
 def expected(parts: tuple[int, ...], uniform: bool, packing: str) -> tuple[int, int, int]:
-    """Messages, bytes and bytes that are not packed, which a rank sends: counted out by hand."""
+    """Return the messages, the bytes, and the unpacked bytes that a rank sends, counted by hand."""
     at = [n // 2 for n in parts]
     size = [n // p for n, p in zip(SHAPE, parts, strict=True)]
     messages = total = unpacked = 0
     for direction in product((-1, 0, 1), repeat=3):
-        there = [a + d for a, d in zip(at, direction, strict=True)]
-        inside = all(0 <= a < p for a, p in zip(there, parts, strict=True))
+        neighbour = [a + d for a, d in zip(at, direction, strict=True)]
+        inside = all(0 <= a < p for a, p in zip(neighbour, parts, strict=True))
         faces = sum(map(abs, direction))
         if faces != 1 or not inside:  # a neighbour and a message for each face (Section 4.4)
             continue
@@ -82,18 +84,18 @@ def test_each_moves_what_its_name_says(cut: str) -> None:
         "overlap": (False, "all"),
     }
     assert kinds.keys() == COMMUNICATIONS.keys()
-    found = {}
+    measured = {}
     for name, (uniform, packing) in kinds.items():
         sweep = of_an_iteration(name, cut)
         assert {m.method for m in sweep.sends} == {"mpi"}
-        found[name] = len(sweep.sends), sweep.bytes_sent, sweep.bytes_not_packed
-        assert found[name] == expected(CUTS[cut], uniform, packing), name
-    # each differs from the one before, but v1 where nothing is packed that was not
-    assert found["v2"][1] < found["v1"][1] == found["baseline"][1]
+        measured[name] = len(sweep.sends), sweep.bytes_sent, sweep.bytes_not_packed
+        assert measured[name] == expected(CUTS[cut], uniform, packing), name
+    # each scheme differs from its predecessor, except v1 if all messages stay unpacked
+    assert measured["v2"][1] < measured["v1"][1] == measured["baseline"][1]
     if CUTS[cut][2] > 1:
-        assert found["v1"][2] < found["baseline"][2]
+        assert measured["v1"][2] < measured["baseline"][2]
     if CUTS[cut] != CUTS["1d-z"]:
-        assert found["v3"][2] == 0 < found["v2"][2]
+        assert measured["v3"][2] == 0 < measured["v2"][2]
 
 
 def test_overlap_is_all_that_the_last_one_adds() -> None:
@@ -129,31 +131,31 @@ def test_no_bit_depends_on_it() -> None:
         8: dict.fromkeys(COMMUNICATIONS, ("3d",)),
     }[MPI.COMM_WORLD.size]
     assert cuts.keys() == COMMUNICATIONS.keys()
-    found = {}
-    for name, cut in ((each, cut) for each, those in cuts.items() for cut in those):
-        how = {"communication": name, "decomposition": cut, "threads": 2, "patch": 5}
-        found[name, cut] = case.run(steps=7, **how).record.checksum
+    checksums = {}
+    for name, cut in ((scheme, cut) for scheme, cuts_of_scheme in cuts.items() for cut in cuts_of_scheme):
+        options = {"communication": name, "decomposition": cut, "threads": 2, "patch": 5}
+        checksums[name, cut] = case.run(steps=7, **options).record.checksum
     alone = case.run(steps=7, threads=1, communicator=MPI.COMM_SELF).record.checksum
-    assert found == dict.fromkeys(found, alone)
+    assert checksums == dict.fromkeys(checksums, alone)
 
 
 @pytest.mark.ranks(2)
 def test_cells_that_are_sent_as_they_lie_are_not_overwritten() -> None:
-    """Long messages, which MPI begins to read when the receiver asks for them, of stages in place."""
+    """Long messages of stages in place are not overwritten, although MPI reads them only on request."""
     from mpi4py import MPI
 
     case = Problem("cavity-2d", (8, 20_000), {"stages": 3, "watch": 5})
-    how = {"communication": "baseline", "decomposition": "1d-x", "threads": 2, "patch": (4, 500)}
-    found = case.run(steps=4, **how).record.checksum
-    assert found == case.run(steps=4, threads=1, communicator=MPI.COMM_SELF).record.checksum
+    options = {"communication": "baseline", "decomposition": "1d-x", "threads": 2, "patch": (4, 500)}
+    checksum = case.run(steps=4, **options).record.checksum
+    assert checksum == case.run(steps=4, threads=1, communicator=MPI.COMM_SELF).record.checksum
 
 
 @pytest.mark.ranks(2)
 def test_memory_that_is_swapped_is_followed() -> None:
-    """Fields whose buffers change places at every, every second and every third step."""
+    """Fields may swap their buffers at every, every second and every third step."""
     from mpi4py import MPI
 
-    def result(**how: Any) -> list[str]:
+    def result(**options: Any) -> list[str]:
         grid = hc.Grid((12, 10), periodic=True)
         u, v, w = (grid.field(name) for name in "uvw")
 
@@ -164,7 +166,7 @@ def test_memory_that_is_swapped_is_followed() -> None:
             with hc.every(3):
                 w.set(w + 1e-3 * hc.laplacian(u + v))
 
-        sim = hc.Simulation(grid, hc.program(step), threads=1, **how)
+        sim = hc.Simulation(grid, hc.program(step), threads=1, **options)
         for f in (u, v, w):
             sim[f] = np.random.default_rng(ord(f.name)).random(grid.shape)
         sim.run(steps=25)
@@ -175,20 +177,20 @@ def test_memory_that_is_swapped_is_followed() -> None:
 
 @pytest.mark.parametrize(("cut", "packed"), [("1d-x", {0: True, 1: False}), ("1d-y", {0: False, 1: True})])
 def test_the_last_axis_counts_in_messages_to_oneself_too(cut: str, packed: dict[int, bool]) -> None:
-    """Around a periodic axis that one subdomain spans, a message by MPI has no direction."""
+    """A message by MPI between both ends of a periodic axis is packed as its axis requires."""
     grid = hc.Grid((8, 8), periodic=True)
     u = grid.field("u")
     program = hc.program(lambda u: u.set(u + hc.laplacian(u))).trace(u)
-    how = {"decomposition": cut, "packing": "last", "methods": "mpi"}
-    told = explain_program(program, grid, ranks=2, rank=0, **how)
-    (sweep,) = told.plan.subdomains[0].sweeps
+    options = {"decomposition": cut, "packing": "last", "methods": "mpi"}
+    explanation = explain_program(program, grid, ranks=2, rank=0, **options)
+    (sweep,) = explanation.plan.subdomains[0].sweeps
     assert {m.peer: m.packed for m in sweep.sends} == packed
     assert {m.peer: m.packed for m in sweep.receives} == packed
 
 
 @pytest.mark.ranks(2)
 def test_a_rank_packs_what_it_is_to_pack(shared_tmp_path: Path) -> None:
-    """Seen in the trace of a run: a baseline packs and unpacks nothing, v1 only along the last axis."""
+    """In the trace of a run, a baseline packs and unpacks nothing, and v1 only along the last axis."""
     for name, cut, packs in (
         ("baseline", "1d-z", False),
         ("v1", "1d-z", True),
@@ -210,8 +212,8 @@ def test_devices_copy_rows_where_nothing_is_packed() -> None:
     case = Problem("cavity-2d", (20, 18), {"stages": 1, "watch": 5})
     alone = case.run(steps=4, threads=1, communicator=MPI.COMM_SELF, device="cpu").record.checksum
     for name, cut in (("baseline", "1d-y"), ("baseline", "1d-x"), ("v1", "1d-x"), ("v1", "1d-y")):
-        how = {"communication": name, "decomposition": cut, "device": "opencl:0"}
-        assert case.run(steps=4, **how).record.checksum == alone, how
+        options = {"communication": name, "decomposition": cut, "device": "opencl:0"}
+        assert case.run(steps=4, **options).record.checksum == alone, options
 
 
 def test_explain_shows_what_is_not_packed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -219,8 +221,8 @@ def test_explain_shows_what_is_not_packed(capsys: pytest.CaptureFixture[str]) ->
     sent = {}
     for name in ("v2", "v3"):
         assert run(["explain", "cavity", *options, "--communication", name]) == 0
-        told = json.loads(capsys.readouterr().out)
-        sent[name] = told["pass"]["bytes_sent"], told["pass"]["bytes_not_packed"]
+        explanation = json.loads(capsys.readouterr().out)
+        sent[name] = explanation["pass"]["bytes_sent"], explanation["pass"]["bytes_not_packed"]
     assert sent["v2"][0] == sent["v3"][0] > sent["v2"][1] > sent["v3"][1] == 0
     assert run(["explain", "cavity", *options[:-2], "--communication", "v2"]) == 0
     assert "of it not packed" in capsys.readouterr().out

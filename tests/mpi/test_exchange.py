@@ -1,4 +1,4 @@
-"""The exchange alone: halos hold what their neighbours own, and the bench tells the truth about it."""
+"""Exchanges without computation: halos contain the cells of their owners."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_halos_hold_what_neighbours_own(
 @pytest.mark.parametrize("methods", METHODS_IN_TURN)
 @pytest.mark.parametrize("subdomains_per_rank", [1, 2, 3])
 def test_every_method_fills_the_halos(methods: str, subdomains_per_rank: int) -> None:
-    """On one node and on pretended ones, with one thread and with two."""
+    """The halos are correct on one node and on simulated nodes, with one thread and with two."""
     for mailboxes, (threads, ranks_per_node, corners) in enumerate(
         ((1, None, True), (2, 2, False), (2, 1, True)), 1
     ):

@@ -1,4 +1,4 @@
-"""Random exchanges: every halo that is read holds what its owner has now, and no other cell is touched."""
+"""Random exchanges: each halo cell that is read has its current value, and no other cell changes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Ranks that are killed or stand still in the middle of their work: the others end with a message that names
-the one that died, or wait until it goes on.
-"""
+"""Ranks that are killed or suspended: other ranks end with a message that names the failed rank, or wait."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ from started_scripts import start
 __all__ = ["start"]  # a fixture
 
 EXCHANGE = "simulation(methods='{}').run(steps=FOR_EVER, on_progress=at_work(DYING, die))"
-DEATHS = {  # when: the ranks, the one that dies, the script
+DEATHS = {  # time of death: the ranks, the rank that dies, the script
     "while MPI starts": (
         2,
         1,
@@ -83,7 +81,7 @@ DEATHS = {  # when: the ranks, the one that dies, the script
     ),
 }
 
-LONG = ("while kernels are compiled", "in a linear solve", "while results are gathered")  # much as others are
+LONG = ("while kernels are compiled", "in a linear solve", "while results are gathered")  # like other cases
 
 
 @pytest.mark.parametrize(
@@ -94,18 +92,18 @@ def test_a_killed_rank_ends_all_and_is_named(start, when):
     script = f"DYING = {dying}\n{textwrap.dedent(text)}\nmpi.world().barrier()\nprint('went on')\n"
     process = start(script, ranks, through_command=when != "while MPI starts")
     out, err = process.communicate(timeout=HANG)
-    told = f"{out}\n{err}"
+    output = f"{out}\n{err}"
     died = re.fullmatch(r"dies at (\S+)", out.strip())
-    assert died, told
-    assert process.returncode not in (0, 2), told
+    assert died, output
+    assert process.returncode not in (0, 2), output
     named = re.findall(r"error: rank (\d+) \(process \d+\) (?:was killed by SIGKILL|died);", err)
-    assert named == [str(dying)], told
+    assert named == [str(dying)], output
 
 
 @given(data=st.data(), ranks=st.integers(2, 5))
 def test_the_first_rank_that_dies_is_named_however_late_the_launcher_looks(data, ranks):
-    """A rank waits for the answer to its line: the first to die has it, and others die while they wait."""
-    first, *others = data.draw(st.permutations(range(ranks)))
+    """The first rank to die is named, since its line was answered; later ranks die while they wait."""
+    first, *later = data.draw(st.permutations(range(ranks)))
     with Ranks() as listener:
         connections = {rank: socket.socket(socket.AF_UNIX) for rank in range(ranks)}
         for rank in data.draw(st.permutations(range(ranks))):
@@ -115,14 +113,14 @@ def test_the_first_rank_that_dies_is_named_however_late_the_launcher_looks(data,
                 listener.listen(0)
         connections[first].setblocking(False)
         answer = b""
-        for _ in range(2 * ranks):  # a call accepts one rank, and reads those before
+        for _ in range(2 * ranks):  # a call accepts one rank, and first reads the lines of accepted ranks
             listener.listen(0)
             with contextlib.suppress(BlockingIOError):
                 answer = connections[first].recv(1)
             if answer:
                 break
         assert answer == b"\n"
-        for rank in [first, *others]:
+        for rank in [first, *later]:
             connections[rank].close()
             if data.draw(st.booleans()):
                 listener.listen(0)
@@ -160,7 +158,7 @@ def test_the_death_of_a_rank_is_seen_although_its_forked_child_lives():
 
 
 def test_a_rank_that_stands_still_delays_the_others_and_no_more(start):
-    """By every method, at the same time: most of it is waiting."""
+    """A pause of a rank delays the others with every method; the runs overlap, since they mostly wait."""
     runs = {
         method: start(f"run_with_a_pause('{method},mpi', 1)", 2, name=method)
         for method in ("mpi", "colocated", "rma")
@@ -168,8 +166,8 @@ def test_a_rank_that_stands_still_delays_the_others_and_no_more(start):
     for method, process in runs.items():
         out, err = process.communicate(timeout=HANG)
         assert (process.returncode, err) == (0, ""), out + err
-        taken, steps, seconds, disturbed, calm = out.split()
-        assert taken == method
+        method_used, steps, seconds, disturbed, calm = out.split()
+        assert method_used == method
         assert int(steps) > 20
         assert float(seconds) > PAUSE
         assert disturbed == calm
@@ -196,16 +194,16 @@ REDUCTION = "simulation(sums)" + STOPS
 def test_a_rank_that_is_stopped_ends_the_run_after_the_time_out_and_is_named(
     start, monkeypatch, ranks, stopped, text
 ):
-    """Not those that wait for it, nor those that wait for these."""
+    """The message names the stopped rank, and no rank that waits for it directly or indirectly."""
     monkeypatch.setenv("HALOCLINE_TIMEOUT", "5")
     process = start(f"STOPPED = {stopped}\n{text}", ranks)
     out, err = process.communicate(timeout=HANG)
     ended = time.monotonic()
-    told = f"{out}\n{err}"
+    output = f"{out}\n{err}"
     stops = re.fullmatch(r"stops at (\S+)", out.strip())
-    assert stops, told
-    assert process.returncode == 1, told
-    assert len(err.splitlines()) == 1, told
-    assert re.search(r"rank \d: waited 5 s in vain for ", err), told
-    assert f", since rank {stopped} does not answer: it is stopped or at work elsewhere" in err, told
-    assert ended - float(stops[1]) > 5, told
+    assert stops, output
+    assert process.returncode == 1, output
+    assert len(err.splitlines()) == 1, output
+    assert re.search(r"rank \d: waited 5 s in vain for ", err), output
+    assert f", since rank {stopped} does not answer: it is stopped or at work elsewhere" in err, output
+    assert ended - float(stops[1]) > 5, output

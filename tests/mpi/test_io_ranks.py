@@ -1,4 +1,4 @@
-"""I/O ranks: they write what the others send them, and compute nothing."""
+"""I/O ranks: they write the data that other ranks send, and compute nothing."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def test_they_leave_the_same_checkpoints(ranks: int, io_ranks: int, tmp_path: Pa
 
 @pytest.mark.parametrize("full", ["output", "checkpoints"])
 def test_a_full_disk_is_reported_of_what_is_on_it(full: str, small_disk: Path, tmp_path: Path) -> None:
-    """Answers about output are none about checkpoints."""
+    """A failure of output does not count as a failure of checkpoints, nor the reverse."""
     stores, folder = (small_disk, tmp_path / "c") if full == "output" else (tmp_path, small_disk / "c")
     done = started(3, 1, WRITES, stores, folder, small_disk)
     assert done.returncode == 1
-    which = r"(T|more)\.zarr" if full == "output" else r"c/step-\d+-\w+"
-    assert re.search(rf"{small_disk}/{which}\S* cannot be written: No space left on device", done.stderr)
+    name = r"(T|more)\.zarr" if full == "output" else r"c/step-\d+-\w+"
+    assert re.search(rf"{small_disk}/{name}\S* cannot be written: No space left on device", done.stderr)
     steps = list(xarray.open_zarr(stores / "T.zarr")["step"].values)
     assert steps == list(range(0, 3 * len(steps), 3))
     assert len(steps) >= 2
@@ -45,13 +45,13 @@ def test_a_full_disk_is_reported_of_what_is_on_it(full: str, small_disk: Path, t
     assert sim.steps >= 4
 
 
-@pytest.mark.parametrize("given", ["2", "many"])
-def test_as_many_as_there_are_ranks_are_refused(given: str) -> None:
+@pytest.mark.parametrize("io_ranks", ["2", "many"])
+def test_as_many_as_there_are_ranks_are_refused(io_ranks: str) -> None:
     done = subprocess.run(
         [str(mpiexec()), "-n", "2", sys.executable, "-c", "import halocline as hc; hc.print(1)"],
-        env={**os.environ, "HALOCLINE_IO_RANKS": given}, capture_output=True, text=True, timeout=HANG,
+        env={**os.environ, "HALOCLINE_IO_RANKS": io_ranks}, capture_output=True, text=True, timeout=HANG,
     )  # fmt: skip
-    assert f"HALOCLINE_IO_RANKS is '{given}'; expected fewer I/O ranks" in done.stderr
+    assert f"HALOCLINE_IO_RANKS is '{io_ranks}'; expected fewer I/O ranks" in done.stderr
     assert done.stdout == ""
     assert done.returncode == 2
 
@@ -67,15 +67,15 @@ def test_the_command_line_has_them(tmp_path: Path) -> None:
             capture_output=True, text=True, timeout=HANG,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
-        found: dict[str, object] = json.loads(done.stdout)
-        return found
+        record: dict[str, object] = json.loads(done.stdout)
+        return record
 
     alone, beside = run("alone"), run("beside", "--ranks", "3", "--io-ranks", "2")
     assert alone["checksum"] == beside["checksum"]
     assert beside["ranks"] == 3
-    stores = [xarray.open_zarr(tmp_path / each / "T.zarr").load() for each in ("alone", "beside")]
+    stores = [xarray.open_zarr(tmp_path / name / "T.zarr").load() for name in ("alone", "beside")]
     assert stores[0].equals(stores[1])
     assert list(stores[0]["step"].values) == [0, 5, 10, 15, 20]
-    assert [len(checkpoints.folders(tmp_path / each / "c")) for each in ("alone", "beside")] == [2, 2]
+    assert [len(checkpoints.folders(tmp_path / name / "c")) for name in ("alone", "beside")] == [2, 2]
     assert np.isfinite(stores[0].to_dataarray().values).all()
     shutil.rmtree(tmp_path / "beside")

@@ -1,6 +1,4 @@
-"""Two nodes on one machine: network namespaces that only a veth pair joins, so that MPI has nothing but TCP
-between them.
-"""
+"""Two nodes on one machine: network namespaces that only a veth pair joins, so that MPI must use TCP."""
 
 from __future__ import annotations
 
@@ -65,6 +63,6 @@ def test_ranks_of_two_nodes_give_the_bits_of_one_rank(nodes, run, ranks):
     assert [solve["methods"][0] for solve in spread] == ["mpi", "mpi", "mpi", "mpi", "rma"]
     if ranks == 4:
         within = [solve["methods"][1] for solve in spread]
-        assert within[1] in ("colocated", "mpi")  # as shared memory is
+        assert within[1] in ("colocated", "mpi")  # depends on the shared memory
         assert [within[0], *within[2:]] == ["mpi", "mpi", "colocated", "rma"]
     assert sent() - before > 8 * N * sum(solve["iterations"] for solve in spread)

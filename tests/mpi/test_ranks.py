@@ -1,4 +1,4 @@
-"""Ranks: how they start, agree, and end; all with the real mpiexec."""
+"""Start, agreement and end of ranks, with the real mpiexec."""
 
 from __future__ import annotations
 
@@ -50,17 +50,17 @@ def test_world_has_all_ranks():
     comm.barrier()
     twin = MPI.Comm.f2py(comm.handle)
     assert twin.size == comm.size
-    assert MPI.Comm.Compare(twin, MPI.COMM_WORLD) == MPI.CONGRUENT  # a duplicate, not the same
+    assert MPI.Comm.Compare(twin, MPI.COMM_WORLD) == MPI.CONGRUENT  # a duplicate, not the same communicator
     assert comm.thread_level in ("single", "funneled", "serialized", "multiple")
 
 
 @pytest.mark.ranks(3)
 def test_values_of_any_length_reach_all_ranks():
-    """Short ones travel in one message; these are shorter, longer, and on some ranks one or the other."""
+    """Values arrive for lengths below and above one message, also if the lengths of ranks differ."""
     comm = mpi.world()
     for length in (0, 1, 80, 90, 95, 100, 105, 110, 120, 128, 1000, 300_000):
-        own = [b"x" * (length if rank == 1 else 5) + bytes([rank]) for rank in range(comm.size)]
-        for values in (own, own[::-1], [own[1]] * comm.size):
+        values_of_ranks = [b"x" * (length if rank == 1 else 5) + bytes([rank]) for rank in range(comm.size)]
+        for values in (values_of_ranks, values_of_ranks[::-1], [values_of_ranks[1]] * comm.size):
             assert comm.allgather(values[comm.rank]) == values
             assert comm.allgather_of_node(values[comm.rank]) == values
             assert comm.bcast(values[comm.rank], 2) == values[2]
@@ -86,7 +86,7 @@ def test_a_users_communicator_may_be_a_part_of_all():
 @pytest.mark.ranks(2)
 @pytest.mark.parametrize("times", [100, pytest.param(3000, marks=pytest.mark.long)])
 def test_a_users_communicator_is_duplicated_once(times):
-    """MPICH has 2048 communicators to give. Open MPI has more, and each takes longer."""
+    """The duplicate is cached, since MPICH has only 2048 communicators and those of Open MPI are slow."""
     from mpi4py import MPI
 
     if ".so.40" in native().mpi_library():
@@ -95,7 +95,7 @@ def test_a_users_communicator_is_duplicated_once(times):
     first = mpi.from_user(MPI.COMM_WORLD)
     assert all(mpi.from_user(MPI.COMM_WORLD) is first for _ in range(times))
     assert mpi.world() is first
-    for _ in range(times):  # it goes with the user's
+    for _ in range(times):  # the duplicate is freed with the communicator of the user
         comm = MPI.COMM_WORLD.Dup()
         assert mpi.from_user(comm).size == 2
         comm.Free()
@@ -105,7 +105,7 @@ def test_a_users_communicator_is_duplicated_once(times):
 
 @pytest.mark.ranks(2, alone=True)
 def test_threads_of_ranks_that_the_launcher_binds():
-    """Rank 0 may use the first core, rank 1 the last: none has to share with the other."""
+    """Each rank has one core if rank 0 may use only the first core and rank 1 only the last."""
     from mpi4py import MPI
 
     from halocline.run.domain.domain import SPINS, default_threads, spins
@@ -126,8 +126,8 @@ def test_threads_of_ranks_that_the_launcher_binds():
 
 
 @pytest.mark.parametrize("places", ["cores", "threads"])
-@pytest.mark.parametrize("how", ["close", "spread"])
-def test_ranks_have_cores_of_their_own_where_openmp_binds_threads(how, places, tmp_path):
+@pytest.mark.parametrize("binding", ["close", "spread"])
+def test_ranks_have_cores_of_their_own_where_openmp_binds_threads(binding, places, tmp_path):
     """OpenMP binds the first thread of each rank to the first core that the rank may use."""
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("one core")
@@ -143,7 +143,7 @@ mine = world().allgather(sum(1 << thread for thread in os.sched_getaffinity(0)))
 if world().rank == 0:
     print(first & second, mine[0] & mine[1], default_threads(world()))
 """)
-    variables = {"OMP_PROC_BIND": how, "OMP_PLACES": places}
+    variables = {"OMP_PROC_BIND": binding, "OMP_PLACES": places}
     done = subprocess.run(
         [sys.executable, "-m", "halocline.cli", "run", str(file), "--ranks", "2"],
         env={name: value for name, value in os.environ.items() if not name.startswith("OMP_")} | variables,
@@ -225,7 +225,7 @@ def test_ranks_that_cut_the_grid_differently_are_told(monkeypatch):
 
 
 class Awkward(Exception):
-    """Cannot be built from its message alone, so it does not travel as it is."""
+    """Exception that cannot be built from its message alone, and therefore cannot be sent unchanged."""
 
     def __init__(self, a, b):
         super().__init__(f"{a} and {b}")
@@ -257,12 +257,12 @@ def test_all_ranks_agree_about_a_failure():
             assert "compile kernels" in notes
         else:
             assert not notes
-        assert comm.allgather(1) == [1] * comm.size  # still in step
+        assert comm.allgather(1) == [1] * comm.size  # the ranks are still synchronized
 
 
 @pytest.mark.ranks(2)
 def test_who_waits_for_an_agreement_leaves_its_core_to_others():
-    """A compiler that one rank runs had a few per cent of a core that waiting ranks shared with it."""
+    """A rank that waits uses little of its core, which the compiler of another rank needs."""
     comm = mpi.world()
     comm.barrier()
     begun = time.process_time()
@@ -317,7 +317,7 @@ def test_a_missing_library_says_what_to_do(tmp_path):
 
 
 def test_an_engine_that_is_not_built_says_what_to_do(tmp_path):
-    """Also where the compiler of kernels for devices is the first to ask for it."""
+    """The message appears also if the compiler of kernels for devices is the first to load the engine."""
     package = tmp_path / "halocline"
     package.mkdir()
     for part in Path(halocline.native.__file__).parent.iterdir():
@@ -342,7 +342,7 @@ def test_a_launcher_of_another_mpi_is_found_out(script):
     assert f", or with {mpiexec()}\n" in err
     assert err.count("error:") == 1
     code, _, err = end(start(case, None, **{rank: "2", size: "4"}))
-    assert (code, err) == (1, "")  # said once, by the launcher's first
+    assert (code, err) == (1, "")  # only the first rank of the launcher reports it
 
 
 # -- the end -----------------------------------------------------------------------------------------
@@ -354,7 +354,7 @@ def test_a_wrong_input_is_said_once_with_status_2(script, ranks, before):
     case = script(f"{before}raise InputError('grid shape is (0, 4)')")
     code, out, err = end(start(case, ranks))
     assert (code, out) == (2, "")
-    assert err.count("grid shape is (0, 4)") == 2  # the message, and the user's line that shows it
+    assert err.count("grid shape is (0, 4)") == 2  # the message, and the line of the user file
     assert err.count("halocline: error:") == 1
     assert "Traceback" not in err
     assert f'File "{case}", line' in err
@@ -394,13 +394,13 @@ def test_an_error_in_the_users_function_shows_the_users_line(script, ranks):
     assert "halocline/" not in err
 
 
-@pytest.mark.parametrize("what", ["comm.barrier()", "time.sleep(1000)", "sys.exit(0)"])
-def test_one_failing_rank_ends_all(script, what):
+@pytest.mark.parametrize("others_call", ["comm.barrier()", "time.sleep(1000)", "sys.exit(0)"])
+def test_one_failing_rank_ends_all(script, others_call):
     case = script(f"""
         comm = mpi.world()
         if comm.rank == 2:
             raise InputError("only here")
-        {what}
+        {others_call}
     """)
     code, _, err = end(start(case, 4))
     assert code == 2
@@ -430,7 +430,7 @@ def test_an_agreed_failure_is_said_once_and_names_its_rank(script):
     """)
     code, _, err = end(start(case, 4))
     assert code == 2
-    assert err.count("no such file") == 2  # the message, and the line of rank 2 that shows it
+    assert err.count("no such file") == 2  # the message, and the line of rank 2
     assert "This happened on rank 2 of 4, in: read the input." in err
 
 
@@ -475,7 +475,7 @@ def test_a_killed_rank_ends_the_run_with_its_name(script, ranks):
     code, _, err = end(process)
     assert code != 0
     assert len(err.splitlines()) == 1
-    assert "rank 1 (process " in err  # on a busy machine perhaps among others
+    assert "rank 1 (process " in err  # on a busy machine, other ranks may be listed too
     assert "all ranks were stopped" in err
 
 
@@ -538,15 +538,16 @@ def test_less_than_all_threads_in_mpi_is_told(script, level, who):
     """)
     code, out, err = end(start(case, 2))
     assert code == 0, err
-    said = f"MPI gives MPI_THREAD_{level.upper()}: {who} looks after messages" in err
-    assert said or ".so.40" in native().mpi_library()  # Open MPI may give more than it is asked for
+    is_reported = f"MPI gives MPI_THREAD_{level.upper()}: {who} looks after messages" in err
+    # Open MPI may give more than the requested level
+    assert is_reported or ".so.40" in native().mpi_library()
     assert out == "1\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("ranks", [None, 2])
-@pytest.mark.parametrize("what", ["sim.run(steps=1)", "sim.evaluate(hc.max(T))"])
-def test_a_signal_is_not_lost_between_short_runs(script, ranks, what, number):
+@pytest.mark.parametrize("call", ["sim.run(steps=1)", "sim.evaluate(hc.max(T))"])
+def test_a_signal_is_not_lost_between_short_runs(script, ranks, call, number):
     case = script(f"""
         import halocline as hc
         grid = hc.Grid((64, 64), extent=(1.0, 1.0), periodic=True)
@@ -555,7 +556,7 @@ def test_a_signal_is_not_lost_between_short_runs(script, ranks, what, number):
         sim[T] = lambda x, y: x
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         for n in range(10**6):
-            {what}
+            {call}
             if n == 20 and mpi.world().rank == 0:
                 print("ready", flush=True)
     """)
@@ -565,9 +566,9 @@ def test_a_signal_is_not_lost_between_short_runs(script, ranks, what, number):
     time.sleep(0.2)
     process.send_signal(number)
     code, _, err = end(process)
-    if number == signal.SIGTERM and code == 143:  # it came within a run
+    if number == signal.SIGTERM and code == 143:  # the signal arrived during a run
         assert err == "halocline: terminated by SIGTERM\n"
-    elif ranks is None:  # no hook of ours: Python's own traceback, and its own end
+    elif ranks is None:  # without our hook: Python's own traceback and exit status
         assert err.endswith("KeyboardInterrupt\n")
         assert code == -signal.SIGINT
     else:
@@ -596,7 +597,7 @@ def test_sigterm_ends_a_run_without_checkpoints_in_one_line(script, ranks):
 
 
 def test_all_ranks_agree_on_the_signal_that_ends_a_run(script):
-    """Only the last rank gets the signal."""
+    """Only the last rank receives the signal."""
     case = script("""
         import halocline as hc
         from halocline.errors import Terminated
@@ -628,7 +629,7 @@ def test_all_ranks_agree_on_the_signal_that_ends_a_run(script):
 
 
 def test_a_signal_that_is_ignored_stays_so(script):
-    """As in a process that a shell runs in the background."""
+    """A process in the background of a shell ignores the signal."""
     case = script("""
         import halocline as hc
         signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,7 +1,7 @@
-"""Wrong input: one clear error that names what is wrong and why, the same on every rank, and no hang.
+"""Wrong input: one clear error with the problem and its reason, equal on every rank, and no hang.
 
-What the command is given wrongly is in system/test_command.py; grids, fields and equations that make no sense
-are in tests/lang.
+Wrong arguments of the command are tested in system/test_command.py. Invalid grids, fields and equations are
+tested in tests/lang.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hang import HANG
 N = 16
 
 
-# -- problems to get wrong -----------------------------------------------------------------------------------
+# -- wrong problems ------------------------------------------------------------------------------------------
 
 
 def unknown() -> hc.Field:
@@ -47,7 +47,7 @@ def with_guess(value: float) -> None:
 
 
 def one_cell(value: float) -> np.ndarray:
-    """An array of ones but for cell (5, 11)."""
+    """Return an array of ones, except for the given value at cell (5, 11)."""
     array = np.ones((N, N))
     array[5, 11] = value
     return array
@@ -66,7 +66,7 @@ def with_parameter(name: str, value: float) -> None:
 
 
 def endless() -> None:
-    """A loop that waits for a number below 1e-6; it becomes NaN in the second pass."""
+    """Run a loop until a number is below 1e-6; the number becomes NaN in the second pass."""
     grid = hc.Grid((N, N), periodic=True)
     grid.field("u")
 
@@ -88,7 +88,7 @@ def other_field() -> hc.Field:
 
 
 def falling(value: float) -> None:
-    """A step of three times the root of what is left: with 1, the second is that of a negative number."""
+    """Run with a time step of 3 sqrt(min u): from u = 1, the second step is the root of a negative number."""
     sim = simulation(function=lambda u: {u: 0.0 * u - 1.0}, dt=lambda u: 3.0 * hc.sqrt(hc.min(u)))
     sim["u"] = value
     sim.run(until=100.0)
@@ -116,7 +116,7 @@ def divides_by_nothing(u: Any) -> Any:
 
 INDEFINITE = r"broke down in iteration {}: the operator is not positive definite: p.Ap is not positive \(-"
 
-# what it is, how it is done, the error, its words
+# name, function, exception, message
 WRONG: list[tuple[str, Callable[[], object], type[Exception], str]] = [
     # linear problems
     ("negative operator", lambda: solve(operator=hc.laplacian, method="cg"), hc.BreakdownError,
@@ -167,7 +167,7 @@ WRONG: list[tuple[str, Callable[[], object], type[Exception], str]] = [
      "parameter 'kappa' is nan; expected a finite number"),
     ("error of Python", lambda: simulation(function=divides_by_nothing), hc.InputError,
      "function 'divides_by_nothing' raised ZeroDivisionError"),
-    # grids and how they are cut
+    # grids and decompositions
     ("no cells", lambda: hc.Grid((N, 0)), hc.InputError, r"shape \(16, 0\): axis y has 0 cells; at least 1"),
     ("negative cells", lambda: hc.Grid(-4), hc.InputError, "shape -4: axis x has -4 cells; at least 1"),
     ("unknown decomposition", lambda: simulation(decomposition="optimial"), hc.InputError,
@@ -200,7 +200,7 @@ WRONG_ON_FOUR: list[tuple[str, Callable[[], object], type[Exception], str]] = [
 
 @pytest.mark.ranks(1, 4, long=(1,))
 def test_every_rank_raises_the_same_error() -> None:
-    """A rank that raised alone would leave the others waiting in what they do next together."""
+    """All ranks raise the error, since a rank that raised alone would leave the others waiting."""
     comm = world()
     for name, does_wrong, kind, words in WRONG + (WRONG_ON_FOUR if comm.size == 4 else []):
         with pytest.raises(kind) as caught:
@@ -225,7 +225,7 @@ def test_a_run_that_stops_says_why_and_is_not_continued() -> None:
     assert 0.45 < sim.evaluate(hc.max(sim.grid.fields["u"])) < 0.49
 
 
-# -- as a user meets them ------------------------------------------------------------------------------------
+# -- reports to the user -------------------------------------------------------------------------------------
 
 START = """import numpy as np
 import halocline as hc
@@ -234,7 +234,7 @@ grid = hc.Grid((16, 16), walls="node")
 u = grid.field("u", boundary=hc.Value(0))
 """
 
-# what the file goes on with, exit status, words
+# end of the script, exit status, message
 SCRIPTS = {
     "breakdown": (
         'hc.solve(lambda u: hc.laplacian(u), u, 1.0, method="cg")\n',
@@ -249,7 +249,7 @@ SCRIPTS = {
     "time step": (
         "sim = hc.Simulation(grid, lambda u: {u: u}, scheme=hc.Euler(), dt=lambda u: hc.max(u))\n"
         "sim[u] = 0.0\nsim.run(until=1.0)\n",
-        1,  # the input could have been right; the run could not go on
+        1,  # the input could have been valid; the run could not continue
         "the time step is not a positive number but 0 after step 0",
     ),
 }

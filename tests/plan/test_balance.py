@@ -1,4 +1,4 @@
-"""Chains of subdomains, and how they are cut into shares of ranks."""
+"""Chains of subdomains, and their division into shares of ranks."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ WEIGHTS = st.lists(st.floats(0, 1e6, allow_subnormal=False), min_size=1, max_siz
 @given(weights=WEIGHTS, ranks=st.integers(1, 9))
 def test_no_rank_has_more_than_the_mean_and_one_task(weights: list[float], ranks: int) -> None:
     total = sum(weights)
-    found = shares(weights, 0.0, total, ranks)
-    assert all(0 <= a <= b < ranks for a, b in pairwise([*found, ranks - 1]))  # consecutive tasks each
-    most = max(sum(w for w, r in zip(weights, found, strict=True) if r == rank) for rank in range(ranks))
+    owners = shares(weights, 0.0, total, ranks)
+    assert all(0 <= a <= b < ranks for a, b in pairwise([*owners, ranks - 1]))  # consecutive tasks per rank
+    most = max(sum(w for w, r in zip(weights, owners, strict=True) if r == rank) for rank in range(ranks))
     assert most <= (total / ranks + max(weights)) * (1 + 1e-12)
 
 
 @given(weights=WEIGHTS, ranks=st.integers(1, 9), parts=st.integers(1, 5))
 def test_parts_of_a_chain_are_cut_as_the_whole(weights: list[float], ranks: int, parts: int) -> None:
-    """Each rank knows the weights of some tasks, and the sum of those before."""
-    whole = [float(round(w)) + 1.0 for w in weights]  # whole numbers: sums are exact
+    """Each rank has the weights of its own tasks, and the sum of all earlier ones."""
+    whole = [float(round(w)) + 1.0 for w in weights]  # whole numbers, so that sums are exact
     before = [0.0, *accumulate(whole)]
     ends = [len(whole) * n // parts for n in range(parts + 1)]
     cut = [rank for lo, hi in pairwise(ends) for rank in shares(whole[lo:hi], before[lo], before[-1], ranks)]
@@ -40,7 +40,7 @@ def test_equal_tasks_are_dealt_out_evenly() -> None:
 
 @pytest.mark.parametrize("strategy", ["optimal", "row", "1d-y", "2x8", "bisection"])
 def test_a_chain_has_each_subdomain_once_and_keeps_to_blocks(strategy: str) -> None:
-    """Its first half is one half of the grid, and so on: consecutive subdomains are close."""
+    """Each half of the chain is one half of the grid, so that consecutive subdomains are close."""
     cut = decompose((48, 48), 16, strategy=strategy)
     curve = chain(cut)
     places = [curve.rank_of(cut.coordinates(n)) for n in range(cut.count)]
@@ -55,8 +55,8 @@ def test_a_chain_has_each_subdomain_once_and_keeps_to_blocks(strategy: str) -> N
 
 def test_whole_subdomains_move_in_the_same_order_at_both_ends() -> None:
     cut = decompose((16,), 8)
-    here = redistribution(cut, [0, 1], {5: 2, 3: 2, 4: 1}, {1: 3})
-    assert here.sends == (Piece(2, 3, cut.box(3)), Piece(1, 4, cut.box(4)), Piece(2, 5, cut.box(5)))
-    assert here.receives == (Piece(3, 1, cut.box(1)),)
-    there = redistribution(cut, [3, 5], {}, {5: 0, 3: 0})
-    assert [piece.subdomain for piece in there.receives] == [3, 5]
+    sender = redistribution(cut, [0, 1], {5: 2, 3: 2, 4: 1}, {1: 3})
+    assert sender.sends == (Piece(2, 3, cut.box(3)), Piece(1, 4, cut.box(4)), Piece(2, 5, cut.box(5)))
+    assert sender.receives == (Piece(3, 1, cut.box(1)),)
+    receiver = redistribution(cut, [3, 5], {}, {5: 0, 3: 0})
+    assert [piece.subdomain for piece in receiver.receives] == [3, 5]

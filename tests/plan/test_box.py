@@ -1,4 +1,4 @@
-"""Boxes of cells: shapes, and what they have in common."""
+"""Boxes of cells: shapes, intersections and inclusion."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ BOXES = [Box(lo, hi) for lo in product((-1, 1), repeat=2) for hi in product((0, 
 
 
 def cells(box: Box) -> set[tuple[int, ...]]:
-    """Return the cells of a box, found one by one."""
+    """Return the cells of a box, tested one by one."""
     return {cell for cell in product(range(-2, 4), repeat=2) if cell in box}
 
 

@@ -1,4 +1,4 @@
-"""Who puts together which chunks of a stored array."""
+"""Assembly of the chunks of a stored array: owners and sources."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def cases(draw: st.DrawFn) -> tuple[Layout, tuple[int, ...], Selection, tuple[in
     ndim = draw(st.integers(1, 3))
     shape = tuple(draw(st.integers(1, 12)) for _ in range(ndim))
     count = draw(st.sampled_from([n for n in (1, 2, 3, 4, 6, 8) if n <= prod(shape)]))
-    each = draw(st.sampled_from([k for k in (1, 2, 3) if count % k == 0]))
+    per_rank = draw(st.sampled_from([k for k in (1, 2, 3) if count % k == 0]))
     try:
         whole = decompose(shape, count, periodic=False, radius=0)
     except ValueError:
         whole = decompose(shape, 1, periodic=False, radius=0)
-        each = 1
-    layout = Layout(whole, 1, each, ())
+        per_rank = 1
+    layout = Layout(whole, 1, per_rank, ())
     points = tuple(n + draw(st.integers(0, 1)) for n in shape)
     first = tuple(draw(st.integers(0, n - 1)) for n in points)
     stride = tuple(draw(st.integers(1, 3)) for _ in points)
@@ -48,7 +48,7 @@ def test_every_element_of_every_chunk_has_one_owner_and_one_source(case):
         == list(np.ndindex(*(-(-n // c) for n, c in zip(selection.shape, chunk, strict=True))))
     )
     times = np.zeros(selection.shape, int)
-    for rank, (own, parts) in enumerate(plans):
+    for rank, (sources, parts) in enumerate(plans):
         for part in parts:
             assert part.box
             assert part.box <= grid.box(part.chunk)
@@ -59,7 +59,7 @@ def test_every_element_of_every_chunk_has_one_owner_and_one_source(case):
                 assert all(l <= i <= h for l, i, h in zip(inside.lo, point, inside.hi, strict=True))
         # both ends of each message list the same parts in the same order
         for other, (_, parts_of_other) in enumerate(plans):
-            sent = [part for part in own if layout.home(part.holder)[0] == other]
+            sent = [part for part in sources if layout.home(part.holder)[0] == other]
             awaited = [part for part in parts_of_other if layout.home(part.subdomain)[0] == rank]
             assert sent == awaited
     assert (times == 1).all()
@@ -77,8 +77,8 @@ def test_chunks_do_not_exceed_the_bytes_asked_for_and_do_not_depend_on_ranks():
 def test_one_rank_of_a_million_is_planned_without_a_table_of_ranks():
     shape = (10_000, 10_000, 10_000)
     cut, grid = decompose(shape, 1_000_000, periodic=True), ChunkGrid(shape, chunk_shape(shape, 8))
-    own, parts = plan_chunks(cut, [123_456], grid, shape, Selection((0,) * 3, (1,) * 3, shape))
-    assert 1 <= len(own) <= 27
+    sources, parts = plan_chunks(cut, [123_456], grid, shape, Selection((0,) * 3, (1,) * 3, shape))
+    assert 1 <= len(sources) <= 27
     assert len(parts) <= 27 * max(1, len({part.chunk for part in parts}))
 
 

@@ -1,4 +1,4 @@
-"""Ways of communicating by name: what cannot be, and what agrees."""
+"""Named communication schemes: conflicts with other options."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from halocline.run.domain.execution import Execution
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("options", "words"),
     [
         ({"communication": "v4"}, "communication 'v4' is unknown; known: baseline, v1"),
         ({"communication": "v2", "halo": "uniform"}, "halo is 'uniform', but communication v2 chooses it"),
@@ -26,10 +26,10 @@ from halocline.run.domain.execution import Execution
         ({"packing": "first"}, "packing 'first' is unknown; known: all, last, none"),
     ],
 )
-def test_what_cannot_be(given: dict[str, Any], words: str) -> None:
-    with pytest.raises(hc.InputError) as told:
-        Execution(**given)
-    assert words in str(told.value)
+def test_what_cannot_be(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(hc.InputError) as caught:
+        Execution(**options)
+    assert words in str(caught.value)
 
 
 def test_methods_that_agree_are_no_contradiction() -> None:

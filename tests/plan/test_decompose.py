@@ -1,4 +1,4 @@
-"""Decompositions against the published tables, brute force and their own promises."""
+"""Decompositions against published tables, brute force and their specified properties."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ROWS = [
 
 
 def published_cost(level, shape, parts, r):
-    """The formulas as printed, in exact integers (all sizes of the tables divide)."""
+    """Return the printed formulas in exact integers (all sizes of the tables divide)."""
     size = [n // p for n, p in zip(shape, parts, strict=True)]
     with_halo = prod(n + 2 * r for n in size)
     if level == "node":
@@ -40,10 +40,10 @@ def published_cost(level, shape, parts, r):
 @pytest.mark.parametrize("radius", [1, 2, 3, 4])
 @pytest.mark.parametrize(("level", "shape", "count", "parts"), ROWS)
 def test_published_tables(level, shape, count, parts, radius):
-    ours = decompose(shape, count, radius=radius, level=level)
-    theirs = decompose(shape, count, strategy=parts, radius=radius, level=level)
-    assert theirs.cost == published_cost(level, shape, parts, radius)
-    assert ours.cost == published_cost(level, shape, ours.parts, radius) == theirs.cost
+    optimal = decompose(shape, count, radius=radius, level=level)
+    published = decompose(shape, count, strategy=parts, radius=radius, level=level)
+    assert published.cost == published_cost(level, shape, parts, radius)
+    assert optimal.cost == published_cost(level, shape, optimal.parts, radius) == published.cost
 
 
 def test_tables_are_complete():
@@ -85,7 +85,7 @@ def test_morton_interleaves_bits():
         ("3d", (64, 64, 64), 12, (3, 2, 2)),
         ("3d", (2, 64, 64), 27, None),
         ("3d", (2, 64, 64), 8, (2, 2, 2)),
-        ("3d", (2, 64, 64), 16, (2, 4, 2)),  # the first axis takes no more
+        ("3d", (2, 64, 64), 16, (2, 4, 2)),  # the first axis takes no more subdomains
         ("4x2x1", (64, 64, 64), 8, (4, 2, 1)),
         ((1, 2, 4), (64, 64, 64), 8, (1, 2, 4)),
         ("row", (1024, 512, 512), 2, (2, 1, 1)),
@@ -100,14 +100,14 @@ def test_strategies(strategy, shape, count, parts):
 def test_ties_keep_rows_whole():
     cube = decompose((96, 96, 96), 6)
     assert cube.parts == (3, 2, 1)
-    # along walls nothing travels: five slabs move less than any other five subdomains of these shapes
+    # no exchange across walls: five slabs move less than any other five subdomains of these shapes
     assert decompose((40, 40), 5, periodic=False).parts == (5, 1)
-    # without traffic every cut costs nothing, and the first axis takes all of them
+    # without traffic every cut is free, and the first axis takes all of them
     assert decompose((64, 64, 64), 8, traffic=Traffic.of([], 3)).parts == (8, 1, 1)
 
 
 def test_rank_order_of_optimal_is_local():
-    """Each eighth of the ranks is a cube of its own; row by row it is a slab."""
+    """Each eighth of the ranks is a cube; in row order it is a slab."""
 
     def hull(strategy, ranks):
         d = decompose((64, 64, 64), 64, strategy=strategy)
@@ -183,7 +183,10 @@ offsets = st.lists(st.tuples(*[st.integers(-2, 2)] * 3), min_size=1, max_size=6)
 
 
 def moved(d, rank, fields, local=None):
-    """What a rank receives, counted direction by direction; `local` leaves out neighbours in the node."""
+    """Return the bytes that a rank receives, counted per direction.
+
+    With `local`, neighbours in the node are left out.
+    """
     n, total = d.box(rank).shape, 0
     for direction in product((-1, 0, 1), repeat=d.ndim):
         step = [c + s for c, s in zip(d.coordinates(rank), direction, strict=True)]
@@ -244,7 +247,7 @@ def test_optimal_is_the_least_of_all(shape, count, periodic, reads, level):
 
 # --- size ---
 
-COUNTS = [10**2, 10**3, 10**4, 10**5, 10**6, 99_991, 524_288, 720_720, 999_983]  # two of them prime
+COUNTS = [10**2, 10**3, 10**4, 10**5, 10**6, 99_991, 524_288, 720_720, 999_983]  # two of them are prime
 
 
 @pytest.mark.parametrize("strategy", ["optimal", "bisection", "3d", "1d"])
@@ -261,9 +264,9 @@ def test_planning_does_not_grow_with_the_count(count, strategy):
     tracemalloc.start()
     d = decompose(shape, count, strategy=strategy, radius=1)
     d.box(count - 1)
-    kept, peak = tracemalloc.get_traced_memory()
+    current, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert kept < 50_000
+    assert current < 50_000
     assert peak < 500_000
 
 

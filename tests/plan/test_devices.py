@@ -1,4 +1,4 @@
-"""Which devices a user chose, which rank drives which, and which takes which subdomain."""
+"""Choice of devices, and their assignment to ranks and subdomains."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from halocline.plan.layout import lay_out
 from halocline.plan.machine import load_machine
 from halocline.plan.traffic import Traffic
 
-# -- the choice ----------------------------------------------------------------------------------------------
+# -- choice --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("text", "interface", "indices", "told"),
+    ("text", "interface", "indices", "text_of_choice"),
     [
         ("cpu", "cpu", (), "cpu"),
         ("cuda", "cuda", (), "cuda"),
@@ -34,10 +34,10 @@ from halocline.plan.traffic import Traffic
         (" cuda: 0 , 1 ", "cuda", (0, 1), "cuda:0,1"),
     ],
 )
-def test_a_choice(text: str, interface: str, indices: tuple[int, ...], told: str) -> None:
+def test_a_choice(text: str, interface: str, indices: tuple[int, ...], text_of_choice: str) -> None:
     choice = DeviceChoice.parse(text)
-    assert (choice.interface, choice.indices, str(choice)) == (interface, indices, told)
-    assert DeviceChoice.parse(told) == choice
+    assert (choice.interface, choice.indices, str(choice)) == (interface, indices, text_of_choice)
+    assert DeviceChoice.parse(text_of_choice) == choice
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_the_devices_that_a_choice_means() -> None:
 
 
 def test_devices_of_one_platform_work_together() -> None:
-    """Of all that there are those of the first, which is a GPU's where there is one."""
+    """The default is all devices of the first platform, and a platform with GPUs comes first."""
     platforms = ["GPUs", "GPUs", "PoCL", "GPUs"]
     assert DeviceChoice.parse("opencl").among(platforms) == (0, 1, 3)
     assert DeviceChoice.parse("opencl:3,1").among(platforms) == (3, 1)
@@ -93,7 +93,7 @@ def test_devices_of_one_platform_work_together() -> None:
         DeviceChoice.parse("opencl:1,2").among(platforms)
 
 
-# -- which rank drives which ---------------------------------------------------------------------------------
+# -- assignment to ranks -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -120,8 +120,8 @@ def test_all_devices_are_driven_blockwise_and_evenly(devices: int, ranks: int) -
         return
     shared = share_devices(devices, ranks)
     assert len(shared) == ranks
-    assert len({len(own) for own in shared}) == 1, "ranks have equally many subdomains"
-    every = [device for own in shared for device in own]
+    assert len({len(rank_devices) for rank_devices in shared}) == 1, "ranks have equally many subdomains"
+    every = [device for rank_devices in shared for device in rank_devices]
     assert sorted(every) == every
     assert set(every) == set(range(devices))
     loads = [every.count(device) for device in range(devices)]
@@ -151,11 +151,11 @@ def test_devices_that_cannot_be_shared_out(devices: int, ranks: int, words: str)
     [
         ([["A", "B"]], [(0, 1)]),
         ([["A", "B"], ["A", "B"]], [(0,), (1,)]),
-        ([["A", "B"], ["B", "A"]], [(0,), (0,)]),  # each counts its own as the first
+        ([["A", "B"], ["B", "A"]], [(0,), (0,)]),  # each rank numbers its own device as the first
         ([["A"], ["A"], ["A"]], [(0,)] * 3),
         ([["A"], ["B"], ["C"]], [(0,)] * 3),
         ([["A", "B"], ["C", "D"]], [(0, 1), (0, 1)]),
-        ([["X", "X"], ["X", "X"]], [(0,), (1,)]),  # two alike that have no names of their own
+        ([["X", "X"], ["X", "X"]], [(0,), (1,)]),  # two equal devices without unique names
     ],
 )
 def test_devices_are_dealt_to_ranks(chosen: list[list[str]], dealt: list[tuple[int, ...]]) -> None:
@@ -179,42 +179,42 @@ def test_devices_that_cannot_be_dealt(chosen: list[list[str]], words: str) -> No
         deal_devices(chosen)
 
 
-# -- which takes which subdomain -----------------------------------------------------------------------------
+# -- assignment to subdomains --------------------------------------------------------------------------------
 
 
 def bandwidths(machine: str) -> list[list[float]]:
-    found = load_machine(machine)
-    every = range(found.device.count)
-    return [[found.bandwidth(a, b) for b in every] for a in every]
+    loaded = load_machine(machine)
+    every = range(loaded.device.count)
+    return [[loaded.bandwidth(a, b) for b in every] for a in every]
 
 
 def test_equal_links_leave_the_order_alone() -> None:
-    for count in (1, 2, 8, 12):  # also where a search would be by a heuristic
+    for count in (1, 2, 8, 12):  # the larger counts would use a heuristic search
         drawn = np.random.default_rng(count).uniform(size=(count, count))
         assert place(drawn, distance_between(np.full((count, count), 4.5e11).tolist())) == tuple(range(count))
     assert place(np.ones((8, 8)), distance_between(bandwidths("dgx-h100"))) == tuple(range(8))
 
 
 def test_the_worst_case_of_the_paper_on_a_summit_node() -> None:
-    """Subdomains of 720 x 484 x 700: those that share much are to sit on one triad."""
+    """Subdomains of 720 x 484 x 700 with large common faces share one triad."""
     traffic = Traffic.of_radius(2, 3)
     cut = decompose((1440, 1452, 700), 6, strategy="2x3x1", traffic=traffic)
     sent, distance = flow(cut, traffic, range(6)), distance_between(bandwidths("summit"))
-    found = place(sent, distance)
+    placement = place(sent, distance)
     costs = {f: placement_cost(sent, distance, f) for f in itertools.permutations(range(6))}
-    assert costs[found] == pytest.approx(min(costs.values()), rel=1e-12)
-    assert costs[found] < max(costs.values()) / 1.2
-    assert found == place(sent, distance)
+    assert costs[placement] == pytest.approx(min(costs.values()), rel=1e-12)
+    assert costs[placement] < max(costs.values()) / 1.2
+    assert placement == place(sent, distance)
 
 
 def test_slots_that_share_a_device_are_at_no_distance() -> None:
-    inf = float("inf")  # what a device moves within itself takes no link
-    found = distance_between([[inf, 4.0], [2.0, inf]], (0, 0, 1))
-    assert found == [[0.0, 0.0, 0.25], [0.0, 0.0, 0.25], [0.5, 0.5, 0.0]]
+    inf = float("inf")  # transfers within a device use no link
+    distance = distance_between([[inf, 4.0], [2.0, inf]], (0, 0, 1))
+    assert distance == [[0.0, 0.0, 0.25], [0.0, 0.0, 0.25], [0.5, 0.5, 0.0]]
 
 
 def test_a_layout_takes_the_distance_between_devices() -> None:
-    """Two pairs of devices, far from each other: neighbours with the large side sit on a pair."""
+    """Neighbours with a large face are placed on a pair of close devices; the two pairs are distant."""
     fast, slow = 1e11, 1e9
     rates = [[fast if (a - b) % 2 == 0 else slow for b in range(4)] for a in range(4)]
     traffic = Traffic.of_radius(1, 2)

@@ -37,7 +37,7 @@ def test_poisson_on_four_ranks():
 
 
 def test_only_what_is_read_travels():
-    """A field that is read farther does not widen another's halo; corners travel where they are read."""
+    """A wide read of one field does not widen the halo of another; corners are exchanged if they are read."""
     schedule = make_schedule(
         (True, True),
         [("float64", (False, False)), ("float32", (False, False))],
@@ -63,7 +63,7 @@ def test_only_what_is_read_travels():
 
 
 def test_one_message_a_neighbour_and_direction():
-    """Slabs of a periodic box with 26 segments: two messages, not eighteen; the other eight are copies."""
+    """Slabs of a periodic box with 26 segments send two messages, not eighteen; eight segments are copies."""
     schedule = one_field((True, True, True), cube(3, 1)).schedule
     d = decompose((12, 6, 6), 3, strategy=(3, 1, 1))
     sweep = plan_subdomain(schedule, d, 1).sweeps[0]
@@ -81,4 +81,4 @@ def test_exchanges_of_one_schedule_have_their_own_tags():
     sweeps = plan_subdomain(schedule, decompose((9, 9), 9), 4).sweeps
     tags = [m.tag for s in sweeps for m in s.sends]
     assert len(tags) == len(set(tags)) == 24
-    assert max(tags) <= 32767  # the least upper bound that MPI promises
+    assert max(tags) <= 32767  # the minimum of the upper bound that MPI guarantees

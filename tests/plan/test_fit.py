@@ -1,4 +1,4 @@
-"""Subdomains that are too thin, and what does not fit."""
+"""Subdomains that are too thin, and plans that do not fit."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_subdomains_that_are_too_thin(shape, parts, periodic, radius, reach, wor
         with pytest.raises(InputError) as error:
             plan_subdomain(schedule, d, rank)
         messages.add(str(error.value))
-    (message,) = messages  # the same on every rank
+    (message,) = messages  # equal on every rank
     assert not [word for word in words if word not in message], message
 
 
@@ -61,7 +61,7 @@ def test_a_decomposition_of_another_grid():
 
 
 def test_memory_is_never_overrun():
-    """A schedule that allocates less halo than it exchanges is refused."""
+    """A schedule that allocates less halo than it exchanges is rejected."""
     schedule = one_field((True,), star(1, 2)).schedule
     narrow = FieldInfo("u", "float64", (False,), ((1, 2),))
     with pytest.raises(HaloclineError, match=r"'u'.*too narrow a halo"):

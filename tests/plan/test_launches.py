@@ -1,5 +1,7 @@
-"""Launches of kernels on devices: every cell once, by one thread of one group, whose place for partial
-results is its own."""
+"""Launches of kernels on devices.
+
+One thread of one thread block computes each cell, and each block has its own place for partial results.
+"""
 
 from __future__ import annotations
 
@@ -38,15 +40,17 @@ axes = st.integers(1, 3)
 
 
 def visits(launch: Launch, origin: tuple[int, ...], counts: NDArray[np.int64]) -> None:
-    """Count the cells that the threads of a launch visit, as generated kernels compute them, in an array
-    whose first element is cell `origin`. No group is without work."""
+    """Count the visits of the threads of a launch to cells, as generated kernels compute them.
+
+    The first element of `counts` is cell `origin`. Each thread block has work.
+    """
     ndim = len(launch.cells.lo)
-    lines = []  # along each axis, every cell that a thread of a group visits there
+    lines = []  # per axis: all cells that the threads of a block visit
     for axis, (lo, hi, first) in enumerate(zip(launch.cells.lo, launch.cells.hi, origin, strict=True)):
         place = ndim - 1 - axis
         groups, threads = launch.groups[place], launch.group[place]
-        span = threads  # cells of a group
-        if launch.kernel.tile is not None:  # through which its threads go as they like
+        span = threads  # cells of a thread block
+        if launch.kernel.tile is not None:  # the threads visit the tile in any order
             span = launch.kernel.tile[axis + 3 - ndim]
         elif ndim > 1 and axis == 0:
             assert threads == 1
@@ -76,7 +80,7 @@ def test_a_launch_visits_each_cell_once(data: st.DataObject, ndim: int) -> None:
 
 @pytest.mark.parametrize("shape", [(70_000, 1), (200_000, 3), (70_000, 1, 1)])
 def test_no_launch_has_more_groups_than_cuda_takes(shape: tuple[int, ...]) -> None:
-    """Walls of a long grid, each of whose threads would have one cell."""
+    """The walls of a long grid have a valid launch, although each thread would have one cell."""
     cells = Box((0,) * len(shape), shape)
     launch = _launch(replace(KERNEL, march=1), cells, cells, (0,) * len(shape))
     assert max(launch.groups[1:]) <= 65535
@@ -85,11 +89,11 @@ def test_no_launch_has_more_groups_than_cuda_takes(shape: tuple[int, ...]) -> No
     assert (counts == 1).all()
 
 
-# -- of whole programs -------------------------------------------------------------------------------
+# -- whole programs ----------------------------------------------------------------------------------
 
 
 def program(ndim: int, periodic: tuple[bool, ...]) -> tuple[hc.Grid, Any]:
-    """Points of every kind, stages, conditions at walls, and reductions over all of them and over one."""
+    """Return a grid and a program with points of every kind, stages, wall conditions and reductions."""
     grid = hc.Grid((8,) * ndim, periodic=periodic)
     walls = not all(periodic)
     grid.field("u", boundary=hc.Extrapolate(2) if walls else None)
@@ -122,8 +126,11 @@ def scheduled(ndim: int, periodic: tuple[bool, ...], strategy: Strategy) -> Sche
 
 @st.composite
 def plans(draw: st.DrawFn) -> tuple[Schedule, tuple[int, ...], list[SubdomainPlan]]:
-    """Schedules for grids of other shapes than they were compiled for: shapes are no part of them, but for
-    the cells of single values."""
+    """Draw a schedule, a grid shape and the plans of its subdomains.
+
+    The shape differs from that of the compilation, since the schedule is independent of shapes except for
+    the cells of single values.
+    """
     ndim = draw(axes)
     periodic = tuple(draw(st.booleans()) for _ in range(ndim))
     schedule = scheduled(ndim, periodic, draw(st.sampled_from(STRATEGIES)))
@@ -139,43 +146,45 @@ def plans(draw: st.DrawFn) -> tuple[Schedule, tuple[int, ...], list[SubdomainPla
     transfers = Transfers(Layout.of(cut), ON_DEVICES)
     patch = draw(st.none() | st.integers(2, 12))
     try:
-        made = [plan_subdomain(schedule, transfers, n, patch=patch) for n in range(cut.count)]
-    except InputError as error:  # the cell of a value is not active, or subdomains are too thin
+        subdomain_plans = [plan_subdomain(schedule, transfers, n, patch=patch) for n in range(cut.count)]
+    except InputError as error:  # the cell of a value is inactive, or subdomains are too thin
         if "inactive block" in str(error) or "subdomain" in str(error):
             return draw(plans())
         raise
-    return schedule, shape, made
+    return schedule, shape, subdomain_plans
 
 
-def every(schedule: Schedule, own: SubdomainPlan) -> list[tuple[Sweep, Any, SweepLaunches]]:
+def every(schedule: Schedule, subdomain_plan: SubdomainPlan) -> list[tuple[Sweep, Any, SweepLaunches]]:
     return [
-        (sweep, todo, sweep_launches(schedule, sweep, own, todo))
-        for sweep, todo in zip(schedule.sweeps(), own.sweeps, strict=True)
+        (sweep, todo, sweep_launches(schedule, sweep, subdomain_plan, todo))
+        for sweep, todo in zip(schedule.sweeps(), subdomain_plan.sweeps, strict=True)
     ]
 
 
 @settings(max_examples=60)
 @given(plans())
 def test_each_point_is_computed_once(drawn: Any) -> None:
-    """By each kernel, over the patches of all subdomains."""
-    schedule, shape, made = drawn
+    """Each kernel computes each point once, over the patches of all subdomains."""
+    schedule, shape, subdomain_plans = drawn
     counts: dict[str, NDArray[np.int64]] = defaultdict(lambda: np.zeros([n + 3 for n in shape], np.int64))
     kernels: dict[str, DeviceKernel] = {}
-    for own in made:
-        for sweep, _, planned in every(schedule, own):
-            mine = schedule.device.kernels[sweep.kernel]
-            kernels |= {kernel.name: kernel for kernel in mine}
-            for item in planned.items[: len(own.patches)]:
-                order = [mine.index(launch.kernel) for launch in item.launches]
+    for subdomain_plan in subdomain_plans:
+        for sweep, _, planned in every(schedule, subdomain_plan):
+            sweep_kernels = schedule.device.kernels[sweep.kernel]
+            kernels |= {kernel.name: kernel for kernel in sweep_kernels}
+            for item in planned.items[: len(subdomain_plan.patches)]:
+                order = [sweep_kernels.index(launch.kernel) for launch in item.launches]
                 assert order == sorted(order), "a kernel before what it needs"
                 for launch in item.launches:
                     if not any(map(any, launch.kernel.extent)):
-                        visits(launch, tuple(-o - 1 for o in own.box.lo), counts[launch.kernel.name])
+                        visits(
+                            launch, tuple(-o - 1 for o in subdomain_plan.box.lo), counts[launch.kernel.name]
+                        )
     assert kernels
     assert sum(kernel.cell is not None for kernel in kernels.values()) == 2
     for name, kernel in kernels.items():
         if any(map(any, kernel.extent)):
-            continue  # a stage, which patches recompute where they overlap
+            continue  # a stage, which patches compute again in their overlap
         expected = np.zeros_like(counts[name])
         if kernel.cell is not None:
             expected[tuple(c + 1 for c in kernel.cell)] = 1
@@ -198,11 +207,13 @@ def active(schedule: Schedule, shape: tuple[int, ...]) -> NDArray[np.int64]:
 @settings(max_examples=60)
 @given(plans())
 def test_kernels_of_a_patch_cover_what_follows_reads(drawn: Any) -> None:
-    """Stages reach as far around the patch as their kernel says, within its scratch memory."""
-    schedule, _, made = drawn
-    for own in some(made):
-        for sweep, todo, planned in some(every(schedule, own)):
-            for item, (lo, hi, top) in zip(planned.items, own.patches.table.tolist(), strict=False):
+    """Stages cover the extent of their kernel around the patch, within its scratch memory."""
+    schedule, _, subdomain_plans = drawn
+    for subdomain_plan in some(subdomain_plans):
+        for sweep, todo, planned in some(every(schedule, subdomain_plan)):
+            for item, (lo, hi, top) in zip(
+                planned.items, subdomain_plan.patches.table.tolist(), strict=False
+            ):
                 for launch in item.launches:
                     kernel = launch.kernel
                     assert launch.patch == Box(tuple(lo), tuple(hi))
@@ -212,20 +223,20 @@ def test_kernels_of_a_patch_cover_what_follows_reads(drawn: Any) -> None:
                     if kernel.cell is None:
                         assert launch.cells == whole
                 ready = {launch.kernel.name for launch in item.launches}
-                wanted = schedule.device.kernels[sweep.kernel]
-                assert ready == {k.name for k in wanted if k.cell is None or k.name in ready}
+                sweep_kernels = schedule.device.kernels[sweep.kernel]
+                assert ready == {k.name for k in sweep_kernels if k.cell is None or k.name in ready}
             staged = [k for k in schedule.device.kernels[sweep.kernel] if k.scratch]
             tiled = [k for k in schedule.device.kernels[sweep.kernel] if k.tile]
             assert bool(staged or tiled) == bool(sweep.scratch)
-            assert not staged or todo.scratch_bytes > 0 or not len(own.patches)
+            assert not staged or todo.scratch_bytes > 0 or not len(subdomain_plan.patches)
 
 
 @settings(max_examples=60)
 @given(plans())
 def test_partial_results_have_places_of_their_own(drawn: Any) -> None:
-    schedule, _, made = drawn
-    for own in some(made):
-        for sweep, _, planned in some(every(schedule, own)):
+    schedule, _, subdomain_plans = drawn
+    for subdomain_plan in some(subdomain_plans):
+        for sweep, _, planned in some(every(schedule, subdomain_plan)):
             groups = dict(planned.partials)
             reducing = [k for k in schedule.device.kernels[sweep.kernel] if k.reductions]
             assert list(groups) == reducing
@@ -242,27 +253,27 @@ def test_partial_results_have_places_of_their_own(drawn: Any) -> None:
 @settings(max_examples=60)
 @given(plans())
 def test_layers_beyond_a_wall_follow_each_other_outward(drawn: Any) -> None:
-    """The layers of each fill cover its box once; one is computed when those that it reads are there."""
-    schedule, _, made = drawn
-    for own in some(made):
-        for sweep, todo, planned in some(every(schedule, own)):
+    """The layers of each fill cover its box once, and each follows the layers that it reads."""
+    schedule, _, subdomain_plans = drawn
+    for subdomain_plan in some(subdomain_plans):
+        for sweep, todo, planned in some(every(schedule, subdomain_plan)):
             for launches, boxes in (
                 (planned.fills, [(f, f.core) for f in todo.fills]),
                 (planned.rims, [(f, rim.box) for f in todo.fills for rim in f.rims]),
             ):
                 rest = list(launches)
-                for each, box in boxes:
+                for fill_plan, box in boxes:
                     if not box.size:
                         continue
-                    fill = sweep.fills[each.fill]
+                    fill = sweep.fills[fill_plan.fill]
                     names = [k.name for k in schedule.device.kernels[fill.kernel]]
                     counts = np.zeros(box.shape, dtype=np.int64)
-                    mine = [rest.pop(0) for _ in range(box.shape[fill.axis])]
-                    assert [launch.kernel.name for launch in mine] == names[: len(mine)]
-                    for launch in mine:
+                    fill_launches = [rest.pop(0) for _ in range(box.shape[fill.axis])]
+                    assert [launch.kernel.name for launch in fill_launches] == names[: len(fill_launches)]
+                    for launch in fill_launches:
                         visits(launch, box.lo, counts)
                     assert (counts == 1).all()
-                    places = [launch.cells.lo[fill.axis] for launch in mine]
+                    places = [launch.cells.lo[fill.axis] for launch in fill_launches]
                     assert all(b - a == fill.side for a, b in pairwise(places))
                     assert places[0] == (box.hi[fill.axis] - 1 if fill.side < 0 else box.lo[fill.axis])
                 assert not rest
@@ -292,7 +303,7 @@ KERNELS = re.compile(r"^HC_KERNEL(?:_OF\(([\d, ]+)\)|_RESIDENT\((\d+), \d+\))? (
 
 @pytest.mark.parametrize("ndim", [1, 2, 3])
 def test_groups_are_those_of_the_strategy(ndim: int) -> None:
-    """In narrow boxes too they have no more threads than the kernel was compiled for."""
+    """Narrow boxes also have no more threads per block than the kernel was compiled for."""
     cells = Box((0,) * ndim, (300,) * ndim)
     cut = decompose((12, 40, 70)[-ndim:], 1, strategy=(1,) * ndim, periodic=(False,) * ndim)
     bounded = False
@@ -306,8 +317,8 @@ def test_groups_are_those_of_the_strategy(ndim: int) -> None:
             name: prod(map(int, (fixed or resident).split(","))) if fixed or resident else LARGEST_GROUP
             for fixed, resident, name in KERNELS.findall(schedule.device.source)
         }
-        own = plan_subdomain(schedule, Transfers(Layout.of(cut), ON_DEVICES), 0, patch=9)
-        for _, _, planned in every(schedule, own):
+        subdomain_plan = plan_subdomain(schedule, Transfers(Layout.of(cut), ON_DEVICES), 0, patch=9)
+        for _, _, planned in every(schedule, subdomain_plan):
             patches = [launch for item in planned.items for launch in item.launches]
             for launch in (*planned.fills, *planned.rims, *patches):
                 assert prod(launch.group) <= most[launch.kernel.name], (strategy, launch)
@@ -319,24 +330,24 @@ def test_groups_are_those_of_the_strategy(ndim: int) -> None:
     ("ahead", "shape", "march"),
     [
         *((ahead, (512, 512, 512), march) for ahead, march in ((0, 16), (2, 16), (4, 32), (6, 64), (8, 64))),
-        (8, (256, 256, 256), 16),  # 4096 groups
-        (8, (512, 512, 256), 32),  # 8192 with 32 cells a thread
-        (8, (512, 508, 256), 16),  # 8128
-        (8, (20, 4096, 4096), 20),  # no further than the axis is long
+        (8, (256, 256, 256), 16),  # 4096 thread blocks
+        (8, (512, 512, 256), 32),  # 8192 blocks with 32 cells per thread
+        (8, (512, 508, 256), 16),  # 8128 thread blocks
+        (8, (20, 4096, 4096), 20),  # limited by the length of the axis
     ],
 )
 def test_wide_stencils_march_further_where_there_are_many_groups(
     ahead: int, shape: tuple[int, ...], march: int
 ) -> None:
-    """What is read before the first cell is to be little beside the rest."""
+    """Each thread streams over more cells, so that the reads before its first cell are a small share."""
     kernel = replace(KERNEL, ahead=ahead, group=(64, 4, 1))
     cells = Box((0,) * 3, shape)
     launch = _launch(kernel, cells, cells, (0,) * 3)
     assert launch.march == march
     assert launch.groups == (-(-shape[2] // 64), -(-shape[1] // 4), -(-shape[0] // march))
-    # whoever names a march gets it
+    # a given length is kept
     assert _launch(replace(kernel, march=16), cells, cells, (0,) * 3).march == 16
-    # what reduces goes on from there
+    # reductions begin with this length
     reducing = _launch(replace(kernel, reductions=(0,)), cells, cells, (0,) * 3)
     assert reducing.march >= march
     assert reducing.number_of_groups <= 8192 or reducing.march == min(128, shape[0])
@@ -352,7 +363,7 @@ def test_a_kernel_says_how_much_it_reads_ahead(reads: str, order: int, ahead: in
 
 
 def test_few_groups_reduce_however_large_the_grid() -> None:
-    """One group merges what they leave: threads march further where there are many cells."""
+    """Threads stream over more cells on large grids, since one thread block merges the partial results."""
     kernel = DeviceKernel("k", (0,), ((0, 0),) * 2, (0, 0), reductions=(0,), group=(256, 1, 1))
     plain = replace(kernel, reductions=())
     for n, least in ((512, 16), (16384, 128)):

@@ -1,4 +1,4 @@
-"""Layouts: the home of every subdomain."""
+"""Layouts: the rank, node and device of each subdomain."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_every_subdomain_has_one_home(
     if placement is not None:
         distance = np.random.default_rng(slots).uniform(1, 2, (slots, slots))
     try:
-        made = lay_out(
+        layout = lay_out(
             (40, 36, 30),
             ranks,
             ranks_per_node=per_node,
@@ -50,24 +50,24 @@ def test_every_subdomain_has_one_home(
         if "cut" not in str(error):
             raise
         return
-    assert (made.ranks, made.nodes) == (ranks, -(-ranks // min(per_node, ranks)))
-    owned = [made.owned(rank) for rank in range(ranks)]
-    assert sorted(s for own in owned for s in own) == list(range(ranks * per_rank))
-    for rank, own in enumerate(owned):
-        assert len(own) == per_rank
-        for local, subdomain in enumerate(own):
-            assert made.home(subdomain) == (rank, local)
-        # placement moves subdomains within their node alone
-        assert {made.node(rank)} == {subdomain // slots for subdomain in own}
+    assert (layout.ranks, layout.nodes) == (ranks, -(-ranks // min(per_node, ranks)))
+    owned = [layout.owned(rank) for rank in range(ranks)]
+    assert sorted(s for rank_subdomains in owned for s in rank_subdomains) == list(range(ranks * per_rank))
+    for rank, rank_subdomains in enumerate(owned):
+        assert len(rank_subdomains) == per_rank
+        for local, subdomain in enumerate(rank_subdomains):
+            assert layout.home(subdomain) == (rank, local)
+        # placement moves subdomains only within their node
+        assert {layout.node(rank)} == {subdomain // slots for subdomain in rank_subdomains}
 
 
 def test_equal_links_leave_subdomains_in_order_unless_they_are_drawn() -> None:
     traffic = Traffic.of_radius(1, 3)
     slots = {}
     for placement in STRATEGIES:
-        made = lay_out((16, 16, 16), 4, traffic=traffic, placement=placement)
-        slots[placement] = made.slots
-        assert link_time(made, traffic, None) is None
+        layout = lay_out((16, 16, 16), 4, traffic=traffic, placement=placement)
+        slots[placement] = layout.slots
+        assert link_time(layout, traffic, None) is None
     assert slots["aware"] == slots["trivial"] == ()
     assert sorted(slots["random"]) == [0, 1, 2, 3]
 
@@ -78,10 +78,10 @@ def test_an_aware_layout_is_the_best_within_a_node() -> None:
     distance = np.array(machine.distance())
     cost = {}
     for placement in STRATEGIES:
-        made = lay_out((1440, 1452, 1400), 12, **options, distance=distance.tolist(), placement=placement)
-        slots = tuple(made.home(subdomain)[0] % 6 for subdomain in range(6))
-        cost[placement] = placement_cost(flow(made.decomposition, traffic, range(6)), distance, slots)
-    sent = flow(made.decomposition, traffic, range(6, 12))
+        layout = lay_out((1440, 1452, 1400), 12, **options, distance=distance.tolist(), placement=placement)
+        slots = tuple(layout.home(subdomain)[0] % 6 for subdomain in range(6))
+        cost[placement] = placement_cost(flow(layout.decomposition, traffic, range(6)), distance, slots)
+    sent = flow(layout.decomposition, traffic, range(6, 12))
     least = min(placement_cost(sent, distance, f) for f in itertools.permutations(range(6)))
     assert cost["aware"] == pytest.approx(least)
     assert cost["aware"] < cost["random"]
@@ -95,9 +95,9 @@ def test_wrong_layouts() -> None:
     ):
         with pytest.raises(InputError, match=words):
             lay_out((8, 8), 2, traffic=Traffic.of_radius(1, 2), **options)
-    made = lay_out((8, 8), 2, traffic=Traffic.of_radius(1, 2))
+    layout = lay_out((8, 8), 2, traffic=Traffic.of_radius(1, 2))
     with pytest.raises(IndexError):
-        made.owned(2)
+        layout.owned(2)
 
 
 @settings(max_examples=100)
@@ -111,7 +111,7 @@ def test_wrong_layouts() -> None:
 def test_ranks_that_do_not_follow_each_other_node_by_node(
     nodes: int, per_node: int, per_rank: int, strategy: str, random: Random
 ) -> None:
-    """Whatever order a launcher deals them out in, a node has the part of the grid that it would have had."""
+    """A node has the same part of the grid for any order in which a launcher distributes the ranks."""
     options: dict[str, Any] = {
         "ranks_per_node": per_node,
         "subdomains_per_rank": per_rank,
@@ -121,28 +121,35 @@ def test_ranks_that_do_not_follow_each_other_node_by_node(
     plain = lay_out((40, 36, 30), nodes * per_node, **options)
     dealt = [node for node in range(nodes) for _ in range(per_node)]
     random.shuffle(dealt)
-    made = lay_out((40, 36, 30), nodes * per_node, **options, nodes_of_ranks=tuple(dealt))
-    assert made.decomposition == plain.decomposition
-    assert made.nodes == nodes
+    layout = lay_out((40, 36, 30), nodes * per_node, **options, nodes_of_ranks=tuple(dealt))
+    assert layout.decomposition == plain.decomposition
+    assert layout.nodes == nodes
     for node in range(nodes):
-        ours, theirs = (
-            sorted(s for rank in range(of.ranks) if of.node(rank) == node for s in of.owned(rank))
-            for of in (made, plain)
+        owned, owned_in_order = (
+            sorted(
+                s
+                for rank in range(candidate.ranks)
+                if candidate.node(rank) == node
+                for s in candidate.owned(rank)
+            )
+            for candidate in (layout, plain)
         )
-        assert ours == theirs
-    for rank in range(made.ranks):
-        assert [made.home(s) for s in made.owned(rank)] == [(rank, local) for local in range(per_rank)]
+        assert owned == owned_in_order
+    for rank in range(layout.ranks):
+        assert [layout.home(s) for s in layout.owned(rank)] == [(rank, local) for local in range(per_rank)]
 
 
 def test_nodes_in_turn_exchange_as_little_as_nodes_in_order() -> None:
-    """What crosses nodes, of 4 x 2 ranks on a long grid; in one level every neighbour would be elsewhere."""
+    """Ranks in turn exchange as little between nodes as ranks in order, for 4 x 2 ranks on a long grid."""
 
-    def crossing(made: Layout) -> int:
-        cut, total = made.decomposition, 0
+    def crossing(layout: Layout) -> int:
+        cut, total = layout.decomposition, 0
         for number in range(cut.count):
             for axis, d in product(range(2), (-1, 1)):
                 peer = cut.neighbour(number, tuple(d if a == axis else 0 for a in range(2)))
-                if peer is not None and made.node(made.home(peer)[0]) != made.node(made.home(number)[0]):
+                if peer is not None and layout.node(layout.home(peer)[0]) != layout.node(
+                    layout.home(number)[0]
+                ):
                     shape = cut.box(number).shape
                     total += shape[1 - axis]
         return total
@@ -151,6 +158,6 @@ def test_nodes_in_turn_exchange_as_little_as_nodes_in_order() -> None:
     in_order = crossing(lay_out((64, 64), 8, **options))
     in_turn = crossing(lay_out((64, 64), 8, **options, nodes_of_ranks=(0, 1, 2, 3) * 2))
     assert in_turn == in_order == 2 * 2 * 64
-    # where nodes differ, each has subdomains that follow each other
+    # on nodes of different sizes, each node has consecutive subdomains
     uneven = lay_out((64, 64), 8, **options, nodes_of_ranks=(0, 1, 0, 0, 1, 0, 1, 0))
     assert [uneven.node(uneven.home(number)[0]) for number in range(8)] == [0] * 5 + [1] * 3

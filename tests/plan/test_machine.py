@@ -23,8 +23,8 @@ def calibrated() -> Machine:
 
 def test_a_machine_is_written_as_it_is_read(calibrated: Machine) -> None:
     for name in known_machines():
-        there = load_machine(name)
-        assert parse_machine(host.as_toml(there), name) == there
+        loaded = load_machine(name)
+        assert parse_machine(host.as_toml(loaded), name) == loaded
     again = parse_machine(host.as_toml(calibrated), "host")
     assert again.measured is not None
     assert [p.memory for p in again.measured.sweeps] == [3.2e7, math.inf] * 2
@@ -34,11 +34,11 @@ def test_the_host_is_detected_and_then_as_calibrated(
     calibrated: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HALOCLINE_CACHE", str(tmp_path))
-    there = host.machine_named("host")
-    assert there.measured is None
-    assert there.device.count == sockets()
-    assert there.device.memory * sockets() == this_machine().memory_bytes
-    assert 1e9 < there.device.bandwidth < 1e13
+    detected = host.machine_named("host")
+    assert detected.measured is None
+    assert detected.device.count == sockets()
+    assert detected.device.memory * sockets() == this_machine().memory_bytes
+    assert 1e9 < detected.device.bandwidth < 1e13
     host.calibration_file().parent.mkdir(parents=True)
     host.calibration_file().write_text(host.as_toml(calibrated))
     assert host.machine_named("host").measured is not None

@@ -13,7 +13,7 @@ from halocline.errors import InputError
 from halocline.plan.machine import known_machines, load_machine, parse_machine
 
 MACHINES = {
-    # name: devices, bytes a second from device 0 to the others, network cards
+    # name: devices, bytes per second from device 0 to the others, network cards
     "summit": (6, [50, 50, 64 / 3, 64 / 3, 64 / 3], 2),
     "puhti": (4, [49, 49, 49], 2),
     "stampede2-skx": (2, [62.4], 1),
@@ -57,7 +57,7 @@ def test_machine(name: str) -> None:
 
 
 def test_the_widest_road_is_taken() -> None:
-    """Over two links of 3 instead of one of 2; of equally wide ones the shortest; never through a device."""
+    """The route uses the links with the maximum bandwidth, then the fewest links, and no other device."""
     machine = parse_machine(
         """
         name = "m"
@@ -78,7 +78,7 @@ def test_the_widest_road_is_taken() -> None:
     assert [end for _, end, _ in machine.route("device0", "device1")] == ["hub", "device1"]
     assert [end for _, end, _ in machine.route("device0", "device2")] == ["hub", "card", "device2"]
     assert [end for _, end, _ in machine.route("device1", "device2")] == ["device2"]
-    # two devices share what leads from the hub to the card
+    # two devices share the link from the hub to the card
     assert machine.bandwidth(0, 2) == 1
     assert machine.bandwidth(0, 1) == 3
     assert machine.bandwidth(1, 1) == 9

@@ -53,15 +53,15 @@ def test_patches_cover_a_subdomain_once(shape, threads, radius, periodic, data):
     if patch is not None and prod(n // b + 1 for n, b in zip(shape, patch, strict=True)) > 5000:
         patch = None
     plan = plan_subdomain(schedule, d, rank, patch=patch, threads=threads)
-    seen = np.zeros(plan.box.shape, dtype=int)
+    counts = np.zeros(plan.box.shape, dtype=int)
     walls = [hi == n and not periodic for hi, n in zip(plan.box.hi, shape, strict=True)]
     for lo, hi, top in plan.patches.table.tolist():
         assert all(a < b for a, b in zip(lo, hi, strict=True))
-        seen[tuple(map(slice, lo, hi))] += 1
+        counts[tuple(map(slice, lo, hi))] += 1
         assert top == [int(b == n and wall) for b, n, wall in zip(hi, plan.box.shape, walls, strict=True)]
         if patch is not None:
             assert all(a % b == 0 and c - a <= b for a, b, c in zip(lo, patch, hi, strict=True))
-    assert (seen == 1).all()
+    assert (counts == 1).all()
     ranges = plan.patches.ranges
     assert len(ranges) == threads + 1
     assert ranges[0] == 0
@@ -71,7 +71,7 @@ def test_patches_cover_a_subdomain_once(shape, threads, radius, periodic, data):
 
 @pytest.mark.parametrize("patch", [1, 2, 3, 5, 40, None])
 def test_one_patch_fills_each_end_of_a_row_that_wraps_around(patch):
-    """Another patch within reach of an end would write the same cells at the same time."""
+    """No other patch is within reach of an end, since it would write the same cells at the same time."""
     radius = 3
     schedule = one_field((True, True), star(2, radius)).schedule
     (sweep,) = schedule.operations
@@ -81,7 +81,7 @@ def test_one_patch_fills_each_end_of_a_row_that_wraps_around(patch):
         assert lo == 0 or lo >= radius
         assert hi == 40 or hi <= 40 - radius
     cut = plan_subdomain(schedule, decompose((6, 40), 2, strategy=(1, 2), periodic=True), 0, patch=patch)
-    if patch is not None:  # rows that do not wrap around themselves are cut as the user says
+    if patch is not None:  # rows that do not wrap around themselves are cut at the given size
         assert cut.patches.edges[1] == (*range(0, 20, patch), 20)
 
 
@@ -125,26 +125,26 @@ def test_threads_have_enough_patches_and_equal_shares(shape, threads):
     assert max(shares) <= 1.3 * prod(shape) / threads
     assert cells.max() <= 2**22
     assert (plan.patches.table[:, 1, -1] - plan.patches.table[:, 0, -1] == shape[-1]).all()  # whole rows
-    # each thread starts on memory of its own: its patches come after those of the one before along axis 0
+    # each thread starts at a separate memory area: its patches follow those of its predecessor along axis 0
     firsts = [plan.patches.table[a, 0, 0] for a in plan.patches.ranges[:-1]]
     assert firsts == sorted(set(firsts))
 
 
 @pytest.mark.parametrize("shape", [(2048, 4096), (256, 256, 256)])
 def test_patches_are_short_where_a_thread_must_look_after_messages(shape):
-    """MPI moves bytes only while it is called, which is between two patches."""
+    """Patches are short with MPI, which moves bytes only during its calls between two patches."""
     schedule = one_field((True,) * len(shape), star(len(shape), 1)).schedule
     cut = decompose(shape, 2, periodic=True, strategy="1d-x")
     most = {}
     for methods in (("self", "mpi"), ("self", "rma", "mpi"), ("self", "colocated", "mpi")):
         transfers = Transfers(Layout.of(cut), methods)
         most[methods] = cells_of(plan_rank(schedule, transfers, 0).subdomains[0]).max()
-    remote, boxes, near = most.values()
-    assert remote == boxes <= 2**16 < near
+    most_remote, most_mailboxes, local = most.values()
+    assert most_remote == most_mailboxes <= 2**16 < local
 
 
 def planes_in_reach(patch, radius, itemsize):
-    """One array read by a star, one written, both in double: bytes of the planes around a row of work."""
+    """Return the bytes of the planes around a row, for one array read by a star and one written."""
     return itemsize * (
         (2 * radius + 1) * (patch[1] + 2 * radius) * (patch[2] + 2 * radius) + patch[1] * patch[2]
     )
@@ -166,7 +166,7 @@ def test_planes_of_a_patch_fit_in_half_of_the_cache_unless_it_is_the_least_patch
         assert planes_in_reach(shape, radius, 8) <= l2 // 2
     assert shape[0] >= 4 * shape[1]
     twice = [shape[0], 2 * shape[1], shape[2]]
-    assert planes_in_reach(twice, radius, 8) > l2 // 4  # and no smaller than that asks for
+    assert planes_in_reach(twice, radius, 8) > l2 // 4  # and not smaller than necessary
 
 
 def test_scratch_arrays_of_a_patch_fit_in_half_of_the_cache():
@@ -203,7 +203,7 @@ def test_inner_patches_wait_for_no_message(shape, parts, share):
 
 
 def test_a_patch_waits_only_for_what_it_reads():
-    """Nine patches of a subdomain in the middle: which of the eight messages each of them reads."""
+    """Each of nine patches of a middle subdomain waits for exactly the messages that it reads, of eight."""
     schedule = one_field((True, True), cube(2, 1)).schedule
     d = decompose((27, 27), 9)
     plan = plan_subdomain(schedule, d, 4, patch=3)
@@ -217,7 +217,7 @@ def test_a_patch_waits_only_for_what_it_reads():
             if (i, j) != (0, 0) and i in (0, a - 1) and j in (0, b - 1)
         ]
         assert needs[a, b] == sum(bit[t] for t in touched)
-    # with a star, corners neither travel nor hold anything up
+    # with a star, corners are not exchanged and delay no patch
     plan = plan_subdomain(one_field((True, True), star(2, 1)).schedule, d, 4, patch=3)
     assert len(plan.sweeps[0].receives) == 4
     assert [int(n).bit_count() for n in plan.sweeps[0].patch_needs] == [2, 1, 2, 1, 0, 1, 2, 1, 2]
@@ -237,7 +237,7 @@ def test_rims_hold_up_only_patches_in_the_corners():
 
 @pytest.mark.parametrize(("methods", "rims"), [("self,mpi", 0), ("mpi", 2)])
 def test_ghosts_wait_for_what_a_subdomain_sends_to_itself(methods, rims):
-    """Around a periodic axis that it spans alone, where it may not copy."""
+    """Ghosts wait for messages around a periodic axis of one subdomain, if copies are excluded."""
     schedule = one_field((False, True), cube(2, 1)).schedule
     cut = decompose((8, 8), 1, periodic=(False, True))
     sweep = planning.plan_subdomain(schedule, Transfers(Layout.of(cut), methods), 0).sweeps[0]
@@ -247,7 +247,7 @@ def test_ghosts_wait_for_what_a_subdomain_sends_to_itself(methods, rims):
 
 
 def test_ghosts_of_a_lower_axis_belong_to_the_core():
-    """Where walls meet nothing is waited for: the fill of the higher axis covers the corner at once."""
+    """The fill of the higher axis covers a corner between walls at once, without a wait for messages."""
     schedule = one_field((False, False), cube(2, 1)).schedule
     d = decompose((8, 8), 2, strategy=(2, 1), periodic=False)
     sweep = plan_subdomain(schedule, d, 0).sweeps[0]

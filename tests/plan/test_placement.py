@@ -1,4 +1,4 @@
-"""Placement on a node, decompositions of two levels, and machine files."""
+"""Placement of subdomains on the devices of a node."""
 
 from __future__ import annotations
 
@@ -24,39 +24,44 @@ matrices = st.integers(1, 5).flatmap(
 
 @settings(max_examples=60)
 @given(matrices)
-def test_aware_is_the_least_of_all(both: tuple[list[list[int]], list[list[int]]]) -> None:
-    w, d = both
+def test_aware_is_the_least_of_all(flow_and_distance: tuple[list[list[int]], list[list[int]]]) -> None:
+    w, d = flow_and_distance
     n = len(w)
 
     def cost(f: tuple[int, ...]) -> int:
         return sum(w[i][j] * d[f[i]][f[j]] for i in range(n) for j in range(n) if i != j)
 
-    found = place(w, d)
-    assert sorted(found) == list(range(n))
-    assert placement_cost(w, d, found) == cost(found)
+    placement = place(w, d)
+    assert sorted(placement) == list(range(n))
+    assert placement_cost(w, d, placement) == cost(placement)
     least = min(map(cost, itertools.permutations(range(n))))
-    assert cost(found) == least
-    assert found == next(f for f in itertools.permutations(range(n)) if cost(f) == least)
+    assert cost(placement) == least
+    assert placement == next(f for f in itertools.permutations(range(n)) if cost(f) == least)
 
 
 def test_a_large_node_is_placed_by_a_heuristic() -> None:
-    """Two rings, the second shuffled: there is a placement on which every message has a link of its own."""
+    """The placement is close to optimal for two rings, the second shuffled.
+
+    There is a placement on which every message has a link of its own.
+    """
     n = 12
     ring = np.zeros((n, n))
     for i in range(n):
         ring[i, (i + 1) % n] = ring[(i + 1) % n, i] = 1.0
     shuffle = np.random.default_rng(5).permutation(n)
     distance = 1.0 + 4.0 * (ring[np.ix_(shuffle, shuffle)] == 0)
-    found = place(ring, distance)
-    assert sorted(found) == list(range(n))
+    placement = place(ring, distance)
+    assert sorted(placement) == list(range(n))
     costs = {s: placement_cost(ring, distance, place(ring, distance, strategy=s)) for s in STRATEGIES}
     assert costs["aware"] <= 0.75 * min(costs["trivial"], costs["random"])
-    assert place(ring, distance) == found, "the same each time"
+    assert place(ring, distance) == placement, "the same each time"
 
 
 def test_the_worst_case_of_the_paper() -> None:
-    """Pearson et al. (2020), Section IV.B: 1440 x 1452 x 700 on the six GPUs of a Summit node; node-aware
-    placement makes the exchange 20 % faster."""
+    """Node-aware placement makes the exchange 20 % faster, as in Pearson et al. (2020), Section IV.B.
+
+    The case is 1440 x 1452 x 700 on the six GPUs of a Summit node.
+    """
     machine, traffic = load_machine("summit"), Traffic.of_radius(3, 3)
     whole = decompose((1440, 1452, 700), 6, strategy="bisection", traffic=traffic)
     assert [n // p for n, p in zip(whole.shape, whole.parts, strict=True)] == [720, 484, 700]

@@ -1,4 +1,4 @@
-"""Plans of ranks: executed in plain NumPy and compared with the whole grid, wrapped and filled at once."""
+"""Plans of ranks: executed in NumPy, and compared with the whole grid."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_every_halo_cell_that_is_read_is_right(case):
 @pytest.mark.parametrize("offsets", [star(2, 1), star(2, 2), cube(2, 1), cube(2, 2)])
 @pytest.mark.parametrize("extra", [0, 1])
 def test_thin_subdomains(periodic, parts, offsets, extra):
-    """As thick as the halo (one cell, where that is one layer), and uneven ones."""
+    """Subdomains may be as thin as the halo (one cell for one layer), and have unequal sizes."""
     program = one_field(periodic, offsets)
     schedule = program.schedule
     least = least_thickness(schedule)
@@ -107,15 +107,15 @@ def test_halo_kernels_run_where_their_reads_are_valid(periodic, parts, reads, ex
             )
             for halo in plan.sweeps[0].halos
         ]
-        wanted = [
+        expected = [
             segment(plan, 0, s, tuple(extent * abs(c) for c in s))
             for s in star(2, 1)
             if any(s) and d.neighbour(rank, s) is not None
         ]
-        assert sorted(computed) == sorted((box.lo, box.hi) for box in wanted)
+        assert sorted(computed) == sorted((box.lo, box.hi) for box in expected)
 
 
-# --- plain data, quickly ---
+# --- plain data, planned quickly ---
 
 
 def test_plans_are_plain_data():
@@ -133,7 +133,10 @@ def test_plans_are_plain_data():
 
 
 def test_planning_is_quick():
-    """A right-hand side of magnetohydrodynamics: eight fields, sides and edges, 512³ cells a rank."""
+    """A right-hand side of magnetohydrodynamics is planned quickly.
+
+    It has eight fields, sides and edges, and 512³ cells per rank.
+    """
     footprint = Footprint.from_offsets(
         o for o in cube(3, 3) if sum(map(bool, o)) <= 2 and len({abs(c) for c in o if c}) <= 1
     )
@@ -141,16 +144,15 @@ def test_planning_is_quick():
     reads = dict.fromkeys(range(8), footprint)
     schedule = make_schedule((True,) * 3, fields, [(reads, [Footprint()] * 16, ())])
     d = decompose((1024,) * 3, 8, thickness=3)
-    assert (
-        512**3 / 2**16 < len(plan_subdomain(schedule, d, 5).patches) < 6000
-    )  # looked after: messages of MPI
+    # many patches, since MPI must be called between patches
+    assert 512**3 / 2**16 < len(plan_subdomain(schedule, d, 5).patches) < 6000
     assert lines(lambda: plan_subdomain(schedule, d, 5)) < 150_000
 
 
 def test_one_rank_of_very_many():
-    """64³ cells a rank: neither time nor memory grows with the number of ranks."""
+    """Neither time nor memory of planning grows with the number of ranks, at 64³ cells per rank."""
     schedule = one_field((True,) * 3, cube(3, 2)).schedule
-    kept = []
+    memory_of_plans = []
     for parts in ((5, 5, 4), (25, 20, 20), (50, 50, 40), (100, 100, 100)):
 
         def work(parts=parts):
@@ -160,21 +162,21 @@ def test_one_rank_of_very_many():
 
         assert lines(work) < 120_000
         memory = []
-        for _ in range(3):  # other threads of the test process allocate too: the least is that of the plan
+        for _ in range(3):  # other threads of the test process allocate too: the minimum is that of the plan
             tracemalloc.start()
             plan = work()
             memory.append(tracemalloc.get_traced_memory())
             tracemalloc.stop()
         least, peak = map(min, zip(*memory, strict=True))
-        kept.append(least)
+        memory_of_plans.append(least)
         assert plan.decomposition.parts == parts
         assert len(plan.neighbours) == 26
         assert peak < 500_000
-    assert max(kept) < 1.2 * min(kept)
+    assert max(memory_of_plans) < 1.2 * min(memory_of_plans)
 
 
 def test_a_rank_of_very_many_is_planned_in_a_small_process():
-    """260,000 ranks of 32,500 nodes, from the grid on, in a process that does nothing else: 60 MB."""
+    """A rank of 260,000, on 32,500 nodes, is planned from the grid in a process of at most 60 MB."""
     script = """
 import re, sys
 from pathlib import Path
@@ -206,11 +208,11 @@ for rank in (0, 131_313, 259_999):
 most = re.search(r"VmHWM: *(\\d+) kB", Path("/proc/self/status").read_text().replace("\\t", " "))
 print(max(counts), int(most[1]) * 1024, len(plan.subdomains[0].neighbours))
 """
-    here = str(Path(__file__).parents[1] / "support")
-    told = subprocess.run(
-        [sys.executable, "-c", script, here], capture_output=True, text=True, check=True
+    support = str(Path(__file__).parents[1] / "support")
+    output = subprocess.run(
+        [sys.executable, "-c", script, support], capture_output=True, text=True, check=True
     ).stdout
-    count, memory, neighbours = map(float, told.split())
+    count, memory, neighbours = map(float, output.split())
     assert neighbours == 6
     assert count < 80_000
     assert memory < 60e6

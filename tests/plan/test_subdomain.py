@@ -39,22 +39,24 @@ def test_staggered_fields_have_a_point_more_at_an_upper_wall() -> None:
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_a_segment_holds_the_cells_of_its_source(direction: tuple[int, int]) -> None:
-    """In the indices of the grid both are the same cells."""
+    """The segment and its source are the same cells in the indices of the grid."""
     decomposition, width, checked = cut(), (2, 1), 0
     for number in range(6):
         subdomain = Subdomain(decomposition, number)
         peer = subdomain.neighbour(direction)
         if peer is None:
             continue
-        there = Subdomain(decomposition, peer)
+        neighbour = Subdomain(decomposition, peer)
         segment = subdomain.segment(subdomain.cells, direction, width)
-        source = there.source(there.cells, direction, width)
+        source = neighbour.source(neighbour.cells, direction, width)
         assert segment.shape == source.shape
-        assert source <= there.cells
+        assert source <= neighbour.cells
         assert not segment.intersect(subdomain.cells)
-        mine = segment.shift(subdomain.box.lo)
-        theirs = source.shift(there.box.lo)
-        assert all((a - b) % n == 0 for a, b, n in zip(mine.lo, theirs.lo, (7, 9), strict=True))
+        segment_cells = segment.shift(subdomain.box.lo)
+        source_cells = source.shift(neighbour.box.lo)
+        assert all(
+            (a - b) % n == 0 for a, b, n in zip(segment_cells.lo, source_cells.lo, (7, 9), strict=True)
+        )
         checked += 1
     assert checked >= 3
 

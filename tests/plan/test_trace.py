@@ -1,4 +1,4 @@
-"""Shares of a trace."""
+"""Shares of activities in a trace."""
 
 from __future__ import annotations
 

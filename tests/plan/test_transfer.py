@@ -1,4 +1,4 @@
-"""Transfer methods between subdomains: which is taken, why, and what users may name."""
+"""Transfer methods between subdomains: choice, reason, and names."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from halocline.plan.transfer import (
     needs_ranks,
 )
 
-# Eight subdomains along one axis: two of each rank, two ranks of each node.
+# Eight subdomains along one axis: two per rank, two ranks per node.
 WHOLE = decompose((16,), 8, periodic=True, radius=1)
 LAYOUT = Layout(WHOLE, 2, 2, ())
 PAIRS = [(0, 0), (0, 1), (0, 2), (0, 4)]  # itself, the same rank, the same node, another node
 
 
 @pytest.mark.parametrize(
-    ("methods", "taken"),
+    ("methods", "expected"),
     [
         (DEFAULT, ["self", "peer", "colocated", "mpi"]),
         (("mpi",), ["mpi"] * 4),
@@ -32,11 +32,11 @@ PAIRS = [(0, 0), (0, 1), (0, 2), (0, 4)]  # itself, the same rank, the same node
         (("self", "gpu_aware", "mpi"), ["self", "gpu_aware", "gpu_aware", "gpu_aware"]),
     ],
 )
-def test_the_first_method_that_applies_is_taken(methods: tuple[str, ...], taken: list[str]) -> None:
+def test_the_first_method_that_applies_is_taken(methods: tuple[str, ...], expected: list[str]) -> None:
     transfers = Transfers(LAYOUT, methods)
-    assert [transfers.method(a, b) for a, b in PAIRS] == taken
-    assert [transfers.method(b, a) for a, b in PAIRS] == taken
-    assert [transfers.copied(a, b) for a, b in PAIRS] == [name in ("self", "peer") for name in taken]
+    assert [transfers.method(a, b) for a, b in PAIRS] == expected
+    assert [transfers.method(b, a) for a, b in PAIRS] == expected
+    assert [transfers.copied(a, b) for a, b in PAIRS] == [name in ("self", "peer") for name in expected]
 
 
 def test_the_reason_names_what_is_off() -> None:

@@ -1,4 +1,4 @@
-"""The residual b - A x of a solution as it is, beside the one that conjugate gradients carry along."""
+"""True residual b - A x of a solution, compared with the recursive residual of conjugate gradients."""
 
 from __future__ import annotations
 
@@ -19,35 +19,37 @@ from linear_problem import problem, residual_in_numpy
 
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_the_two_agree_where_the_tolerance_can_be_reached(method: str, caplog) -> None:
-    made = problem(method, threads=2)
+    linear = problem(method, threads=2)
     with caplog.at_level(logging.WARNING, "halocline"):
-        solution = made.solve(rtol=1e-6)
+        solution = linear.solve(rtol=1e-6)
     assert (solution.converged, solution.reason, caplog.messages) == (True, "converged", [])
     assert solution.true_residual == pytest.approx(float(solution.residuals[-1]), rel=1e-7)
     assert solution.rhs_norm == float(solution.residuals[0])  # the start is zero
     assert solution.true_residual_relative == solution.true_residual / solution.rhs_norm
-    found = solution.fields.gather(made.unknown)
-    assert solution.true_residual == pytest.approx(residual_in_numpy(found), rel=1e-7)
+    values = solution.fields.gather(linear.unknown)
+    assert solution.true_residual == pytest.approx(residual_in_numpy(values), rel=1e-7)
 
 
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_beyond_rounding_the_recursion_falls_on_and_the_solution_does_not(method: str, caplog) -> None:
-    made = problem(method)
+    linear = problem(method)
     with caplog.at_level(logging.WARNING, "halocline"):
-        solution = made.solve(rtol=1e-30)
+        solution = linear.solve(rtol=1e-30)
     assert solution.residual_relative <= 1e-30
     assert 1e-16 < solution.true_residual_relative < 1e-11
     assert (solution.converged, solution.reason) == (False, "rounding limit")
-    # NumPy rounds other terms in another order: of the same size, no more
-    in_numpy = residual_in_numpy(solution.fields.gather(made.unknown))
+    # NumPy rounds in another order: only the magnitude agrees
+    in_numpy = residual_in_numpy(solution.fields.gather(linear.unknown))
     assert solution.true_residual / 4 < in_numpy < 4 * solution.true_residual
-    (told,) = caplog.messages
+    (message,) = caplog.messages
     tolerance = reachable(solution.true_residual_relative)
-    assert f"fell to {solution.residual_relative:.2g} times the right-hand side, as rtol=1e-30 asks" in told
-    assert f"b - A x only to {solution.true_residual_relative:.2g}" in told
-    assert told.endswith(f"rtol={tolerance:g} can be reached")
+    assert (
+        f"fell to {solution.residual_relative:.2g} times the right-hand side, as rtol=1e-30 asks" in message
+    )
+    assert f"b - A x only to {solution.true_residual_relative:.2g}" in message
+    assert message.endswith(f"rtol={tolerance:g} can be reached")
 
-    # and so it is
+    # this tolerance is reached
     again = problem(method).solve(rtol=tolerance)
     assert (again.converged, again.reason) == (True, "converged")
     assert again.true_residual_relative <= MARGIN * tolerance
@@ -61,10 +63,10 @@ def test_single_precision_parts_earlier() -> None:
 
 
 def test_a_start_that_cannot_be_improved_has_converged(caplog) -> None:
-    made = problem()
-    made.solve(rtol=1e-15)
+    linear = problem()
+    linear.solve(rtol=1e-15)
     caplog.clear()
-    second = made.solve(rtol=1e-6, start="last")
+    second = linear.solve(rtol=1e-6, start="last")
     assert (second.converged, second.reason, second.iterations) == (True, "converged", 0)
     assert second.residual_relative == pytest.approx(second.true_residual_relative, rel=1e-6)
     assert caplog.messages == []
@@ -79,15 +81,15 @@ def test_no_residual_at_all() -> None:
 
 
 def test_the_log_has_a_solve_that_ends_at_the_limit(caplog: pytest.LogCaptureFixture) -> None:
-    """At the default limit it is a warning; a limit that is given may be what is wanted."""
+    """The default limit causes a warning; a given limit may be intended, and is only logged."""
     caplog.set_level("INFO", "halocline")
     problem().solve(rtol=1e-6, max_iterations=5)
     u = hc.Grid(8, walls="node").field("u", boundary=hc.Value(0.0))
     solution = hc.solve(lambda u: u + u[1] - u[-1], u, 1.0)  # not symmetric
     assert (solution.reason, solution.iterations) == ("iteration limit", 80)
-    given, default = (r for r in caplog.records if "not converged after" in r.message)
-    assert (given.levelname, default.levelname) == ("INFO", "WARNING")
-    assert f"not converged after {solution.iterations} iterations" in default.message
+    of_given_limit, of_default_limit = (r for r in caplog.records if "not converged after" in r.message)
+    assert (of_given_limit.levelname, of_default_limit.levelname) == ("INFO", "WARNING")
+    assert f"not converged after {solution.iterations} iterations" in of_default_limit.message
 
 
 def test_at_the_limit_of_iterations_it_is_computed_too() -> None:
@@ -97,7 +99,7 @@ def test_at_the_limit_of_iterations_it_is_computed_too() -> None:
 
 
 def test_a_right_hand_side_of_the_unknown_means_its_values_before_the_solve() -> None:
-    """An implicit step of diffusion, twice: (1 - dt laplacian) u = u + dt."""
+    """Two implicit steps of diffusion, (1 - dt laplacian) u = u + dt, use the old values on the right."""
     grid = hc.Grid((24, 20), walls="node")
     u = grid.field("u", boundary=hc.Value(0.0))
     step = hc.LinearProblem(lambda v: v - 1e-3 * hc.laplacian(v), u, u + 1e-3)
@@ -114,14 +116,14 @@ def test_a_right_hand_side_of_the_unknown_means_its_values_before_the_solve() ->
 
 
 def test_it_takes_no_memory_of_its_own_and_no_pass_of_the_loop() -> None:
-    made = problem()
-    vectors = sorted(made.fields.store.storages)
-    solution = made.solve(rtol=1e-6)
-    assert sorted(made.fields.store.storages) == vectors
+    linear = problem()
+    vectors = sorted(linear.fields.store.storages)
+    solution = linear.solve(rtol=1e-6)
+    assert sorted(linear.fields.store.storages) == vectors
     assert len(vectors) <= 5  # x, r, p, and q or the next values
     assert len(solution.residuals) == solution.iterations + 1
-    (loop,) = (o for o in made.schedule.operations if hasattr(o, "body"))
-    assert made.schedule.operations[-1] is loop  # nothing follows it that its clock could count
+    (loop,) = (o for o in linear.schedule.operations if hasattr(o, "body"))
+    assert linear.schedule.operations[-1] is loop  # no later operation counts in the time of the solve
 
 
 @pytest.mark.ranks(1, 2, 3, long=(1, 2))
@@ -129,13 +131,13 @@ def test_it_takes_no_memory_of_its_own_and_no_pass_of_the_loop() -> None:
 def test_its_bits_are_the_same_on_any_ranks_threads_and_patches(method: str) -> None:
     from mpi4py import MPI
 
-    found = set()
+    results = set()
     for options in ({"threads": 1}, {"threads": 2, "patch": 5}, {"threads": 2, "decomposition": "1d-y"}):
         solution = problem(method, **options).solve(rtol=1e-30)
-        found.add((solution.true_residual.hex(), solution.reason))
-    assert len(found) == 1
+        results.add((solution.true_residual.hex(), solution.reason))
+    assert len(results) == 1
     alone = problem(method, threads=1, communicator=MPI.COMM_SELF).solve(rtol=1e-30)
-    assert found == {(alone.true_residual.hex(), "rounding limit")}
+    assert results == {(alone.true_residual.hex(), "rounding limit")}
 
 
 def test_a_tolerance_that_can_be_reached_has_one_digit() -> None:
@@ -146,13 +148,13 @@ def test_a_tolerance_that_can_be_reached_has_one_digit() -> None:
 
 def test_the_command_reports_both(tmp_path) -> None:
     line = "solve poisson --n 64 --rtol 1e-30 --json r.json"
-    found = preloaded.halocline(*line.split(), cwd=tmp_path, env={**os.environ, "COLUMNS": "120"})
-    assert found.returncode == 0
+    process = preloaded.halocline(*line.split(), cwd=tmp_path, env={**os.environ, "COLUMNS": "120"})
+    assert process.returncode == 0
     record = json.loads((tmp_path / "r.json").read_text())
     assert record["residual_relative"] <= 1e-30 < 1e-16 < record["true_residual_relative"]
     assert (record["converged"], record["reason"]) == (False, "rounding limit")
     assert (
         f"computed anew, as b - A x: {record['true_residual_relative']:.3g} times the right-hand side"
-        in found.stdout
+        in process.stdout
     )
-    assert "can be reached" in found.stderr
+    assert "can be reached" in process.stderr

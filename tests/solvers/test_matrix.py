@@ -1,5 +1,6 @@
-"""Properties of matrices derived from formulas, against dense NumPy matrices; solves with null spaces, and
-errors of solves that cannot succeed.
+"""Properties of matrices, derived from formulas and compared with dense NumPy matrices.
+
+Further tests cover solves with null spaces, and errors of solves that cannot succeed.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ def test_rows_and_properties_are_those_of_a_dense_matrix(seed: int) -> None:
     weights = [round(float(w), 3) for w in rng.uniform(0.5, 2.0, len(reach))]
     x, axis = grid.positions()[0], grid.x
 
-    def factor(where: Any) -> Any:
-        return 2.0 + where if kind == "coordinates" else 1.0
+    def factor(coordinate: Any) -> Any:
+        return 2.0 + coordinate if kind == "coordinates" else 1.0
 
     sign = -1.0 if kind == "negative" else 1.0
     shift = 0.0 if kind == "singular" else 0.75
@@ -86,7 +87,7 @@ def test_rows_and_properties_are_those_of_a_dense_matrix(seed: int) -> None:
                 dense[n, np.ravel_multi_index(inside, shape)] -= sign * w * scale * other * factor_
 
     matrix = matrix_of(operator, u)
-    found = matrix.properties({})
+    properties = matrix.properties({})
     rows = np.zeros((size, size))
     for n, point in enumerate(itertools.product(*map(range, shape))):
         for other, c in matrix.row(point).items():
@@ -94,14 +95,16 @@ def test_rows_and_properties_are_those_of_a_dense_matrix(seed: int) -> None:
     np.testing.assert_allclose(rows, dense, rtol=1e-12, atol=1e-13)
     varies = kind == "coordinates" and bool(reach)
     symmetric = np.allclose(dense, dense.T, rtol=1e-9, atol=1e-12)
-    assert found.symmetric == (None if varies else symmetric), (kind, walls, reach)
+    assert properties.symmetric == (None if varies else symmetric), (kind, walls, reach)
     # one sampled row of variable coefficients shows that the operator of a constant is not zero
-    assert found.singular == np.allclose(dense.sum(axis=1), 0.0, atol=1e-12), (kind, walls, reach)
-    assert found.negative == bool((np.diag(dense) < 0).all())
-    if found.asymmetry is not None:
-        one, other = (np.ravel_multi_index(p, shape) for p in (found.asymmetry.one, found.asymmetry.other))
-        assert found.asymmetry.coefficient == pytest.approx(dense[one, other], abs=1e-12)
-        assert found.asymmetry.transposed == pytest.approx(dense[other, one], abs=1e-12)
+    assert properties.singular == np.allclose(dense.sum(axis=1), 0.0, atol=1e-12), (kind, walls, reach)
+    assert properties.negative == bool((np.diag(dense) < 0).all())
+    if properties.asymmetry is not None:
+        one, other = (
+            np.ravel_multi_index(p, shape) for p in (properties.asymmetry.one, properties.asymmetry.other)
+        )
+        assert properties.asymmetry.coefficient == pytest.approx(dense[one, other], abs=1e-12)
+        assert properties.asymmetry.transposed == pytest.approx(dense[other, one], abs=1e-12)
 
 
 def test_laplacians_of_both_signs_between_all_walls() -> None:
@@ -116,11 +119,11 @@ def test_laplacians_of_both_signs_between_all_walls() -> None:
                     with trace.order(order):
                         return -sign * hc.laplacian(v)
 
-                found = matrix_of(operator, u).properties({})
-                assert found.symmetric is True
-                assert found.singular == (walls != "value")
-                assert found.negative == (sign < 0)
-                kinds.add((found.singular, found.negative))
+                properties = matrix_of(operator, u).properties({})
+                assert properties.symmetric is True
+                assert properties.singular == (walls != "value")
+                assert properties.negative == (sign < 0)
+                kinds.add((properties.singular, properties.negative))
     assert len(kinds) == 4
 
 
@@ -134,8 +137,8 @@ def flux(k: Any, v: Any, storage: str) -> Any:
 def test_coefficients_of_fields_and_stages(storage: str) -> None:
     grid = hc.Grid(12, periodic=True)
     u, k = grid.field("u"), grid.field("k")
-    found = matrix_of(lambda v: flux(k, v, storage), u).properties({})
-    assert (found.symmetric, found.singular) == (None, None)
+    properties = matrix_of(lambda v: flux(k, v, storage), u).properties({})
+    assert (properties.symmetric, properties.singular) == (None, None)
     # the symmetry depends on the field: k of a cell and of its eastern neighbour may be equal
     assert matrix_of(lambda v: k * (v - v[1]) + (v - v[-1]), u).properties({}).symmetric is None
     assert matrix_of(lambda v: v + 0.1 * hc.sum(v), u).properties({}) == Properties()
@@ -145,17 +148,17 @@ def test_a_condition_whose_matrix_is_not_symmetric() -> None:
     """The conditions are a slope on a wall with ghost points, and a polynomial of higher order."""
     for walls, condition in (("node", hc.Derivative(0)), ("face", hc.Value(0, order=3))):
         u = hc.Grid((8, 8), walls=walls).field("u", boundary=condition)
-        found = matrix_of(lambda v: -hc.laplacian(v), u).properties({})
-        assert found.symmetric is False
-        assert found.singular == (walls == "node")
+        properties = matrix_of(lambda v: -hc.laplacian(v), u).properties({})
+        assert properties.symmetric is False
+        assert properties.singular == (walls == "node")
 
 
 def test_points_on_a_wall_and_holes_are_no_part_of_the_matrix() -> None:
     u = hc.Grid(8).field("u", location="node", boundary=hc.Value(0))
-    found = matrix_of(lambda v: -hc.laplacian(v), u)
-    assert found.row((0,)) == {}
-    assert set(found.row((1,))) == {(1,), (2,)}
-    assert found.properties({}) == Properties(True, singular=False)
+    matrix = matrix_of(lambda v: -hc.laplacian(v), u)
+    assert matrix.row((0,)) == {}
+    assert set(matrix.row((1,))) == {(1,), (2,)}
+    assert matrix.properties({}) == Properties(True, singular=False)
     holes = hc.Grid((8, 8), periodic=True, active=[[True, True], [True, False]]).field("u")
     assert matrix_of(lambda v: -hc.laplacian(v), holes).properties({}) == Properties(True, singular=False)
 
@@ -163,9 +166,9 @@ def test_points_on_a_wall_and_holes_are_no_part_of_the_matrix() -> None:
 def test_properties_follow_the_value_of_a_parameter() -> None:
     u = hc.Grid(8, periodic=True).field("u")
     matrix = matrix_of(lambda v: hc.parameter("shift") * v - hc.laplacian(v), u)
-    found = [matrix.properties({"shift": shift}) for shift in (0.0, 1.0, 0.0)]
-    assert [f.singular for f in found] == [True, False, True]
-    assert matrix.properties({"shift": 0.0, "other": 1.0}) is found[2]
+    properties = [matrix.properties({"shift": shift}) for shift in (0.0, 1.0, 0.0)]
+    assert [f.singular for f in properties] == [True, False, True]
+    assert matrix.properties({"shift": 0.0, "other": 1.0}) is properties[2]
     assert matrix.parameters == {"shift"}
 
 
@@ -219,8 +222,8 @@ def drawn(kind: str, rng: np.random.Generator) -> dict[str, float]:
 @pytest.mark.parametrize("method", SHORT)
 def test_generated_operators_are_solved_or_reported(method: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "halocline")
-    rng, made = np.random.default_rng(36), problem(method, threads=1)
-    u, f = made.unknown, made.fields.grid.fields["f"]
+    rng, linear = np.random.default_rng(36), problem(method, threads=1)
+    u, f = linear.unknown, linear.fields.grid.fields["f"]
     kinds = ("definite", "singular", "incompatible", "indefinite", "negative", "unsymmetric")
     ends, reasons = dict.fromkeys(kinds, 0), []
     for kind in kinds * 3:
@@ -228,25 +231,25 @@ def test_generated_operators_are_solved_or_reported(method: str, caplog: pytest.
         b = rng.uniform(-1.0, 1.0, SHAPE)
         if kind == "singular":
             b -= b.mean()
-        made.parameters.update(values)
-        made.fields[f] = b
-        made.fields[u] = rng.uniform(-1.0, 1.0, SHAPE)
+        linear.parameters.update(values)
+        linear.fields[f] = b
+        linear.fields[u] = rng.uniform(-1.0, 1.0, SHAPE)
         dense = dense_of(values, method == "cg")
         start = ("zero", "last")[ends[kind] % 2]
         ends[kind] += 1
         if kind in ("definite", "singular"):
-            solution = made.solve(rtol=1e-11, start=start)
+            solution = linear.solve(rtol=1e-11, start=start)
             assert solution.converged
             want = np.linalg.pinv(dense, rcond=1e-10) @ b.ravel()  # has zero mean if the matrix is singular
             np.testing.assert_allclose(solution.fields.gather(u).ravel(), want, atol=1e-9)
             assert solution.rhs_norm == pytest.approx(np.linalg.norm(b), rel=1e-12)
         elif kind == "incompatible":
             with pytest.raises(InputError, match=rf"has the mean {b.mean():.4g}"[:-1]):
-                made.solve(rtol=1e-11, start=start)
+                linear.solve(rtol=1e-11, start=start)
         elif kind == "unsymmetric":
             caplog.clear()
             try:
-                solution = made.solve(rtol=1e-8, max_iterations=60, start=start)
+                solution = linear.solve(rtol=1e-8, max_iterations=60, start=start)
             except BreakdownError as error:
                 reasons.append(str(error))
             else:
@@ -254,11 +257,13 @@ def test_generated_operators_are_solved_or_reported(method: str, caplog: pytest.
                 assert solution.true_residual == pytest.approx(residual, rel=1e-6)
                 assert solution.converged == (residual <= 2e-8 * solution.rhs_norm)
             warned = [m for m in caplog.messages if "the operator is not symmetric (row (" in m]
-            assert len(warned) == (ends[kind] == 1)  # once for a problem
+            assert len(warned) == (ends[kind] == 1)  # once per problem
         else:
-            said = "change the sign of the operator" if kind == "negative" else "it is indefinite or singular"
-            with pytest.raises(BreakdownError, match=said):
-                made.solve(rtol=1e-11, start=start)
+            message = (
+                "change the sign of the operator" if kind == "negative" else "it is indefinite or singular"
+            )
+            with pytest.raises(BreakdownError, match=message):
+                linear.solve(rtol=1e-11, start=start)
     assert set(ends.values()) == {3}
     assert all("nor is it symmetric: row (" in reason for reason in reasons)
 
@@ -268,21 +273,21 @@ def test_generated_operators_are_solved_or_reported(method: str, caplog: pytest.
 def test_a_projected_solution_has_the_same_bits_on_any_ranks(method: str) -> None:
     from mpi4py import MPI
 
-    found = set()
+    results = set()
     for options in (
         {"threads": 1},
         {"threads": 2, "patch": 3},
         {"threads": 1, "communicator": MPI.COMM_SELF},
     ):
-        made = problem(method, **options)
-        made.parameters["centre"] = 4.0
-        f = made.fields.grid.fields["f"]
-        made.fields[f] = np.sin(np.arange(48.0)).reshape(SHAPE) - np.sin(np.arange(48.0)).mean()
+        linear = problem(method, **options)
+        linear.parameters["centre"] = 4.0
+        f = linear.fields.grid.fields["f"]
+        linear.fields[f] = np.sin(np.arange(48.0)).reshape(SHAPE) - np.sin(np.arange(48.0)).mean()
         for start in ("zero", "last"):
-            solution = made.solve(rtol=1e-5 if start == "zero" else 1e-9, start=start)
+            solution = linear.solve(rtol=1e-5 if start == "zero" else 1e-9, start=start)
             assert solution.converged
-            found.add((start, solution.iterations, solution.fields.checksum(made.unknown)))
-    assert len(found) == 2
+            results.add((start, solution.iterations, solution.fields.checksum(linear.unknown)))
+    assert len(results) == 2
 
 
 def test_random_vectors_decide_where_the_formula_cannot(caplog: pytest.LogCaptureFixture) -> None:
@@ -292,31 +297,31 @@ def test_random_vectors_decide_where_the_formula_cannot(caplog: pytest.LogCaptur
         caplog.clear()
         grid = hc.Grid(16, periodic=True)
         u, k = grid.field("u"), grid.field("k")
-        made = hc.LinearProblem(lambda v, k=k: 20.0 * v - k * v[1] - 2.0 * v[-1], u, 1.0, threads=1)
-        made.fields[k] = np.asarray(east(np.arange(16)))
+        linear = hc.LinearProblem(lambda v, k=k: 20.0 * v - k * v[1] - 2.0 * v[-1], u, 1.0, threads=1)
+        linear.fields[k] = np.asarray(east(np.arange(16)))
         for _ in range(2):
-            made.solve(max_iterations=5)
+            linear.solve(max_iterations=5)
         assert len([m for m in caplog.messages if "for random vectors x and y" in m]) == count
 
 
 def test_the_error_of_an_incompatible_problem_includes_slopes_in_the_mean() -> None:
-    made = problem("cg-fused", threads=1)
-    made.parameters.update({"centre": 4.0, "slope": 16.0})
-    h, u, f = 1.0 / SHAPE[0], made.unknown, made.fields.grid.fields["f"]
-    made.fields[f] = 0.5
+    linear = problem("cg-fused", threads=1)
+    linear.parameters.update({"centre": 4.0, "slope": 16.0})
+    h, u, f = 1.0 / SHAPE[0], linear.unknown, linear.fields.grid.fields["f"]
+    linear.fields[f] = 0.5
     # the ghosts beyond x+ are 16 h = 2 more than their mirrors, in one of eight cells along x
     for start in ("zero", "last"):
         with pytest.raises(InputError, match=r"slopes at the walls, has the mean 0.75; .* Subtract 0.75 "):
-            made.solve(start=start)
-    made.fields[f] = 0.5 - 0.75  # the advice of the error
-    solution = made.solve(rtol=1e-10)
+            linear.solve(start=start)
+    linear.fields[f] = 0.5 - 0.75  # the correction that the error suggests
+    solution = linear.solve(rtol=1e-10)
     assert solution.converged
-    found = solution.fields.gather(u)
-    dense = dense_of(dict(made.parameters), around=False)
-    residual = -0.25 - (dense @ found.ravel()).reshape(SHAPE)
+    values = solution.fields.gather(u)
+    dense = dense_of(dict(linear.parameters), around=False)
+    residual = -0.25 - (dense @ values.ravel()).reshape(SHAPE)
     residual[-1] += 16.0 * h
     np.testing.assert_allclose(residual, 0.0, atol=1e-9)
-    assert abs(found.mean()) < 1e-13
+    assert abs(values.mean()) < 1e-13
 
 
 # -- coefficients that depend on the place or on fields ------------------------------------------------
@@ -351,12 +356,12 @@ def test_parts_of_the_grid_decide_on_null_spaces_and_symmetry(
     method: str, dtype: str, rounds: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "halocline")
-    rng, made = np.random.default_rng(2), patched(method, dtype)
-    u, grid = made.unknown, made.fields.grid
+    rng, linear = np.random.default_rng(2), patched(method, dtype)
+    u, grid = linear.unknown, linear.fields.grid
     f, m = grid.fields["f"], grid.fields["m"]
     exact = dtype == "float64"
     singular = ends = 0
-    nothing = dict(made.parameters)
+    nothing = dict(linear.parameters)
     for kind in ("none", "box", "threshold", "wall", "pinned", "none", "incompatible", "small") * rounds:
         values, field = dict(nothing), np.full(PATCHED, 1.5)
         west, south = rng.uniform(0.05, 0.5, 2)
@@ -371,59 +376,61 @@ def test_parts_of_the_grid_decide_on_null_spaces_and_symmetry(
             values |= {"pinned": float(rng.integers(0, field.size)), "pin": 200.0}
         elif kind == "small":
             field[...] = 2.0 + 2.0**-10  # in float32, the difference is within rounding errors
-        made.parameters.update(values)
-        made.fields[m] = field
+        linear.parameters.update(values)
+        linear.fields[m] = field
         dense, b = dense_of_patched(values, field), rng.uniform(-1.0, 1.0, PATCHED)
         if kind != "incompatible":
             b -= b.mean()  # the operator determines whether a mean stays in the solution
-        made.fields[f] = b
+        linear.fields[f] = b
         constant = not dense.sum(axis=1).round(8).any()
         assert constant == (kind in ("none", "incompatible"))
         for start in ("zero", "last"):
-            made.fields[u] = 3.0
+            linear.fields[u] = 3.0
             if kind == "incompatible":
                 with pytest.raises(InputError, match="the operator takes constants to zero"):
-                    made.solve(rtol=1e-6, start=start)
+                    linear.solve(rtol=1e-6, start=start)
                 continue
-            solution = made.solve(rtol=1e-11 if exact else 1e-3, start=start)
+            solution = linear.solve(rtol=1e-11 if exact else 1e-3, start=start)
             assert solution.converged
-            found = solution.fields.gather(u)
+            solution_values = solution.fields.gather(u)
             if exact:
                 want = np.linalg.pinv(dense, rcond=1e-12) @ b.ravel()
-                np.testing.assert_allclose(found.ravel(), want, atol=1e-6 if kind == "small" else 1e-9)
+                np.testing.assert_allclose(
+                    solution_values.ravel(), want, atol=1e-6 if kind == "small" else 1e-9
+                )
             if constant:
-                assert abs(found.mean()) < (1e-12 if exact else 1e-6)
+                assert abs(solution_values.mean()) < (1e-12 if exact else 1e-6)
                 singular += 1
             ends += 1
     assert (singular, ends) == (4 * rounds, 14 * rounds)
     assert not caplog.messages
-    made.parameters.update({**nothing, "left": 0.2, "right": 0.3, "high": 1.0, "wind": 100.0})
-    dense = dense_of_patched(dict(made.parameters), field)
+    linear.parameters.update({**nothing, "left": 0.2, "right": 0.3, "high": 1.0, "wind": 100.0})
+    dense = dense_of_patched(dict(linear.parameters), field)
     assert not np.allclose(dense, dense.T)
-    made.solve(max_iterations=3)
+    linear.solve(max_iterations=3)
     assert [text for text in caplog.messages if "for random vectors x and y" in text]
 
 
 def test_an_operator_is_applied_only_after_a_change() -> None:
-    made = patched("cg-fused")
-    f, m = (made.fields.grid.fields[name] for name in "fm")
-    made.fields[m], made.fields[f] = 1.5, lambda x, y: x - 0.5
-    made.solve()
-    probe, counts, calls = made._probe, [], []
+    linear = patched("cg-fused")
+    f, m = (linear.fields.grid.fields[name] for name in "fm")
+    linear.fields[m], linear.fields[f] = 1.5, lambda x, y: x - 0.5
+    linear.solve()
+    probe, counts, calls = linear._probe, [], []
     assert probe is not None
     measure = probe._measure
     probe._measure = lambda: (calls.append(1), measure())[1]  # type: ignore[method-assign]
     changes: list[Any] = [
         lambda: None,
-        lambda: made.fields.__setitem__(f, lambda x, y: y - 0.5),
-        lambda: made.fields.__setitem__(m, 3.0),
-        lambda: made.fields[m].fill(1.0),
-        lambda: made.parameters.update(box=1.0),
+        lambda: linear.fields.__setitem__(f, lambda x, y: y - 0.5),
+        lambda: linear.fields.__setitem__(m, 3.0),
+        lambda: linear.fields[m].fill(1.0),
+        lambda: linear.parameters.update(box=1.0),
         lambda: None,
     ]
     for change in changes:
         change()
-        made.solve(max_iterations=1)
+        linear.solve(max_iterations=1)
         counts.append(len(calls))
     assert counts == [0, 0, 1, 2, 3, 3]
 

@@ -1,4 +1,4 @@
-"""Operators that are linear are taken as they come; others are refused with the reason."""
+"""Linear operators are accepted; others are rejected with a reason."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_linear_operators_are_solved(operator):
 
 
 @pytest.mark.parametrize(
-    ("operator", "said"),
+    ("operator", "message"),
     [
         (lambda u: u * u - hc.laplacian(u), r"\(u \* u\) is not a multiple"),
         (lambda u: u - 1, r"\(u - 1\) adds what does not depend on it"),
@@ -60,6 +60,6 @@ def test_linear_operators_are_solved(operator):
         (lambda u: K, "gives k, which does not depend on the unknown 'u'"),
     ],
 )
-def test_others_are_refused(operator, said):
-    with pytest.raises(InputError, match=said):
+def test_others_are_refused(operator, message):
+    with pytest.raises(InputError, match=message):
         hc.solve(operator, U, 1.0)

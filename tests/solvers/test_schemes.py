@@ -1,4 +1,4 @@
-"""Schemes for time derivatives: against their tableaus, what never grows, kernels, the same bits anywhere.
+"""Time integration schemes: tableaus, stability, kernels, and equal bits in all configurations.
 
 Their orders are measured in run/simulation/test_simulation.py.
 """
@@ -58,7 +58,7 @@ def reference(scheme: str, u: np.ndarray, v: np.ndarray, dt: float, steps: int) 
 
 
 def coupled(u: Any, v: Any, t: Any) -> Any:
-    """Two fields that depend on each other and on the time, by a stage and a reduction too."""
+    """Return equations of two fields coupled by a stage and a reduction, which depend on time."""
     p = hc.stage(u * v)
     return {
         u: 0.02 * hc.laplacian(u) - p + hc.sin(7 * t) + (p - p[1]),
@@ -75,9 +75,9 @@ def test_steps_are_those_of_the_tableau(scheme: str) -> None:
     start = random.uniform(-1, 1, 20), random.uniform(-1, 1, 20)
     sim[u], sim[v] = start
     sim.run(steps=1)
-    sim.run(steps=6)  # what a step leaves in registers is nothing to the next
-    for found, wanted in zip((sim[u], sim[v]), reference(scheme, *start, 0.02, 7), strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-14)
+    sim.run(steps=6)  # the second run starts without the register of the first
+    for values, expected in zip((sim[u], sim[v]), reference(scheme, *start, 0.02, 7), strict=True):
+        np.testing.assert_allclose(values, expected, rtol=0, atol=1e-14)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -93,7 +93,7 @@ def test_where_no_slope_is_left_no_bit_changes(scheme: str, dtype: str) -> None:
 
 
 def test_what_no_step_of_euler_makes_grow_does_not_grow() -> None:
-    """Upwind advection: total variation and extrema up to CFL 1, where Euler keeps them; and not beyond."""
+    """Total variation and extrema of upwind advection grow only above CFL 1, the limit of Euler steps."""
     grid = hc.Grid(64, periodic=True)
     u = grid.field("u")
     sims = {
@@ -107,10 +107,10 @@ def test_what_no_step_of_euler_makes_grow_does_not_grow() -> None:
         grew, beyond, last = 0.0, 0.0, float(np.abs(start - np.roll(start, 1)).sum())
         for _ in range(40):
             sim.run(steps=1)
-            now = np.asarray(sim[u])
-            variation = float(np.abs(now - np.roll(now, 1)).sum())
+            values = np.asarray(sim[u])
+            variation = float(np.abs(values - np.roll(values, 1)).sum())
             grew, last = max(grew, variation - last), variation
-            beyond = max(beyond, -now.min(), now.max() - 3.0)
+            beyond = max(beyond, -values.min(), values.max() - 3.0)
         assert last < 0.9 * float(np.abs(start - np.roll(start, 1)).sum()) or cfl > 1
         assert (grew < 1e-14 and beyond < 1e-15) == (cfl <= 1), (cfl, grew, beyond)
 
@@ -123,15 +123,15 @@ def kernels(schedule: Schedule) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("scheme", "wanted"),
+    ("scheme", "numbers"),
     [("euler", [0]), ("rk2", [0, 1]), ("rk3", [0, 1, 2]), ("rk4", [0, 1, 2, 2]), ("ssprk3", [0, 1, 1])],
 )
-def test_stages_that_differ_in_constants_alone_have_one_kernel(scheme: str, wanted: list[int]) -> None:
+def test_stages_that_differ_in_constants_alone_have_one_kernel(scheme: str, numbers: list[int]) -> None:
     case = Problem("heat", [16, 16], scheme=scheme, order=6)
     program = case.program
     schedule = compile_program(program, case.grid)
-    assert kernels(schedule) == [f"sweep_{n}" for n in wanted]
-    for name in set(kernels(schedule)):  # for fields in the cache, and beyond it
+    assert kernels(schedule) == [f"sweep_{n}" for n in numbers]
+    for name in set(kernels(schedule)):  # for fields in the cache, and for larger fields
         assert schedule.source.count(f"void {name}(") == 2
     device = compile_program(program, case.grid, device=Strategy())
     assert kernels(device) == kernels(schedule)
@@ -143,7 +143,7 @@ def test_stages_that_differ_in_constants_alone_have_one_kernel(scheme: str, want
 
 @pytest.mark.parametrize("storage", ["patch", "inline", "array"])
 def test_what_the_right_hand_side_names_is_the_same_at_each_stage(storage: str) -> None:
-    """Stages without a name and reductions; a stage in an array has the same one each time."""
+    """Stages without a name and reductions are separate in each stage; a stage in an array uses one array."""
     grid = hc.Grid((12, 10), periodic=True)
     u = grid.field("u")
 
@@ -153,7 +153,7 @@ def test_what_the_right_hand_side_names_is_the_same_at_each_stage(storage: str) 
 
     sim = hc.Simulation(grid, equation, scheme=hc.RK3(), dt=1e-3)
     if storage == "array":
-        # what is formed next goes to its second buffer, in the sweep of the stage before
+        # its next values are written to the second buffer, in the sweep of the previous stage
         assert len(kernels(sim.schedule)) == 4
         assert sorted(f.name for f in sim.schedule.fields) == ["stage1", "stage1'", "u", "u_w"]
     else:
@@ -166,20 +166,23 @@ def test_what_the_right_hand_side_names_is_the_same_at_each_stage(storage: str) 
     sim[u] = 1.0
     sim.run(steps=2)
     summed = {s.reductions[0].scalar for s in sim.schedule.sweeps() if s.reductions}
-    assert len(summed) == 4  # each waits for its own
+    assert len(summed) == 4  # each stage of the scheme waits for its own
     np.testing.assert_array_equal(sim[u], np.ones((12, 10)))
 
 
 @pytest.mark.parametrize(("scheme", "most"), [("euler", 2), ("rk3", 3), ("rk4", 4), ("ssprk3", 3)])
 def test_schemes_keep_few_values_a_point(scheme: str, most: int) -> None:
-    """With the second buffer of the field, whose neighbours are read while it is written."""
+    """The count includes the second buffer of the field, whose neighbours are read while it is written."""
     case = Problem("heat", [16, 16], scheme=scheme, order=2)
     assert len(compile_program(case.program, case.grid).fields) == most
 
 
 @pytest.mark.parametrize("device", [None, Strategy()], ids=["cpu", "device"])
 def test_sweeps_that_are_the_same_share_a_kernel_wherever_they_stand(device: Strategy | None) -> None:
-    """In loops and out of them, whatever scalars take the results; not with another field, cell or number."""
+    """Equal sweeps share a kernel inside and outside loops, for any scalars of results.
+
+    Sweeps with another field, cell or number have their own kernel.
+    """
     grid = hc.Grid((9, 8), periodic=(True, False))
     u, v = (grid.field(n, boundary=hc.Derivative(0.0)) for n in "uv")
 
@@ -187,24 +190,24 @@ def test_sweeps_that_are_the_same_share_a_kernel_wherever_they_stand(device: Str
         f.set(f + by * (f[1, 0] - f[0, -1]))
 
     def step() -> None:
-        first, second, here, there = hc.scalars("first second here there")
+        first, second, value_at_2, value_at_3 = hc.scalars("first second here there")
         turn(u)
         first.set(hc.sum(u))
         with hc.loop(limit=2):
             turn(u)
             second.set(hc.sum(u))
         turn(u)
-        here.set(hc.value(u, (1, 2)))
+        value_at_2.set(hc.value(u, (1, 2)))
         turn(u)
-        there.set(hc.value(u, (1, 3)))
+        value_at_3.set(hc.value(u, (1, 3)))
         turn(u, 0.2)
         for _ in range(2):
             with hc.loop(limit=2):
                 turn(v)
 
     schedule = compile_program(hc.program(step).trace(), grid, device=device)
-    found = [(s.kernel, s.names) for s in schedule.sweeps()]
-    assert found == [
+    kernels_and_names = [(s.kernel, s.names) for s in schedule.sweeps()]
+    assert kernels_and_names == [
         ("sweep_0", ("u", "sum")), ("sweep_0", ("u", "sum")),
         ("sweep_1", ("u", "value")), ("sweep_2", ("u", "value")), ("sweep_3", ("u",)),
         ("sweep_4", ("v",)), ("sweep_4", ("v",)),
@@ -215,8 +218,10 @@ def test_sweeps_that_are_the_same_share_a_kernel_wherever_they_stand(device: Str
 
 
 def test_halo_kernels_that_are_the_same_are_written_once() -> None:
-    """Two iterations of fused conjugate gradients a pass: p is computed in the halo in both, and exchanged
-    before the first pass."""
+    """Two iterations per pass compute p in the halo with one kernel.
+
+    The halo of p is exchanged before the first pass.
+    """
     grid = hc.Grid((9, 8), periodic=True)
     r, p = grid.field("r"), grid.field("p")
 
@@ -261,9 +266,9 @@ def test_schemes_give_the_same_bits_on_ranks_and_threads() -> None:
         for dtype in ("float64", "float32"):
             threads = checksums(scheme, dtype, threads=2, patch=4)
             subdomains = checksums(scheme, dtype, subdomains_per_rank=2, overlap=False)
-            wanted = checksums(scheme, dtype, communicator=MPI.COMM_SELF, threads=1)
-            assert threads == wanted, (scheme, dtype)
-            assert subdomains == wanted, (scheme, dtype)
+            expected = checksums(scheme, dtype, communicator=MPI.COMM_SELF, threads=1)
+            assert threads == expected, (scheme, dtype)
+            assert subdomains == expected, (scheme, dtype)
 
 
 @pytest.mark.parametrize(
@@ -271,14 +276,16 @@ def test_schemes_give_the_same_bits_on_ranks_and_threads() -> None:
 )
 @pytest.mark.usefixtures("opencl")
 def test_schemes_give_the_same_bits_on_devices(scheme: str) -> None:
-    wanted = checksums(scheme, "float64", threads=1)
+    expected = checksums(scheme, "float64", threads=1)
     for device in ("opencl:0", "opencl:0,1"):
-        assert checksums(scheme, "float64", device=device) == wanted
+        assert checksums(scheme, "float64", device=device) == expected
 
 
 def test_the_register_of_low_storage_is_not_moved_in_vain() -> None:
-    """It is not read in the first stage, where it has no value, nor written in the last: while each
-    stage reads and writes the field."""
+    """The register is neither read in the first stage, where it has no value, nor written in the last.
+
+    Each stage reads and writes the field.
+    """
     for scheme, arrays in (("rk2", [3, 3]), ("rk3", [3, 4, 3])):
         case = Problem("heat", [16, 16], scheme=scheme, order=6)
         sweeps = compile_program(case.program, case.grid).pass_sweeps()
@@ -287,8 +294,10 @@ def test_the_register_of_low_storage_is_not_moved_in_vain() -> None:
 
 @pytest.mark.parametrize("scheme", [hc.Euler(), hc.RK2(), hc.RK3(), hc.RK4(), hc.SSPRK3()], ids=str)
 def test_all_equations_see_the_same_time_at_walls_that_read_other_fields(scheme: Any) -> None:
-    """The ghosts of u are values of v: u's equation reads those of before the stage, whatever the order of
-    the equations."""
+    """The equation of u reads ghosts of the values before the stage, for any order of the equations.
+
+    The ghosts of u are values of v.
+    """
 
     def run(names: str) -> tuple[str, str]:
         grid = hc.Grid(8, extent=8.0)

@@ -37,9 +37,7 @@ def test_weights_take_registers() -> None:
 def test_the_first_thread_of_a_group_computes_what_is_the_same_in_all_cells() -> None:
     kernel = invariants(weighted(MANY), SHARED_BYTES)
     verify(kernel)
-    assert needed(kernel) == needed(
-        weighted(MANY)
-    )  # the values are loaded from shared memory, but still count
+    assert needed(kernel) == needed(weighted(MANY))  # loaded from shared memory, but counted
     placed = marched(kernel)
     verify(placed)
     (first,) = statements(placed, First)

@@ -39,9 +39,8 @@ def test_a_loop_reads_along_few_rows_and_the_last_reads_each_array_at_the_cell()
     value_groups = groups(kernel, results(kernel))
     stored: set[int] = set()
     for group in value_groups:
-        assert (
-            len({offset[:2] for _, offset in loads(kernel, group, stored)}) <= ROWS + 1
-        )  # one more for the row of the cell
+        # one more for the row of the cell
+        assert len({offset[:2] for _, offset in loads(kernel, group, stored)}) <= ROWS + 1
         stored |= set(group)
     # no stored value is as cheaply formed from other stored values
     values = [kernel.values[number] for number in stored]

@@ -34,9 +34,7 @@ def test_a_group_works_through_its_tile_stage_by_stage() -> None:
     stage = kernel.array["s"]
     assert (stage.kind, stage.layers[2], stage.shape) == ("tile", (1, 0), (1, 1, 513))
     assert kernel.array[stage.of].shape == (513,)
-    assert any(
-        isinstance(s, Let) and 5 in s.values for s in last.body
-    )  # the constant is computed once for all cells
+    assert any(isinstance(s, Let) and 5 in s.values for s in last.body)  # constant: once for all cells
 
 
 def test_tiles_that_do_not_fit_are_none() -> None:

@@ -19,9 +19,7 @@ from hang import HANG
 def test_counters_that_begin_anew():
     assert Counter(100, 10**9).until(Counter(2_000_100, 10**9), 0.001) == pytest.approx(2.0)
     assert Counter(999_000_000, 10**9).until(Counter(1_000_000, 10**9), 0.1) == pytest.approx(2.0)
-    assert (
-        Counter(0, 10**9).until(Counter(5, 10**9), 2.0) is None
-    )  # the counter may have wrapped around, after 2000 J
+    assert Counter(0, 10**9).until(Counter(5, 10**9), 2.0) is None  # may have wrapped around: 2000 J passed
 
 
 def test_counters_that_begin_anew_during_a_run_are_read_in_time(monkeypatch):

@@ -144,9 +144,7 @@ def test_rows_after_a_restart_are_those_of_a_run_without_a_stop(shared_tmp_path:
     begun = diffusion()
     saved = hc.Checkpoint(shared_tmp_path / "c", every=hc.steps(7))
     begun.run(steps=11, output=output(begun, "parts"), checkpoint=saved)
-    begun.run(
-        steps=4, output=output(begun, "parts")
-    )  # rows after the checkpoint, which the restarted run writes again
+    begun.run(steps=4, output=output(begun, "parts"))  # the restarted run writes these rows again
     again = diffusion()
     again.resume(shared_tmp_path / "c")
     assert again.steps == 11
