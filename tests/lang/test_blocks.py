@@ -320,7 +320,7 @@ def test_a_subdomain_without_an_active_cell_is_sent_nothing() -> None:
 
 
 def test_ghosts_are_formed_beside_an_inactive_block_that_is_thinner_than_what_is_read() -> None:
-    """The second cell reads beyond the wall, across the inactive first cell."""
+    """Ghosts are formed next to an inactive block that is thinner than a read across it."""
     grid = hc.Grid((6,), active=[False, True, True, True, True, True])
     u = grid.field("u", boundary=hc.Value(5.0))
     v = grid.field("v")

@@ -414,7 +414,7 @@ def test_ghosts_that_follow_another_field_are_the_same_on_any_ranks(shape: tuple
 
 
 def test_a_ghost_at_a_corner_follows_a_field_whose_rows_wrap_around() -> None:
-    """The condition reads the other field beyond the end of its rows, so the kernel may not wrap them."""
+    """A kernel does not wrap rows of a field if a ghost condition reads beyond their ends."""
     results = []
     for parts in (1, 2):
         grid = hc.Grid((5, 8), periodic=(False, True))
@@ -436,7 +436,7 @@ def test_a_ghost_at_a_corner_follows_a_field_whose_rows_wrap_around() -> None:
 
 
 def test_a_wall_value_that_changes_in_a_loop_is_used_anew() -> None:
-    """Ghost cells are kept without changes; in this test the value on the wall changes, and u does not."""
+    """Ghost cells follow a wall value that changes in a loop, even if the field does not change."""
     grid = hc.Grid(4, 4.0)
     level = hc.parameter("level")
     grid.field("u", boundary=hc.Value(level))
@@ -623,7 +623,7 @@ def test_a_users_kernel_with_a_constant_is_solved_for_too(method: str) -> None:
     ],
 )
 def test_a_condition_made_of_another_grid_is_an_error(walls: str, condition: Any, name: str) -> None:
-    """Such a condition would read the field of the same name, or the coordinates, of the program's grid."""
+    """A condition of another grid is an error: it would read the program's field of the same name."""
     other = line(walls).field("u")
     u = line(walls).field("u", boundary=condition(other))
     u.grid.field("v")

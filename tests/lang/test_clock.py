@@ -306,7 +306,7 @@ def test_a_time_step_that_varies_ends_at_the_time_too(kind: str, dt: float, coun
 @pytest.mark.parametrize("kind", ["number", "program", "function", "delayed"])
 @pytest.mark.parametrize("every", [0.1, 0.3, 0.05, 0.07, 1e-300, 5e-324])
 def test_no_interval_stops_a_run(kind: str, every: float) -> None:
-    """The sum of time steps differs from the time by more than the tolerance of a multiple."""
+    """No interval stops a run, even if the sum of time steps misses the time by more than the tolerance."""
     total = 0.0
     for _ in range(330_190):
         total += 0.05
@@ -330,7 +330,7 @@ def test_steps_are_counted_from_a_step_shortened_for_output(kind: str) -> None:
 
 
 def test_the_number_of_steps_to_a_time_is_exact() -> None:
-    """A leapfrog scheme has a large error if the number of steps is wrong by one."""
+    """The number of steps to a time is exact: one step more or less is a large error of a leapfrog scheme."""
     grid = hc.Grid((2,), periodic=True)
     u, before = grid.field("u"), grid.field("before")
 
@@ -403,7 +403,7 @@ def result(sim: hc.Simulation) -> tuple[float, int, str]:
 
 @pytest.mark.parametrize("varying", [False, True])
 def test_times_have_the_same_bits_after_a_restart(varying: bool, tmp_path: Path) -> None:
-    """Steps are counted from the last shortened step."""
+    """Times have the same bits after a restart, counted from the last shortened step."""
     options: dict[str, Any] = {"dt": lambda T: 1e-3 + 0.0 * hc.max(T)} if varying else {}
     alone, stopped, again = heat(**options), heat(**options), heat(**options)
     alone.run(until=0.0105)
@@ -422,7 +422,7 @@ def test_times_have_the_same_bits_after_a_restart(varying: bool, tmp_path: Path)
 
 @pytest.mark.parametrize("varying", [False, True])
 def test_older_checkpoints_restart_at_their_time(varying: bool, tmp_path: Path) -> None:
-    """Older checkpoints lack the origin of time steps, and their program computes the time differently."""
+    """Older checkpoints, which lack the origin of time steps, restart at their time."""
     options: dict[str, Any] = {"dt": lambda T: 1e-3 + 0.0 * hc.max(T)} if varying else {}
     sim = heat(**options)
     sim.run(steps=7, checkpoint=hc.Checkpoint(tmp_path))

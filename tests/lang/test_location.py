@@ -120,7 +120,7 @@ def flipped(place: Place, *axes: int) -> Place:
 
 @pytest.mark.parametrize(("ndim", "order"), SIZES)
 def test_orders_of_derivatives_between_locations(ndim: int, order: int) -> None:
-    """Every location, axis and target is tested; other targets are rejected."""
+    """Derivatives have their order for every location, axis and target; other targets are rejected."""
     ran = 0
     for place, axis, target in itertools.product(places(ndim), range(ndim), places(ndim)):
         if target not in (place, flipped(place, axis)):
@@ -142,7 +142,7 @@ def test_orders_of_derivatives_between_locations(ndim: int, order: int) -> None:
 
 @pytest.mark.parametrize(("ndim", "order"), SIZES)
 def test_orders_of_interpolation(ndim: int, order: int) -> None:
-    """Interpolation is tested from every location to every other location."""
+    """Interpolation has its order from every location to every other location."""
     ran = 0
     for place, target in itertools.product(places(ndim), repeat=2):
         changed_axes = [a for a in range(ndim) if place[a] != target[a]]
@@ -439,7 +439,7 @@ def test_to_is_strict() -> None:
 
 
 def test_coordinates_follow_their_target() -> None:
-    """All locations are tested, with walls of both kinds."""
+    """Coordinates follow their target at all locations, with walls of both kinds."""
     ran = 0
     for ndim, walls in itertools.product((1, 2, 3), ("face", "node")):
         grid = hc.Grid((3, 4, 5)[:ndim], origin=-0.5, walls=walls)
@@ -623,7 +623,7 @@ def test_indices_of_values_are_whole_numbers() -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 3), st.data())
 def test_values_at_coordinates_are_exact_for_linear_functions(ndim: int, data: st.DataObject) -> None:
-    """This holds at every location and axis, also between the last and first points of periodic axes."""
+    """Values at coordinates are exact for linear functions at every location and on periodic axes."""
     periodic = tuple(data.draw(st.booleans()) for _ in range(ndim))
     stretch = {} if periodic[0] or not data.draw(st.booleans()) else {"x": lambda x: x + 0.1 * x * (3.0 - x)}
     walls = data.draw(st.sampled_from(["face", "node"]))
@@ -694,7 +694,7 @@ def test_a_location_can_be_named() -> None:
 
 @pytest.mark.ranks(2)
 def test_a_wave_on_faces_and_cells_converges() -> None:
-    """The wave equation uses only div and grad, with an explicit scheme and halos of staggered operators."""
+    """A wave on faces and cells, computed with div and grad only, converges with second order on ranks."""
     errors = [acoustic(n, 2)[1] for n in (16, 32)]
     assert 1.9 < math.log2(errors[0] / errors[1]) < 2.2
 
@@ -709,7 +709,7 @@ def test_a_wave_on_faces_and_cells_converges() -> None:
     ],
 )
 def test_kernels_agree_with_numpy_at_every_location(ndim: int, order: int, dtype: str) -> None:
-    """The test covers derivatives and interpolation between all locations, with walls and periodic axes."""
+    """Kernels agree with NumPy for derivatives and interpolation between all locations, with all walls."""
     shape = (9, 8, 10)[:ndim]
     grid = hc.Grid(shape, periodic=(False, True, False)[:ndim], walls="face")
     start = {}

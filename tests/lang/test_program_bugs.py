@@ -604,7 +604,7 @@ def test_hyperbolic_functions_are_accurate_everywhere(name, bound, dtype):
 
 
 def test_memory_is_free_as_soon_as_nobody_has_the_problem():
-    """Memory is free without Python's search for cycles, which counts objects but not the size of fields."""
+    """The memory of a problem is freed without the garbage collector, which does not know field sizes."""
 
     def simulate():
         grid = hc.Grid((1024, 1024), periodic=True)
@@ -632,7 +632,7 @@ def test_memory_is_free_as_soon_as_nobody_has_the_problem():
 
 
 def test_numpy_functions_are_known_before_those_of_halocline() -> None:
-    """The functions are imported at their first use, and NumPy's may come first."""
+    """NumPy functions work before Halocline's functions, which are imported at their first use."""
     script = "import numpy as np, halocline as hc\nprint(np.sin(hc.Grid(4).x))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("sin(")

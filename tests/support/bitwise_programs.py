@@ -30,7 +30,7 @@ def finish(sim: hc.Simulation, names: str, **run: Any) -> Result:
 
 
 def heat(dtype: str, **options: Any) -> Result:
-    """Run heat of sixth order, periodic along one axis; a wall value of the other axis is a parameter."""
+    """Run heat conduction of sixth order with a periodic axis and a wall value from a parameter."""
     grid = hc.Grid((29, 23), (1.0, 0.8), periodic=(True, False))
     T = grid.field("T", dtype=dtype, boundary={"y-": hc.Value(hc.parameter("hot")), "y+": hc.Derivative(0.0)})
 

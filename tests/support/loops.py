@@ -61,7 +61,7 @@ def _nonempty_names(nodes: Iterable[ast.AST], names: set[str]) -> set[str]:
 
 
 def _assignments(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Yield the targets of a statement, each with the value that it gets."""
+    """Yield the targets of a statement with their values."""
     match node:
         case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
             yield from zip(targets, values, strict=False)
@@ -72,7 +72,7 @@ def _assignments(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
 
 
 def _is_nonempty(node: ast.expr, names: set[str]) -> bool:
-    """Return True if an iterable has items by its form, or is the number of its items.
+    """Return True if the form of an iterable, or of its number of items, guarantees items.
 
     `names` are the variables to which such a value is assigned.
     """
@@ -108,7 +108,7 @@ def _is_nonempty(node: ast.expr, names: set[str]) -> bool:
 
 
 def _checks(nodes: Iterable[ast.AST], loops: tuple[ast.expr, ...]) -> Iterator[tuple[ast.expr, ...]]:
-    """Yield for each check among the nodes the iterables of the loops around it."""
+    """Yield the iterables of the loops around each check."""
     for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.Lambda):
             continue

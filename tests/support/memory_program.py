@@ -1,7 +1,7 @@
 """Memory of ranks while they write and read: run as `mpiexec -n RANKS python memory_program.py FOLDER`.
 
-Prints the bytes of one field and, for output, checkpoints and reading, the maximum growth of the memory of a
-rank.
+The program prints the bytes of one field. It also prints the maximum growth of the memory of a rank for
+output, checkpoints and reading.
 """
 
 from __future__ import annotations

@@ -4,9 +4,12 @@ The reference for the compiled solver uses no code of Halocline. Boxes are perio
 dimensions; axis 0 is x, and along a missing axis all quantities are constant. Vectors keep three components.
 
 Equations and terms are those of Pekkilä et al., "Scalable communication for high-order stencil computations
-using CUDA-aware MPI" (Eqs. B.1-B.4, stencils of Eq. 14). In them, h = γ s/c_p + (γ - 1)(ln ρ - ln ρ₀), c_s² =
-c_s0² exp(h) and ln T = ln T₀ + h. A state is a dict of the fields "lnrho", "ux", "uy", "uz", "s", "Ax", "Ay",
-"Az"; arithmetic follows its precision, so that `np.longdouble` gives a more accurate reference.
+using CUDA-aware MPI" (Eqs. B.1-B.4, stencils of Eq. 14), with
+
+    h = γ s/c_p + (γ - 1)(ln ρ - ln ρ₀), c_s² = c_s0² exp(h), ln T = ln T₀ + h.
+
+A state is a dict of the fields "lnrho", "ux", "uy", "uz", "s", "Ax", "Ay", "Az"; arithmetic follows its
+precision, so that `np.longdouble` gives a more accurate reference.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Number:
         return cls(array, np.zeros_like(array), dtype)
 
     def rounded_to(self, dtype: str | None) -> Number:
-        """Return the operand of an operation in that precision."""
+        """Return this number as an operand in that precision."""
         if dtype != "float32" or self.dtype == "float32":
             return self
         return Number(self.value, self.error + 2.0**-24 * np.abs(self.value) + 1e-45, "float32")
@@ -143,9 +143,9 @@ def binary(op: str, a: Number, b: Number) -> Number:
 
 
 def known(error: Array, value: Array, *of: Array) -> Array:
-    """Return a derived bound; 0 times infinity is no bound, which is infinity.
+    """Return a derived bound, in which 0 times infinity, a NaN, becomes infinity.
 
-    NaN marks unformed ghosts and remains.
+    NaN remains in ghosts that are not yet formed.
     """
     unformed = np.any([np.isnan(e) for e in np.broadcast_arrays(value, *of)], axis=0)
     return np.where(np.isnan(error) & ~unformed, np.inf, error)
@@ -274,7 +274,7 @@ class Reference:
     # --- versions ---
 
     def _number(self, statements: Sequence[Any]) -> None:
-        """Number the versions of every field along the text: one per assignment to it or loop."""
+        """Number the versions of every field: each assignment to it and each loop begins a new one."""
         for s in statements:
             if isinstance(s, Assign):
                 for f in s.values:
@@ -324,7 +324,7 @@ class Reference:
         return True
 
     def _hold(self, f: Field) -> None:
-        """Set the values of points on walls; where walls meet, those of higher axes count."""
+        """Set the values of points on walls; if walls meet, the higher axis counts."""
         for axis, side in itertools.product(range(self.grid.ndim), (-1, 1)):
             condition = f.boundary.get("xyz"[axis] + "-+"[side > 0])
             if isinstance(condition, Value) and self.wall(f, axis) == 0:

@@ -58,7 +58,7 @@ def of_case(name: str, n: Sequence[int] = (8,), *settings: Any, **options: Any) 
 
 
 def of_run(run: Callable[[], object]) -> Callable[[Take], None]:
-    """Return a function that passes on the programs that are compiled during a run on the CPU."""
+    """Return a function that calls `take` for each program that is compiled during a run on the CPU."""
 
     def make(take: Take) -> None:
         def compile_and_record(program: Program, grid: Grid, **options: Any) -> Any:

@@ -68,8 +68,7 @@ class Case:
     def order(self, field: int) -> list[int]:
         """Return the order of axes in which a field's ghosts are formed.
 
-        The order is ascending, except that the ghosts of an axis follow those of the same field that they
-        read.
+        The order is ascending, except that an axis follows those whose ghosts of the same field it reads.
         """
         after: dict[int, set[int]] = {axis: set() for axis in range(self.ndim)}
         for side, terms in self.walls[field].items():
@@ -374,8 +373,8 @@ EXTENT = (1.0, 0.7, 1.3)
 def free_of_divergence(field: Any, axis: int, side: int) -> hc.BoundaryKernel:
     """Return a condition for the normal component of a field without divergence beyond a wall.
 
-    The flux that leaves the ghost cells through their other faces enters through the normal faces. Its
-    components mirror the interior.
+    In a ghost cell, the flux out of the other faces enters through the normal face. The other components
+    mirror the interior.
     """
 
     def ghost(b: Any, layer: int) -> Any:
