@@ -127,7 +127,7 @@ def test_the_reference_of_devices_names_every_event_of_a_trace():
 
 
 def test_files_to_change_exist():
-    rows = rows_of(ARCHITECTURE.read_text(), "To change something")
+    rows = rows_of(ARCHITECTURE.read_text(), "Files to change")
     assert len(rows) >= 12
     for change, *cells in rows:
         paths = [re.findall(r"`([\w/.-]+(?:/|\.(?:py|md|hpp|cpp|json)))`", cell) for cell in cells]
