@@ -86,8 +86,9 @@ gpu-bench: ## Measure on this machine's devices, into benchmarks/results: DEVICE
 	  $$python benchmarks/gpu_$$name.py --device $(DEVICE) --json $(BENCH) || failed=1; \
 	done; exit $${failed:-0}
 
-docs: build $(VENV)/dev ## Build the documentation in out/docs; write the reference of the command
+docs: build $(VENV)/dev ## Build the documentation in out/docs; write the reference of the command, and the gallery
 	$(BIN)/python tools/command_reference.py
+	$(BIN)/python tools/gallery.py
 	$(BIN)/sphinx-build -q -W -j $(JOBS) -b html docs out/docs
 
 sanitize: $(VENV)/installed ## Run the native tests under the address, undefined and thread sanitizers

@@ -20,5 +20,7 @@ CASES = {
         ["40", "0.4"],
         {"mass lost": 1e-13, "energy lost": 1e-13, "flux balance": 1e-13, "skewness": 0.0},
     ),
+    "obstacle_flow": (["16", "0.5"], {"divergence": 1e-6}),
     "sedov": (["48"], {"mass lost": 1e-14, "energy lost": 1e-14, "radius error": 4e-2, "of all faces": 1e-4}),
+    "shallow_water": (["64"], {"mass changed": 1e-13, "energy changed": 1e-3}),
 }
