@@ -67,6 +67,7 @@ class Heat:
 
 
 def line() -> hc.Grid:
+    """Return a grid of eight cells with a field T."""
     grid = hc.Grid(8, periodic=True)
     grid.field("T")
     return grid
@@ -80,6 +81,7 @@ own = random.Random(7)
 
 
 def noise() -> float:
+    """Return a random number, drawn inside a function of the user."""
     return generator.normal()
 
 

@@ -79,6 +79,7 @@ def run(sim: hc.Simulation, seed: int, folder: Path | None = None) -> int:
 
 
 def checksums(sim: hc.Simulation) -> tuple[str, ...]:
+    """Return the checksums of the fields u, v and f."""
     return tuple(sim.checksum(name) for name in "uvf")
 
 

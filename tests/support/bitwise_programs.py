@@ -25,6 +25,7 @@ Problem = Callable[..., Result]
 
 
 def finish(sim: hc.Simulation, names: str, **run: Any) -> Result:
+    """Run a simulation, and return the checksums of the named fields, the time and the number of steps."""
     sim.run(**run)
     return Result({n: sim.checksum(n) for n in names.split()}, (sim.time, float(sim.steps)))
 
@@ -159,6 +160,8 @@ def holes(dtype: str, **options: Any) -> Result:
 
 
 def solve(method: str) -> Problem:
+    """Return a linear problem that a method solves."""
+
     def problem(dtype: str, **options: Any) -> Result:
         grid = hc.Grid((21, 18), walls="node")
         u = grid.field("u", dtype=dtype, boundary=hc.Value(0.0))

@@ -70,6 +70,7 @@ def shown(contents: Contents, measurements: list[dict[str, Any]], theory: Theory
 
 
 def strong() -> list[dict[str, Any]]:
+    """Return measurements of strong scaling, for two sizes."""
     return [made(8.0), made(5.0, ranks=2), made(4.0, threads=2), made(8.0, n=512), made(4.4, ranks=2, n=512)]
 
 
@@ -80,6 +81,7 @@ def parts_of(ranks: int, *times: float) -> list[dict[str, Any]]:
 
 
 def weak() -> list[dict[str, Any]]:
+    """Return measurements of weak scaling."""
     return [
         made(8.0, n=64),
         made(5.0, 2, n=64, shape=[128, 64, 64]),

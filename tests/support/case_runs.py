@@ -9,6 +9,7 @@ from halocline.problems.result import Result
 
 
 def run(name: str, n: list[int], given: dict[str, float] | None = None, **options: Any) -> Result:
+    """Run a case and return the result."""
     return Problem(name, n, given).run(**{"threads": 1, **options})
 
 
@@ -16,4 +17,5 @@ def run(name: str, n: list[int], given: dict[str, float] | None = None, **option
 
 
 def layer(n: list[int], until: float, **parameters: float) -> list[dict[str, Any]]:
+    """Run a convection layer and return its time series."""
     return run("convection", n, parameters, until=until, every=50).record.series

@@ -42,6 +42,7 @@ def standing(
 
 
 def figure_of(done: Standing, name: str) -> Figure:
+    """Return a figure of a run."""
     figure = done.problem.known.figures[name](done.simulation)
     assert figure is not None
     return figure

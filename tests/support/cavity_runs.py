@@ -22,17 +22,20 @@ PLANAR, CUBIC = published("cavity-2d"), published("cavity")
 
 
 def run(name: str, n: tuple[int, ...], given: dict[str, Any] | None = None, **options: Any) -> Result:
+    """Run a case and return the result."""
     return Problem(name, n, given).run(**{"threads": 1, **options})
 
 
 @functools.cache
 def steady(name: str, n: int, rayleigh: float, **parameters: float | str) -> Result:
+    """Run a cavity to its steady state and return the result."""
     result = run(name, (n,), {"Ra": rayleigh, **parameters}, steps=200_000)
     assert result.record.steps < 200_000
     return result
 
 
 def number(name: str, n: int, rayleigh: float, what: str, **parameters: float | str) -> float:
+    """Return a diagnostic of a cavity in its steady state."""
     diagnostics = steady(name, n, rayleigh, **parameters).record.diagnostics
     assert diagnostics is not None
     return float(diagnostics[what] or math.nan)

@@ -19,6 +19,7 @@ def schedule_of(grid: hc.Grid, function: Callable[..., Any]) -> Schedule:
 
 
 def number(schedule: Schedule, name: str) -> int:
+    """Return the number of a field in a schedule."""
     return [f.name for f in schedule.fields].index(name)
 
 
@@ -26,6 +27,7 @@ def number(schedule: Schedule, name: str) -> int:
 
 
 def body(schedule: Schedule) -> list[Sweep]:
+    """Return the sweeps in the only loop of a schedule."""
     (loop,) = (o for o in schedule.operations if isinstance(o, Loop))
     return [o for o in loop.body if isinstance(o, Sweep)]
 
@@ -34,5 +36,6 @@ def body(schedule: Schedule) -> list[Sweep]:
 
 
 def fields(*names: str, ndim: int = 2) -> tuple[hc.Grid, list[hc.Field]]:
+    """Return a grid with the named fields."""
     grid = hc.Grid((8,) * ndim, periodic=True)
     return grid, [grid.field(n) for n in names]

@@ -21,6 +21,7 @@ exec g++ "$@"
 
 
 def calls(notes: Path) -> int:
+    """Return the number of compiler calls in a file of notes."""
     return len(notes.read_text().splitlines()) if notes.exists() else 0
 
 

@@ -12,6 +12,7 @@ import halocline as hc
 
 
 def heat(shape: tuple[int, ...] = (12, 10), **options: Any) -> hc.Simulation:
+    """Return a small simulation of heat on a periodic grid."""
     grid = hc.Grid(shape, periodic=True)
     T = grid.field("T")
     sim = hc.Simulation(
@@ -24,6 +25,7 @@ def heat(shape: tuple[int, ...] = (12, 10), **options: Any) -> hc.Simulation:
 
 
 def steps_of(path: Path) -> list[int]:
+    """Return the step numbers in a store."""
     return [int(step) for step in xarray.open_zarr(path)["step"].values]
 
 
@@ -32,6 +34,8 @@ def steps_of(path: Path) -> list[int]:
 
 
 def raises(error: Exception, at: int = 0) -> Any:
+    """Return a callback that raises an error once a step is reached."""
+
     def callback(sim: hc.Simulation) -> None:
         if sim.steps >= at:
             raise error

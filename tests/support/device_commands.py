@@ -34,5 +34,6 @@ def heat(**execution: Any) -> hc.Simulation:
 
 
 def explained(device: str, **options: Any) -> Explanation:
+    """Return the explanation of the Poisson case on a device."""
     case = Problem("poisson", [64, 64])
     return explain_program(case.program, case.grid, device=device, **options)

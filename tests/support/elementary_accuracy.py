@@ -94,6 +94,7 @@ def worst(library: Library, name: str, arguments: tuple[Array, ...]) -> tuple[fl
 
 
 def check_accuracy(library: Library, name: str, dtype: type, count: int) -> None:
+    """Check the errors of a function over its typical arguments."""
     rng = np.random.default_rng([*name.encode(), count, dtype == DOUBLE])
     for label, arguments in typical(rng, name, dtype, count).items():
         largest, location = worst(library, name, arguments)

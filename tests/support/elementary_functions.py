@@ -91,6 +91,7 @@ def around(values: list[float], dtype: type, steps: int = 3) -> Array:
 
 
 def special(dtype: type) -> Array:
+    """Return special values and their nearest neighbours, without duplicates."""
     limits = np.finfo(dtype)
     values = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 2.0**40, np.inf, np.nan]
     values += [limits.smallest_subnormal, limits.tiny, limits.max, limits.eps, 1 / limits.eps, 2 / limits.eps]

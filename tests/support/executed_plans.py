@@ -96,6 +96,7 @@ def ghost(values, layer, axis, side):
 
 
 def inward(layer, reach):
+    """Return the number of cells from the wall at which a ghost layer reads."""
     return layer % reach
 
 
@@ -312,6 +313,7 @@ def star(ndim, radius):
 
 
 def cube(ndim, radius):
+    """Return the offsets of a cube."""
     return list(product(range(-radius, radius + 1), repeat=ndim))
 
 

@@ -20,6 +20,7 @@ FOR_EVER = 10**9  # steps
 
 
 def die(*_, **__):
+    """Print the time and kill this process."""
     print(f"dies at {time.monotonic()}", flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -68,6 +69,7 @@ def stand_still():
 
 
 def stop_for_good():
+    """Print the time and stop this process."""
     print(f"stops at {time.monotonic()}", flush=True)
     os.kill(os.getpid(), signal.SIGSTOP)
 

@@ -19,6 +19,7 @@ def node(
     nvlinks: Callable[[int], dict[str, int]],
     level: Callable[[int, int], str],
 ) -> Topology:
+    """Return the topology of a node with GPUs of one kind."""
     gpu_range = range(len(addresses))
     gpus = tuple(
         Gpu(

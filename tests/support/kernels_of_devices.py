@@ -11,8 +11,10 @@ MANY = 100
 
 
 def marched(kernel: Kernel, reads: str = "direct") -> Kernel:
+    """Return a kernel that is distributed over device threads."""
     return threads(kernel, Strategy(reads=reads), SHARED_BYTES)
 
 
 def statements(kernel: Kernel, *kinds: type[Statement]) -> list[Statement]:
+    """Return the statements of a kernel that have some kinds."""
     return [s for s in flat(kernel.body) if isinstance(s, kinds)]

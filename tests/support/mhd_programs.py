@@ -30,6 +30,7 @@ def name_of(field: hc.Field) -> str:
 
 
 def wanted(physics: Physics, order: int) -> reference.Parameters:
+    """Return the parameters of the reference for these equations."""
     p = dict(PARAMETERS)
     powers = {"constant": (0.0, 0.0), "diffusivity": (1.0, 0.0), "power": (p["K_rho"], p["K_T"])}
     K_rho, K_T = powers[physics.conductivity]

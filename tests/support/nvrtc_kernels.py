@@ -50,6 +50,8 @@ Take = Callable[[Program, Grid], None]
 
 
 def of_case(name: str, n: Sequence[int] = (8,), *settings: Any, **options: Any) -> Callable[[Take], None]:
+    """Return a function that calls `take` for the program of a case."""
+
     def make(take: Take) -> None:
         case = Problem(name, n, *settings, **options)
         take(case.program, case.grid)
@@ -73,6 +75,7 @@ def of_run(run: Callable[[], object]) -> Callable[[Take], None]:
 
 
 def example(name: str) -> None:
+    """Run an example with arguments that make it small."""
     path = example_runs.EXAMPLES / f"{name}.py"
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as out:
         patch.setenv("HALOCLINE_OUT", out)

@@ -9,6 +9,7 @@ import halocline as hc
 
 
 def statistics(path: Path, sim: hc.Simulation, **options: Any) -> hc.Output:
+    """Return an output of means, a variance and extrema over time."""
     T, v = sim.grid.fields["T"], sim.grid.fields["v"]
     statistics_of_fields = {
         "T": T,

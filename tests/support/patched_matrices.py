@@ -10,6 +10,7 @@ PATCHED = (10, 8)  # points of the grid below
 
 
 def box_of(grid: Any) -> Any:
+    """Return the condition that a point is in the box."""
     x, y, p = grid.x, grid.y, hc.parameter
     return (x > p("left")) & (x < p("right")) & (y > p("low")) & (y < p("high"))
 

@@ -26,6 +26,7 @@ def solved(n, dim=2, *, max_iterations=None, **options) -> tuple[SimpleNamespace
 
 
 def record_of(n, dim=2, **options) -> SimpleNamespace:
+    """Return the report of `solve poisson --json`."""
     return solved(n, dim, **options)[0]
 
 
@@ -33,6 +34,7 @@ def record_of(n, dim=2, **options) -> SimpleNamespace:
 
 
 def agrees(record: SimpleNamespace) -> None:
+    """Check a report against the published iterations and errors."""
     row = published()[record.n]
     assert abs(record.iterations - int(row["iterations"])) <= 1
     assert f"{record.error_max:.2e}" == f"{float(row['error_max']):.2e}"

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 @st.composite
 def cases(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw a grid with inactive blocks, offsets of reads and a number of subdomains."""
     ndim = draw(st.integers(1, 2))
     shape = tuple(draw(st.integers(4, 9)) for _ in range(ndim))
     counts = tuple(draw(st.integers(1, n)) for n in shape)

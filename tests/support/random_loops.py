@@ -63,6 +63,8 @@ def computed(todo: list[Statement], arrays: dict[str, Any]) -> None:
 
 
 def traced(todo: list[Statement], fields: dict[str, hc.Field]) -> Any:
+    """Return the program of these statements."""
+
     def program(no: Any, yes: Any) -> None:
         written(todo, fields, (no, yes))
 

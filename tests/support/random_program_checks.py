@@ -17,6 +17,7 @@ from random_programs import ANY_SPEED, PARAMETERS, Case, Recipe, options, recipe
 
 
 def check(recipe: Recipe, shape: tuple[int, ...], *, must_fit: bool, **options: Any) -> bool:
+    """Compare a run with NumPy; return False if the grid is too small or no value is certain."""
     case = Case(recipe, shape, (1.5, 0.75, 1.0)[: recipe.ndim])
     try:
         sim = case.simulate(**options)
@@ -56,6 +57,7 @@ shapes_odd = st.tuples(*[st.integers(13, 19)] * 3)
 def agrees_with_numpy(
     recipe: Recipe, large: tuple[int, ...], tiny: list[tuple[int, ...]], drawn: dict[str, Any]
 ) -> None:
+    """Check a program on one large and some tiny grids."""
     note(str(recipe))
     assume(check(recipe, large[: recipe.ndim], must_fit=True, **drawn))
     for shape in tiny:

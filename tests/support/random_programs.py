@@ -69,6 +69,7 @@ def offsets(draw: Draw, scope: Scope) -> tuple[int, ...]:
 
 
 def expression(draw: Draw, scope: Scope, depth: int) -> tuple[Any, ...]:
+    """Draw an expression."""
     kinds = ["read"] * 3 + (["stage"] * 3 if scope.stages else [])
     if depth > 0:
         kinds += ["binary"] * 8 + ["unary"] * 2 + ["where"] * 2
@@ -103,6 +104,7 @@ def assignment(draw: Draw, scope: Scope) -> tuple[Any, ...]:
 
 
 def stage(draw: Draw, scope: Scope) -> tuple[Any, ...]:
+    """Draw a stage."""
     definition = expression(draw, scope, draw(st.integers(1, 2)))
     scope.stages.append(f"s{len(scope.stages)}")
     # an array has no values beyond walls
@@ -111,6 +113,7 @@ def stage(draw: Draw, scope: Scope) -> tuple[Any, ...]:
 
 
 def reduction(draw: Draw, scope: Scope) -> tuple[Any, ...]:
+    """Draw a reduction into a new scalar."""
     kind = draw(st.sampled_from(["sum", "min", "max", "count", "norm", "value", "dot"]))
     operand = expression(draw, scope, 1)
     corner = tuple(draw(st.sampled_from([0, -1])) for _ in range(scope.ndim))
@@ -138,6 +141,7 @@ def condition(draw: Draw, fields: list[str], name: str) -> tuple[Any, ...]:
 
 @st.composite
 def recipes(draw: Draw, *, ndims: tuple[int, ...] = (1, 2, 3)) -> Recipe:
+    """Draw a program."""
     ndim = draw(st.sampled_from(ndims))
     periodic = tuple(draw(st.booleans()) for _ in range(ndim))
     walls = tuple(draw(st.sampled_from(["face", "node"])) for _ in range(ndim))
@@ -180,6 +184,7 @@ PARAMETERS = {"a": 0.7, "b": -1.1}
 
 
 def kernel(name: str, grid: hc.Grid, f: hc.Field) -> hc.BoundaryKernel:
+    """Return a boundary kernel of a field by its name."""
     if name.startswith("of ") and any(
         staggered and not other_staggered
         for staggered, other_staggered in zip(
@@ -196,6 +201,7 @@ def kernel(name: str, grid: hc.Grid, f: hc.Field) -> hc.BoundaryKernel:
 
 
 def boundary(recipe: tuple[Any, ...], grid: hc.Grid, f: hc.Field) -> Any:
+    """Return the boundary condition of a recipe."""
     kind, *rest = recipe
     if kind == "kernel":
         return kernel(rest[0], grid, f)

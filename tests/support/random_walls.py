@@ -145,6 +145,8 @@ def wanted(case: Case, steps: int) -> list[Array]:
 
 
 def condition(fields: Sequence[hc.Field], number: int, terms: Sequence[Term]) -> hc.BoundaryKernel:
+    """Return the boundary condition of a field with these terms."""
+
     def ghost(u: Any, layer: int) -> Any:
         total = 0.0
         for term in terms:
@@ -258,6 +260,7 @@ class Local:
 
 
 def cells(box: Box) -> Iterator[Point]:
+    """Return the cells of a box."""
     return product(*(range(a, b) for a, b in zip(box.lo, box.hi, strict=True)))
 
 
@@ -392,6 +395,7 @@ def free_of_divergence(field: Any, axis: int, side: int) -> hc.BoundaryKernel:
 
 
 def unit(ndim: int, axis: int, step: int = 1) -> Point:
+    """Return an offset along one axis."""
     return tuple(step * int(d == axis) for d in range(ndim))
 
 

@@ -119,6 +119,8 @@ def stored(path: Path) -> str:
 
 
 def simulated(make: Callable[[], hc.Simulation]) -> Callable[[str, Path], str]:
+    """Return a function that runs a phase of a simulation and returns its results as text."""
+
     def run(phase: str, path: Path) -> str:
         sim = make()
         if goes_on(phase, path):
@@ -133,6 +135,7 @@ def simulated(make: Callable[[], hc.Simulation]) -> Callable[[str, Path], str]:
 
 
 def case(phase: str, path: Path) -> str:
+    """Run a phase of the forced case and return its results as text."""
     run = forced()
     options: dict[str, Any] = {"steps": PART if phase == "first" else WHOLE, "every": 4, **kept(phase, path)}
     if goes_on(phase, path):

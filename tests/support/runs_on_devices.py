@@ -37,6 +37,7 @@ def compared(problem: bitwise.Problem, dtype: str, ways: list[dict[str, Any]]) -
 
 
 def same_bits(recipe: programs.Recipe, shape: tuple[int, ...], ways: list[dict[str, Any]]) -> None:
+    """Check that a random program has the same bits for all ways of execution."""
     results = []
     for options in ({"threads": 1}, *ways):
         case = programs.Case(recipe, shape[: recipe.ndim], (1.5, 0.75, 1.0)[: recipe.ndim])

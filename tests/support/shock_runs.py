@@ -18,6 +18,7 @@ SMALL = {
 
 
 def run(name: str, n: tuple[int, ...], given: dict[str, Any] | None = None, **options: Any) -> Result:
+    """Run a case and return the result."""
     return Problem(name, n, given).run(**{"threads": 1, **options})
 
 
@@ -46,6 +47,7 @@ def wave_error(n: tuple[int, ...], given: dict[str, Any]) -> float:
 
 @functools.cache
 def known_wave_error(n: tuple[int, ...], **parameters: Any) -> float:
+    """Return the error of a wave after one period, from a cache."""
     problem = Problem("linear-wave", n, parameters)
     return next(c.value for c in problem.run(threads=1).check() if c.name == "error")
 
@@ -55,6 +57,7 @@ def known_wave_error(n: tuple[int, ...], **parameters: Any) -> float:
 
 @functools.cache
 def alone(name: str, **parameters: Any) -> str:
+    """Return the checksum of a small run in this process."""
     checksum = run(name, SMALL[name], parameters, steps=4).record.checksum
     assert checksum is not None
     return checksum

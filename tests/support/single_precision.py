@@ -51,6 +51,7 @@ def recorded(*, long: bool, once: bool = False) -> list[Any]:
 
 
 def problem(run: Run, dtype: str = "float32") -> Problem:
+    """Return the problem of a recorded run."""
     return Problem(run["case"], run["n"], run["given"], dtype=dtype, **run["options"])
 
 

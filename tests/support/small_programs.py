@@ -9,6 +9,7 @@ import halocline as hc
 
 
 def square(**options: Any) -> tuple[hc.Grid, hc.Field, hc.Field]:
+    """Return a periodic grid of two axes with fields u and v."""
     grid = hc.Grid((8, 6), periodic=True, **options)
     return grid, grid.field("u"), grid.field("v")
 
@@ -16,6 +17,7 @@ def square(**options: Any) -> tuple[hc.Grid, hc.Field, hc.Field]:
 def run(
     grid: hc.Grid, program: Callable[..., Any], values: dict[hc.Field, Any], **options: Any
 ) -> hc.Simulation:
+    """Run a program once from these values."""
     sim = hc.Simulation(grid, hc.program(program), **options)
     for f, value in values.items():
         sim[f] = value
@@ -27,5 +29,6 @@ def run(
 
 
 def keep(u: Any, v: Any) -> None:
+    """Multiply both fields by 1.5."""
     u.set(u * 1.5)
     v.set(v * 1.5)

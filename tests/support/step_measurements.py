@@ -20,6 +20,7 @@ def halocline(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def found(*words: str, cwd: Path) -> Any:
+    """Return the JSON output of a command."""
     process = halocline(*words, "--json", "found.json", cwd=cwd)
     assert process.returncode == 0, process.stderr
     return json.loads((cwd / "found.json").read_text())

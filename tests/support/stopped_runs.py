@@ -19,6 +19,7 @@ NAMES = ("heat", "holes", "staggered", "forced", "poisson")
 
 
 def command(phase: str, folder: Path, *names: str, ranks: int = 1) -> list[str]:
+    """Return the command line of a phase of programs."""
     launcher = [] if ranks == 1 else [str(mpiexec()), "-n", str(ranks)]
     return [*launcher, sys.executable, str(PROGRAMS), phase, str(folder), *names]
 
@@ -40,6 +41,7 @@ def results(
 
 
 def heat(kappa: float = 0.1, shape: tuple[int, ...] = (12, 10), **options: Any) -> hc.Simulation:
+    """Return a small simulation of heat on a periodic grid."""
     grid = hc.Grid(shape, periodic=True)
     T = grid.field("T")
     sim = hc.Simulation(

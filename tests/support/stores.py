@@ -8,4 +8,5 @@ import xarray
 
 
 def opened(path: Path) -> xarray.Dataset:
+    """Return the content of a store."""
     return xarray.open_zarr(path).load()

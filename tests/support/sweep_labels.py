@@ -56,6 +56,7 @@ def check(program: Program, forbidden: set[str]) -> int:
 
 
 def programs(names: tuple[str, ...]) -> Iterator[Program]:
+    """Yield the programs of cases."""
     for name in names:
         yield problem_of(name).program
 

@@ -35,6 +35,7 @@ def run(line: str, cwd: Path, *more: str, address_space: int | None = None) -> t
 
 
 def check_sweep(lines: int, seed: int) -> None:
+    """Check that a sweep over option values finds no faults."""
     process = subprocess.run(
         [sys.executable, str(SWEEP), str(lines), "--seed", str(seed)], capture_output=True, text=True
     )

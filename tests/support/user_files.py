@@ -58,6 +58,7 @@ def halocline(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]
 
 
 def result(*words: str | Path, cwd: Path) -> dict[str, Any]:
+    """Return the JSON output of a command."""
     process = halocline(*words, "--json", cwd / "found.json", cwd=cwd)
     assert process.returncode == 0, process.stderr
     contents: dict[str, Any] = json.loads((cwd / "found.json").read_text())

@@ -8,6 +8,7 @@ import halocline as hc
 
 
 def problem(shape: tuple[int, ...] = (8, 6), **execution: Any) -> tuple[hc.Simulation, hc.Field, hc.Vector]:
+    """Return a simulation of decay, with its scalar and its vector field."""
     grid = hc.Grid(shape, periodic=True)
     u, w = grid.field("u"), grid.vector("w")
 
