@@ -206,7 +206,7 @@ def test_what_killed_compilers_left_is_removed(cache: Path) -> None:
     for name in ("making-folder", "making-file"):
         os.utime(cache / name, (1, 1))
     compile_library(SOURCE + "// another\n")
-    assert [left.name for left in cache.glob("making-*")] == ["making-now"]
+    assert [leftover.name for leftover in cache.glob("making-*")] == ["making-now"]
 
 
 # -- errors of writing, and compilers that do not compile ----------------------------------------------------
@@ -248,10 +248,10 @@ def test_a_compiler_that_compiles_nothing_is_one_error(cache: Path, compiler: st
 
 
 def test_a_compiler_that_says_nothing_of_its_version(cache: Path, tmp_path: Path) -> None:
-    mute = tmp_path / "mute"
-    mute.write_text('#!/bin/sh\ntest "$1" = --version || exec g++ "$@"\n')
-    mute.chmod(0o755)
-    assert halocline(SOLVE, CXX=str(mute))[0] == 0
+    compiler = tmp_path / "mute"
+    compiler.write_text('#!/bin/sh\ntest "$1" = --version || exec g++ "$@"\n')
+    compiler.chmod(0o755)
+    assert halocline(SOLVE, CXX=str(compiler))[0] == 0
 
 
 @pytest.mark.parametrize("ranks", [pytest.param(1, marks=pytest.mark.long), 2])

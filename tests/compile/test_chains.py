@@ -14,11 +14,11 @@ def test_the_chains_of_stages_lead_as_far_as_the_halo_is_wide() -> None:
         for candidate in arranged(ready.program, ready.grid).nests.values()
         if chains(candidate.staged)
     )
-    led = chains(kernel_nests.staged)
-    assert {(chain.axis, chain.side): chain.links[-1].layers for chain in led} == {
+    stage_chains = chains(kernel_nests.staged)
+    assert {(chain.axis, chain.side): chain.links[-1].layers for chain in stage_chains} == {
         (0, -1): 5, (0, 1): 6, (1, -1): 5, (1, 1): 6,
     }  # fmt: skip
-    for chain in led:
+    for chain in stage_chains:
         layers = [link.layers for link in chain.links]
         assert layers == sorted(layers)
         names = [link.name for link in chain.links]

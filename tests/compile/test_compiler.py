@@ -23,32 +23,32 @@ from hang import HANG
 @pytest.fixture
 def wrapper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     """Return the call log of a compiler with an empty cache, and the file that suspends the compiler."""
-    notes, hold, script = tmp_path / "calls", tmp_path / "hold", tmp_path / "slow++"
-    script.write_text(WRAPPER.format(notes=notes, hold=hold))
+    call_log, hold, script = tmp_path / "calls", tmp_path / "hold", tmp_path / "slow++"
+    script.write_text(WRAPPER.format(notes=call_log, hold=hold))
     script.chmod(0o755)
     monkeypatch.setenv("CXX", str(script))
     monkeypatch.setenv("HALOCLINE_CACHE", str(tmp_path / "cache"))
-    return notes, hold
+    return call_log, hold
 
 
 def test_the_same_source_is_compiled_once(wrapper: tuple[Path, Path]) -> None:
-    notes, _ = wrapper
+    call_log, _ = wrapper
     first = compile_library(SMALL)
     assert compile_library(SMALL) == first
-    assert calls(notes) == 1
+    assert calls(call_log) == 1
     assert ctypes.CDLL(str(first)).answer() == 42
     assert first.with_suffix(".cpp").read_text() == SMALL
     compile_library(SMALL.replace("42", "43"))
-    assert calls(notes) == 2
+    assert calls(call_log) == 2
 
 
 def test_processes_that_compile_the_same_source_at_once_all_succeed(
     wrapper: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    notes, hold = wrapper
+    call_log, hold = wrapper
     hold.touch()
     processes = [start() for _ in range(4)]
-    wait_for(notes, 2)
+    wait_for(call_log, 2)
     hold.unlink()
     results = [p.communicate(timeout=HANG) for p in processes]
     assert [p.returncode for p in processes] == [0] * 4, results
@@ -60,22 +60,22 @@ def test_processes_that_compile_the_same_source_at_once_all_succeed(
 def test_a_killed_compiler_leaves_nothing_that_could_be_taken_for_a_library(
     wrapper: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    notes, hold = wrapper
+    call_log, hold = wrapper
     hold.touch()
     process = start()
-    wait_for(notes, 1)
-    assert calls(notes) == 1
+    wait_for(call_log, 1)
+    assert calls(call_log) == 1
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     cache = tmp_path / "cache"
     assert not list(cache.glob("*.so"))
-    (left,) = cache.glob("making-*")
+    (leftover,) = cache.glob("making-*")
     hold.unlink()
     assert ctypes.CDLL(str(compile_library(SMALL))).answer() == 42
-    assert left.exists()  # it could belong to another process
-    os.utime(left, (0, 0))
+    assert leftover.exists()  # it could belong to another process
+    os.utime(leftover, (0, 0))
     compile_library(SMALL.replace("42", "44"))
-    assert not left.exists()
+    assert not leftover.exists()
 
 
 def test_a_broken_write_never_takes_the_name_of_a_library(wrapper: tuple[Path, Path], tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_another_compiler_or_flag_is_another_library(
 ) -> None:
     from halocline.compile import driver
 
-    notes, _ = wrapper
+    call_log, _ = wrapper
     first = compile_library(SMALL)
     other = tmp_path / "other++"
     other.write_text((tmp_path / "slow++").read_text())
@@ -129,7 +129,7 @@ def test_another_compiler_or_flag_is_another_library(
     monkeypatch.setattr(driver, "FLAGS", (*driver.FLAGS, "-DMORE"))
     third = compile_library(SMALL)
     assert len({first, second, third}) == 3
-    assert calls(notes) == 3
+    assert calls(call_log) == 3
 
 
 def test_parameters_shape_and_spacing_are_no_part_of_the_code() -> None:

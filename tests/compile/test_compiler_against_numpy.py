@@ -61,10 +61,10 @@ def test_a_linear_solve_agrees_with_a_dense_matrix(method: str) -> None:
         lambda u: 0.5 * u - hc.laplacian(u) + grid.x * u, u, b, method=method, threads=2
     )
     matrix = dense(grid, 0.5)
-    want = np.linalg.solve(matrix, b.ravel()).reshape(grid.shape)
+    expected = np.linalg.solve(matrix, b.ravel()).reshape(grid.shape)
     solution = problem.solve(rtol=1e-12)
     assert solution.converged
-    np.testing.assert_allclose(solution.fields[u], want, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(solution.fields[u], expected, rtol=1e-9, atol=1e-12)
 
     # the iterates are those of the textbook: residual norms agree until rounding errors grow
     x, r = np.zeros(b.size), b.ravel().copy()

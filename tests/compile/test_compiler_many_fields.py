@@ -18,7 +18,7 @@ from programs_of_many_fields import Statements, compiled, products, steps, sums
 
 @pytest.mark.parametrize("statements", [sums, products, steps])
 def test_no_function_grows_with_the_number_of_fields(statements: Statements) -> None:
-    """Functions have a bounded number of sums, since compilation time grows as its square per loop."""
+    """The number of sums of a function is bounded, since compilation time grows as its square."""
     sizes = []
     for count in (100, 200):
         source = compiled(statements, count).source

@@ -138,7 +138,7 @@ def test_ghosts_follow_what_their_conditions_read(reads: str) -> None:
 
 
 def test_a_sweep_ends_before_what_overwrites_a_value_that_a_later_one_needs() -> None:
-    """The statement of v waits for neighbours of u; its sweep includes that of w, whose old value v reads."""
+    """The statement of v waits for neighbours of u, in one sweep with that of w, whose old value it reads."""
     _, (u, v, w) = fields("u", "v", "w")
 
     def program(u: Any, v: Any, w: Any, beside: bool) -> None:

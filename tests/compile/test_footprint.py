@@ -33,7 +33,7 @@ def test_a_shifted_box_covers_sides_and_the_corner_between_them() -> None:
 def test_a_footprint_is_the_union_of_those_of_its_accesses() -> None:
     draw = np.random.default_rng(1)
     for _ in range(50):
-        offsets = [tuple(map(int, at)) for at in draw.integers(-3, 4, (draw.integers(0, 12), 3))]
+        offsets = [tuple(map(int, offset)) for offset in draw.integers(-3, 4, (draw.integers(0, 12), 3))]
         union = Footprint()
         for offset in offsets:
             union |= Footprint.from_offsets([offset])
@@ -140,15 +140,19 @@ def test_the_parts_of_a_right_hand_side_of_magnetohydrodynamics() -> None:
     gu = [[numpy_first(f, i, h) for i in range(3)] for f in u]
     gs = [numpy_first(s, i, h) for i in range(3)]
     div = gu[0][0] + gu[1][1] + gu[2][2]
-    want = sum(numpy_second(s, i, i, h) - u[i] * gs[i] for i in range(3))
-    want = want + sum(u[c] * numpy_second(s, *pair, h) for c, pair in enumerate(((0, 1), (1, 2), (0, 2))))
+    expected = sum(numpy_second(s, i, i, h) - u[i] * gs[i] for i in range(3))
+    expected = expected + sum(
+        u[c] * numpy_second(s, *pair, h) for c, pair in enumerate(((0, 1), (1, 2), (0, 2)))
+    )
     for i in range(3):
-        want = want + 2 * sum(((gu[i][c] + gu[c][i]) / 2 - (i == c) * div / 3) * gs[c] for c in range(3))
-    np.testing.assert_allclose(sim[rate], want, rtol=1e-11, atol=1e-9)
-    want = sum(numpy_second(a[c], 0, c, h) for c in range(3)) - sum(
+        expected = expected + 2 * sum(
+            ((gu[i][c] + gu[c][i]) / 2 - (i == c) * div / 3) * gs[c] for c in range(3)
+        )
+    np.testing.assert_allclose(sim[rate], expected, rtol=1e-11, atol=1e-9)
+    expected = sum(numpy_second(a[c], 0, c, h) for c in range(3)) - sum(
         numpy_second(a[0], c, c, h) for c in range(3)
     )
-    np.testing.assert_allclose(sim[current], want, rtol=1e-11, atol=1e-9)
+    np.testing.assert_allclose(sim[current], expected, rtol=1e-11, atol=1e-9)
 
 
 @pytest.mark.parametrize("order", [2, 4, 6, 8])
@@ -163,13 +167,13 @@ def test_a_laplacian_reads_sides_only(order: int) -> None:
     schedule = schedule_of(grid, program)
     (sweep,) = schedule.sweeps()
     width = order // 2
-    want = {}
+    expected = {}
     for axis in range(3):
         for side in (-1, 1):
             direction, widths = [0, 0, 0], [0, 0, 0]
             direction[axis], widths[axis] = side, width
-            want[tuple(direction)] = tuple(widths)
-    assert reads(sweep, schedule, "u") == want
+            expected[tuple(direction)] = tuple(widths)
+    assert reads(sweep, schedule, "u") == expected
     assert schedule.fields[number(schedule, "u")].halo == ((width, width),) * 3
     assert schedule.fields[number(schedule, "v")].halo == ((0, 0),) * 3
 
@@ -186,9 +190,9 @@ def test_mixed_derivatives_read_sides_and_edges_of_their_plane_but_no_corners(or
     schedule = schedule_of(grid, program)
     (sweep,) = schedule.sweeps()
     w = order // 2
-    want = {(s, 0, 0): (w, 0, 0) for s in (-1, 1)} | {(0, 0, s): (0, 0, w) for s in (-1, 1)}
-    want |= {(s, 0, t): (w, 0, w) for s in (-1, 1) for t in (-1, 1)}
-    assert reads(sweep, schedule, "u") == want
+    expected = {(s, 0, 0): (w, 0, 0) for s in (-1, 1)} | {(0, 0, s): (0, 0, w) for s in (-1, 1)}
+    expected |= {(s, 0, t): (w, 0, w) for s in (-1, 1) for t in (-1, 1)}
+    assert reads(sweep, schedule, "u") == expected
 
 
 def test_grad_div_of_a_vector_reads_edges_but_no_corners() -> None:

@@ -220,9 +220,9 @@ def test_ghosts_of_ghosts_of_ghosts(parts: int, axis: int) -> None:
     ux = np.concatenate([2 * LEVEL - u0[:1], u0])
     vx = np.concatenate([0 * v0[:1], v0])
     vxy = np.concatenate([2 * ux[:, :1], vx], axis=1)
-    want = np.pad(w0, ((1, 0), (1, 0), (0, 0)))
-    want = np.concatenate([3 * vxy[:, :, :1], want], axis=2)[:-1, :-1, :-1]
-    assert np.array_equal(sim[result], want)
+    expected = np.pad(w0, ((1, 0), (1, 0), (0, 0)))
+    expected = np.concatenate([3 * vxy[:, :, :1], expected], axis=2)[:-1, :-1, :-1]
+    assert np.array_equal(sim[result], expected)
 
 
 @pytest.mark.ranks(2)
@@ -315,8 +315,8 @@ def test_what_would_need_a_ghost_that_nothing_fills_is_exchanged(parts: int) -> 
     a0 = start(shape, 1)
     sim[a] = a0
     sim.run()
-    want = np.concatenate([a0, 2 * LEVEL - a0[-1:]])
-    assert np.array_equal(sim[result], np.roll(want, -1, 1) + 3 * np.roll(want, 1, 1))
+    expected = np.concatenate([a0, 2 * LEVEL - a0[-1:]])
+    assert np.array_equal(sim[result], np.roll(expected, -1, 1) + 3 * np.roll(expected, 1, 1))
 
 
 def test_inactive_cells_are_zero_in_halos_too() -> None:

@@ -227,8 +227,10 @@ def test_no_random_program_reads_a_stale_halo_or_exchanges_an_invariant_one(seed
     rng = Random(seed)
     grid = hc.Grid(SHAPE, periodic=True)
     fields = {name: grid.field(name) for name in FIELDS}
-    todo = [*statements(rng), ("set", "a", "b", (1, 1), "c")]
-    arrangement = arranged(traced(todo, fields).trace(hc.parameter("no"), hc.parameter("yes")), grid)
+    all_statements = [*statements(rng), ("set", "a", "b", (1, 1), "c")]
+    arrangement = arranged(
+        traced(all_statements, fields).trace(hc.parameter("no"), hc.parameter("yes")), grid
+    )
     for loop in repeated(arrangement.operations):
         inside = all_sweeps(loop.body)
         assigned = {f for sweep in inside for f in sweep.sets}
@@ -325,5 +327,5 @@ def test_ghosts_of_a_field_that_never_changes_follow_a_scalar(parts: int) -> Non
     sim[u] = u0
     sim.run()
     assert [sweep.computes for sweep in sim.schedule.sweeps()] == [False, True]
-    expected = sum(np.r_[2 * at - u0[0], u0[:-1]] + np.r_[u0[1:], -u0[-1]] for at in (4.0, 5.0, 6.0))
+    expected = sum(np.r_[2 * value - u0[0], u0[:-1]] + np.r_[u0[1:], -u0[-1]] for value in (4.0, 5.0, 6.0))
     assert np.array_equal(sim[v], expected)

@@ -1,4 +1,4 @@
-"""Names: those of users do not conflict with names of solvers, of the compiler or of generated code."""
+"""Names of users: no conflict with names of solvers, of the compiler or of generated code."""
 
 from __future__ import annotations
 

@@ -63,12 +63,12 @@ def test_a_wider_read_later_is_exchanged_in_full() -> None:
 
     schedule = schedule_of(grid, program)
     u = number(schedule, "u")
-    have: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
+    exchanged: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
     for sweep in some(schedule.sweeps()):
         for direction, width in sweep.exchange.get(u, Footprint()):
-            have.setdefault(direction, []).append(width)
+            exchanged.setdefault(direction, []).append(width)
         for direction, width in some(sweep.reads.get(u, Footprint())):
-            assert any(all(a >= b for a, b in zip(h, width, strict=True)) for h in have[direction])
+            assert any(all(a >= b for a, b in zip(h, width, strict=True)) for h in exchanged[direction])
 
 
 def test_nothing_is_exchanged_twice_while_it_does_not_change() -> None:

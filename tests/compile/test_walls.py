@@ -146,13 +146,13 @@ def padded(B: Sequence[Array], shape: Point, periodic: tuple[bool, ...]) -> list
             ghost = np.take(before[axis], [end], axis)
             for d in range(ndim):
                 if d != axis:
-                    beside = np.take(before[d], [end], axis)
+                    layer = np.take(before[d], [end], axis)
                     # ghosts of lower axes are valid; a periodic axis lacks its upper face
                     if periodic[d] and d < axis:
-                        flux = np.roll(beside, -1, d) - beside
+                        flux = np.roll(layer, -1, d) - layer
                         flux = np.take(flux, [shape[d], *range(1, shape[d] + 1), 1], d)
                     else:
-                        flux = ahead(beside, d, periodic)
+                        flux = ahead(layer, d, periodic)
                     ghost = ghost + (1 if end == 0 else -1) * h[axis] * flux / h[d]
             ends.append(ghost)
         components[axis] = np.concatenate([ends[0], before[axis], ends[1]], axis=axis)
@@ -206,9 +206,9 @@ def test_ghosts_have_no_divergence(shape: Point, periodic: tuple[bool, ...]) -> 
         checksums.add(tuple(sim.checksum(name) for name in names))
         divergence = sim.gather("seen")
         assert divergence is None or np.abs(divergence).max() < 1e-11, cut
-        for d, want in enumerate(transported(shape, periodic, 3)):
+        for d, expected in enumerate(transported(shape, periodic, 3)):
             component = sim.gather(f"B{d}")
-            assert component is None or np.allclose(component, want, rtol=1e-12, atol=1e-12), (cut, d)
+            assert component is None or np.allclose(component, expected, rtol=1e-12, atol=1e-12), (cut, d)
     alone = induction(shape, periodic, communicator=MPI.COMM_SELF)
     assert checksums == {tuple(alone.checksum(name) for name in names)}
 

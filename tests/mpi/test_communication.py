@@ -46,17 +46,17 @@ def of_an_iteration(name: str, cut: str) -> Any:
 
 
 def middle(parts: tuple[int, ...]) -> int:
-    at = [n // 2 for n in parts]
-    return (at[0] * parts[1] + at[1]) * parts[2] + at[2]
+    position = [n // 2 for n in parts]
+    return (position[0] * parts[1] + position[1]) * parts[2] + position[2]
 
 
 def expected(parts: tuple[int, ...], uniform: bool, packing: str) -> tuple[int, int, int]:
     """Return the messages, the bytes, and the unpacked bytes that a rank sends, counted by hand."""
-    at = [n // 2 for n in parts]
+    position = [n // 2 for n in parts]
     size = [n // p for n, p in zip(SHAPE, parts, strict=True)]
     messages = total = unpacked = 0
     for direction in product((-1, 0, 1), repeat=3):
-        neighbour = [a + d for a, d in zip(at, direction, strict=True)]
+        neighbour = [a + d for a, d in zip(position, direction, strict=True)]
         inside = all(0 <= a < p for a, p in zip(neighbour, parts, strict=True))
         faces = sum(map(abs, direction))
         if faces != 1 or not inside:  # a neighbour and a message for each face (Section 4.4)
@@ -177,7 +177,7 @@ def test_memory_that_is_swapped_is_followed() -> None:
 
 @pytest.mark.parametrize(("cut", "packed"), [("1d-x", {0: True, 1: False}), ("1d-y", {0: False, 1: True})])
 def test_the_last_axis_counts_in_messages_to_oneself_too(cut: str, packed: dict[int, bool]) -> None:
-    """A message by MPI between both ends of a periodic axis is packed as its axis requires."""
+    """A message of a rank to itself around a periodic axis is packed if that axis is the last one."""
     grid = hc.Grid((8, 8), periodic=True)
     u = grid.field("u")
     program = hc.program(lambda u: u.set(u + hc.laplacian(u))).trace(u)

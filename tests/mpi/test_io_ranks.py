@@ -70,9 +70,9 @@ def test_the_command_line_has_them(tmp_path: Path) -> None:
         record: dict[str, object] = json.loads(done.stdout)
         return record
 
-    alone, beside = run("alone"), run("beside", "--ranks", "3", "--io-ranks", "2")
-    assert alone["checksum"] == beside["checksum"]
-    assert beside["ranks"] == 3
+    alone, with_io_ranks = run("alone"), run("beside", "--ranks", "3", "--io-ranks", "2")
+    assert alone["checksum"] == with_io_ranks["checksum"]
+    assert with_io_ranks["ranks"] == 3
     stores = [xarray.open_zarr(tmp_path / name / "T.zarr").load() for name in ("alone", "beside")]
     assert stores[0].equals(stores[1])
     assert list(stores[0]["step"].values) == [0, 5, 10, 15, 20]

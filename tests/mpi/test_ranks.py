@@ -265,11 +265,11 @@ def test_who_waits_for_an_agreement_leaves_its_core_to_others():
     """A rank that waits uses little of its core, which the compiler of another rank needs."""
     comm = mpi.world()
     comm.barrier()
-    begun = time.process_time()
+    start_time = time.process_time()
     with comm.agreement("compile kernels"):
         if comm.rank == 0:
             time.sleep(2.0)
-    assert time.process_time() - begun < 0.5
+    assert time.process_time() - start_time < 0.5
 
 
 def awkward(rank):

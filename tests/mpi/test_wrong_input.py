@@ -202,9 +202,9 @@ WRONG_ON_FOUR: list[tuple[str, Callable[[], object], type[Exception], str]] = [
 def test_every_rank_raises_the_same_error() -> None:
     """All ranks raise the error, since a rank that raised alone would leave the others waiting."""
     comm = world()
-    for name, does_wrong, kind, words in WRONG + (WRONG_ON_FOUR if comm.size == 4 else []):
+    for name, function, kind, words in WRONG + (WRONG_ON_FOUR if comm.size == 4 else []):
         with pytest.raises(kind) as caught:
-            does_wrong()
+            function()
         assert type(caught.value) is kind, name
         assert re.search(words, str(caught.value)), (name, str(caught.value))
         assert len(set(comm.allgather(str(caught.value)))) == 1, name

@@ -156,8 +156,8 @@ def plans(draw: st.DrawFn) -> tuple[Schedule, tuple[int, ...], list[SubdomainPla
 
 def every(schedule: Schedule, subdomain_plan: SubdomainPlan) -> list[tuple[Sweep, Any, SweepLaunches]]:
     return [
-        (sweep, todo, sweep_launches(schedule, sweep, subdomain_plan, todo))
-        for sweep, todo in zip(schedule.sweeps(), subdomain_plan.sweeps, strict=True)
+        (sweep, sweep_plan, sweep_launches(schedule, sweep, subdomain_plan, sweep_plan))
+        for sweep, sweep_plan in zip(schedule.sweeps(), subdomain_plan.sweeps, strict=True)
     ]
 
 
@@ -210,7 +210,7 @@ def test_kernels_of_a_patch_cover_what_follows_reads(drawn: Any) -> None:
     """Stages cover the extent of their kernel around the patch, within its scratch memory."""
     schedule, _, subdomain_plans = drawn
     for subdomain_plan in some(subdomain_plans):
-        for sweep, todo, planned in some(every(schedule, subdomain_plan)):
+        for sweep, sweep_plan, planned in some(every(schedule, subdomain_plan)):
             for item, (lo, hi, top) in zip(
                 planned.items, subdomain_plan.patches.table.tolist(), strict=False
             ):
@@ -228,7 +228,7 @@ def test_kernels_of_a_patch_cover_what_follows_reads(drawn: Any) -> None:
             staged = [k for k in schedule.device.kernels[sweep.kernel] if k.scratch]
             tiled = [k for k in schedule.device.kernels[sweep.kernel] if k.tile]
             assert bool(staged or tiled) == bool(sweep.scratch)
-            assert not staged or todo.scratch_bytes > 0 or not len(subdomain_plan.patches)
+            assert not staged or sweep_plan.scratch_bytes > 0 or not len(subdomain_plan.patches)
 
 
 @settings(max_examples=60)
@@ -256,10 +256,10 @@ def test_layers_beyond_a_wall_follow_each_other_outward(drawn: Any) -> None:
     """The layers of each fill cover its box once, and each follows the layers that it reads."""
     schedule, _, subdomain_plans = drawn
     for subdomain_plan in some(subdomain_plans):
-        for sweep, todo, planned in some(every(schedule, subdomain_plan)):
+        for sweep, sweep_plan, planned in some(every(schedule, subdomain_plan)):
             for launches, boxes in (
-                (planned.fills, [(f, f.core) for f in todo.fills]),
-                (planned.rims, [(f, rim.box) for f in todo.fills for rim in f.rims]),
+                (planned.fills, [(f, f.core) for f in sweep_plan.fills]),
+                (planned.rims, [(f, rim.box) for f in sweep_plan.fills for rim in f.rims]),
             ):
                 rest = list(launches)
                 for fill_plan, box in boxes:

@@ -111,8 +111,8 @@ def test_a_right_hand_side_of_the_unknown_means_its_values_before_the_solve() ->
         second = sum(
             (np.roll(after, 1, a) - 2 * after + np.roll(after, -1, a)) / grid.spacing[a] ** 2 for a in (0, 1)
         )
-        left = before + 1e-3 - (after - 1e-3 * second)[1:-1, 1:-1]
-        assert solution.true_residual == pytest.approx(np.linalg.norm(left), rel=1e-5)
+        residual = before + 1e-3 - (after - 1e-3 * second)[1:-1, 1:-1]
+        assert solution.true_residual == pytest.approx(np.linalg.norm(residual), rel=1e-5)
 
 
 def test_it_takes_no_memory_of_its_own_and_no_pass_of_the_loop() -> None:

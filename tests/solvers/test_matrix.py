@@ -240,8 +240,9 @@ def test_generated_operators_are_solved_or_reported(method: str, caplog: pytest.
         if kind in ("definite", "singular"):
             solution = linear.solve(rtol=1e-11, start=start)
             assert solution.converged
-            want = np.linalg.pinv(dense, rcond=1e-10) @ b.ravel()  # has zero mean if the matrix is singular
-            np.testing.assert_allclose(solution.fields.gather(u).ravel(), want, atol=1e-9)
+            # the mean is zero if the matrix is singular
+            expected = np.linalg.pinv(dense, rcond=1e-10) @ b.ravel()
+            np.testing.assert_allclose(solution.fields.gather(u).ravel(), expected, atol=1e-9)
             assert solution.rhs_norm == pytest.approx(np.linalg.norm(b), rel=1e-12)
         elif kind == "incompatible":
             with pytest.raises(InputError, match=rf"has the mean {b.mean():.4g}"[:-1]):
@@ -394,9 +395,9 @@ def test_parts_of_the_grid_decide_on_null_spaces_and_symmetry(
             assert solution.converged
             solution_values = solution.fields.gather(u)
             if exact:
-                want = np.linalg.pinv(dense, rcond=1e-12) @ b.ravel()
+                expected = np.linalg.pinv(dense, rcond=1e-12) @ b.ravel()
                 np.testing.assert_allclose(
-                    solution_values.ravel(), want, atol=1e-6 if kind == "small" else 1e-9
+                    solution_values.ravel(), expected, atol=1e-6 if kind == "small" else 1e-9
                 )
             if constant:
                 assert abs(solution_values.mean()) < (1e-12 if exact else 1e-6)

@@ -104,15 +104,15 @@ def test_what_no_step_of_euler_makes_grow_does_not_grow() -> None:
     start[50] = 3.0
     for cfl, sim in sims.items():
         sim[u] = start
-        grew, beyond, last = 0.0, 0.0, float(np.abs(start - np.roll(start, 1)).sum())
+        growth, beyond, last = 0.0, 0.0, float(np.abs(start - np.roll(start, 1)).sum())
         for _ in range(40):
             sim.run(steps=1)
             values = np.asarray(sim[u])
             variation = float(np.abs(values - np.roll(values, 1)).sum())
-            grew, last = max(grew, variation - last), variation
+            growth, last = max(growth, variation - last), variation
             beyond = max(beyond, -values.min(), values.max() - 3.0)
         assert last < 0.9 * float(np.abs(start - np.roll(start, 1)).sum()) or cfl > 1
-        assert (grew < 1e-14 and beyond < 1e-15) == (cfl <= 1), (cfl, grew, beyond)
+        assert (growth < 1e-14 and beyond < 1e-15) == (cfl <= 1), (cfl, growth, beyond)
 
 
 # --- kernels ---

@@ -62,7 +62,8 @@ def test_each_side_has_a_loop_that_may_be_left_out() -> None:
     kernel = branches(loops(in_nest(kernel_of(hc.branch(U[1, 0] > 0, A, B), hc.branch(U[1, 0] > 0, V, A)))))
     strips = [s for s in flat(kernel.body) if isinstance(s, Strip)]
     guards = [s for s in flat(kernel.body) if isinstance(s, Needed)]
-    assert [(s.number, s.holds) for s in guards] == [(0, False)]  # A is on both sides of the second branch
+    # only B needs a guard: A is the first side of one branch and the second side of the other
+    assert [(s.number, s.holds) for s in guards] == [(0, False)]
     assert [len(strip.marks) for strip in strips] == [1, 0, 0]
     assert any(isinstance(s, Mark) for s in strips[0].body)
     assert [s.array for s in strips[-1].body if isinstance(s, Store)] == ["r0", "r1"]
@@ -111,15 +112,15 @@ def flow(
     """Run three steps of a system with nested branches; some rows take one side, some take both."""
     walls = None if all(grid.periodic) else hc.Symmetric()
     u, v = (grid.field(name, dtype=dtype, boundary=walls) for name in "uv")
-    center, beside = (0,) * grid.ndim, (0,) * (grid.ndim - 1) + (1,)
+    center, right = (0,) * grid.ndim, (0,) * (grid.ndim - 1) + (1,)
 
     def step(u: Any, v: Any) -> None:
         a = hc.sqrt(abs(u) + 1) / (2 + v * v)
-        slope = hc.stage((v[beside] - v) * hc.exp(-a * a), "slope", storage="patch")
+        slope = hc.stage((v[right] - v) * hc.exp(-a * a), "slope", storage="patch")
         deep = choose(v > 0.2, hc.exp(slope) / (1 + u * u), hc.sqrt(a + abs(slope)) / (3 + hc.exp(v)))
         first = hc.Vector((deep * hc.exp(u * a) / (1 + v * v), a * u))
-        second = hc.Vector((a / (1 + u * u) / (2 + v[beside] * v), hc.sqrt(abs(v) + a) / (a + 2)))
-        x = choose(u[beside] > 0.3 * v, first, second)
+        second = hc.Vector((a / (1 + u * u) / (2 + v[right] * v), hc.sqrt(abs(v) + a) / (a + 2)))
+        x = choose(u[right] > 0.3 * v, first, second)
         y = x[1] - hc.sin(1e5 * choose(u > v, a / (u * u + 1), v))
         hc.assign({u: 4 * x[0] / (1 + abs(x[0])) + slope[center], v: y / (1 + abs(y))})
 

@@ -188,8 +188,8 @@ def test_rows_that_wrap_around_themselves_have_halos_along_other_axes(parts: tup
     u0 = start(grid.shape, 1)
     sim[u] = u0
     sim.run()
-    want = np.roll(u0, -1, 0) + 3 * np.roll(u0, 1, 0) + 5 * np.roll(u0, -1, 1) + 7 * np.roll(u0, 1, 1)
-    assert np.array_equal(sim[v], want)
+    expected = np.roll(u0, -1, 0) + 3 * np.roll(u0, 1, 0) + 5 * np.roll(u0, -1, 1) + 7 * np.roll(u0, 1, 1)
+    assert np.array_equal(sim[v], expected)
 
 
 @pytest.mark.parametrize(

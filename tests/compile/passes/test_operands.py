@@ -34,8 +34,8 @@ def test_results_of_earlier_nests_that_later_ones_read_go_to_a_second_buffer() -
 
 def test_operands_have_the_numbers_they_are_given() -> None:
     kernel = replace(small(), body=(small().body[0], Nest((Store("u", 6),), HERE, (0,))))
-    of = Operands(("u",), {"u": second("u")})
-    numbered = operands(kernel, of, {"u": 4, second("u"): 7})
+    buffers = Operands(("u",), {"u": second("u")})
+    numbered = operands(kernel, buffers, {"u": 4, second("u"): 7})
     verify(numbered)
     assert [(a.name, a.number, a.written) for a in numbered.arrays if a.kind == "field"] == [
         ("u", 4, False),
@@ -48,7 +48,7 @@ def test_operands_have_the_numbers_they_are_given() -> None:
 
 def test_only_operands_that_a_kernel_touches() -> None:
     kernel = in_nest(replace(small(), body=(Store("r", 1),)))
-    of = Operands(("u", "s"), {"r": "r"})
+    buffers = Operands(("u", "s"), {"r": "r"})
     numbers = {"u": 0, "s": 1, "r": 2}
-    assert [a.name for a in operands(kernel, of, numbers, only=True).arrays] == ["u", "r"]
-    assert [a.name for a in operands(kernel, of, numbers).arrays] == ["u", "s", "r"]
+    assert [a.name for a in operands(kernel, buffers, numbers, only=True).arrays] == ["u", "r"]
+    assert [a.name for a in operands(kernel, buffers, numbers).arrays] == ["u", "s", "r"]

@@ -22,12 +22,12 @@ from halocline.errors import CompileError
 @pytest.fixture
 def wrapper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     """Return the call log of a compiler with an empty cache, and the file that suspends the compiler."""
-    notes, hold, script = tmp_path / "calls", tmp_path / "hold", tmp_path / "slow++"
-    script.write_text(WRAPPER.format(notes=notes, hold=hold))
+    call_log, hold, script = tmp_path / "calls", tmp_path / "hold", tmp_path / "slow++"
+    script.write_text(WRAPPER.format(notes=call_log, hold=hold))
     script.chmod(0o755)
     monkeypatch.setenv("CXX", str(script))
     monkeypatch.setenv("HALOCLINE_CACHE", str(tmp_path / "cache"))
-    return notes, hold
+    return call_log, hold
 
 
 def in_parts(functions: list[str], monkeypatch: pytest.MonkeyPatch) -> str:
@@ -43,7 +43,7 @@ def large(name: str, value: str) -> str:
 def test_large_kernels_are_compiled_apart_and_lie_in_one_library(
     wrapper: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    notes, _ = wrapper
+    call_log, _ = wrapper
     small = 'extern "C" int three() { return 3; }'
     source = in_parts(
         [small, large("one", "1"), small.replace("three", "four"), large("two", "2")], monkeypatch
@@ -52,9 +52,9 @@ def test_large_kernels_are_compiled_apart_and_lie_in_one_library(
     path = compile_library(source)
     library = ctypes.CDLL(str(path))
     assert [library.one(), library.two(), library.three(), library.four()] == [1, 2, 3, 3]
-    assert calls(notes) == 3  # each part, and the library that joins both
+    assert calls(call_log) == 3  # each part, and the library that joins both
     assert compile_library(source) == path
-    assert calls(notes) == 3
+    assert calls(call_log) == 3
     assert {f.name for f in (tmp_path / "cache").iterdir()} == {
         path.name,
         f"{path.name}.sha256",
@@ -82,13 +82,13 @@ def test_a_part_that_the_compiler_rejects_is_one_error(
 def test_parts_are_compiled_at_a_time_and_a_kill_leaves_no_library(
     wrapper: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    notes, hold = wrapper
+    call_log, hold = wrapper
     hold.touch()
     source = in_parts([large("one", "1"), large("two", "2")], monkeypatch)
     process = start(source)
     together = min(2, len(os.sched_getaffinity(0)))
-    wait_for(notes, together)
-    assert calls(notes) == together
+    wait_for(call_log, together)
+    assert calls(call_log) == together
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     assert not list((tmp_path / "cache").glob("*.so"))

@@ -57,14 +57,14 @@ def test_everything_that_was_done_is_there(tmp_path: Path, methods: str) -> None
             lane_spans = sorted((e for e in rank_spans if e["tid"] == lane), key=lambda e: e["ts"])
             for before, after in itertools.pairwise(lane_spans):
                 assert before["ts"] + before["dur"] <= after["ts"] + 0.01
-    begun = [e for e in events if e["ph"] == "b"]
-    assert len(begun) == sum(e["ph"] == "e" for e in events)
+    begins = [e for e in events if e["ph"] == "b"]
+    assert len(begins) == sum(e["ph"] == "e" for e in events)
     if comm.size == 1:
-        assert not begun
+        assert not begins
     else:
         messages = sum(len(sweep.receives) for sweep in plan.sweeps)
-        assert len(begun) == comm.size * steps * messages
-        assert sum(e["cat"] == "unpack" for e in spans) >= len(begun)
+        assert len(begins) == comm.size * steps * messages
+        assert sum(e["cat"] == "unpack" for e in spans) >= len(begins)
 
 
 def test_a_trace_keeps_no_more_than_the_first_things(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,7 +86,7 @@ def test_interpolation_has_its_order_at_every_location(kind: str) -> None:
     """The order holds between the walls, and between the last and first points of periodic axes."""
     draw = np.random.default_rng(5)
     places = np.concatenate([draw.uniform(size=(400, 3)), list(product((0.0, 1.0), repeat=3))])
-    ran = 0
+    count = 0
 
     def smooth(*x: Any) -> Any:
         return np.prod([np.sin(2 * np.pi * (coordinate + 0.1 * n)) for n, coordinate in enumerate(x)], axis=0)
@@ -101,11 +101,11 @@ def test_interpolation_has_its_order_at_every_location(kind: str) -> None:
             values = smooth(*(line[i] for line, i in zip(lines, stencils.points.T, strict=True)))
             error = np.abs(stencils.apply(values) - smooth(*places.T))
             errors.append((np.median(error), error.max()))
-            ran += 1
+            count += 1
         inside, everywhere = np.log2(np.divide(*errors))
         assert inside == pytest.approx(order, abs=0.3), (location, interpolation)
         assert everywhere > order - 0.5, (location, interpolation)
-    assert ran == 32
+    assert count == 32
 
 
 @settings(max_examples=60, deadline=None)
@@ -152,9 +152,9 @@ def test_planes_and_nearest_points_go_around_periodic_axes() -> None:
     for x, y, expected in ((0.97, 0.97, (0.0, 1.0)), (1.0, 1.0, (0.0, 1.0)), (0.94, 0.06, (0.9, 0.1))):
         coordinates = hc.Points([(x, y)], interpolate="nearest").coordinates(grid, faces)
         np.testing.assert_allclose([line[0] for line in coordinates], expected, atol=1e-15)
-        for axis, value, at in (("x", x, expected[0]), ("y", y, expected[1])):
+        for axis, value, position in (("x", x, expected[0]), ("y", y, expected[1])):
             chosen = hc.Slice(**{axis: value}).choose(grid, faces)
-            assert chosen.at[axis] == pytest.approx(at, abs=1e-15)
+            assert chosen.at[axis] == pytest.approx(position, abs=1e-15)
             number = chosen.selection.first["xy".index(axis)]
             assert grid.positions(faces)["xy".index(axis)][number] == chosen.at[axis]
     assert hc.Slice(x=0.97).choose(grid, (False, False)).at["x"] == pytest.approx(0.95)
@@ -322,15 +322,15 @@ def test_output_and_gathered_values_of_every_location(shared_tmp_path: Path) -> 
             array = whole[name]
             assert array.dtype == (np.float64 if name.endswith("above") else f.dtype)
             assert array.dims[1:] == tuple(
-                axis + "_face" * on for axis, on in zip("xyz", f.staggered, strict=True)
+                axis + "_face" * staggered for axis, staggered in zip("xyz", f.staggered, strict=True)
             )
             np.testing.assert_array_equal(array.values[-1], expected)
             for interpolation in INTERPOLATIONS if name == f.name else ("linear",):
-                points, at = hc.Points(places, interpolate=interpolation), at_points[interpolation][name]
-                assert at.dtype == array.dtype
+                points, stored = hc.Points(places, interpolate=interpolation), at_points[interpolation][name]
+                assert stored.dtype == array.dtype
                 np.testing.assert_array_equal(
-                    at.values[-1],
-                    interpolated(points, sim.grid, f.staggered, expected).astype(at.dtype),
+                    stored.values[-1],
+                    interpolated(points, sim.grid, f.staggered, expected).astype(stored.dtype),
                 )
                 checked += 1
         x, _, z = (abs(line - at).argmin() for line, at in zip(f.positions, (0.97, 0.0, 0.31), strict=True))

@@ -140,7 +140,7 @@ def test_held_expressions_may_be_nested() -> None:
 def test_what_is_kept_changes_no_value(seed: int) -> None:
     """Random operations give equal results on two simulations, one of which compiles every program again."""
     rng = np.random.default_rng(seed)
-    cached, anew = simulation(), simulation()
+    cached, recompiled = simulation(), simulation()
     kappa = trace.scalar("kappa")
     expressions: list[Callable[[Any, Any], Any]] = [
         lambda u, v: 0.5 * v + u[1, 0],
@@ -154,8 +154,8 @@ def test_what_is_kept_changes_no_value(seed: int) -> None:
         number, array = float(np.round(rng.normal(), 1)), rng.normal(size=SHAPE)
         first, second = (expressions[n] for n in rng.integers(len(expressions), size=2))
         results = []
-        for sim, u, v in (cached, anew):
-            if sim is anew[0]:
+        for sim, u, v in (cached, recompiled):
+            if sim is recompiled[0]:
                 sim._forget_programs()
             field = (u, v)[number_of_field]
             if kind == 0:

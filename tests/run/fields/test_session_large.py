@@ -70,7 +70,7 @@ def schedule(function: Callable[..., Any]) -> Any:
 
 
 def operations_of(function: Callable[[], Any]) -> int:
-    """Return the number of calls of functions, including generators, during a call."""
+    """Return the number of calls of Python and C functions during a call."""
     calls = 0
 
     def count(frame: Any, event: str, argument: Any) -> None:

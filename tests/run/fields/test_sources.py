@@ -318,8 +318,8 @@ def test_a_damaged_store_is_refused_by_every_verb(
 ) -> None:
     path, out = tmp_path / "a.zarr", tmp_path / "out"
     shutil.copytree(intact, path)
-    do, words, listed = DAMAGES[damage]
-    do(path)
+    apply_damage, words, listed = DAMAGES[damage]
+    apply_damage(path)
     if listed and verb == "ls":
         assert "T" in described(path)["arrays"]
         return

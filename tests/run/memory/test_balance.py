@@ -21,7 +21,7 @@ def turn(u: Any) -> None:
 def turning(**options: Any) -> tuple[hc.Simulation, hc.Grid, hc.Field]:
     """Return a simulation whose steps shift a field by one cell, its grid, and the field.
 
-    The field is periodic with period 20 steps.
+    The field returns to its start after 20 steps.
     """
     grid = hc.Grid((24, 20), periodic=True)
     u = grid.field("u")

@@ -112,9 +112,9 @@ def test_two_runs_do_not_write_to_one_folder(tmp_path: Path) -> None:
         ):
             with pytest.raises(
                 InputError, match=rf"process {os.getpid()} on \S+ writes there now; wait"
-            ) as no:
+            ) as caught:
                 other.run(steps=1, **options)
-            messages.append(str(no.value))
+            messages.append(str(caught.value))
 
     options = {
         "output": hc.Output(tmp_path / "T.zarr", every=hc.steps(1), overwrite=True),

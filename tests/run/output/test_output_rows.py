@@ -141,10 +141,10 @@ def test_rows_after_a_restart_are_those_of_a_run_without_a_stop(shared_tmp_path:
 
     whole = diffusion()
     whole.run(steps=20, output=output(whole, "whole"))
-    begun = diffusion()
+    interrupted = diffusion()
     saved = hc.Checkpoint(shared_tmp_path / "c", every=hc.steps(7))
-    begun.run(steps=11, output=output(begun, "parts"), checkpoint=saved)
-    begun.run(steps=4, output=output(begun, "parts"))  # the restarted run writes these rows again
+    interrupted.run(steps=11, output=output(interrupted, "parts"), checkpoint=saved)
+    interrupted.run(steps=4, output=output(interrupted, "parts"))  # the restarted run writes these rows again
     again = diffusion()
     again.resume(shared_tmp_path / "c")
     assert again.steps == 11

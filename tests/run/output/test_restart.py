@@ -441,20 +441,22 @@ def test_a_run_that_is_asked_to_stop_leaves_a_checkpoint(
 
 def test_the_end_of_a_job_is_what_slurm_says(tmp_path: Path) -> None:
     assert end_of_time(None, {}) is None
-    begun, left = time.monotonic(), 100
-    soon = end_of_time(None, {"SLURM_JOB_ID": "7", "SLURM_JOB_END_TIME": str(int(time.time()) + left)})
+    start, seconds_left = time.monotonic(), 100
+    soon = end_of_time(
+        None, {"SLURM_JOB_ID": "7", "SLURM_JOB_END_TIME": str(int(time.time()) + seconds_left)}
+    )
     assert soon is not None
-    assert begun + left - 2 < soon < time.monotonic() + left + 1
+    assert start + seconds_left - 2 < soon < time.monotonic() + seconds_left + 1
     squeue = tmp_path / "squeue"
     squeue.write_text("#!/bin/sh\necho '  1-02:03:04'\n")
     squeue.chmod(0o755)
     before = os.environ["PATH"]
     os.environ["PATH"] = f"{tmp_path}:{before}"
     try:
-        begun, left = time.monotonic(), ((24 + 2) * 60 + 3) * 60 + 4
+        start, seconds_left = time.monotonic(), ((24 + 2) * 60 + 3) * 60 + 4
         late = end_of_time(None, {"SLURM_JOB_ID": "7"})
         assert late is not None
-        assert begun + left - 1 < late < time.monotonic() + left + 1
+        assert start + seconds_left - 1 < late < time.monotonic() + seconds_left + 1
         squeue.write_text("#!/bin/sh\necho UNLIMITED\n")
         assert end_of_time(None, {"SLURM_JOB_ID": "7"}) is None
     finally:
@@ -466,7 +468,7 @@ def test_the_end_of_a_job_is_what_slurm_says(tmp_path: Path) -> None:
 def test_checkpoints_by_wall_clock_time(shared_tmp_path: Path) -> None:
     sim = heat(shape=(64, 48), dt=1e-6)
     sim.run(steps=1)  # compiles kernels before the measured time
-    begun = time.monotonic()
+    start = time.monotonic()
     with pytest.raises(Stopped, match="its time is nearly up"):
         sim.run(
             steps=10**9,
@@ -474,7 +476,7 @@ def test_checkpoints_by_wall_clock_time(shared_tmp_path: Path) -> None:
                 shared_tmp_path, every="0.3 s", keep=1000, time_limit=f"{uptime() + 62.0} s"
             ),
         )
-    seconds = time.monotonic() - begun
+    seconds = time.monotonic() - start
     sim.domain.comm.barrier()
     count = len(checkpoints.folders(shared_tmp_path))
     assert 2 <= count <= seconds / 0.3 + 1
@@ -513,15 +515,15 @@ def test_whatever_dies_when_the_newest_checkpoint_is_whole(
 @pytest.mark.ranks(1, 2, long=(1,))
 @pytest.mark.parametrize("every", ["3 steps", 0.0037, "0.01 s", None])
 def test_looking_changes_no_bit(every: float | str | None) -> None:
-    alone, looked = heat(), heat()
+    alone, observed = heat(), heat()
     alone.run(until=0.05)
     times: list[float] = []
-    looked.run(
+    observed.run(
         until=0.05,
         every=every,
         callback=lambda sim: times.append(sim.evaluate(hc.max("T" and sim.grid.fields["T"]))),
     )
-    assert (looked.steps, looked.checksum("T")) == (alone.steps, alone.checksum("T"))
+    assert (observed.steps, observed.checksum("T")) == (alone.steps, alone.checksum("T"))
     assert times
     if every == 3:
         assert len(times) == 50 // 3 + 1

@@ -108,12 +108,12 @@ def test_loops_within_steps_come_to_their_end_first(request: str, tmp_path: Path
     alone.run(steps=6000)
     sim = relaxed()
     if request == "wall clock":
-        looked: list[int] = []
+        steps: list[int] = []
         sim.run(
-            steps=6000, every="0.01 s", callback=lambda sim: looked.append(sim.steps),
+            steps=6000, every="0.01 s", callback=lambda sim: steps.append(sim.steps),
             checkpoint=hc.Checkpoint(tmp_path, every="0.02 s"),
         )  # fmt: skip
-        assert len(looked) > 1
+        assert len(steps) > 1
     else:
         timers: list[threading.Timer] = []
 

@@ -69,9 +69,9 @@ def test_the_first_step_and_its_terms_are_found_from_the_last_copy(
     take = Session.take
 
     def counted(self: Session, *results: Any) -> Any:
-        begun = self.step
+        first = self.step
         outcome = take(self, *results)
-        done.append((begun, self.step))
+        done.append((first, self.step))
         return outcome
 
     monkeypatch.setattr(Session, "take", counted)
@@ -148,25 +148,27 @@ def test_a_copy_that_exceeds_memory_is_not_tried(monkeypatch: pytest.MonkeyPatch
 
 
 def test_fields_are_looked_through_at_times_that_do_not_double_for_ever(monkeypatch: pytest.MonkeyPatch):
-    looks: list[int] = []
+    checked_steps: list[int] = []
     check_after = Session.check_after
     monkeypatch.setattr(
-        Session, "check_after", lambda self, before: (looks.append(self.step), check_after(self, before))
+        Session,
+        "check_after",
+        lambda self, before: (checked_steps.append(self.step), check_after(self, before)),
     )
 
-    def looked(seconds: float, share: float) -> list[int]:
+    def run_with(seconds: float, share: float) -> list[int]:
         monkeypatch.setattr(session, "CHECK_SECONDS", seconds)
         monkeypatch.setattr(session, "CHECK_SHARE", share)
-        looks.clear()
+        checked_steps.clear()
         sim = growing()
         sim.parameters["b"] = 0.0
         sim.parameters["a"] = 0.0
         sim.run(steps=1024)
-        return list(looks)
+        return list(checked_steps)
 
-    assert looked(1e-9, 1e9) == list(range(64, 1025, 64))  # checks as often as possible
-    assert looked(1e9, 1e9) == [64, 192, 448, 960, 1024]  # less time has passed than the limit
-    assert looked(1e-9, 1e-9) == [64, 192, 448, 960, 1024]  # checks exceed their share of the time
+    assert run_with(1e-9, 1e9) == list(range(64, 1025, 64))  # checks as often as possible
+    assert run_with(1e9, 1e9) == [64, 192, 448, 960, 1024]  # less time has passed than the limit
+    assert run_with(1e-9, 1e-9) == [64, 192, 448, 960, 1024]  # checks exceed their share of the time
 
 
 def test_terms_that_cannot_be_bound_are_refused_at_once():

@@ -16,10 +16,10 @@ def decided(times: dict[bool, list[float]], sweeps: int = 2) -> OverlapTrial:
     """Return a finished choice, given the times of its pieces with and without overlap."""
     trial = OverlapTrial("auto")
     trial.note(LEAST, 1)
-    left = {kind: list(kind_times) for kind, kind_times in times.items()}
+    remaining = {kind: list(kind_times) for kind, kind_times in times.items()}
     while trial.open:
-        trial.note(left[trial.piece()[0]].pop(0), sweeps)
-    assert not any(left.values())
+        trial.note(remaining[trial.piece()[0]].pop(0), sweeps)
+    assert not any(remaining.values())
     return trial
 
 
