@@ -8,9 +8,9 @@ from halocline.problems.problem import Problem
 from halocline.problems.result import Result
 
 
-def run(name: str, n: list[int], given: dict[str, float] | None = None, **options: Any) -> Result:
+def run(name: str, n: list[int], parameters: dict[str, float] | None = None, **options: Any) -> Result:
     """Run a case and return the result."""
-    return Problem(name, n, given).run(**{"threads": 1, **options})
+    return Problem(name, n, parameters).run(**{"threads": 1, **options})
 
 
 # -- convection ----------------------------------------------------------------------------------------

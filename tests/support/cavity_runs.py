@@ -21,9 +21,9 @@ def published(name: str) -> dict[float, dict[str, float]]:
 PLANAR, CUBIC = published("cavity-2d"), published("cavity")
 
 
-def run(name: str, n: tuple[int, ...], given: dict[str, Any] | None = None, **options: Any) -> Result:
+def run(name: str, n: tuple[int, ...], parameters: dict[str, Any] | None = None, **options: Any) -> Result:
     """Run a case and return the result."""
-    return Problem(name, n, given).run(**{"threads": 1, **options})
+    return Problem(name, n, parameters).run(**{"threads": 1, **options})
 
 
 @functools.cache
@@ -34,11 +34,11 @@ def steady(name: str, n: int, rayleigh: float, **parameters: float | str) -> Res
     return result
 
 
-def number(name: str, n: int, rayleigh: float, what: str, **parameters: float | str) -> float:
+def number(name: str, n: int, rayleigh: float, name_of_diagnostic: str, **parameters: float | str) -> float:
     """Return a diagnostic of a cavity in its steady state."""
     diagnostics = steady(name, n, rayleigh, **parameters).record.diagnostics
     assert diagnostics is not None
-    return float(diagnostics[what] or math.nan)
+    return float(diagnostics[name_of_diagnostic] or math.nan)
 
 
 def richardson(values: list[float], sizes: list[int]) -> tuple[float, float]:

@@ -46,13 +46,13 @@ DEFAULTS = {
 }
 
 
-def machine(devices: int = 1, kind: str = "gpu", near: float = 0.0, **network: float) -> Machine:
+def machine(devices: int = 1, kind: str = "gpu", link_latency: float = 0.0, **network: float) -> Machine:
     """Return nodes of devices of 1 GB/s each, with links of infinite bandwidth and one network card.
 
-    The links have a latency of `near` seconds.
+    The links have a latency of `link_latency` seconds.
     """
     ends = ", ".join([*(f'["device{n}", "hub"]' for n in range(devices)), '["hub", "card"]'])
-    fields = {"kind": kind, "devices": devices, "near": near, "ends": ends}
+    fields = {"kind": kind, "devices": devices, "near": link_latency, "ends": ends}
     return parse_machine(MACHINE.format(**{**DEFAULTS, **fields, **network}), "m.toml")
 
 

@@ -17,32 +17,32 @@ SMALL = {
 }  # the smallest grids that halos of five allow
 
 
-def run(name: str, n: tuple[int, ...], given: dict[str, Any] | None = None, **options: Any) -> Result:
+def run(name: str, n: tuple[int, ...], parameters: dict[str, Any] | None = None, **options: Any) -> Result:
     """Run a case and return the result."""
-    return Problem(name, n, given).run(**{"threads": 1, **options})
+    return Problem(name, n, parameters).run(**{"threads": 1, **options})
 
 
-def checked(name: str, n: tuple[int, ...], given: dict[str, Any] | None = None) -> dict[str, Check]:
+def checked(name: str, n: tuple[int, ...], parameters: dict[str, Any] | None = None) -> dict[str, Check]:
     """Return the checks of a case, all of which pass."""
-    problem = Problem(name, n, given)
+    problem = Problem(name, n, parameters)
     checks = {check.name: check for check in problem.run(threads=1).check()}
     assert all(check.passed for check in checks.values()), [c for c in checks.values() if not c.passed]
     return checks
 
 
 def checked_until(
-    name: str, n: tuple[int, ...], until: float, given: dict[str, Any] | None = None
+    name: str, n: tuple[int, ...], until: float, parameters: dict[str, Any] | None = None
 ) -> dict[str, Check]:
     """Return the checks of a case at the time `until`, all of which pass."""
-    problem = Problem(name, n, given)
+    problem = Problem(name, n, parameters)
     checks = {check.name: check for check in problem.run(until=until, threads=1).check()}
     assert all(check.passed for check in checks.values()), [c for c in checks.values() if not c.passed]
     return checks
 
 
-def wave_error(n: tuple[int, ...], given: dict[str, Any]) -> float:
+def wave_error(n: tuple[int, ...], parameters: dict[str, Any]) -> float:
     """Return the error of a wave after one period."""
-    return known_wave_error(n, **given)
+    return known_wave_error(n, **parameters)
 
 
 @functools.cache
