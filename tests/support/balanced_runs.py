@@ -87,9 +87,7 @@ SETS = ("mpi", "self,peer,mpi", "colocated,mpi", "rma,mpi", None)
 
 
 def check_bits(seeds: range, folder: Path | None = None, **execution: Any) -> None:
-    """Compare runs with random balances, drawn identically on all ranks, with runs on one rank without
-    balances.
-    """
+    """Compare runs with random balances, drawn identically on all ranks, with serial runs without."""
     from mpi4py import MPI
 
     move_count = 0

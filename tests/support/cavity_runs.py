@@ -42,8 +42,9 @@ def number(name: str, n: int, rayleigh: float, name_of_diagnostic: str, **parame
 
 
 def richardson(values: list[float], sizes: list[int]) -> tuple[float, float]:
-    """Return the observed order on three meshes of equal refinement ratio, and the extrapolated value of
-    order 2.
+    """Return the observed order on three meshes of equal refinement ratio, and the extrapolated value.
+
+    The extrapolation uses the last two meshes and order 2.
     """
     ratio = (sizes[-1] + 1) / (sizes[-2] + 1)
     order = math.log((values[0] - values[1]) / (values[1] - values[2])) / math.log(ratio)

@@ -39,9 +39,7 @@ def run(
     own_device: bool = False,
     **settings: object,
 ) -> tuple[dict[str, Any], str]:
-    """Return the results of problems run in these ways on the given number of ranks, and their standard
-    error.
-    """
+    """Return the results of problems on the given number of ranks, and the standard error of the ranks."""
     task = {
         "problems": problems,
         "dtypes": dtypes,

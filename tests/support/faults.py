@@ -26,8 +26,9 @@ def die(*_, **__):
 
 
 def at_work(rank, act):
-    """Return a callback for `on_progress`: during the run of its engine, one rank acts once, from another
-    thread.
+    """Return a callback for `on_progress` with which one rank acts once.
+
+    The rank acts from another thread, during a run of its engine.
     """
     acted = []
 

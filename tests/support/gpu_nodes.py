@@ -1,5 +1,6 @@
-"""Nodes with GPUs as NVML describes them, from vendor papers and `nvidia-smi topo -m`, and a stand-in for
-NVML.
+"""Nodes with GPUs as NVML describes them, and a stand-in for NVML.
+
+The data are from vendor papers and from `nvidia-smi topo -m`.
 """
 
 from __future__ import annotations

@@ -89,8 +89,9 @@ def rank_of(pid: int) -> int:
 
 
 def ranks_of(mark: str) -> list[int]:
-    """Return the living Python processes with this mark in their environment; mpiexec starts its ranks in
-    separate sessions.
+    """Return the living Python processes with this mark in their environment.
+
+    The environment identifies the ranks, since mpiexec starts them in separate sessions.
     """
     pids = []
     for place in Path("/proc").glob("[0-9]*"):

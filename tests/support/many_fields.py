@@ -10,9 +10,7 @@ import halocline as hc
 
 
 def sum_of_fields(count: int, device: str) -> hc.Simulation:
-    """Return a simulation whose first field becomes a sum over the given number of fields with different
-    halos.
-    """
+    """Return a simulation whose first field becomes a sum over many fields with different halos."""
     grid = hc.Grid((6, 9), periodic=True)
     fields = [grid.field(f"u{n}") for n in range(count)]
 

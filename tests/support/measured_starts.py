@@ -12,8 +12,9 @@ from hang import HANG
 
 
 def measure(script: str, times: int, cache: Path | None = None) -> tuple[float, float, float]:
-    """Return the medians of wall-clock and processor seconds of a script and its compiler, and the minimum of
-    the former.
+    """Return the medians of wall-clock and processor seconds of a script, and the minimum of the former.
+
+    The processor seconds include the compiler.
     """
     environment = dict(os.environ)
     # Bytecode is cached in daily use of Python.

@@ -16,9 +16,7 @@ import halocline as hc
 
 
 def memory(name: str) -> int:
-    """Return the bytes of this process from the kernel: VmRSS is the current value, VmHWM the maximum since
-    `forget`.
-    """
+    """Return a size of this process in bytes: VmRSS now, or VmHWM, the maximum since `forget`."""
     match = re.search(rf"{name}:\s*(\d+) kB", Path("/proc/self/status").read_text())
     assert match is not None
     return int(match[1]) * 1024

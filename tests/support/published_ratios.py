@@ -11,8 +11,9 @@ from halocline.study.registry import papers
 def predicted(
     name: str, *, sizes: Sequence[int] | None = None, least: float = 0.0, **selection: Any
 ) -> list[dict[str, Any]]:
-    """Return the predicted places whose published value is at least `least` and whose keys have the selected
-    values (one or several per key).
+    """Return the predicted places with selected values, and with published values of at least `least`.
+
+    The selection has one or several values per key.
     """
     known = {key: value if isinstance(value, tuple) else (value,) for key, value in selection.items()}
     paper = papers()[name]

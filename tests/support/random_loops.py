@@ -35,8 +35,9 @@ def statements(rng: Random, depth: int = 0) -> list[Statement]:
 
 
 def written(todo: list[Statement], fields: dict[str, hc.Field], flags: Sequence[Any]) -> None:
-    """Record statements in the traced program; all factors are powers of two, so that NumPy computes the same
-    bits.
+    """Record statements in the traced program.
+
+    All factors are powers of two, so that NumPy computes the same bits.
     """
     for kind, *rest in todo:
         if kind == "set":

@@ -60,9 +60,7 @@ def holes() -> hc.Simulation:
 
 
 def staggered() -> hc.Simulation:
-    """Return a run with values on faces, owned points on walls, and scalars that a step leaves for the next
-    one.
-    """
+    """Return a run with values on faces, owned points on walls, and scalars that pass to the next step."""
     grid = hc.Grid((17, 14))
     p = grid.field("p", boundary=hc.Derivative(0.0))
     grid.field("v", location="face-x", boundary=hc.Value(0.0))

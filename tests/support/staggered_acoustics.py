@@ -9,9 +9,7 @@ import halocline as hc
 
 
 def acoustic(n: int, order: int, **options: Any) -> tuple[Any, Any]:
-    """Return the simulation of a standing wave between walls, and the maximum error of its pressure at the
-    end.
-    """
+    """Return the simulation of a standing wave between walls, and the maximum error of its pressure."""
     grid = hc.Grid((n, n))
     p = grid.field("p", boundary=hc.Derivative(0.0))
     wall = {"x": hc.Antisymmetric(), "y": hc.Symmetric()}
