@@ -73,9 +73,9 @@ def measure(case: str, n: int, steps: int) -> None:
 
         paced()
         before = paced()
-        found, first = [], []
+        result, first = [], []
         for _ in range(BALANCES):
-            found.append(sim.balance())
+            result.append(sim.balance())
             began = time.perf_counter()
             sim.run(steps=1)  # with a new plan and a new engine, where subdomains have moved
             first.append(time.perf_counter() - began)
@@ -86,9 +86,9 @@ def measure(case: str, n: int, steps: int) -> None:
     if rank == 0:
         print(json.dumps({
             "case": case, "cells": sim.store.cells, "step": [before[0], after[0]],
-            "slowest": [before[1], after[1]], "subdomain": found[-1].largest,
-            "balance": [each.seconds for each in found], "first": first,
-            "moved": [each.moved for each in found], "bytes": [each.bytes for each in found],
+            "slowest": [before[1], after[1]], "subdomain": result[-1].largest,
+            "balance": [each.seconds for each in result], "first": first,
+            "moved": [each.moved for each in result], "bytes": [each.bytes for each in result],
         }))  # fmt: skip
 
 

@@ -43,7 +43,7 @@ def main() -> None:
         for _ in range(rounds):
             for kind, sim in sims.items():
                 speeds[kind].append(n * n * steps / sim.run(steps=steps).loop_seconds / 1e6)
-        branch, where = (statistics.median(found) for found in speeds.values())
+        branch, where = (statistics.median(result) for result in speeds.values())
         print(f"{n}^2  {branch:7.1f} {where:7.1f} {branch / where:7.2f}", flush=True)
 
 

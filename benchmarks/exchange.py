@@ -59,10 +59,10 @@ def seconds(expected: int, *command: object) -> float:
     """Seconds an exchange that a command on two ranks prints, after a look at how many bytes it moved."""
     full = [str(mpiexec()), "-n", "2", *map(str, command)]
     done = subprocess.run(full, check=True, stdout=subprocess.PIPE, text=True, env=environment())
-    found, size = done.stdout.split()
+    actual, size = done.stdout.split()
     if int(size) != expected:
         raise SystemExit(f"{command[0]} moved {size} bytes, expected {expected}")
-    return float(found)
+    return float(actual)
 
 
 def main() -> None:
@@ -93,11 +93,11 @@ def main() -> None:
                 f"cut along {axis}, {size / 2**20:.1f} MiB a rank, ms:",
                 ", ".join(f"{name} {ms:.2f}" for name, ms in row["ms"].items()),
             )
-            for title, (mine, other, wanted) in RATIOS.items():
+            for title, (mine, other, expected) in RATIOS.items():
                 if mine not in times or other not in times:
                     continue
                 row[title] = ratio(times, mine, other)
-                print(f"  {title:46} {row[title]:6.2f}" + (f"  (wanted {wanted})" if wanted else ""))
+                print(f"  {title:46} {row[title]:6.2f}" + (f"  (wanted {expected})" if expected else ""))
             sys.stdout.flush()
             rows.append(row)
             save(options.json, rows)

@@ -18,7 +18,7 @@ def main(axis: int, n: int, radius: int, fields: int, rounds: int, methods: str,
     if choice.interface != "cpu":
         here = len(choice.among([each.platform for each in native().devices(choice.interface)]))
     parts = tuple(max(world().size, here) if a == axis else 1 for a in range(3))
-    found = measure(
+    result = measure(
         tuple(n * p for p in parts),
         radius=radius,
         fields=fields,
@@ -31,10 +31,10 @@ def main(axis: int, n: int, radius: int, fields: int, rounds: int, methods: str,
         device=device,
     )
     if world().rank == 0:
-        bytes_of = found["bytes_by_method"]
+        bytes_of = result["bytes_by_method"]
         if list(bytes_of) != [methods.partition(",")[0]]:
             raise SystemExit(f"{methods} was asked for, but the exchange went by {', '.join(bytes_of)}")
-        print(found["seconds"], sum(bytes_of.values()))
+        print(result["seconds"], sum(bytes_of.values()))
 
 
 if __name__ == "__main__":

@@ -42,12 +42,12 @@ def arguments(description: str, **defaults: Any) -> argparse.Namespace:
     options.full = all(getattr(options, name) == value for name, value in sizes.items())
     try:
         choice = DeviceChoice.parse(options.device)
-        found = native().devices(choice.interface) if choice.interface != "cpu" else []
-        platforms = [each.platform for each in found]
-        own = choice.among(platforms, native().why_no_devices(choice.interface)) if found else ()
+        result = native().devices(choice.interface) if choice.interface != "cpu" else []
+        platforms = [each.platform for each in result]
+        own = choice.among(platforms, native().why_no_devices(choice.interface)) if result else ()
         if not own:
             raise SystemExit(f"device {options.device!r}: {_why(choice)}")
-        options.devices = [found[n] for n in own]
+        options.devices = [result[n] for n in own]
     except HaloclineError as error:
         raise SystemExit(str(error)) from None
     return options
@@ -103,8 +103,8 @@ def fastest_copies(device: Any, mebibytes: int) -> Copies:
     best: tuple[float, int] | None = None
     for queues in (1, 4):
         copies = Copies(device, size, queues)
-        found = min(copies() for _ in range(5)), queues
-        best = found if best is None else min(best, found)
+        result = min(copies() for _ in range(5)), queues
+        best = result if best is None else min(best, result)
     assert best is not None
     return Copies(device, size, best[1])
 

@@ -62,9 +62,9 @@ def main() -> None:
     options = arguments(__doc__ or "", n=16384, method="cg-fused", iterations=50, solve=1)
     device, n, method = options.devices[0], options.n, options.method
     name = label([device])
-    expected, found = solved(SMALL, method, "cpu"), solved(SMALL, method, name)
-    if found != expected:
-        raise SystemExit(f"N = {SMALL}: iterations and checksum {found} on {name}, {expected} on cpu")
+    expected, actual = solved(SMALL, method, "cpu"), solved(SMALL, method, name)
+    if actual != expected:
+        raise SystemExit(f"N = {SMALL}: iterations and checksum {actual} on {name}, {expected} on cpu")
     made = problem(n, method, name)
     first = made.solve(rtol=RTOL, max_iterations=options.iterations, start="zero")
     copies = fastest_copies(device, options.copy)
@@ -79,7 +79,7 @@ def main() -> None:
         "bytes_per_cell": first.bytes_per_iteration / n**2,
         "copy_gigabytes_per_second": 1e-9 / median(times["copy"]),
         "share_of_bound": 1 / ratio({"iteration": times["iteration"], "bound": bound}, "bound", "iteration"),
-        "small": {"n": SMALL, "iterations": found[0], "checksum": found[1]},
+        "small": {"n": SMALL, "iterations": actual[0], "checksum": actual[1]},
     }
     print(
         f"N {n}  {method} on {name} {device.name}: {row['ms_per_iteration']:.3f} ms an iteration, "

@@ -46,10 +46,10 @@ def seconds(expected: int, *command: object) -> float:
             why = [text.partition(": ")[2] for text in lines if "is not taken between devices: " in text]
             raise NotHere(why[0] if why else said[0])
         raise SystemExit(f"{' '.join(line)}\nended with status {done.returncode}:\n{done.stderr}")
-    found, size = done.stdout.split()[-2:]
+    actual, size = done.stdout.split()[-2:]
     if int(size) != expected:
         raise SystemExit(f"{' '.join(line)} moved {size} bytes, expected {expected}")
-    return float(found)
+    return float(actual)
 
 
 def copy_of(device: Any, size: int) -> Callable[[], float]:
@@ -71,13 +71,13 @@ def copy_of(device: Any, size: int) -> Callable[[], float]:
 def cases(devices: list[Any], ranks: list[int]) -> list[tuple[str, int, list[Any], tuple[str, ...]]]:
     """What is measured: in words, how many ranks, on which devices, by which methods."""
     between = ("mpi", "colocated", "gpu_aware")
-    found = [(f"{n} ranks share {label(devices[:1])}", n, devices[:1], between) for n in ranks]
+    result = [(f"{n} ranks share {label(devices[:1])}", n, devices[:1], between) for n in ranks]
     if len(devices) > 1:
-        found.append((f"1 rank drives {label(devices[:2])}", 1, devices[:2], ("mpi", "peer")))
-        found.append((f"2 ranks, a device each of {label(devices[:2])}", 2, devices[:2], between))
+        result.append((f"1 rank drives {label(devices[:2])}", 1, devices[:2], ("mpi", "peer")))
+        result.append((f"2 ranks, a device each of {label(devices[:2])}", 2, devices[:2], between))
     if len(devices) > 3:
-        found.append((f"4 ranks, a device each of {label(devices[:4])}", 4, devices[:4], between))
-    return found
+        result.append((f"4 ranks, a device each of {label(devices[:4])}", 4, devices[:4], between))
+    return result
 
 
 def possible(turns: dict[str, Callable[[], float]]) -> dict[str, Callable[[], float]]:

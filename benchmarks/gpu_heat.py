@@ -59,16 +59,16 @@ def main() -> None:
     for dtype in options.dtypes.split(","):
         for order in numbers(options.orders):
             expected = checksum(order, dtype, "cpu")
-            found = checksum(order, dtype, name, options.kernels)
-            if found != expected:
-                raise SystemExit(f"{dtype}, order {order}: checksum {found} on {name}, {expected} on cpu")
+            actual = checksum(order, dtype, name, options.kernels)
+            if actual != expected:
+                raise SystemExit(f"{dtype}, order {order}: checksum {actual} on {name}, {expected} on cpu")
             sim = simulation(n, order, dtype, name, options.kernels)
             row = {"n": n, "dtype": dtype, "order": order, "kernels": options.kernels}
             row |= against_copies(sim, copies, options.passes, options.repeats)
             row |= {
                 "million_cells_per_second": n**3 / row["ms"] / 1e3,
                 "bytes_per_cell": sim.bytes_per_step / n**3,
-                "checksum": found,
+                "checksum": actual,
             }
             rows.append(row)
             print(

@@ -38,16 +38,16 @@ def main() -> None:
     print(f"{name} {device.name}, copies {1e-9 / min(copies() for _ in range(5)):.0f} GB/s", flush=True)
     rows: list[dict[str, Any]] = []
     for order in numbers(options.orders):
-        expected, found = checksum(order, "cpu"), checksum(order, name, options.kernels)
-        if found != expected:
-            raise SystemExit(f"order {order}: checksum {found} on {name}, {expected} on cpu")
+        expected, actual = checksum(order, "cpu"), checksum(order, name, options.kernels)
+        if actual != expected:
+            raise SystemExit(f"order {order}: checksum {actual} on {name}, {expected} on cpu")
         sim = simulation(n, order, device=name, kernels=options.kernels)
         row = {"n": n, "order": order, "kernels": options.kernels}
         row |= against_copies(sim, copies, options.passes, options.repeats)
         row |= {
             "ns_per_cell_step": 1e6 * row["ms"] / n**3,
             "bytes_per_cell_step": sim.bytes_per_step / n**3,
-            "checksum": found,
+            "checksum": actual,
         }
         beside = ""
         if order in PAPER:

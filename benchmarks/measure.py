@@ -94,11 +94,11 @@ def competitor(*command: object, threads: int = 1) -> Iterator[Competitor]:
     with subprocess.Popen(
         line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
     ) as process:
-        found = Competitor(process)
+        result = Competitor(process)
         try:
-            yield found
+            yield result
         finally:
-            found.given.close()
+            result.given.close()
 
 
 def in_turn(competitors: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, list[float]]:

@@ -68,7 +68,7 @@ print(time.perf_counter() - begun)
 def start(script: str, *given: object) -> dict[str, float]:
     """Seconds that a script prints, with an empty cache and with its kernels in it."""
     with tempfile.TemporaryDirectory() as folder:
-        found = {}
+        result = {}
         for name in ("compile_seconds", "trace_seconds"):
             done = subprocess.run(
                 [sys.executable, "-c", script, *map(str, given)],
@@ -77,8 +77,8 @@ def start(script: str, *given: object) -> dict[str, float]:
                 text=True,
                 check=True,
             )
-            found[name] = float(done.stdout)
-    return found
+            result[name] = float(done.stdout)
+    return result
 
 
 def peak(folder: str) -> Path:

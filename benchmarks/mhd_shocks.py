@@ -68,8 +68,8 @@ def shown(row: dict[str, Any], threads: list[int]) -> str:
         rate = row[f"zones_per_second_{t}"]
         line = f"  {t} thread{'s' if t > 1 else ''}: {rate / 1e6:.2f} million zones a second"
         if t == 1:
-            wanted = f"wanted: {row['wanted'] / 1e6:.1f}; " if row["wanted"] else ""
-            line += f" ({wanted}{rate / WOMBAT:.1f} times WOMBAT's rate on each core of a Broadwell node)"
+            expected = f"wanted: {row['wanted'] / 1e6:.1f}; " if row["wanted"] else ""
+            line += f" ({expected}{rate / WOMBAT:.1f} times WOMBAT's rate on each core of a Broadwell node)"
         else:
             line += f", {row[f'faster_{t}']:.2f} times as fast as {threads[0]} (wanted: 1.9; multiply-adds "
             line += f"alone: {row[f'peak_faster_{t}']:.2f})"

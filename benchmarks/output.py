@@ -136,9 +136,9 @@ def row_cost(sim: hc.Simulation, output: hc.Output, steps: int, size: int, repea
     times = in_turn(runs, repeats)
     seconds = {name: median(each) / steps for name, each in times.items()}
     row = seconds["with"] - seconds["without"]
-    wanted = f" (wanted: at most {MOST_NUMBER * 1e6:.0f})" if kind == "number" else ""
+    expected = f" (wanted: at most {MOST_NUMBER * 1e6:.0f})" if kind == "number" else ""
     print(
-        f"row of output, {kind}: {1e6 * row:.1f} us{wanted}; a step without output takes "
+        f"row of output, {kind}: {1e6 * row:.1f} us{expected}; a step without output takes "
         f"{1e6 * seconds['without']:.2f} us; {row / seconds['append']:.1f} times a plain append to a file"
     )
     return {

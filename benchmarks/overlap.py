@@ -33,7 +33,7 @@ def steps(shape: str, radius: int, fields: int, dtype: str, repeats: int, method
     from halocline.study.measuring import overlap
 
     make = partial(overlap.heat, tuple(numbers(shape)), radius=radius, fields=fields, dtype=dtype)
-    found = overlap.measure(
+    result = overlap.measure(
         make,
         repeats=repeats,
         threads=1,
@@ -42,7 +42,7 @@ def steps(shape: str, radius: int, fields: int, dtype: str, repeats: int, method
         patch=numbers(patch) if patch else None,
     )
     if world().rank == 0:
-        print(json.dumps(found))
+        print(json.dumps(result))
 
 
 def measured(before: list[str], more: dict[str, str], *problem: object) -> list[dict[str, Any]]:
@@ -76,14 +76,14 @@ def main() -> None:
         patch="192,128,128",
     )
     problem = (options.shape, options.radius, options.fields, options.dtype, options.repeats)
-    found = measured([], {}, *problem, "colocated,mpi,rma", "")
-    rows = [{"wire": None, "patch": "", **row} for row in found]
+    actual = measured([], {}, *problem, "colocated,mpi,rma", "")
+    rows = [{"wire": None, "patch": "", **row} for row in actual]
     for rate in filter(None, options.wires.split(",")):
         try:
             with wire(rate) as (before, more):
                 for patch in ("", options.patch):
-                    found = measured(before, more, *problem, "mpi", patch)
-                    rows += [{"wire": rate, "patch": patch, **row} for row in found]
+                    actual = measured(before, more, *problem, "mpi", patch)
+                    rows += [{"wire": rate, "patch": patch, **row} for row in actual]
         except OSError as error:
             print(f"no wire of {rate}: {error}")
     for row in rows:
@@ -91,10 +91,10 @@ def main() -> None:
         own += f", patches of {row['patch']}" if row["patch"] else ""
         beyond = row["exchange"] - row["neither"]
         aimed = row["wire"] and not row["patch"] and row["compute"] > beyond
-        wanted = f" (wanted {WANTED:.0%})" if aimed else ""
+        expected = f" (wanted {WANTED:.0%})" if aimed else ""
         print(
             f"{own:42} step {1e3 * row['step']:6.2f} ms, waiting {1e3 * row['waiting']:6.2f}, compute "
-            f"{1e3 * row['compute']:6.2f}, exchange {1e3 * beyond:6.2f}: {hidden(row['share'])}{wanted}, "
+            f"{1e3 * row['compute']:6.2f}, exchange {1e3 * beyond:6.2f}: {hidden(row['share'])}{expected}, "
             f"without overlap {hidden(row['share_waiting'])}"
         )
     save(options.json, rows)

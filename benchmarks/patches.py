@@ -128,8 +128,8 @@ def sizes(repeats: int, n: int, order: int, threads: int) -> list[dict[str, Any]
     steps = max(1, round(CELLS * threads / n**3))
     with tempfile.TemporaryDirectory() as folder:
         os.environ["HALOCLINE_CACHE"] = folder  # where nothing is remembered
-        wanted: list[int | str] = [edge for edge in SIZES if edge < n]
-        sims = {str(patch): heat(n, order, threads, patch) for patch in [*wanted, n, BY_CACHES, TUNE]}
+        expected: list[int | str] = [edge for edge in SIZES if edge < n]
+        sims = {str(patch): heat(n, order, threads, patch) for patch in [*expected, n, BY_CACHES, TUNE]}
         del os.environ["HALOCLINE_CACHE"]
     times = in_turn(
         {name: lambda sim=sim: sim.run(steps=steps).loop_seconds / steps for name, sim in sims.items()},

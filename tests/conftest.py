@@ -188,14 +188,14 @@ def opencl() -> list[_native.Device]:
     """Two OpenCL devices of one platform."""
     from halocline import _native
 
-    found = [device for device in _native.devices("opencl") if device.identity.startswith(POCL)]
-    if len(found) < 2:
-        why = _native.why_no_devices("opencl") or f"PoCL has {len(found)} of 2 devices"
+    result = [device for device in _native.devices("opencl") if device.identity.startswith(POCL)]
+    if len(result) < 2:
+        why = _native.why_no_devices("opencl") or f"PoCL has {len(result)} of 2 devices"
         why += " (the tests use PoCL; Debian: pocl-opencl-icd, ocl-icd-libopencl1)"
         if os.environ.get("HALOCLINE_TEST_OPENCL") == "required":
             pytest.fail(why)
         pytest.skip(why)
-    return found
+    return result
 
 
 @pytest.fixture(autouse=True)

@@ -97,9 +97,9 @@ def test_the_listing_of_a_store_has_its_lines_and_no_others(
             changed[where] = text
         return stores.TEXTS["output"](changed, False)
 
-    found = shown(text)
-    assert raw(found) == []
-    assert found.count("\n") == shown("x" if text else "").count("\n") == len(found.splitlines()) - 1
+    result = shown(text)
+    assert raw(result) == []
+    assert result.count("\n") == shown("x" if text else "").count("\n") == len(result.splitlines()) - 1
 
 
 @pytest.mark.parametrize(

@@ -165,12 +165,12 @@ POLYNOMIALS = (
 
 def parts(value: mpf, bits: list[int]) -> list[mpf]:
     """`value` as a sum of numbers with so many bits each."""
-    found = []
+    results = []
     for width in bits:
         unit = mpf(2) ** (floor(log(abs(value), 2)) + 1 - width)
-        found.append(mp.nint(value / unit) * unit)
-        value -= found[-1]
-    return found
+        results.append(mp.nint(value / unit) * unit)
+        value -= results[-1]
+    return results
 
 
 def lines() -> Iterator[tuple[str, list[str]]]:
@@ -200,10 +200,10 @@ def main() -> int:
     header = HEADER.read_text() if check else ""
     missing = 0
     for title, numbers in lines():
-        wanted = [n for n in numbers if n.removeprefix("-") not in header]
-        if wanted:
-            missing += len(wanted)
-            print(title, *wanted, sep="\n    ")
+        expected = [n for n in numbers if n.removeprefix("-") not in header]
+        if expected:
+            missing += len(expected)
+            print(title, *expected, sep="\n    ")
     return 1 if check and missing else 0
 
 

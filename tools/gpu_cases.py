@@ -43,9 +43,9 @@ LARGE = "mhd-benchmark"  # its kernels have more values at once than a thread ha
 def chosen(device: str) -> list[Any]:
     """The native devices that a text means."""
     choice = DeviceChoice.parse(device)
-    found = native().devices(choice.interface)
-    platforms = [each.platform for each in found]
-    return [found[n] for n in choice.among(platforms, native().why_no_devices(choice.interface))]
+    result = native().devices(choice.interface)
+    platforms = [each.platform for each in result]
+    return [result[n] for n in choice.among(platforms, native().why_no_devices(choice.interface))]
 
 
 # -- problems ------------------------------------------------------------------------------------------------
@@ -92,8 +92,8 @@ def cg(n: int, dim: int, method: str, **execution: Any) -> tuple[str, tuple[str,
     rhs = math.prod(hc.sin(math.pi * x) ** 2 for x in u.coordinates)
     problem = hc.LinearProblem(lambda v: -hc.laplacian(v), u, rhs, method=method, **execution)
     solution = problem.solve(rtol=1e-8)
-    found = f"{solution.iterations} iterations, {solution.fields.checksum(u)}"
-    return found, tuple(moved(problem.prepared)[1])
+    result = f"{solution.iterations} iterations, {solution.fields.checksum(u)}"
+    return result, tuple(moved(problem.prepared)[1])
 
 
 def problems(small: bool) -> Iterator[tuple[str, Callable[[str], str]]]:
@@ -242,24 +242,24 @@ def trace(options: argparse.Namespace) -> Iterator[Row]:
 
 def reach(options: argparse.Namespace) -> Iterator[Row]:
     """Report the way of halos between each two devices of a process."""
-    found = chosen(options.device)
-    pairs = [(a, b) for a in found for b in found if a is not b]
+    result = chosen(options.device)
+    pairs = [(a, b) for a in result for b in result if a is not b]
     for a, b in pairs:
         how = "read directly" if b.reaches(a) else "through a copy between the devices"
         yield f"{a.interface}:{a.index} to {b.interface}:{b.index}", "passed", how
     if not pairs:
-        yield "from device to device", "missing", f"there is one device, {found[0].name}"
+        yield "from device to device", "missing", f"there is one device, {result[0].name}"
 
 
 def compared(name: str, run: Callable[[], tuple[str, str]]) -> Row:
     """Whether two runs give the same; a failure of either is told."""
     try:
-        expected, found = run()
+        expected, actual = run()
     except (HaloclineError, RuntimeError, MemoryError) as error:
         return name, "failed", f"{type(error).__name__}: {str(error).splitlines()[0]}"
-    if found != expected:
-        return name, "failed", f"{found}, but {expected} on the processor"
-    return name, "passed", found
+    if actual != expected:
+        return name, "failed", f"{actual}, but {expected} on the processor"
+    return name, "passed", actual
 
 
 def reductions(options: argparse.Namespace) -> Iterator[Row]:
@@ -277,9 +277,9 @@ def reductions(options: argparse.Namespace) -> Iterator[Row]:
             for field in (a, b):
                 scale = np.exp2(numbers.integers(-40, 40, shape))
                 sim[field] = (numbers.standard_normal(shape) * scale).astype(dtype)
-            found = sim.evaluate(hc.sum(a), hc.sum(a * b), hc.min(a), hc.max(b), hc.sum(hc.abs(a - b)))
-            results.append(" ".join(number.hex() for number in found))
-        yield compared(f"sums, least and greatest of {dtype}", lambda found=tuple(results): found)
+            result = sim.evaluate(hc.sum(a), hc.sum(a * b), hc.min(a), hc.max(b), hc.sum(hc.abs(a - b)))
+            results.append(" ".join(number.hex() for number in result))
+        yield compared(f"sums, least and greatest of {dtype}", lambda result=tuple(results): result)
 
 
 def memory(options: argparse.Namespace) -> Iterator[Row]:
@@ -298,8 +298,8 @@ def ranks(options: argparse.Namespace) -> Iterator[Row]:
     """Heat and conjugate gradients on the ranks that this is started on; which methods were taken."""
     how = {"device": options.device, "subdomains_per_rank": options.each}
     how["methods"] = options.methods
-    found, taken = cg(65, 2, "cg-fused", **how)
-    bits = [heat((33, 20, 70), 2, "float64", hc.Euler(), **how), wave(50, 2, **how), found]
+    result, taken = cg(65, 2, "cg-fused", **how)
+    bits = [heat((33, 20, 70), 2, "float64", hc.Euler(), **how), wave(50, 2, **how), result]
     yield " ".join(bits), "passed", ",".join(taken)
 
 

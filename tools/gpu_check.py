@@ -178,15 +178,15 @@ class Check:
 
     def machine(self) -> list[Row]:
         """What there is to work with."""
-        found = self.rows("machine", "machine", [self.python, "-c", MACHINE], 60)
+        result = self.rows("machine", "machine", [self.python, "-c", MACHINE], 60)
         tool = shutil.which("nvidia-smi")
         if tool:
             asked = "--query-gpu=name,driver_version,memory.total,mig.mode.current"
             _, out, error, _ = self.run([tool, asked, "--format=csv,noheader"], 30)
-            found.append(
+            result.append(
                 Row("machine", "nvidia-smi", "passed", " | ".join((out or error).split("\n")).strip(" |"))
             )
-        return found
+        return result
 
     def ranks(self) -> list[Row]:
         """Ranks that share the first device, by each method; with several also a rank for each."""
@@ -197,15 +197,15 @@ class Check:
         wanted = [(1, "peer", 2), *((n, method, 1) for n in (2, 4) for method in far)]
         if self.small:
             wanted = [(1, "peer", 2), (2, "mpi", 1), (2, "colocated", 1)]
-        found = [self._ranks(expected.name, self.first, *each) for each in wanted]
+        actual = [self._ranks(expected.name, self.first, *each) for each in wanted]
         every = self.case("devices", "devices")
         if len(every) > 1 and not self.small:
             several = (
                 f"{self.device.partition(':')[0]}:{','.join(row.name.partition(':')[2] for row in every)}"
             )
-            found.append(self._ranks(expected.name, several, 1, "peer", 1))
-            found += [self._ranks(expected.name, several, len(every), method, 1) for method in far]
-        return found
+            actual.append(self._ranks(expected.name, several, 1, "peer", 1))
+            actual += [self._ranks(expected.name, several, len(every), method, 1) for method in far]
+        return actual
 
     def _ranks(self, expected: str, device: str, ranks: int, method: str, each: int) -> Row:
         methods = method if method == "mpi" else f"{method},mpi"
@@ -253,7 +253,7 @@ class Check:
 
     def sanitizer(self, tool: str) -> list[Row]:
         """A short run that NVIDIA's tool watches."""
-        program = next((found for name in SANITIZER if (found := shutil.which(name))), None)
+        program = next((result for name in SANITIZER if (result := shutil.which(name))), None)
         if program is None or not self.device.startswith("cuda"):
             why = "compute-sanitizer is not installed" if self.device.startswith("cuda") else "for CUDA only"
             return [Row("sanitizer", tool, "missing", why)]
@@ -302,9 +302,9 @@ def main() -> int:
         rows.append(Row("machine", "build", "failed", str(error), time.monotonic() - begun))
     print(rows[0] if rows[0].outcome == "passed" else f"{SIGNS['failed']} build: {rows[0].note}", flush=True)
     if rows[0].outcome == "passed":
-        for _, found in Check(python, options.device, options.small, begun + options.limit).groups():
-            rows += found
-            for row in found:
+        for _, result in Check(python, options.device, options.small, begun + options.limit).groups():
+            rows += result
+            for row in result:
                 print(row, flush=True)
     counts = {outcome: sum(row.outcome == outcome for row in rows) for outcome in SIGNS}
     spent = time.monotonic() - begun

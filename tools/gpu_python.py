@@ -107,11 +107,11 @@ def make_environment(wheels: Path | None) -> Path:
         (packages_of(python) / "parent.pth").write_text(
             "".join(f"{path}\n" for path in dict.fromkeys(packages))
         )
-    found = sorted(wheels.glob("*.whl")) if wheels else []
-    if wheels and not found:
+    result = sorted(wheels.glob("*.whl")) if wheels else []
+    if wheels and not result:
         say(f"there are no wheels in {wheels}")
-    if found:
-        done = pip(python, "install", "--no-index", "--no-deps", "--force-reinstall", *found)
+    if result:
+        done = pip(python, "install", "--no-index", "--no-deps", "--force-reinstall", *result)
         if done.returncode:
             raise Lacking(f"the wheels in {wheels} cannot be installed: {last(done)}")
     return python
@@ -205,8 +205,8 @@ def parse(arguments: Sequence[str] | None = None) -> Path | None:
     """The folder of wheels, where the command line names one."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--wheels", type=Path, help="a folder with wheels of packages that are missing here")
-    found: Path | None = parser.parse_args(arguments).wheels
-    return found
+    result: Path | None = parser.parse_args(arguments).wheels
+    return result
 
 
 if __name__ == "__main__":

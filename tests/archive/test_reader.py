@@ -97,10 +97,10 @@ def intact(tmp_path_factory: pytest.TempPathFactory) -> Intact:
 
 def summary(path: Path) -> dict[str, Any]:
     """Return the data in a listing of a store."""
-    found = described(path)
-    for each in found["arrays"].values():
+    result = described(path)
+    for each in result["arrays"].values():
         each.pop("bytes"), each.pop("chunk", None)
-    return {key: found.get(key) for key in ("kind", "step", "time", "times", "steps", "arrays")}
+    return {key: result.get(key) for key in ("kind", "step", "time", "times", "steps", "arrays")}
 
 
 def files(path: Path) -> dict[str, bytes]:
@@ -375,10 +375,10 @@ def test_a_listing_leaves_out_checkpoints_that_are_being_removed(
         return own(what)
 
     monkeypatch.setattr(listing, at, hook)
-    found = described(path)
+    result = described(path)
     assert not gone.exists()
-    assert found["problem"] is None
-    assert [(each["name"], each["whole"], each["newest"]) for each in found["checkpoints"]] == [
+    assert result["problem"] is None
+    assert [(each["name"], each["whole"], each["newest"]) for each in result["checkpoints"]] == [
         (kept.name, True, True)
     ]
 

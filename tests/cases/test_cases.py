@@ -98,12 +98,12 @@ def forced(helicity: float, steps: range) -> list[Array]:
         f.set(Forcing(2.1, 3.0)(grid, seed=5, step=number, dt=0.1, strength=0.07, speed=2.0, helicity=sigma))
 
     sim = hc.Simulation(grid, look, parameters={"number": 0.0, "sigma": helicity}, threads=1)
-    found = []
+    results = []
     for step in steps:
         sim.parameters["number"] = float(step)
         sim.run(steps=1)
-        found.append(np.array([sim[c] for c in f]))
-    return found
+        results.append(np.array([sim[c] for c in f]))
+    return results
 
 
 @pytest.mark.parametrize("helicity", [1.0, -1.0, 0.0, 0.5])
@@ -137,12 +137,12 @@ def test_the_forcing_is_a_function_of_the_step():
 
 def test_the_wave_vectors_are_those_of_the_shell():
     cube = hc.Grid((8, 8, 8), extent=2 * np.pi, periodic=True)
-    found = Forcing(2.1, 3.0).vectors(cube)
+    result = Forcing(2.1, 3.0).vectors(cube)
     whole = itertools.product(range(-3, 4), repeat=3)
-    assert {tuple(round(c) for c in k) for k in found} == {k for k in whole if 4.41 <= np.dot(k, k) < 9}
+    assert {tuple(round(c) for c in k) for k in result} == {k for k in whole if 4.41 <= np.dot(k, k) < 9}
     # as many and as long as in the Pencil Code's sample
-    assert len(found) == 60
-    assert np.mean([math.hypot(*k) for k in found]) == pytest.approx(2.43991, abs=1e-5)
+    assert len(result) == 60
+    assert np.mean([math.hypot(*k) for k in result]) == pytest.approx(2.43991, abs=1e-5)
     with pytest.raises(InputError, match=r"no wave vector of the box is 1.1 <= \|k\| < 1.2 long"):
         Forcing(1.1, 1.2).vectors(cube)
     with pytest.raises(InputError, match=r"kmax is 4.5; expected at most 4, half a wave a cell"):
@@ -187,9 +187,9 @@ def alone(name: str) -> str:
 @pytest.mark.ranks(1, 2, 4, long=(1, 4))
 def test_no_bit_depends_on_the_ranks(name: str):
     n, given = SMALL[name]
-    found = run(name, n, given, steps=4, every=2, patch=5).record
-    assert found.checksum == alone(name)
-    assert all(value is not None for value in found.diagnostics.values())
+    result = run(name, n, given, steps=4, every=2, patch=5).record
+    assert result.checksum == alone(name)
+    assert all(value is not None for value in result.diagnostics.values())
 
 
 # cases whose terms are those of others

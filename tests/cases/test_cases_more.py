@@ -94,9 +94,9 @@ def test_without_shock_viscosity_the_tube_rings():
 def test_no_bit_of_a_shock_tube_depends_on_the_ranks():
     from mpi4py import MPI
 
-    found = run("shock-tube", [48], steps=6, patch=5).record
+    result = run("shock-tube", [48], steps=6, patch=5).record
     alone = run("shock-tube", [48], steps=6, communicator=MPI.COMM_SELF).record
-    assert found.checksum == alone.checksum
+    assert result.checksum == alone.checksum
 
 
 @pytest.mark.usefixtures("opencl")
@@ -154,5 +154,5 @@ def test_convection_sets_in_at_the_rayleigh_number_of_rayleigh():
     below, above = 0.8 * critical, 1.2 * critical
     rates = [growth(below), growth(above)]
     assert rates[0] < 0 < rates[1]
-    found = below - rates[0] * (above - below) / (rates[1] - rates[0])
-    assert found == pytest.approx(critical, rel=0.05)
+    result = below - rates[0] * (above - below) / (rates[1] - rates[0])
+    assert result == pytest.approx(critical, rel=0.05)

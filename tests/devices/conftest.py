@@ -1,4 +1,4 @@
-"""A layer of OpenCL that makes calls fail."""
+"""An OpenCL layer that makes calls fail."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ int clInitLayer(unsigned count, void *const *target, unsigned *mine_count, void 
 
 @pytest.fixture(scope="module")
 def faults(tmp_path_factory: pytest.TempPathFactory, opencl: Devices) -> str:
-    """Return the file of the layer, compiled."""
+    """Compile the layer and return its file."""
     folder = tmp_path_factory.mktemp("faults")
     (folder / "layer.c").write_text(FAULTS)
     compiler = shutil.which("gcc") or shutil.which("cc")

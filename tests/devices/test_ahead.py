@@ -1,4 +1,4 @@
-"""A device alone runs ahead of the host through loops with loops inside, with the bits of the CPU."""
+"""A single device runs ahead of the host through nested loops, with the same bits as the CPU."""
 
 from __future__ import annotations
 
@@ -50,20 +50,21 @@ def test_the_host_waits_only_for_loops_that_run() -> None:
     if cuda_standin.real_devices():
         pytest.skip("only the stand-in counts calls")
     counts: list[dict[str, Any]] = json.loads(on_standin("count"))
-    of = {(each["kind"], each["passes"]): each for each in counts}  # the last of equal runs
-    waits = {key: each["cuStreamSynchronize"] + each["cuEventSynchronize"] for key, each in of.items()}
+    of = {(entry["kind"], entry["passes"]): entry for entry in counts}  # the last of equal runs
+    waits = {key: entry["cuStreamSynchronize"] + entry["cuEventSynchronize"] for key, entry in of.items()}
 
     assert of["when", 400]["sweeps"] == [400, 0]
     assert waits["when", 400] == waits["when", 40] <= 8
     assert of["when", 400]["cuLaunchKernel"] == of["when", 40]["cuLaunchKernel"]
-    assert 200 <= of["when", 400]["cuGraphLaunch"] <= 204  # as many graphs are under way at a time
+    assert 200 <= of["when", 400]["cuGraphLaunch"] <= 204  # several graphs run concurrently
 
     assert of["every", 400]["sweeps"] == [400, 40]
     more = {name: of["every", 400][name] - of["every", 40][name] for name in of["every", 40]
             if name.startswith("cu")}  # fmt: skip
-    assert waits["every", 400] - waits["every", 40] == 36  # one for each pass in which the loop runs
-    # of ten passes nine are in five graphs, whose last pass stops at the loop; its body is one more, and one
-    # that does nothing
+    assert waits["every", 400] - waits["every", 40] == 36  # one wait for each pass in which the loop runs
+
+    # Nine of ten passes are in five graphs, whose last pass stops at the loop. The loop body is one more
+    # graph, and one graph is empty.
     assert more["cuGraphLaunch"] == 36 * 7
     assert more["cuLaunchKernel"] % 36 == 0
 

@@ -50,12 +50,12 @@ def test_a_solve_tells_where_it_ran_and_has_the_same_bits(tmp_path: Path, opencl
     assert alone.returncode == 0, alone.stderr
     cpu = json.loads((tmp_path / "r.json").read_text())
     assert cpu["devices"] == []
-    found = halocline(f"{line} --device opencl --threads 4", tmp_path)
-    assert found.returncode == 0, found.stderr
+    result = halocline(f"{line} --device opencl --threads 4", tmp_path)
+    assert result.returncode == 0, result.stderr
     name = re.escape(opencl[0].name)
-    assert re.search(rf", 1 rank, devices opencl:0, opencl:1 \({name}\)$", found.stdout, re.MULTILINE)
-    assert re.search(r"^bandwidth .* of copies within the same devices now$", found.stdout, re.MULTILINE)
-    assert found.stderr.count("threads 4: ignored") == 1
+    assert re.search(rf", 1 rank, devices opencl:0, opencl:1 \({name}\)$", result.stdout, re.MULTILINE)
+    assert re.search(r"^bandwidth .* of copies within the same devices now$", result.stdout, re.MULTILINE)
+    assert result.stderr.count("threads 4: ignored") == 1
     record = json.loads((tmp_path / "r.json").read_text())
     assert places(record) == [(0, 0, "opencl:0"), (0, 1, "opencl:1")]
     assert record["devices"][0]["driver"] == opencl[0].driver
@@ -66,16 +66,16 @@ def test_a_solve_tells_where_it_ran_and_has_the_same_bits(tmp_path: Path, opencl
 
 def test_a_script_runs_on_the_devices_that_the_command_names(tmp_path: Path, opencl: Devices):
     (tmp_path / "s.py").write_text(SCRIPT + "hc.print(*[place.device for place in sim.devices])\n")
-    found = halocline("run s.py --device opencl --ranks 2 --json r.json", tmp_path)
-    assert (found.returncode, found.stdout) == (0, "opencl:0 opencl:1\n"), found.stderr
+    result = halocline("run s.py --device opencl --ranks 2 --json r.json", tmp_path)
+    assert (result.returncode, result.stdout) == (0, "opencl:0 opencl:1\n"), result.stderr
     record = json.loads((tmp_path / "r.json").read_text())
     assert record["device"] == "opencl"
     assert places(record) == [(0, 0, "opencl:0"), (1, 1, "opencl:1")]
-    # both ranks on one, told by the environment, where threads are of no use
+    # both ranks use one device, which the environment names; threads have no effect
     (tmp_path / "s.py").write_text(SCRIPT.replace("dt=1e-5", "dt=1e-5, threads=3"))
-    found = halocline("run s.py --ranks 2 --json r.json", tmp_path, HALOCLINE_DEVICE="opencl:1")
-    assert found.returncode == 0, found.stderr
-    assert found.stderr.count("threads 3: ignored, since one thread of each rank looks after its dev") == 1
+    result = halocline("run s.py --ranks 2 --json r.json", tmp_path, HALOCLINE_DEVICE="opencl:1")
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.count("threads 3: ignored, since one thread of each rank looks after its dev") == 1
     record = json.loads((tmp_path / "r.json").read_text())
     assert (record["device"], places(record)) == ("opencl:1", [(0, 0, "opencl:1"), (1, 1, "opencl:1")])
     wrong = halocline("run s.py --device gpu", tmp_path)
@@ -85,10 +85,10 @@ def test_a_script_runs_on_the_devices_that_the_command_names(tmp_path: Path, ope
 
 def test_a_study_keeps_the_devices(tmp_path: Path, opencl: Devices):
     line = "study convergence poisson --dim 1 --n 16 --device opencl:1 --json c.json --csv c.csv"
-    found = halocline(line, tmp_path)
-    assert found.returncode == 0, found.stderr
-    assert f"1 rank, device opencl:1 ({opencl[1].name})" in found.stdout
-    assert re.search(r"memory GB, devices +host\n.*predicted +observed\n", found.stdout)
+    result = halocline(line, tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert f"1 rank, device opencl:1 ({opencl[1].name})" in result.stdout
+    assert re.search(r"memory GB, devices +host\n.*predicted +observed\n", result.stdout)
     (record,) = json.loads((tmp_path / "c.json").read_text())
     assert (record["device"], places(record)) == ("opencl:1", [(0, 0, "opencl:1")])
     assert "--device opencl:1" in record["command"]
@@ -101,20 +101,20 @@ def test_a_study_keeps_the_devices(tmp_path: Path, opencl: Devices):
 
 def test_a_study_can_be_repeated_without_its_environment(tmp_path: Path, opencl: Devices):
     line = "study strong poisson --dim 1 --n 16 --ranks 1 --json s.json --html s.html"
-    found = halocline(line, tmp_path, HALOCLINE_DEVICE="opencl:1")
-    assert found.returncode == 0, found.stderr
+    result = halocline(line, tmp_path, HALOCLINE_DEVICE="opencl:1")
+    assert result.returncode == 0, result.stderr
     (record,) = json.loads((tmp_path / "s.json").read_text())
     assert "--device opencl:1" in record["command"]
     assert record["command"] in (tmp_path / "s.html").read_text()
-    assert "over those that copies within the same devices move" in found.stdout
+    assert "over those that copies within the same devices move" in result.stdout
 
 
 def test_a_run_on_devices_draws_a_timeline_where_it_is_traced(tmp_path: Path, opencl: Devices):
-    found = halocline("solve poisson --n 9 --device opencl:0 --pictures p --trace t.json", tmp_path)
-    assert found.returncode == 0, found.stderr
+    result = halocline("solve poisson --n 9 --device opencl:0 --pictures p --trace t.json", tmp_path)
+    assert result.returncode == 0, result.stderr
     line = "study convergence poisson --n 9 --device opencl:0 --pictures q --html c.html"
-    found = halocline(line, tmp_path)
-    assert found.returncode == 0, found.stderr
+    result = halocline(line, tmp_path)
+    assert result.returncode == 0, result.stderr
     drawn = {"solution.png", "error.png"}
     for folder, files in (("p", drawn | {"timeline.png"}), ("q", drawn | {"convergence.png"})):
         assert {file.name for file in (tmp_path / folder).iterdir()} == files
@@ -145,10 +145,10 @@ def test_a_device_that_is_not_there_ends_a_script_before_it_begins(tmp_path: Pat
         ("run s.py --device opencl:97 --ranks 2", {}, "device 'opencl:97': there is no opencl:97"),
         ("run s.py", {"HALOCLINE_DEVICE": "opencl:97"}, "HALOCLINE_DEVICE: device 'opencl:97': there is no"),
     ):
-        found = halocline(line, tmp_path, **environment)
-        assert (found.returncode, found.stdout) == (2, "")
-        assert found.stderr.startswith(f"halocline: error: {first}")
-        assert found.stderr.count("\n") == 1
+        result = halocline(line, tmp_path, **environment)
+        assert (result.returncode, result.stdout) == (2, "")
+        assert result.stderr.startswith(f"halocline: error: {first}")
+        assert result.stderr.count("\n") == 1
 
 
 def test_the_device_of_the_command_replaces_the_device_of_a_file(tmp_path: Path, opencl: Devices):
@@ -160,8 +160,8 @@ def test_the_device_of_the_command_replaces_the_device_of_a_file(tmp_path: Path,
         ("run t.py --device opencl:0", ["opencl:0"]),
         ("run t.py", ["opencl:1"]),
     ):
-        found = halocline(f"{line} --json r.json", tmp_path)
-        assert found.returncode == 0, found.stderr
+        result = halocline(f"{line} --json r.json", tmp_path)
+        assert result.returncode == 0, result.stderr
         record = json.loads((tmp_path / "r.json").read_text())
         assert [place["device"] for place in record["devices"]] == ran
 
@@ -199,7 +199,7 @@ def test_the_model_of_this_host_is_measured_on_the_host(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
-    ("device", "said"),
+    ("device", "message"),
     [
         ("gpu", "'gpu' is no interface; expected cpu, cuda or opencl"),
         ("opencl:0,0", "names 0 twice"),
@@ -208,10 +208,10 @@ def test_the_model_of_this_host_is_measured_on_the_host(monkeypatch: pytest.Monk
         ("opencl:x", "'x' is no number of a device"),
     ],
 )
-def test_devices_that_cannot_be_are_one_clear_line(opencl: Devices, device: str, said: str):
+def test_devices_that_cannot_be_are_one_clear_line(opencl: Devices, device: str, message: str):
     if len(native.devices("opencl")) != 2:
         pytest.skip("more OpenCL devices than the tests'")
-    with pytest.raises(InputError, match=said) as raised:
+    with pytest.raises(InputError, match=message) as raised:
         heat(device=device)
     assert "\n" not in str(raised.value)
 
@@ -245,27 +245,27 @@ def test_a_grid_that_is_too_small_for_all_devices(opencl: Devices):
 def test_advice_about_subdomains_is_true(
     opencl: Devices, cells: int, options: dict[str, Any], advice: str
 ) -> None:
-    def run(**how: Any) -> None:
+    def run(**options: Any) -> None:
         grid = hc.Grid((cells,), periodic=True)
         grid.field("u")
-        hc.Simulation(grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1e-5, **how)
+        hc.Simulation(grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1e-5, **options)
 
     options = {"device": "opencl:0,1", **options}
     with pytest.raises(InputError, match=re.escape(advice) + r"($| \(|, or )") as raised:
         run(**options)
-    told = str(raised.value)
-    if found := re.search(r"--subdomains-per-rank (\d+)", told):
-        run(**{**options, "subdomains_per_rank": int(found[1])})
-    if found := re.search(r"such as (opencl:[\d,]+)", told):
-        run(**{**options, "device": found[1]})
+    message = str(raised.value)
+    if match := re.search(r"--subdomains-per-rank (\d+)", message):
+        run(**{**options, "subdomains_per_rank": int(match[1])})
+    if match := re.search(r"such as (opencl:[\d,]+)", message):
+        run(**{**options, "device": match[1]})
 
 
 # -- what is not as it was asked for -------------------------------------------------------------------------
 
 
 @pytest.fixture
-def told(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    """The notices of a process that has given none."""
+def notices(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """Return the log of a process that has not printed any notice."""
     say_once.cache_clear()
     return caplog
 
@@ -275,7 +275,7 @@ ALONE = "need{} ranks: start with mpiexec or --ranks; peer is taken"
 
 @pytest.mark.parametrize("device", ["cpu", "opencl:0,1"])
 @pytest.mark.parametrize(
-    ("methods", "taken", "said"),
+    ("methods", "methods_taken", "notice"),
     [
         (None, ("self", "peer", "mpi"), None),
         ("self,peer", ("self", "peer", "mpi"), None),
@@ -286,28 +286,28 @@ ALONE = "need{} ranks: start with mpiexec or --ranks; peer is taken"
 )
 def test_methods_of_one_process_are_those_that_can_be(
     opencl: Devices,
-    told: pytest.LogCaptureFixture,
+    notices: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
     device: str,
     methods: str | None,
-    taken: tuple[str, ...],
-    said: str | None,
+    methods_taken: tuple[str, ...],
+    notice: str | None,
 ) -> None:
-    # as if no other test had had a communicator
+    # reset the communicator that other tests may have created
     monkeypatch.setattr("halocline.run.ranks.mpi._meeting", None)
-    each = 2 if device == "cpu" else 1
-    sim = heat(device=device, methods=methods, subdomains_per_rank=each, threads=1)
+    subdomains = 2 if device == "cpu" else 1
+    sim = heat(device=device, methods=methods, subdomains_per_rank=subdomains, threads=1)
     assert sim.domain.transfers is not None
-    assert sim.domain.transfers.methods == taken
+    assert sim.domain.transfers.methods == methods_taken
     assert {route["method"] for route in hc.explain(sim).routes} == {"peer"}
-    # a program that is only explained would do the same, and says so
-    planned = explained(device, methods=methods, subdomains_per_rank=each)
-    assert planned.plan.transfers.methods == taken
-    assert told.messages == ([said] if said else [])
+    # a program that is only explained selects the same methods and prints the same notice
+    planned = explained(device, methods=methods, subdomains_per_rank=subdomains)
+    assert planned.plan.transfers.methods == methods_taken
+    assert notices.messages == ([notice] if notice else [])
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "notice"),
     [
         ({"kernels": "queue"}, "kernels queue: ignored, since the device is cpu"),
         (
@@ -327,13 +327,13 @@ def test_methods_of_one_process_are_those_that_can_be(
     ],
 )
 def test_what_means_nothing_is_told_once(
-    opencl: Devices, told: pytest.LogCaptureFixture, options: dict[str, Any], said: str | None
+    opencl: Devices, notices: pytest.LogCaptureFixture, options: dict[str, Any], notice: str | None
 ) -> None:
     sim = heat(**options)
     heat(**options)
     hc.explain(sim)
-    assert len(told.messages) == (said is not None)
-    assert said is None or said in told.messages[0]
+    assert len(notices.messages) == (notice is not None)
+    assert notice is None or notice in notices.messages[0]
 
 
 @pytest.mark.ranks(2)
@@ -359,7 +359,7 @@ def test_layouts_that_parameters_have_no_room_for_lie_in_memory(count: int, open
         sim = sum_of_fields(count, device)
         sim.run(steps=2)
         u = sim.grid.fields["u0"]
-        around = sim.evaluate(hc.norm(u[3, 4] - u))  # a wider halo: where cells are changes
+        around = sim.evaluate(hc.norm(u[3, 4] - u))  # a wider halo that covers all changes of cells
         sim.run(steps=1)
         sums.append((sim.checksum("u0"), around))
     assert sums[0] == sums[1]
@@ -375,12 +375,12 @@ def test_a_kernel_of_too_many_fields_is_told(opencl: Devices):
 
 def test_a_grid_that_does_not_fit_is_told_before_memory_is_taken(tmp_path: Path, opencl: Devices):
     line = "solve poisson --n 12000 --device opencl:0 --ranks 2"
-    found = halocline(line, tmp_path, POCL_MEMORY_LIMIT="1")
-    assert found.returncode == 1
+    result = halocline(line, tmp_path, POCL_MEMORY_LIMIT="1")
+    assert result.returncode == 1
     assert re.fullmatch(
         r"halocline: error: device opencl:0 \(.*\): the 2 ranks that share it need 4\.6 GB, but only "
         r"1\.\d GB are free: .*\n",
-        found.stderr.partition("This happened")[0],
+        result.stderr.partition("This happened")[0],
     )
 
 
@@ -399,12 +399,12 @@ def test_what_a_device_says_is_one_error_of_a_run(opencl: Devices):
 
 def test_a_kernel_that_fails_in_a_run_is_one_clear_error(tmp_path: Path, faults: str):
     (tmp_path / "s.py").write_text(SCRIPT + "sim['u'] = 1.0\nsim.run(steps=2)\n")
-    found = halocline("run s.py --device opencl:0", tmp_path, OPENCL_LAYERS=faults, FAULT="kernel")
-    assert found.returncode == 1
-    first, *rest = found.stderr.splitlines()
+    result = halocline("run s.py --device opencl:0", tmp_path, OPENCL_LAYERS=faults, FAULT="kernel")
+    assert result.returncode == 1
+    first, *rest = result.stderr.splitlines()
     assert first.startswith("halocline: error: program 'initial_values': OpenCL device 0 (")
     assert "kernel sweep_0_0 failed with CL_OUT_OF_RESOURCES (-5): a kernel has failed" in first
-    assert [line.strip() for line in rest[1:]] == ["sim.run(steps=2)"]  # where the user asked for it
+    assert [line.strip() for line in rest[1:]] == ["sim.run(steps=2)"]  # only if the user requested it
 
 
 # -- bandwidth -----------------------------------------------------------------------------------------------
@@ -412,20 +412,20 @@ def test_a_kernel_that_fails_in_a_run_is_one_clear_error(tmp_path: Path, faults:
 
 def test_bandwidth_is_that_of_all_devices(opencl: Devices, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(bandwidth, "LEAST_COPIED", 2**20)
-    moved: list[int] = []
-    kept = bandwidth.best_rate
+    sizes: list[int] = []
+    best_rate = bandwidth.best_rate
 
     def noting(comm: Communicator, make: Any, duration: float) -> float:
-        def made() -> int:
-            moved.append(make())
-            return moved[-1]
+        def timed_copy() -> int:
+            sizes.append(make())
+            return sizes[-1]
 
-        return kept(comm, made, duration)
+        return best_rate(comm, timed_copy, duration)
 
     monkeypatch.setattr(bandwidth, "best_rate", noting)
     rate = bandwidth.device_bandwidth(Communicator(), opencl[:2], 0)
     assert 1e8 < rate < 1e13
-    assert all(size > 0 and size % (2 * 2 * 2**20) == 0 for size in moved)  # there and back, on both
+    assert all(size > 0 and size % (2 * 2 * 2**20) == 0 for size in sizes)  # there and back, on both devices
     assert bandwidth.yardstick(opencl) != bandwidth.yardstick(())
 
 

@@ -1,6 +1,6 @@
-"""CUDA devices as the engine sees them: those of this machine, else a stand-in for the driver.
+"""CUDA devices through the engine: the real devices of this machine, or a stand-in for the driver.
 
-The tests run under mpiexec, so that no other test's process has the stand-in.
+The tests run under mpiexec, so that the stand-in does not affect the processes of other tests.
 """
 
 from __future__ import annotations
@@ -99,7 +99,10 @@ extern "C" __global__ void bits(long long *out, const double *x) {
 
 @pytest.fixture(scope="module")
 def standin() -> ctypes.CDLL | None:
-    """The stand-in for the driver, two devices of which reach each other; None where there are real ones."""
+    """Return the stand-in for the driver, or None on a machine with real devices.
+
+    Two devices of the stand-in can access each other's memory.
+    """
     return None if cuda_standin.real_devices() else cuda_standin.load(2, memory=256 << 20, delay=200)
 
 
@@ -227,13 +230,13 @@ def test_copies_out_of_bounds_are_refused(cuda):
 
 def test_memory_that_is_not_there(cuda):
     device = cuda[0]
-    needed = device.memory + (1 << 30)
+    size = device.memory + (1 << 30)
     with pytest.raises(MemoryError) as raised:
-        device.allocate(needed)
+        device.allocate(size)
     assert "cuda:0" in str(raised.value)
-    assert f"needs {needed} bytes" in str(raised.value)
+    assert f"needs {size} bytes" in str(raised.value)
     assert "are available" in str(raised.value)
-    assert contents(device, filled(device, np.ones(4)), float).all()  # and all goes on
+    assert contents(device, filled(device, np.ones(4)), float).all()  # the device still works
 
 
 def test_pinned_memory_is_the_hosts(cuda):
@@ -272,9 +275,9 @@ def test_arguments_of_every_size(cuda, modules):
     arguments = [out, source, 999, 4.0, struct.pack("f", 0.5), frame((1, 2, 3), 0.25)]
     queue.launch(modules[0], "combine", (8, 1, 1), (128, 1, 1), arguments)
     queue.finish()
-    found = contents(device, out, float)
-    assert (found[:999] == 4 * x[:999] + 0.5 + 0.75).all()
-    assert found[999] == 0
+    result = contents(device, out, float)
+    assert (result[:999] == 4 * x[:999] + 0.5 + 0.75).all()
+    assert result[999] == 0
 
 
 def test_threads_of_a_group_share_memory_and_meet(cuda, modules):
@@ -301,13 +304,13 @@ def test_bits_of_arithmetic(cuda, modules):
     source, out, queue = filled(device, x), device.allocate(40), device.queue()
     queue.launch(modules[0], "bits", (1, 1, 1), (1, 1, 1), [out, source])
     queue.finish()
-    found = contents(device, out, float)
-    assert found[0] == x[0] * x[1] - 1  # rounded twice
-    assert found[1] == 2.0**-30 + 2.0**-29 + 2.0**-59  # once
-    assert found[0] != found[1]
-    assert found[2] == x[0] / x[1]
-    assert found[3] == np.sqrt(x[0])
-    assert found[4] == 5e-324 * 2  # a subnormal, and a tie to even
+    result = contents(device, out, float)
+    assert result[0] == x[0] * x[1] - 1  # rounded twice
+    assert result[1] == 2.0**-30 + 2.0**-29 + 2.0**-59  # once
+    assert result[0] != result[1]
+    assert result[2] == x[0] / x[1]
+    assert result[3] == np.sqrt(x[0])
+    assert result[4] == 5e-324 * 2  # a subnormal, and a tie to even
 
 
 def test_limits_of_a_kernel(cuda, modules, standin):
@@ -352,9 +355,9 @@ def test_modules_have_kernels_of_one_name(cuda):
         source = '#define K extern "C" __global__ void __launch_bounds__((4) * (8), 2)\n'
         source += f"K same(long long *x{rest}) {{ x[{value - 1}] = {value}; }}"
         module = device.load(compile_cuda(source, device.architecture).read_bytes())
-        given = [x] if value == 1 else [x, struct.pack("i", 0), 0.0]
+        arguments = [x] if value == 1 else [x, struct.pack("i", 0), 0.0]
         assert module.largest_group("same") >= 32
-        queue.launch(module, "same", (1, 1, 1), (1, 1, 1), given)
+        queue.launch(module, "same", (1, 1, 1), (1, 1, 1), arguments)
     queue.finish()
     assert contents(device, x).tolist() == [1, 2]
 
@@ -415,16 +418,16 @@ def test_events_are_used_again(cuda, standin):
 
 def test_copies_between_devices(pair, modules):
     x = np.random.default_rng(3).random(10000)
-    here, there = filled(pair[0], x), pair[1].allocate(x.nbytes)
+    source, target = filled(pair[0], x), pair[1].allocate(x.nbytes)
     first, second = pair[0].queue(), pair[1].queue()
     first.launch(modules[0], "combine", (100, 1, 1), (100, 1, 1),
-                 [here, here, 10000, 2.0, struct.pack("f", 0), frame((0, 0, 0))])  # fmt: skip
+                 [source, source, 10000, 2.0, struct.pack("f", 0), frame((0, 0, 0))])  # fmt: skip
     second.wait(first.record())
-    second.copy(there, here, bytes=40000, to_offset=8, source_offset=16)
+    second.copy(target, source, bytes=40000, to_offset=8, source_offset=16)
     second.finish()
-    found = contents(pair[1], there, float)
-    assert (found[1:5001] == 2 * x[2:5002]).all()
-    assert not found[5001:].any()
+    result = contents(pair[1], target, float)
+    assert (result[1:5001] == 2 * x[2:5002]).all()
+    assert not result[5001:].any()
 
 
 def test_kernels_use_the_memory_of_a_device_in_reach(pair, modules):
@@ -455,11 +458,11 @@ def test_a_graph_of_two_queues_runs_again_and_again(cuda, modules):
     first.wait(second.record())
     first.launch(modules[0], "twice_plus", (1, 1, 1), (1, 1, 1), [y, 0])
     graph = first.end_capture()
-    assert [contents(device, each)[0] for each in (x, y, z)] == [0, 0, 0]  # nothing ran yet
+    assert [contents(device, buffer)[0] for buffer in (x, y, z)] == [0, 0, 0]  # nothing ran yet
     for _ in range(4):
         first.replay(graph)
     first.finish()
-    assert [contents(device, each)[0] for each in (x, y, z)] == [15, 30, 15]
+    assert [contents(device, buffer)[0] for buffer in (x, y, z)] == [15, 30, 15]
     second.launch(modules[0], "twice_plus", (1, 1, 1), (1, 1, 1), [x, 0])  # out of the graph again
     second.finish()
     assert contents(device, x)[0] == 30
@@ -569,7 +572,7 @@ except native.DeviceError as error:
 
 
 @pytest.mark.parametrize(
-    ("status", "told"),
+    ("status", "message"),
     [
         (2, "use more devices or a smaller grid"),
         (46, "another process holds the device"),
@@ -580,12 +583,12 @@ except native.DeviceError as error:
         (12345, "CUDA error 12345"),
     ],
 )
-def test_errors_say_what_to_do(cuda, standin, status, told):
+def test_errors_say_what_to_do(cuda, standin, status, message):
     queue = cuda[0].queue()
     only_with(standin).halocline_standin_fail(b"cuStreamSynchronize", status)
     with pytest.raises(native.DeviceError, match="work that was queued failed") as raised:
         queue.finish()
-    assert told in str(raised.value)
+    assert message in str(raised.value)
     assert cuda_standin.NAME in str(raised.value)
     queue.finish()
 
@@ -627,7 +630,7 @@ def test_errors_of_single_calls_leave_nothing_behind(cuda, modules, standin):
 
 
 def held(standin: ctypes.CDLL) -> list[int]:
-    """What this process holds of the driver: memory, queues, events, modules, graphs."""
+    """Return the driver objects that this process holds: memory, queues, events, modules and graphs."""
     counts = (ctypes.c_size_t * 5)()
     standin.halocline_standin_held(counts)
     return list(counts)
@@ -668,25 +671,25 @@ def test_processes_share_memory_and_events(cuda, modules):
     comm = MPI.COMM_WORLD
     device, module = cuda[comm.rank % len(cuda)], modules[comm.rank % len(cuda)]
     assert device.shares
-    mine, event, queue = filled(device, np.arange(1000)), device.shared_event(), device.queue()
+    memory, event, queue = filled(device, np.arange(1000)), device.shared_event(), device.queue()
     with pytest.raises(native.DeviceError, match="opening what another process shares"):
-        device.attach(device.share(mine), mine.bytes)  # not one's own
-    theirs = device.attach(exchange(comm, device.share(mine)), mine.bytes)
+        device.attach(device.share(memory), memory.bytes)  # memory of the process itself
+    peer_memory = device.attach(exchange(comm, device.share(memory)), memory.bytes)
     their_event = device.attach_event(exchange(comm, device.share_event(event)))
     for n in range(5):
-        queue.launch(module, "add_slowly", (1000, 1, 1), (1, 1, 1), [mine, SLOW // 100000])
+        queue.launch(module, "add_slowly", (1000, 1, 1), (1, 1, 1), [memory, SLOW // 100000])
         device.record(event, queue)
         comm.barrier()  # the record of this step is made
         queue.wait(their_event)
-        found, copy = np.zeros(1000, np.int64), device.allocate(8000)
-        queue.copy(copy, theirs)
-        queue.download(copy, found)
+        result, copy = np.zeros(1000, np.int64), device.allocate(8000)
+        queue.copy(copy, peer_memory)
+        queue.download(copy, result)
         queue.finish()
-        assert (found == np.arange(1000) + n + 1).all()
+        assert (result == np.arange(1000) + n + 1).all()
         comm.barrier()  # all have read
-    del theirs, their_event
+    del peer_memory, their_event
     gc.collect()
-    comm.barrier()  # what is shared outlives what is attached
+    comm.barrier()  # shared memory lives longer than its attachments
 
 
 @pytest.mark.ranks(2, alone=True)
@@ -699,9 +702,9 @@ def test_processes_out_of_reach_are_told():
     cuda_standin.load(2, ipc=0)
     device = native.devices("cuda")[0]
     x, event = device.allocate(8), device.shared_event()
-    theirs, their_event = exchange(comm, device.share(x)), exchange(comm, device.share_event(event))
+    peer_memory, their_event = exchange(comm, device.share(x)), exchange(comm, device.share_event(event))
     with pytest.raises(native.DeviceError, match="containers"):
-        device.attach(theirs, 8)
+        device.attach(peer_memory, 8)
     with pytest.raises(native.DeviceError, match="containers"):
         device.attach_event(their_event)
     with pytest.raises(ValueError, match="a handle of 3 bytes, expected 64"):
@@ -724,7 +727,7 @@ def test_runs_have_the_bits_of_the_cpu(cuda, standin):
         before = held(standin)[0] if standin else 0
         simulation.run(steps=5)
         if standin:
-            assert (held(standin)[0] > before) == (device == "cuda")  # it did run there
+            assert (held(standin)[0] > before) == (device == "cuda")  # the kernel did run in that process
         return np.array(simulation[field])
 
     expected = run("cpu")
@@ -747,32 +750,32 @@ WAITS = ("cuStreamSynchronize", "cuEventSynchronize")
 
 
 def calls(standin: ctypes.CDLL, function: str) -> int:
-    """How often this process has called a function of the driver."""
+    """Return the number of calls of a driver function in this process."""
     standin.halocline_standin_calls.restype = ctypes.c_size_t
     count: int = standin.halocline_standin_calls(function.encode())
     return count
 
 
 def test_the_host_queues_graphs_of_steps_and_waits_for_none(cuda, standin):
-    """What it waits for, and what it launches itself, is the same for any number of steps."""
+    """The number of waits and launches of the host does not depend on the number of steps."""
     only_with(standin)
     bench = overlap.heat((16, 16, 32), device="cuda:0")
-    told = []
-    for passes in (16, 16, 160):  # the first time passes are recorded
+    call_counts = []
+    for passes in (16, 16, 160):  # the engine records passes in the first run
         bench.passes = passes
-        bench.run()  # sets the number, which the next run takes as well
+        bench.run()  # sets the number of passes, which the next run uses too
         before = {name: calls(standin, name) for name in (*WAITS, "cuLaunchKernel")}
         report = bench.prepared.engine.run()
-        told.append({name: calls(standin, name) - count for name, count in before.items()})
-        least = passes // 2  # after two passes both buffers of the field are where they were
-        assert least <= report["graph_launches"] <= least + 4  # of which so many are under way at a time
-    assert told[1] == told[2]
-    assert sum(told[2][name] for name in WAITS) <= 4
+        call_counts.append({name: calls(standin, name) - count for name, count in before.items()})
+        least = passes // 2  # after two passes both buffers of the field have their first roles again
+        assert least <= report["graph_launches"] <= least + 4  # several graphs run concurrently
+    assert call_counts[1] == call_counts[2]
+    assert sum(call_counts[2][name] for name in WAITS) <= 4
 
 
 @pytest.mark.ranks(1, 2)
 def test_packing_is_queued_first_in_streams_of_greater_priority(cuda, standin):
-    """Patches fill a device for long: what others wait for must not come behind them."""
+    """Packing precedes the long kernels of patches, since other ranks wait for its messages."""
     only_with(standin)
     standin.halocline_standin_launches.restype = ctypes.c_char_p
     bench = overlap.heat((16, 16, 32), device="cuda")
@@ -786,7 +789,7 @@ def test_packing_is_queued_first_in_streams_of_greater_priority(cuda, standin):
         assert {int(priority) for (priority, _), move in zip(launches, moves, strict=True) if move} == {-5}
         assert {int(priority) for (priority, _), move in zip(launches, moves, strict=True) if not move} == {0}
         first_patch = moves.index(False)
-        # halos of two subdomains of one process, or what is sent to the other one
+        # the halos between two subdomains of one process, or the messages to the other process
         assert first_patch >= 2 // world().size, lines
 
 
@@ -798,15 +801,15 @@ print([(d.index, d.identity) for d in native.devices("cuda")], native.why_no_dev
 
 def test_one_device_has_one_identity_in_all_processes(cuda, standin):
     only_with(standin)
-    told = in_another_process(LIST, CUDA_VISIBLE_DEVICES="1", **cuda_standin.environment(2))
-    assert told.strip() == str([(0, cuda[1].identity)])
+    output = in_another_process(LIST, CUDA_VISIBLE_DEVICES="1", **cuda_standin.environment(2))
+    assert output.strip() == str([(0, cuda[1].identity)])
 
 
 def test_why_there_is_no_device(tmp_path):
     if not cuda_standin.real_devices():
         assert "[] no CUDA driver: libcuda.so.1" in in_another_process(LIST)
-    told = in_another_process(LIST, CUDA_VISIBLE_DEVICES="-1", **cuda_standin.environment(2))
-    assert "[] no CUDA device (CUDA_VISIBLE_DEVICES is '-1'): CUDA_ERROR_NO_DEVICE" in told
+    output = in_another_process(LIST, CUDA_VISIBLE_DEVICES="-1", **cuda_standin.environment(2))
+    assert "[] no CUDA device (CUDA_VISIBLE_DEVICES is '-1'): CUDA_ERROR_NO_DEVICE" in output
     old = tmp_path / "libcuda.so.1"
     subprocess.run(
         ["g++", "-x", "c", "-shared", "-fPIC", "-", "-o", str(old)],
@@ -814,8 +817,8 @@ def test_why_there_is_no_device(tmp_path):
         text=True,
         check=True,
     )
-    told = in_another_process(LIST, LD_LIBRARY_PATH=str(tmp_path))
-    assert "[] the CUDA driver is too old, it lacks cuDriverGetVersion: install one for CUDA 11.4" in told
+    output = in_another_process(LIST, LD_LIBRARY_PATH=str(tmp_path))
+    assert "[] the CUDA driver is too old, it lacks cuDriverGetVersion: install one for CUDA 11.4" in output
 
 
 def test_the_driver_is_loaded_only_when_asked_for():

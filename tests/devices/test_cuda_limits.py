@@ -1,6 +1,6 @@
-"""What CUDA devices can be short of, on the stand-in for the driver: threads, memory, peers, time.
+"""Limits of CUDA devices, on the stand-in for the driver: threads, memory, peers and time.
 
-The tests run under mpiexec, so that no other test's process has the stand-in.
+The tests run under mpiexec, so that the stand-in does not affect the processes of other tests.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def standin() -> ctypes.CDLL:
 def test_kernels_run_with_the_threads_that_they_were_compiled_for(
     standin: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """CUDA refuses more than the bounds that groups which are to be resident have."""
+    """Resident thread blocks exceed the launch bounds of CUDA, and the run still has the bits of the CPU."""
     shape = (7, 11, 13)
-    wanted = star(shape, 2)
+    expected = star(shape, 2)
     monkeypatch.setattr(prepare, "Strategy", lambda *_: Strategy("queue", (8, 8), 5, resident=2))
-    assert star(shape, 2, device="cuda:0") == wanted
+    assert star(shape, 2, device="cuda:0") == expected
 
 
 @pytest.mark.parametrize("kernel", ["hc_find_nonfinite", "sweep_0_0", "hc_finish", "hc_move_pieces"])
@@ -65,7 +65,7 @@ def test_too_few_threads_are_one_clear_error(
             hc.scalar("total").set(hc.sum(u))
 
     sim = hc.Simulation(grid, hc.program(step), device="cuda:0")
-    if kernel != "hc_find_nonfinite":  # which comes first
+    if kernel != "hc_find_nonfinite":  # this kernel runs first
         monkeypatch.setattr(contents, "check_finite", lambda *_: None)
     with pytest.raises(
         RunError,
@@ -78,8 +78,8 @@ def test_too_few_threads_are_one_clear_error(
 def test_kernels_that_cannot_be_had_are_not_tuned(
     standin: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found: list[Tuned[Strategy]] = []
-    monkeypatch.setattr(prepare, "remember", lambda place, tuned, program: found.append(tuned))
+    results: list[Tuned[Strategy]] = []
+    monkeypatch.setattr(prepare, "remember", lambda place, tuned, program: results.append(tuned))
     few = (Strategy("planes", (32, 4), 16), Strategy("direct", (32, 4), 8))
     monkeypatch.setattr(kernels, "strategies", lambda ndim, staged: few)
     monkeypatch.setattr("halocline.run.tuning.patches.TURN", 1e-4)
@@ -93,14 +93,14 @@ def test_kernels_that_cannot_be_had_are_not_tuned(
 
     monkeypatch.setattr(prepared, "compile_for", refusing)
     assert star((12, 20), 2, device="cuda:0", kernels="tune") == star((12, 20), 2)
-    assert [tuned.tried for tuned in found] == [2]
+    assert [tuned.tried for tuned in results] == [2]
 
 
 # -- memory ------------------------------------------------------------------------------------------
 
 
 def test_kernels_take_no_more_than_a_group_can_share(standin: ctypes.CDLL) -> None:
-    """Stages that would fit elsewhere lie in the device's memory; explain tells the same kernels."""
+    """Stages that exceed the shared memory of a thread block are stored in device memory, also in explain."""
 
     @hc.program
     def step(u: Any, v: Any) -> None:
@@ -119,8 +119,10 @@ def test_kernels_take_no_more_than_a_group_can_share(standin: ctypes.CDLL) -> No
     sim = simulation(device="cuda:0,1")
     assert sim.checksum("v") == simulation().checksum("v")
     assert sim.domain.shared_bytes == SHARED < SHARED_BYTES
-    (made,) = [made for made in sim.schedule.device.kernels.values() if len(made) > 1]
-    assert all(kernel.tile is None for kernel in made)
+    (group_kernels,) = [
+        group_kernels for group_kernels in sim.schedule.device.kernels.values() if len(group_kernels) > 1
+    ]
+    assert all(kernel.tile is None for kernel in group_kernels)
     assert hc.explain(sim).schedule == sim.schedule
 
 
@@ -134,9 +136,9 @@ def test_a_device_without_memory_says_what_helps_devices(standin: ctypes.CDLL) -
 
 
 def test_devices_that_cannot_have_another_peer_copy(standin: ctypes.CDLL) -> None:
-    wanted = star((12, 20), 2)
+    expected = star((12, 20), 2)
     standin.halocline_standin_fail(b"cuCtxEnablePeerAccess", 711)
-    assert star((12, 20), 2, device="cuda:0,1") == wanted
+    assert star((12, 20), 2, device="cuda:0,1") == expected
 
 
 # -- time --------------------------------------------------------------------------------------------
@@ -150,7 +152,7 @@ HC_KERNEL shift(HC_GLOBAL double *a, const hc_layout where, HC_GLOBAL const doub
 
 
 def test_what_no_patch_needs_has_come_before_the_next_sweep(standin: ctypes.CDLL) -> None:
-    """A message to oneself brings cell 0 into the halo, cell 8, where the next sweep computes."""
+    """A message to the same rank fills halo cell 8 from cell 0 before the next sweep computes there."""
     device = native.devices("cuda")[0]
     module = device.load(compile_cuda(device_text([SHIFT], 1), device.architecture).read_bytes())
     storage = native.DeviceStorage(device, (1, 1, 8), (0, 0, 0), (0, 0, 1), 8)

@@ -13,22 +13,22 @@ PEERS = [1, pytest.param(0, marks=pytest.mark.long)]
 
 
 def test_one_rank_on_one_device_and_on_two():
-    came, said = run(1, ["one device", "default", "several", "mpi"])
+    came, errors = run(1, ["one device", "default", "several", "mpi"])
     assert came["methods"] == ["mpi", "peer", "self"]
-    assert said == ""
+    assert errors == ""
 
 
 def test_one_rank_without_peer_access():
-    """Halos go by way of a copy between devices then."""
+    """Without peer access the halos between two devices are copied through the host."""
     came, _ = run(1, ["default"], peers=0)
     assert "peer" in came["methods"]
 
 
 @pytest.mark.parametrize("peers", PEERS)
 def test_two_ranks(peers: int):
-    came, said = run(2, ["default", "one device", "several", "mpi"], peers=peers)
+    came, errors = run(2, ["default", "one device", "several", "mpi"], peers=peers)
     assert {"colocated", "mpi"} <= set(came["methods"])
-    assert said == ""
+    assert errors == ""
 
 
 def test_four_ranks_on_two_devices():
@@ -43,7 +43,7 @@ def test_stages_walls_and_reductions():
 
 @pytest.mark.parametrize("peers", PEERS)
 def test_work_that_begins_late_finds_what_it_waits_for(peers: int):
-    """Streams begin with their work at random moments: whoever does not wait sees other bits."""
+    """Streams begin their work at random moments; a missing wait would change the bits."""
     came, _ = run(2, ["default"], ["heat", "gray_scott"], peers=peers, delay=20000)
     assert "colocated" in came["methods"]
 
@@ -51,33 +51,33 @@ def test_work_that_begins_late_finds_what_it_waits_for(peers: int):
 # -- between processes -------------------------------------------------------------------------------
 
 
-def notices(said: str, method: str) -> list[str]:
-    return [line for line in said.splitlines() if f"transfer method {method} is not taken" in line]
+def notices(errors: str, method: str) -> list[str]:
+    return [line for line in errors.splitlines() if f"transfer method {method} is not taken" in line]
 
 
 def test_processes_that_are_out_of_reach_take_mpi_and_say_so():
-    came, said = run(2, ["default"], ["heat"], ipc=0)
+    came, errors = run(2, ["default"], ["heat"], ipc=0)
     assert "colocated" not in came["methods"]
     assert "mpi" in came["methods"]
-    (notice,) = notices(said, "colocated")
+    (notice,) = notices(errors, "colocated")
     assert "opening what another process shares" in notice
 
 
 def test_memory_that_is_not_what_it_should_be_is_not_used():
-    came, said = run(2, ["default"], ["heat"], fault="other memory")
+    came, errors = run(2, ["default"], ["heat"], fault="other memory")
     assert "colocated" not in came["methods"]
-    (notice,) = notices(said, "colocated")
+    (notice,) = notices(errors, "colocated")
     assert "sees other bytes than rank 1 has in its memory" in notice
 
 
 def test_each_rank_sees_its_own_device_alone():
-    """CUDA_VISIBLE_DEVICES: both call theirs cuda:0, and only peer access reaches the other one."""
-    came, said = run(2, ["default"], ["heat"], own_device=True)
+    """Both ranks name their device cuda:0 (CUDA_VISIBLE_DEVICES); peer access reaches the other one."""
+    came, errors = run(2, ["default"], ["heat"], own_device=True)
     assert "colocated" in came["methods"]
-    assert said == ""
-    came, said = run(2, ["default"], ["heat"], own_device=True, peers=0)
+    assert errors == ""
+    came, errors = run(2, ["default"], ["heat"], own_device=True, peers=0)
     assert "colocated" not in came["methods"]
-    assert len(notices(said, "colocated")) == 1
+    assert len(notices(errors, "colocated")) == 1
 
 
 # -- MPI with memory of devices ----------------------------------------------------------------------
@@ -87,25 +87,26 @@ AWARE = {"device": "cuda", "methods": "self,gpu_aware"}
 
 
 def test_mpi_that_says_nothing_is_given_no_address():
-    came, said = run(2, [AWARE], ["heat"])
+    came, errors = run(2, [AWARE], ["heat"])
     assert came["methods"] == ["mpi"]
-    (notice,) = notices(said, "gpu_aware")
+    (notice,) = notices(errors, "gpu_aware")
     assert "does not say that it takes CUDA memory" in notice
 
 
 def test_mpi_that_takes_addresses_is_given_them():
-    """The stand-in's memory is the host's, so that any MPI does."""
-    came, said = run(2, [AWARE, {**AWARE, "subdomains_per_rank": 2}], QUICK, fault="claims", delay=5000)
+    """The stand-in's memory is host memory, so that any MPI library can read it."""
+    came, errors = run(2, [AWARE, {**AWARE, "subdomains_per_rank": 2}], QUICK, fault="claims", delay=5000)
     assert "gpu_aware" in came["methods"]
     assert "mpi" not in came["methods"]
-    assert said == ""
+    assert errors == ""
 
 
 @pytest.mark.parametrize(
-    ("fault", "why"), [("wrong bytes", "other bytes came from rank 1"), ("silent", "did not come in 0.3 s")]
+    ("fault", "reason"),
+    [("wrong bytes", "other bytes came from rank 1"), ("silent", "did not come in 0.3 s")],
 )
-def test_mpi_that_does_not_keep_its_word_is_given_no_address(fault: str, why: str):
-    came, said = run(2, [AWARE], ["heat"], fault=fault)
+def test_mpi_that_does_not_keep_its_word_is_given_no_address(fault: str, reason: str):
+    came, errors = run(2, [AWARE], ["heat"], fault=fault)
     assert came["methods"] == ["mpi"]
-    (notice,) = notices(said, "gpu_aware")
-    assert why in notice
+    (notice,) = notices(errors, "gpu_aware")
+    assert reason in notice

@@ -1,4 +1,4 @@
-"""Random exchanges between devices: every halo that is read holds what its owner has now."""
+"""Random exchanges between devices: every halo that is read holds the current values of its owner."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def test_random_exchanges() -> None:
 @pytest.mark.ranks(1)
 @pytest.mark.parametrize("packing", ["last", "none"])
 def test_a_device_with_messages_to_itself_copies_no_row_of_a_pass_that_is_not_to_be(packing: str) -> None:
-    """One device of one rank runs ahead of the host, and skips what it was given too much of."""
+    """A device that runs ahead of the host skips the copies of passes that are not carried out."""
     random = np.random.default_rng(5)
-    tried = 0
-    while tried < 3:
+    unpacked_cases = 0
+    while unpacked_cases < 3:
         case = draw(random, 1, 1, "opencl")
         case = replace(
             case,
@@ -34,7 +34,7 @@ def test_a_device_with_messages_to_itself_copies_no_row_of_a_pass_that_is_not_to
             execution={**case.execution, "methods": "mpi", "packing": packing, "subdomains_per_rank": 1},
         )
         with contextlib.suppress(InputError):
-            tried += "mpi, not packed" in try_case(case)
+            unpacked_cases += "mpi, not packed" in try_case(case)
 
 
 @pytest.mark.usefixtures("opencl")
@@ -46,7 +46,7 @@ def test_random_exchanges_of_three_devices(ranks: int, count: int) -> None:
     in_other_processes(environment, ranks, seed=1, devices=3, cases=count)
 
 
-# as many cases as it takes until all methods were met
+# enough cases for all methods to occur
 @pytest.mark.parametrize(
     ("devices", "ranks", "count"),
     [

@@ -1,4 +1,4 @@
-"""`make gpu-check` and the benchmarks on devices, with PoCL in the place of a GPU."""
+"""`make gpu-check` and the benchmarks on devices, with PoCL in place of a GPU."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def check(seconds: float = HANG) -> Check:
 
 
 def test_every_example_is_checked() -> None:
-    here = {path.stem for path in (ROOT / "examples").glob("*.py")}
-    assert here - gpu_check.EXAMPLES.keys() == {"gas", "hancock", "sod_exact"}
+    examples = {path.stem for path in (ROOT / "examples").glob("*.py")}
+    assert examples - gpu_check.EXAMPLES.keys() == {"gas", "hancock", "sod_exact"}
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,8 @@ def test_shares_are_all_cases_together(shares: int) -> None:
     from gpu_cases import share_of
 
     names = [str(n) for n in range(21)]
-    found = [name for n in range(shares) for name in share_of(names, f"{n}/{shares}")]
-    assert sorted(found) == sorted(names)
+    result = [name for n in range(shares) for name in share_of(names, f"{n}/{shares}")]
+    assert sorted(result) == sorted(names)
 
 
 def test_the_time_of_a_case_is_told_once() -> None:
@@ -92,15 +92,15 @@ def test_without_a_device_nothing_more_is_tried() -> None:
 
 
 def test_ranks_that_differ_have_failed_and_other_methods_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = {"bits": "A", "by": "mpi"}
+    result = {"bits": "A", "by": "mpi"}
 
     def case(self: Check, group: str, name: str, *options: object, limit: float = 0) -> list[Any]:
-        return [gpu_check.Row(group, told["bits"], "passed", told["by"])]
+        return [gpu_check.Row(group, result["bits"], "passed", result["by"])]
 
     monkeypatch.setattr(Check, "case", case)
     assert check()._ranks("A", "opencl:0", 2, "mpi", 1).outcome == "passed"
     assert check()._ranks("A", "opencl:0", 2, "colocated", 1).outcome == "missing"
-    told["bits"] = "B"
+    result["bits"] = "B"
     row = check()._ranks("A", "opencl:0", 2, "colocated", 1)
     assert row.outcome == "failed"
     assert row.note == "by mpi: B, but A on the processor"
@@ -141,8 +141,8 @@ def test_records_of_other_sizes_are_no_results(tmp_path: Path, monkeypatch: pyte
 def test_options_of_benchmarks_are_told_what_they_mean() -> None:
     for name in ("gpu_heat", "gpu_mhd", "gpu_cg", "gpu_exchange"):
         command = [sys.executable, str(ROOT / "benchmarks" / f"{name}.py"), "--help"]
-        told = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=True).stdout
-        options = told.partition("options:")[2]
+        help_text = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=True).stdout
+        options = help_text.partition("options:")[2]
         assert re.findall(r"^  (--\w+) \[?[A-Z]+\]?\n(?! {10})", options, re.MULTILINE) == []
 
 

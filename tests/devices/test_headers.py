@@ -1,4 +1,4 @@
-"""What device kernels include gives the host's bits: arithmetic, elementary functions, reductions.
+"""Headers of device kernels give the host's bits: arithmetic, elementary functions, reductions.
 
 The same text runs on an OpenCL device, and is compiled for CUDA.
 """
@@ -53,7 +53,7 @@ C = {DOUBLE: "double", FLOAT: "float"}
 
 @dataclass
 class Program:
-    """Kernels on a device."""
+    """Compiled kernels on a device."""
 
     device: Any
     source: str
@@ -65,9 +65,9 @@ class Program:
     def __call__(
         self, kernel: str, groups: tuple[int, ...], group: tuple[int, ...], *arguments: object
     ) -> None:
-        """Run one; what it does to its arrays is done to them."""
+        """Run a kernel and update its argument arrays in place."""
         queue = self.device.queue()
-        given: list[object] = []
+        parameters: list[object] = []
         arrays = []
         for a in arguments:
             if isinstance(a, np.ndarray):
@@ -75,10 +75,10 @@ class Program:
                 if a.nbytes:
                     queue.upload(buffer, a)
                     arrays.append((buffer, a))
-                given.append(buffer)
+                parameters.append(buffer)
             else:
-                given.append(a)
-        queue.launch(self.module, kernel, [*groups, 1, 1][:3], [*group, 1, 1][:3], given)
+                parameters.append(a)
+        queue.launch(self.module, kernel, [*groups, 1, 1][:3], [*group, 1, 1][:3], parameters)
         for buffer, a in arrays:
             queue.download(buffer, a)
         queue.finish()
@@ -90,7 +90,7 @@ def device(opencl: list[Any]) -> Any:
 
 
 def build(folder: Path, *options: str) -> ctypes.CDLL:
-    """Shared library of C++ text, compiled as generated code is."""
+    """Return the shared library of C++ text, compiled with the options of generated code."""
     path = folder / "host.so"
     command = [*VECTOR, *STRICT, f"-I{INCLUDE}", "-o", str(path), *options]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -99,14 +99,14 @@ def build(folder: Path, *options: str) -> ctypes.CDLL:
 
 
 def assert_equal(name: str, result: Array, expected: Array, *arguments: Array) -> None:
-    """Equal bits, where any NaN equals any other."""
+    """Assert equal bits; any NaN equals any other NaN."""
     wrong = np.flatnonzero((bits_of(result) != bits_of(expected)) & ~(np.isnan(result) & np.isnan(expected)))
     assert not wrong.size, (name, [(*(a[i] for a in arguments), result[i], expected[i]) for i in wrong[:5]])
 
 
 # ---- arithmetic ------------------------------------------------------------------------------
 
-# Of a, b and c: each is one text for host and device.
+# Expressions of a, b and c; host and device share the text of each expression.
 DOUBLES = {
     "sum": "a + b",
     "difference": "a - b",
@@ -119,7 +119,7 @@ DOUBLES = {
     "cross": "a * b - b * c",
     "length": "hc_sqrt(a * a + b * b) / c",
     "to_float": "(double)(float)a",
-    # as bits: where traps do not count, GCC makes trunc() of a conversion there and back, which can give -0
+    # Compared as bits: without traps, GCC converts there and back as trunc(), which can give -0.
     "to_integer": "hc_from_bits((hc_uint64)(hc_int64)(a > -0x1p62 && a < 0x1p62 ? a : 0.0))",
     "from_integer": "(double)(hc_int64)hc_bits(a)",
     "from_unsigned": "(double)hc_bits(a)",
@@ -147,7 +147,7 @@ FLOATS = {
 }
 
 
-# One body for both: what is at `i` of every expression, one after the other, from x, y and z at `i`.
+# One body for host and device: the values of all expressions at index `i` of x, y and z, one after the other.
 def body(dtype: type) -> str:
     t = C[dtype]
     texts = (DOUBLES if dtype == DOUBLE else FLOATS).values()
@@ -192,7 +192,7 @@ def test_arithmetic(arithmetic: Program, host_arithmetic: ctypes.CDLL, dtype: ty
     pairs = np.array([(a, b) for a in some for b in some], dtype).T
     a, b = (np.concatenate([many(rng, dtype, 200_000), p]) for p in pairs)
     c = rng.permutation(a)
-    # sums that cancel, where a contracted product would show
+    # sums that cancel, so that a contracted product changes the result
     b[:1000], c[:1000] = rng.uniform(0.5, 2, 1000), rng.uniform(0.5, 2, 1000)
     a[:1000] = rng.uniform(0.5, 2, 1000)
     c[:500] = -(a[:500] * b[:500])
@@ -216,17 +216,17 @@ def arguments_of(name: str, dtype: type) -> tuple[Array, ...]:
     some = special(dtype)
     if name in TWO:
         first, second = np.array([(a, b) for a in some for b in some], dtype).T
-        given = [(many(rng, dtype, 150_000), many(rng, dtype, 150_000)), (first, second)]
+        columns = [(many(rng, dtype, 150_000), many(rng, dtype, 150_000)), (first, second)]
     else:
-        given = [(many(rng, dtype, 150_000),), (some,), (around([0.5, 1.0, 2.0**40], dtype, 200),)]
+        columns = [(many(rng, dtype, 150_000),), (some,), (around([0.5, 1.0, 2.0**40], dtype, 200),)]
         if name.startswith(("sin", "cos")):
-            given.append((near_quarters(dtype),))
+            columns.append((near_quarters(dtype),))
     if name in ("exp", "log", "sin", "cos", "pow"):
-        given += typical(rng, name, dtype, 20_000).values()
-    found = tuple(np.concatenate(column) for column in zip(*given, strict=True))
+        columns += typical(rng, name, dtype, 20_000).values()
+    result = tuple(np.concatenate(column) for column in zip(*columns, strict=True))
     if name.endswith("_near"):
-        found = tuple(np.where(np.abs(a) <= 2.0**40, a, dtype(1)) for a in found)
-    return found
+        result = tuple(np.where(np.abs(a) <= 2.0**40, a, dtype(1)) for a in result)
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -260,15 +260,15 @@ def elementary(device: Any) -> Program:
 @pytest.mark.parametrize("dtype", [DOUBLE, FLOAT])
 @pytest.mark.parametrize("name", ONE + TWO)
 def test_elementary_functions(elementary: Program, host_elementary: Library, name: str, dtype: type) -> None:
-    given = arguments_of(name, dtype)
-    assert given[0].size > 100_000
-    result = np.empty_like(given[0])
+    inputs = arguments_of(name, dtype)
+    assert inputs[0].size > 100_000
+    result = np.empty_like(inputs[0])
     elementary(
-        f"run_{name if dtype == DOUBLE else in_float(name)}", (40,), (64,), *given, result, result.size
+        f"run_{name if dtype == DOUBLE else in_float(name)}", (40,), (64,), *inputs, result, result.size
     )
-    expected = host_elementary(name, *given)
+    expected = host_elementary(name, *inputs)
     wrong = np.flatnonzero(bits_of(result) != bits_of(expected))  # NaNs too: they are canonical
-    assert not wrong.size, [(*(a[i] for a in given), result[i], expected[i]) for i in wrong[:5]]
+    assert not wrong.size, [(*(a[i] for a in inputs), result[i], expected[i]) for i in wrong[:5]]
     assert np.unique(bits_of(result)).size > (1 if name == "sign" else 10_000)
 
 
@@ -303,7 +303,7 @@ HC_KERNEL_OF(1, 1, 1) frames(hc_layout before, hc_frame f, hc_layout after, HC_G
 }
 """
 
-# Each thread reads what another one of its group has written.
+# Each thread reads a value that another thread of its thread block has written.
 SHARED = """
 HC_KERNEL mirror(HC_GLOBAL const double* HC_RESTRICT x, HC_GLOBAL double* HC_RESTRICT y) {
   HC_SHARED double row[64];
@@ -360,7 +360,7 @@ def test_threads_of_a_group_share_memory(launches: Program) -> None:
 
 # ---- reductions ------------------------------------------------------------------------------
 
-# All kinds at once, of x[i % length] for i < n; the value is that of i = at.
+# All kinds of reductions at once, of x[i % length] for i < n; the single value is that at i = at.
 REDUCE = """
 #define REDUCED(kind, partial)                                         \\
   hc_group_reduce(kind, &partial, scratch, thread, hc_group_threads()); \\
@@ -416,7 +416,11 @@ class Launch:
 def partial_results(
     program: Program, pieces: list[tuple[Launch, NDArray[np.float64], int, int]]
 ) -> NDArray[np.int64]:
-    """Of each kind and group: launches over pieces (values, their number, place of the value)."""
+    """Return the partial results of each kind and thread block.
+
+    Pieces are pairs of a launch and its values, with the number of the values and the place of the single
+    value.
+    """
     total = sum(launch.groups for launch, *_ in pieces)
     partials = np.full((len(KINDS), total, 5), -99, np.int64)
     first = 0
@@ -430,13 +434,13 @@ def finish(
     program: Program,
     partials: NDArray[np.int64],
     launch: Launch = Launch(1, (256, 1, 1)),
-    asked: Collection[int] = KINDS,
+    kinds: Collection[int] = KINDS,
     write: bool = True,
 ) -> tuple[list[bytes], NDArray[np.float64]]:
-    """Accumulators and scalars by kind; scalars that are not written stay 0.5."""
+    """Return accumulators and scalars by kind; scalars that are not written remain 0.5."""
     count, total, _ = partials.shape
     order = np.array([COUNT, SUM, VALUE, MIN, MAX], np.int32)
-    targets = np.array([kind if kind in asked else -1 for kind in order], np.int32)
+    targets = np.array([kind if kind in kinds else -1 for kind in order], np.int32)
     accumulators = np.full((count, 64), 0xEE, np.uint8)
     scalars = np.full(count, 0.5)
     arguments = (total, total, count, order, targets, accumulators, scalars, int(write))
@@ -446,18 +450,18 @@ def finish(
 
 
 def check(
-    found: tuple[list[bytes], NDArray[np.float64]],
+    results: tuple[list[bytes], NDArray[np.float64]],
     expected: list[Accumulator],
     written: Collection[int] = KINDS,
 ) -> None:
-    accumulators, scalars = found
+    accumulators, scalars = results
     for kind in KINDS:
         assert accumulators[kind] == bytes(expected[kind]), kind
-        wanted = np.float64(expected[kind].result if kind in written else 0.5)
-        assert scalars[kind].tobytes() == wanted.tobytes(), kind
+        result = np.float64(expected[kind].result if kind in written else 0.5)
+        assert scalars[kind].tobytes() == result.tobytes(), kind
 
 
-# Few, since PoCL compiles a kernel anew for each size of a group.
+# Few sizes, since PoCL compiles a kernel again for each size of a thread block.
 launch = st.builds(Launch, st.integers(1, 4), st.sampled_from([(1, 1, 1), (3, 1, 1), (8, 4, 2)]))
 last_launch = st.builds(Launch, st.integers(1, 6), st.sampled_from([(1, 1, 1), (5, 3, 1)]))
 numbers = st.one_of(summands, specials, nans, st.floats())
@@ -471,7 +475,7 @@ numbers = st.one_of(summands, specials, nans, st.floats())
     first=launch,
     second=launch,
     last=last_launch,
-    asked=st.sets(st.sampled_from(KINDS)),
+    kinds=st.sets(st.sampled_from(KINDS)),
     write=st.booleans(),
     random=st.randoms(use_true_random=False),
 )
@@ -484,7 +488,7 @@ def test_reductions_have_the_bytes_of_the_host(
     first: Launch,
     second: Launch,
     last: Launch,
-    asked: set[int],
+    kinds: set[int],
     write: bool,
     random: Random,
 ) -> None:
@@ -497,7 +501,7 @@ def test_reductions_have_the_bytes_of_the_host(
     cut = min(cut, shuffled.size)
     pieces = [(first, shuffled[:cut], cut, place), (second, shuffled[cut:], shuffled.size - cut, place - cut)]
     partials = partial_results(reductions, pieces)
-    check(finish(reductions, partials, last, asked, write), expected, asked if write else ())
+    check(finish(reductions, partials, last, kinds, write), expected, kinds if write else ())
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -514,7 +518,8 @@ def test_long_reductions(reductions: Program, host: Reductions, case: str) -> No
 
 @pytest.mark.parametrize("top", [2, 27, 51, 52])
 def test_the_most_summands_of_a_group(reductions: Program, host: Reductions, top: int) -> None:
-    """2^24 - 1 of them, each of which adds the most that one can to a bin, in groups of 1024 threads."""
+    """2^24 - 1 summands, each with the maximum contribution to a bin, give the exact sum in thread blocks of
+    1024."""
     quantum = math.ldexp(1, 40 * top - 1074)  # of the top bin
     unit = [quantum, *[quantum / 2] * 7] if top < 52 else [2.0**1023, *[-quantum / 2] * 7]
     x = np.array([v for v in unit for _ in range(2)])
@@ -532,7 +537,7 @@ def test_the_most_summands_of_a_group(reductions: Program, host: Reductions, top
     assert expected[SUM].top == top
     partials = partial_results(reductions, [(Launch(1, (1024, 1, 1)), x, n, 0)])
     check(finish(reductions, partials), expected)
-    # many such groups: bins that need more than 63 bits
+    # many thread blocks: bins that need more than 63 bits
     for kind in (SUM, COUNT):
         for _ in range(6):
             expected[kind].merge(expected[kind].copy())
@@ -581,15 +586,15 @@ def test_the_text_is_strict_opencl(tmp_path: Path, source: str) -> None:
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
 @pytest.mark.parametrize("source", every_source())
 def test_the_text_is_cuda(source: str, architecture: str) -> None:
-    """No header at hand, no warning, and no thread's partial result in memory."""
+    """The text compiles without other headers and warnings, and threads keep partial results in registers."""
     package = pytest.importorskip("nvidia.cuda_nvrtc", reason="without NVRTC")
     library = ctypes.CDLL(str(next((Path(package.__path__[0]) / "lib").glob("libnvrtc.so*"))))
     program, size = ctypes.c_void_p(), ctypes.c_size_t()
     text = every_source()[source].encode()
     library.nvrtcCreateProgram(ctypes.byref(program), text, b"kernels.cu", 0, None, None)
     options = [*nvrtc.OPTIONS, f"--gpu-architecture={architecture}"]
-    given = (ctypes.c_char_p * len(options))(*(o.encode() for o in options))
-    status = library.nvrtcCompileProgram(program, len(options), given)
+    arguments = (ctypes.c_char_p * len(options))(*(o.encode() for o in options))
+    status = library.nvrtcCompileProgram(program, len(options), arguments)
     library.nvrtcGetProgramLogSize(program, ctypes.byref(size))
     buffer = ctypes.create_string_buffer(size.value)
     library.nvrtcGetProgramLog(program, buffer)
@@ -602,7 +607,7 @@ def test_the_text_is_cuda(source: str, architecture: str) -> None:
 
 
 def test_headers_stand_alone_on_the_host(tmp_path: Path) -> None:
-    """frame.h and accumulator.h stand alone, in C++ and beside each other."""
+    """frame.h and accumulator.h compile in C++ separately and together."""
     names = ["accumulator.h", "frame.h", "reduce.hpp", "elementary.hpp", "abi.h"]
     for n, order in enumerate([names, names[::-1], names[:1], names[1:2]]):
         path = tmp_path / f"host{n}.cpp"

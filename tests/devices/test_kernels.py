@@ -1,4 +1,4 @@
-"""Kernels of devices: every way through cells gives the CPU's bits, and what is measured is remembered."""
+"""Device kernels give the CPU's bits with every strategy, and measured strategies are stored."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def test_every_strategy_gives_the_same_bits(
     shape: tuple[int, ...], opencl: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order = 6 if len(shape) < 3 else 4
-    wanted = star(shape, order)
+    expected = star(shape, order)
     for strategy in STRATEGIES:
         monkeypatch.setattr(prepare, "Strategy", lambda *_, strategy=strategy: strategy)
-        assert star(shape, order, device="opencl:0") == wanted, strategy
+        assert star(shape, order, device="opencl:0") == expected, strategy
 
 
 def compiled(strategy: Strategy, order: int = 6) -> Schedule:
@@ -43,7 +43,7 @@ def compiled(strategy: Strategy, order: int = 6) -> Schedule:
 
 
 def test_a_queue_reads_each_value_of_a_march_once() -> None:
-    """Of the seven values along the slowest axis one is read from memory in each step."""
+    """A 2.5D streaming kernel reads one new value along the slowest axis in each step, not seven."""
     texts = {reads: compiled(Strategy(reads)).device.source for reads in READS}  # type: ignore[union-attr]
     loops = {reads: text[text.index("i < i_end") :] for reads, text in texts.items()}
     counts = {reads: loop.count("u_here[") for reads, loop in loops.items()}
@@ -53,12 +53,12 @@ def test_a_queue_reads_each_value_of_a_march_once() -> None:
 
 
 def test_planes_that_do_not_fit_are_read_from_memory() -> None:
-    """A plane of 256 + 2 x 20 cells for each of many fields is more than a group can share."""
+    """Planes of 256 + 2 x 20 cells for each of many fields exceed the shared memory of a thread block."""
     grid = hc.Grid((48, 48, 48), periodic=True)
     fields = [grid.field(f"u{n}") for n in range(12)]
     program = Program("many")
     with tracing(program):
-        # all read the first, so that one kernel computes them
+        # all equations read the first field, so that one kernel computes them
         hc.assign({u: hc.laplacian(u, order=8) + fields[0] for u in fields})
     device = compile_program(program, grid, device=Strategy("planes", (64, 4))).device
     assert device is not None
@@ -67,7 +67,7 @@ def test_planes_that_do_not_fit_are_read_from_memory() -> None:
         sizes = [int(line.split("[")[1].split("]")[0]) for line in planes]
         assert 8 * sum(sizes) <= SHARED_BYTES
     assert any("_plane[" in line for line in device.source.splitlines())
-    assert "u11_here[1]" in device.source  # the last has none
+    assert "u11_here[1]" in device.source  # the last field has no shared-memory tile
 
 
 def test_stages_are_kept_where_they_fit() -> None:

@@ -1,4 +1,4 @@
-"""Links between GPUs: bandwidths of known machines, and reading them from what answers as NVML does."""
+"""Links between GPUs: bandwidths of known machines, and the reading of links from a stand-in for NVML."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ GB = 1e9
 
 @pytest.mark.parametrize("topology", MACHINES.values(), ids=MACHINES)
 def test_bandwidths_are_symmetric_and_positive(topology: Topology) -> None:
-    found = np.array(bandwidths(topology))
-    np.testing.assert_array_equal(found, found.T)
-    assert (found > 0).all()
-    assert np.isinf(np.diag(found)).all()
-    assert np.isfinite(found[~np.eye(len(found), dtype=bool)]).all()
+    rates = np.array(bandwidths(topology))
+    np.testing.assert_array_equal(rates, rates.T)
+    assert (rates > 0).all()
+    assert np.isinf(np.diag(rates)).all()
+    assert np.isfinite(rates[~np.eye(len(rates), dtype=bool)]).all()
     distance_between(bandwidths(topology))
 
 
 @pytest.mark.parametrize(("name", "topology"), [("dgx-h100", DGX_H100), ("summit", SUMMIT)])
 def test_bandwidths_are_those_of_the_machine_file(name: str, topology: Topology) -> None:
     machine = load_machine(name)
-    found = bandwidths(topology)
-    assert len(found) == machine.device.count
-    for a in range(len(found)):
-        for b in range(len(found)):
+    rates = bandwidths(topology)
+    assert len(rates) == machine.device.count
+    for a in range(len(rates)):
+        for b in range(len(rates)):
             if a != b:
-                assert found[a][b] == pytest.approx(machine.bandwidth(a, b)), (a, b)
+                assert rates[a][b] == pytest.approx(machine.bandwidth(a, b)), (a, b)
 
 
 def test_links_in_words() -> None:
@@ -53,21 +53,21 @@ def test_links_in_words() -> None:
 
 
 def test_a_cube_mesh_has_links_of_two_widths_and_the_host_for_the_rest() -> None:
-    found = bandwidths(DGX_1)
-    assert [rate / GB for rate in found[0][1:5]] == [25, 25, 50, 50]
-    # 0 and 5 have no link: PCIe 3.0 shared by two below the switch, the processors' link by four
-    assert found[0][5] == min(LANE[3] * 16 / 2, SOCKETS / 4)
+    rates = bandwidths(DGX_1)
+    assert [rate / GB for rate in rates[0][1:5]] == [25, 25, 50, 50]
+    # GPUs 0 and 5 have no link: PCIe 3.0 shared by two below the switch, the processors' link by four
+    assert rates[0][5] == min(LANE[3] * 16 / 2, SOCKETS / 4)
 
 
 def test_a_box_without_nvlink_goes_by_what_is_shared() -> None:
-    found = bandwidths(PCIE_BOX)
-    assert found[0][1] / GB == pytest.approx(31.5, rel=1e-3)  # PCIe 4.0 x16
-    assert found[0][2] == found[0][1] / 2  # two share what leads out of the switch
-    assert found[0][4] == SOCKETS / 4  # four share what leads to the other processor
+    rates = bandwidths(PCIE_BOX)
+    assert rates[0][1] / GB == pytest.approx(31.5, rel=1e-3)  # PCIe 4.0 x16
+    assert rates[0][2] == rates[0][1] / 2  # two GPUs share the uplink of the switch
+    assert rates[0][4] == SOCKETS / 4  # four GPUs share the link to the other processor
     deeper = replace(
         PCIE_BOX, ancestors=tuple(tuple(n.replace("node", "switches") for n in r) for r in PCIE_BOX.ancestors)
     )
-    assert bandwidths(deeper)[0][4] == min(found[0][1] / 4, SOCKETS / 4)  # all four below one root port
+    assert bandwidths(deeper)[0][4] == min(rates[0][1] / 4, SOCKETS / 4)  # all four below one root port
 
 
 @pytest.mark.parametrize(
@@ -79,12 +79,12 @@ def test_a_box_without_nvlink_goes_by_what_is_shared() -> None:
         ((8, 6), 4, 56.25),
         ((9, 0), 18, 450),
         ((10, 0), 18, 900),
-        ((12, 1), 2, 100),  # not known: the nearest
+        ((12, 1), 2, 100),  # unknown generation: the nearest known one
         ((5, 2), 1, 20),
     ],
 )
 def test_generations_of_nvlink(capability: tuple[int, int], links: int, gigabytes: float) -> None:
-    """P100, V100, A100, RTX A6000, H100, B200: half of what their data sheets say of both directions."""
+    """P100, V100, A100, RTX A6000, H100, B200: one direction has half the bandwidth of their data sheets."""
     pair = node(
         "G", capability, ["0:1", "0:2"], (4, 16), lambda n: {f"0:{2 - n}": links}, lambda a, b: "system"
     )
@@ -106,16 +106,16 @@ def test_what_nvml_does_not_tell_is_pcie_3() -> None:
 
 
 def test_who_shares_much_sits_on_a_good_link() -> None:
-    """A ring of eight on DGX-1 goes over double links, but for what the mesh does not have."""
+    """A ring of eight ranks on DGX-1 uses double links, except where the mesh has none."""
     ring = np.zeros((8, 8))
     for n in range(8):
         ring[n, (n + 1) % 8] = ring[(n + 1) % 8, n] = 1e6
     rates = bandwidths(DGX_1)
-    found = place(ring, distance_between(rates))
-    around = [rates[found[n]][found[(n + 1) % 8]] for n in range(8)]
+    places = place(ring, distance_between(rates))
+    around = [rates[places[n]][places[(n + 1) % 8]] for n in range(8)]
     in_order = [rates[n][(n + 1) % 8] for n in range(8)]
     assert min(in_order) < 20 * GB  # 3 to 4 and 7 to 0 through the host
-    assert min(around) == 50 * GB  # the mesh holds a ring of double links
+    assert min(around) == 50 * GB  # the mesh contains a ring of double links
 
 
 # -- reading -------------------------------------------------------------------------------------------------
@@ -131,32 +131,32 @@ def test_what_is_read_is_what_is_there(topology: Topology, old: bool) -> None:
 
 
 def test_gpus_are_found_by_uuid_whatever_a_process_counts_them_with() -> None:
-    wanted = [SUMMIT.gpus[n].uuid for n in (4, 0, 3)]
-    for identities in (wanted, [uuid.removeprefix("GPU-").replace("-", "").upper() for uuid in wanted]):
-        found, why = read_topology(identities, StandIn(SUMMIT))
-        assert why == ""
-        assert found is not None
-        assert [gpu.uuid for gpu in found.gpus] == wanted
-        assert found.ancestors[0] == ("board", "system", "node")
-        # two of them share what leads between the processors
-        assert bandwidths(found)[0][1] == X_BUS / 2
-        assert bandwidths(found)[0][2] == 50 * GB
+    expected = [SUMMIT.gpus[n].uuid for n in (4, 0, 3)]
+    for identities in (expected, [uuid.removeprefix("GPU-").replace("-", "").upper() for uuid in expected]):
+        topology, reason = read_topology(identities, StandIn(SUMMIT))
+        assert reason == ""
+        assert topology is not None
+        assert [gpu.uuid for gpu in topology.gpus] == expected
+        assert topology.ancestors[0] == ("board", "system", "node")
+        # two of the GPUs share the link between the processors
+        assert bandwidths(topology)[0][1] == X_BUS / 2
+        assert bandwidths(topology)[0][2] == 50 * GB
 
 
 def test_a_gpu_that_nvml_does_not_know() -> None:
-    found, why = read_topology(["MIG-11111111-aaaa"], StandIn(SUMMIT))
-    assert found is None
-    assert why.startswith("NVML knows no GPU MIG-11111111-aaaa; ")
+    topology, reason = read_topology(["MIG-11111111-aaaa"], StandIn(SUMMIT))
+    assert topology is None
+    assert reason.startswith("NVML knows no GPU MIG-11111111-aaaa; ")
 
 
 def test_in_a_virtual_machine_links_to_what_is_hidden_count_as_links_to_switches() -> None:
-    found, _ = read_topology(nvml=StandIn(DGX_H100, virtual=True))
-    assert found is not None
-    assert found.gpus[0].pcie is None
-    assert bandwidths(found) == bandwidths(DGX_H100)
+    topology, _ = read_topology(nvml=StandIn(DGX_H100, virtual=True))
+    assert topology is not None
+    assert topology.gpus[0].pcie is None
+    assert bandwidths(topology) == bandwidths(DGX_H100)
     box, _ = read_topology(nvml=StandIn(PCIE_BOX, virtual=True))
     assert box is not None
-    assert len({rate for row in bandwidths(box) for rate in row}) == 2  # all equal but within one
+    assert len({rate for row in bandwidths(box) for rate in row}) == 2  # all are equal, except one
     mesh, _ = read_topology(nvml=StandIn(DGX_1, virtual=True))
     assert mesh is not None
     assert bandwidths(mesh)[0][3] == 50 * GB
@@ -164,8 +164,8 @@ def test_in_a_virtual_machine_links_to_what_is_hidden_count_as_links_to_switches
 
 def test_a_link_to_a_gpu_that_a_container_hides_leads_to_no_other() -> None:
     pair = replace(SUMMIT, gpus=SUMMIT.gpus[:2], ancestors=tuple(row[:2] for row in SUMMIT.ancestors[:2]))
-    found, _ = read_topology(nvml=StandIn(pair))
-    assert found == pair
+    topology, _ = read_topology(nvml=StandIn(pair))
+    assert topology == pair
     assert bandwidths(pair)[0][1] == 50 * GB
 
 
@@ -183,9 +183,9 @@ def test_why_nothing_is_known(failing: str, words: str, monkeypatch: pytest.Monk
 
     nvml = StandIn(SUMMIT)
     monkeypatch.setattr(nvml, failing, fail)
-    found, why = read_topology(nvml=nvml)
-    assert found is None
-    assert re.search(words, why)
+    topology, reason = read_topology(nvml=nvml)
+    assert topology is None
+    assert re.search(words, reason)
     assert nvml.running == 0
 
 
@@ -202,13 +202,13 @@ def test_the_stand_in_is_like_the_real_one() -> None:
     names = [name for name in vars(StandIn) if name.startswith(("nvml", "NVML"))]
     assert len(names) > 15
     for name in names:
-        mine, theirs = getattr(StandIn, name), getattr(real, name)
-        if inspect.isfunction(mine):
-            assert list(inspect.signature(mine).parameters)[1:] == list(
-                inspect.signature(theirs).parameters
+        standin_member, real_member = getattr(StandIn, name), getattr(real, name)
+        if inspect.isfunction(standin_member):
+            assert list(inspect.signature(standin_member).parameters)[1:] == list(
+                inspect.signature(real_member).parameters
             ), name
         elif name.startswith("NVML_NVLINK_DEVICE"):
-            assert mine == theirs
+            assert standin_member == real_member
     assert [
         getattr(real, f"NVML_TOPOLOGY_{n}") for n in ("INTERNAL", "SINGLE", "MULTIPLE", "HOSTBRIDGE")
     ] == [10 * n for n in range(4)]
@@ -217,17 +217,17 @@ def test_the_stand_in_is_like_the_real_one() -> None:
 
 def test_the_real_one_tells_or_says_why_not() -> None:
     pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed")
-    found, why = read_topology()
-    assert (found is None) == bool(why)
-    if found is None:
-        assert "; " in why
-        pytest.skip(f"no NVIDIA driver here: {why}")
-    assert found.gpus
-    rates = bandwidths(found)
-    again, _ = read_topology([gpu.uuid for gpu in reversed(found.gpus)])
+    topology, reason = read_topology()
+    assert (topology is None) == bool(reason)
+    if topology is None:
+        assert "; " in reason
+        pytest.skip(f"no NVIDIA driver here: {reason}")
+    assert topology.gpus
+    rates = bandwidths(topology)
+    again, _ = read_topology([gpu.uuid for gpu in reversed(topology.gpus)])
     assert again is not None
     assert bandwidths(again)[0][0] == rates[0][0]
-    assert [gpu.uuid for gpu in again.gpus] == [gpu.uuid for gpu in reversed(found.gpus)]
+    assert [gpu.uuid for gpu in again.gpus] == [gpu.uuid for gpu in reversed(topology.gpus)]
 
 
 def test_nvml_is_imported_only_when_asked() -> None:

@@ -36,7 +36,7 @@ extern "C" __global__ void __launch_bounds__(1024) crowded(double *x, int k) {
 
 
 def machine(code: bytes) -> tuple[bytes, int]:
-    """The first bytes of an ELF file and the number of its machine."""
+    """Return the first bytes of an ELF file and its machine number."""
     return code[:4], struct.unpack_from("<H", code, 18)[0]
 
 
@@ -46,20 +46,20 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-# sm_70 is the oldest that the project means to run on; NVRTC 12.9 is the last that compiles for it
+# sm_70 is the oldest supported architecture; NVRTC 12.9 is the last version that compiles for it
 @pytest.mark.parametrize("architecture", ["sm_70", "sm_80", "sm_90"])
 def test_kernels_become_cubins_whose_resources_are_known(architecture):
     code = nvrtc.compile_cuda(SOURCE, architecture)
     assert code.suffix == ".cubin"
     assert machine(code.read_bytes()) == (b"\x7fELF", 190)  # EM_CUDA
     assert b"scale" in code.read_bytes()
-    told = nvrtc.resources(code)
-    assert set(told) == {"scale", "crowded"}
-    assert 8 <= told["scale"].registers <= 64
-    assert told["scale"] == nvrtc.Resources(told["scale"].registers, 0, 0, 0)
-    assert told["crowded"].registers <= 64  # of 65536 for 1024 threads
-    assert told["crowded"].stack >= 800
-    assert told["crowded"].shared == 512
+    resources = nvrtc.resources(code)
+    assert set(resources) == {"scale", "crowded"}
+    assert 8 <= resources["scale"].registers <= 64
+    assert resources["scale"] == nvrtc.Resources(resources["scale"].registers, 0, 0, 0)
+    assert resources["crowded"].registers <= 64  # of 65536 for 1024 threads
+    assert resources["crowded"].stack >= 800
+    assert resources["crowded"].shared == 512
 
 
 def test_spilled_registers_are_told():
@@ -74,7 +74,7 @@ def test_nothing_is_contracted():
     assert b"mul.rn.f64" in code
     assert b"fma" not in code
     contracted, _, _ = compiler.compile(SOURCE, "scale.cu", ["--gpu-architecture=compute_80"])
-    assert b"fma.rn.f64" in contracted  # else this test shows nothing
+    assert b"fma.rn.f64" in contracted  # otherwise this test proves nothing
 
 
 def test_what_is_compiled_once_is_kept(cache):
@@ -110,10 +110,10 @@ def test_source_that_is_rejected_is_kept_and_its_log_shown(cache):
     wrong = 'extern "C" __global__ void wrong(double *x) { x[0] = nothing; }'
     with pytest.raises(CompileError, match='identifier "nothing" is undefined') as raised:
         nvrtc.compile_cuda(wrong, "sm_80")
-    (kept,) = cache.glob("*.failed.cu")
-    assert str(kept) in str(raised.value)
-    assert kept.read_text() == wrong
-    assert [file for file in cache.iterdir() if file != kept] == []
+    (source_file,) = cache.glob("*.failed.cu")
+    assert str(source_file) in str(raised.value)
+    assert source_file.read_text() == wrong
+    assert [file for file in cache.iterdir() if file != source_file] == []
 
 
 def test_a_cache_that_cannot_be_written(tmp_path, monkeypatch):

@@ -1,14 +1,15 @@
-"""NVRTC compiles the kernels of every program, for architectures that are not at hand.
+"""NVRTC compiles the kernels of every program, for architectures of devices that this machine lacks.
 
-The programs are those of the solvers, cases and examples, and bitwise_programs in both precisions. What a
-thread takes is printed and recorded: registers, and bytes spilled; none are but where SPILLED says so.
+The programs are those of the solvers, cases and examples, and bitwise_programs in both precisions. The tests
+record the registers of a thread and its spilled bytes. Only the programs in SPILLED may spill.
 
-`make test` takes every program that is not ALIKE another one, as a run has it by default, for sm_70, sm_80
-and sm_90 in turn: all are given the same text, so that what one rejects in a program it rejects in its
-neighbours in the list too. All strategies are compiled for two programs, one of which has stages, and version
-13 of NVRTC compiles one program for both of its architectures. That is half a minute of one core;
-`make test-full` takes the whole product: every program by every strategy, by version 12 for all three
-architectures and by version 13 for the two that it knows.
+`make test` compiles every program that is not in ALIKE with default options, for sm_70, sm_80 and sm_90 in
+turn. All architectures compile the same text, so that an architecture that rejects a program also rejects its
+neighbours in the list. All strategies are compiled for two programs, one of which has stages. Version 13 of
+NVRTC compiles one program for both of its architectures. These tests take half a minute of one core.
+
+`make test-full` compiles every program with every strategy: by version 12 for all three architectures, and by
+version 13 for the two that it supports.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ from nvrtc_kernels import ARCHITECTURES, PROGRAMS, STRATEGIES, check, version_13
 # -- programs ----------------------------------------------------------------------------------------
 
 
-# What is the same as another one, as kernels of many cases are, or much the same: a scheme with a wider
-# stencil, a problem in the other precision, programs that differ in a constant, and those with the kernels of
-# another one along more axes (rj2a, euler_1d, cavity-2d) or with more terms (mhd-benchmark).
+# Programs that nearly repeat another one. They differ by a wider stencil, by the precision, or by a constant.
+# Others have the kernels of a program along more axes (rj2a, euler_1d, cavity-2d) or with more terms
+# (mhd-benchmark).
 ALIKE = {
     "example-l_shape",
     "example-euler_2d",
@@ -48,7 +49,7 @@ ALIKE |= {f"{p.__name__}-float32" for p in bitwise_programs.PROBLEMS} - {
     "gray_scott-float32",
 }
 
-# not in step with the dimensions, of which there are three too
+# the period differs from that of the dimensions, of which there are three too
 SHORT = [(name, ARCHITECTURES[12][(n + n // 3) % 3]) for n, name in enumerate(PROGRAMS) if name not in ALIKE]
 
 
@@ -57,7 +58,7 @@ SHORT = [(name, ARCHITECTURES[12][(n + n // 3) % 3]) for n, name in enumerate(PR
 
 @pytest.fixture
 def newer(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Version 13 of NVRTC is the one that is found."""
+    """Select version 13 of NVRTC."""
     monkeypatch.setenv("HALOCLINE_NVRTC", str(version_13(tmp_path_factory.getbasetemp() / "nvrtc-13")))
 
 
@@ -73,13 +74,13 @@ def test_every_strategy(name: str, record_property: Any) -> None:
 
 
 def test_strategies_are_all_that_a_measurement_tries() -> None:
-    """But for groups and marches."""
+    """A measurement tries only these strategies, apart from thread blocks and 2.5D streaming."""
 
     def kind(strategy: Strategy) -> tuple[Any, ...]:
         return strategy.reads, strategy.stages, strategy.unroll > 1, strategy.resident > 0
 
-    tried = {kind(strategy) for ndim in (1, 2, 3) for strategy in kernels.strategies(ndim, staged=True)}
-    assert tried <= set(map(kind, STRATEGIES.values()))
+    kinds = {kind(strategy) for ndim in (1, 2, 3) for strategy in kernels.strategies(ndim, staged=True)}
+    assert kinds <= set(map(kind, STRATEGIES.values()))
 
 
 @pytest.mark.usefixtures("newer")

@@ -1,4 +1,4 @@
-"""Devices as the engine sees them, on two OpenCL devices that compute on the processor."""
+"""Devices through the engine, on two OpenCL devices that compute on the processor."""
 
 from __future__ import annotations
 
@@ -121,15 +121,15 @@ WHY = "print(len(native.devices('opencl')), native.why_no_devices('opencl'))"
 
 
 def test_a_machine_without_a_driver_says_so(tmp_path: Path, opencl: Devices):
-    said = in_another_process(WHY, OCL_ICD_VENDORS=str(tmp_path))
-    assert said.startswith("0 OpenCL has no platform: install a driver")
+    output = in_another_process(WHY, OCL_ICD_VENDORS=str(tmp_path))
+    assert output.startswith("0 OpenCL has no platform: install a driver")
 
 
 def test_a_machine_without_a_loader_says_so(tmp_path: Path):
     (tmp_path / "libOpenCL.so.1").write_text("no library")
-    said = in_another_process(WHY, LD_LIBRARY_PATH=str(tmp_path))
-    assert said.startswith("0 OpenCL's loader cannot be loaded (")
-    assert "install it" in said
+    output = in_another_process(WHY, LD_LIBRARY_PATH=str(tmp_path))
+    assert output.startswith("0 OpenCL's loader cannot be loaded (")
+    assert "install it" in output
 
 
 def test_an_unknown_interface_is_told():
@@ -144,7 +144,7 @@ def test_an_unknown_interface_is_told():
 @pytest.mark.parametrize("size", [0, 1, 7, 64, 100, 4096, 1_000_001])
 def test_new_memory_is_zero(opencl: Devices, size: int):
     for device in some(opencl):
-        for _ in range(2):  # also where memory was in use before
+        for _ in range(2):  # also if memory was in use before
             buffer = device.allocate(size)
             assert buffer.bytes == size
             assert contents(device, buffer) == bytes(size)
@@ -158,8 +158,8 @@ SIZE = 96
 places = st.integers(0, SIZE - 1)
 operation = st.tuples(
     st.sampled_from(["upload", "copy", "clear", "download"]),
-    st.integers(0, 3),  # the buffer, two on each device
-    st.integers(0, 3),  # that it is copied from
+    st.integers(0, 3),  # the target buffer, two on each device
+    st.integers(0, 3),  # the source buffer
     places,
     places,
     st.integers(0, SIZE),
@@ -169,29 +169,29 @@ operation = st.tuples(
 @settings(max_examples=60)
 @given(operations=st.lists(operation, min_size=1, max_size=12))
 def test_copies_are_those_of_numpy(opencl: Devices, operations: list[tuple[str, int, int, int, int, int]]):
-    """Each device has one queue; events order what is done."""
+    """Copies in one queue of each device, ordered by events, have the results of NumPy."""
     queues = [device.queue() for device in opencl]
     buffers = [opencl[n // 2].allocate(SIZE) for n in range(4)]
     expected = [np.zeros(SIZE, np.uint8) for _ in buffers]
     downloads = []
     last = None
-    for step, (what, to, source, at, source_at, size) in enumerate(operations):
+    for step, (kind, to, source, at, source_at, size) in enumerate(operations):
         queue = queues[to // 2]
         if last is not None:
             queue.wait(last)
         size = min(size, SIZE - at)
-        if what == "upload":
+        if kind == "upload":
             array = np.arange(step, step + size).astype(np.uint8)
             queue.upload(buffers[to], array, at)
             expected[to][at : at + size] = array
-        elif what == "copy" and to != source:
+        elif kind == "copy" and to != source:
             size = min(size, SIZE - source_at)
             queue.copy(buffers[to], buffers[source], size, at, source_at)
             expected[to][at : at + size] = expected[source][source_at : source_at + size]
-        elif what == "clear":
+        elif kind == "clear":
             queue.clear(buffers[to], size, at)
             expected[to][at : at + size] = 0
-        elif what == "download":
+        elif kind == "download":
             array = np.zeros(size, np.uint8)
             queue.download(buffers[to], array, at)
             downloads.append((array, expected[to][at : at + size].copy()))
@@ -249,11 +249,11 @@ def test_free_memory_counts_what_is_allocated(opencl: Devices):
 
 def test_too_little_memory_is_told(opencl: Devices):
     device = opencl[1]
-    needed = device.free_memory + 1
+    size = device.free_memory + 1
     with pytest.raises(
-        MemoryError, match=rf"OpenCL device {device.index} \(.*needs {needed} bytes.*only"
+        MemoryError, match=rf"OpenCL device {device.index} \(.*needs {size} bytes.*only"
     ) as caught:
-        device.allocate(needed)
+        device.allocate(size)
     assert isinstance(caught.value, native.OutOfMemory)
     assert str(device.free_memory) in str(caught.value)
     assert str(caught.value).endswith("available: take more devices, a smaller grid or float32")
@@ -305,8 +305,8 @@ def test_what_is_not_finite_is_found_where_it_lies(opencl: Devices, itemsize: in
         host.view()[...] = np.finfo(np.float32).max
         host.view()[cell] = bad
         fields[1].store(host)
-        found = native.Search(finder(opencl[1]), fields, [boxes, boxes]).found()
-        assert found == [False, number < 4], cell
+        result = native.Search(finder(opencl[1]), fields, [boxes, boxes]).found()
+        assert result == [False, number < 4], cell
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -318,8 +318,8 @@ def test_single_cells_are_read_where_they_lie(opencl: Devices, dtype: str):
     host.view()[...] = draw.uniform(size=shape)
     field.store(host)
     cells = np.stack([draw.integers(n, size=1000) for n in shape], axis=1)
-    found = np.frombuffer(field.read(finder(opencl[1]), cells), dtype)
-    np.testing.assert_array_equal(found, host.view()[tuple(cells.T)])
+    result = np.frombuffer(field.read(finder(opencl[1]), cells), dtype)
+    np.testing.assert_array_equal(result, host.view()[tuple(cells.T)])
     assert field.read(finder(opencl[1]), cells[:0]) == b""
     with pytest.raises(ValueError, match=r"cell .*301\) is not within storage of shape \(3, 5, 300\)"):
         field.read(finder(opencl[1]), np.array([[0, 0, 301]]))
@@ -365,7 +365,7 @@ def test_arguments_are_buffers_and_values(opencl: Devices, modules: list[native.
         queue.upload(source, x)
         arguments = [target, source, x.size, 0.25, np.float32(1.5).tobytes(), frame((0, 0, 3), 2.0)]
         queue.launch(module, "combine", (5, 1, 1), (8, 1, 1), arguments)
-        arguments[3] = 1e9  # arguments are taken at once
+        arguments[3] = 1e9  # a launch reads its arguments at once
         queue.download(target, result)
         queue.finish()
         np.testing.assert_array_equal(result, np.append(x * 0.25 + 7.5, [0, 0, 0]))
@@ -428,7 +428,7 @@ def test_a_wrong_launch_is_told(opencl: Devices, modules: list[native.Module]):
         queue.launch(module, "add_slowly", one, (device.largest_group + 1, 1, 1), [buffer, 1])
     with pytest.raises(ValueError, match="a kernel of another device"):
         queue.launch(modules[1], "add_slowly", one, one, [buffer, 1])
-    queue.launch(module, "add_slowly", one, one, [buffer, 1])  # the queue is as good as before
+    queue.launch(module, "add_slowly", one, one, [buffer, 1])  # the queue still works
     queue.finish()
     assert contents(device, buffer) == struct.pack("q", 1)
 
@@ -443,20 +443,22 @@ def test_graphs_are_refused(opencl: Devices):
 
 @pytest.mark.parametrize("urgent", [False, True])
 def test_events_order_queues_of_several_devices(opencl: Devices, modules: list[native.Module], urgent: bool):
-    """A number travels to and fro; each device adds to it, slowly."""
+    """Two devices add to a number in turn, slowly, and copy it to each other."""
     queues = [device.queue(urgent) for device in opencl]
     buffers = [device.allocate(8) for device in opencl]
-    hops, here = 6, 0
+    hops, source = 6, 0
     for _ in range(hops):
-        queues[here].launch(modules[here], "add_slowly", (1, 1, 1), (1, 1, 1), [buffers[here], SLOW // 4])
-        there = 1 - here
-        queues[there].wait(queues[here].record())
-        queues[there].copy(buffers[there], buffers[here])
-        queues[here].wait(queues[there].record())
-        here = there
+        queues[source].launch(
+            modules[source], "add_slowly", (1, 1, 1), (1, 1, 1), [buffers[source], SLOW // 4]
+        )
+        target = 1 - source
+        queues[target].wait(queues[source].record())
+        queues[target].copy(buffers[target], buffers[source])
+        queues[source].wait(queues[target].record())
+        source = target
     result = np.zeros(1, np.int64)
-    queues[here].download(buffers[here], result)
-    queues[here].finish()
+    queues[source].download(buffers[source], result)
+    queues[source].finish()
     assert result[0] == hops
 
 
@@ -506,9 +508,9 @@ for ask in (event.wait, event.done, queue.finish, queue.finish):
 
 
 def test_a_kernel_that_fails_is_told_by_all_that_wait_for_it(faults: str):
-    said = in_another_process(AFTER_A_KERNEL, OPENCL_LAYERS=faults, FAULT="kernel").splitlines()
-    assert len(said) == 4
-    for line in said:
+    lines = in_another_process(AFTER_A_KERNEL, OPENCL_LAYERS=faults, FAULT="kernel").splitlines()
+    assert len(lines) == 4
+    for line in lines:
         assert line.startswith("OpenCL device 0 (")
         assert "kernel put failed with CL_OUT_OF_RESOURCES (-5): a kernel has failed" in line
 
@@ -523,11 +525,11 @@ for allocate in (device.allocate, device.pinned):
         print(error)
 print(device.free_memory == device.memory)
 """
-    said = in_another_process(code, OPENCL_LAYERS=faults, FAULT="memory").splitlines()
-    assert said[0].startswith("a buffer on OpenCL device 0 (")
-    assert said[1].startswith("pinned memory for OpenCL device 0 (")
-    assert all("needs 4096 bytes" in line for line in said[:2])
-    assert said[2] == "True"
+    lines = in_another_process(code, OPENCL_LAYERS=faults, FAULT="memory").splitlines()
+    assert lines[0].startswith("a buffer on OpenCL device 0 (")
+    assert lines[1].startswith("pinned memory for OpenCL device 0 (")
+    assert all("needs 4096 bytes" in line for line in lines[:2])
+    assert lines[2] == "True"
 
 
 def test_a_lost_device_is_told(faults: str):
@@ -537,5 +539,5 @@ try:
 except native.DeviceError as error:
     print(error)
 """
-    said = in_another_process(code, OPENCL_LAYERS=faults, FAULT="lost")
-    assert "clearing new memory failed with CL_INVALID_COMMAND_QUEUE (-36): the device is lost" in said
+    output = in_another_process(code, OPENCL_LAYERS=faults, FAULT="lost")
+    assert "clearing new memory failed with CL_INVALID_COMMAND_QUEUE (-36): the device is lost" in output

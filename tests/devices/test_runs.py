@@ -1,8 +1,7 @@
-"""Runs on OpenCL devices have the bits of one rank that computes itself: problems, programs drawn at random,
-and what a user may do with a run.
+"""Runs on OpenCL devices have the bits of one rank of the CPU: problems, random programs and user actions.
 
-The devices are PoCL's, so that most of the time goes into compiling kernels, once for each shape of a group
-of threads. What runs on every change cuts a grid in ways that lead to the same shapes.
+The devices are those of PoCL, which compiles a kernel for each shape of a thread block. This takes most of
+the time. The default test suite cuts a grid such that the same shapes occur.
 """
 
 from __future__ import annotations
@@ -44,9 +43,9 @@ from started_scripts import start
 __all__ = ["start"]  # a fixture
 
 pytestmark = pytest.mark.usefixtures("opencl")
-ALONE = "opencl:0"  # on one rank it runs ahead of its host
+ALONE = "opencl:0"  # on one rank the device runs ahead of the host
 
-# Two subdomains in the whole, as one after the other rank count takes them.
+# Two subdomains in total; the rank counts take them in turn.
 TWO_SUBDOMAINS: dict[int, list[dict[str, Any]]] = {
     1: [
         {"device": BOTH},
@@ -123,7 +122,7 @@ def test_physics(name: str, dim: int) -> None:
     assert PHYSICS[name](dim, device=BOTH) == PHYSICS[name](dim, threads=1)
 
 
-# PoCL compiles the kernels of this one in a few seconds; the others are among the long tests
+# PoCL compiles the kernels of this program in a few seconds; the extended test suite has the others
 QUICK_EXAMPLES = ("wave_2d",)
 
 
@@ -151,8 +150,8 @@ def test_examples(name: str, tmp_path: Path) -> None:
 
 
 def test_a_kernel_that_waits_for_its_group_runs_at_all() -> None:
-    """PoCL 3.1 made of this one, with a return before its barriers, one that always returned."""
-    found = []
+    """A kernel with a return before its barriers runs; PoCL 3.1 made it always return."""
+    results = []
     for options in ({"threads": 1}, {"device": ALONE}):
         grid = hc.Grid((17,), (1.5,))
         u, v = grid.field("u"), grid.field("v")
@@ -171,8 +170,8 @@ def test_a_kernel_that_waits_for_its_group_runs_at_all() -> None:
         for n, field in enumerate((u, v)):
             sim[field] = np.random.default_rng(n).uniform(-2, 2, grid.shape)
         sim.run()
-        found.append((sim.checksum("u"), sim.checksum("v"), sim.values["total"]))
-    assert found[0] == found[1]
+        results.append((sim.checksum("u"), sim.checksum("v"), sim.values["total"]))
+    assert results[0] == results[1]
 
 
 @settings(max_examples=2, **programs.ANY_SPEED)
@@ -191,11 +190,11 @@ def test_random_holes(case: dict[str, Any]) -> None:
 
 
 def on_both(act: Callable[..., Any], *devices: str) -> Any:
-    """What comes of it, the same on the CPU and on devices."""
-    wanted = act(threads=1)
+    """Return the result of an action, which must be the same on the CPU and on devices."""
+    expected = act(threads=1)
     for device in devices or (BOTH,):
-        assert act(device=device) == wanted
-    return wanted
+        assert act(device=device) == expected
+    return expected
 
 
 def bits(*numbers: float) -> bytes:
@@ -207,7 +206,7 @@ def smooth(u: Any) -> None:
 
 
 def smoothed(active: Any = None, **options: Any) -> hc.Simulation:
-    """The same program in most of what follows, which is compiled once."""
+    """Return a run of the program that most of the tests below use; it is compiled once."""
     grid = hc.Grid((18, 21), periodic=(True, False), active=active)
     u = grid.field("u", boundary=hc.Extrapolate(2))
     sim = hc.Simulation(grid, hc.program(smooth), dt=0.5, **options)
@@ -222,19 +221,19 @@ def test_fields_are_read_and_assigned() -> None:
         assert np.array_equal(sim["u"], start)
         assert np.array_equal(sim.gather("u"), start)
         sim.run(steps=2)
-        made = [sim.checksum("u")]
+        checksums = [sim.checksum("u")]
         sim["u"] = sim["u"] * 0.5 + 0.25  # between two runs, from a copy
-        made.append(sim.checksum("u"))
+        checksums.append(sim.checksum("u"))
         sim.run(steps=1)
-        sim["u"] = lambda x, y: np.interp(x, (0.0, 1.0), (0.5, 1.0)) + np.asarray(y)  # cannot be traced
-        made.append(sim.checksum("u"))
+        sim["u"] = lambda x, y: np.interp(x, (0.0, 1.0), (0.5, 1.0)) + np.asarray(y)  # not traceable
+        checksums.append(sim.checksum("u"))
         sim["u"] = lambda x, y: 0.5 + x * y  # in generated code
         sim.run(steps=2)
         whole = np.full((18, 21), np.nan)
         for (i, j), part in sim.views("u"):
             whole[i : i + part.shape[0], j : j + part.shape[1]] = part
         assert np.array_equal(whole, sim.gather("u"))
-        return [*made, sim.checksum("u")]
+        return [*checksums, sim.checksum("u")]
 
     on_both(act)
 
@@ -248,7 +247,7 @@ def test_what_is_read_from_a_device_is_a_copy() -> None:
 
 
 def test_reductions_of_every_kind_and_halos_that_grow() -> None:
-    """An expression reads further than the program does."""
+    """Reductions of all kinds have the bits of the CPU, also of expressions with a wider halo."""
 
     def act(**options: Any) -> Any:
         sim = smoothed(**options)
@@ -297,14 +296,14 @@ def test_time_steps_that_are_reduced_from_fields(time_step: str) -> None:
             dt=lambda u, cfl: cfl * grid.h(0) / hc.max(abs(u)), parameters={"cfl": 0.3}, **options,
         )  # fmt: skip
         sim[u] = np.random.default_rng(3).uniform(0.5, 1.5, grid.shape)
-        made = []
+        results = []
         sim.run(steps=3)
-        made.append(sim.time)
+        results.append(sim.time)
         sim.parameters["cfl"] = 0.1
         sim.run(steps=2)
         sim[u] = np.random.default_rng(4).uniform(0.5, 1.5, grid.shape)
         sim.run(until=sim.time + 0.02)
-        return [*made, sim.time, sim.steps, sim.checksum(u)]
+        return [*results, sim.time, sim.steps, sim.checksum(u)]
 
     on_both(act, ALONE, BOTH)
 
@@ -329,7 +328,7 @@ def test_a_condition_stops_a_run() -> None:
 @pytest.mark.ranks(2)
 @pytest.mark.parametrize("fails", ["compile_for", "build"])
 def test_kernels_that_fail_on_one_rank_are_told_on_all(monkeypatch: pytest.MonkeyPatch, fails: str) -> None:
-    """No rank waits for one that has no kernels, or no memory left for what is beside the fields."""
+    """No rank waits for another rank that has no kernels, or that lacks memory."""
     sim = smoothed(device=BOTH)
     comm = world()
 
@@ -347,7 +346,7 @@ def test_kernels_that_fail_on_one_rank_are_told_on_all(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("way", ["alone", "loop", "outer loop"])
 def test_a_stop_leaves_the_rest_of_its_pass_undone(way: str) -> None:
-    """Sweeps behind it, which need a second buffer, change nothing; those before it, in the same pass, do."""
+    """A stop in a pass skips the later sweeps and their second buffer; the earlier sweeps take effect."""
 
     @hc.program
     def halting(u: Any, most: Any) -> None:
@@ -367,15 +366,15 @@ def test_a_stop_leaves_the_rest_of_its_pass_undone(way: str) -> None:
         u = grid.field("u")
         store = FieldStore(Domain(grid, None, Execution(**options)))
         prepared = prepare(store, halting.trace(u, hc.parameter("most")), ["most"])
-        made = []
+        outcomes = []
         for most in (1300.0, 2000.0, 1e9):
             with store.writing(u) as pieces:
                 for _, view in pieces:
                     view[...] = 25.5
             outcome = prepared.run({"most": most})
-            made.append((outcome.reason, outcome.loops, checksum(store, u)))
-            made.append(prepared.engine.run()["sweep_counts"])
-        return made
+            outcomes.append((outcome.reason, outcome.loops, checksum(store, u)))
+            outcomes.append(prepared.engine.run()["sweep_counts"])
+        return outcomes
 
     first, *_ = on_both(act, ALONE)
     assert first[0] == "too much"
@@ -383,7 +382,7 @@ def test_a_stop_leaves_the_rest_of_its_pass_undone(way: str) -> None:
 
 @pytest.mark.parametrize("most", [1e9, 20.0])
 def test_loops_within_loops(most: float) -> None:
-    """How they end, what they record, and scalars that are read before a reduction changes them."""
+    """Nested loops end and record values as on the CPU, also of scalars that are read before a reduction."""
 
     @hc.program
     def nested(u: Any, most: Any) -> None:
@@ -405,11 +404,11 @@ def test_loops_within_loops(most: float) -> None:
         u = grid.field("u")
         store = FieldStore(Domain(grid, None, Execution(**options)))
         prepared = prepare(store, nested.trace(u, hc.parameter("most")), ["most"])
-        made = []
+        outcomes = []
         for _ in range(2):
             outcome = prepared.run({"most": most})
-            made.append((outcome.reason, outcome.loops, outcome.history.tolist(), checksum(store, u)))
-        return made, bits(*(outcome.scalars[name] for name in ("total", "passes", "before")))
+            outcomes.append((outcome.reason, outcome.loops, outcome.history.tolist(), checksum(store, u)))
+        return outcomes, bits(*(outcome.scalars[name] for name in ("total", "passes", "before")))
 
     (first, _), _ = on_both(act, ALONE, BOTH)
     assert first[0] == ("completed" if most > 1e6 else "too much")
@@ -430,20 +429,21 @@ def test_what_is_not_finite_is_told() -> None:
             sim.run(steps=70)
         return str(caught.value)
 
-    told = on_both(act, ALONE, BOTH)
-    assert "field 'u' is" in told
-    assert "after step" in told
+    message = on_both(act, ALONE, BOTH)
+    assert "field 'u' is" in message
+    assert "after step" in message
 
 
 @pytest.mark.ranks(1, 2)
 def test_what_is_not_finite_is_told_as_on_the_cpu() -> None:
-    """The first such field, on the rank and in the subdomain where it is, and of cells that are computed."""
+    """The error names the first field that is not finite, its rank and subdomain; inactive cells do not
+    count."""
 
     def act(**options: Any) -> Any:
-        told = []
+        messages = []
         for active in (None, np.array([[1, 1], [1, 0]], dtype=bool)):
             sim = smoothed(active=active, **options)
-            sim.grid.field("other", dtype="float32", location="face-x")  # in no equation
+            sim.grid.field("other", dtype="float32", location="face-x")  # no equation uses this field
             for name, cell, value in (
                 ("u", (3, 20), np.nan),
                 ("other", (17, 3), np.inf),
@@ -455,20 +455,20 @@ def test_what_is_not_finite_is_told_as_on_the_cpu() -> None:
                 sim[name] = values
                 try:
                     sim.check_inputs("before the run")
-                    told.append("all are finite")
+                    messages.append("all are finite")
                 except InputError as error:
-                    told.append(f"{error} {error.place}")
+                    messages.append(f"{error} {error.place}")
                     sim[name] = np.array(0.5)
-        return told
+        return messages
 
-    told = on_both(act)
-    assert [line.startswith("field") for line in told] == [True] * 7 + [False]
+    messages = on_both(act)
+    assert [line.startswith("field") for line in messages] == [True] * 7 + [False]
 
 
 @pytest.mark.parametrize("device", [ALONE, BOTH])
 def test_only_what_is_asked_for_leaves_a_device(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sim, fetched, fetch = smoothed(device=device), [], FieldStore.on_host
-    sim["u"] = np.array(0.5)  # which stays
+    sim["u"] = np.array(0.5)  # this value remains
 
     def noted(store: FieldStore, storages: list[Any]) -> list[Any]:
         fetched.extend(storages)
@@ -487,12 +487,12 @@ def test_only_what_is_asked_for_leaves_a_device(device: str, monkeypatch: pytest
     assert len(fetched) == len(parts)
     sim.run(steps=1)
     assert len(fetched) == len(parts)
-    assert looked.count("before the run") == 1  # a copy that was read changes nothing
+    assert looked.count("before the run") == 1  # a read of a copy has no effect
 
 
 @pytest.mark.parametrize("device", [ALONE, BOTH])
 def test_an_interrupted_run_goes_on(device: str) -> None:
-    """A run that a signal ends has done whole steps."""
+    """A run that a signal interrupts has completed whole steps."""
     sim = smoothed(device=device)
 
     def interrupt(done: int) -> None:
@@ -505,35 +505,35 @@ def test_an_interrupted_run_goes_on(device: str) -> None:
     assert steps > 0
     sim["u"] = np.random.default_rng(9).uniform(0.5, 1.5, (18, 21))
     sim.run(steps=3)
-    wanted = smoothed(threads=1)
-    wanted.run(steps=3)
-    assert sim.checksum("u") == wanted.checksum("u")
+    expected = smoothed(threads=1)
+    expected.run(steps=3)
+    assert sim.checksum("u") == expected.checksum("u")
     assert sim.steps == steps + 3
 
 
 @pytest.mark.parametrize("messages", [True, False])
 @pytest.mark.parametrize("device", [ALONE, BOTH])
 def test_the_time_of_a_loop_holds_what_its_devices_do(device: str, messages: bool) -> None:
-    """The host queues passes in a fraction of the time that they take, and waits for none of them."""
+    """The time of a loop includes the work of the devices, which the host queues much faster."""
     bench = overlap.heat((64, 64, 64), device=device)
-    bench.passes = 300  # what comes before and after the loop takes some milliseconds
-    bench.run(messages=messages)  # PoCL compiles; the next run makes as many steps
+    bench.passes = 300  # the work before and after the loop takes some milliseconds
+    bench.run(messages=messages)  # PoCL compiles in this run; the next run has the same number of steps
     report = bench.prepared.engine.run(messages=messages)
     assert report["loop_seconds"] > 0.9 * report["seconds"]
 
 
 def test_callbacks_read_and_change_fields() -> None:
     def act(**options: Any) -> Any:
-        sim, seen = smoothed(**options), []
+        sim, records = smoothed(**options), []
 
         def callback(sim: hc.Simulation) -> None:
-            seen.append((sim.time, sim.checksum("u"), sim.evaluate(hc.sum(sim.grid.fields["u"]))))
-            if len(seen) == 2:
+            records.append((sim.time, sim.checksum("u"), sim.evaluate(hc.sum(sim.grid.fields["u"]))))
+            if len(records) == 2:
                 sim["u"] = 0.5 * sim["u"]
 
         sim.run(until=3.0, every=1.0, callback=callback)
-        assert len(seen) == 3
-        return seen
+        assert len(records) == 3
+        return records
 
     on_both(act, ALONE, BOTH)
 
@@ -541,29 +541,31 @@ def test_callbacks_read_and_change_fields() -> None:
 def test_blocks_become_active_and_inactive() -> None:
     def act(**options: Any) -> Any:
         sim = smoothed(active=np.array([[1, 1], [1, 0]], dtype=bool), **options)
-        made = []
+        results = []
         for mask in ([[0, 1, 1]], [[1, 1], [0, 1], [1, 1]]):
             sim.run(steps=2)
-            made.append((sim.checksum("u"), sim["u"].sum(), sim.evaluate(hc.count(sim.grid.fields["u"] > 0))))
+            results.append(
+                (sim.checksum("u"), sim["u"].sum(), sim.evaluate(hc.count(sim.grid.fields["u"] > 0)))
+            )
             sim.activate(np.array(mask, dtype=bool))
-            made.append(sim.checksum("u"))
+            results.append(sim.checksum("u"))
             sim["u"] = np.random.default_rng(2).uniform(0.5, 1.5, (18, 21))
         sim.run(steps=2)
-        return [*made, sim.checksum("u")]
+        return [*results, sim.checksum("u")]
 
     on_both(act)
 
 
 def test_two_programs_on_one_device_at_a_time() -> None:
-    """Engines of one process share a device, and each has memory of its own."""
+    """Engines of one process share a device, and each engine has memory of its own."""
     first, second = smoothed(device="opencl:0"), smoothed(device="opencl:0")
     second["u"] = 1.25
     first.run(steps=1)
     second.run(steps=1)
     first.run(steps=2)
-    wanted = smoothed(threads=1)
-    wanted.run(steps=3)
-    assert first.checksum("u") == wanted.checksum("u")
+    expected = smoothed(threads=1)
+    expected.run(steps=3)
+    assert first.checksum("u") == expected.checksum("u")
     assert np.array_equal(second.gather("u"), np.full((18, 21), 1.25))
 
 
@@ -590,12 +592,12 @@ import faults
 faults.PAUSE = 20  # rank 0 computes its step with what other processes leave it
 simulation(device={BOTH!r}, overlap=True).run(steps=FOR_EVER, on_progress=at_work(1, stand_still))
 """
-    for _ in range(4):  # a rank may also stop while all ranks agree on whether to go on
+    for _ in range(4):  # a rank may also stop during the agreement of all ranks on the next pass
         process = start(text, 2, through_command=False)
         out, err = process.communicate(timeout=HANG)
         assert process.returncode != 0, out + err
-        found = re.search(r"rank 0: waited 1 s in vain for (.*), since rank 1 does not answer", err)
-        assert found, out + err
-        if found[1] != "a reduction over all ranks":
+        match = re.search(r"rank 0: waited 1 s in vain for (.*), since rank 1 does not answer", err)
+        assert match, out + err
+        if match[1] != "a reduction over all ranks":
             break
-    assert re.match(r"message \d+ from rank 1", found[1]), out + err
+    assert re.match(r"message \d+ from rank 1", match[1]), out + err

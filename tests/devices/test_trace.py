@@ -1,4 +1,4 @@
-"""Traces of devices: their kernels, packs, copies and unpacks, beside threads and messages."""
+"""Traces of devices: kernels, packs, copies and unpacks, in addition to threads and messages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BENCH = "bench exchange --n 12 --repeat 1 --fields 2 --trace t.json --timeline t
 
 
 def heat(**execution: Any) -> hc.Simulation:
-    """Walls along y, and a step that depends on a reduction."""
+    """Return a run with walls along y and a step that depends on a reduction."""
     grid = hc.Grid((24, 24), periodic=(True, False))
     u = grid.field("u", boundary=hc.Value(1.0))
     sim = hc.Simulation(
@@ -45,7 +45,9 @@ def test_everything_that_devices_did_is_there(tmp_path: Path) -> None:
     reference = heat(device="cpu")
     reference.run(steps=STEPS)
     assert sim.checksum("u") == reference.checksum("u")
-    patches = comm.gather(sum(len(own.patches.table) * len(own.sweeps) for own in sim.plan.subdomains))
+    patches = comm.gather(
+        sum(len(subdomain.patches.table) * len(subdomain.sweeps) for subdomain in sim.plan.subdomains)
+    )
     if comm.rank != 0:
         return
     assert 0 < json.loads(file.read_text())["otherData"]["device_clock_error_us"] < 1e6
@@ -58,7 +60,7 @@ def test_everything_that_devices_did_is_there(tmp_path: Path) -> None:
     assert any(span.kind == "launch" and span.lane == "thread 0" for span in spans)
     messages = Counter(span.kind for span in spans if span.lane == "messages")
     if comm.size == 1:
-        assert kinds["pack"] == kinds["unpack"] > 0  # from one device's memory to the other's
+        assert kinds["pack"] == kinds["unpack"] > 0  # from one device's memory to the other device's memory
         assert not messages
     else:
         assert messages["send"] == messages["message"] == kinds["pack"] == kinds["unpack"]
@@ -72,9 +74,9 @@ def test_everything_that_devices_did_is_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_the_exchange_of_two_devices(tmp_path: Path, opencl: Devices, ranks: int) -> None:
     line = f"{BENCH} --device opencl --ranks {ranks} --subdomains-per-rank 2"
-    found = halocline(line, tmp_path)
-    assert found.returncode == 0, found.stderr
-    assert "queueing work" in found.stdout
+    result = halocline(line, tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "queueing work" in result.stdout
     spans = read(tmp_path / "t.json")
     check(spans)
     lanes = {(span.rank, span.lane) for span in spans}
@@ -91,13 +93,13 @@ def test_the_exchange_of_two_devices(tmp_path: Path, opencl: Devices, ranks: int
 def test_the_exchange_of_cuda_devices(tmp_path: Path, ranks: int, methods: str) -> None:
     environment = cuda_standin.environment(2, delay=50)
     line = f"{BENCH} --device cuda --ranks {ranks} --subdomains-per-rank 2 --methods {methods}"
-    found = halocline(line, tmp_path, **environment)
-    assert found.returncode == 0, found.stderr
+    result = halocline(line, tmp_path, **environment)
+    assert result.returncode == 0, result.stderr
     spans = read(tmp_path / "t.json")
     check(spans)
     kinds = Counter(span.kind for span in spans)
     assert kinds["pack"] > 0
-    assert (kinds["send"] > 0) == (methods == "mpi" or "mpi" in found.stdout)
+    assert (kinds["send"] > 0) == (methods == "mpi" or "mpi" in result.stdout)
     if ranks == 2:
         assert any("outgoing" in span.lane and span.kind == "copy" for span in spans)
 
@@ -106,8 +108,8 @@ def test_one_cuda_device_replays_no_graphs_in_a_trace(tmp_path: Path) -> None:
     line = "run heat --n 16 --dim 2 --steps 5 --device cuda:0 --json r.json"
     records = []
     for more in ("", " --trace t.json"):
-        found = halocline(line + more, tmp_path, **cuda_standin.environment(1))
-        assert found.returncode == 0, found.stderr
+        result = halocline(line + more, tmp_path, **cuda_standin.environment(1))
+        assert result.returncode == 0, result.stderr
         records.append(json.loads((tmp_path / "r.json").read_text()))
     assert records[0]["checksum"] == records[1]["checksum"]
     spans = read(tmp_path / "t.json")
@@ -128,5 +130,5 @@ def test_nothing_is_timed_where_nothing_is_traced(tmp_path: Path) -> None:
         "trace = 't.json'\n"
         "print(calls() > 0)\n"
     )
-    found = halocline("run calls.py", tmp_path, PYTHONPATH=str(cuda_standin.SOURCES.parent))
-    assert (found.returncode, found.stdout.split()) == (0, ["0", "True"]), found.stderr
+    result = halocline("run calls.py", tmp_path, PYTHONPATH=str(cuda_standin.SOURCES.parent))
+    assert (result.returncode, result.stdout.split()) == (0, ["0", "True"]), result.stderr

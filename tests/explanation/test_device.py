@@ -103,9 +103,9 @@ def test_explain_counts_launches_as_its_table_does(opencl: Devices):
 
 
 def test_explain_takes_the_kernels_that_are_named(tmp_path: Path, opencl: Devices):
-    found = halocline("explain poisson --n 64 --device opencl:0 --kernels planes", tmp_path)
-    assert found.returncode == 0, found.stderr
-    assert "Strategy of sweeps: planes, " in found.stdout
+    result = halocline("explain poisson --n 64 --device opencl:0 --kernels planes", tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "Strategy of sweeps: planes, " in result.stdout
     assert explained("opencl:0").on.strategy.startswith("queue, ")  # type: ignore[union-attr]
     with pytest.raises(InputError, match="kernels tune: nothing is measured here; expected auto, direct, q"):
         explained("opencl:0", kernels="tune")
@@ -121,8 +121,8 @@ def test_explain_is_honest_about_devices_that_are_not_there(tmp_path: Path, open
     assert "Not on this machine: opencl:9." in str(told)
     assert "bound by memory: not known, since this machine does not have the devices" in str(told)
     line = "explain poisson --n 64 --device cuda:0,1 --ranks 2 --json e.json"
-    found = halocline(line, tmp_path, CUDA_VISIBLE_DEVICES="")
-    assert found.returncode == 0, found.stderr
+    result = halocline(line, tmp_path, CUDA_VISIBLE_DEVICES="")
+    assert result.returncode == 0, result.stderr
     record = json.loads((tmp_path / "e.json").read_text())
     assert record["devices_unknown"] == "not on this machine: cuda:0, cuda:1"
     assert record["bound"] is None

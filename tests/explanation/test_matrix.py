@@ -28,13 +28,13 @@ def test_every_byte_of_every_halo_is_in_it() -> None:
         traffic=Traffic.of_schedule(schedule),
         thickness=2,
     )
-    found = traffic(schedule, Transfers(layout))
+    result = traffic(schedule, Transfers(layout))
     ((x, y),) = {layout.decomposition.box(n).shape for n in range(8)}
     halo = ((x + 4) * (y + 4) - x * y) * 2 * 8
     for receiver in range(8):
-        assert sum(size for (_, to), (_, size) in found.items() if to == receiver) == halo
-    for (a, b), (method, size) in found.items():
-        assert found[b, a] == (method, size)
+        assert sum(size for (_, to), (_, size) in result.items() if to == receiver) == halo
+    for (a, b), (method, size) in result.items():
+        assert result[b, a] == (method, size)
         ranks = layout.home(a)[0], layout.home(b)[0]
         nodes = tuple(map(layout.node, ranks))
         same = {"self": a == b, "peer": ranks[0] == ranks[1], "colocated": nodes[0] == nodes[1], "mpi": True}

@@ -21,8 +21,8 @@ def test_explain_says_why() -> None:
         u.set(u + v)
         v.set(w + u)
 
-    found = hc.explain(hc.Simulation(grid, step), ranks=2, decomposition=(2, 1))
-    once, *others = [step for step in found.steps if step.kind in ("exchange", "sweep")]
+    result = hc.explain(hc.Simulation(grid, step), ranks=2, decomposition=(2, 1))
+    once, *others = [step for step in result.steps if step.kind in ("exchange", "sweep")]
     assert once.kind == "exchange"
     assert {halo.field: halo.why for halo in once.halos} == {
         "k": "the loop reads it in each pass and never assigns it"
@@ -33,8 +33,8 @@ def test_explain_says_why() -> None:
     assert why[2, "k"] == "it is still there from the exchange before the loop"
     assert why[1, "u"] == "its values have changed since they were last in the halo"
     assert why[2, "w"] == "its values have changed since they were last in the halo"
-    assert "exchange  once, before the loop" in str(found)
-    assert found.as_dict()["pass"]["sweeps"] == len(others)
+    assert "exchange  once, before the loop" in str(result)
+    assert result.as_dict()["pass"]["sweeps"] == len(others)
 
 
 def test_explain_knows_what_was_never_in_the_halo() -> None:
@@ -46,8 +46,8 @@ def test_explain_knows_what_was_never_in_the_halo() -> None:
         v.set(u[1, 0])
         w.set(u[2, 0] + v[1, 0])
 
-    found = explain_program(program.trace(), grid, ranks=2, decomposition=(2, 1))
-    why = [{halo.field: halo.why for halo in step.halos} for step in found.steps if step.kind == "sweep"]
+    result = explain_program(program.trace(), grid, ranks=2, decomposition=(2, 1))
+    why = [{halo.field: halo.why for halo in step.halos} for step in result.steps if step.kind == "sweep"]
     assert why == [
         {"u": "nothing has filled its halo before"},
         {
@@ -66,9 +66,9 @@ def test_no_message_is_counted_or_predicted_where_only_coefficients_are_read_at_
         u.set(u + k[1, 0] + k[0, 1])
 
     sim = hc.Simulation(grid, step)
-    found = hc.explain(sim, ranks=4)
-    assert found.as_dict()["pass"]["messages"] == 0
-    assert found.routes == []
+    result = hc.explain(sim, ranks=4)
+    assert result.as_dict()["pass"]["messages"] == 0
+    assert result.routes == []
     layout = Layout.of(decompose(grid.shape, 4, periodic=grid.periodic))
     spans = execute(sim.schedule, layout, load_machine("summit"), traced=range(4)).spans
     assert {span.kind for span in spans} == {"patch"}

@@ -29,8 +29,8 @@ def test_explain_says_which_stages_lead_farthest() -> None:
 
     sim = hc.Simulation(grid, step)
     (sweep,) = (each for each in hc.explain(sim).steps if each.kind == "sweep")
-    found = {(c.axis, c.side): [(link.name, link.layers) for link in c.links] for c in sweep.chains}
-    assert found == {
+    result = {(c.axis, c.side): [(link.name, link.layers) for link in c.links] for c in sweep.chains}
+    assert result == {
         (0, -1): [("u", 0), ("far", 1), ("near", 2), ("u", 3)],
         (0, 1): [("u", 0), ("near", 2), ("v", 4)],
     }

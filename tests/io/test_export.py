@@ -144,8 +144,8 @@ def test_times_without_coordinates_are_numbered(tmp_path: Path) -> None:
     )
     export(Store(tmp_path / "a.zarr"), tmp_path / "a.pvd")
     for n in range(2):
-        _, found = grid_of(tmp_path / "a" / f"x_y_{n:06}.vtr")
-        np.testing.assert_array_equal(found["T"][..., 0], values[n])
+        _, result = grid_of(tmp_path / "a" / f"x_y_{n:06}.vtr")
+        np.testing.assert_array_equal(result["T"][..., 0], values[n])
 
 
 def test_files_are_not_overwritten_unasked(stores: Path, tmp_path: Path) -> None:
@@ -200,11 +200,11 @@ def test_slices_lie_where_they_were_cut(cut: dict[str, float], tmp_path: Path) -
     reader = vtkXdmfReader()
     reader.SetFileName(str(export(store, tmp_path / "s.xdmf")[0]))
     reader.UpdateTimeStep(float(store.times[-1]))
-    found = reader.GetOutputDataObject(0)
-    while not isinstance(found, vtkRectilinearGrid):
-        found = found.GetBlock(0)
+    result = reader.GetOutputDataObject(0)
+    while not isinstance(result, vtkRectilinearGrid):
+        result = result.GetBlock(0)
     for axis, line in enumerate(grid.positions()):
-        read = vtk_to_numpy(getattr(found, f"Get{'XYZ'[axis]}Coordinates")())
+        read = vtk_to_numpy(getattr(result, f"Get{'XYZ'[axis]}Coordinates")())
         np.testing.assert_allclose(read, line[index[axis]])
-    read = vtk_to_numpy(found.GetPointData().GetArray("T")).reshape(values["T"].shape[::-1]).T
+    read = vtk_to_numpy(result.GetPointData().GetArray("T")).reshape(values["T"].shape[::-1]).T
     np.testing.assert_array_equal(read, values["T"])

@@ -55,10 +55,10 @@ def test_ls_tells_what_is_there(stores: Path, tmp_path: Path, capsys: pytest.Cap
     )
     assert "time, x_face, y" in text
     assert "T = " not in text
-    found = json.loads(Path(kept).read_text())
-    assert found["kind"] == "output"
-    assert found["steps"] == [0, 1, 2, 3]
-    assert found["arrays"]["v"]["shape"] == [4, 8, 5]
+    actual = json.loads(Path(kept).read_text())
+    assert actual["kind"] == "output"
+    assert actual["steps"] == [0, 1, 2, 3]
+    assert actual["arrays"]["v"]["shape"] == [4, 8, 5]
     assert run(["ls", str(stores / "2.zarr"), "--equations"]) == 0
     assert "T = " in capsys.readouterr().out
     assert run(["ls", str(stores / "checkpoints")]) == 0
@@ -68,9 +68,9 @@ def test_ls_tells_what_is_there(stores: Path, tmp_path: Path, capsys: pytest.Cap
     assert "--resume" in text
     newest = max((stores / "checkpoints").glob("step-*"))
     assert run(["ls", str(newest), "--json", "-"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["kind"], found["step"]) == ("checkpoint", 3)
-    assert found["arrays"]["T"]["location"] == "cell"
+    actual = json.loads(capsys.readouterr().out)
+    assert (actual["kind"], actual["step"]) == ("checkpoint", 3)
+    assert actual["arrays"]["T"]["location"] == "cell"
     with pytest.raises(InputError, match="no such file or folder"):
         run(["ls", str(stores / "none")])
     expected = "no Zarr store; expected the path of output or of a checkpoint, such as"

@@ -30,15 +30,15 @@ def test_a_section_is_every_kth_point():
     sim, f = simulation((11, 13))
     sim[f] = numbers((11, 13))
     for most in (1024, 4, 1):
-        found = cut(sim, f, most=most)
+        result = cut(sim, f, most=most)
         if world().rank:
-            assert found is None
+            assert result is None
             continue
         k, m = -(-11 // most), -(-13 // most)
-        assert np.array_equal(found.values, numbers((11, 13))[::k, ::m])
-        assert found.axes == ("x", "y")
-        assert np.array_equal(found.coordinates[0], (np.arange(11) + 0.5)[::k])
-        assert found.span == ((0.0, 11.0), (0.0, 13.0))
+        assert np.array_equal(result.values, numbers((11, 13))[::k, ::m])
+        assert result.axes == ("x", "y")
+        assert np.array_equal(result.coordinates[0], (np.arange(11) + 0.5)[::k])
+        assert result.span == ((0.0, 11.0), (0.0, 13.0))
 
 
 @pytest.mark.ranks(1, 3, long=(1,))
@@ -47,12 +47,12 @@ def test_a_plane_of_three_dimensions():
     sim, f = simulation(shape)
     sim[f] = numbers(shape)
     for axis, at, index in [(None, None, 3), ("z", 0.5, 0), ("x", 4.4, 4), ("y", None, 2)]:
-        found = cut(sim, "f", {axis or "z": at})
+        result = cut(sim, "f", {axis or "z": at})
         if world().rank == 0:
             normal = "xyz".index(axis or "z")
-            assert np.array_equal(found.values, numbers(shape).take(index, axis=normal))
-            assert found.at == ((axis or "z", index + 0.5),)
-            assert found.axes == tuple(a for a in "xyz" if a != (axis or "z"))
+            assert np.array_equal(result.values, numbers(shape).take(index, axis=normal))
+            assert result.at == ((axis or "z", index + 0.5),)
+            assert result.axes == tuple(a for a in "xyz" if a != (axis or "z"))
 
 
 @pytest.mark.ranks(2)
@@ -61,10 +61,10 @@ def test_expressions_leave_nothing_behind():
     sim[f] = numbers((8, 6))
     before = set(sim.grid.fields)
     for _ in range(2):
-        found = cut(sim, f[1, 0] - 2.0 * f)
-        if found is not None:
+        result = cut(sim, f[1, 0] - 2.0 * f)
+        if result is not None:
             values = numbers((8, 6))
-            assert np.array_equal(found.values, np.roll(values, -1, 0) - 2 * values)
+            assert np.array_equal(result.values, np.roll(values, -1, 0) - 2 * values)
     sim[f] = 0.0
     cut(sim, 1.0 / f)  # not finite, and not the simulation's concern
     sim.run(steps=1)
@@ -73,9 +73,9 @@ def test_expressions_leave_nothing_behind():
 
 def test_staggered_fields_lie_on_faces():
     sim, f = simulation((4,), location="face-x", periodic=False)
-    found = cut(sim, f)
-    assert np.array_equal(found.coordinates[0], np.arange(5.0))
-    assert found.values.shape == (5,)
+    result = cut(sim, f)
+    assert np.array_equal(result.coordinates[0], np.arange(5.0))
+    assert result.values.shape == (5,)
 
 
 @pytest.mark.ranks(2)

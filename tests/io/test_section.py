@@ -32,7 +32,7 @@ def numbered(shape: tuple[int, ...]) -> tuple[hc.Simulation, Any, Array]:
 def test_a_cut_holds_some_axes() -> None:
     sim, f, values = numbered((6, 5))
     solid, g, whole = numbered((6, 5, 4))
-    for found, expected, axes, at in (
+    for actual, expected, axes, at in (
         (cut(sim, f, {"y": 1.2}), values[:, 3], ("x",), (("y", 1.0),)),
         (cut(sim, 2.0 * f, {"x": 0.0}), 2.0 * values[2], ("y",), (("x", -0.5),)),  # the lower of two
         (cut(solid, g, {"z": 1.4, "x": None}), whole[2, :, 3], ("y",), (("x", -0.5), ("z", 1.5))),
@@ -44,11 +44,11 @@ def test_a_cut_holds_some_axes() -> None:
         ),
     ):
         if world().rank:
-            assert found is None
+            assert actual is None
             continue
-        assert found is not None
-        assert np.array_equal(found.values, expected)
-        assert (found.axes, found.at) == (axes, at)
+        assert actual is not None
+        assert np.array_equal(actual.values, expected)
+        assert (actual.axes, actual.at) == (axes, at)
 
 
 def test_cuts_that_cannot_be() -> None:
@@ -69,13 +69,13 @@ def test_an_expression_is_gathered() -> None:
     sim, f, values = numbered((6, 5))
     before = set(sim.grid.fields)
     for _ in range(2):
-        found = sim.gather(f[1, 0] - 2.0 * f)
-        if found is not None:
-            assert np.array_equal(found, np.roll(values, -1, 0) - 2.0 * values)
-        assert (found is None) == (world().rank > 0)
+        result = sim.gather(f[1, 0] - 2.0 * f)
+        if result is not None:
+            assert np.array_equal(result, np.roll(values, -1, 0) - 2.0 * values)
+        assert (result is None) == (world().rank > 0)
     sim[f] = 3.0  # counts at once
-    found = sim.gather(f**2)
-    assert found is None or np.array_equal(found, np.full((6, 5), 9.0))
+    result = sim.gather(f**2)
+    assert result is None or np.array_equal(result, np.full((6, 5), 9.0))
     assert set(sim.grid.fields) == before
     other = hc.Grid((4,), periodic=True)
     for what, words in (

@@ -68,8 +68,8 @@ def test_a_picture_shows_planes_of_the_last_time(stores: Path) -> None:
 
 def test_time_and_cuts_are_the_nearest(stores: Path) -> None:
     store = Store(stores / "fields.zarr")
-    wanted = Wanted(["T"], 0.14, {"x": 0.61})
-    (panel,) = panels(store, wanted)
+    expected = Wanted(["T"], 0.14, {"x": 0.61})
+    (panel,) = panels(store, expected)
     assert _number(store, 0.14) == 1
     drawn = panel.section(1)
     assert drawn.axes == ("y", "z")
@@ -102,8 +102,8 @@ def test_a_checkpoint_is_drawn(tmp_path: Path) -> None:
     store = Store(next((tmp_path / "checkpoints").glob("step-*")))
     figure = _figure(store, panels(store, Wanted()), _number(store, None))
     shown = [ax.images[0].get_array() for ax in figure.axes if ax.images]
-    for found, field in zip(shown, (T, v), strict=True):
-        np.testing.assert_array_equal(found, sim.gather(field).T)
+    for result, field in zip(shown, (T, v), strict=True):
+        np.testing.assert_array_equal(result, sim.gather(field).T)
 
 
 @given(st.integers(1, 3), st.integers(4, 9), st.integers(0, 10**6))
@@ -244,10 +244,10 @@ def test_each_frame_of_a_film_is_that_of_its_time(stores: Path) -> None:
         assert len({(each.get_text(), each.get_position(), each.get_size()) for each in titles}) == 1
         shown, expected = figure.axes[0], again.axes[0]
         if shown.images:
-            found = [each.images[0].get_array() for each in (shown, expected)]
+            actual = [each.images[0].get_array() for each in (shown, expected)]
         else:
-            found = [each.lines[0].get_ydata() for each in (shown, expected)]
-        np.testing.assert_array_equal(*found)
+            actual = [each.lines[0].get_ydata() for each in (shown, expected)]
+        np.testing.assert_array_equal(*actual)
 
 
 def test_titles_say_where_a_store_itself_is_a_cut(stores: Path) -> None:

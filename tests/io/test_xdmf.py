@@ -102,5 +102,5 @@ def test_hdf5_holds_what_xarray_reads_and_xdmf_says_where(stores: Path, ndim: in
                 np.testing.assert_array_equal(line, coordinates)
             assert each.find("Attribute").get("Name") == name
             assert each.find("Attribute").get("Center") == "Node"
-            found = read_item(described, each.find("Attribute/DataItem"))
-            np.testing.assert_array_equal(found, values.T.reshape(size))
+            actual = read_item(described, each.find("Attribute/DataItem"))
+            np.testing.assert_array_equal(actual, values.T.reshape(size))

@@ -34,11 +34,11 @@ def test_rolls_along_the_third_axis_are_those_of_two_dimensions(tmp_path: Path):
     text, noise = (CASES / "convection.py").read_text(), " + (hc.random(seed, 0, grid.cell_number()) - 0.5)"
     assert noise in text
     (tmp_path / "even.py").write_text(text.replace(noise, ""))
-    found = []
+    results = []
     for n in ([12, 8], [12, 8, 8]):
         ready = Problem(str(tmp_path / "even.py"), n, {"amplitude": 0.05, "dt": 0.01})
-        found.append(ready.run(steps=30, threads=1).simulation)
-    flat, deep = found
+        results.append(ready.run(steps=30, threads=1).simulation)
+    flat, deep = results
     pairs = {"lnrho": "lnrho", "s": "s", "u_x": "u_x", "u_z": "u_y"}
     for name, own in pairs.items():
         assert np.abs(deep[name] - flat[own][:, None, :]).max() < 1e-13, name

@@ -16,7 +16,7 @@ def test_how_far_threads_march_changes_no_bit(
 ) -> None:
     """As on large grids: eight cells for each plane that is read before the first."""
     shape = (70, 12, 12)
-    wanted = star(shape, order)
+    expected = star(shape, order)
     marches = set()
 
     def launch(*given: Any) -> Any:
@@ -29,5 +29,5 @@ def test_how_far_threads_march_changes_no_bit(
     for many, first in ((2, 4), (2**20, 4), (2, 16)):
         monkeypatch.setattr(launches, "MANY_GROUPS", many)
         monkeypatch.setattr(launches, "MARCH", first)
-        assert star(shape, order, device="opencl:0") == wanted, (many, first)
+        assert star(shape, order, device="opencl:0") == expected, (many, first)
     assert {4, 16} <= marches if order == 2 else {4, 64} <= marches

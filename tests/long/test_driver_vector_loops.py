@@ -35,10 +35,10 @@ def loops(source: str, folder: Path, bits: int) -> tuple[int, list[str]]:
     own.append("-fno-tree-loop-distribute-patterns")  # which reports none of those that it makes memcpy
     how = [*own, *BUILDS[bits], f"-fopt-info-vec-optimized={report}", f"-I{include_folder()}"]
     subprocess.run([gxx, *how, "-c", text, "-o", folder / "kernels.o"], check=True, timeout=HANG)
-    found = re.findall(
+    result = re.findall(
         rf"kernels.cpp:(\d+):\d+: optimized: loop vectorized using {bits // 8} byte", report.read_text()
     )
-    vectors = {int(line) for line in found}
+    vectors = {int(line) for line in result}
     # The second variant of a kernel writes past the cache and is not compiled here.
     cached = re.sub(
         r"(?<=\n#else\n).*?(?=\n#endif\n)", lambda match: "\n" * match[0].count("\n"), source, flags=re.DOTALL

@@ -16,9 +16,9 @@ def test_the_same_bits_with_all_options_however_it_runs(shape: tuple[int, ...]):
 
     # four ranks of two threads each wait for each other's cores
     ways = OPTION_WAYS if MPI.COMM_WORLD.size == 2 else OPTION_WAYS[:2]
-    found = [with_options(shape, **way) for way in ways]
-    wanted = with_options(shape, communicator=MPI.COMM_SELF, threads=1)
-    assert found == [wanted] * len(ways)
+    actual = [with_options(shape, **way) for way in ways]
+    expected = with_options(shape, communicator=MPI.COMM_SELF, threads=1)
+    assert actual == [expected] * len(ways)
 
 
 @pytest.mark.ranks(8)
@@ -30,6 +30,6 @@ def test_the_same_bits_on_eight_ranks():
 
 @pytest.mark.parametrize("shape", [(24, 22), (13, 22, 12)])
 def test_the_same_bits_with_all_options_on_devices(opencl: list[Any], shape: tuple[int, ...]):
-    wanted = with_options(shape, threads=1)
-    assert with_options(shape, device="opencl:0") == wanted
-    assert with_options(shape, device="opencl", methods="self,mpi") == wanted
+    expected = with_options(shape, threads=1)
+    assert with_options(shape, device="opencl:0") == expected
+    assert with_options(shape, device="opencl", methods="self,mpi") == expected

@@ -15,11 +15,11 @@ from halocline.run.simulation.checks import Check
 def order_of(values: Sequence[float], sizes: Sequence[int]) -> float:
     """The power of the spacing that falls as three values do, whatever the ratios of their spacings."""
     h = [1.0 / (n + 1) for n in sizes]
-    wanted = (values[0] - values[1]) / (values[1] - values[2])
+    expected = (values[0] - values[1]) / (values[1] - values[2])
     low, high = 0.1, 8.0
     for _ in range(60):
         order = 0.5 * (low + high)
-        steeper = (h[0] ** order - h[1] ** order) / (h[1] ** order - h[2] ** order) > wanted
+        steeper = (h[0] ** order - h[1] ** order) / (h[1] ** order - h[2] ** order) > expected
         low, high = (low, order) if steeper else (order, high)
     return 0.5 * (low + high)
 
@@ -42,8 +42,8 @@ def test_a_cube_has_the_published_heat_flux(rayleigh: float) -> None:
     """Within 1 % where meshes of 39 and 79 points lead to, and on the finer one alone."""
     for what in ("nusselt_hot", "nusselt_mid"):
         coarse, fine = (number("cavity", n, rayleigh, what) for n in (39, 79))
-        for found in (fine + (fine - coarse) / 3, fine):
-            assert abs(found / CUBIC[rayleigh]["nusselt_hot"] - 1) < 0.01
+        for result in (fine + (fine - coarse) / 3, fine):
+            assert abs(result / CUBIC[rayleigh]["nusselt_hot"] - 1) < 0.01
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,8 @@ def test_points_that_gather_at_walls_are_worth_more(rayleigh: float) -> None:
     """Three meshes lead to what is published, and one is nearer to it than as many even points."""
     sizes, at_walls = [15, 31, 63], {"gathered": 0.6}
     for what, published in PLANAR[rayleigh].items():
-        found = [number("cavity-2d", n, rayleigh, what, **at_walls) for n in sizes]
-        assert abs(richardson(found, sizes)[1] / published - 1) < 0.01, what
+        result = [number("cavity-2d", n, rayleigh, what, **at_walls) for n in sizes]
+        assert abs(richardson(result, sizes)[1] / published - 1) < 0.01, what
     even, gathered = (number("cavity-2d", 31, rayleigh, "nusselt_hot", **how) for how in ({}, at_walls))
     known = PLANAR[rayleigh]["nusselt_hot"]
     assert abs(gathered - known) < 0.5 * abs(even - known)

@@ -12,9 +12,9 @@ def test_an_implicit_step_may_start_from_the_last_one() -> None:
     grid = hc.Grid((24, 20), walls="node")
     u = grid.field("u", boundary=hc.Value(0.0))
     step = hc.LinearProblem(lambda v: v - 1e-3 * hc.laplacian(v), u, u + 1e-3)
-    found = {}
+    result = {}
     for start in ("zero", "last"):
         step.fields[u] = lambda x, y: x * (1 - x) * y
-        found[start] = [step.solve(rtol=1e-10, start=start) for _ in range(3)][-1].fields.gather(u).copy()
-    np.testing.assert_allclose(found["last"], found["zero"], rtol=1e-8)
-    assert found["zero"].max() > 0.1
+        result[start] = [step.solve(rtol=1e-10, start=start) for _ in range(3)][-1].fields.gather(u).copy()
+    np.testing.assert_allclose(result["last"], result["zero"], rtol=1e-8)
+    assert result["zero"].max() > 0.1

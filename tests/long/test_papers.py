@@ -42,11 +42,11 @@ def test_a_paper_is_measured_here_too(tmp_path: Path) -> None:
 )
 def test_predicted_solves_take_what_is_published(name: str, sizes: tuple[int, ...]) -> None:
     """Published times of 3 s and more: 90 % within a factor of 1.5, all within 2."""
-    found = ratios(name, sizes=sizes, least=3)
-    assert sum(1 / 1.5 <= ratio <= 1.5 for ratio in found) >= 0.9 * len(found)
-    assert all(0.5 <= ratio <= 2 for ratio in found)
+    result = ratios(name, sizes=sizes, least=3)
+    assert sum(1 / 1.5 <= ratio <= 1.5 for ratio in result) >= 0.9 * len(result)
+    assert all(0.5 <= ratio <= 2 for ratio in result)
 
 
 def test_the_speedup_of_many_nodes_is_that_of_the_text() -> None:
-    (found,) = quotients("pearson-fig12b", nodes=256)
-    assert 1 / 1.3 <= found <= 1.3
+    (result,) = quotients("pearson-fig12b", nodes=256)
+    assert 1 / 1.3 <= result <= 1.3

@@ -11,26 +11,26 @@ from halocline.problems.problem import Problem
 
 
 def test_study_of_the_parts_of_a_step(tmp_path):
-    found = halocline("study strong alfven-decay --n 24 --ranks 2 --steps 2 --parts --pictures p", tmp_path)
-    assert found.returncode == 0, found.stderr
-    runs = re.findall(r"^\[\d/6\] 24 cells, order 6, ranks 2, threads 1(.*)$", found.stderr, re.MULTILINE)
+    result = halocline("study strong alfven-decay --n 24 --ranks 2 --steps 2 --parts --pictures p", tmp_path)
+    assert result.returncode == 0, result.stderr
+    runs = re.findall(r"^\[\d/6\] 24 cells, order 6, ranks 2, threads 1(.*)$", result.stderr, re.MULTILINE)
     exchanges = [f", exchange alone{more}" for more in ("", ", with all edges", ", with corners")]
     assert runs == ["", ", compute alone", *exchanges, ", synchronisation alone"]
-    assert "\nA step and its parts\n" in found.stdout
+    assert "\nA step and its parts\n" in result.stdout
     assert {path.name for path in (tmp_path / "p").iterdir()} == {"strong.png", "parts.png"}
 
 
 def test_study_of_the_parts_of_the_benchmark(tmp_path):
-    found = halocline(
+    result = halocline(
         "study strong mhd-benchmark --n 16 --ranks 2 --steps 2 --parts --orders 2,6 --json s.json", tmp_path
     )
-    assert found.returncode == 0, found.stderr
+    assert result.returncode == 0, result.stderr
     told = json.loads((tmp_path / "s.json").read_text())["measurements"]
     assert {(m["order"], m["only"], m["halo"]) for m in told} == {
         (2, None, "read"), (6, None, "read"), (6, "compute", "read"), (6, "exchange", "read"),
         (6, "exchange", "edges"), (6, "exchange", "uniform"), (6, "synchronisation", "read"),
     }  # fmt: skip
-    assert "\nA step and its parts\n" in found.stdout
+    assert "\nA step and its parts\n" in result.stdout
     for order in (2, 6):
         ready = Problem("mhd-benchmark", [16], order=order)
         moved = [

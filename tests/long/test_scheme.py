@@ -82,18 +82,18 @@ def test_a_polarised_wave_keeps_its_fronts_and_its_order_for_periods(periods: fl
     errors = []
     for n in (16, 32, 64):
         ready = Problem("cp-alfven", (2 * n, n))
-        found = {c.name: c for c in ready.run(until=periods, threads=1).check()}
-        errors.append(found["error"].value)
-        assert found["error"].passed, found["error"]
-        assert found["scatter"].value < 1e-13
+        result = {c.name: c for c in ready.run(until=periods, threads=1).check()}
+        errors.append(result["error"].value)
+        assert result["error"].passed, result["error"]
+        assert result["scatter"].value < 1e-13
     orders = [math.log2(a / b) for a, b in itertools.pairwise(errors)]
     assert all(abs(order - 2.0) < 0.15 for order in orders), orders
 
 
 def test_a_polarised_wave_keeps_its_fronts_in_space() -> None:
     ready = Problem("cp-alfven", (32, 16, 16))
-    found = {c.name: c.value for c in ready.run(until=5.0, threads=1).check()}
-    assert found["scatter"] < 1e-13
+    result = {c.name: c.value for c in ready.run(until=5.0, threads=1).check()}
+    assert result["scatter"] < 1e-13
 
 
 def test_a_polarised_wave_in_the_plane() -> None:
@@ -109,16 +109,16 @@ def test_tubes_by_other_fluxes(flux: str) -> None:
 
 
 def test_a_tube_is_compared_at_earlier_times_too() -> None:
-    found = checked_until("rj2a", (128,), 0.1)
-    assert sum(key.startswith("plateau at") for key in found) == 2
+    result = checked_until("rj2a", (128,), 0.1)
+    assert sum(key.startswith("plateau at") for key in result) == 2
 
 
 @pytest.mark.parametrize(("name", "count"), [("rj2a", 2), ("rj4a", 0)])
 def test_tubes_across_the_grid(name: str, count: int) -> None:
     """No plateau of rj4a is ten layers of cells wide."""
-    found = checked(name, (128, 128, 128))
-    assert sum(key.startswith("plateau at") for key in found) == count
-    assert found["plateaux"].compared is False if count == 0 else "plateaux" not in found
+    result = checked(name, (128, 128, 128))
+    assert sum(key.startswith("plateau at") for key in result) == count
+    assert result["plateaux"].compared is False if count == 0 else "plateaux" not in result
 
 
 def tube_along(axis: int) -> tuple[Array, int]:
@@ -141,8 +141,8 @@ def tube_along(axis: int) -> tuple[Array, int]:
     sim.set_state(rho=rho, v=seen(u, v, w), p=p, b=seen(tube.across, By, Bz))
     sim.run(until=0.05)
     turned = [mhd.rho, mhd.E, *(vector[(axis + k) % 3] for vector in (mhd.m, mhd.b) for k in range(3))]
-    found = [np.moveaxis(sim.gather(f), axis, 0)[:, 0, 0] for f in turned]
-    return np.array(found), sim.steps
+    result = [np.moveaxis(sim.gather(f), axis, 0)[:, 0, 0] for f in turned]
+    return np.array(result), sim.steps
 
 
 def test_a_tube_has_the_same_bits_along_every_axis() -> None:
@@ -170,9 +170,9 @@ def test_a_vortex_without_a_reference_says_so() -> None:
         ((50, 50), {}, 0.02, "no converged solution at t = 0.02"),
         ((50, 50), {"gamma": 1.5}, 0.02, "no converged solution for gamma = 1.5"),
     ):
-        found = checked_until("rotor", n, until, given)
-        assert not found["rho converged"].compared
-        assert words in found["rho converged"].about
+        result = checked_until("rotor", n, until, given)
+        assert not result["rho converged"].compared
+        assert words in result["rho converged"].about
 
 
 def test_the_rotor_as_the_paper_has_it() -> None:
@@ -180,9 +180,9 @@ def test_the_rotor_as_the_paper_has_it() -> None:
 
 
 def test_a_loop_of_field_goes_round() -> None:
-    found = checked("field-loop", (100, 50))
-    assert 0.7 < found["magnetic energy kept"].value < 1.0
-    assert found["loop carried"].value < 0.4
+    result = checked("field-loop", (100, 50))
+    assert 0.7 < result["magnetic energy kept"].value < 1.0
+    assert result["loop carried"].value < 0.4
 
 
 @pytest.mark.parametrize("given", [{}, {"v_z": 1.0}, {"v_z": 1.0, "flux": "hlld"}], ids=str)
@@ -211,8 +211,8 @@ def test_a_larger_blast() -> None:
 
 def test_a_blast_counts_what_falls_back() -> None:
     """Gas with a fiftieth of the field's pressure needs help where hot gas bursts out."""
-    found = checked("blast", (24, 36, 24))
-    assert found["steps"].value > 5
+    result = checked("blast", (24, 36, 24))
+    assert result["steps"].value > 5
     record = run("blast", (24, 36, 24)).record
     fallback = record.events["HLL fall-back"]
     assert fallback["count"] > 0
@@ -232,11 +232,11 @@ def test_a_blast_counts_what_falls_back() -> None:
 ])  # fmt: skip
 def test_what_smears_more_has_no_bound(name: str, n: tuple[int, ...], given: dict[str, Any]) -> None:
     """The paper's limiter among it: everything else of the run is checked."""
-    found = checked(name, n, given)
-    apart = {each for each, check in found.items() if not check.compared}
+    result = checked(name, n, given)
+    apart = {each for each, check in result.items() if not check.compared}
     assert apart == ({"error"} if name == "linear-wave" else {"rho converged", "p converged"})
-    assert f"no bound for {next(iter(given))}" in found[min(apart)].about
-    assert {"mass kept", "energy kept", "p_min"} < set(found)
+    assert f"no bound for {next(iter(given))}" in result[min(apart)].about
+    assert {"mass kept", "energy kept", "p_min"} < set(result)
 
 
 def test_a_blast_of_less_pressure_has_no_bound() -> None:
@@ -325,8 +325,8 @@ def test_no_bit_depends_on_eight_ranks(decomposition: str) -> None:
     ids=str,
 )
 def test_no_bit_of_a_blast_depends_on_how_halos_travel(how: dict[str, Any]) -> None:
-    found = Problem("blast", (28, 26, 24)).run(steps=3, **{"threads": 1} | how).record
-    assert found.checksum == larger_by_itself()
+    result = Problem("blast", (28, 26, 24)).run(steps=3, **{"threads": 1} | how).record
+    assert result.checksum == larger_by_itself()
 
 
 @functools.cache
@@ -362,8 +362,8 @@ def test_no_bit_depends_on_how_a_blast_runs(how: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", ["orszag-tang", "blast"])
 @pytest.mark.parametrize("flux", [name for name in FLUXES if name != "mhdtvd"])
 def test_no_bit_of_other_fluxes_depends_on_patches(flux: str, name: str) -> None:
-    found = run(name, SMALL[name], {"flux": flux}, steps=4, threads=2, patch=6)
-    assert found.record.checksum == alone(name, flux=flux)
+    result = run(name, SMALL[name], {"flux": flux}, steps=4, threads=2, patch=6)
+    assert result.record.checksum == alone(name, flux=flux)
 
 
 @pytest.mark.usefixtures("opencl")

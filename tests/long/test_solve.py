@@ -16,12 +16,12 @@ def test_a_solve_goes_on_with_the_size_of_its_checkpoint(tmp_path: Path) -> None
     assert " of output and checkpoints; the run paused " in first.stdout
     done = ran("solve", "poisson", "--resume", folder, *keeps, "--io-ranks", "1", "--json", "-")
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert (found["n"], found["dof"]) == (24, 24**3)
-    assert found["io_ranks"] == 1
-    assert found["written_bytes"] > 0
+    result = json.loads(done.stdout)
+    assert (result["n"], result["dof"]) == (24, 24**3)
+    assert result["io_ranks"] == 1
+    assert result["written_bytes"] > 0
     whole = json.loads(ran("solve", "poisson", "--n", "24", "--dim", "3", "--json", "-").stdout)
-    assert found["checksum"] == whole["checksum"]
+    assert result["checksum"] == whole["checksum"]
     missing = ran("solve", "poisson")
     assert missing.returncode == 2
     assert "Missing option '--n'" in missing.stderr

@@ -31,8 +31,8 @@ print(traced, seconds() - start)
 
 def test_the_benchmark_of_magnetohydrodynamics_is_compiled_soon(tmp_path: Path) -> None:
     """The better of two processes, each with an empty cache."""
-    found = [measure(BENCHMARK, 1, tmp_path / str(n))[:2] for n in range(2)]
-    traced, compiled = map(min, zip(*found, strict=True))
+    result = [measure(BENCHMARK, 1, tmp_path / str(n))[:2] for n in range(2)]
+    traced, compiled = map(min, zip(*result, strict=True))
     print(f"mhd-benchmark: traced {traced:.2f} s, compiled and one step {compiled:.2f} s of computing")
     assert traced < 1.0
     assert compiled < 15.0

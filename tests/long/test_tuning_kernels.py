@@ -30,8 +30,8 @@ def test_what_is_measured_is_remembered_and_used(
     monkeypatch.setattr(kernels, "strategies", lambda ndim, staged: few)
     monkeypatch.setattr("halocline.run.tuning.patches.TURN", 1e-4)
     monkeypatch.setattr("halocline.run.tuning.patches.ROUNDS", 1)
-    wanted = star((24, 40), 2)
-    assert star((24, 40), 2, device="opencl:0", kernels="tune") == wanted
+    expected = star((24, 40), 2)
+    assert star((24, 40), 2, device="opencl:0", kernels="tune") == expected
     (kept,) = nothing_known.glob("*.kernels.json")
     assert json.loads(kept.read_text())["tried"] == 3
 
@@ -45,5 +45,5 @@ def test_what_is_measured_is_remembered_and_used(
         return compile_program(program, *args, device=device, **rest)
 
     monkeypatch.setattr(prepare, "compile_program", remembered)
-    assert star((24, 40), 2, device="opencl:0") == wanted
+    assert star((24, 40), 2, device="opencl:0") == expected
     assert few[1] in seen

@@ -48,9 +48,9 @@ def test_accuracy(library: Library, name: str, dtype: type) -> None:
     check_accuracy(library, name, dtype, 2000)
 
 
-# Hardest to round: V. Lefevre and J.-M. Muller, Worst cases for correct rounding of the elementary
-# functions in double precision, ARITH 15, 2001. Closest of all doubles to a multiple of pi/2:
-# 6381956970095103 * 2^797 (J.-M. Muller, Elementary Functions, ch. 11).
+# Hardest to round: V. Lefevre and J.-M. Muller, Worst cases for correct rounding of the elementary functions
+# in double precision, ARITH 15, 2001. The double closest to a multiple of pi/2: 6381956970095103 * 2^797
+# (J.-M. Muller, Elementary Functions, ch. 11).
 HARD = {
     "exp": ["0x1.9e9cbbfd6080bp-31", "0x1.83d4bcdebb3f4p+2", "0x1.62e42fefa39efp+9", "-0x1.74910d52d3051p+9"],
     "log": ["0x1.62a88613629b6p+678", "0x1.6a09e667f3bcdp+0", "0x1.6a09e667f3bcdp-1", "0x1p-1022"],
@@ -62,8 +62,8 @@ HARD = {
 @pytest.mark.parametrize("name", list(HARD))
 def test_hard_arguments(library: Library, name: str) -> None:
     x = around([float.fromhex(text) for text in HARD[name]], DOUBLE)
-    largest, where = worst(library, name, (x,))
-    assert largest <= SUBNORMAL, f"{largest} ulp at {where}"
+    largest, argument = worst(library, name, (x,))
+    assert largest <= SUBNORMAL, f"{largest} ulp at {argument}"
 
 
 def test_powers_that_are_numbers_are_exact(library: Library) -> None:
@@ -82,14 +82,16 @@ def test_powers_that_are_numbers_are_exact(library: Library) -> None:
 
 
 def nan(dtype: type) -> int:
-    """The bits of the canonical NaN."""
+    """Return the bits of the canonical NaN."""
     return 0x7FF8000000000000 if dtype == DOUBLE else 0x7FC00000
 
 
 def assert_same(result: Array, expected: Array, *arguments: Array) -> None:
-    """Equal bits, NaNs of `expected` standing for the canonical one."""
-    wanted = np.where(np.isnan(expected), bits(expected).dtype.type(nan(expected.dtype.type)), bits(expected))
-    wrong = np.flatnonzero(bits(result) != wanted)
+    """Assert equal bits; NaNs of `expected` stand for the canonical NaN."""
+    expected_bits = np.where(
+        np.isnan(expected), bits(expected).dtype.type(nan(expected.dtype.type)), bits(expected)
+    )
+    wrong = np.flatnonzero(bits(result) != expected_bits)
     assert not wrong.size, [(*(a[i] for a in arguments), result[i], expected[i]) for i in wrong[:5]]
 
 
@@ -137,7 +139,7 @@ def test_special_values(library: Library, name: str, dtype: type) -> None:
 
 @pytest.mark.parametrize("dtype", [DOUBLE, FLOAT])
 def test_pow_agrees_with_the_c_library(library: Library, dtype: type) -> None:
-    """Special values bit for bit (C99, F.9.4.4); numbers of any size to 2 units in the last place."""
+    """Special values agree bit for bit (C99, F.9.4.4), others to 2 units in the last place."""
     rng = np.random.default_rng(5)
     c_library = ctypes.CDLL("libm.so.6")
     pow_ = c_library.pow if dtype == DOUBLE else c_library.powf
@@ -158,7 +160,8 @@ def test_pow_agrees_with_the_c_library(library: Library, dtype: type) -> None:
 @pytest.mark.parametrize("dtype", [DOUBLE, FLOAT])
 @pytest.mark.parametrize("name", ["min", "max"])
 def test_min_and_max(library: Library, name: str, dtype: type) -> None:
-    """NaN wins, then the numbers' order, then the sign of zero; hence no order of evaluation matters."""
+    """NaN precedes the order of numbers, which precedes the sign of zero; the order of evaluation has no
+    effect."""
     choose = min if name == "min" else max
 
     def reference(a: float, b: float) -> float:
@@ -202,12 +205,13 @@ def test_every_build_gives_the_same_bits(libraries: dict[str, Library], name: st
 @pytest.mark.parametrize("name", ["sin", "cos"])
 @pytest.mark.parametrize("dtype", [DOUBLE, FLOAT])
 def test_near_and_far(library: Library, name: str, dtype: type) -> None:
-    """What generated code does: a vector loop after a look for far arguments, bits as without."""
+    """The vector loop for near arguments has the bits of the general function, after a test for far
+    arguments."""
     rng = np.random.default_rng(8)
     x = np.concatenate([rng.uniform(-(2.0**40), 2.0**40, 100_000).astype(dtype), around([2.0**40], dtype)])
-    near = x[np.abs(x) <= 2.0**40]
-    assert not library.far(near)
-    assert_same(library(name + "_near", near), library(name, near), near)
+    near_arguments = x[np.abs(x) <= 2.0**40]
+    assert not library.far(near_arguments)
+    assert_same(library(name + "_near", near_arguments), library(name, near_arguments), near_arguments)
     for value in (np.nextafter(dtype(2.0**40), dtype(np.inf)), np.inf, np.nan):
         assert library.far(np.array([1, value, 2], dtype))
         assert library.far(np.array([1, 2, -value], dtype))
@@ -225,10 +229,10 @@ def test_loops_become_vector_code(libraries: dict[str, Library]) -> None:
     lines = {number for number, line in enumerate(text, 1) if re.match(r"(ONE|TWO|ANY)\(", line)}
     assert len(lines) == 20
     if platform.machine() == "x86_64":
-        wanted = {"vector": (" avx2 ", 32), "wide": (" avx512f ", 64)}
+        expected = {"vector": (" avx2 ", 32), "wide": (" avx512f ", 64)}
     else:
-        wanted = {"vector": ("", 16)}
-    for build, (feature, width) in wanted.items():
+        expected = {"vector": ("", 16)}
+    for build, (feature, width) in expected.items():
         if feature in FEATURES:
             pattern = rf"{DRIVER.name}:(\d+):.*loop vectorized using {width} byte"
             assert lines <= set(map(int, re.findall(pattern, libraries[build].messages))), build

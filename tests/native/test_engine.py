@@ -1,4 +1,4 @@
-"""The native engine, driven by hand-made plans and hand-written kernels."""
+"""The native engine, with plans and kernels written by hand."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ INCLUDE = Path(__file__).parents[2] / "native" / "include"
 PATHS = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")]
 KINDS = ["sum", "min", "max", "count", "value"]
 WEIGHTS = {offset: 3 + 2 * n for n, offset in enumerate(itertools.product((-1, 0, 1), repeat=3))}
-MODULUS = 1021  # of the values in the shift test: all sums stay exact integers
+MODULUS = 1021  # limit of the values in the shift test, so that all sums are exact integers
 
 KERNELS = r"""
 #include <math.h>
@@ -164,7 +164,7 @@ void flush_to_zero(int on) { _mm_setcsr(on ? _mm_getcsr() | 0x8040 : _mm_getcsr(
 
 @functools.cache
 def library() -> str:
-    """The compiled kernels: made once, for this process and for the ranks that it starts."""
+    """Return the library of kernels, compiled once for this process and for the ranks that it starts."""
     name = hashlib.sha256(KERNELS.encode() + (INCLUDE / "halocline" / "reduce.hpp").read_bytes()).hexdigest()
     result = Path(os.environ["HALOCLINE_CACHE"]) / f"{name}.so"
     if not result.exists():
@@ -183,7 +183,7 @@ def kernels() -> str:
 
 
 def blocks(shape: tuple[int, ...], size: tuple[int, ...]) -> np.ndarray:
-    """Patches of at most `size` cells that tile a subdomain."""
+    """Return patches of at most `size` cells that tile a subdomain."""
     rows = []
     for lo in itertools.product(*(range(0, n, b) for n, b in zip(shape, size, strict=True))):
         hi = [min(a + b, n) for a, b, n in zip(lo, size, shape, strict=True)]
@@ -192,11 +192,11 @@ def blocks(shape: tuple[int, ...], size: tuple[int, ...]) -> np.ndarray:
 
 
 def owners(patches: np.ndarray, threads: int) -> np.ndarray:
-    """The thread of each patch: consecutive ranges of equal length."""
+    """Return the thread of each patch: consecutive ranges of equal length."""
     return (np.arange(len(patches)) * threads // len(patches)).astype(np.int32)
 
 
-SPINS = 100  # of a thread that waits, before it sleeps
+SPINS = 100  # number of polls of a waiting thread before it sleeps
 
 
 def make(
@@ -209,7 +209,7 @@ def make(
     threads: int = 1,
     scalars: int = 10,
 ) -> tuple[Any, list[Any], np.ndarray]:
-    """An engine on one rank with fields of float64."""
+    """Return an engine on one rank with fields of float64."""
     lower = tuple(0 if n == 1 else halo for n in shape)
     storages = [native.Storage(shape, lower, lower, 8, index) for index in range(fields)]
     numbers = np.zeros(scalars)
@@ -366,7 +366,7 @@ def test_first_nonfinite(itemsize: int, bad: float) -> None:
 
 @pytest.mark.parametrize("itemsize", [4, 8])
 def test_any_number_of_threads_sees_the_same(itemsize: int) -> None:
-    """In a field that is large enough for several."""
+    """Any number of threads computes the same values, in a field that is large enough for several threads."""
     shape = (5, 97, 101)
     storage = native.Storage(shape, (1, 1, 1), (1, 1, 1), itemsize, 0)
     storage.whole()[...] = math.nan
@@ -380,7 +380,7 @@ def test_any_number_of_threads_sees_the_same(itemsize: int) -> None:
 
 
 # ----------------------------------------------------------------------- sweeps, scalars and loops
-# Scalar 0 counts passes and scalar 9 limits them, unless a test says otherwise.
+# Scalar 0 counts passes and scalar 9 limits them, except in tests that define it differently.
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -444,7 +444,7 @@ def test_a_run_pauses_and_goes_on(kernels: str) -> None:
     assert all(report["loop_seconds"] > 0 for report in reports)
     assert engine.progress() == 5
     assert (storage.view() == 5).all()
-    # a loop that is over after as many passes does not pause
+    # a loop that is over after the same number of passes does not pause
     reports.append(engine.run(passes=2, resumed=True))
     assert reports[-1]["reason"] == "completed"
     assert reports[-1]["loops"] == ["condition"]
@@ -700,12 +700,12 @@ def endless(kernels: str, threads: int = 1) -> tuple[Any, Any, np.ndarray]:
 @pytest.mark.parametrize("everywhere", [False, True])
 def test_request_stop_from_another_thread(kernels: str, everywhere: bool) -> None:
     engine, storage, scalars = endless(kernels, threads=2)
-    seen = []
+    counts = []
 
     def watch() -> None:
         while engine.progress() < 5:
             time.sleep(0.001)
-        seen.append(engine.progress())
+        counts.append(engine.progress())
         native.request_stop() if everywhere else engine.request_pause()
 
     watcher = threading.Thread(target=watch)
@@ -714,14 +714,14 @@ def test_request_stop_from_another_thread(kernels: str, everywhere: bool) -> Non
     watcher.join()
     assert report["reason"] == "interrupted"
     assert report["loops"] == [None]
-    assert 5 <= seen[0] <= engine.progress() == scalars[0]
+    assert 5 <= counts[0] <= engine.progress() == scalars[0]
     assert (storage.view() == scalars[0]).all(), "the run ended within a pass"
-    scalars[9] = 3  # the request is spent
+    scalars[9] = 3  # the request has been used
     assert engine.run()["reason"] == "completed"
 
 
 def nested(kernels: str) -> tuple[Any, Any]:
-    """A loop of slow sweeps in a loop; scalars 9 and 8 limit them."""
+    """Return an engine with a loop of slow sweeps in a loop; scalars 9 and 8 limit them."""
     engine, _, scalars = make(kernels)
     engine.loop(None, 9, 0)
     engine.loop(None, 8, 1)
@@ -796,7 +796,7 @@ def test_signals_stop_a_run(kernels: str) -> None:
 def test_a_wish_to_stop_is_told_where_nothing_is_left_to_cut_short(kernels: str, loop: bool) -> None:
     engine, _, _ = make(kernels)
     if loop:
-        engine.loop(None, 9, 0)  # of no pass: it is over before the wish is looked at
+        engine.loop(None, 9, 0)  # a loop without passes ends before the request to stop is read
         engine.end()
     sweep(engine, "nothing", [0])
     assert not engine.run()["stopped"]
@@ -850,13 +850,13 @@ def test_one_run_at_a_time(kernels: str) -> None:
 
 
 def cuts(n: int, parts: int) -> list[tuple[int, int]]:
-    """Ranges of about equal, but not equal, length."""
+    """Return ranges of about equal, but not equal, length."""
     at = [n * p // parts + (0 < p < parts and p % 2) for p in range(parts + 1)]
     return list(itertools.pairwise(at))
 
 
 class Torus:
-    """A periodic grid cut into a box per rank, and the messages that fill the whole halo."""
+    """A periodic grid with one box per rank, and the messages that fill the whole halo."""
 
     def __init__(self, shape: tuple[int, ...], dims: tuple[int, ...], rank: int) -> None:
         self.shape, self.dims, self.rank = shape, dims, rank
@@ -868,12 +868,12 @@ class Torus:
     def engine(
         self, kernels: str, storages: list[Any], scalars: Any, threads: int, patches: np.ndarray, comm: Any
     ) -> Any:
-        """The engine of this rank."""
-        mine = native.Subdomain(storages, self.lo, patches, owners(patches, threads))
-        return native.Engine(kernels, [mine], scalars, self.shape, threads, SPINS, comm.py2f())
+        """Return the engine of this rank."""
+        subdomain = native.Subdomain(storages, self.lo, patches, owners(patches, threads))
+        return native.Engine(kernels, [subdomain], scalars, self.shape, threads, SPINS, comm.py2f())
 
     def box(self, direction: tuple[int, ...], halo: int, *, inner: bool) -> tuple[list[int], list[int]]:
-        """The cells at one side, edge or corner: those within, or the halo beyond."""
+        """Return the bounds of the cells at one side, edge or corner: inner cells, or the halo beyond."""
         lo, hi = [], []
         for d, n in zip(direction, self.local, strict=True):
             beyond = {-1: (-halo, 0), 0: (0, n), 1: (n, n + halo)}
@@ -888,7 +888,7 @@ class Torus:
         return int(np.ravel_multi_index(at, self.dims))
 
     def exchange(self, fields: list[int], halo: int, patches: np.ndarray) -> dict[str, Any]:
-        """Arguments of `sweep`: everything beyond the box comes from neighbours or from the other side."""
+        """Return arguments of `sweep` that fill the whole halo from neighbours or from the other side."""
         axes = [(0,) if n == 1 else (-1, 0, 1) for n in self.shape]
         directions = [d for d in itertools.product(*axes) if any(d)]
         sends, receives, copies = [], [], []
@@ -902,13 +902,13 @@ class Torus:
             else:
                 copies += [(f, within[0], beyond[0], size, 0) for f in fields]
             if self.peer(back) != self.rank:
-                near = np.ones(len(patches), bool)
+                reads_halo = np.ones(len(patches), bool)
                 for axis, x in enumerate(d):
                     if x > 0:
-                        near &= patches[:, axis] < halo
+                        reads_halo &= patches[:, axis] < halo
                     elif x < 0:
-                        near &= patches[:, 3 + axis] > self.local[axis] - halo
-                needs |= near.astype(np.uint32) << len(receives)
+                        reads_halo &= patches[:, 3 + axis] > self.local[axis] - halo
+                needs |= reads_halo.astype(np.uint32) << len(receives)
                 receives.append(native.Message(self.peer(back), tag, [(f, *beyond) for f in fields]))
         return {"sends": sends, "receives": receives, "copies": copies, "needs": needs}
 
@@ -978,8 +978,8 @@ def many_steps(kernels: str, shape: tuple[int, int, int]) -> None:
         torus = Torus(shape, dims, comm.rank)
         layers = tuple(0 if n == 1 else 1 for n in shape)
         storages = [native.Storage(torus.local, layers, layers, 8, n) for n in range(2)]
-        mine = tuple(slice(a, b) for a, b in zip(torus.lo, torus.hi, strict=True))
-        storages[1].view()[...] = values[mine]
+        box = tuple(slice(a, b) for a, b in zip(torus.lo, torus.hi, strict=True))
+        storages[1].view()[...] = values[box]
         patches = blocks(torus.local, (2, 3, 8))
         scalars = np.zeros(10)
         engine = torus.engine(kernels, storages, scalars, threads, patches, comm)
@@ -996,7 +996,7 @@ def many_steps(kernels: str, shape: tuple[int, int, int]) -> None:
         scalars[9] = steps
         report = engine.run()
         np.testing.assert_array_equal(report["history"], np.array(sums)[:, None])
-        np.testing.assert_array_equal(storages[1].view(), expected[mine])
+        np.testing.assert_array_equal(storages[1].view(), expected[box])
         parts = comm.allgather(storages[1].checksum((0, 0, 0), torus.local, torus.lo, shape))
         whole = native.Storage(shape, (0, 0, 0), (0, 0, 0), 8, 0)
         whole.view()[...] = expected
@@ -1017,8 +1017,8 @@ def test_ranks_agree_that_one_was_asked_to_stop(kernels: str) -> None:
     comm = world()
     storage = native.Storage((1, 4, 4), (0, 0, 0), (0, 0, 0), 8, 0)
     shape, patches = (1, 4 * comm.size, 4), blocks((1, 4, 4), (1, 2, 2))
-    mine = native.Subdomain([storage], (0, 4 * comm.rank, 0), patches, owners(patches, 1))
-    engine = native.Engine(kernels, [mine], np.zeros(10), shape, 1, SPINS, comm.py2f())
+    subdomain = native.Subdomain([storage], (0, 4 * comm.rank, 0), patches, owners(patches, 1))
+    engine = native.Engine(kernels, [subdomain], np.zeros(10), shape, 1, SPINS, comm.py2f())
     sweep(engine, "count_visits", [0])
     for stopper in range(comm.size):
         if comm.rank == stopper:
@@ -1034,8 +1034,8 @@ def stop_each(kernels: str, with_reduction: bool) -> None:
     scalars = np.zeros(10)
     shape = (1, 4 * comm.size, 4)
     patches = blocks((1, 4, 4), (1, 2, 2))
-    mine = native.Subdomain([storage], (0, 4 * comm.rank, 0), patches, owners(patches, 1))
-    engine = native.Engine(kernels, [mine], scalars, shape, 1, SPINS, comm.py2f())
+    subdomain = native.Subdomain([storage], (0, 4 * comm.rank, 0), patches, owners(patches, 1))
+    engine = native.Engine(kernels, [subdomain], scalars, shape, 1, SPINS, comm.py2f())
     engine.loop(None, 9, 0)
     sweep(engine, "count_visits", [0])
     if with_reduction:
@@ -1061,7 +1061,7 @@ def stop_each(kernels: str, with_reduction: bool) -> None:
 
 
 def test_no_mpi_call_on_one_rank(kernels: str) -> None:
-    """A serial run never initialises MPI, nor needs it."""
+    """A serial run neither initialises nor needs MPI."""
     engine, _, scalars = make(kernels, threads=2)
     engine.loop(None, 9, 0)
     sweep(engine, "reduce", [0], reductions=[(kind, n + 1) for n, kind in enumerate(KINDS)])
@@ -1078,7 +1078,7 @@ def test_no_mpi_call_on_one_rank(kernels: str) -> None:
 
 
 def launch(script: str, ranks: int, **environment: str) -> tuple[int, str]:
-    """Run a script on ranks: return the exit status and their output."""
+    """Run a script on ranks and return the exit status and the output."""
     from halocline.run.ranks.launch import mpiexec
 
     prelude = f"import sys; sys.path[:0] = {PATHS!r}; from test_engine import *\n"
@@ -1123,7 +1123,7 @@ print("went on")
     )
     assert status != 0
     assert "went on" not in output
-    assert "in vain" not in output  # the death is seen, not the silence after it
+    assert "in vain" not in output  # the test reports the death, not the silence after it
 
 
 def test_a_killed_rank_ends_all(kernels: str) -> None:
@@ -1146,7 +1146,7 @@ print("went on")
     )
     assert status != 0
     assert "went on" not in output
-    assert "in vain" not in output  # the death is seen, not the silence after it
+    assert "in vain" not in output  # the test reports the death, not the silence after it
 
 
 def test_a_failing_kernel_names_its_rank(kernels: str) -> None:
@@ -1261,7 +1261,7 @@ print("went on")
 
 
 def test_messages_of_other_sweeps_are_found_where_they_are_checked(kernels: str) -> None:
-    """Of equal length: without the check nothing tells them apart."""
+    """Messages of equal length that belong to other sweeps are detected by the check alone."""
     status, output = launch(RING.format(threads=1) + MIXED, 2)
     assert status == 0, output
     status, output = launch(RING.format(threads=1) + MIXED, 2, HALOCLINE_CHECK="1")

@@ -1,4 +1,4 @@
-"""The rooms of native code: each includes from those that the table of modules lists before it."""
+"""Folders of native code: each includes only from folders that the table of modules lists before it."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ INCLUDED = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
 def documented() -> list[str]:
-    """The rooms in the order of the table."""
+    """Return the folders in the order of the table."""
     text = (ROOT / "docs" / "reference" / "modules.md").read_text()
     section = text.partition("\n## engine\n")[2].partition("\n## ")[0]
     return re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
 
 
 def wrong(home: Path, order: list[str]) -> list[str]:
-    """The includes of these rooms that name no file of a room, or one of a room that does not come before.
+    """Return the includes that name no known file, or a file of a folder that is not before their own.
 
-    Where there are none, there is no circle among the rooms either.
+    Without such includes there is no cycle among the folders.
     """
-    found = []
+    results = []
     for path in sorted(home.rglob("*.?pp")):
-        own = path.relative_to(home).parts[0]
+        folder = path.relative_to(home).parts[0]
         for name in INCLUDED.findall(path.read_text()):
             room, _, file = name.partition("/")
             if room == "halocline":  # headers of generated code: native/include
                 continue
-            known = room in order[: order.index(own) + 1] and (home / room / file).is_file()
+            known = room in order[: order.index(folder) + 1] and (home / room / file).is_file()
             if not known:
-                found.append(f"{path.relative_to(home)} includes {name}")
-    return found
+                results.append(f"{path.relative_to(home)} includes {name}")
+    return results
 
 
 def test_all_rooms_are_documented() -> None:
@@ -51,7 +51,7 @@ def test_rooms_include_from_those_before_them() -> None:
 
 
 def test_some_rooms_need_others() -> None:
-    """Else the pattern of an include may be out of date."""
+    """Some folders include from others; otherwise the pattern of an include is out of date."""
     assert wrong(HOME, documented()[::-1])
 
 
@@ -62,7 +62,7 @@ def test_some_rooms_need_others() -> None:
         ("upper/a.cpp", '#include "upper/a.hpp"', True),
         ("upper/a.cpp", '#include "halocline/abi.h"', True),
         ("upper/a.cpp", "#include <vector>", True),
-        ("lower/b.cpp", '#include "upper/a.hpp"', False),  # a circle, with the first
+        ("lower/b.cpp", '#include "upper/a.hpp"', False),  # a cycle with the first include
         ("lower/b.cpp", '#  include "upper/a.hpp"', False),
         ("lower/b.cpp", '#include "b.hpp"', False),
         ("lower/b.cpp", '#include "../upper/a.hpp"', False),
@@ -77,12 +77,12 @@ def test_an_include_against_the_order_is_found(tmp_path: Path, file: str, line: 
     path = tmp_path / file
     with path.open("a") as end:
         end.write(line + "\n")
-    found = wrong(tmp_path, ["lower", "upper"])
-    assert found == [] if good else found[0].startswith(f"{file} includes ") and len(found) == 1
+    result = wrong(tmp_path, ["lower", "upper"])
+    assert result == [] if good else result[0].startswith(f"{file} includes ") and len(result) == 1
 
 
 def test_the_module_exports_its_init_function_alone() -> None:
-    """Else a libstdc++ that is linked into it is mixed up with that of other libraries in the process."""
+    """Other exports would mix a statically linked libstdc++ with that of other libraries in the process."""
     command = ["nm", "--dynamic", "--defined-only", "--format=posix", native().__file__]
     symbols = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert [line.split()[0] for line in symbols.splitlines()] == ["PyInit__native"]

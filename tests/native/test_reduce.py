@@ -1,4 +1,4 @@
-"""Reductions do not depend on order, blocking, merge tree or vector width, and are as accurate as proven."""
+"""Reductions do not depend on order, blocking, merge tree or vector width, and have the proven accuracy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from reductions import (
     tie,
 )
 
-# The same header for several vector widths and optimisers: their bits must agree.
+# The same header for several vector widths and optimisation levels: their bits must agree.
 BUILDS: dict[str, list[str]] = {
     "native": ["-O3", "-march=native"],
     "scalar": ["-O1", "-DHC_LANES=1", "-fno-tree-vectorize"],
@@ -61,13 +61,13 @@ def native(builds: dict[str, Library]) -> Library:
 
 # --------------------------------------------------------------------- the definition, in exact integers
 def nearest(a: int, b: int) -> int:
-    """a / b for b > 0, rounded to nearest, ties to even."""
+    """Return a / b for b > 0, rounded to nearest, ties to even."""
     quotient, rest = divmod(a, b)
     return quotient + (2 * rest > b or (2 * rest == b and quotient % 2 == 1))
 
 
 def definition(x: Sequence[float]) -> tuple[int, list[int], float]:
-    """Top bin, bins from the top down, and sum of finite summands, as docs/decisions/0001 defines them."""
+    """Return top bin, bins from the top down and sum of finite summands (docs/decisions/0001)."""
     units = [int(Fraction(value) * 2**1074) for value in x]
 
     def quantum(j: int) -> int:
@@ -107,7 +107,7 @@ rows = st.lists(summands, max_size=40)
 
 
 def scattered(random: Random, make: Callable[[], Accumulator], x: Sequence[float]) -> Accumulator:
-    """x deposited in random order, cut into random pieces, among accumulators that merge in random order."""
+    """Deposit x in random order and in random pieces, and merge the accumulators in random order."""
     x = list(x)
     random.shuffle(x)
     parts = [make() for _ in range(random.randint(1, 5))]
@@ -197,7 +197,7 @@ def test_kernel_loop_equals_deposit(builds: dict[str, Library], build: str) -> N
         at_once += loop.deposit_products(x[piece], y[piece])
         row.deposit(x[piece] * y[piece])
     assert bytes(loop) == bytes(row)
-    assert at_once == 39  # the first piece finds the bins, all others fit: both ways are tested
+    assert at_once == 39  # the first piece selects the bins, all others fit: this covers both branches
     for special in (math.inf, math.nan, 1e300):
         piece = np.array([1.0, special, 2.0])
         loop.deposit_products(piece, np.ones(3))
@@ -216,7 +216,7 @@ def test_bins_hold_more_than_63_bits(native: Library) -> None:
 
 
 def test_sum_rounds_once(native: Library) -> None:
-    """Halfway between two doubles, up to a summand 130 bits further down."""
+    """A sum rounds once: halfway between two doubles, up to a summand 130 bits further down."""
     for below, expected in ((0.0, 2.0**53), (1.0, 2.0**53 + 2)):
         total = native(SUM)
         for x, doublings in ((2.0**-26, 79), (2.0**-26, 26), (below * 2.0**-104, 0)):

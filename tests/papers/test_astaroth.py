@@ -21,16 +21,16 @@ def rows_of(name: str, *, predicted: bool = False, **where: Any) -> list[dict[st
 
 
 def table(name: str, title: str, rows: list[dict[str, Any]]) -> Any:
-    (found,) = [each for each in papers()[name].tables(rows, None) if each.title.startswith(title)]
-    return found
+    (result,) = [each for each in papers()[name].tables(rows, None) if each.title.startswith(title)]
+    return result
 
 
 def test_theoretical_scaling() -> None:
     expected = json.loads((Path(__file__).parents[1] / "data" / "model_strong_scaling.json").read_text())
     rows = rows_of("astaroth-fig11")
-    found = {(row["n"], row["devices"]): row["computed"] for row in rows}
+    actual = {(row["n"], row["devices"]): row["computed"] for row in rows}
     for n, efficiency in expected["ideal_parallel_efficiency"].items():
-        assert found[int(n), 1] / 64 / found[int(n), 64] == pytest.approx(efficiency, abs=6e-4)
+        assert actual[int(n), 1] / 64 / actual[int(n), 64] == pytest.approx(efficiency, abs=6e-4)
     assert "35.5%" in table("astaroth-fig11", "Computed", rows).rows[0][-1]
 
 
@@ -43,12 +43,12 @@ def test_shares_of_the_theory_follow_from_two_figures() -> None:
 
 def test_parts_of_a_step_are_predicted_apart() -> None:
     rows = rows_of("astaroth-fig12", predicted=True, devices=(1, 8))
-    found = {(row["part"], row["devices"]): row["predicted"] for row in rows}
-    assert found["computing", 1] == pytest.approx(2.2, rel=0.03)
-    assert found["computing", 8] == pytest.approx(2.2 / 8, rel=0.03)
-    assert found["exchange", 1] < 0.1 < found["exchange", 8]
-    assert found["exchange", 8] < found["exchange with corners", 8] < 1.05 * found["exchange", 8]
-    assert found["step", 8] > 0.97 * max(found["computing", 8], found["exchange", 8])
+    result = {(row["part"], row["devices"]): row["predicted"] for row in rows}
+    assert result["computing", 1] == pytest.approx(2.2, rel=0.03)
+    assert result["computing", 8] == pytest.approx(2.2 / 8, rel=0.03)
+    assert result["exchange", 1] < 0.1 < result["exchange", 8]
+    assert result["exchange", 8] < result["exchange with corners", 8] < 1.05 * result["exchange", 8]
+    assert result["step", 8] > 0.97 * max(result["computing", 8], result["exchange", 8])
     shares = table("astaroth-fig12", "Shares", rows)
     assert shares.rows[-1][-2:] == ("15% to 20%", "0.03% to 10%")
     assert [row[0] for row in shares.rows] == ["1", "8", "paper"]
@@ -71,7 +71,7 @@ def test_numbers_of_strong_scaling_stand_beside_predictions() -> None:
     own = papers()["astaroth-fig10"]
     machine = own.there(None)
     rows = rows_of("astaroth-fig10", predicted=True, n=(256,), devices=(1, 4, 64))
-    (stated,) = [found for found in own.tables(rows, machine) if found.title == "Numbers of the text"]
+    (stated,) = [result for result in own.tables(rows, machine) if result.title == "Numbers of the text"]
     assert [row[1] for row in stated.rows] == ["0.18", "2.2", "0.53"]
     assert float(stated.rows[0][2]) == pytest.approx(0.19, abs=0.01)
     assert float(stated.rows[1][3]) == pytest.approx(1.0, abs=0.01)

@@ -120,12 +120,12 @@ def test_the_grid_of_an_exchange_grows_with_the_nodes() -> None:
 
 def test_growth_along_the_cuts_scales_better() -> None:
     """Xue and Roy, Fig. 10: "type 2 performs better; with type 1 three axes are best"."""
-    found = {
+    result = {
         (row["growth"], row["decomposition"]): row["predicted"]
         for row in _predicted("cavity-fig10", devices=(16,))
     }
-    assert found[2, "1d-i"] > 1.2 * found[1, "1d-i"]
-    assert found[1, "3d"] == max(found[1, cut] for cut in ("3d", "2d", "1d-k", "1d-i"))
+    assert result[2, "1d-i"] > 1.2 * result[1, "1d-i"]
+    assert result[1, "3d"] == max(result[1, cut] for cut in ("3d", "2d", "1d-k", "1d-i"))
 
 
 def test_one_device_keeps_its_published_pace() -> None:

@@ -37,24 +37,24 @@ def _not_fitted(name: str, **options: Any) -> list[float]:
 @pytest.mark.parametrize(("name", "count"), [("umbc-4.1", 27), ("umbc-7.1", 22)])
 def test_predicted_solves_take_what_is_published(name: str, count: int) -> None:
     """N = 4096; smaller times than 3 s are printed with less than one digit."""
-    found = _not_fitted(name, sizes=(4096,), least=3)
-    assert len(found) == count
-    assert sum(1 / 1.5 <= ratio <= 1.5 for ratio in found) >= 0.75 * len(found)
-    assert all(0.5 <= ratio <= 2 for ratio in found)
+    result = _not_fitted(name, sizes=(4096,), least=3)
+    assert len(result) == count
+    assert sum(1 / 1.5 <= ratio <= 1.5 for ratio in result) >= 0.75 * len(result)
+    assert all(0.5 <= ratio <= 2 for ratio in result)
 
 
 @pytest.mark.parametrize(("name", "count"), [("umbc-3.1", 6), ("umbc-5.1", 2)])
 def test_single_cores_and_whole_machines_take_what_is_published(name: str, count: int) -> None:
-    found = _not_fitted(name, least=3)
-    assert len(found) == count
-    assert all(1 / 1.25 <= ratio <= 1.25 for ratio in found)
+    result = _not_fitted(name, least=3)
+    assert len(result) == count
+    assert all(1 / 1.25 <= ratio <= 1.25 for ratio in result)
 
 
 @pytest.mark.parametrize(("name", "count"), [("pearson-fig11", 1), ("pearson-fig12a", 3)])
 def test_speedups_of_an_exchange_are_those_of_the_text(name: str, count: int) -> None:
-    found = quotients(name)
-    assert len(found) == count
-    assert all(1 / 1.3 <= ratio <= 1.3 for ratio in found)
+    result = quotients(name)
+    assert len(result) == count
+    assert all(1 / 1.3 <= ratio <= 1.3 for ratio in result)
 
 
 @pytest.mark.parametrize("name", ["cavity-table3", "cavity-table4"])
@@ -93,10 +93,10 @@ def test_one_thread_of_broadwell_takes_what_is_published() -> None:
 
 def test_zones_a_second_of_wombat_are_those_published() -> None:
     """XEIL to a factor of 1.5; of the other two machines the published number is the least of patches."""
-    found = {row["machine"]: row["predicted_ratio"] for row in predicted("wombat-fig5")}
-    assert 1 / 1.5 <= found["XEIL"] <= 1.5
-    assert found["XCBDW"] >= 1
-    assert found["XCKNL"] >= 1
+    result = {row["machine"]: row["predicted_ratio"] for row in predicted("wombat-fig5")}
+    assert 1 / 1.5 <= result["XEIL"] <= 1.5
+    assert result["XCBDW"] >= 1
+    assert result["XCKNL"] >= 1
 
 
 def test_wombat_scales_at_least_as_well_as_published() -> None:

@@ -180,9 +180,9 @@ def test_the_same_bits_on_any_ranks_threads_decomposition_and_patch(method):
         options = {"method": method, "max_iterations": limit, "threads": 1}
         records = [record_of(n, **{**options, **case}) for case in cases]
         alone = record_of(n, communicator=Communicator(), **options)
-        for case, found in some(zip(cases, records, strict=True)):
-            assert told(found) == told(alone), case
-            assert found.ranks == ranks
+        for case, result in some(zip(cases, records, strict=True)):
+            assert told(result) == told(alone), case
+            assert result.ranks == ranks
 
 
 @pytest.mark.ranks(2, 4, long=(2,))
@@ -191,8 +191,8 @@ def test_the_same_bits_in_one_and_three_dimensions():
         cuts = ("optimal", "1d", *(["2d", "3d"] if dim == 3 else []))
         records = [record_of(n, dim, threads=2, decomposition=cut) for cut in cuts]
         alone = record_of(n, dim, threads=1, communicator=Communicator())
-        for found in records:
-            assert (found.iterations, found.checksum) == (alone.iterations, alone.checksum)
+        for result in records:
+            assert (result.iterations, result.checksum) == (alone.iterations, alone.checksum)
 
 
 # -- the published numbers -----------------------------------------------------------------------------------

@@ -39,9 +39,9 @@ MARK = "-- end of block --"
 @pytest.fixture(scope="module")
 def blocks() -> list[tuple[str, str | None]]:
     """Each runnable block with the output that stands below it, None where there is none."""
-    found = [(code, output or None) for code, output in BLOCK.findall(TUTORIAL.read_text())]
-    assert len(found) == TUTORIAL.read_text().count("```python")
-    return found
+    result = [(code, output or None) for code, output in BLOCK.findall(TUTORIAL.read_text())]
+    assert len(result) == TUTORIAL.read_text().count("```python")
+    return result
 
 
 def test_what_is_said_of_predictions(tmp_path):
@@ -67,26 +67,26 @@ def test_tutorial_prints_what_it_says(blocks, ranks, tmp_path):
     text = "".join(f'{code}\nhc.print("{MARK}")\n' for code, _ in blocks)
     printed = run(text, ranks, tmp_path).split(f"{MARK}\n")[:-1]
     assert len(printed) == len(blocks)
-    for (code, expected), found in zip(blocks, printed, strict=True):
+    for (code, expected), actual in zip(blocks, printed, strict=True):
         if expected is not None:
-            assert found == expected, f"after\n{code}"
+            assert actual == expected, f"after\n{code}"
     left = {path.name for path in (tmp_path / "out" / "tutorial").iterdir()}
     assert left == {"plate.png", "gradient.png", "plate.zarr", "warmest.zarr"}
 
 
 def test_the_reference_of_planning_prints_what_it_says(tmp_path):
-    found = BLOCK.findall((ROOT / "docs" / "reference" / "planning.md").read_text())
-    assert len(found) == 4
-    assert run("".join(code for code, _ in found), 1, tmp_path) == "".join(output for _, output in found)
+    result = BLOCK.findall((ROOT / "docs" / "reference" / "planning.md").read_text())
+    assert len(result) == 4
+    assert run("".join(code for code, _ in result), 1, tmp_path) == "".join(output for _, output in result)
 
 
 def test_one_equation_prints_the_result_of_each_stage(tmp_path):
     text = (ROOT / "docs" / "reference" / "one-equation.md").read_text()
-    found = BLOCK.findall(text)
-    assert len(found) == text.count("```python")
-    printed = run("".join(code for code, _ in found), 1, tmp_path)
+    result = BLOCK.findall(text)
+    assert len(result) == text.count("```python")
+    printed = run("".join(code for code, _ in result), 1, tmp_path)
 
-    assert printed.replace("script.py", "heat.py") == "".join(output for _, output in found)
+    assert printed.replace("script.py", "heat.py") == "".join(output for _, output in result)
     for code in re.findall(r"^```cpp\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         assert any(code in file.read_text() for file in (ROOT / "native").rglob("*.*pp")) or any(
             code in file.read_text() for file in (ROOT / "native").rglob("*.h")
@@ -169,8 +169,8 @@ def test_programs_of_guides_print_what_they_show(name, ranks, tmp_path):
 def test_examples_in_docstrings_are_true(path):
     name = ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")
     module = importlib.import_module(name)
-    found = [example for test in doctest.DocTestFinder().find(module) for example in test.examples]
-    assert len(found) == path.read_text().count(">>> ")
+    result = [example for test in doctest.DocTestFinder().find(module) for example in test.examples]
+    assert len(result) == path.read_text().count(">>> ")
     assert doctest.testmod(module).failed == 0
 
 
@@ -211,15 +211,15 @@ def test_the_reference_names_every_option_of_every_command(command_reference):
     from halocline.cli.app import app
 
     title, *sections = re.split(r"^## ", COMMAND.read_text(), flags=re.MULTILINE)
-    found = {section.partition("\n")[0]: section for section in sections}
+    result = {section.partition("\n")[0]: section for section in sections}
     every = dict(command_reference.commands(typer.main.get_command(app)))
-    assert {f"halocline {words}" for words in every} == set(found)
+    assert {f"halocline {words}" for words in every} == set(result)
     for words, command in every.items():
         name = f"halocline {words}"
         assert f"| `{name}` |" in title
         options = {option for p in command.params for option in (*p.opts, *p.secondary_opts)}
         options = {option for option in options if option.startswith("--")}
-        told = {option for form in re.findall(r"`(--[^`]+)`", found[name]) for option in form.split(", ")}
+        told = {option for form in re.findall(r"`(--[^`]+)`", result[name]) for option in form.split(", ")}
         assert options <= {option.partition(" ")[0] for option in told}, name
 
 
@@ -303,9 +303,9 @@ def test_what_is_said_of_equations_of_magnetohydrodynamics(tmp_path):
     from halocline.physics import mhd
 
     text = (ROOT / "docs" / "how-to" / "mhd.md").read_text()
-    found = BLOCK.findall(text)
-    assert len(found) == text.count("```python") == 3
-    assert run("".join(code for code, _ in found), 1, tmp_path) == "".join(output for _, output in found)
+    result = BLOCK.findall(text)
+    assert len(result) == text.count("```python") == 3
+    assert run("".join(code for code, _ in result), 1, tmp_path) == "".join(output for _, output in result)
     _, _, options = text.partition("## Which terms\n")
     for option in fields(mhd.Physics):
         assert f"`{option.name}=" in options, option.name
@@ -316,9 +316,9 @@ def test_what_is_said_of_equations_of_magnetohydrodynamics(tmp_path):
 def test_what_is_said_of_walls(tmp_path):
     """All blocks are one program."""
     text = (ROOT / "docs" / "how-to" / "walls.md").read_text()
-    found = BLOCK.findall(text)
-    assert len(found) == text.count("```python") == 3
-    assert run("".join(code for code, _ in found), 1, tmp_path) == "".join(output for _, output in found)
+    result = BLOCK.findall(text)
+    assert len(result) == text.count("```python") == 3
+    assert run("".join(code for code, _ in result), 1, tmp_path) == "".join(output for _, output in result)
 
 
 def test_the_reference_names_what_the_environment_says():

@@ -83,12 +83,12 @@ def test_the_package_is_taken_on_request(tmp_path: Path) -> None:
             text=True,
         )
         assert done.stdout == kind, done.stderr
-    found = find(HALOCLINE_MPI="openmpi")
-    assert found.returncode == 1
-    assert "HALOCLINE_MPI is 'openmpi': expected package" in found.stderr
+    result = find(HALOCLINE_MPI="openmpi")
+    assert result.returncode == 1
+    assert "HALOCLINE_MPI is 'openmpi': expected package" in result.stderr
 
 
 def test_a_wrapper_that_is_not_there_is_named() -> None:
-    found = find(MPICC="/nonexistent/mpicc")
-    assert found.returncode == 1
-    assert "MPICC is '/nonexistent/mpicc', but there is no such program" in found.stderr
+    result = find(MPICC="/nonexistent/mpicc")
+    assert result.returncode == 1
+    assert "MPICC is '/nonexistent/mpicc', but there is no such program" in result.stderr

@@ -29,21 +29,21 @@ MEANT = {"support/local_slurm.py": ["10"], "support/rank_tests.py": ["3"], "mpi/
 
 def limits(text: str) -> list[str]:
     """Return the time limits in seconds that a source writes as numbers."""
-    return [next(filter(None, found)) for found in LIMITS.findall(text)]
+    return [next(filter(None, result)) for result in LIMITS.findall(text)]
 
 
 def test_time_limits_catch_hangs_alone() -> None:
     within = re.search(r"^HANG := (\d+)$", (TESTS.parent / "Makefile").read_text(), re.MULTILINE)
     assert within is not None
-    found = {
+    result = {
         str(file.relative_to(TESTS)): limits(file.read_text())
         for file in TESTS.rglob("*.py")
         if file != Path(__file__)
     }
-    assert len(found) > 100
-    short = {name: [n for n in numbers if float(n) <= HANG] for name, numbers in found.items()}
+    assert len(result) > 100
+    short = {name: [n for n in numbers if float(n) <= HANG] for name, numbers in result.items()}
     assert {name: numbers for name, numbers in short.items() if numbers} == MEANT
-    assert max(HANG, *(float(n) for numbers in found.values() for n in numbers)) < float(within[1])
+    assert max(HANG, *(float(n) for numbers in result.values() for n in numbers)) < float(within[1])
 
 
 def test_limits_are_found() -> None:

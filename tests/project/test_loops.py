@@ -44,9 +44,9 @@ def test_checks_in_loops_that_may_be_empty_are_found(test: str, unsafe: list[str
 
 def test_no_test_checks_only_in_loops_that_may_be_empty() -> None:
     assert len(TESTS) > 100
-    found = {
+    result = {
         f"{path}::{name}": iterables
         for path in TESTS
         for name, iterables in unsafe_tests(ast.parse(path.read_text())).items()
     }
-    assert found == {}, "wrap one of these iterables in loops.some"
+    assert result == {}, "wrap one of these iterables in loops.some"

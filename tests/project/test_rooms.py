@@ -28,11 +28,11 @@ ALLOWED = {
 
 def imported(path: Path) -> set[str]:
     """The rooms and modules of the compiler that a module imports."""
-    found = set()
+    result = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("halocline.compile."):
-            found.add((node.module or "").split(".")[2])
-    return found
+            result.add((node.module or "").split(".")[2])
+    return result
 
 
 def test_all_rooms_are_named() -> None:
@@ -100,19 +100,19 @@ MODULES = {module_name(path): path for path in SOURCE.rglob("*.py")}
 def imported_by(path: Path) -> set[str]:
     """The modules of Halocline that a module imports: at its top, in functions, and for types alone. A
     module imported from a package counts as an import of the package too, whose own imports run first."""
-    found = set()
+    result = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            result |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: a relative import"
-            found |= {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return found & set(MODULES)
+            result |= {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return result & set(MODULES)
 
 
 def circles(imports: dict[str, set[str]]) -> set[frozenset[str]]:
     """The largest sets of modules, two or more, each of which comes to each other one by imports."""
-    found: set[frozenset[str]] = set()
+    result: set[frozenset[str]] = set()
     place: dict[str, int] = {}
     lowest: dict[str, int] = {}
     open_: list[str] = []
@@ -131,12 +131,12 @@ def circles(imports: dict[str, set[str]]) -> set[frozenset[str]]:
             circle = frozenset(open_[first:])
             del open_[first:]
             if len(circle) > 1:
-                found.add(circle)
+                result.add(circle)
 
     for name in imports:
         if name not in place:
             visit(name)
-    return found
+    return result
 
 
 def test_circles_are_found() -> None:
@@ -147,6 +147,6 @@ def test_circles_are_found() -> None:
 def test_no_layer_but_the_language_has_a_circle_of_modules() -> None:
     inside = [name for name in MODULES if name.split(".")[1:2] and name.split(".")[1] in LAYERS]
     assert {name.split(".")[1] for name in inside} == set(LAYERS)
-    found = circles({name: imported_by(MODULES[name]) & set(inside) for name in inside})
-    assert not found - KNOWN, sorted(map(sorted, found - KNOWN))
-    assert not KNOWN - found, f"no circle any more: remove from KNOWN {sorted(map(sorted, KNOWN - found))}"
+    result = circles({name: imported_by(MODULES[name]) & set(inside) for name in inside})
+    assert not result - KNOWN, sorted(map(sorted, result - KNOWN))
+    assert not KNOWN - result, f"no circle any more: remove from KNOWN {sorted(map(sorted, KNOWN - result))}"

@@ -14,7 +14,7 @@ from halocline.study.differences import differences
 
 @pytest.mark.parametrize("periodic", [True, False])
 def test_differences_of_grids_fall_as_the_solution_says(periodic: bool) -> None:
-    """Cells and faces, of a function whose means in cells are known."""
+    """Differences between grids fall with the order of the solution, in cells and on faces."""
 
     def state(n: int) -> dict[str, Any]:
         edges = np.arange(n + 1) / n
@@ -23,10 +23,10 @@ def test_differences_of_grids_fall_as_the_solution_says(periodic: bool) -> None:
         faces = np.sin(2 * np.pi * (edges[:-1] if periodic else edges)) + 1 / n**2
         return {"T": means, "T@": np.array([False]), "v": faces, "v@": np.array([True])}
 
-    found = differences([state(n) for n in (8, 16, 32)])
-    assert found[2] is None
-    # means agree exactly; faces differ by the error that was put in, over nearly 1
-    assert found[0] == pytest.approx((1 / 64 - 1 / 256) / (1 + 1 / 256), rel=1e-2)
-    assert math.log2(float(found[0] or 0) / float(found[1] or 1)) == pytest.approx(2.0, abs=0.02)
+    result = differences([state(n) for n in (8, 16, 32)])
+    assert result[2] is None
+    # means agree exactly; faces differ by the known error, divided by almost 1
+    assert result[0] == pytest.approx((1 / 64 - 1 / 256) / (1 + 1 / 256), rel=1e-2)
+    assert math.log2(float(result[0] or 0) / float(result[1] or 1)) == pytest.approx(2.0, abs=0.02)
     with pytest.raises(InputError, match="no whole multiple of the 8"):
         differences([state(8), state(12)])

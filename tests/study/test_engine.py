@@ -43,7 +43,7 @@ def _in_this_process(case: Command, words: list[str]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", list(studies()))
 def test_every_study_is_carried_out(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Studies run on one rank here; a long test runs them on their own numbers of ranks."""
+    """Studies run on one rank here; a test of the extended suite runs them on their own numbers of ranks."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(command, "_run", _in_this_process)
     # keep the SIGTERM handler
@@ -75,11 +75,11 @@ CHEAP = ("cavity-2d", "heat", "wave")
     [
         case if case in CHEAP else pytest.param(case, marks=pytest.mark.long)
         for case in case_names()
-        if case != "poisson"  # which has no steps
+        if case != "poisson"  # a problem without steps
     ],
 )
 def test_all_runs_of_a_study_have_the_same_algorithm(case: str) -> None:
-    """Some cases choose the algorithm by the spacing; coarse and fine grids must get the same one."""
+    """Coarse and fine grids have the same algorithm, also in cases that choose it by the spacing."""
     n = Problem(case).default_cells()[0]
     runs = plan(Asked(studies()["strong"], Command("run", case, {"steps": 4}), (n // 2, 2 * n), (1,), (1,)))
     assert len({run.shape for run in runs}) == 2
@@ -94,22 +94,22 @@ def test_automatic_parameters_of_the_largest_grid_apply_to_all_runs() -> None:
     assert {run.command.settings for run in runs} == {alone[0].command.settings} == {("stages=3",)}
     small = plan(Asked(studies()["weak"], Command("run", "cavity", {"steps": 4}), (16,), (1,), (1,)))
     assert small[0].command.settings == ("stages=1",)
-    given = Command("run", "cavity", {"steps": 4}, ("stages=2",))
-    assert {run.command.settings for run in plan(Asked(studies()["weak"], given, (16, 64), (1,), (1,)))} == {
-        ("stages=2",)
-    }
+    command = Command("run", "cavity", {"steps": 4}, ("stages=2",))
+    assert {
+        run.command.settings for run in plan(Asked(studies()["weak"], command, (16, 64), (1,), (1,)))
+    } == {("stages=2",)}
     one = {**step(), "case": "cavity", **largest.facts}
-    said = reported(studies()["weak"], [one], None).said
-    assert said[0] == (
+    sentences = reported(studies()["weak"], [one], None).said
+    assert sentences[0] == (
         "cavity: stages = 3 in all runs, as the case chooses for the largest grid, 128 x 128 x 128."
     )
 
 
 def test_the_paper_takes_forward_euler_steps() -> None:
-    for name, own in papers().items():
-        if own.problem == "cavity":
-            assert own.options["settings"] == ("stages=1", "watch=1e6"), name
-            assert "Predicted and measured with stages=1, watch=1e6, as in the paper." in own.said
-    own = papers()["cavity-table3"]
-    schedule, _ = own._prepared(own.places_of(None, None)[0])
+    for name, study in papers().items():
+        if study.problem == "cavity":
+            assert study.options["settings"] == ("stages=1", "watch=1e6"), name
+            assert "Predicted and measured with stages=1, watch=1e6, as in the paper." in study.said
+    study = papers()["cavity-table3"]
+    schedule, _ = study._prepared(study.places_of(None, None)[0])
     assert sum(sweep.share == 1 for sweep in schedule.pass_sweeps()) == 1

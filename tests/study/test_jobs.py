@@ -1,4 +1,4 @@
-"""Job scripts: every text of the user is in the script unchanged, or the command is rejected."""
+"""Job scripts: a script contains every text of the user unchanged, or the command is rejected."""
 
 from __future__ import annotations
 
@@ -48,40 +48,40 @@ DIRECTIVES = {"slurm": 7, "pbs": 6}  # lines without partition and account
 
 
 def asked_of(problem: str, sizes: Sequence[int] | None = None) -> Asked:
-    """Return the request for two ranks on one node, and on each of two."""
+    """Return the request for two ranks on one node, and for two ranks on each of two nodes."""
     numbers = None if sizes is None else tuple(sizes)
     return Asked(studies()["strong"], Command("run", problem), numbers, (2,), (1,), nodes=(1, 2))
 
 
-def scripts(line: Sequence[str], problem: str, system: str = "slurm", **how: Any) -> dict[Path, str]:
-    return jobs.scripts(asked_of(problem), ["halocline", *line], system, how)
+def scripts(line: Sequence[str], problem: str, system: str = "slurm", **options: Any) -> dict[Path, str]:
+    return jobs.scripts(asked_of(problem), ["halocline", *line], system, options)
 
 
-def scripts_or_error(*arguments: Any, **how: Any) -> tuple[dict[Path, str], str]:
-    """Return the scripts, or none and the message of the error."""
+def scripts_or_error(*arguments: Any, **options: Any) -> tuple[dict[Path, str], str]:
+    """Return the scripts, or no scripts and the error message."""
     try:
-        return scripts(*arguments, **how), ""
+        return scripts(*arguments, **options), ""
     except InputError as error:
         return {}, str(error)
 
 
 def directives(text: str) -> list[str]:
-    """Return the lines that the scheduler reads, which are those before the first command."""
-    found = []
+    """Return the lines that the scheduler reads; they precede the first command."""
+    results = []
     for line in text.splitlines()[1:]:
         if not line.startswith("#"):
             break
-        found.append(line)
-    return found
+        results.append(line)
+    return results
 
 
 @settings(max_examples=80, deadline=None)
 @given(TEXTS | TEXTS.map(lambda text: f"--{text}"), SYSTEMS)
 def test_a_free_directive_is_one_line_of_the_head_or_is_rejected(text: str, system: str) -> None:
-    made, error = scripts_or_error(["study", "strong", "heat"], "heat", system, directive=[text])
-    assert bool(made) != bool(error)
-    assert made or error.startswith("--directive ")
-    for script in made.values():
+    scripts, error = scripts_or_error(["study", "strong", "heat"], "heat", system, directive=[text])
+    assert bool(scripts) != bool(error)
+    assert scripts or error.startswith("--directive ")
+    for script in scripts.values():
         assert len(directives(script)) == DIRECTIVES[system] + 1
         assert directives(script)[-1].endswith(f" {text}")
         assert script.isascii()
@@ -94,10 +94,10 @@ def test_directives_hold_the_given_text_or_are_rejected(
     partition: str, account: str, time: str, system: str
 ) -> None:
     for option, text in (("partition", partition), ("account", account), ("time", time)):
-        made, error = scripts_or_error(["study", "strong", "heat"], "heat", system, **{option: text})
-        assert bool(made) != bool(error)
-        assert made or error.startswith(f"--{option} ")
-        for script in made.values():
+        scripts, error = scripts_or_error(["study", "strong", "heat"], "heat", system, **{option: text})
+        assert bool(scripts) != bool(error)
+        assert scripts or error.startswith(f"--{option} ")
+        for script in scripts.values():
             lines = directives(script)
             assert len(lines) == DIRECTIVES[system] + (option != "time")
             assert lines.count(FORMS[system][option].format(text)) == 1
@@ -122,19 +122,19 @@ def test_times_have_the_form_of_the_scheduler() -> None:
             for script in some(scripts(["study", "strong", "heat"], "heat", system, time=time).values()):
                 assert FORMS[system]["time"].format(time) in script.splitlines()
         for time in some(rejected[system]):
-            with pytest.raises(InputError, match=r"--time .*: expected hours, minutes and seconds") as told:
+            with pytest.raises(InputError, match=r"--time .*: expected hours, minutes and seconds") as raised:
                 scripts(["study", "strong", "heat"], "heat", system, time=time)
-            assert str(told.value).endswith(expected.get(system, "such as 01:30:00"))
+            assert str(raised.value).endswith(expected.get(system, "such as 01:30:00"))
 
 
 def test_each_layout_has_a_script() -> None:
-    """Nodes, ranks of a node and threads (UMBC HPCF-2018-10, Tables 4.1 and 7.1)."""
+    """Scripts name nodes, ranks of a node and threads (UMBC HPCF-2018-10, Tables 4.1 and 7.1)."""
     line = ["halocline", "study", "strong", "heat", "--nodes", "1,2", "--per-node=2,8", "--threads", "1,4"]
     every = replace(asked_of("heat"), ranks=(2, 8), threads=(1, 4))
     for system in some(jobs.SYSTEMS):
-        made = jobs.scripts(every, line, system, {})
-        assert len(made) == 8
-        layouts = [script.split("halocline.cli ")[1].partition(" --json")[0] for script in made.values()]
+        scripts = jobs.scripts(every, line, system, {})
+        assert len(scripts) == 8
+        layouts = [script.split("halocline.cli ")[1].partition(" --json")[0] for script in scripts.values()]
         assert "study strong heat --nodes 2 --per-node 8 --threads 4" in layouts
         assert len({*layouts}) == 8
     script = jobs.scripts(every, line, "slurm", {})[Path("strong-heat-4-threads-8-per-node-2-nodes.sh")]
@@ -164,9 +164,9 @@ def test_exclusive_nodes_and_free_directives() -> None:
 
 
 def test_a_binding_that_is_asked_for_replaces_that_of_scripts() -> None:
-    given = replace(asked_of("heat"), given={"affinity": "spread"})
-    made = jobs.scripts(given, ["halocline", "study", "strong", "heat"], "slurm", {})
-    for script in some(made.values()):
+    request = replace(asked_of("heat"), given={"affinity": "spread"})
+    scripts = jobs.scripts(request, ["halocline", "study", "strong", "heat"], "slurm", {})
+    for script in some(scripts.values()):
         assert "export" not in script
 
 
@@ -182,10 +182,10 @@ def test_names_of_different_commands_differ(one: list[str], other: list[str]) ->
     names: list[Path] = []
     for words in (one, other):
         problem = words[0] if words and words[0].endswith(".py") else "heat"
-        values = [word for each in words for word in ("--set", each)]
-        made, error = scripts_or_error(["study", "strong", *values, "--", problem], problem)
-        assert made or "control character" in error
-        names += made
+        values = [word for text in words for word in ("--set", text)]
+        scripts, error = scripts_or_error(["study", "strong", *values, "--", problem], problem)
+        assert scripts or "control character" in error
+        names += scripts
     assert len({*names}) == len(names)
 
 
@@ -199,19 +199,19 @@ def stub(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_command_of_a_script_has_the_given_words(stub: Path, tmp_path: Path) -> None:
-    """Each text is used as the name of a file and as the value of a setting."""
+    """Each text of the user is passed unchanged as the name of a file and as the value of a setting."""
     texts = ["a.py", "größe.py", *HOSTILE]
     ran = 0
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "executable", str(stub))
         for text in texts:
             line = ["study", "strong", "--set", f"name={text}", "--", text]
-            made, error = scripts_or_error(line, text)
+            scripts, error = scripts_or_error(line, text)
             if error:
                 assert "control character" in error
                 assert not text.isprintable()
                 continue
-            path, script = next(iter(made.items()))
+            path, script = next(iter(scripts.items()))
             assert len(path.parts) == 1
             assert shlex.quote(path.name) == path.name
             assert not path.name.startswith("-")
@@ -219,9 +219,9 @@ def test_the_command_of_a_script_has_the_given_words(stub: Path, tmp_path: Path)
             done = subprocess.run(["bash", "job.sh"], cwd=tmp_path, capture_output=True, text=True)
             assert (done.returncode, done.stderr) == (0, "")
             words = (tmp_path / "words").read_bytes().decode().split("\0")[:-1]
-            own = ["--nodes", "1", "--per-node", "2", "--threads", "1", "--json", f"{path.stem}.json"]
-            assert words == ["-m", "halocline.cli", *line[:4], *own, "--", text]
-            assert {each.name for each in tmp_path.iterdir()} == {"job.sh", "words"}
+            options = ["--nodes", "1", "--per-node", "2", "--threads", "1", "--json", f"{path.stem}.json"]
+            assert words == ["-m", "halocline.cli", *line[:4], *options, "--", text]
+            assert {path.name for path in tmp_path.iterdir()} == {"job.sh", "words"}
             ran += 1
     assert ran >= len(HOSTILE) // 2
 
@@ -231,9 +231,9 @@ def test_the_command_of_a_script_has_the_given_words(stub: Path, tmp_path: Path)
 def test_a_script_holds_one_command(words: list[str], system: str) -> None:
     """The shell reads the command line unchanged for any word."""
     line = ["study", "strong", "heat", *words]
-    made, error = scripts_or_error(line, "heat", system)
-    assert made or "control character" in error
-    for script in made.values():
+    scripts, error = scripts_or_error(line, "heat", system)
+    assert scripts or "control character" in error
+    for script in scripts.values():
         command = script[script.index("OMP_PROC_BIND=close\n") :].partition("\n")[2]
         read = shlex.split(command)
         assert read[:3] == [sys.executable, "-m", "halocline.cli"]
@@ -253,8 +253,8 @@ def test_names_hold_the_varied_options() -> None:
     names = []
     for line in lines:
         for per_node in (2, 4):
-            asked = replace(asked_of("heat", [int(line[4])]), ranks=(per_node,))
-            names += jobs.scripts(asked, ["halocline", *line], "slurm", {})
+            request = replace(asked_of("heat", [int(line[4])]), ranks=(per_node,))
+            names += jobs.scripts(request, ["halocline", *line], "slurm", {})
     assert len({*names}) == len(names) == 24
     assert max(len(path.name) for path in names) < 130
     assert Path("strong-heat-n-16-order-4-1-thread-4-per-node-2-nodes.sh") in names

@@ -40,8 +40,8 @@ def test_scripts_for_devices_need_no_devices(study: str, tmp_path: Path) -> None
     for path in tmp_path.iterdir():
         assert "--device cuda:7" in path.read_text()
     assert len(list(tmp_path.iterdir())) == 2
-    here = words.partition(" --nodes")[0]
-    done = halocline(*here.split(), "--ranks", "1", cwd=tmp_path)
+    command_line = words.partition(" --nodes")[0]
+    done = halocline(*command_line.split(), "--ranks", "1", cwd=tmp_path)
     assert done.returncode == 2
     assert "device 'cuda:7': there is no" in done.stderr
     assert "[1/" not in done.stderr

@@ -1,4 +1,4 @@
-"""Measurement files that are joined."""
+"""Joined measurement files."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ def test_measurement_files_are_joined(tmp_path: Path) -> None:
     found(
         "study", "strong", "heat", "--n", "16", "--dim", "2", "--ranks", "1,2", "--steps", "4", cwd=tmp_path
     )
-    here = tmp_path / "found.json"
-    there = json.loads(here.read_text())
-    for m in there["measurements"]:
+    first_file = tmp_path / "found.json"
+    second = json.loads(first_file.read_text())
+    for m in second["measurements"]:
         m["machine"] = {**m["machine"], "cpu": "Another", "mpi_version": "Open MPI v4.1.4"}
         m["ns_per_cell_step"] *= 2
-    (tmp_path / "there.json").write_text(json.dumps(there))
+    (tmp_path / "there.json").write_text(json.dumps(second))
     done = halocline("study", "report", "found.json", "there.json", "--html", "j.html", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "Machines, MPI libraries and commits" in done.stdout
     assert done.stdout.count("Time of a cell and step") == 2
     assert "Another, Open MPI v4.1.4" in done.stdout
     assert "please report" not in done.stdout
-    (said,) = re.findall(r"heat, n = 16: (.*) is (\d\.\d+|\d) times as fast as (.*) \(", done.stdout)
-    one, ratio, other = said
+    (sentence,) = re.findall(r"heat, n = 16: (.*) is (\d\.\d+|\d) times as fast as (.*) \(", done.stdout)
+    one, ratio, other = sentence
     assert one.startswith("AMD") != other.startswith("AMD") or "Another" in one + other
     assert float(ratio) == pytest.approx(0.5 if one.startswith("Another") else 2.0)
     alone = halocline("study", "report", "found.json", cwd=tmp_path)
@@ -59,14 +59,15 @@ def test_measurement_files_are_joined(tmp_path: Path) -> None:
 
 
 def test_problems_are_not_compared_with_each_other(tmp_path: Path) -> None:
-    """Jobs of a cluster begin on other hosts, and files hold several problems: one page has all."""
+    """A page shows all problems of several files, which jobs on different hosts have written, in their own
+    tables."""
     line = ("--n", "16", "--dim", "2", "--ranks", "1", "--steps", "4")
     found("study", "strong", "heat", *line, cwd=tmp_path)
     heat = json.loads((tmp_path / "found.json").read_text())
     older = [{k: v for k, v in m.items() if k != "cores_or_devices"} for m in heat["measurements"]]
     (tmp_path / "found.json").write_text(json.dumps({**heat, "measurements": older}))
     for case, host, ranks, ns in (("heat", "node7", 2, 0.6), ("wave", "node7", 1, 9.0)):
-        made = [
+        measurements = [
             {
                 **m,
                 "case": case,
@@ -79,8 +80,8 @@ def test_problems_are_not_compared_with_each_other(tmp_path: Path) -> None:
             for m in heat["measurements"]
         ]
         if case == "heat":
-            made = [{**m, "checksum": heat["measurements"][0]["checksum"]} for m in made]
-        (tmp_path / f"{case}{host}.json").write_text(json.dumps({**heat, "measurements": made}))
+            measurements = [{**m, "checksum": heat["measurements"][0]["checksum"]} for m in measurements]
+        (tmp_path / f"{case}{host}.json").write_text(json.dumps({**heat, "measurements": measurements}))
     files = ("found.json", "heatnode7.json", "wavenode7.json")
     options = ("--json", "all.json", "--csv", "all.csv", "--html", "all.html")
     done = halocline("study", "report", *files, *options, cwd=tmp_path)
@@ -97,7 +98,7 @@ def test_problems_are_not_compared_with_each_other(tmp_path: Path) -> None:
     assert "Strong scaling: wave" in page
 
 
-DIFFERENT: dict[str, tuple[Any, ...]] = {  # conditions, and values that they can have
+DIFFERENT: dict[str, tuple[Any, ...]] = {  # conditions, and their possible values
     "ranks": (1, 2), "threads": (1, 2), "nodes": (1, 2), "n": (16, 24), "shape": ([16, 24], [24, 16]),
     "decomposition": ("optimal", "1d-x"), "methods": (None, "mpi"), "settings": ("", "kappa=2"),
     "steps": (4, 8), "order": (2, 6), "ranks_per_node": (None, 1), "patch": (None, "8"),
@@ -118,12 +119,12 @@ def measurement_files(draw: st.DrawFn) -> list[list[dict[str, Any]]]:
     measured = []
     for number, (place, cpu) in enumerate(drawn):
         base = step()
-        where = {"shape": [place["n"]] * 2} if "n" in place and "shape" not in place else {}
-        seconds = 100.0 + 2 * number  # means of two are whole numbers
+        shape = {"shape": [place["n"]] * 2} if "n" in place and "shape" not in place else {}
+        seconds = 100.0 + 2 * number  # means of two values are whole numbers
         times = [seconds] * draw(st.integers(1, 3))
         measured.append(
             step(
-                **{"study": study, **place, **where, "seconds": seconds, "times": times},
+                **{"study": study, **place, **shape, "seconds": seconds, "times": times},
                 machine={**base["machine"], "cpu": cpu},
             )
         )
@@ -147,18 +148,18 @@ def _cells(tables: Sequence[Table]) -> list[str]:
 @settings(deadline=None)
 def test_every_measurement_appears_in_a_joined_report(files: list[list[dict[str, Any]]]) -> None:
     every = [m for measured in files for m in measured]
-    joined, made = _report_of(files)
+    joined, report = _report_of(files)
     assert joined == every
     distinct = joined_repeats(every)
     assert sum(m.get("repeats", 1) for m in distinct) == len(every)
     assert sorted(t for m in distinct for t in m["times"]) == sorted(t for m in every for t in m["times"])
-    words = set(_cells(made.tables))
+    words = set(_cells(report.tables))
     for m in distinct:
         seconds = f"{m['seconds']:.2f}" if m["study"] == "hybrid" else f"{m['seconds']:.0f}"
         assert seconds in words
     repeated = [m for m in distinct if "repeats" in m]
     counts = [
-        int(found) for text in made.said for found in re.findall(r"(\d+) measurements of \d+ run", text)
+        int(result) for text in report.said for result in re.findall(r"(\d+) measurements of \d+ run", text)
     ]
     assert sum(counts) == sum(m["repeats"] for m in repeated)
 
@@ -174,20 +175,20 @@ def _parts(n: int, seconds: float, **other: Any) -> list[dict[str, Any]]:
 
 
 def test_files_of_the_same_layouts_are_joined_as_repeats() -> None:
-    """Two files of strong scaling on two grids must not be taken for the parts of a step."""
+    """Two files of strong scaling on two grids do not count as the parts of a step."""
     file = [step(shape=[n, n], n=n, ranks=ranks, seconds=n / ranks) for n in (16, 32) for ranks in (1, 2)]
     again = [{**m, "seconds": 3 * m["seconds"], "times": [3 * m["seconds"]] * 2} for m in file]
-    found, made = _report_of([file, again])
-    assert len(found) == 8
-    assert "A step and its parts" not in [table.title for table in made.tables]
-    (times,) = (t for t in made.tables if t.title == "Time of a cell and step" and "16²" in t.heading)
+    result, report = _report_of([file, again])
+    assert len(result) == 8
+    assert "A step and its parts" not in [table.title for table in report.tables]
+    (times,) = (t for t in report.tables if t.title == "Time of a cell and step" and "16²" in t.heading)
     assert len(times.rows) == 2
-    assert made.said[0].startswith("8 measurements of 4 runs are repeats")
-    assert [m["seconds"] for m in joined_repeats(found)] == [3 * m["seconds"] for m in file]
+    assert report.said[0].startswith("8 measurements of 4 runs are repeats")
+    assert [m["seconds"] for m in joined_repeats(result)] == [3 * m["seconds"] for m in file]
 
 
 def test_tables_show_the_median_of_repeats_in_two_files() -> None:
-    """The times of two files differ by a factor of 2, in both directions; each cell shows the median."""
+    """Each cell shows the median of two files whose times differ by a factor of 2, in both directions."""
     speed = {"ssspnt": 3.0, "share_of_bound": 0.3, "share_of_peak": 0.3}
     file = [step(ranks=ranks, seconds=100.0 / ranks, **speed) for ranks in (1, 2)]
     again = []
@@ -195,16 +196,16 @@ def test_tables_show_the_median_of_repeats_in_two_files() -> None:
         faster = {name: value / factor for name, value in speed.items()}
         seconds = factor * m["seconds"]
         again.append({**m, **faster, "seconds": seconds, "ns_per_cell_step": seconds, "times": [seconds]})
-    found, made = _report_of([file, again])
-    joined = joined_repeats(found)
+    result, report = _report_of([file, again])
+    joined = joined_repeats(result)
     assert [(m["seconds"], m["ns_per_cell_step"]) for m in joined] == [(150.0, 150.0), (37.5, 37.5)]
     for m, one in zip(joined, file, strict=True):
         for name, value in speed.items():  # both have the same bytes and operations
             assert m[name] * m["seconds"] == pytest.approx(value * one["seconds"])
-    (times,) = (t for t in made.tables if t.title == "Time of a cell and step")
+    (times,) = (t for t in report.tables if t.title == "Time of a cell and step")
     words = _cells([times])
     assert {"150", "37.5"} <= {*words}
-    assert made.said[0] == (
+    assert report.said[0] == (
         "4 measurements of 2 runs are repeats with the same bits: times are medians of all of their runs, "
         "which differ by up to a factor of 2.00."
     )
@@ -212,8 +213,8 @@ def test_tables_show_the_median_of_repeats_in_two_files() -> None:
 
 def test_parts_of_a_step_are_shown_only_for_complete_grids() -> None:
     for study in ("strong", "parts"):
-        _, made = _report_of([_parts(16, 100.0, study=study), _parts(32, 200.0, study=study)[:2]])
-        (table,) = (table for table in made.tables if table.title == "A step and its parts")
+        _, report = _report_of([_parts(16, 100.0, study=study), _parts(32, 200.0, study=study)[:2]])
+        (table,) = (table for table in report.tables if table.title == "A step and its parts")
         assert [row[2:7] for row in table.rows] == [("100", "101", "102", "", "103")]
 
 
@@ -228,8 +229,8 @@ def test_parts_of_a_step_are_shown_only_for_complete_grids() -> None:
 )
 def test_fixed_conditions_separate_joined_files(name: str, values: tuple[Any, ...], words: list[str]) -> None:
     files = [[step(ranks=ranks, **{name: value}) for ranks in (1, 2)] for value in values]
-    _, made = _report_of(files)
-    headings = [table.heading for table in made.tables if table.title == "Time of a cell and step"]
+    _, report = _report_of(files)
+    headings = [table.heading for table in report.tables if table.title == "Time of a cell and step"]
     assert len(headings) == 2
     for word in words:
         assert sum(f", {word}:" in heading for heading in headings) == 1, headings
@@ -255,26 +256,27 @@ def test_ways_of_joined_files_are_rows_of_one_table(
 ) -> None:
     all_by_mpi = {"communication": "v3", name: values[0]}
     files = [[step(ranks=ranks, **{**all_by_mpi, name: value}) for ranks in (2, 4)] for value in values]
-    _, made = _report_of(files)
-    (table,) = (t for t in made.tables if t.title == "Nanoseconds of a cell and step")
+    _, report = _report_of(files)
+    (table,) = (t for t in report.tables if t.title == "Nanoseconds of a cell and step")
     assert {row[0] for row in table.rows} == words
     assert all(all(row) for row in table.rows)
     assert len(table.rows) == 2
 
 
 def test_names_of_files_separate_what_looks_alike() -> None:
-    """Two networks of the same nodes (UMBC HPCF-2018-10, Tables 6.1 and 6.3), or two clusters."""
+    """Names of files separate two networks of the same nodes (UMBC HPCF-2018-10, Tables 6.1 and 6.3), or
+    clusters."""
     with tempfile.TemporaryDirectory() as folder:
         files = {}
         for label, factor in (("Ethernet", 3.0), ("Omni-Path", 1.0)):
             file = Path(folder, f"{label}.json")
-            made = [step(ranks=r, seconds=factor / r, times=[factor / r]) for r in (1, 2, 4)]
-            file.write_text(json.dumps({"measurements": made}))
+            measurements = [step(ranks=r, seconds=factor / r, times=[factor / r]) for r in (1, 2, 4)]
+            file.write_text(json.dumps({"measurements": measurements}))
             files[file] = label
-        found, made_report = joining.joined(files)
-        assert len(joined_repeats(found)) == 6
-        (said,) = (text for text in made_report.said if "times as fast as Omni-Path" in text)
-        assert said == "heat, n = 16: Ethernet is 0.333 times as fast as Omni-Path (median of 3 runs)."
+        result, made_report = joining.joined(files)
+        assert len(joined_repeats(result)) == 6
+        (sentence,) = (text for text in made_report.said if "times as fast as Omni-Path" in text)
+        assert sentence == "heat, n = 16: Ethernet is 0.333 times as fast as Omni-Path (median of 3 runs)."
         unnamed, _ = joining.joined(list(files))
         assert len(joined_repeats(unnamed)) == 3
     assert joining.labelled("a=b.json") == ("a", Path("b.json"))
@@ -282,14 +284,14 @@ def test_names_of_files_separate_what_looks_alike() -> None:
 
 
 def test_a_way_with_other_methods_is_no_repeat_of_one_without() -> None:
-    """A name of communication decides the methods; methods by themselves separate."""
+    """A name of communication decides the methods; otherwise the methods separate runs."""
     named = [step(ranks=2, communication="v3", methods=methods) for methods in ("mpi", "gpu_aware,mpi")]
     assert len(joined_repeats(named)) == 2
-    _, made = _report_of([[step(ranks=2, methods="mpi")], [step(ranks=2)]])
-    assert len([t for t in made.tables if t.title == "Time of a cell and step"]) == 2
+    _, report = _report_of([[step(ranks=2, methods="mpi")], [step(ranks=2)]])
+    assert len([t for t in report.tables if t.title == "Time of a cell and step"]) == 2
 
 
-SOLVE = {  # facts of a record of a linear solve
+SOLVE = {  # facts in the record of a linear solve
     "dof": 256,
     "dim": 2,
     "method": "cg",
@@ -301,10 +303,10 @@ SOLVE = {  # facts of a record of a linear solve
 
 def test_numbers_of_nodes_have_separate_columns() -> None:
     files = [[step(ranks=4, nodes=nodes, seconds=100.0 + nodes, **SOLVE)] for nodes in (1, 2, 4)]
-    _, made = _report_of(files)
-    assert made.tables[0].heads == ("", "1 node", "2 nodes", "4 nodes")
-    shown = {row[0]: " ".join(row[1:]).split()[1] for row in made.tables[0].rows}
-    assert shown == {"4 ranks a node": "101.00", "2 ranks a node": "102.00", "1 rank a node": "104.00"}
+    _, report = _report_of(files)
+    assert report.tables[0].heads == ("", "1 node", "2 nodes", "4 nodes")
+    times = {row[0]: " ".join(row[1:]).split()[1] for row in report.tables[0].rows}
+    assert times == {"4 ranks a node": "101.00", "2 ranks a node": "102.00", "1 rank a node": "104.00"}
 
 
 def test_groups_of_one_host_are_no_real_nodes() -> None:
@@ -320,28 +322,28 @@ def test_groups_of_one_host_are_no_real_nodes() -> None:
         ]
         for number, (nodes, per_node, hosts) in enumerate(places)
     ]
-    _, made = _report_of(files)
-    assert made.tables[0].heads == ("", "1 node", "2 nodes\n(on 1 host)", "2 nodes")
-    cells = [cell for row in made.tables[0].rows for cell in row[1:]]
+    _, report = _report_of(files)
+    assert report.tables[0].heads == ("", "1 node", "2 nodes\n(on 1 host)", "2 nodes")
+    cells = [cell for row in report.tables[0].rows for cell in row[1:]]
     assert len(cells) == len(files) == 6
     assert not any(";" in cell for cell in cells)
 
 
 def test_measurements_with_different_bits_are_not_repeats() -> None:
-    _, made = _report_of([[step(checksum=c * 32, seconds=s, **SOLVE)] for c, s in (("0", 1.0), ("1", 2.0))])
-    assert made.tables[0].rows[0][1] == "00:00:01      1.00; 00:00:02      2.00"
-    assert "2 different results" in made.said[0]
+    _, report = _report_of([[step(checksum=c * 32, seconds=s, **SOLVE)] for c, s in (("0", 1.0), ("1", 2.0))])
+    assert report.tables[0].rows[0][1] == "00:00:01      1.00; 00:00:02      2.00"
+    assert "2 different results" in report.said[0]
 
 
 def test_every_key_of_a_record_is_a_condition_or_a_result() -> None:
-    """A new option must separate measurements; a new result must not."""
+    """A new option separates measurements, and a new result does not."""
     results = {
         *("cells", "time", "time_step", "limiter", "seconds", "ns_per_cell_step", "ssspnt"),
         *("flops_per_cell_step", "bytes_per_cell_step", "share_of_bound", "share_of_peak"),
         *("joules_per_cell_step", "joules_of", "checksum", "checksums", "diagnostics", "series", "error"),
         *("events", "balances", "memory_bytes", "written_bytes", "writing_seconds", "waiting_seconds"),
-        "ranks_of_node",  # the observed value of `ranks_per_node`, which conditions have instead
-        *("parameters", "devices"),  # `settings` and the source of a measurement hold them
+        "ranks_of_node",  # the observed value of `ranks_per_node`, which is among the conditions
+        *("parameters", "devices"),  # `settings` and the source of a measurement contain them
     }
     keys = {field.name for field in fields(Record)}
     assert keys - results <= set(CONDITIONS)
@@ -380,19 +382,21 @@ def test_one_core_draws_no_more_than_it_can() -> None:
     ],
 )
 def test_other_runs_are_no_repeats(one: dict[str, Any], other: dict[str, Any]) -> None:
-    """A modified tree, another MPI of the same version, another network or cut."""
+    """A modified tree, another MPI of the same version, another network or another cut is another run."""
 
-    def made(facts: dict[str, Any]) -> dict[str, Any]:
+    def measurement(facts: dict[str, Any]) -> dict[str, Any]:
         base = step(ranks=2)
         if "machine" in facts:
             return {**base, "machine": {**base["machine"], "commit": facts["machine"]}}
         return {**base, **facts}
 
-    assert len(joined_repeats([made(one), made(other)])) == 2
-    assert len(joined_repeats([made(one), made(one)])) == 1
+    assert len(joined_repeats([measurement(one), measurement(other)])) == 2
+    assert len(joined_repeats([measurement(one), measurement(one)])) == 1
 
 
 def test_ranks_of_a_node_count_as_observed() -> None:
-    """Ranks of one host are the same run, whether --per-node gave them or not."""
-    asked = [step(ranks=4, ranks_of_node=4, ranks_per_node=each) for each in (None, 4)]
-    assert len(joined_repeats(asked)) == 1
+    """Ranks of one host are the same run, with or without --per-node."""
+    measurements = [
+        step(ranks=4, ranks_of_node=4, ranks_per_node=ranks_per_node) for ranks_per_node in (None, 4)
+    ]
+    assert len(joined_repeats(measurements)) == 1

@@ -1,4 +1,4 @@
-"""Studies of cases: what is made of measurements, and the commands with few small runs."""
+"""Studies of cases: reports of measurements, and the commands with few small runs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def test_steps_that_warm_up_change_nothing_but_the_clock():
     cold, warm = (Problem("alfven-decay", [16]).run(steps=5, warm_up=w, threads=1).record for w in (0, 3))
     assert (warm.checksum, warm.steps, warm.series) == (cold.checksum, 5, cold.series)
     assert warm.warm_up == 3
-    each = Problem("alfven-decay", [16]).run(steps=5, warm_up=3, every=2, threads=1).record
-    assert [at["step"] for at in each.series] == [0, 2, 4, 5]
+    record = Problem("alfven-decay", [16]).run(steps=5, warm_up=3, every=2, threads=1).record
+    assert [at["step"] for at in record.series] == [0, 2, 4, 5]
     # the clock stops before the end of a run that is shorter than expected
     short = Problem("alfven-decay", [16]).run(until=1e-3, warm_up=3, threads=1).record
     assert (short.steps, short.warm_up, short.ns_per_cell_step) == (1, 1, None)
@@ -41,14 +41,14 @@ def test_all_schemes_run():
 
 def test_a_measurement_is_what_the_command_gives():
     case = Command("run", "alfven-decay", {"order": 4, "steps": 3}, ("nu=0.1", "eta=0.1"))
-    found = measure(case, (16,), Layout(1, 1), repeat=2)
-    assert found["command"] == (
+    result = measure(case, (16,), Layout(1, 1), repeat=2)
+    assert result["command"] == (
         "halocline run alfven-decay --n 16 --order 4 --steps 3 --ranks 1 --threads 1 --set nu=0.1 "
         "--set eta=0.1"
     )
-    assert (found["shape"], found["parameters"]["nu"], found["settings"]) == ([16], 0.1, "nu=0.1 eta=0.1")
-    assert len(found["times"]) == 2
-    json.dumps(found, allow_nan=False)
+    assert (result["shape"], result["parameters"]["nu"], result["settings"]) == ([16], 0.1, "nu=0.1 eta=0.1")
+    assert len(result["times"]) == 2
+    json.dumps(result, allow_nan=False)
 
 
 WRONG = [

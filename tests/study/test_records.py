@@ -1,4 +1,4 @@
-"""Damaged measurement files: `halocline study report` gives a report or one message on the damage."""
+"""Damaged measurement files: `halocline study report` gives a report or one message about the damage."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_file_without_damage_has_a_report(file: Path, draw: bool) -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_a_damaged_value_gives_a_report_or_a_message(file: Path, tmp_path: Path) -> None:
-    """A third of the values, each with another kind of damage and another study."""
+    """One of three values, each with another damage and another study, gives a report or a message."""
     whole, path = content(file), tmp_path / "damaged.json"
     every = damaged_places(whole, 0)[::3]
     names = LIKE_STRONG if file.stem == "strong-steps" else (whole["measurements"][0]["study"],)
@@ -101,6 +101,6 @@ def test_grids_that_were_measured_twice_or_are_too_few_have_no_order(tmp_path: P
         [*whole["measurements"][:2], {**whole["measurements"][1], "checksum": "0"}],
     ):
         path.write_text(json.dumps({"measurements": chosen}))
-        _, made = joining.joined([path])
-        assert any("no order, as there are no 3 grids in a row" in text for text in made.said)
-        assert made.figures() == {}
+        _, report = joining.joined([path])
+        assert any("no order, as there are no 3 grids in a row" in text for text in report.said)
+        assert report.figures() == {}

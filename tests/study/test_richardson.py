@@ -1,4 +1,4 @@
-"""Numbers extrapolated from three grids: the arithmetic, what a study makes of it, and one small study."""
+"""Numbers extrapolated from three grids: the arithmetic, its use in studies, and one small study."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ NUMBERS = st.floats(0.1, 100.0) | st.floats(-100.0, -0.1)
 
 @given(f0=NUMBERS, a=NUMBERS, p=ORDERS, r21=RATIOS, r32=RATIOS)
 def test_a_power_of_the_spacing_is_recovered(f0: float, a: float, p: float, r21: float, r32: float) -> None:
-    """Whatever the ratios are; Celik's iteration runs away for some of these."""
+    """The power is recovered for all ratios; Celik's iteration diverges for some of them."""
     spacings = [r21 * r32, r21, 1.0]
-    h = [0.1 * each for each in spacings]
-    values = [f0 + a * each**p for each in h]
-    assume(abs(values[1] - values[2]) > 1e-4 * max(map(abs, values)))  # else round-off counts
-    found = limit(values, h)
-    assert found.trend == Trend.FALLS
-    assert found.order == pytest.approx(p, rel=1e-6, abs=1e-6)
-    assert found.value == pytest.approx(f0, rel=1e-6, abs=1e-6 * max(map(abs, values)))
-    assert found.ratio == pytest.approx((values[0] - values[1]) / (values[1] - values[2]))
-    if found.index:  # 1.25 times what is missing
-        assert found.index * abs(values[2]) == pytest.approx(1.25 * abs(f0 - values[2]), rel=1e-4)
+    h = [0.1 * spacing for spacing in spacings]
+    values = [f0 + a * spacing**p for spacing in h]
+    assume(abs(values[1] - values[2]) > 1e-4 * max(map(abs, values)))  # otherwise round-off dominates
+    result = limit(values, h)
+    assert result.trend == Trend.FALLS
+    assert result.order == pytest.approx(p, rel=1e-6, abs=1e-6)
+    assert result.value == pytest.approx(f0, rel=1e-6, abs=1e-6 * max(map(abs, values)))
+    assert result.ratio == pytest.approx((values[0] - values[1]) / (values[1] - values[2]))
+    if result.index:  # 1.25 times the remaining difference
+        assert result.index * abs(values[2]) == pytest.approx(1.25 * abs(f0 - values[2]), rel=1e-4)
     if values[1]:
-        assert found.range_observed == pytest.approx(abs(values[2] / values[1]), rel=1e-6)
+        assert result.range_observed == pytest.approx(abs(values[2] / values[1]), rel=1e-6)
 
 
 @given(ratio=st.floats(1e-6, 1e16), r21=RATIOS, r32=RATIOS)
 def test_an_order_solves_its_equation(ratio: float, r21: float, r32: float) -> None:
     p, least = order(ratio, r21, r32), math.log(r32) / math.log(r21)
     assume(abs(ratio / least - 1.0) > 1e-3)
-    assert (p is not None) == (ratio > least)  # what falls less does not lead to anything
+    assert (p is not None) == (ratio > least)  # a smaller decrease has no limit
     if p is not None:
         a21, a32 = p * math.log(r21), p * math.log(r32)
         right = math.log(ratio) + math.log(math.expm1(-a21) / math.expm1(-a32)) + a21 - a32
@@ -47,22 +47,22 @@ def test_an_order_solves_its_equation(ratio: float, r21: float, r32: float) -> N
 
 
 def test_the_example_of_nasa() -> None:
-    """NPARC Alliance, Examining Spatial (Grid) Convergence: pressure recovery of an inlet."""
+    """The results agree with those of NPARC Alliance, Examining Spatial (Grid) Convergence: an inlet."""
     values, spacings = [0.96178, 0.96854, 0.97050], [4.0, 2.0, 1.0]
-    found = limit(values, spacings)
-    assert found.order == pytest.approx(1.786170, abs=5e-7)
-    assert found.value == pytest.approx(0.97130, abs=5e-6)
-    assert found.index == pytest.approx(0.103083e-2, rel=1e-5)
-    assert found.range_observed == pytest.approx(0.356249 / (2**1.786170 * 0.103083), rel=1e-5)
-    assert found.range_expected == asymptotic(values, spacings, 2.0) == pytest.approx(0.8640, abs=5e-5)
+    result = limit(values, spacings)
+    assert result.order == pytest.approx(1.786170, abs=5e-7)
+    assert result.value == pytest.approx(0.97130, abs=5e-6)
+    assert result.index == pytest.approx(0.103083e-2, rel=1e-5)
+    assert result.range_observed == pytest.approx(0.356249 / (2**1.786170 * 0.103083), rel=1e-5)
+    assert result.range_expected == asymptotic(values, spacings, 2.0) == pytest.approx(0.8640, abs=5e-5)
 
 
 def test_the_example_of_celik() -> None:
-    """Celik et al. 2008, Table 1, first column: reattachment length on 4500, 8000 and 18,000 cells."""
-    found = limit([5.863, 5.972, 6.063], [(1.0 / cells) ** 0.5 for cells in (4500, 8000, 18_000)])
-    assert found.order == pytest.approx(1.53, abs=5e-3)
-    assert found.value == pytest.approx(6.1685, abs=5e-5)
-    assert found.index == pytest.approx(0.022, abs=5e-4)
+    """The results agree with Celik et al. 2008, Table 1, first column: 4500, 8000 and 18,000 cells."""
+    result = limit([5.863, 5.972, 6.063], [(1.0 / cells) ** 0.5 for cells in (4500, 8000, 18_000)])
+    assert result.order == pytest.approx(1.53, abs=5e-3)
+    assert result.value == pytest.approx(6.1685, abs=5e-5)
+    assert result.index == pytest.approx(0.022, abs=5e-4)
 
 
 @given(f=NUMBERS, fine=NUMBERS, by=st.floats(0.01, 100.0), r21=RATIOS, r32=RATIOS)
@@ -70,11 +70,11 @@ def test_what_oscillates_has_no_order(f: float, fine: float, by: float, r21: flo
     values = [f - fine - by * fine, f - fine, f]
     values[0] = values[1] + by * fine
     assume(abs(fine) > 1e-6 * abs(f))
-    found = limit(values, [r21 * r32, r21, 1.0], 2.0)
-    assert found.trend == Trend.OSCILLATES
-    assert (found.order, found.value, found.range_observed, found.range_expected) == (None,) * 4
-    assert found.safety == 3.0
-    assert found.index == pytest.approx(3.0 * abs((values[2] - values[1]) / f) / (r21**2 - 1.0))
+    result = limit(values, [r21 * r32, r21, 1.0], 2.0)
+    assert result.trend == Trend.OSCILLATES
+    assert (result.order, result.value, result.range_observed, result.range_expected) == (None,) * 4
+    assert result.safety == 3.0
+    assert result.index == pytest.approx(3.0 * abs((values[2] - values[1]) / f) / (r21**2 - 1.0))
 
 
 @pytest.mark.parametrize(
@@ -90,14 +90,14 @@ def test_what_oscillates_has_no_order(f: float, fine: float, by: float, r21: flo
     ],
 )
 def test_an_order_needs_a_difference_that_falls(values: list[float], trend: Trend) -> None:
-    found = limit(values, [4.0, 2.0, 1.0])
-    assert found.trend == trend
-    assert (found.order is None) == (found.value is None) == (trend != Trend.FALLS)
-    assert found.safety == (1.25 if trend == Trend.FALLS else 3.0)
+    result = limit(values, [4.0, 2.0, 1.0])
+    assert result.trend == trend
+    assert (result.order is None) == (result.value is None) == (trend != Trend.FALLS)
+    assert result.safety == (1.25 if trend == Trend.FALLS else 3.0)
 
 
 def test_whether_a_difference_falls_depends_on_the_spacings() -> None:
-    """From spacing 10 to 2 it is to fall more than from 2 to 1: 8 times even at order 1."""
+    """From spacing 10 to 2 a difference must fall more than from 2 to 1: 8 times even at order 1."""
     assert limit([10.0, 2.0, 1.0], [10.0, 2.0, 1.0]).order == pytest.approx(1.0)
     assert limit([4.0, 2.0, 1.0], [10.0, 2.0, 1.0]).trend == Trend.DOES_NOT_FALL
 
@@ -105,10 +105,10 @@ def test_whether_a_difference_falls_depends_on_the_spacings() -> None:
 def test_differences_that_iterations_leave_have_no_order() -> None:
     values, spacings = [1.16, 1.04, 1.01], [4.0, 2.0, 1.0]
     assert limit(values, spacings, noise=0.02).trend == Trend.FALLS
-    found = limit(values, spacings, noise=0.04)
-    assert found.trend == Trend.WITHIN_NOISE
-    assert found.index == pytest.approx(0.04)  # 3 times the noise, over 2² - 1
-    assert limit([0.4, 0.1, 0.0], spacings).index is None  # of nothing there is no share
+    result = limit(values, spacings, noise=0.04)
+    assert result.trend == Trend.WITHIN_NOISE
+    assert result.index == pytest.approx(0.04)  # 3 times the noise, over 2² - 1
+    assert limit([0.4, 0.1, 0.0], spacings).index is None  # zero has no relative value
 
 
 @pytest.mark.parametrize(

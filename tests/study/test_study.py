@@ -1,4 +1,4 @@
-"""Studies as declarations, found where they are."""
+"""Declarations of studies, which are found in their packages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "halocline" / "study"
 
 
 def test_a_new_study_is_one_short_file() -> None:
-    """Those that compare one option, as a new one would."""
+    """Studies that compare one option, as most new studies will, consist of one short file."""
     for name in ("ablation", "exchange"):
         text = (SOURCE / "studies" / f"{name}.py").read_text()
         assert len(text.splitlines()) <= 60
@@ -39,7 +39,7 @@ def test_a_new_study_is_one_short_file() -> None:
             if path.parent.name != "studies" and path.name != "studies.py":
                 assert not re.search(r"study\.studies\.(ablation|exchange|patches)", path.read_text())
     assert {"strong", "weak", "hybrid", "patches", "convergence"} <= named
-    names = {*studies(), *case_names()} - set(PARTS)  # `--only exchange` is about a part of a step
+    names = {*studies(), *case_names()} - set(PARTS)  # `--only exchange` concerns a part of a step
     compared = re.compile(rf'[=!]= "({"|".join(sorted(names))})"')
     for path in (*SOURCE.glob("*.py"), *(SOURCE.parent / "cli").rglob("*.py")):
         assert not compared.search(path.read_text()), f"{path}: no line is about one study or case"
@@ -47,7 +47,7 @@ def test_a_new_study_is_one_short_file() -> None:
 
 @pytest.fixture
 def packages(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
-    """Search other packages for studies, in this process."""
+    """Search further packages for studies, in this process."""
 
     def search(*names: str) -> None:
         monkeypatch.setattr(registry, "STUDIES", names)
@@ -85,13 +85,13 @@ def test_reports_need_no_papers(packages: Callable[..., None]) -> None:
 
 
 def test_a_study_runs_each_option_on_each_layout() -> None:
-    own = Study(
+    study = Study(
         "packed", "Packed", "", "", (),
         sweeps=(Sweep("packing", "--packings P,P", "", "all,none"),),
         variants=({}, {"overlap": "off"}),
     )  # fmt: skip
-    asked = Asked(own, Command("run", "heat", {"steps": 4, "dim": 1}), (16, 32), (1, 2), (1,))
-    runs = plan(asked)
+    request = Asked(study, Command("run", "heat", {"steps": 4, "dim": 1}), (16, 32), (1, 2), (1,))
+    runs = plan(request)
     assert [(r.n, r.layout.ranks, r.command.packing, r.command.overlap) for r in runs[:4]] == [
         (16, 1, "all", "auto"), (16, 1, "none", "auto"), (16, 1, "all", "off"), (16, 1, "none", "off"),
     ]  # fmt: skip
@@ -136,9 +136,9 @@ def test_values_of_sweeps_are_checked_before_anything_runs() -> None:
 
 def test_an_option_of_a_study_can_be_one_number() -> None:
     def number(text: str | None) -> int | None:
-        given = {} if text is None else {"subdomains": text}
-        asked = Asked(studies()["exchange"], Command("bench", "exchange"), None, (1,), (1,), given)
-        return asked.number("subdomains", RANKS)
+        options = {} if text is None else {"subdomains": text}
+        request = Asked(studies()["exchange"], Command("bench", "exchange"), None, (1,), (1,), options)
+        return request.number("subdomains", RANKS)
 
     assert (number(None), number("4")) == (None, 4)
     for wrong, words in (

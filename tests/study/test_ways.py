@@ -1,4 +1,4 @@
-"""Ways of running that are compared."""
+"""Comparison of several options of a run."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from halocline.study.ways import COMPARED, labels, unless_varied, varied
 from step_measurements import step
 
 
-def asked(study: str, given: dict[str, Any], ranks: tuple[int, ...] = (1, 2)) -> Asked:
+def asked(study: str, options: dict[str, Any], ranks: tuple[int, ...] = (1, 2)) -> Asked:
     command = Command("run", "heat", {"steps": 4, "dim": 2})
-    return Asked(studies()[study], command, (16,), ranks, (1,), given)
+    return Asked(studies()[study], command, (16,), ranks, (1,), options)
 
 
 def test_each_way_is_run_on_each_layout_and_one_subdomain_once() -> None:
-    """One subdomain exchanges nothing."""
+    """Each option is run on each layout, except on one subdomain, which exchanges no halos."""
     runs = plan(asked("strong", {"communication": "baseline,v3", "decomposition": "1d-x,1d-y"}))
-    told = [(r.layout.ranks, r.command.communication, r.command.decomposition) for r in runs]
-    assert told == [
+    runs_of_study = [(r.layout.ranks, r.command.communication, r.command.decomposition) for r in runs]
+    assert runs_of_study == [
         *((1, "baseline", "1d-x"), (2, "baseline", "1d-x"), (2, "baseline", "1d-y")),
         *((2, "v3", "1d-x"), (2, "v3", "1d-y")),
     ]
@@ -41,7 +41,7 @@ def test_bindings_are_compared_on_one_subdomain_too() -> None:
 
 
 def test_grids_of_growth_2_follow_each_cut() -> None:
-    """The cavity code, Table 2: the axes that are cut are longer."""
+    """Growth 2 extends the axes that are cut (the cavity code, Table 2)."""
     runs = plan(asked("weak", {"growth": "1,2", "decomposition": "1d-x,1d-y"}))
     shapes = [(r.layout.ranks, r.facts["growth"], r.command.decomposition, r.shape) for r in runs]
     assert shapes == [
@@ -54,7 +54,7 @@ def test_grids_of_growth_2_follow_each_cut() -> None:
 
 
 def ways() -> list[dict[str, Any]]:
-    """Return one subdomain, and two by two versions."""
+    """Return one subdomain, and two subdomains by two versions."""
     base = {"communication": "v2", "ns_per_cell_step": 8.0, "ssspnt": 4.0}
     return [
         step(ranks=1, **base),
@@ -64,13 +64,13 @@ def ways() -> list[dict[str, Any]]:
 
 
 def test_efficiency_is_relative_to_the_measured_single_subdomain() -> None:
-    """Tables 3 and 4 of the cavity code."""
+    """The base of the efficiency is the measured single subdomain (the cavity code, Tables 3 and 4)."""
     times, rates, ratios = COMPARED.tables(Group(ways()))
     assert [row[0] for row in times.rows] == ["one subdomain", "v2", "v3"]
     assert [row[1:] for row in rates.rows] == [("4 (100%)", ""), ("", "3.2 (80%)"), ("", "4 (100%)")]
     assert [row[2] for row in ratios.rows] == ["", "1.00", "0.80"]
-    (said,) = COMPARED.said(Group(ways()))
-    assert said == "n = 16, 2 ranks of 1 thread: fastest is v3; v2 takes 1.25 times as long."
+    (sentence,) = COMPARED.said(Group(ways()))
+    assert sentence == "n = 16, 2 ranks of 1 thread: fastest is v3; v2 takes 1.25 times as long."
 
 
 def test_there_is_no_efficiency_without_the_single_subdomain() -> None:
@@ -80,25 +80,27 @@ def test_there_is_no_efficiency_without_the_single_subdomain() -> None:
 
 
 def test_gpudirect_that_is_not_taken_is_said() -> None:
-    made = [step(ranks=2, communication="v3", gpudirect=how, methods_used=["mpi"]) for how in ("off", "on")]
+    runs = [
+        step(ranks=2, communication="v3", gpudirect=switch, methods_used=["mpi"]) for switch in ("off", "on")
+    ]
     assert any(
-        "MPI takes no messages out of device memory here" in text for text in COMPARED.said(Group(made))
+        "MPI takes no messages out of device memory here" in text for text in COMPARED.said(Group(runs))
     )
 
 
 @pytest.mark.parametrize("name", list(AFFINITIES))
 def test_a_binding_has_the_name_of_its_option(name: str) -> None:
     other = "spread" if name == "none" else "none"
-    made = [step(ranks=2, environment=dict(AFFINITIES[each])) for each in (name, other)]
-    group = Group(made)
-    assert labels(group)[id(made[0])] == f"binding {name}"
+    runs = [step(ranks=2, environment=dict(AFFINITIES[binding])) for binding in (name, other)]
+    group = Group(runs)
+    assert labels(group)[id(runs[0])] == f"binding {name}"
     assert varied(group) == ["environment"]
 
 
 def test_other_variables_stand_beside_the_binding() -> None:
     close = dict(AFFINITIES["close"])
-    made = [step(ranks=2, environment={**close, "FI_PROVIDER": provider}) for provider in (None, "tcp")]
-    assert list(labels(Group(made)).values()) == ["binding close", "binding close FI_PROVIDER=tcp"]
+    runs = [step(ranks=2, environment={**close, "FI_PROVIDER": provider}) for provider in (None, "tcp")]
+    assert list(labels(Group(runs)).values()) == ["binding close", "binding close FI_PROVIDER=tcp"]
 
 
 def test_other_contents_are_left_out_where_ways_are_compared() -> None:
@@ -108,52 +110,52 @@ def test_other_contents_are_left_out_where_ways_are_compared() -> None:
 
 def test_efficiency_has_a_base_of_the_same_binding() -> None:
     rates = {"close": (4.0, 4.0), "spread": (8.0, 4.0)}
-    made = [
+    runs = [
         step(ranks=ranks, ssspnt=rate, environment=dict(AFFINITIES[name]))
-        for name, both in rates.items()
-        for ranks, rate in zip((1, 2), both, strict=True)
+        for name, pair in rates.items()
+        for ranks, rate in zip((1, 2), pair, strict=True)
     ]
-    _, table, _ = COMPARED.tables(Group(made))
+    _, table, _ = COMPARED.tables(Group(runs))
     assert [row[1:] for row in table.rows] == [("4 (100%)", "4 (100%)"), ("8 (100%)", "4 (50%)")]
 
 
 def test_orders_are_not_compared_as_ways() -> None:
-    made = [
+    runs = [
         step(ranks=2, order=order, communication=name, ns_per_cell_step=100.0 * order)
         for order in (2, 4)
         for name in ("v2", "v3")
     ]
-    tables = list(COMPARED.tables(COMPARED.of(Group(made))))
+    tables = list(COMPARED.tables(COMPARED.of(Group(runs))))
     assert len(tables) == 3
     assert not any(";" in cell for table in tables for row in table.rows for cell in row)
 
 
 def test_grids_of_one_n_have_tables_of_their_own() -> None:
-    made = [
+    runs = [
         step(ranks=2, n=16, shape=shape, communication=name)
         for shape in ([16, 24], [24, 16])
         for name in ("v2", "v3")
     ]
-    times = [table for table in COMPARED.tables(Group(made)) if table.heading]
+    times = [table for table in COMPARED.tables(Group(runs)) if table.heading]
     assert [table.heading.partition(":")[0] for table in times] == ["n = 16, 16 x 24", "n = 16, 24 x 16"]
     assert all(len(table.rows) == 2 and ";" not in table.rows[0][1] for table in times)
 
 
 def test_what_records_do_not_have_is_said() -> None:
-    """Records of earlier versions have no transfer methods."""
-    made = [step(ranks=2), step(ranks=2, methods_used=["mpi"])]
-    assert list(labels(Group(made)).values()) == ["methods not recorded", "by mpi"]
+    """Records of earlier versions have no transfer methods, and the report says so."""
+    runs = [step(ranks=2), step(ranks=2, methods_used=["mpi"])]
+    assert list(labels(Group(runs)).values()) == ["methods not recorded", "by mpi"]
 
 
 def test_devices_are_ways_of_their_own() -> None:
-    made = [step(ranks=2, device=device) for device in ("cpu", "opencl:0")]
-    assert list(labels(Group(made)).values()) == ["cpu", "opencl"]
+    runs = [step(ranks=2, device=device) for device in ("cpu", "opencl:0")]
+    assert list(labels(Group(runs)).values()) == ["cpu", "opencl"]
 
 
 def test_subdomains_of_a_rank_exchange_too() -> None:
-    """One rank of four subdomains is no base of an efficiency."""
-    made = [step(ranks=1, parts=[2, 2], decomposition=cut, ssspnt=1.0) for cut in ("1d-x", "2d")]
-    _, rates, _ = COMPARED.tables(Group(made))
+    """One rank with four subdomains exchanges halos, so that it is no base of an efficiency."""
+    runs = [step(ranks=1, parts=[2, 2], decomposition=cut, ssspnt=1.0) for cut in ("1d-x", "2d")]
+    _, rates, _ = COMPARED.tables(Group(runs))
     assert [row[:2] for row in rates.rows] == [("1d-x", "1"), ("2d", "1")]
 
 

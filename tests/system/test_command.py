@@ -59,9 +59,9 @@ def test_under_mpiexec_the_given_ranks_are_used(tmp_path):
     from halocline.run.ranks.launch import mpiexec
 
     before = [str(mpiexec()), "-n", "2"]
-    found = halocline("solve poisson --n 16 --threads 1 --json -", tmp_path, before=before)
-    assert found.returncode == 0
-    assert json.loads(found.stdout)["ranks"] == 2
+    result = halocline("solve poisson --n 16 --threads 1 --json -", tmp_path, before=before)
+    assert result.returncode == 0
+    assert json.loads(result.stdout)["ranks"] == 2
     wrong = halocline("solve poisson --n 16 --ranks 3", tmp_path, before=before)
     assert wrong.returncode == 2
     assert wrong.stderr.count("error:") == 1
@@ -71,11 +71,11 @@ def test_under_mpiexec_the_given_ranks_are_used(tmp_path):
 
 
 def test_stopped_by_the_limit_is_a_result(tmp_path):
-    found = halocline("solve poisson --n 64 --max-iterations 3 --json r.json", tmp_path)
-    assert found.returncode == 0
-    assert "not converged" in found.stdout
-    found = halocline("solve poisson --n 8 --max-iterations 0", tmp_path)
-    lines = [line.split() for line in found.stdout.splitlines()]
+    result = halocline("solve poisson --n 64 --max-iterations 3 --json r.json", tmp_path)
+    assert result.returncode == 0
+    assert "not converged" in result.stdout
+    result = halocline("solve poisson --n 8 --max-iterations 0", tmp_path)
+    lines = [line.split() for line in result.stdout.splitlines()]
     assert lines[2][:6] == ["not", "converged", "after", "0", "iterations,", "residual"]
     assert [line[0] for line in lines[4:7]] == ["error", "time", "compute"]
     record = json.loads((tmp_path / "r.json").read_text())
@@ -101,9 +101,9 @@ def test_studies_leave_tables_and_pages(tmp_path):
 
 
 def test_explain_tells_sides_that_travel_from_those_that_need_not(tmp_path):
-    found = halocline("explain orszag-tang-resistive --n 24 --ranks 2", tmp_path)
-    assert found.returncode == 0
-    of_halos = re.sub(r"\n {18}(?=\S)", " ", found.stdout)
+    result = halocline("explain orszag-tang-resistive --n 24 --ranks 2", tmp_path)
+    assert result.returncode == 0
+    of_halos = re.sub(r"\n {18}(?=\S)", " ", result.stdout)
     (told,) = {
         line.strip()
         for line in of_halos.splitlines()
@@ -114,10 +114,10 @@ def test_explain_tells_sides_that_travel_from_those_that_need_not(tmp_path):
 
 
 def test_explain(tmp_path):
-    found = halocline("explain poisson --n 1024 --ranks 64 --json e.json", tmp_path)
-    assert found.returncode == 0
-    assert "8 x 8 subdomains" in found.stdout
-    assert "p: reads 1 layer on x-, x+, y-, y+; not exchanged" in found.stdout.replace("\n" + " " * 18, " ")
+    result = halocline("explain poisson --n 1024 --ranks 64 --json e.json", tmp_path)
+    assert result.returncode == 0
+    assert "8 x 8 subdomains" in result.stdout
+    assert "p: reads 1 layer on x-, x+, y-, y+; not exchanged" in result.stdout.replace("\n" + " " * 18, " ")
     told = json.loads((tmp_path / "e.json").read_text())
     assert told["pass"]["bytes_per_cell"] == 64
     assert told["bound"]["seconds_per_pass"] > 0
@@ -133,10 +133,10 @@ def test_explain(tmp_path):
 
 
 def test_doctor(tmp_path):
-    found = halocline("doctor --json -", tmp_path)
-    told = json.loads(found.stdout)
+    result = halocline("doctor --json -", tmp_path)
+    told = json.loads(result.stdout)
     states = {f["name"]: f["state"] for f in told["findings"]}
-    assert found.returncode == 0
+    assert result.returncode == 0
     assert told["able"] is True
     needed = ("C++ compiler", "compile cache", "compiling", "native engine", "ranks", "triad a += s * b")
     assert {states[name] for name in needed} == {"found"}
@@ -149,9 +149,9 @@ def test_doctor(tmp_path):
 
 def test_help_teaches(tmp_path):
     """That it imports nothing slow is tested in cli/test_options.py."""
-    found = halocline("--help", tmp_path)
+    result = halocline("--help", tmp_path)
     for command in ("solve", "study", "explain", "run", "cases", "doctor"):
-        assert re.search(rf"│ {command} ", found.stdout)
+        assert re.search(rf"│ {command} ", result.stdout)
     solve = halocline("solve poisson --help", tmp_path).stdout
     for word in (
         "--method",
@@ -168,21 +168,21 @@ def test_help_teaches(tmp_path):
 
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_too_large_a_problem_is_refused_before_memory_is_taken(tmp_path, ranks):
-    found = halocline(f"solve poisson --n 200000 --ranks {ranks}", tmp_path)
-    assert found.returncode == 2
+    result = halocline(f"solve poisson --n 200000 --ranks {ranks}", tmp_path)
+    assert result.returncode == 2
     assert re.fullmatch(
         r"halocline: error: the fields (of the 2 ranks on this node )?need 1,280\.\d GB, but only .*\n",
-        found.stderr,
+        result.stderr,
     )
 
 
 def test_ranks_that_memory_does_not_hold_are_not_started(tmp_path):
-    found = halocline("run sound-wave --n 8 --steps 1 --ranks 10000000", tmp_path)
-    assert found.returncode == 2
+    result = halocline("run sound-wave --n 8 --steps 1 --ranks 10000000", tmp_path)
+    assert result.returncode == 2
     assert re.fullmatch(
         r"halocline: error: 10000000 ranks take 500,000\.0 GB of memory before they have fields, but only "
         r"[\d.,]+ GB are available on this machine: start \d+ at most\n",
-        found.stderr,
+        result.stderr,
     )
 
 
@@ -198,14 +198,19 @@ def test_run_passes_arguments_and_ranks(tmp_path):
         "if c.rank == 0: print(c.size, sys.argv[1:], __name__, s.converged, s.fields.domain.threads)\n"
     )
     (tmp_path / "helper.py").touch()
-    found = halocline("run own.py --ranks 2 --threads 1 -- --steps 5 x", tmp_path)
-    assert (found.stdout, found.returncode) == ("2 ['--steps', '5', 'x'] __main__ True 1\n", 0), found.stderr
+    result = halocline("run own.py --ranks 2 --threads 1 -- --steps 5 x", tmp_path)
+    assert (result.stdout, result.returncode) == ("2 ['--steps', '5', 'x'] __main__ True 1\n", 0), (
+        result.stderr
+    )
 
 
 def test_a_files_own_options_may_be_named_as_those_of_cases(tmp_path):
     (tmp_path / "alfven-decay").write_text("import sys\nprint(sys.argv[1:])\n")
-    found = halocline("run --threads 1 alfven-decay -- --n 4 --set a --every=3 --pictures", tmp_path)
-    assert (found.stdout, found.returncode) == ("['--n', '4', '--set', 'a', '--every=3', '--pictures']\n", 0)
+    result = halocline("run --threads 1 alfven-decay -- --n 4 --set a --every=3 --pictures", tmp_path)
+    assert (result.stdout, result.returncode) == (
+        "['--n', '4', '--set', 'a', '--every=3', '--pictures']\n",
+        0,
+    )
 
 
 # -- cases ---------------------------------------------------------------------------------------------------
@@ -262,20 +267,20 @@ def test_cases_are_listed_and_shown(tmp_path):
 @pytest.mark.parametrize("ranks", [1, 4])
 def test_errors_of_a_users_file_point_at_its_lines(tmp_path, ranks):
     (tmp_path / "wrong.py").write_text("import halocline as hc\n\n\ndef f():\n    return 1 / 0\n\n\nf()\n")
-    found = halocline(f"run wrong.py --ranks {ranks}", tmp_path)
-    assert found.returncode == 1
-    assert found.stderr.splitlines()[:2] == [
+    result = halocline(f"run wrong.py --ranks {ranks}", tmp_path)
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[:2] == [
         "Traceback (most recent call last):",
         '  File "wrong.py", line 8, in <module>',
     ]
-    assert found.stderr.count("ZeroDivisionError") == 1
-    assert 'File "wrong.py", line 5, in f' in found.stderr
-    assert "halocline/" not in found.stderr
+    assert result.stderr.count("ZeroDivisionError") == 1
+    assert 'File "wrong.py", line 5, in f' in result.stderr
+    assert "halocline/" not in result.stderr
     (tmp_path / "grid.py").write_text("import halocline as hc\ngrid = hc.Grid((16, 0))\n")
-    found = halocline(f"run grid.py --ranks {ranks}", tmp_path)
-    assert found.returncode == 2
-    assert found.stderr.count("halocline: error: shape (16, 0)") == 1
-    assert 'File "grid.py", line 2' in found.stderr
+    result = halocline(f"run grid.py --ranks {ranks}", tmp_path)
+    assert result.returncode == 2
+    assert result.stderr.count("halocline: error: shape (16, 0)") == 1
+    assert 'File "grid.py", line 2' in result.stderr
 
 
 # -- wrong use: one error, status 2, nothing on the terminal but that ----------------------------------------
@@ -460,10 +465,10 @@ def stat(process: int) -> tuple[str, int] | None:
 def descendants(root: int) -> list[int]:
     """The processes that a process has started, and those that they have."""
     parents = {int(p.name): stat(int(p.name)) for p in Path("/proc").iterdir() if p.name.isdigit()}
-    found = [root]
-    for process in found:
-        found += [child for child, known in parents.items() if known is not None and known[1] == process]
-    return found[1:]
+    result = [root]
+    for process in result:
+        result += [child for child, known in parents.items() if known is not None and known[1] == process]
+    return result[1:]
 
 
 def rank_of(process: int) -> int | None:

@@ -49,9 +49,9 @@ def psi_of(done: Standing) -> tuple[Array, Isolines]:
 
 
 def gathered(done: Standing, name: str) -> Array:
-    found = done.simulation.gather(name)
-    assert found is not None
-    return found
+    result = done.simulation.gather(name)
+    assert result is not None
+    return result
 
 
 # -- the stream function -------------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ def test_what_flows_through_a_column_is_spread_without_slip() -> None:
 
 def test_the_stream_function_is_that_of_the_literature() -> None:
     """In the middle at Ra = 1000: 1.174 (de Vahl Davis 1983), and of second order towards it."""
-    found = []
+    results = []
     for n in (15, 31):
         ready = Problem("cavity-2d", (n,), {"Ra": 1e3, "stages": 1})
         result = ready.run(steps=200_000, threads=1)
@@ -103,9 +103,9 @@ def test_the_stream_function_is_that_of_the_literature() -> None:
         assert psi[middle, middle] == psi.min() < 0.0  # warm fluid rises at the left
         assert psi.max() <= 0.0
         assert f"max |ψ| = {-psi.min():.4g} α" in panel.title
-        found.append(-psi.min())
-    assert abs(found[0] / 1.174 - 1) > 0.01
-    assert (4 * found[1] - found[0]) / 3 == pytest.approx(1.174, rel=4e-3)
+        results.append(-psi.min())
+    assert abs(results[0] / 1.174 - 1) > 0.01
+    assert (4 * results[1] - results[0]) / 3 == pytest.approx(1.174, rel=4e-3)
 
 
 def test_lengths_and_diffusivity_take_no_part_in_it() -> None:
@@ -277,10 +277,10 @@ def test_the_first_of_two_ranks_has_the_figures() -> None:
         done = standing(shape)
         T = done.simulation.gather("T")
         for name in some(NAMES):
-            found = done.problem.known.figures[name](done.simulation)
-            assert (found is None) == (world().rank > 0)
-            if found is not None and T is not None and name == NAMES[0]:
-                (panel,) = found.panels
+            result = done.problem.known.figures[name](done.simulation)
+            assert (result is None) == (world().rank > 0)
+            if result is not None and T is not None and name == NAMES[0]:
+                (panel,) = result.panels
                 assert isinstance(panel, Contours)
                 inside = T if len(shape) == 2 else T[:, 2]
                 assert np.array_equal(panel.section.values[1:-1, 1:-1], inside)

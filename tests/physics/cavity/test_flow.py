@@ -121,9 +121,9 @@ def test_units_do_not_matter() -> None:
 
 
 def test_heat_is_conducted_where_nothing_moves() -> None:
-    found = steady("cavity-2d", 15, 1e-3).record.diagnostics
+    result = steady("cavity-2d", 15, 1e-3).record.diagnostics
     for what in ("nusselt_hot", "nusselt_mid", "nusselt_max", "nusselt_min"):
-        assert found[what] == pytest.approx(1.0, rel=1e-6)
+        assert result[what] == pytest.approx(1.0, rel=1e-6)
 
 
 # --- the same bits everywhere ---
@@ -177,8 +177,8 @@ def test_no_bit_depends_on_ranks(name: str, stages: int, given: dict[str, Any]) 
 )
 def test_no_bit_depends_on_the_device(stages: int, given: dict[str, Any]) -> None:
     all_given = {"stages": stages, "watch": 5, **given}
-    found = run("cavity-2d", SMALL["cavity-2d"], all_given, steps=12, device="opencl:0")
-    assert found.record.checksum == alone("cavity-2d", stages, **given)
+    result = run("cavity-2d", SMALL["cavity-2d"], all_given, steps=12, device="opencl:0")
+    assert result.record.checksum == alone("cavity-2d", stages, **given)
 
 
 def test_an_iteration_is_one_sweep_that_exchanges_what_is_read() -> None:

@@ -376,11 +376,11 @@ def test_the_same_bits_however_it_runs():
 
     # four ranks of two threads each wait for each other's cores
     ways = WAYS if MPI.COMM_WORLD.size == 2 else WAYS[:1] + WAYS[2:3]
-    found = [benchmark(**way) for way in ways]
-    wanted = benchmark(communicator=MPI.COMM_SELF, threads=1)
-    assert len(set(wanted.values())) == 8
-    for way, each in zip(ways, found, strict=True):
-        assert each == wanted, way
+    actual = [benchmark(**way) for way in ways]
+    expected = benchmark(communicator=MPI.COMM_SELF, threads=1)
+    assert len(set(expected.values())) == 8
+    for way, each in zip(ways, actual, strict=True):
+        assert each == expected, way
 
 
 @pytest.mark.ranks(2)
@@ -388,10 +388,10 @@ def test_the_same_bits_with_all_options():
     from mpi4py import MPI
 
     # all ranks first, of which one compiles what each would for itself
-    found = [with_options((16, 15), order=2, **way) for way in OPTION_WAYS[:2]]
-    wanted = with_options((16, 15), order=2, communicator=MPI.COMM_SELF, threads=1)
-    assert len(set(wanted.values())) == 8
-    assert found == [wanted] * 2
+    actual = [with_options((16, 15), order=2, **way) for way in OPTION_WAYS[:2]]
+    expected = with_options((16, 15), order=2, communicator=MPI.COMM_SELF, threads=1)
+    assert len(set(expected.values())) == 8
+    assert actual == [expected] * 2
 
 
 def test_memory_is_that_of_three_values_a_point_and_field():

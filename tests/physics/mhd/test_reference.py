@@ -171,12 +171,12 @@ OPERATORS: dict[str, tuple[Callable[[Differences, Array], Array], Callable[[Spec
 @pytest.mark.parametrize("name", OPERATORS)
 @pytest.mark.parametrize("order", ORDERS)
 def test_operators_are_of_their_order(name, order):
-    found, expected = OPERATORS[name]
+    actual, expected = OPERATORS[name]
     errors = []
     for shape in ((10, 12, 14), (20, 24, 28)):
         v = np.stack([waves(shape, seed) for seed in (0, 1, 2)])
         errors.append(
-            np.max(np.abs(found(Differences(sizes(shape), order), v) - expected(Spectral(shape), v)))
+            np.max(np.abs(actual(Differences(sizes(shape), order), v) - expected(Spectral(shape), v)))
         )
     assert math.log2(errors[0] / errors[1]) == pytest.approx(2 if name == "sixth" else order, abs=0.35)
 
@@ -188,13 +188,13 @@ def test_upwinding_is_the_stencil_shifted_up_the_wind(order):
     u[0, 20:] = -1.3
     (h,) = spacing = sizes((40,))
     d = Differences(spacing, order)
-    found = -u[0] * d.first(f, 0) + d.upwinding(f, u)
+    result = -u[0] * d.first(f, 0) + d.upwinding(f, u)
     from_below = range(-(order // 2), order // 2)
     weights = mhd.weights(from_below, 1)
     for x in range(40):
         side = 1 if u[0, x] > 0 else -1
         slope = sum(float(w) * f[(x + side * o) % 40] for o, w in zip(from_below, weights, strict=True)) / h
-        assert found[x] == pytest.approx(-u[0, x] * side * slope, abs=1e-12)
+        assert result[x] == pytest.approx(-u[0, x] * side * slope, abs=1e-12)
 
 
 # --- terms ---
@@ -265,14 +265,14 @@ def test_every_term_converges_to_another_form_of_it(order, monkeypatch):
         monkeypatch.setattr(mhd, "shock_viscosity", lambda *_, zeta_s=zeta_s: zeta_s)
         p = replace(FULL, order=order, forcing=f, nu_shock=1.0)
         state = smooth_state(shape, p)
-        found, expected = mhd.terms(state, sizes(shape), p), other_form(state, p, zeta_s)
+        actual, expected = mhd.terms(state, sizes(shape), p), other_form(state, p, zeta_s)
         of_field = {name: [name] for name in ("lnrho", "s")} | {"u": mhd.VELOCITY, "A": mhd.POTENTIAL}
         error = {}
         for field, names in some(of_field.items()):
             for name in some(names):
-                assert found[name].keys() == expected[field].keys()
+                assert actual[name].keys() == expected[field].keys()
             for term, value in expected[field].items():
-                difference = np.squeeze(vector({n: found[n][term] for n in names}, names)) - value
+                difference = np.squeeze(vector({n: actual[n][term] for n in names}, names)) - value
                 error[field, term] = np.max(np.abs(difference)) / np.max(np.abs(value))
         errors.append(error)
     for name, coarse in some(errors[0].items()):
@@ -299,7 +299,7 @@ def test_terms_of_a_beltrami_flow_and_field(order):
     )
     state = dict(zip((*mhd.VELOCITY, *mhd.POTENTIAL), (*v, *(2 * v)), strict=True))
     state |= {"lnrho": np.full((n,) * 3, 0.4), "s": np.full((n,) * 3, -0.2)}
-    found = mhd.terms(state, (h,) * 3, p)
+    result = mhd.terms(state, (h,) * 3, p)
     # each component is a sum of waves along single axes: symbols in place of k and k²
     of_first, of_second = (mhd.central(order, derivative) for derivative in (1, 2))
     radius = range(1, order // 2 + 1)
@@ -308,16 +308,16 @@ def test_terms_of_a_beltrami_flow_and_field(order):
     assert k == pytest.approx(1, rel=h**order)
     assert square == pytest.approx(1, rel=h**order)
     for i, (u, A) in enumerate(zip(mhd.VELOCITY, mhd.POTENTIAL, strict=True)):
-        close(found[u]["viscosity"], -p.nu * square * v[i], 1 / h)
-        close(found[A]["resistivity"], -2 * p.eta * square * v[i], 1 / h)
+        close(result[u]["viscosity"], -p.nu * square * v[i], 1 / h)
+        close(result[A]["resistivity"], -2 * p.eta * square * v[i], 1 / h)
         for name, term in ((u, "lorentz"), (u, "pressure"), (u, "bulk viscosity"), (A, "induction")):
-            close(found[name][term], 0, 1 / h)
+            close(result[name][term], 0, 1 / h)
         # (u·∇)u = ∇u²/2 for a flow parallel to its curl; of order k, to which the above are exact
         slope = Spectral((n,) * 3).by((v * v).sum(axis=0) / 2, i) * LENGTHS[i] / (2 * math.pi)
-        assert np.max(np.abs(found[u]["advection"] + slope)) < h**order
+        assert np.max(np.abs(result[u]["advection"] + slope)) < h**order
     rho, T = math.exp(0.4), mhd.thermal(state, p)[1]
     heat = p.eta * (2 * square) ** 2 * (v * v).sum(axis=0) / p.mu0
-    close(found["s"]["ohmic heating"], heat / (rho * T), 1 / h)
+    close(result["s"]["ohmic heating"], heat / (rho * T), 1 / h)
     seen = mhd.diagnostics(state, (h,) * 3, p)
     mean = 0.5**2 + 0.2**2 + 0.3**2  # of v²
     assert seen["u rms"] == pytest.approx(math.sqrt(mean))
@@ -363,11 +363,11 @@ def test_shock_viscosity_is_the_smoothed_maximum_of_the_convergence():
         largest[cell] = max(0.0, -div[np.ix_(*cube)].min())
     bell = np.array([1, 6, 15, 20, 15, 6, 1]) / 64
     weights = bell[:, None, None] * bell[:, None] * bell
-    found = mhd.shock_viscosity(div, (0.3, 0.2, 0.5), 1.5)
+    result = mhd.shock_viscosity(div, (0.3, 0.2, 0.5), 1.5)
     for cell in cells:
         cube = [np.arange(c - 3, c + 4) % n for c, n in zip(cell, shape, strict=True)]
         mean = (weights * largest[np.ix_(*cube)]).sum()
-        assert found[cell] == pytest.approx(1.5 * 0.2**2 * mean, rel=1e-13)
+        assert result[cell] == pytest.approx(1.5 * 0.2**2 * mean, rel=1e-13)
     # a lone cell that converges is felt five cells away, and no farther
     div = np.zeros((32,))
     div[10] = -1.0
@@ -385,16 +385,18 @@ def test_hyperdiffusion_and_upwinding_are_in_the_fields_that_ask_for_them():
     coefficient = (
         {"lnrho": 0.3, "s": 0.4} | dict.fromkeys(mhd.VELOCITY, 0.1) | dict.fromkeys(mhd.POTENTIAL, 0.2)
     )
-    before, found = mhd.terms(state, spacing, p), mhd.terms(state, spacing, options)
+    before, result = mhd.terms(state, spacing, p), mhd.terms(state, spacing, options)
     for field in p.fields:
         added = {"hyperdiffusion"} | ({"upwinding"} if field in ("lnrho", "s") else set())
-        assert found[field].keys() - before[field].keys() == added
-        assert all(np.array_equal(found[field][term], value) for term, value in before[field].items())
+        assert result[field].keys() - before[field].keys() == added
+        assert all(np.array_equal(result[field][term], value) for term, value in before[field].items())
         np.testing.assert_array_equal(
-            found[field]["hyperdiffusion"], coefficient[field] * d.sixth(state[field])
+            result[field]["hyperdiffusion"], coefficient[field] * d.sixth(state[field])
         )
         if field in ("lnrho", "s"):
-            np.testing.assert_array_equal(found[field]["upwinding"], d.upwinding(state[field], vector(state)))
+            np.testing.assert_array_equal(
+                result[field]["upwinding"], d.upwinding(state[field], vector(state))
+            )
     # each damps: the mean of f times its change is negative
     for field in ("lnrho", "s"):
         for term in ("hyperdiffusion", "upwinding"):
@@ -452,12 +454,12 @@ def test_turning_the_axes_turns_the_terms(p, seed):
         forcing=np.stack([turned(forcing[i]) for i in (2, 0, 1)]),
     )
     expected = mhd.terms(state, spacing, p)
-    found = mhd.terms(
+    actual = mhd.terms(
         {name: turned(state[source(name)]) for name in state}, (spacing[2], spacing[0], spacing[1]), after
     )
     for name in state:
         turned_terms = {term: turned(value) for term, value in expected[source(name)].items()}
-        same_terms(found[name], turned_terms, name)
+        same_terms(actual[name], turned_terms, name)
 
 
 @settings(max_examples=8)
@@ -472,9 +474,9 @@ def test_the_mirror_image_of_a_state_changes_as_its_mirror_image(p, seed, axis):
 
     gravity = tuple(-g if i == axis else g for i, g in enumerate(p.gravity))
     expected = mhd.terms(state, spacing, p)
-    found = mhd.terms({n: mirrored(n, f) for n, f in state.items()}, spacing, replace(p, gravity=gravity))
+    actual = mhd.terms({n: mirrored(n, f) for n, f in state.items()}, spacing, replace(p, gravity=gravity))
     for name in state:
-        same_terms(found[name], {term: mirrored(name, f) for term, f in expected[name].items()}, name)
+        same_terms(actual[name], {term: mirrored(name, f) for term, f in expected[name].items()}, name)
 
 
 @settings(max_examples=6)
@@ -487,9 +489,9 @@ def test_a_box_of_fewer_axes_is_one_in_which_nothing_varies_along_the_others(p, 
     def thick(f: Array) -> Array:
         return np.broadcast_to(f.reshape(shape + (1,) * (3 - axes)), (*shape, 4, 3)[:3])
 
-    found = mhd.terms({name: thick(f).copy() for name, f in state.items()}, spacing, p)
+    actual = mhd.terms({name: thick(f).copy() for name, f in state.items()}, spacing, p)
     for name in state:
-        same_terms(found[name], {term: thick(f) for term, f in expected[name].items()}, name)
+        same_terms(actual[name], {term: thick(f) for term, f in expected[name].items()}, name)
 
 
 @settings(max_examples=6)
@@ -515,7 +517,7 @@ def test_a_uniform_flow_only_carries_along(p, seed):
     U, spacing = (0.7, -0.4, 1.1), (0.5, 0.4, 0.3)
     state = random_state((6, 5, 7), p, seed)
     moving = state | {name: state[name] + value for name, value in zip(mhd.VELOCITY, U, strict=True)}
-    at_rest, found = mhd.terms(state, spacing, p), mhd.terms(moving, spacing, p)
+    at_rest, actual = mhd.terms(state, spacing, p), mhd.terms(moving, spacing, p)
     d = Differences(spacing, p.order)
     for field in p.fields:
         expected = dict(at_rest[field])
@@ -526,7 +528,7 @@ def test_a_uniform_flow_only_carries_along(p, seed):
         else:
             drift = sum(U[i] * d.first(state[field], i) for i in range(3))
             expected["advection"] = expected["advection"] - drift
-        same_terms(found[field], expected, field)
+        same_terms(actual[field], expected, field)
 
 
 def test_mass_momentum_and_energy_are_kept():
@@ -575,10 +577,10 @@ def test_a_wider_precision_is_kept():
     p = replace(FULL, nu3=0.1, chi3=0.1, upwind=True, nu_shock=1.0, eta3=0.1)
     state = random_state((8, 6, 5), p)
     wide = {name: value.astype(np.longdouble) for name, value in state.items()}
-    found, sharp = mhd.terms(state, (0.3, 0.4, 0.5), p), mhd.terms(wide, (0.3, 0.4, 0.5), p)
+    result, sharp = mhd.terms(state, (0.3, 0.4, 0.5), p), mhd.terms(wide, (0.3, 0.4, 0.5), p)
     for name in p.fields:
         assert all(value.dtype == np.longdouble for value in sharp[name].values())
-        same_terms(found[name], sharp[name], name)
+        same_terms(result[name], sharp[name], name)
     stepped = mhd.step(wide, lambda f: mhd.time_derivative(f, (0.3, 0.4, 0.5), p), 1e-3)
     assert all(value.dtype == np.longdouble for value in stepped.values())
 
@@ -612,9 +614,9 @@ def test_schemes_are_of_their_order(scheme):
 @pytest.mark.parametrize("scheme", mhd.SCHEMES)
 def test_a_linear_equation_is_multiplied_by_the_polynomial_of_its_order(scheme):
     z = np.linspace(-2, 2, 9)
-    found = mhd.step({"f": np.ones(9)}, lambda f: {"f": 2 * z * f["f"]}, 0.5, scheme)["f"]
+    actual = mhd.step({"f": np.ones(9)}, lambda f: {"f": 2 * z * f["f"]}, 0.5, scheme)["f"]
     expected = sum(z**k / math.factorial(k) for k in range(ORDER_OF[scheme] + 1))
-    assert found == pytest.approx(expected, rel=1e-14, abs=1e-15)
+    assert actual == pytest.approx(expected, rel=1e-14, abs=1e-15)
 
 
 def test_what_does_not_belong_together_is_named():

@@ -42,8 +42,8 @@ KNOWN = {
 
 @pytest.mark.parametrize("name", SCHEMES)
 def test_the_limits_of_a_scheme(name: str):
-    found = stable_until(SCHEMES[name], 1j), stable_until(SCHEMES[name], -1)
-    assert found == pytest.approx(KNOWN[name], abs=1e-6)
+    result = stable_until(SCHEMES[name], 1j), stable_until(SCHEMES[name], -1)
+    assert result == pytest.approx(KNOWN[name], abs=1e-6)
 
 
 class Implicit(hc.Euler):
@@ -82,8 +82,8 @@ def test_a_step_amplifies_as_the_scheme_says(name: str):
     )
     sim["u"], sim["v"] = 1.0, 0.0
     sim.run(steps=1)
-    found = complex(sim["u"][0], sim["v"][0])
-    assert abs(found - SCHEMES[name].amplification(complex(a, b))) < 1e-14
+    result = complex(sim["u"][0], sim["v"][0])
+    assert abs(result - SCHEMES[name].amplification(complex(a, b))) < 1e-14
 
 
 @pytest.mark.parametrize("name", SCHEMES)
@@ -237,8 +237,8 @@ def test_rates_and_step_are_those_by_hand(limit: str, changed: dict[str, float],
         sim.parameters[name] = p[name]
     sim.run(steps=1)
     expected = by_hand(now, p)
-    found = {name: sim.values[LIMITS[name]] for name in LIMITS}
-    assert found == pytest.approx(expected, rel=1e-7)
+    actual = {name: sim.values[LIMITS[name]] for name in LIMITS}
+    assert actual == pytest.approx(expected, rel=1e-7)
     r = expected
     damped = (
         max(

@@ -116,9 +116,9 @@ def test_beyond_walls(order: int):
             return whole[tuple(slice(r + o, r + o + n) for o, n in zip(offset, SHAPE, strict=True))]
 
         for probe, offset in some(zip(spread, offsets, strict=True)):
-            found = sim.gather(probe)
-            if found is not None:
-                assert np.abs(found - shifted(offset)).max() <= 1e-13 * np.abs(whole).max(), (f, offset)
+            result = sim.gather(probe)
+            if result is not None:
+                assert np.abs(result - shifted(offset)).max() <= 1e-13 * np.abs(whole).max(), (f, offset)
         for probe, (a, b) in zip(crossed, pairs, strict=True):
             total = np.zeros(SHAPE)
             for k in range(1, r + 1):
@@ -127,9 +127,9 @@ def test_beyond_walls(order: int):
                     offset[a], offset[b] = p, q
                     total += np.sign(p * q) * c[k - 1] * shifted(tuple(offset))
             total *= SHAPE[a] * SHAPE[b] / (4 * EXTENT[a] * EXTENT[b])
-            found = sim.gather(probe)
-            if found is not None:
-                assert np.abs(found - total).max() <= 1e-12 * np.abs(total).max(), (f, a, b)
+            result = sim.gather(probe)
+            if result is not None:
+                assert np.abs(result - total).max() <= 1e-12 * np.abs(total).max(), (f, a, b)
 
 
 def outer_weights(order: int) -> list[float]:

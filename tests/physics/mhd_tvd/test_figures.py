@@ -70,15 +70,15 @@ def standing(
 
 
 def state_of(done: Standing) -> dict[str, Array]:
-    found = primitives(done.simulation, done.problem.values["gamma"])
-    assert found is not None
-    return found
+    result = primitives(done.simulation, done.problem.values["gamma"])
+    assert result is not None
+    return result
 
 
 def figure_of(done: Standing, name: str, figure: str) -> Figure:
-    found = done.problem.known.figures[figure](done.simulation)
-    assert found is not None
-    return found
+    result = done.problem.known.figures[figure](done.simulation)
+    assert result is not None
+    return result
 
 
 # -- the figures of cases ------------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ def figure_of(done: Standing, name: str, figure: str) -> Figure:
 def test_profiles_of_a_tube() -> None:
     """Halfway: waves have gone half as far."""
     done = standing("rj2a", (40,), time=0.1, start=True)
-    found = figure_of(done, "rj2a", "profiles")
+    actual = figure_of(done, "rj2a", "profiles")
     state, sim = state_of(done), done.simulation
     expected = [
         state["rho"],
@@ -99,8 +99,8 @@ def test_profiles_of_a_tube() -> None:
     ]
     x, exact = tubes.reference("rj2a")
     converged = [exact["rho"], exact["p"], None, *(exact[q] for q in ("u", "v", "w", "By", "Bz"))]
-    assert len(found.panels) == len(expected) == 8
-    for panel, values, profile in zip(found.panels, expected, converged, strict=True):
+    assert len(actual.panels) == len(expected) == 8
+    for panel, values, profile in zip(actual.panels, expected, converged, strict=True):
         assert isinstance(panel, Lines)
         run, line = panel.curves
         assert (run.points, run.label, line.points, line.label) == (
@@ -116,7 +116,7 @@ def test_profiles_of_a_tube() -> None:
             assert np.allclose(np.interp(at, line.x, line.y), np.interp(2.0 * at, x, profile), atol=1e-12)
             assert (line.x[0], line.x[-1]) == (-0.5, 0.5)  # on to where the state is that of the start
             assert (line.y[0], line.y[-1]) == (profile[0], profile[-1])
-    energy = found.panels[2]
+    energy = actual.panels[2]
     assert isinstance(energy, Lines)
     left = energy.curves[1].y[0]
     assert left == pytest.approx(energy.curves[0].y[0], rel=1e-6)  # the energy of the left state, in float32
@@ -125,11 +125,11 @@ def test_profiles_of_a_tube() -> None:
 
 
 def test_the_energy_of_the_tube_of_brio_and_wu_is_that_of_heat() -> None:
-    found = figure_of(standing("brio-wu", (40,), time=0.08, start=True), "brio-wu", "profiles")
-    rho, p, heat = (panel.curves for panel in found.panels[:3] if isinstance(panel, Lines))
+    result = figure_of(standing("brio-wu", (40,), time=0.08, start=True), "brio-wu", "profiles")
+    rho, p, heat = (panel.curves for panel in result.panels[:3] if isinstance(panel, Lines))
     for k in range(2):
         assert np.allclose(heat[k].y, p[k].y / rho[k].y, rtol=1e-13)  # γ is 2
-    assert found.panels[2].title == "P / ((γ - 1) ρ)"
+    assert result.panels[2].title == "P / ((γ - 1) ρ)"
 
 
 def test_profiles_of_a_tube_across_the_grid() -> None:
@@ -164,13 +164,13 @@ def test_maps_and_cuts_of_the_vortex() -> None:
     """On half the cells that the converged solution is kept on: each row lies between two of its rows."""
     n = 96
     done = standing("orszag-tang", (n, n), time=0.5)
-    found = figure_of(done, "orszag-tang", "maps")
+    result = figure_of(done, "orszag-tang", "maps")
     state = state_of(done)
     kinetic = 0.5 * sum(state[f"v_{a}"] ** 2 for a in "xyz")
     magnetic = 0.5 * sum(state[f"B_{a}"] ** 2 for a in "xyz")
     titles = ["density", "gas pressure", "specific kinetic energy", "magnetic pressure"]
     for panel, title, values in zip(
-        found.panels, titles, (state["rho"], state["p"], kinetic, magnetic), strict=False
+        result.panels, titles, (state["rho"], state["p"], kinetic, magnetic), strict=False
     ):
         assert isinstance(panel, Map)
         assert panel.title == title
@@ -178,7 +178,7 @@ def test_maps_and_cuts_of_the_vortex() -> None:
     with np.load(DATA / "orszag-tang.npz") as kept:
         converged = restricted(kept["p"].astype(np.float64), (2 * n, n))
     # the rows beside y = -0.0723 and -0.1875: of the latter, which is a face, the cell below
-    for panel, row, at in zip(found.panels[4:], (41, 29), ("-0.06771", "-0.1927"), strict=True):
+    for panel, row, at in zip(result.panels[4:], (41, 29), ("-0.06771", "-0.1927"), strict=True):
         assert isinstance(panel, Lines)
         run, line = panel.curves
         assert panel.title == f"gas pressure at $y = {at}$"
@@ -200,13 +200,13 @@ def test_a_converged_row_is_the_same_row_where_the_grids_are_the_same() -> None:
 
 def test_maps_and_cuts_of_the_rotor() -> None:
     done = standing("rotor", (20, 20), time=0.15)
-    found = figure_of(done, "rotor", "maps")
+    result = figure_of(done, "rotor", "maps")
     state = state_of(done)
-    mach = found.panels[2]
+    mach = result.panels[2]
     assert isinstance(mach, Map)
     speed = np.sqrt(sum(state[f"v_{a}"] ** 2 for a in "xyz"))
     assert np.allclose(mach.section.values, speed / np.sqrt(1.4 * state["p"] / state["rho"]), rtol=1e-12)
-    B_y, B_x = found.panels[4:]
+    B_y, B_x = result.panels[4:]
     assert isinstance(B_y, Lines)
     assert isinstance(B_x, Lines)
     assert (B_y.coordinate, B_x.coordinate) == ("x", "y")
@@ -236,10 +236,10 @@ def test_a_loop_is_drawn_as_it_was_at_the_start_too() -> None:
 
 def test_a_blast_in_space_is_drawn_in_its_middle_plane() -> None:
     done = standing("blast", (8, 12, 8), time=0.02)
-    found = figure_of(done, "blast", "maps")
+    result = figure_of(done, "blast", "maps")
     state, titles = state_of(done), ("density", "specific kinetic energy", "magnetic energy")
     squares = [0.5 * sum(state[f"{v}_{a}"] ** 2 for a in "xyz") for v in "vB"]
-    for panel, title, values in zip(found.panels, titles, (state["rho"], *squares), strict=True):
+    for panel, title, values in zip(result.panels, titles, (state["rho"], *squares), strict=True):
         assert isinstance(panel, Map)
         assert panel.title == title
         assert panel.section.at == (("z", -0.0625),)
@@ -257,10 +257,10 @@ def test_a_polarised_wave_along_itself(n: tuple[int, ...]) -> None:
     assert np.abs(cells.x).max() < panel.span[1]
     most = 0.1 * (2 * math.pi / min(n)) ** 2
     assert np.abs(cells.y - np.interp(cells.x, exact.x, exact.y)).max() < most
-    found = done.call("profile", done.simulation)
-    assert found is not None
-    assert done.call("scatter", n, found[1]) < 1e-14
-    off = found[1].copy()
+    result = done.call("profile", done.simulation)
+    assert result is not None
+    assert done.call("scatter", n, result[1]) < 1e-14
+    off = result[1].copy()
     off.flat[5] += 1e-3
     if len(n) > 1:
         assert done.call("scatter", n, off) == pytest.approx(1e-3)
@@ -278,15 +278,15 @@ def test_the_exact_wave_has_gone_on_against_the_mean_field() -> None:
 @pytest.mark.ranks(2)
 def test_the_first_of_two_ranks_has_the_figure() -> None:
     done = standing("rotor", (20, 20), time=0.15)
-    found = done.problem.known.figures["maps"](done.simulation)
+    result = done.problem.known.figures["maps"](done.simulation)
     state = primitives(done.simulation, done.problem.values["gamma"])
-    assert (found is None) == (state is None) == (world().rank > 0)
-    if found is not None and state is not None:
-        cut_of = found.panels[4]
+    assert (result is None) == (state is None) == (world().rank > 0)
+    if result is not None and state is not None:
+        cut_of = result.panels[4]
         assert isinstance(cut_of, Lines)
         assert np.allclose(cut_of.curves[0].y, state["B_y"][:, 9])
-        assert isinstance(found.panels[0], Map)
-        assert np.array_equal(found.panels[0].section.values, state["rho"])
+        assert isinstance(result.panels[0], Map)
+        assert np.array_equal(result.panels[0].section.values, state["rho"])
 
 
 # -- from the command, and from Python -----------------------------------------------------------------------

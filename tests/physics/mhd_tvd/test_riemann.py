@@ -66,11 +66,11 @@ def gas(draw: np.random.Generator, n: int) -> Array:
 def kinds() -> dict[str, Pair]:
     """Pairs of states of all kinds."""
     draw = np.random.default_rng(11)
-    found = {}
+    result = {}
 
     def kind(name: str) -> tuple[Array, Array, Array]:
         left, right, bn = gas(draw, EACH), gas(draw, EACH), draw.normal(size=EACH)
-        found[name] = Pair(left, right, bn)
+        result[name] = Pair(left, right, bn)
         return left, right, bn
 
     kind("any")
@@ -102,7 +102,7 @@ def kinds() -> dict[str, Pair]:
     right[:] = left
     right[U] *= -1
     bn[::2] = 0
-    return found
+    return result
 
 
 KINDS = kinds()
@@ -353,8 +353,8 @@ def solved() -> Callable[..., dict[str, Array]]:
     machine = Machine(SIDES, 7 * len(SOLVERS), step, gamma=GAMMA, **EPSILON)
 
     def of(pair: Pair, epsilon: dict[str, float] = EPSILON) -> dict[str, Array]:
-        found = machine(*pair.left, *pair.right, pair.bn, **epsilon)
-        return dict(zip(SOLVERS, split(found), strict=True))
+        result = machine(*pair.left, *pair.right, pair.bn, **epsilon)
+        return dict(zip(SOLVERS, split(result), strict=True))
 
     return of
 
@@ -365,10 +365,10 @@ def waves() -> Callable[[Pair], list[Array]]:
 
     def step(*q: Any) -> list[Any]:
         left, right, bn = Normal(*q[:7]), Normal(*q[7:14]), q[14].expr
-        found = Waves.between(left, right, bn)
-        alpha = found.strengths(left, right)
-        moved = alpha.each(lambda x, a: x * a, found.speeds)
-        return [*found.speeds, *found.combined(alpha), *found.combined(moved)]
+        result = Waves.between(left, right, bn)
+        alpha = result.strengths(left, right)
+        moved = alpha.each(lambda x, a: x * a, result.speeds)
+        return [*result.speeds, *result.combined(alpha), *result.combined(moved)]
 
     machine = Machine(SIDES, 21, step, gamma=GAMMA)
     return lambda pair: list(split(machine(*pair.left, *pair.right, pair.bn)))
@@ -437,8 +437,8 @@ def test_speeds_between_states_are_eigenvalues_of_a_matrix_of_roe(waves: Any) ->
 def test_between_equal_states_the_flux_is_theirs(solved: Any) -> None:
     for side in (ALL.left, ALL.right):
         same = Pair(side, side, ALL.bn)
-        for found in solved(same).values():
-            close(found, flux_of(side, ALL.bn), sizes(same)[1], 1e-13)
+        for result in solved(same).values():
+            close(result, flux_of(side, ALL.bn), sizes(same)[1], 1e-13)
 
 
 def test_hll(solved: Any) -> None:
@@ -455,8 +455,8 @@ def test_roe(solved: Any) -> None:
     generic = np.isin(KIND, ["any", "near", "far", "equal densities"])
     size = sizes(ALL)[1]
     close(solved(ALL)["roe"][:, generic], roe_of(ALL[generic], EPSILON), size[:, generic], 1e-7)
-    found = solved(ALL, EQUAL)["roe"]
-    close(found, roe_of(ALL, EQUAL), size, 1e-7)
+    result = solved(ALL, EQUAL)["roe"]
+    close(result, roe_of(ALL, EQUAL), size, 1e-7)
     without = dict.fromkeys(EPSILON, 0.0)
     close(solved(ALL, without)["roe"], roe_of(ALL, without), size, 1e-7)
 
@@ -469,8 +469,8 @@ def test_gas_faster_than_its_waves_brings_the_flux_of_its_side(solved: Any, up: 
     for w in (moved.left, moved.right):
         w[U] += (10 if up else -10) * size
     side = moved.left if up else moved.right
-    for found in solved(moved).values():
-        close(found, flux_of(side, ALL.bn), sizes(moved)[1], 1e-12)
+    for result in solved(moved).values():
+        close(result, flux_of(side, ALL.bn), sizes(moved)[1], 1e-12)
 
 
 @pytest.mark.parametrize("name", SOLVERS)
@@ -480,10 +480,10 @@ def test_a_mirror_changes_signs_alone(solved: Any, name: str) -> None:
 
 @pytest.mark.parametrize("name", SOLVERS)
 def test_nothing_goes_through_a_wall(solved: Any, name: str) -> None:
-    found, bn = solved(ALL)[name][:, KIND == "a wall"], KINDS["a wall"].bn
-    assert (found[RHO] == 0).all()  # not a bit of mass
-    assert (found[:, bn == 0][[V, W, BY, BZ, P]] == 0).all()
-    assert (found[:, bn == 0][U] > 0).any()
+    result, bn = solved(ALL)[name][:, KIND == "a wall"], KINDS["a wall"].bn
+    assert (result[RHO] == 0).all()  # not a bit of mass
+    assert (result[:, bn == 0][[V, W, BY, BZ, P]] == 0).all()
+    assert (result[:, bn == 0][U] > 0).any()
 
 
 def test_hlld_keeps_a_contact_and_an_alfven_wave(solved: Any) -> None:
@@ -608,15 +608,15 @@ def test_limiter(small: Any, which: int, known: Callable[..., Array], beta: floa
     draw = np.random.default_rng(8)
     a, b = draw.normal(size=(2, N)) * np.exp(3 * draw.normal(size=(2, N)))
     a[:4], b[:4] = (0, 1, 0, 2), (1, 0, 0, 2)
-    found = small(a, b, limiter=beta)[which]
-    assert np.array_equal(found, small(b, a, limiter=beta)[which])
-    assert np.array_equal(-found, small(-a, -b, limiter=beta)[which])
-    assert (found[a * b <= 0] == 0).all()
-    close(found[None], known(a, b, beta)[None], np.abs(a) + np.abs(b) + 1e-300, 1e-15)
+    result = small(a, b, limiter=beta)[which]
+    assert np.array_equal(result, small(b, a, limiter=beta)[which])
+    assert np.array_equal(-result, small(-a, -b, limiter=beta)[which])
+    assert (result[a * b <= 0] == 0).all()
+    close(result[None], known(a, b, beta)[None], np.abs(a) + np.abs(b) + 1e-300, 1e-15)
     alike = a * b > 0
     less, more = np.minimum(abs(a), abs(b))[alike], np.maximum(abs(a), abs(b))[alike]
     if beta == 1:
-        assert np.array_equal(np.abs(found[alike]), less)
+        assert np.array_equal(np.abs(result[alike]), less)
     if beta == 2 and known is limited_of:  # superbee
-        assert np.array_equal(np.abs(found[alike]), np.where(2 * less < more, 2 * less, more))
-    assert found[3] == 2
+        assert np.array_equal(np.abs(result[alike]), np.where(2 * less < more, 2 * less, more))
+    assert result[3] == 2

@@ -38,18 +38,18 @@ def test_waves_converge_at_second_order(wave: str) -> None:
 def test_the_command_checks_a_case(capsys: pytest.CaptureFixture[str]) -> None:
     line = ["run", "linear-wave", "--n", "64", "--set", "flux=hlld", "--check", "--json", "-"]
     assert command(line) == 0
-    found = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
-    assert all(check["passed"] for check in found.values())
-    assert 0.0 < found["error"]["value"] <= found["error"]["most"]
+    result = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
+    assert all(check["passed"] for check in result.values())
+    assert 0.0 < result["error"]["value"] <= result["error"]["most"]
 
 
 @pytest.mark.parametrize("v", [-0.5, 0.5])
 def test_a_polarised_wave_moves_with_the_gas(v: float) -> None:
     """It has come round by the time 1/(1 + v)."""
     ready = Problem("cp-alfven", (32,), {"v": v}, dim=1)
-    found = {c.name: c for c in ready.run(threads=1).check()}
-    assert found["error"].passed
-    assert found["error"].value < 0.1
+    result = {c.name: c for c in ready.run(threads=1).check()}
+    assert result["error"].passed
+    assert result["error"].value < 0.1
 
 
 @pytest.mark.parametrize("wave", ["fast", "alfven", "slow"])
@@ -90,8 +90,8 @@ OF_EVERY_CHANGE = {("fast", -1), ("alfven", 1), ("entropy", 1)}
 def test_waves_are_where_they_must_be_at_any_time(wave: str, direction: int) -> None:
     """So that the check of the error holds where a run does not end after whole periods."""
     ready = Problem("linear-wave", (64,), {"wave": wave, "direction": direction})
-    found = {check.name: check for check in ready.run(until=0.3, threads=1).check()}
-    assert found["error"].passed, found["error"]
+    result = {check.name: check for check in ready.run(until=0.3, threads=1).check()}
+    assert result["error"].passed, result["error"]
 
 
 @pytest.mark.parametrize("periods", [2, 5])
@@ -115,8 +115,8 @@ def test_waves_are_where_they_must_be_after_periods(wave: str, periods: int) -> 
 @pytest.mark.parametrize("v", [0.5, *(pytest.param(v, marks=pytest.mark.long) for v in (0.0, -0.5))])
 def test_a_polarised_wave_is_where_it_must_be_at_any_time(v: float) -> None:
     ready = Problem("cp-alfven", (64,), {"v": v}, dim=1)
-    found = {check.name: check for check in ready.run(until=0.3, threads=1).check()}
-    assert found["error"].passed, found["error"]
+    result = {check.name: check for check in ready.run(until=0.3, threads=1).check()}
+    assert result["error"].passed, result["error"]
 
 
 # -- shocks ------------------------------------------------------------------------------------------------
@@ -125,8 +125,8 @@ def test_a_polarised_wave_is_where_it_must_be_at_any_time(v: float) -> None:
 @pytest.mark.parametrize(("name", "n", "count"), [("rj2a", 512, 5), ("rj4a", 512, 4), ("brio-wu", 400, 4)])
 def test_tubes_reach_the_converged_profiles(name: str, n: int, count: int) -> None:
     """Beside the two states of the start, whose plateaux are not counted."""
-    found = checked(name, (n,))
-    assert sum(key.startswith("plateau at") for key in found) == count
+    result = checked(name, (n,))
+    assert sum(key.startswith("plateau at") for key in result) == count
 
 
 @pytest.mark.parametrize(
@@ -137,10 +137,10 @@ def test_tubes_reach_the_converged_profiles(name: str, n: int, count: int) -> No
     ],
 )
 def test_a_tube_without_a_reference_says_so(given: dict[str, float], until: float, words: str) -> None:
-    found = checked_until("rj2a", (64,), until, given)
+    result = checked_until("rj2a", (64,), until, given)
     for name in ("profiles", "plateaux"):
-        assert not found[name].compared
-        assert words in found[name].about
+        assert not result[name].compared
+        assert words in result[name].about
 
 
 def test_a_coarse_tube_has_no_plateau() -> None:
@@ -170,8 +170,8 @@ def test_grids_that_do_not_match() -> None:
 
 def test_the_rotor() -> None:
     """So coarse that gas behind it is thinned out until the pressure floor acts in some cells."""
-    found = checked("rotor", (50, 50))
-    assert found["rho converged"].value < 0.2
+    result = checked("rotor", (50, 50))
+    assert result["rho converged"].value < 0.2
 
 
 def test_a_loop_that_stays_behind_fails() -> None:
@@ -198,25 +198,25 @@ def test_a_flow_along_a_loop_makes_no_field_along_it(flux: str) -> None:
 
 
 def test_a_blast_in_the_plane() -> None:
-    found = checked("blast", (50, 75))
-    assert found["kinetic energy"].value > 0.15
+    result = checked("blast", (50, 75))
+    assert result["kinetic energy"].value > 0.15
 
 
 def test_floors_take_from_what_is_kept_what_they_change_and_no_more() -> None:
     """The pressure floor heats gas, and moves none; a floor that has yet to act fails a check."""
     ready = Problem("orszag-tang", (24, 24), {"pressure_floor": 0.2})
-    found = {check.name: check for check in ready.run(steps=2, threads=1).check()}
-    assert found["energy kept"].about == "not compared: the pressure floor has acted"
+    result = {check.name: check for check in ready.run(steps=2, threads=1).check()}
+    assert result["energy kept"].about == "not compared: the pressure floor has acted"
     for name in ("mass kept", "momentum_x kept", "flux_y kept"):
-        assert found[name].compared
-        assert found[name].passed
-    assert found["rho_min"].passed
-    assert not found["p_min"].passed
+        assert result[name].compared
+        assert result[name].passed
+    assert result["rho_min"].passed
+    assert not result["p_min"].passed
     ready = Problem("orszag-tang", (24, 24), {"density_floor": 0.3})
-    found = {check.name: check for check in ready.run(steps=2, threads=1).check()}
-    assert not found["mass kept"].compared
-    assert not found["energy kept"].compared
-    assert found["flux_x kept"].passed
+    result = {check.name: check for check in ready.run(steps=2, threads=1).check()}
+    assert not result["mass kept"].compared
+    assert not result["energy kept"].compared
+    assert result["flux_x kept"].passed
 
 
 def test_a_loop_in_space_moves_with_the_gas_alone() -> None:
@@ -232,9 +232,9 @@ def test_a_start_with_floors_far_below_counts_nothing() -> None:
 
 def test_floors_act_and_are_counted() -> None:
     record = run("orszag-tang", (24, 24), {"pressure_floor": 0.2}, steps=2).record
-    found = record.events["pressure floor"]
-    assert 24 * 24 <= found["count"] < 2 * 24 * 24  # all cells in the first step, not all in the next one
-    assert (found["first_cell"], found["first_step"]) == ([0, 0], 0)
+    result = record.events["pressure floor"]
+    assert 24 * 24 <= result["count"] < 2 * 24 * 24  # all cells in the first step, not all in the next one
+    assert (result["first_cell"], result["first_step"]) == ([0, 0], 0)
 
 
 # -- the same bits everywhere ------------------------------------------------------------------------------
@@ -274,8 +274,8 @@ def by_itself(name: str) -> str:
     pytest.param({"overlap": False}, marks=pytest.mark.long),
 ], ids=str)  # fmt: skip
 def test_no_bit_depends_on_how_halos_travel(how: dict[str, Any]) -> None:
-    found = Problem("orszag-tang", SMALL["orszag-tang"]).run(steps=4, **{"threads": 1} | how)
-    assert found.record.checksum == by_itself("orszag-tang")
+    result = Problem("orszag-tang", SMALL["orszag-tang"]).run(steps=4, **{"threads": 1} | how)
+    assert result.record.checksum == by_itself("orszag-tang")
 
 
 @pytest.mark.parametrize(
@@ -284,8 +284,8 @@ def test_no_bit_depends_on_how_halos_travel(how: dict[str, Any]) -> None:
     ids=str,
 )
 def test_no_bit_depends_on_how_a_vortex_runs(how: dict[str, Any]) -> None:
-    found = run("orszag-tang", SMALL["orszag-tang"], steps=4, **how)
-    assert found.record.checksum == alone("orszag-tang")
+    result = run("orszag-tang", SMALL["orszag-tang"], steps=4, **how)
+    assert result.record.checksum == alone("orszag-tang")
 
 
 @pytest.mark.usefixtures("opencl")
@@ -386,8 +386,8 @@ STILL = {
 )
 def test_a_small_share_of_each_quantity_is_noticed(name: str, change: float) -> None:
     """Beside an energy that is greater than all of them: 1e-10 of each on its own scale."""
-    found = checks.kept(STILL, STILL | {name: STILL[name] + change})
-    assert [check.name for check in found if not check.passed] == [f"{name} kept"]
+    result = checks.kept(STILL, STILL | {name: STILL[name] + change})
+    assert [check.name for check in result if not check.passed] == [f"{name} kept"]
 
 
 def test_what_a_scheme_does_not_have() -> None:

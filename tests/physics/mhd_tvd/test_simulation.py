@@ -171,13 +171,13 @@ def test_quantities_are_what_their_names_say(axes: int) -> None:
     if axes > 1:
         expected["div_b"] = sum((np.roll(b[a], -1, a) - b[a]) / h[a] for a in range(axes))
 
-    found = {name: grid.field(f"{name}_found") for name in sim.quantities}
-    assert found.keys() == expected.keys()
-    for name, field in found.items():  # all in one kernel
+    actual = {name: grid.field(f"{name}_found") for name in sim.quantities}
+    assert actual.keys() == expected.keys()
+    for name, field in actual.items():  # all in one kernel
         sim[field] = sim.quantities[name]
     for name, values in expected.items():
-        np.testing.assert_allclose(sim[found[name]], values, rtol=1e-12, atol=1e-12, err_msg=name)
-    assert np.array_equal(sim.gather(sim.quantities["mach"]), sim[found["mach"]])
+        np.testing.assert_allclose(sim[actual[name]], values, rtol=1e-12, atol=1e-12, err_msg=name)
+    assert np.array_equal(sim.gather(sim.quantities["mach"]), sim[actual["mach"]])
 
 
 def test_a_source_reads_a_parameter_of_its_own() -> None:

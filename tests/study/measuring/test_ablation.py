@@ -1,4 +1,4 @@
-"""The ablation study: every part of the exchange taken away in turn."""
+"""The ablation study: each part of the exchange is removed in turn."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from halocline.study.measuring import ablation
 
 @pytest.mark.ranks(2)
 def test_every_variant_takes_what_it_says() -> None:
-    found = ablation.measure((24, 24, 24), fields=2, radius=2, repeats=2, threads=1, subdomains_per_rank=2)
+    result = ablation.measure((24, 24, 24), fields=2, radius=2, repeats=2, threads=1, subdomains_per_rank=2)
     groups: dict[str, list[Measurement]] = {}
-    for measured in found:
+    for measured in result:
         groups.setdefault(measured["group"], []).append(measured)
         assert measured["seconds"] > 0
         assert measured["ratio"] == groups[measured["group"]][0]["seconds"] / measured["seconds"]
@@ -26,7 +26,7 @@ def test_every_variant_takes_what_it_says() -> None:
     assert methods["+peer"] == {"colocated", "peer"}
     assert methods["+kernel"] == {"colocated", "peer", "self"}
     assert methods["mailboxes"] == {"rma", "peer", "self"}
-    alone = [m for m in found if m["group"] != "decompositions" and not m["whole"]]
+    alone = [m for m in result if m["group"] != "decompositions" and not m["whole"]]
     sums = {m["name"]: sum(m["bytes_by_method"].values()) for m in alone}
     assert len({sums[name] for name in SETS}) == 1, "methods move the same halos"
     assert sum(groups["overlap"][0]["bytes_by_method"].values()) < sums["without"], (
@@ -44,7 +44,7 @@ def test_every_variant_takes_what_it_says() -> None:
 
 def test_placement_matters_on_the_papers_worst_case() -> None:
     """1440 x 1452 x 700 cells over the six GPUs of a Summit node (Pearson et al. 2020, Section IV)."""
-    found = ablation.place(load_machine("summit"), (1440, 1452, 700))
-    assert all(m["predicted"] and m["parts"] == (2, 3, 1) for m in found)
-    seconds = {m["name"].partition(",")[0]: m["seconds"] for m in found}
+    result = ablation.place(load_machine("summit"), (1440, 1452, 700))
+    assert all(m["predicted"] and m["parts"] == (2, 3, 1) for m in result)
+    seconds = {m["name"].partition(",")[0]: m["seconds"] for m in result}
     assert seconds["aware"] < 0.95 * max(seconds["trivial"], seconds["random"])

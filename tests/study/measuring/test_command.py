@@ -15,16 +15,16 @@ from halocline.study.measuring.command import Command, measure
 def test_measure_runs_the_command(monkeypatch):
     monkeypatch.setenv("OMP_PLACES", "cores")
     case = Command("run", "poisson", {"dim": 1, "steps": 9}, ("method=cg",))
-    found = measure(case, 40, Layout(1, 1), repeat=2)
-    assert (found["n"], found["dof"], found["iterations"], found["converged"]) == (40, 40, 9, False)
-    assert found["command"] == (
+    result = measure(case, 40, Layout(1, 1), repeat=2)
+    assert (result["n"], result["dof"], result["iterations"], result["converged"]) == (40, 40, 9, False)
+    assert result["command"] == (
         "halocline run poisson --n 40 --dim 1 --steps 9 --ranks 1 --threads 1 --set method=cg"
     )
-    assert len(found["times"]) == 2
-    assert found["seconds"] == sum(found["times"]) / 2
-    assert found["environment"]["OMP_PLACES"] == "cores"
-    assert found["machine"]["compiler_version"]
-    json.dumps(found, allow_nan=False)
+    assert len(result["times"]) == 2
+    assert result["seconds"] == sum(result["times"]) / 2
+    assert result["environment"]["OMP_PLACES"] == "cores"
+    assert result["machine"]["compiler_version"]
+    json.dumps(result, allow_nan=False)
 
 
 def test_measure_raises_what_the_command_said():
@@ -37,11 +37,11 @@ def test_measure_raises_what_the_command_said():
 
 
 def test_a_record_of_an_older_version_gets_the_options_of_its_run(monkeypatch):
-    """Another Python may have an older Halocline; the record of this version has the cut that was chosen."""
+    """An older Halocline may omit the cut in its record; the record of this version has the selected cut."""
     record = {"seconds": 1.0, "devices": [], "ranks": 2, "threads": 1, "shape": [8, 8]}
     case = Command("run", "poisson", {"decomposition": "1d-x", "halo": "uniform", "steps": 9})
-    asked = {"decomposition": "1d-x", "patch": None, "halo": "uniform"}
-    for own in ({}, {"decomposition": [2, 1], "patch": [4, 8]}):
-        monkeypatch.setattr(command, "_run", lambda *_, own=own: record | own)
-        found = measure(case, 8, Layout(2, 1))
-        assert {name: found[name] for name in asked} == asked | own
+    options = {"decomposition": "1d-x", "patch": None, "halo": "uniform"}
+    for recorded in ({}, {"decomposition": [2, 1], "patch": [4, 8]}):
+        monkeypatch.setattr(command, "_run", lambda *_, recorded=recorded: record | recorded)
+        result = measure(case, 8, Layout(2, 1))
+        assert {name: result[name] for name in options} == options | recorded

@@ -1,4 +1,4 @@
-"""The exchange alone: what its bench tells."""
+"""The exchange alone: the output of its benchmark."""
 
 from __future__ import annotations
 
@@ -22,40 +22,40 @@ def test_a_wrong_wish_to_check(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.ranks(1, 2, long=(1,))
 def test_what_is_told() -> None:
-    whole, own = 20**3, 16**3
+    whole, interior = 20**3, 16**3
     for methods in some(METHODS_IN_TURN):
-        found = measure(
+        actual = measure(
             (16, 16, 16), radius=2, fields=3, dtype="float64", repeats=2, threads=1, methods=methods
         )
-        assert found["seconds"] > 0
-        assert found["ranks"] == world().size
-        assert found["hosts"] == 1
-        assert set(found["methods_used"]) == set(found["bytes_by_method"])
-        if found["ranks"] == 1:
+        assert actual["seconds"] > 0
+        assert actual["ranks"] == world().size
+        assert actual["hosts"] == 1
+        assert set(actual["methods_used"]) == set(actual["bytes_by_method"])
+        if actual["ranks"] == 1:
             around = next(m for m in ("self", "peer", "rma", "mpi") if m in methods)
-            assert found["messages"] == (around in ("rma", "mpi"))
-            assert found["bytes_by_method"] == {around: (whole - own) * 3 * 8}
+            assert actual["messages"] == (around in ("rma", "mpi"))
+            assert actual["bytes_by_method"] == {around: (whole - interior) * 3 * 8}
         else:
-            assert found["parts"] == (2, 1, 1)
+            assert actual["parts"] == (2, 1, 1)
             across = 2 * 2 * 20 * 20
             around = 12 * 20 * 20 - 8 * 16 * 16 - across
-            wanted: dict[str, int] = {}
+            expected: dict[str, int] = {}
             for method, cells in (
                 (next(m for m in ("colocated", "rma", "mpi") if m in methods), across),
                 (next(m for m in ("self", "peer", "rma", "mpi") if m in methods), around),
             ):
-                wanted[method] = wanted.get(method, 0) + cells * 3 * 8
-            assert found["bytes_by_method"] == wanted
-        assert found["rate"] == sum(found["bytes_by_method"].values()) / found["seconds"]
+                expected[method] = expected.get(method, 0) + cells * 3 * 8
+            assert actual["bytes_by_method"] == expected
+        assert actual["rate"] == sum(actual["bytes_by_method"].values()) / actual["seconds"]
 
 
 @pytest.mark.ranks(2)
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("methods", ["mpi", "colocated,mpi", "rma,mpi"])
 def test_only_what_crosses_ranks(axis: int, methods: str) -> None:
-    """Where just the axis that is cut is periodic; benchmarks/exchange.py counts on it."""
+    """Only cut axes are exchanged if no other axis is periodic; benchmarks/exchange.py relies on it."""
     cut = tuple(2 if a == axis else 1 for a in range(3))
-    found = measure(
+    result = measure(
         tuple(8 * parts for parts in cut),
         radius=3,
         fields=2,
@@ -66,8 +66,8 @@ def test_only_what_crosses_ranks(axis: int, methods: str) -> None:
         decomposition=cut,
         methods=methods,
     )
-    assert found["parts"] == cut
-    assert found["bytes_by_method"] == {methods.partition(",")[0]: 2 * 3 * 8 * 8 * 2 * 4}
+    assert result["parts"] == cut
+    assert result["bytes_by_method"] == {methods.partition(",")[0]: 2 * 3 * 8 * 8 * 2 * 4}
 
 
 def test_weak_shapes() -> None:
@@ -97,7 +97,7 @@ def test_ranks_share_subdomains_out(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match=r"6 subdomains .* evenly over 4 ranks: take a multiple of 4"):
         shared_out(6, 4, "cpu")
     monkeypatch.setattr(exchange, "chosen_here", lambda choice: ["a", "b"])
-    # of two devices one rank drives both, two ranks one each, and six ranks share them
+    # one rank drives both devices, two ranks have one device each, and six ranks share them
     assert [shared_out(6, ranks, "opencl") for ranks in (1, 2, 6)] == [(6, 3), (6, 3), (6, 1)]
     assert shared_out(None, 1, "opencl") == (2, 1)
     with pytest.raises(InputError, match="over 1 rank of 2 devices: take a multiple of 2"):

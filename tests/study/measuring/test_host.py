@@ -1,4 +1,4 @@
-"""This host as a machine of the model: detected, measured, written and read again."""
+"""This host as a machine of the model: detection, measurement, and files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_roofline_finds_what_kernels_were_made_of() -> None:
 
 
 def pair(shape: tuple[int, ...], radius: int, *, wraps: bool = False) -> tuple[Schedule, Layout]:
-    """Two ranks that exchange one field along the first axis."""
+    """Return two ranks that exchange one field along the first axis."""
     grid = hc.Grid(shape, periodic=(wraps, *(False for _ in shape[1:])))
     schedule = exchange_schedule(grid, 1, "float64", radius, corners=False)
     traffic = Traffic.of_schedule(schedule)
@@ -52,13 +52,13 @@ def test_the_model_predicts_what_it_was_calibrated_by(calibrated: Machine, name:
     large = name.startswith("large")
     shape = (2 * SIDE, SIDE, SIDE) if large else (32, 16)
     schedule, layout = pair(shape, RADIUS if large else 1, wraps=large)
-    found = execute(schedule, layout, calibrated, methods=method)
-    # small exchanges count as free of bytes; those of large ones overlap by a latency or two
-    assert found.seconds == pytest.approx(SEEN[name], rel=0.05)
+    result = execute(schedule, layout, calibrated, methods=method)
+    # the size has no effect on small exchanges; large exchanges overlap by a latency or two
+    assert result.seconds == pytest.approx(SEEN[name], rel=0.05)
 
 
 def test_the_fields_of_a_device_are_those_of_one_rank_and_of_all(calibrated: Machine) -> None:
-    """One rank is at work in the first measurement; caches are four times as fast as memory."""
+    """One rank computes in the first measurement; caches are four times as fast as memory."""
     device = calibrated.device
     assert device.core_bandwidth == pytest.approx(1 / 4e-11)
     assert device.cache_bandwidth == pytest.approx(1 / 2e-11)

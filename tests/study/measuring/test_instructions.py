@@ -25,12 +25,12 @@ def heat(**options: str) -> Run:
 
 def test_without_a_disassembler_there_are_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    (found,) = with_instructions([heat()], [Measurement({"shape": [*SHAPE]})])
-    assert found["instructions"] is None
+    (result,) = with_instructions([heat()], [Measurement({"shape": [*SHAPE]})])
+    assert result["instructions"] is None
 
 
 def test_each_data_type_has_its_own_kernels() -> None:
     runs = [heat(), heat(dtype="float32")]
     double, single = with_instructions(runs, [Measurement({"shape": [*SHAPE]}) for _ in runs])
-    vectors = [found["instructions"]["vector"] for found in (double, single)]
+    vectors = [result["instructions"]["vector"] for result in (double, single)]
     assert vectors[1] == pytest.approx(vectors[0] / 2, rel=0.1)

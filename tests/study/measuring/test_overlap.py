@@ -1,4 +1,4 @@
-"""The share of the exchange that computing hides."""
+"""The share of the exchange that computation hides."""
 
 from __future__ import annotations
 
@@ -23,27 +23,28 @@ def test_steps_are_timed_whole_and_in_parts(case: str) -> None:
         "poisson": Problem("poisson", [63]).bench,
     }[case]
     done: list[int] = []
-    found = overlap.measure(make, repeats=2, threads=1, on_progress=done.append)
+    result = overlap.measure(make, repeats=2, threads=1, on_progress=done.append)
     assert done == [1, 2]
-    assert [own["name"] for own in found] == ["colocated", "mpi", "rma"]
-    for own in found:
-        assert own["name"] in own["bytes_by_method"]
-        assert (own["ranks"], own["threads"], own["parts"][0] * own["parts"][1]) == (2, 1, 2)
-        assert min(own["step"], own["waiting"], own["compute"], own["exchange"], own["neither"]) > 0
-    text = overlap.table(found).text()
-    assert all(f"\n{own['name']} " in text for own in found)
-    assert [line.partition(":")[0] for line in overlap.verdict(found)] == [own["name"] for own in found]
+    assert [row["name"] for row in result] == ["colocated", "mpi", "rma"]
+    for row in result:
+        assert row["name"] in row["bytes_by_method"]
+        assert (row["ranks"], row["threads"], row["parts"][0] * row["parts"][1]) == (2, 1, 2)
+        assert min(row["step"], row["waiting"], row["compute"], row["exchange"], row["neither"]) > 0
+    text = overlap.table(result).text()
+    assert all(f"\n{row['name']} " in text for row in result)
+    assert [line.partition(":")[0] for line in overlap.verdict(result)] == [row["name"] for row in result]
 
 
 def test_parts_of_a_step_are_left_out_indeed() -> None:
-    """Without kernels fields stay as they are; without messages halos do."""
+    """A run without kernels leaves the fields unchanged, and a run without messages leaves the halos
+    unchanged."""
     from halocline.study.measuring import overlap
 
     bench = overlap.heat((8, 6), threads=1, decomposition=(2, 1), subdomains_per_rank=2)
     bench.passes = 3
 
     def after(**kind: bool) -> tuple[float, float]:
-        """How far the halos, and the cells, are from the ones that every run begins with."""
+        """Return the differences of the halos and of the cells from their initial values."""
         for storage in bench.prepared.store.storages["T"] + bench.prepared.store.storages["T'"]:
             storage.whole()[...] = 7.0
         bench.run(**kind)
@@ -90,7 +91,7 @@ def test_a_measurement_has_as_many_passes_as_its_seconds_ask_for(pace: float) ->
 
 
 def test_a_program_that_would_end_is_repeated() -> None:
-    """A solve that has converged goes on, for times to be taken."""
+    """A solve that has converged is repeated, so that its time can be measured."""
     from halocline.problems.problem import Problem
 
     bench = Problem("poisson", [15]).bench(threads=1)

@@ -46,9 +46,9 @@ def test_the_command_measures_a_pace(tmp_path: Path, capfd: pytest.CaptureFixtur
     record = tmp_path / "r.json"
     words = f"model wave --n 96 --machine host --ranks-per-node 1 --measure 64 --json {record}"
     assert run(words.split()) == 0
-    told = json.loads(record.read_text())
-    assert told["pace_measured_at"] == 64
-    assert f"Sweeps take {told['pace']:.2f} times as long" in capfd.readouterr().out
-    assert told["runs"][0]["seconds"] > 0
+    record_data = json.loads(record.read_text())
+    assert record_data["pace_measured_at"] == 64
+    assert f"Sweeps take {record_data['pace']:.2f} times as long" in capfd.readouterr().out
+    assert record_data["runs"][0]["seconds"] > 0
     with pytest.raises(InputError, match="--machine is summit: say host"):
         run(["model", "wave", "--n", "96", "--machine", "summit", "--measure", "64"])

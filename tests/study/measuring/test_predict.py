@@ -19,24 +19,24 @@ from modelled_machine import machine
 
 def test_a_weak_study_without_a_network_is_perfect() -> None:
     schedule, shape = predict.prepared("poisson", 64)
-    found = predict.predict(schedule, shape, machine(4), [1, 2, 8, 12], scaling="weak")
-    assert [p.shape for p in found] == [(64, 64), (128, 64), (256, 128), (384, 128)]
-    assert [p.ranks for p in found] == [4, 8, 32, 48]
-    assert [p.efficiency for p in found] == pytest.approx(
+    result = predict.predict(schedule, shape, machine(4), [1, 2, 8, 12], scaling="weak")
+    assert [p.shape for p in result] == [(64, 64), (128, 64), (256, 128), (384, 128)]
+    assert [p.ranks for p in result] == [4, 8, 32, 48]
+    assert [p.efficiency for p in result] == pytest.approx(
         [1.0] * 4, rel=0.03
-    )  # packing differs with the cuts
-    assert found[0].seconds == pytest.approx(64 * 64 / 4 * 64 / 1e9, rel=0.1)  # 8 streams of 8 bytes
+    )  # the cost of packing depends on the cuts
+    assert result[0].seconds == pytest.approx(64 * 64 / 4 * 64 / 1e9, rel=0.1)  # 8 streams of 8 bytes
 
 
 def test_a_strong_study_loses_where_latency_grows() -> None:
     schedule, shape = predict.prepared("poisson", 256)
-    found = predict.predict(schedule, shape, machine(1, latency=1e-4), [1, 4, 16])
-    assert found[0].efficiency == 1
-    assert found[0].efficiency > found[1].efficiency > found[2].efficiency
-    # the formula knows no latency
-    assert [found[0].formula / p.formula for p in found] == pytest.approx([1, 4, 16], rel=0.01)
-    assert all(p.seconds > 0.999999 * p.formula for p in found)
-    assert {p.bound for p in found} == {"work"}
+    result = predict.predict(schedule, shape, machine(1, latency=1e-4), [1, 4, 16])
+    assert result[0].efficiency == 1
+    assert result[0].efficiency > result[1].efficiency > result[2].efficiency
+    # the formula contains no latency
+    assert [result[0].formula / p.formula for p in result] == pytest.approx([1, 4, 16], rel=0.01)
+    assert all(p.seconds > 0.999999 * p.formula for p in result)
+    assert {p.bound for p in result} == {"work"}
 
 
 @pytest.mark.parametrize(
@@ -56,21 +56,21 @@ def test_wrong_studies(options: dict[str, Any], words: str) -> None:
 
 
 def test_cases_are_those_that_a_simulation_runs() -> None:
-    """Traced without memory, they come to the same sweeps."""
+    """Cases that are traced without memory have the same sweeps as those of a simulation."""
 
-    def told(schedule: Schedule) -> list[Any]:
+    def sweeps(schedule: Schedule) -> list[Any]:
         names = [field.name for field in schedule.fields]
         return [
             (s.bytes, s.flops, {names[n]: halo for n, halo in s.exchange.items()})
             for s in schedule.pass_sweeps()
         ]
 
-    assert told(predict.prepared("heat", 16)[0]) == told(equations.heat((16, 16, 16)).schedule)
-    assert told(predict.prepared("wave", 16)[0]) == told(equations.wave((16, 16)).schedule)
+    assert sweeps(predict.prepared("heat", 16)[0]) == sweeps(equations.heat((16, 16, 16)).schedule)
+    assert sweeps(predict.prepared("wave", 16)[0]) == sweeps(equations.wave((16, 16)).schedule)
 
 
 def test_a_prediction_is_traced_as_a_run_is(tmp_path: Path) -> None:
-    """The same processes, threads and kinds of events as `chrome_events` writes of a run."""
+    """The trace of a prediction has the same processes, threads and kinds of events as that of a run."""
     trace, picture = tmp_path / "t.json", tmp_path / "t.png"
     line = "model poisson --n 256 --machine stampede2-skx --ranks-per-node 4 --nodes 1,2 --traced 2,4"
     assert run(f"{line} --trace {trace} --timeline {picture} --json {tmp_path}/r.json".split()) == 0
@@ -88,10 +88,10 @@ def test_a_prediction_is_traced_as_a_run_is(tmp_path: Path) -> None:
 def test_fewer_ranks_of_a_node_have_more_of_its_memory() -> None:
     schedule, shape = predict.prepared("poisson", 512)
     times = [
-        predict.predict(schedule, shape, machine(2, latency=1e-7), [8 // each], ranks_per_node=each)[
-            0
-        ].seconds
-        for each in (2, 4, 8)
+        predict.predict(
+            schedule, shape, machine(2, latency=1e-7), [8 // ranks_per_node], ranks_per_node=ranks_per_node
+        )[0].seconds
+        for ranks_per_node in (2, 4, 8)
     ]
     assert times[0] < times[1] < times[2]
 
@@ -99,5 +99,5 @@ def test_fewer_ranks_of_a_node_have_more_of_its_memory() -> None:
 @pytest.mark.parametrize(("strategy", "parts"), [("1d-x", (4, 1)), ("1d-y", (1, 4)), ("2d", (2, 2))])
 def test_cuts_along_named_axes_are_predicted(strategy: str, parts: tuple[int, ...]) -> None:
     schedule, shape = predict.prepared("poisson", 512)
-    (found,) = predict.predict(schedule, shape, machine(2), [2], strategy=strategy)
-    assert found.parts == parts
+    (result,) = predict.predict(schedule, shape, machine(2), [2], strategy=strategy)
+    assert result.parts == parts

@@ -1,4 +1,4 @@
-"""Reports that compare the same run done in several ways."""
+"""Reports that compare runs of the same problem with different options."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ RUNS = [
 
 
 def test_runs_are_compared_with_the_fastest_of_their_layout() -> None:
-    shown = report((comparison("patch", lambda m: m["patch"]),), Group(RUNS))
-    (table,) = shown.tables
+    result = report((comparison("patch", lambda m: m["patch"]),), Group(RUNS))
+    (table,) = result.tables
     assert [(row[0], row[-1]) for row in table.rows] == [
         ("16", "1.00"), ("32", "1.25"), ("16", "1.33"), ("32", "1.00"),
     ]  # fmt: skip
-    assert shown.said == [
+    assert result.said == [
         "256³ on 1 rank of 1 thread: fastest with 16; with 32 1.25 times as long as with 16.",
         "256³ on 2 ranks of 1 thread: fastest with 32; with 16 1.33 times as long as with 32.",
     ]
@@ -36,5 +36,5 @@ def test_runs_are_compared_with_a_named_one() -> None:
 
 
 def test_one_run_is_the_fastest() -> None:
-    shown = report((comparison("patch", lambda m: m["patch"]),), Group(RUNS[:1]))
-    assert shown.said == ["256³ on 1 rank of 1 thread: fastest with 16."]
+    result = report((comparison("patch", lambda m: m["patch"]),), Group(RUNS[:1]))
+    assert result.said == ["256³ on 1 rank of 1 thread: fastest with 16."]

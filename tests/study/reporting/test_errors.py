@@ -1,4 +1,4 @@
-"""Convergence studies of cases: what is made of measurements, the error of a run, and one small study."""
+"""Convergence studies of cases: the report of measurements, the error of a run, and one small study."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from halocline.study.reporting.errors import lines, order, orders, plot, tables,
 def made(
     error: float | None, *shape: int, line: str = "fast", panel: str = "Waves", expected: int = 2
 ) -> dict[str, Any]:
-    """What is read of a measurement."""
+    """Return the entries of a measurement that the report reads."""
     return {
         "case": "linear-wave", "n": shape[0], "shape": list(shape), "error": error, "panel": panel,
         "line": line, "expected_order": expected,
@@ -33,20 +33,22 @@ def made(
 # -- which lines ---------------------------------------------------------------------------------------
 
 
-def labels(found: list[tuple[str, Family]]) -> list[tuple[str, str, tuple[int, ...]]]:
-    return [(family.title, label, family.sizes) for label, family in found]
+def labels(families: list[tuple[str, Family]]) -> list[tuple[str, str, tuple[int, ...]]]:
+    return [(family.title, label, family.sizes) for label, family in families]
 
 
 def test_the_families_of_a_case_are_what_is_run_by_default() -> None:
-    found = lines(Problem("linear-wave"), {})
-    panels = {one.title: [label for label, family in found if family.title == one.title] for _, one in found}
+    result = lines(Problem("linear-wave"), {})
+    panels = {
+        one.title: [label for label, family in result if family.title == one.title] for _, one in result
+    }
     assert panels == {
         "Hydrodynamic modes in 1D": ["sound", "shear_y", "shear_z", "entropy_hydro"],
         "MHD modes in 1D": ["fast", "alfven", "slow", "entropy"],
         "MHD modes in 3D": ["fast", "alfven", "slow", "entropy"],
     }
-    assert {(family.dim, family.sizes) for _, family in found} == {(1, (64, 128, 256)), (3, (32, 64))}
-    assert found[1][1].lines == ({"wave": "shear_y"},)
+    assert {(family.dim, family.sizes) for _, family in result} == {(1, (64, 128, 256)), (3, (32, 64))}
+    assert result[1][1].lines == ({"wave": "shear_y"},)
 
 
 def test_what_is_given_chooses_among_the_families() -> None:
@@ -99,12 +101,12 @@ def test_the_order_is_that_of_the_shorter_side() -> None:
 
 
 def test_a_table_for_each_panel() -> None:
-    found = [
+    result = [
         *(made(e, n) for e, n in ((4e-3, 64), (1e-3, 128), (5e-4, 256))),
         *(made(e, n, line="slow") for e, n in ((1e-3, 128), (None, 64))),
         made(0.1, 32, 16, 16, panel="Across"),
     ]
-    waves, across = tables(found, "L1 error")
+    waves, across = tables(result, "L1 error")
     assert (waves.heading, waves.title) == ("linear-wave: Waves", "L1 error")
     assert waves.heads == ("", "N", "error", "order")
     assert waves.rows == (
@@ -139,17 +141,17 @@ def test_a_sentence_for_each_line() -> None:
 
 
 def test_the_picture_has_a_panel_for_each_title_and_the_slope_expected() -> None:
-    found = [made(1.0 / n**2, n, line=line) for line in ("a", "b") for n in (16, 32)]
-    found += [made(e, 2 * n, n, panel="Across", expected=4) for e, n in ((1e-2, 8), (0.0, 16))]
+    result = [made(1.0 / n**2, n, line=line) for line in ("a", "b") for n in (16, 32)]
+    result += [made(e, 2 * n, n, panel="Across", expected=4) for e, n in ((1e-2, 8), (0.0, 16))]
     with styled():
-        waves, across = plot(found, "L1 error").axes
+        waves, across = plot(result, "L1 error").axes
     assert [line.get_label() for line in waves.lines] == ["a", "b", "slope -2"]
     start, end = waves.lines[2].get_ydata()
     assert start / end == pytest.approx(4.0)
     assert start > 1.0 / 16**2  # above the lines
     assert (waves.get_title(loc="left"), waves.get_ylabel()) == ("Waves", "L1 error")
     assert (waves.get_xlabel(), across.get_xlabel()) == ("N, cells", "N, cells along the shorter side")
-    assert list(across.lines[0].get_xdata()) == [8]  # an error of 0 has no place on this axis
+    assert list(across.lines[0].get_xdata()) == [8]  # an error of 0 cannot be drawn on this axis
 
 
 # -- the error of a run --------------------------------------------------------------------------------
@@ -184,7 +186,7 @@ WITHOUT = DECAY.replace("def error", "def no_error")
 
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., None]:
-    """Return a function that makes other cases known by their texts, in this process."""
+    """Return a function that registers further cases by their texts, in this process."""
 
     def use(**texts: str) -> None:
         folder = tmp_path_factory.mktemp("cases")
@@ -201,13 +203,13 @@ def test_a_run_to_the_end_of_its_case_has_an_error(known: Callable[..., None]) -
     assert at_end.error == pytest.approx(2 * 0.7788, rel=1e-4)  # exp(-1/4)
     assert Problem("decay").run(steps=2, threads=1).record.error == at_end.error
     assert Problem("until").run(until=0.2, threads=1).record.error == pytest.approx(2 * 0.8187, rel=1e-4)
-    others = [
+    results = [
         Problem("decay").run(steps=1, threads=1),
         Problem("until").run(until=0.1, threads=1),
         Problem("without").run(threads=1),
         Problem("decay").run(only="compute", threads=1),
     ]
-    assert [result.record.error for result in others] == [None] * 4
+    assert [result.record.error for result in results] == [None] * 4
     known(odd=DECAY.replace("* sim.steps", '* float("nan")'))
     assert Problem("odd").run(threads=1).record.error is None  # JSON has no NaN
 
@@ -215,10 +217,10 @@ def test_a_run_to_the_end_of_its_case_has_an_error(known: Callable[..., None]) -
 @pytest.mark.ranks(2)
 def test_every_rank_has_the_error_that_one_has(known: Callable[..., None]) -> None:
     known(decay=DECAY)
-    found = Problem("decay", [16]).run(threads=1)
+    result = Problem("decay", [16]).run(threads=1)
     alone = Problem("decay", [16]).run(threads=1, communicator=Communicator())
-    assert (found.record.ranks, alone.record.ranks) == (2, 1)
-    assert found.record.error == alone.record.error == pytest.approx(2 * 0.7788, rel=1e-4)
+    assert (result.record.ranks, alone.record.ranks) == (2, 1)
+    assert result.record.error == alone.record.error == pytest.approx(2 * 0.7788, rel=1e-4)
 
 
 def test_a_run_prints_its_error(
@@ -254,16 +256,16 @@ def test_a_study_of_two_waves(
     assert command(f"study convergence linear-wave --threads 1 --set courant=0.4 {files}".split()) == 0
     out, err = capsys.readouterr()
     assert "[4/4] 32 cells, courant=0.4, wave=alfven, ranks 1, threads 1\n      error " in err
-    measured, found = (json.loads(Path("c.json").read_text())[key] for key in ("measurements", "orders"))
+    measured, result = (json.loads(Path("c.json").read_text())[key] for key in ("measurements", "orders"))
     assert [(m["line"], m["n"], m["settings"]) for m in measured] == [
         (wave, n, f"courant=0.4 wave={wave}") for wave in ("sound", "alfven") for n in (16, 32)
     ]
-    assert [each["line"] for each in found] == ["sound", "alfven"]
-    assert all(1.5 < each["order"] < 3.0 for each in found), found
+    assert [line["line"] for line in result] == ["sound", "alfven"]
+    assert all(1.5 < line["order"] < 3.0 for line in result), result
     assert "\nL1 error over amplitude\n" in out
     for m in measured:
         assert f"{m['error']:.4e}" in out
-    assert f"Two waves, alfven: order {found[1]['order']:.2f} from N = 16 to 32; expected 2" in out
+    assert f"Two waves, alfven: order {result[1]['order']:.2f} from N = 16 to 32; expected 2" in out
     with Path("c.csv").open() as lines_of:
         rows = list(csv.DictReader(lines_of))
     assert [float(row["error"]) for row in rows] == [m["error"] for m in measured]
@@ -273,4 +275,4 @@ def test_a_study_of_two_waves(
     assert page.count("<svg") == 1
     options = page.partition("<dt>options</dt>")[2].partition("</dd>")[0]
     assert "decomposition optimal" in options
-    assert "wave=" not in options  # which is that of some lines alone
+    assert "wave=" not in options  # a warning about some lines only

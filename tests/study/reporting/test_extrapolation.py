@@ -25,7 +25,7 @@ WHAT = {
 
 
 def made(n: int, flux: float, speed: float, **instead: Any) -> dict[str, Any]:
-    """What is read of a measurement."""
+    """Return the entries of a measurement that the report reads."""
     return {
         "case": "box", "shape": [n, n], "spacing": 1.0 / (n + 1), "panel": "Steady state", "line": "",
         "expected_order": 2, "flux": flux, "speed": speed, "extrapolated": {**WHAT, **instead},
@@ -33,7 +33,7 @@ def made(n: int, flux: float, speed: float, **instead: Any) -> dict[str, Any]:
 
 
 def but(**instead: Any) -> list[dict[str, Any]]:
-    """Return measurements of which a file says something else."""
+    """Return measurements with changed entries of the file."""
     return [{**grid, "extrapolated": {**WHAT, **instead}} for grid in GRIDS]
 
 
@@ -42,25 +42,25 @@ GRIDS = [made(n, FLUX[n], speed) for n, speed in zip(FLUX, (1.0, 1.2, 1.1, 1.15)
 
 
 def test_three_grids_in_a_row_are_taken() -> None:
-    found = limits(GRIDS)
-    assert [(each["name"], each["cells"]) for each in found] == [
+    result = limits(GRIDS)
+    assert [(row["name"], row["cells"]) for row in result] == [
         (name, cells) for name in WHAT["names"] for cells in ([7, 15, 31], [15, 31, 63])
     ]
-    assert [each["trend"] for each in found] == ["falls", "falls", "oscillates", "oscillates"]
-    one = found[1]
+    assert [row["trend"] for row in result] == ["falls", "falls", "oscillates", "oscillates"]
+    one = result[1]
     assert one["order"] == pytest.approx(2.0)
     assert one["extrapolated"] == pytest.approx(2.0)
     assert one["difference"] == pytest.approx(0.0, abs=1e-12)
     assert one["values"] == [FLUX[n] for n in (15, 31, 63)]
-    assert (found[3]["published"], found[3]["difference"]) == (None, None)
-    json.dumps(found, allow_nan=False)
+    assert (result[3]["published"], result[3]["difference"]) == (None, None)
+    json.dumps(result, allow_nan=False)
     assert limits(GRIDS[:2]) == []
 
 
 def test_tables_show_what_each_three_grids_tell() -> None:
-    each, leads = tables(GRIDS[:3], limits(GRIDS[:3]))
-    assert each.heads == ("", "7²\nh = 0.125", "15²\nh = 0.0625", "31²\nh = 0.03125")
-    assert each.rows[1] == ("speed", "1", "1.2", "1.1")
+    table, leads = tables(GRIDS[:3], limits(GRIDS[:3]))
+    assert table.heads == ("", "7²\nh = 0.125", "15²\nh = 0.0625", "31²\nh = 0.03125")
+    assert table.rows[1] == ("speed", "1", "1.2", "1.1")
     assert leads.heads == ("", "ratio", "order", "extrapolated", "index %", "range", "published", "off %")
     flux, speed = leads.rows
     assert flux[:4] == ("flux", "4", "2.00", "2")
@@ -81,17 +81,17 @@ def test_tables_show_what_each_three_grids_tell() -> None:
 
 
 def test_verdicts_make_no_order_up() -> None:
-    said = verdicts(GRIDS, limits(GRIDS))
-    assert said[0] == (
+    sentences = verdicts(GRIDS, limits(GRIDS))
+    assert sentences[0] == (
         "Steady state: the grids are not in the asymptotic range of order 2, as seen from speed "
         "(oscillates): take the indices as estimates."
     )
-    assert said[1].startswith("flux: 2 at spacing 0, order 2.00, index 0.061 % on 63²; 0.00 % from the ")
-    assert said[2] == (
+    assert sentences[1].startswith("flux: 2 at spacing 0, order 2.00, index 0.061 % on 63²; 0.00 % from the ")
+    assert sentences[2] == (
         "speed: oscillates, so that there is no order and no limit; index 4.3 % on 63², by order 2 with a "
         "factor of 3."
     )
-    assert len(said) == 3
+    assert len(sentences) == 3
     flux = but(names=["flux"])
     assert "in the asymptotic range, with orders within 0.2 of 2" in verdicts(flux, limits(flux))[0]
     steep = [made(n, 2.0 + 4.0 / (n + 1) ** 3, 1.0, names=["flux"]) for n in (7, 15, 31)]
@@ -104,13 +104,16 @@ def test_verdicts_make_no_order_up() -> None:
 
 def test_the_picture_shows_numbers_and_distances() -> None:
     with styled():
-        near, far = plot(GRIDS, limits(GRIDS)).axes
-    labels = [line.get_label() for line in near.lines if not line.get_label().startswith("_")]
+        numbers, distances = plot(GRIDS, limits(GRIDS)).axes
+    labels = [line.get_label() for line in numbers.lines if not line.get_label().startswith("_")]
     assert labels == ["flux", "speed (oscillates), from 63²", "published"]
-    assert [line.get_label() for line in far.lines] == ["flux", "slope 2"]  # what has no limit is left out
-    start, *_, end = far.lines[0].get_ydata()
+    assert [line.get_label() for line in distances.lines] == [
+        "flux",
+        "slope 2",
+    ]  # a number without a limit is omitted
+    start, *_, end = distances.lines[0].get_ydata()
     assert start / end == pytest.approx(64.0)
-    published = near.lines[2]
+    published = numbers.lines[2]
     assert (list(published.get_xdata()), list(published.get_ydata())) == ([0.0], pytest.approx([0.0]))
 
 
@@ -135,13 +138,13 @@ def test_what_cases_extrapolate() -> None:
                 assert len(family.sizes) >= 3, name
     assert extrapolated == 2
     square = Problem("cavity-2d", given={"Ra": 1e4})
-    own, air = square.known.extrapolated, square.values
-    assert own is not None
-    assert own.published((31, 31), air) == square.script.top["KNOWN"][1e4]
-    assert own.published((31, 32), air) == {}
-    assert own.published((31, 31), air | {"Pr": 1.0}) == {}
-    assert own.published((31, 31), air | {"Ra": 2e4}) == {}
-    assert own.noise(air) == 1e-7
+    study_facts, air = square.known.extrapolated, square.values
+    assert study_facts is not None
+    assert study_facts.published((31, 31), air) == square.script.top["KNOWN"][1e4]
+    assert study_facts.published((31, 32), air) == {}
+    assert study_facts.published((31, 31), air | {"Pr": 1.0}) == {}
+    assert study_facts.published((31, 31), air | {"Ra": 2e4}) == {}
+    assert study_facts.noise(air) == 1e-7
 
 
 # -- the study -----------------------------------------------------------------------------------------
@@ -155,17 +158,17 @@ def test_a_study_of_a_small_square(
     assert command(f"{line} --json c.json --csv c.csv --html c.html --pictures p".split()) == 0
     out, err = capsys.readouterr()
     assert "[3/3] 17x17 cells, Ra=1e3, stages=3, ranks 1, threads 1\n      nusselt_hot 1.12" in err
-    measured, found = (
+    measured, result = (
         json.loads(Path("c.json").read_text())[key] for key in ("measurements", "extrapolated")
     )
     assert [(m["n"], m["spacing"]) for m in measured] == [(7, 1 / 8), (11, 1 / 12), (17, 1 / 18)]
-    assert [each["name"] for each in found] == ["nusselt_hot", "nusselt_mid", "u_max", "v_max"]
+    assert [limit["name"] for limit in result] == ["nusselt_hot", "nusselt_mid", "u_max", "v_max"]
     published = Problem("cavity-2d").known.extrapolated.published((17, 17), {"Ra": 1e3, "Pr": 0.71})
     assert "nusselt_hot" in published
-    for each in found:
-        assert each["values"] == [m["diagnostics"][each["name"]] for m in measured]
-        assert each["published"] == published.get(each["name"])
-    flux = found[1]
+    for limit in result:
+        assert limit["values"] == [m["diagnostics"][limit["name"]] for m in measured]
+        assert limit["published"] == published.get(limit["name"])
+    flux = result[1]
     assert flux["trend"] == "falls"
     assert abs(flux["order"] - 2) < 0.5
     assert flux["extrapolated"] == pytest.approx(1.118, rel=0.005)  # 1.1178 on fine grids

@@ -24,16 +24,16 @@ def curves(ax: Any) -> list[tuple[list[float], list[float]]]:
 
 def test_a_page_holds_all_of_a_study():
     theory = Theory({6: sides(), 4: sides()}, 1e-12, 2)
-    found = [
+    result = [
         *parts_of(1, 8.0, 8.0, 0.5, 0.6, 0.7, 0.01),
         *parts_of(2, 6.0, 4.0, 5.0, 5.3, 5.5, 0.03),
         made(3.0, order=4),
     ]
-    whole = [m for m in found if m["only"] is None and m["order"] == 6]
+    whole = [m for m in result if m["only"] is None and m["order"] == 6]
     figures = [
         shown(STEPS, whole, theory).figures()["strong.png"],
-        shown(PARTS_OF_A_STEP, found).figures()["parts.png"],
-        shown(ORDERS, found, theory).figures()["orders.png"],
+        shown(PARTS_OF_A_STEP, result).figures()["parts.png"],
+        shown(ORDERS, result, theory).figures()["orders.png"],
         shown(WEAK, weak()).figures()["weak.png"],
     ]
     for figure, panels in zip(figures, (2, 1, 1, 1), strict=True):
@@ -50,7 +50,7 @@ def test_a_page_holds_all_of_a_study():
     assert curves(figures[3].axes[0]) == [([1, 2, 4], [8, 10, 10]), ([1, 2, 4], [8, 8, 8])]
     assert [text.get_text() for text in figures[1].legends[0].get_texts()] == list(PARTS)
     texts = {"title": "Strong", "lead": "", "command": "halocline"}
-    text = page(Report([], []), figures, [], facts=facts_of_measurements(found), **texts)
+    text = page(Report([], []), figures, [], facts=facts_of_measurements(result), **texts)
     assert text.count("<svg") == 4
     assert "scheme rk3, steps 10, warm up 2, settings nu=1" in text
 

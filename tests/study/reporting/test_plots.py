@@ -14,14 +14,14 @@ GROUP = Group([made(8.0), made(5.0, ranks=2), made(9.0, n=64), made(4.5, ranks=2
 
 def panel(**other: object) -> Panel:
     """Return a panel with a line for each size."""
-    how = {"ideal": lambda x, line: 8.0 / x, **other}
+    options = {"ideal": lambda x, line: 8.0 / x, **other}
     return Panel(
         GROUP,
         lambda m, g: None if m["ranks"] == 4 else m["ns_per_cell_step"],
         *("Times", "ns"),
         line=lambda m: m["n"],
         label=lambda line: f"{line.first['n']}",
-        **how,
+        **options,
     )
 
 
@@ -34,7 +34,7 @@ def test_a_line_has_the_measurements_of_its_value() -> None:
     (ax,) = figure.axes
     lines = {line.get_label(): line for line in ax.lines if not line.get_label().startswith("_")}
     assert list(lines) == ["64", IDEAL, "256"]
-    assert lines["256"].get_xydata().tolist() == [[1.0, 8.0], [2.0, 5.0]]  # nothing on four ranks
+    assert lines["256"].get_xydata().tolist() == [[1.0, 8.0], [2.0, 5.0]]  # no value on four ranks
     assert lines["64"].get_xydata().tolist() == [[1.0, 9.0], [2.0, 4.5]]
     assert lines[IDEAL].get_xydata().tolist() == [[1.0, 8.0], [2.0, 4.0]]
     assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title()) == ("cores", "ns", "Times")

@@ -8,12 +8,12 @@ from solve_measurements import measurement, strong
 
 
 def test_clock_is_that_of_the_paper():
-    """UMBC HPCF-2018-10, Table 3.1, has both forms of each time."""
-    both = {
+    """Both forms of each time agree with UMBC HPCF-2018-10, Table 3.1."""
+    forms = {
         6.65: "00:00:07", 85.98: "00:01:26", 764.39: "00:12:44", 6393.86: "01:46:34", 52192.29: "14:29:52",
         1195.35: "00:19:55", 9491.42: "02:38:11", 0.0: "00:00:00", 3599.6: "01:00:00",
     }  # fmt: skip
-    assert {seconds: clock(seconds) for seconds in both} == both
+    assert {seconds: clock(seconds) for seconds in forms} == forms
 
 
 def test_short_times_have_three_digits_and_long_ones_those_of_the_paper():

@@ -33,7 +33,7 @@ def test_csv_has_a_line_per_run_and_the_facts():
 
 
 class Checker(HTMLParser):
-    """Fails where an element is not closed; keeps what could reach outside the page."""
+    """Parser that fails on an element that is not closed, and stores all references to other files."""
 
     VOID = ("meta", "img", "br")
 
@@ -64,12 +64,12 @@ def test_page_is_complete_in_itself(kind, tmp_path):
     ms = [measurement(512), measurement(1024, ranks=2, seconds=0.7)]
     facts, commands = facts_of_measurements(ms), [m["command"] for m in ms]
     if kind == "strong":
-        found = strong(ms)
-        figures = list(found.figures().values())
+        result = strong(ms)
+        figures = list(result.figures().values())
     else:
-        found, figures = Report([convergence.table(ms)], convergence.verdicts(ms)), [convergence.plot(ms)]
+        result, figures = Report([convergence.table(ms)], convergence.verdicts(ms)), [convergence.plot(ms)]
     texts = {"title": "A <title>", "lead": "lead", "command": "a & b"}
-    text = page(found, figures, [picture], facts=facts, commands=commands, **texts)
+    text = page(result, figures, [picture], facts=facts, commands=commands, **texts)
     checker = Checker()
     checker.feed(text)
     assert checker.open == []
@@ -77,8 +77,8 @@ def test_page_is_complete_in_itself(kind, tmp_path):
     assert "A &lt;title&gt;" in text
     assert "c &lt;&amp;&gt;" in text
     assert "a &amp; b" in text
-    for table in found.tables:
+    for table in result.tables:
         assert all(cell.split()[0] in text for row in table.rows for cell in row if cell)
     svg = text[text.index("<svg") : text.index("</svg>") + 6]
     assert len(ElementTree.fromstring(svg).findall(".//*")) > 50
-    assert "sans-serif" not in svg  # its text is in the font of the page
+    assert "sans-serif" not in svg  # its text has the font of the page

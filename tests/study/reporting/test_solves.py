@@ -1,4 +1,4 @@
-"""Tables of solves beside the published ones."""
+"""Tables of solves, compared with published tables."""
 
 from __future__ import annotations
 
@@ -33,10 +33,11 @@ def test_published_rows_are_printed_as_the_paper_has_them():
 
 
 def test_published_errors_fall_as_the_paper_says():
-    found = poisson_convergence()
-    # the paper's own ratios of consecutive errors; one of them is not that of the errors it prints (4.007)
-    errors = [r["error_max"] for r in found.values()]
-    for row, coarse in some(zip(list(found.values())[1:], errors, strict=False)):
+    result = poisson_convergence()
+    # the ratios of consecutive errors in the paper; one of them differs from that of the printed errors
+    # (4.007)
+    errors = [r["error_max"] for r in result.values()]
+    for row, coarse in some(zip(list(result.values())[1:], errors, strict=False)):
         assert coarse / row["error_max"] == pytest.approx(row["ratio"], abs=0.07)
 
 
@@ -71,9 +72,9 @@ def test_convergence_puts_the_published_row_below_ours():
     )
     assert rows[2][3:] == ("3.1266e-06", "", "1,581", "00:00:07", "6.65", "", "< 1")
     assert rows[1][8:] == ("0.031", "1.00")  # 4 N² numbers of 8 bytes in units of 1024³; VmRSS
-    said = "\n".join(convergence.verdicts(ms))
-    assert "N = 1024: 1,582 iterations, +1" in said
-    assert "in all its digits" in said
+    text = "\n".join(convergence.verdicts(ms))
+    assert "N = 1024: 1,582 iterations, +1" in text
+    assert "in all its digits" in text
 
 
 @pytest.mark.parametrize(
@@ -99,9 +100,11 @@ def test_strong_scaling():
         ("1 rank of 2 threads", "2", "1.00"),
         ("2 ranks of 1 thread", "2", "1.25"),
     ]
-    said = strong(ms).said
-    assert "all with the same bits" in said[0]
-    assert "fastest with 2 ranks of 2 threads, 2.5 s: 3.20 times as fast as 1 rank of 1 thread" in said[1]
+    sentences = strong(ms).said
+    assert "all with the same bits" in sentences[0]
+    assert (
+        "fastest with 2 ranks of 2 threads, 2.5 s: 3.20 times as fast as 1 rank of 1 thread" in sentences[1]
+    )
     assert "2 different results" in strong([*ms, measurement(64, 3, checksum="1" * 32)]).said[0]
 
 

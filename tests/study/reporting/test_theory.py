@@ -17,40 +17,46 @@ def test_the_formula_is_the_longer_of_work_and_exchange():
     one = made(2.2)
     # 8 subdomains of 128³: six sides in and out
     exchange = 2 * 6 * 128**2 * 8 * 1e-9
-    found = [one, made(1.0, ranks=8)]
-    assert theory.ns(found[1], found[0]) == pytest.approx(max(2.2 / 8, 1e9 * exchange / 256**3))
+    result = [one, made(1.0, ranks=8)]
+    assert theory.ns(result[1], result[0]) == pytest.approx(max(2.2 / 8, 1e9 * exchange / 256**3))
     slow = Theory({6: sides()}, per_byte=1e-6)
-    assert slow.ns(found[1], one) == pytest.approx(1e12 * exchange / 256**3)
-    assert slow.ns(one, one) == pytest.approx(2.2)  # nothing travels between subdomains
+    assert slow.ns(result[1], one) == pytest.approx(1e12 * exchange / 256**3)
+    assert slow.ns(one, one) == pytest.approx(2.2)  # no halo is exchanged between subdomains
 
 
 def test_the_pace_of_the_exchange_is_the_one_that_was_measured():
     exchange = made(0.3, ranks=2, only="exchange")
-    others = [made(9.0, ranks=4, only="exchange"), made(0.5, ranks=2, only="exchange", halo="uniform")]
+    parts = [made(9.0, ranks=4, only="exchange"), made(0.5, ranks=2, only="exchange", halo="uniform")]
     small = made(7.0, ranks=2, only="exchange", n=32)
-    theory = Theory.of({6: sides()}, [small, *others, exchange, made(0.1, only="exchange")])
+    theory = Theory.of({6: sides()}, [small, *parts, exchange, made(0.1, only="exchange")])
     assert theory.measured_on == 2
-    # so that with no work it gives back that time
+    # such that the formula gives this time if there is no work
     assert theory.ns(made(1.0, ranks=2), made(1e-12)) == pytest.approx(0.3)
     assert Theory.of({6: sides()}, [made(0.1, only="exchange")]).per_byte is None
 
 
 def test_without_a_pace_of_the_exchange_the_formula_is_silent():
     theory = Theory({6: sides()}, None)
-    found = [made(2.0), made(1.5, ranks=2)]
-    assert theory.ns(found[1], found[0]) is None
-    assert theory.ns(found[0], found[0]) == pytest.approx(2.0)
-    table, *_ = shown(STEPS, found, theory).tables
+    result = [made(2.0), made(1.5, ranks=2)]
+    assert theory.ns(result[1], result[0]) is None
+    assert theory.ns(result[0], result[0]) == pytest.approx(2.0)
+    table, *_ = shown(STEPS, result, theory).tables
     assert [row[4] for row in table.rows] == ["2", ""]
 
 
 def test_what_travels_in_a_step_of_the_benchmark():
-    """Three sub-steps; eight fields on sides, two components of u and of A on each edge, no corners."""
-    own = exchanged_by(Problem("mhd-benchmark", [16]))
-    weights = dict(own.traffic.weights)
+    """Three sub-steps exchange eight fields on sides, and two components of u and of A on each edge."""
+    exchange = exchanged_by(Problem("mhd-benchmark", [16]))
+    weights = dict(exchange.traffic.weights)
     assert {sum(map(abs, direction)) for direction in weights} == {1, 2}
     assert len(weights) == 6 + 12
     for direction, weight in weights.items():
         assert weight == 3 * 8 * (8 * 3 if sum(map(abs, direction)) == 1 else 4 * 3 * 3)
     with pytest.raises(InputError, match="cannot be cut into 100000 subdomains"):
-        lay_out((16, 16, 16), 100000, traffic=own.traffic, thickness=own.thickness, periodic=own.periodic)
+        lay_out(
+            (16, 16, 16),
+            100000,
+            traffic=exchange.traffic,
+            thickness=exchange.thickness,
+            periodic=exchange.periodic,
+        )

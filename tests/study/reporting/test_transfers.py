@@ -1,4 +1,4 @@
-"""Reports of exchanges: configurations, speed-ups, and what is said of methods that were not taken."""
+"""Reports of exchanges: configurations, speed-ups, and notes on the methods that were not used."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ PLACES = [{"rank": 0, "subdomain": n, "device": "cuda:0", "name": "H", "driver":
 
 
 def exchange(name: str, *, aware: bool = False, **other: Any) -> dict[str, Any]:
-    asked = (AWARE_SETS if aware else SETS)[name]
-    own = {
+    methods = (AWARE_SETS if aware else SETS)[name]
+    facts = {
         "study": "exchange", "case": "exchange", "shape": [58] * 3, "parts": [3, 2, 1], "ranks": 6, "n": 32,
-        "fields": 4, "dtype": "float32", "radius": 3, "methods_asked": asked, "methods": asked.split(","),
+        "fields": 4, "dtype": "float32", "radius": 3, "methods_asked": methods, "methods": methods.split(","),
         "seconds": SECONDS[name], "bytes_by_method": {"mpi": 1000}, "unavailable": {}, "links": "",
         "link_time": None, "placement": "aware",
     }  # fmt: skip
-    return step(**own | other)
+    return step(**facts | other)
 
 
 @pytest.mark.parametrize(
@@ -56,35 +56,35 @@ def test_a_set_that_has_no_name_is_called_by_its_methods() -> None:
 
 def test_methods_are_added_in_turn_and_compared_with_mpi_alone() -> None:
     group = Group([exchange(name, ranks=ranks) for ranks in (6, 1) for name in reversed(SETS)])
-    times, moved = tables(group)
+    times, volumes = tables(group)
     assert times.heads[1:] == tuple(SETS)
     assert [row[0] for row in times.rows] == ["1n/1r/6g/58", "1n/6r/6g/58"]
     assert times.rows[1][1:] == ("6 ms (1.00)", "3 ms (2.00)", "2 ms (3.00)", "1 ms (6.00)")
-    assert moved.rows[0][1] == "1 kB mpi"
+    assert volumes.rows[0][1] == "1 kB mpi"
     assert list(sentences(group)) == [
         f"1n/{ranks}r/6g/58: all methods exchange 6.00 times as fast as MPI alone." for ranks in (1, 6)
     ]
 
 
 def test_what_was_not_taken_is_said() -> None:
-    (said, shared) = notes(Group([exchange("+remote")]))
-    assert said == "MPI from memory of devices (ca) is not measured: fields are in memory of the host."
+    (note, shared) = notes(Group([exchange("+remote")]))
+    assert note == "MPI from memory of devices (ca) is not measured: fields are in memory of the host."
     assert shared == "1n/6r/6g/58: 6 threads of a host share its 2 cores."
     _, shared = notes(Group([exchange("+remote", nodes=3, hosts=1)]))
     assert shared == "3n/2r/2g/58 (on 1 host): 6 threads of a host share its 2 cores."
     assert len(notes(Group([exchange("+remote", nodes=3, hosts=3)]))) == 1  # 2 threads of each
-    why = {"gpu_aware": "the library does not say so"}
+    reasons = {"gpu_aware": "the library does not say so"}
     alone = exchange("+remote", ranks=2, devices=PLACES)
-    lacking = exchange("+remote", aware=True, ranks=2, devices=PLACES, methods=["mpi"], unavailable=why)
+    lacking = exchange("+remote", aware=True, ranks=2, devices=PLACES, methods=["mpi"], unavailable=reasons)
     assert "no run has a set of methods with gpu_aware" in notes(Group([alone]))[0]
     opencl = alone | {"devices": [place | {"device": "opencl:0"} for place in PLACES]}
     assert "MPI libraries cannot read the memory of OpenCL devices" in notes(Group([opencl]))[0]
     assert notes(Group([alone, lacking])) == [
         "1n/2r/6g/58/ca: gpu_aware is not taken: the library does not say so."
     ]
-    times, moved = tables(Group([alone, lacking]))
+    times, volumes = tables(Group([alone, lacking]))
     assert [row[1] for row in times.rows] == ["6 ms (1.00)", "not taken"]
-    assert len(moved.rows) == 1
+    assert len(volumes.rows) == 1
 
 
 def test_equal_links_leave_nothing_to_place() -> None:
@@ -94,7 +94,7 @@ def test_equal_links_leave_nothing_to_place() -> None:
     assert [row[0] for row in table.rows] == ["trivial", "aware"]
     assert [row[-1] for row in table.rows] == ["1.00", "2.00"]
     assert table.note.startswith("All links are equal. Both placements are in order")
-    near = [m | {"link_time": 1.0 if m["placement"] == "trivial" else 0.81} for m in (trivial, aware)]
-    (table,) = placement_tables(Group(near))
+    measurements = [m | {"link_time": 1.0 if m["placement"] == "trivial" else 0.81} for m in (trivial, aware)]
+    (table,) = placement_tables(Group(measurements))
     assert [row[2] for row in table.rows] == ["1", "0.81"]
     assert "Σ w d" in table.note

@@ -15,8 +15,8 @@ from step_measurements import step
 def run(bits: int, ns: float, **more: Any) -> dict[str, Any]:
     """Return a measurement with vectors of some length."""
     counts = {"scalar": 2.0, "vector": 1000.0 / bits} if bits > 64 else {"scalar": 100.0, "vector": 0.0}
-    own = {"environment": {VECTORS: str(bits)}, "instructions": counts, "ns_per_cell_step": ns}
-    return step(**{"shape": [64, 64, 64], **own, **more})
+    facts = {"environment": {VECTORS: str(bits)}, "instructions": counts, "ns_per_cell_step": ns}
+    return step(**{"shape": [64, 64, 64], **facts, **more})
 
 
 def compiler(path: str, version: str) -> dict[str, Any]:
@@ -70,10 +70,10 @@ def test_each_compiler_has_a_sentence_and_a_line() -> None:
     first, second = compiler("g++", "g++ 12.2.0"), compiler("clang++", "clang version 14.0.6")
     runs = [run(64, 100.0, machine=first), run(128, 75.0, machine=first)]
     runs += [run(64, 100.0, machine=second), run(128, 100.0, machine=second, instructions=None)]
-    said = " ".join(CONTENTS.said(Group(runs)))
-    assert "g++ 12.2.0: as by Amdahl's law with 0.50 of the time" in said
-    assert "clang++ 14.0.6: as by Amdahl's law with 0.00 of the time" in said
-    assert "Instructions are not counted in all runs: this takes objdump" in said
+    report_text = " ".join(CONTENTS.said(Group(runs)))
+    assert "g++ 12.2.0: as by Amdahl's law with 0.50 of the time" in report_text
+    assert "clang++ 14.0.6: as by Amdahl's law with 0.00 of the time" in report_text
+    assert "Instructions are not counted in all runs: this takes objdump" in report_text
     assert "not counted" not in " ".join(CONTENTS.said(Group(runs[:2])))
     figure = CONTENTS.figures["vectors.png"](Group(runs))
     assert figure is not None

@@ -1,4 +1,4 @@
-"""Convergence studies of files: a copy of a case is studied as the case is."""
+"""Convergence studies of files: a copy of a case has the same study as the case."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ def test_a_copy_of_a_case_is_studied_as_the_case_is(
     monkeypatch.chdir(tmp_path)
     assert command(["new", "copied", "--from", case]) == 0
     capsys.readouterr()
-    found, said = [], []
+    result, texts = [], []
     for name in (case, "copied.py"):
-        found.append(study(tmp_path, f"{name} {options}"))
+        result.append(study(tmp_path, f"{name} {options}"))
         tables = capsys.readouterr().out.replace(name, "NAME").replace(name.capitalize(), "NAME")
-        said.append([line for line in tables.splitlines() if line.strip("=─ ")])
-    of_case, of_copy = ([each] if isinstance(each, dict) else [{"measurements": each}] for each in found)
+        texts.append([line for line in tables.splitlines() if line.strip("=─ ")])
+    of_case, of_copy = ([part] if isinstance(part, dict) else [{"measurements": part}] for part in result)
     for one, other in zip(of_case[0]["measurements"], of_copy[0]["measurements"], strict=True):
         for key in one.keys() & {"checksum", "error", "error_max", "iterations", "panel", "expected_order"}:
             assert one[key] == other[key], key
-    kept = ("orders", "extrapolated")
-    assert [of_case[0].get(key) for key in kept] == [of_copy[0].get(key) for key in kept]
-    if case != "poisson":  # its table has times
-        assert said[0] == said[1]
+    keys = ("orders", "extrapolated")
+    assert [of_case[0].get(key) for key in keys] == [of_copy[0].get(key) for key in keys]
+    if case != "poisson":  # its table contains times
+        assert texts[0] == texts[1]
 
 
 def test_a_file_names_its_error_and_its_families(

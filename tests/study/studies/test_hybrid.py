@@ -1,4 +1,4 @@
-"""Cores of nodes that are shared out among ranks and threads."""
+"""Cores of nodes that are divided among ranks and threads."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def test_cores_are_shared_out_in_every_way() -> None:
 
 
 def test_splits_are_within_each_node() -> None:
-    """Table 7.1 of UMBC HPCF-2018-10 has 32 cores of a node."""
-    made = splits([Layout(nodes * 32, 1, 32) for nodes in (1, 2)])
-    assert [each.per_node for each in made if each.nodes == 2] == [1, 2, 4, 8, 16, 32]
+    """The splits are those of a node with 32 cores (UMBC HPCF-2018-10, Table 7.1)."""
+    layouts = splits([Layout(nodes * 32, 1, 32) for nodes in (1, 2)])
+    assert [layout.per_node for layout in layouts if layout.nodes == 2] == [1, 2, 4, 8, 16, 32]
 
 
 @given(st.integers(1, 5), st.integers(1, 40), st.integers(1, 6))
 def test_no_node_has_more_threads_than_cores(nodes: int, per_node: int, threads: int) -> None:
-    made = splits([Layout(nodes * per_node, threads, per_node)])
-    assert {each.per_node * each.threads for each in made if each.per_node} == {per_node * threads}
-    assert {each.nodes for each in made} == {nodes}
+    layouts = splits([Layout(nodes * per_node, threads, per_node)])
+    assert {layout.per_node * layout.threads for layout in layouts if layout.per_node} == {per_node * threads}
+    assert {layout.nodes for layout in layouts} == {nodes}

@@ -15,43 +15,45 @@ from halocline.study.study import Asked
 
 
 def test_fields_of_all_layouts_are_the_same(tmp_path):
-    found = halocline(
+    result = halocline(
         "study layouts mhd-benchmark --n 16 --steps 1 --ranks 1,2 --device cpu --json l.json", tmp_path
     )
-    assert found.returncode == 0, found.stderr
-    told = json.loads((tmp_path / "l.json").read_text())["measurements"]
-    assert [(m["ranks"], m["decomposition"], m["ulps"]) for m in told] == [
+    assert result.returncode == 0, result.stderr
+    measurements = json.loads((tmp_path / "l.json").read_text())["measurements"]
+    assert [(m["ranks"], m["decomposition"], m["ulps"]) for m in measurements] == [
         (1, "optimal", 0.0), (2, "optimal", 0.0), (2, "1d", 0.0),
     ]  # fmt: skip
-    assert "all with the same bits" in found.stdout
-    assert "at most 2 ulps" in found.stdout
+    assert "all with the same bits" in result.stdout
+    assert "at most 2 ulps" in result.stdout
 
 
 def test_the_greatest_difference_is_shown():
-    found = [made(1.0, ulps=0.0), made(1.0, ranks=2, decomposition="1d", ulps=2.0)]
-    (table,) = shown(layouts.STUDY.contents[1], found).tables
+    result = [made(1.0, ulps=0.0), made(1.0, ranks=2, decomposition="1d", ulps=2.0)]
+    (table,) = shown(layouts.STUDY.contents[1], result).tables
     assert [row[1:] for row in table.rows] == [("optimal", "0"), ("1d", "2")]
 
 
 def test_one_process_has_the_subdomains_of_several():
-    asked = Asked(processes.STUDY, Command("run", "heat", {"steps": 4}), (16,), (3,), (2,))
-    ways = [(*run.layout[:2], run.command.subdomains_per_rank) for run in processes.STUDY.runs(asked)]
+    request = Asked(processes.STUDY, Command("run", "heat", {"steps": 4}), (16,), (3,), (2,))
+    ways = [(*run.layout[:2], run.command.subdomains_per_rank) for run in processes.STUDY.runs(request)]
     assert ways == [(3, 2, 1), (1, 6, 3)]
-    found = [made(4.0, ranks=2, methods="mpi"), made(3.0, threads=2, methods="peer,self")]
-    (table,) = shown(processes.STUDY.contents[1], found).tables
+    result = [made(4.0, ranks=2, methods="mpi"), made(3.0, threads=2, methods="peer,self")]
+    (table,) = shown(processes.STUDY.contents[1], result).tables
     assert [row[0] for row in table.rows] == ["one process, copies", "processes, MPI"]
 
 
 def test_devices_are_compared_with_cores():
-    own = {"devices": [{"device": "cuda:0", "name": "V100"}], "device": "cuda", "cores_or_devices": 1}
-    found = [made(8.0), made(4.0, ranks=2), made(0.5, **own)]
-    table = shown(devices.STUDY.contents[1], found).tables[0]
+    on_device = {"devices": [{"device": "cuda:0", "name": "V100"}], "device": "cuda", "cores_or_devices": 1}
+    result = [made(8.0), made(4.0, ranks=2), made(0.5, **on_device)]
+    table = shown(devices.STUDY.contents[1], result).tables[0]
     assert [(row[0], row[3]) for row in table.rows] == [("cpu", "0.50"), ("cpu", "1.00"), ("cuda", "8.00")]
 
 
 def test_values_that_are_not_finite_on_one_layout_are_an_error(tmp_path):
-    asked = Asked(layouts.STUDY, Command("run", "heat", {"steps": 4}), (16,), (1, 2), (1,), scratch=tmp_path)
-    runs = layouts.STUDY.runs(asked)[:2]
+    request = Asked(
+        layouts.STUDY, Command("run", "heat", {"steps": 4}), (16,), (1, 2), (1,), scratch=tmp_path
+    )
+    runs = layouts.STUDY.runs(request)[:2]
     for run, value in zip(runs, (1.0, np.nan), strict=True):
         np.savez(run.extra["--state"], u=np.ones(2), v=np.array([1.0, value]))
     with pytest.raises(RunError, match="values are not finite here, or in the first run of the same grid"):

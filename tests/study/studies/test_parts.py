@@ -16,15 +16,15 @@ from halocline.study.studies.parts import PARTS_OF_A_STEP
 
 
 def test_parts_of_a_step():
-    found = [*parts_of(1, 8.0, 8.0, 0.5, 0.6, 0.6, 0.004), *parts_of(2, 6.0, 4.0, 5.0, 5.3, 5.6, 0.03)]
-    times, shares = shown(PARTS_OF_A_STEP, found).tables
+    result = [*parts_of(1, 8.0, 8.0, 0.5, 0.6, 0.6, 0.004), *parts_of(2, 6.0, 4.0, 5.0, 5.3, 5.6, 0.03)]
+    times, shares = shown(PARTS_OF_A_STEP, result).tables
     assert times.rows[0][2:] == ("8", "8", "0.5", "0.6", "0.6", "0.004")
     assert times.rows[1][2:] == ("6", "4", "5", "5.3", "5.6", "0.03")
     assert shares.rows[0][2:] == ("+0%", "0.05%", "+1.2%", "+0.0%")
     assert shares.rows[1][2:] == ("+20%", "0.50%", "+5.0%", "+5.0%")
     assert shares.rows[2][2:] == ("15% to 20%", "0.02% to 2%", "", "0.03% to 10%")
     assert shares.muted == (2,)
-    assert shown(PARTS_OF_A_STEP, found).said == [
+    assert shown(PARTS_OF_A_STEP, result).said == [
         "256³ on 2 ranks of 1 thread: exchange alone takes longer (the exchange 1.25 times as long as "
         "computing), and a step 20% more than that."
     ]
@@ -36,7 +36,7 @@ def test_parts_of_a_step():
 
 
 @pytest.mark.parametrize(
-    ("how", "words"),
+    ("options", "words"),
     [
         ({"only": "waiting"}, "compute, exchange"),
         ({"only": "compute", "steps": 0}, "steps is 0"),
@@ -46,22 +46,22 @@ def test_parts_of_a_step():
         ),
     ],
 )
-def test_parts_that_cannot_be_timed(how, words):
+def test_parts_that_cannot_be_timed(options, words):
     with pytest.raises(InputError, match=re.escape(words)):
-        Problem("alfven-decay", [16]).run(**how)
+        Problem("alfven-decay", [16]).run(**options)
 
 
 def test_parts_of_a_run_tell_times_and_nothing_else(tmp_path):
     run = "run alfven-decay --n 24 --steps 4 --ranks 2 --threads 1 --warm-up 1 --json r.json"
     nothing = ("time", "time_step", "limiter", "checksum", "checksums", "diagnostics", "series")
     for only, bound in (("compute", True), ("exchange", False), ("synchronisation", False)):
-        found = halocline(f"{run} --only {only}", tmp_path)
-        assert found.returncode == 0, found.stderr
-        told = json.loads((tmp_path / "r.json").read_text())
-        assert (told["only"], told["halo"], told["steps"], told["warm_up"]) == (only, "read", 4, 1)
-        assert told["ns_per_cell_step"] > 0
-        assert [told[name] for name in nothing] == [None] * len(nothing)
-        assert (told["share_of_bound"] is not None, told["share_of_peak"] is not None) == (bound, bound)
-        assert re.search(rf"^timed +.*{only.removesuffix('e')}\w* alone, ", found.stdout, re.M)
-        assert "checksum" not in found.stdout
-        assert "diagnostics" not in found.stdout
+        result = halocline(f"{run} --only {only}", tmp_path)
+        assert result.returncode == 0, result.stderr
+        record = json.loads((tmp_path / "r.json").read_text())
+        assert (record["only"], record["halo"], record["steps"], record["warm_up"]) == (only, "read", 4, 1)
+        assert record["ns_per_cell_step"] > 0
+        assert [record[name] for name in nothing] == [None] * len(nothing)
+        assert (record["share_of_bound"] is not None, record["share_of_peak"] is not None) == (bound, bound)
+        assert re.search(rf"^timed +.*{only.removesuffix('e')}\w* alone, ", result.stdout, re.M)
+        assert "checksum" not in result.stdout
+        assert "diagnostics" not in result.stdout

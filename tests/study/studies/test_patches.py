@@ -32,8 +32,8 @@ def test_the_study_varies_patches_and_schedules() -> None:
 
 
 def test_all_splits_have_as_many_cores() -> None:
-    asked = SimpleNamespace(layouts=[Layout(1, 4)], given={"all_splits": True})
-    assert STUDY.layouts(asked) == [(1, 4, None), (2, 2, None), (4, 1, None)]  # type: ignore[arg-type]
+    request = SimpleNamespace(layouts=[Layout(1, 4)], given={"all_splits": True})
+    assert STUDY.layouts(request) == [(1, 4, None), (2, 2, None), (4, 1, None)]  # type: ignore[arg-type]
 
 
 def test_the_figure_shows_the_rate_of_a_node() -> None:

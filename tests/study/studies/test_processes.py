@@ -1,4 +1,4 @@
-"""One process of a node against several."""
+"""One process of a node compared with several."""
 
 from __future__ import annotations
 

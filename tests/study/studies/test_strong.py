@@ -1,4 +1,4 @@
-"""Strong scaling beside the paper."""
+"""Strong scaling compared with the paper."""
 
 from __future__ import annotations
 
@@ -43,29 +43,29 @@ def test_strong_scaling_stands_beside_the_paper():
         ("Pencil Code", "40 cores", "23.3–28.1"),
     ]
     assert "18–53 times" in against.note
-    (*_, own) = shown(STEPS, [made(150.0, n=64), made(80.0, n=64, ranks=2)], theory).tables
-    assert own.rows[0][4:] == ("0.29–0.35", "8.3")  # 1330 ns over two times 80
+    (*_, rates) = shown(STEPS, [made(150.0, n=64), made(80.0, n=64, ranks=2)], theory).tables
+    assert rates.rows[0][4:] == ("0.29–0.35", "8.3")  # 1330 ns over two times 80
     # efficiency is t_1 / (p t_p)
     assert float(summary.rows[2][4]) == pytest.approx(2.2 / 64 / 0.18, rel=0.01)
-    said = shown(STEPS, strong(), theory).said
-    assert said[1] == (
+    sentences = shown(STEPS, strong(), theory).said
+    assert sentences[1] == (
         "512³: fastest with 2 ranks of 1 thread, 4.4 ns a cell and step: 1.82 times as fast as 1 rank of "
         "1 thread, 91% of the speed by the formula."
     )
 
 
 def test_energy_by_design_power():
-    found = [made(8.0, watts=100.0), made(5.0, ranks=2, watts=100.0)]
-    table = shown(STEPS, found, Theory({6: sides()}, 1e-12, 2)).tables[0]
+    result = [made(8.0, watts=100.0), made(5.0, ranks=2, watts=100.0)]
+    table = shown(STEPS, result, Theory({6: sides()}, 1e-12, 2)).tables[0]
     assert table.heads[-1] == "million cells a\njoule, 100 W each"
     assert [row[-1] for row in table.rows] == ["1.25", "1"]
 
 
 @pytest.mark.parametrize("watts", ["0", "-1", "nan", "inf", "many"])
 def test_a_design_power_is_above_zero(watts: str, tmp_path):
-    found = halocline(f"study strong mhd-benchmark --n 16 --watts {watts}", tmp_path)
-    assert found.returncode == 2
-    assert f"--watts {watts}: expected a power in watts above 0" in found.stderr
+    result = halocline(f"study strong mhd-benchmark --n 16 --watts {watts}", tmp_path)
+    assert result.returncode == 2
+    assert f"--watts {watts}: expected a power in watts above 0" in result.stderr
 
 
 def test_other_problems_are_not_compared_with_the_paper():
@@ -75,7 +75,7 @@ def test_other_problems_are_not_compared_with_the_paper():
 
 
 def same_bits(measurements: list[Measurement]) -> list[str]:
-    """Return the sentences on whether runs of the same problem have the same bits."""
+    """Return the sentences that compare the bits of runs of the same problem."""
     return list(SAME_BITS.said(Group(measurements)))
 
 
@@ -85,7 +85,7 @@ def test_equal_problems_must_have_equal_bits():
     assert same_bits([same, other]) == [
         "256³, order 6, 10 steps: 2 runs gave 2 different results; please report this as a bug."
     ]
-    # another order or size is another problem; parts have no result
+    # other orders or sizes are other problems; parts have no result
     assert same_bits([same, made(1.0, order=4, checksum="1"), made(1.0, n=64, checksum="2")]) == []
     assert same_bits([same, made(1.0, only="compute", checksum=None)]) == []
 
@@ -94,25 +94,25 @@ def test_equal_problems_must_have_equal_bits():
 
 
 def test_study_of_strong_scaling(tmp_path):
-    found = halocline(
+    result = halocline(
         "study strong alfven-decay --n 24 --ranks 1,2 --steps 3 --orders 2 --json s.json --csv s.csv "
         "--html s.html",
         tmp_path,
     )
-    assert found.returncode == 0, found.stderr
-    told = json.loads((tmp_path / "s.json").read_text())
-    kinds = [(m["ranks"], m["order"], m["only"]) for m in told["measurements"]]
+    assert result.returncode == 0, result.stderr
+    study = json.loads((tmp_path / "s.json").read_text())
+    kinds = [(m["ranks"], m["order"], m["only"]) for m in study["measurements"]]
     assert kinds == [(1, 6, None), (1, 2, None), (2, 6, None), (2, 2, None), (2, 6, "exchange")]
-    assert told["theory"]["measured_on"] == 2
-    assert told["theory"]["per_byte"] > 0
-    whole = [m for m in told["measurements"] if m["only"] is None]
+    assert study["theory"]["measured_on"] == 2
+    assert study["theory"]["per_byte"] > 0
+    whole = [m for m in study["measurements"] if m["only"] is None]
     assert {(m["steps"], m["warm_up"]) for m in whole} == {(3, 2)}
     for order in (2, 6):
         assert len({m["checksum"] for m in whole if m["order"] == order}) == 1
-        assert f"24, order {order}, 3 steps: 2 runs, all with the same bits" in found.stdout
+        assert f"24, order {order}, 3 steps: 2 runs, all with the same bits" in result.stdout
     for title in ("Time of a cell and step", "On the most cores or devices", "Orders"):
-        assert f"\n{title}\n" in found.stdout
-    assert "paper" not in found.stdout
+        assert f"\n{title}\n" in result.stdout
+    assert "paper" not in result.stdout
     assert len((tmp_path / "s.csv").read_text().splitlines()) == 6
     page = (tmp_path / "s.html").read_text()
     assert page.count("<svg") == 2

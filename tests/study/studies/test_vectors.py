@@ -19,9 +19,9 @@ from step_measurements import found
 LINE = ["study", "vectors", "heat", "--dim", "1", "--n", "64", "--steps", "4"]
 
 
-def asked(**given: str) -> Asked:
+def asked(**options: str) -> Asked:
     command = Command("run", "heat", environment={"OMP_PROC_BIND": "close"})
-    return Asked(STUDY, command, None, (1,), (1,), given)
+    return Asked(STUDY, command, None, (1,), (1,), options)
 
 
 def test_each_compiler_has_each_length() -> None:
@@ -44,8 +44,8 @@ def test_each_length_is_counted(tmp_path: Path) -> None:
     compiler, mark = tmp_path / "compiler", tmp_path / "was-run"
     compiler.write_text(f'#!/bin/sh\necho "$@" >> {mark}\nexec g++ "$@"\n')
     compiler.chmod(0o755)
-    told = found(*LINE, "--vectors", "64,128", "--compilers", str(compiler), cwd=tmp_path)
-    first, second = told["measurements"]
+    study = found(*LINE, "--vectors", "64,128", "--compilers", str(compiler), cwd=tmp_path)
+    first, second = study["measurements"]
     assert first["environment"] == {**second["environment"], VECTORS: "64"}
     assert (first["environment"]["CXX"], second["environment"][VECTORS]) == (str(compiler), "128")
     assert [m["machine"]["compiler"] for m in (first, second)] == [str(compiler)] * 2
