@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -35,8 +34,8 @@ RUNS = {
 HEAD = """\
 # Gallery
 
-This page shows the programs of `examples/`, with a picture, the size of the run and its time on the machine that built this page. The
-runs have reduced size. Each program has fewer than sixty lines, except `sedov`.
+This page shows the programs of `examples/`, each with a picture, its command, and its time on the machine that
+built this page. The runs have reduced size. Each program has fewer than sixty lines, except `sedov`.
 """
 ENTRY = """
 ## {title}
@@ -45,7 +44,8 @@ ENTRY = """
 
 {about}
 
-`python examples/{command}`: {seconds:.1f} s, with compilation. Code: [`examples/{name}.py`](../examples/{name}.py).
+`python examples/{command}`: {seconds:.1f} s, with compilation.
+Code: [`examples/{name}.py`](../examples/{name}.py).
 """
 
 

@@ -22,6 +22,15 @@ def test_every_example_is_here():
     assert {path.stem for path in EXAMPLES.glob("*.py")} == CASES.keys() | FILES
 
 
+def test_the_gallery_shows_every_example(monkeypatch):
+    monkeypatch.syspath_prepend(str(EXAMPLES.parent / "tools"))
+    import gallery
+
+    assert gallery.RUNS.keys() == CASES.keys()
+    for name in gallery.RUNS:
+        assert gallery.description(EXAMPLES / f"{name}.py").endswith(".")
+
+
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
 def test_examples_are_short(path):
     assert len(path.read_text().splitlines()) < (120 if path.stem == "sedov" else 60)
