@@ -34,8 +34,8 @@ RUNS = {
 HEAD = """\
 # Gallery
 
-This page shows the programs of `examples/`, each with a picture, its command, and its time on the machine that
-built this page. The runs have reduced size. Each program has fewer than sixty lines, except `sedov`.
+This page shows the programs of `examples/`, each with a picture, its command, and its time on the machine
+that built this page. The runs have reduced size. Each program has fewer than sixty lines, except `sedov`.
 """
 ENTRY = """
 ## {title}
