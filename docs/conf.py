@@ -1,4 +1,4 @@
-"""How Sphinx builds the documentation: `make docs`."""
+"""Configuration of Sphinx, which builds the documentation: `make docs`."""
 
 import tomllib
 from pathlib import Path
