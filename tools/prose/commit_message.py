@@ -30,7 +30,7 @@ def faults(message: str) -> list[str]:
     problems = []
     if len(subject) > LONGEST_SUBJECT:
         problems.append(
-            f"the subject has {len(subject)} characters, more than {LONGEST_SUBJECT}: shorten it, or use the body"
+            f"the subject has {len(subject)} characters: shorten it to {LONGEST_SUBJECT}, or use the body"
         )
     first = re.split(r"\W", subject)[0]
     if NOT_IMPERATIVE.fullmatch(first) and first.lower() not in VERBS:
