@@ -10,26 +10,27 @@ namespace halocline::device {
 
 namespace {
 
-constexpr size_t kUnits = 16;      // under way at a time
-constexpr size_t kGraphs = 4;      // the same of graphs
-constexpr size_t kLongPeriod = 8;  // passes; a graph would hold too many kernels
+constexpr size_t kUnits = 16;      // maximum in flight
+constexpr size_t kGraphs = 4;      // maximum of graphs in flight
+constexpr size_t kLongPeriod = 8;  // passes; a longer graph would contain too many kernels
 constexpr size_t kOrders = 8;      // of buffers, for which a unit keeps graphs
-constexpr double kFarAhead = 0.2;  // seconds: a run can be stopped that soon
+constexpr double kFarAhead = 0.2;  // seconds of queued work: the maximum delay of a stop
 
-// Ends a recording that failed: the queue records for ever else.
+// End a failed recording. Otherwise the queue would record forever.
 void abandon(Queue& queue) {
   try {
     queue.end_capture();
-  } catch (const DeviceError&) {  // NOLINT(bugprone-empty-catch): what failed before is told
+  } catch (const DeviceError&) {  // NOLINT(bugprone-empty-catch): the first failure is reported
   }
 }
 
 }  // namespace
 
-Ahead::Ahead(Subdomain& where, size_t scalars) : where_(where), scalar_count_(scalars), units_(kUnits) {
+Ahead::Ahead(Subdomain& subdomain, size_t scalars)
+    : where_(subdomain), scalar_count_(scalars), units_(kUnits) {
   const size_t row = std::max<size_t>(scalars, 1) * sizeof(double);
-  notes_ = where.device().allocate(kLongPeriod * row);
-  for (Unit& unit : units_) unit.notes = where.device().pinned(sizeof(hc_control) + kLongPeriod * row);
+  notes_ = subdomain.device().allocate(kLongPeriod * row);
+  for (Unit& unit : units_) unit.notes = subdomain.device().pinned(sizeof(hc_control) + kLongPeriod * row);
 }
 
 void Ahead::sweep(halocline::Sweep& sweep, std::vector<std::pair<uint32_t, uint32_t>> swaps) {
@@ -122,7 +123,7 @@ std::string Ahead::run(double* scalars, Worker& worker, Team& team, const Listen
   std::vector<int64_t> ends(loops_.size());
   if (ends_) queue.download(ends.data(), *ends_, 0, ends.size() * sizeof(int64_t));
   queue.download(scalars, where_.scalars(), 0, scalar_count_ * sizeof(double));
-  queue.clear(where_.control(), 0, sizeof(hc_control));  // for runs that the host waits for
+  queue.clear(where_.control(), 0, sizeof(hc_control));  // for later runs in which the host waits
   queue.finish();
   report(ends);
   return reason_;
@@ -213,13 +214,13 @@ void Ahead::queue_notes(Unit& unit, size_t passes) {
   if (rows != 0) computing.download(unit.notes->data() + sizeof(hc_control), *notes_, 0, rows);
 }
 
-int64_t Ahead::take(Loop& loop, const Unit& unit, size_t passes, int64_t& seen) {
+int64_t Ahead::take(Loop& loop, const Unit& unit, size_t passes, int64_t& next_pass) {
   hc_control control;
   std::memcpy(&control, unit.notes->data(), sizeof control);
   const size_t bytes = scalar_count_ * sizeof(double);
   std::vector<double> row(scalar_count_);
-  for (; seen < control.notes; ++seen) {
-    const size_t place = static_cast<size_t>(seen) % passes;
+  for (; next_pass < control.notes; ++next_pass) {
+    const size_t place = static_cast<size_t>(next_pass) % passes;
     std::memcpy(row.data(), unit.notes->data() + sizeof control + place * bytes, bytes);
     loop.passes += 1;
     listener_->passed(loop.number, row.data());
@@ -233,7 +234,7 @@ bool Ahead::run(Loop& loop) {
   for (const size_t at : loop.inside) loop_at(at).due.reset();
   clear_notes();
   queue_test(loop, Test::kBegin);
-  for (bool known = false;; known = true) {  // that a pass runs
+  for (bool known = false;; known = true) {  // true: a pass is known to run
     if (expects_no_loop_inside(loop)) {
       const int64_t skip = run_ahead(loop);
       Loop* const inner = mispredicted(loop, skip);
@@ -272,8 +273,8 @@ int64_t Ahead::await_notes(Loop& loop, size_t reached) {
   loop.plan.rows = 1;
   queue_notes(unit, 1);
   where_.computing().finish();
-  int64_t seen = 0;
-  const int64_t skip = take(loop, unit, 1, seen);
+  int64_t next_pass = 0;
+  const int64_t skip = take(loop, unit, 1, next_pass);
   if (skip < 0) take_back(after_stop(skip), reached);
   return skip;
 }
@@ -300,9 +301,9 @@ Ahead::Loop* Ahead::mispredicted(const Loop& loop, int64_t skip) {
 }
 
 std::vector<const Buffer*> Ahead::buffers() const {
-  std::vector<const Buffer*> found;
-  for (const auto& storage : where_.storages()) found.push_back(&storage->buffer());
-  return found;
+  std::vector<const Buffer*> storage_buffers;
+  for (const auto& storage : where_.storages()) storage_buffers.push_back(&storage->buffer());
+  return storage_buffers;
 }
 
 const Graph& Ahead::recorded(Loop& loop, size_t number, size_t passes) {
@@ -341,37 +342,37 @@ void Ahead::queue_unit(Loop& loop, size_t number, size_t passes, bool captured) 
 }
 
 int64_t Ahead::run_ahead(Loop& loop) {
-  // a graph is one command, of which a trace would not tell the parts
+  // A graph is one command, so a trace could not show its parts.
   const bool captured = loop.period != 0 && where_.device().captures() && !where_.traced();
   const size_t passes = captured ? loop.period : 1, most = captured ? kGraphs : kUnits;
   loop.plan.rows = static_cast<int64_t>(passes);
   if (captured) loop.recorded.resize(most);
   const int64_t due = passes_until_due(loop);
-  int64_t queued = 0, seen = 0, skip = 0;
+  int64_t queued = 0, next_pass = 0, skip = 0;
   size_t first = 0, under_way = 0, allowed = 2;
-  for (bool wanted = true;;) {
-    wanted = wanted && skip == 0 && !listener_->stop_wanted(loop.number);
-    const bool near = queued >= due && seen <= due;  // few passes are queued where a body may run
-    for (; wanted && under_way < (near ? 1 : allowed); ++under_way) {
+  for (bool continuing = true;;) {
+    continuing = continuing && skip == 0 && !listener_->stop_wanted(loop.number);
+    const bool near_due = queued >= due && next_pass <= due;  // few passes are queued before a body may run
+    for (; continuing && under_way < (near_due ? 1 : allowed); ++under_way) {
       queue_unit(loop, (first + under_way) % most, passes, captured);
       queued += static_cast<int64_t>(passes);
     }
     if (under_way == 0) break;
     const Unit& unit = units_[first];
     for (Backoff backoff = team_->backoff(); !unit.done->done();) backoff();
-    const double each = (now() - unit.queued_at) / static_cast<double>(under_way);
-    allowed =
-        static_cast<size_t>(std::clamp(kFarAhead / std::max(each, 1e-9), 2.0, static_cast<double>(most)));
-    if (skip == 0) skip = take(loop, unit, passes, seen);
+    const double unit_seconds = (now() - unit.queued_at) / static_cast<double>(under_way);
+    allowed = static_cast<size_t>(
+        std::clamp(kFarAhead / std::max(unit_seconds, 1e-9), 2.0, static_cast<double>(most)));
+    if (skip == 0) skip = take(loop, unit, passes, next_pass);
     first = (first + 1) % most;
     --under_way;
   }
-  if (queued == 0) {  // it is interrupted, unless what came before has ended it
+  if (queued == 0) {  // interrupted, unless earlier work has ended the loop
     queue_notes(units_.front(), 1);
     where_.computing().finish();
-    skip = take(loop, units_.front(), 1, seen);
+    skip = take(loop, units_.front(), 1, next_pass);
   }
-  settle(loop, seen, queued, skip);
+  settle(loop, next_pass, queued, skip);
   return skip;
 }
 
@@ -383,30 +384,30 @@ size_t Ahead::first_skipped(const Loop& loop, int64_t skip) {
 
 void Ahead::settle(const Loop& loop, int64_t ran, int64_t queued, int64_t skip) {
   for (const SweepOf* swept : sweeps(loop.body, loop.after)) swept->sweep->executions += queued;
-  // pass number `ran` ran in part; a stop before the loop is known here first
-  const size_t kept = first_skipped(loop, skip);
+  // Pass number `ran` ran in part. A stop before the loop is detected here first.
+  const size_t first_lost = first_skipped(loop, skip);
   for (int64_t pass = queued; pass-- > ran;)
-    take_back(pass == ran ? std::max(kept, loop.body) : loop.body, loop.after);
-  if (skip < 0) take_back(kept, loop.body - 1);
+    take_back(pass == ran ? std::max(first_lost, loop.body) : loop.body, loop.after);
+  if (skip < 0) take_back(first_lost, loop.body - 1);
 }
 
 std::vector<const Ahead::SweepOf*> Ahead::sweeps(size_t from, size_t to) const {
-  std::vector<const SweepOf*> found;
+  std::vector<const SweepOf*> result;
   for (size_t at = from; at < to;) {
     if (const auto* loop = std::get_if<Loop>(&operations_[at])) {
       at = loop->after;
       continue;
     }
-    if (const auto* swept = std::get_if<SweepOf>(&operations_[at])) found.push_back(swept);
+    if (const auto* swept = std::get_if<SweepOf>(&operations_[at])) result.push_back(swept);
     ++at;
   }
-  return found;
+  return result;
 }
 
 void Ahead::take_back(size_t from, size_t to) {
   const auto& storages = where_.storages();
-  const std::vector<const SweepOf*> taken = sweeps(from, to);
-  for (auto swept = taken.rbegin(); swept != taken.rend(); ++swept) {
+  const std::vector<const SweepOf*> lost_sweeps = sweeps(from, to);
+  for (auto swept = lost_sweeps.rbegin(); swept != lost_sweeps.rend(); ++swept) {
     (*swept)->sweep->executions -= 1;
     for (const auto& [a, b] : (*swept)->swaps) storages[a]->swap(*storages[b]);
   }

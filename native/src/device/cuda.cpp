@@ -10,8 +10,8 @@
 namespace halocline::device {
 namespace cuda {
 
-[[noreturn]] void fail(Status status, const std::string& where, const std::string& what) {
-  throw DeviceError(where + ": " + what + " failed: " + described(status));
+[[noreturn]] void fail(Status status, const std::string& device, const std::string& operation) {
+  throw DeviceError(device + ": " + operation + " failed: " + described(status));
 }
 
 namespace {
@@ -22,7 +22,7 @@ std::string driver_version() {
   return "CUDA " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-// As nvidia-smi -L shows it.
+// Return a UUID in the format of nvidia-smi -L.
 std::string in_words(const Uuid& uuid, bool part) {
   std::string text = part ? "MIG" : "GPU";
   for (size_t n = 0; n < uuid.bytes.size(); ++n) {
@@ -51,10 +51,10 @@ CudaDevice::CudaDevice(int number, int index) : number_(number) {
                               std::to_string(attribute(kComputeCapabilityMinor));
   description_.local_memory = static_cast<size_t>(attribute(kMaxSharedMemoryPerBlock));
   description_.largest_group = static_cast<size_t>(attribute(kMaxThreadsPerBlock));
-  description_.parameters = 4096;  // more only since CUDA 12.1 and from sm_70
+  description_.parameters = 4096;  // more only since CUDA 12.1 and sm_70
   description_.units = attribute(kMultiprocessorCount);
-  description_.doubles = description_.singles = true;  // as on all devices since 2010
-  // a driver that is older than the question shares
+  description_.doubles = description_.singles = true;  // true for all devices since 2010
+  // A driver that does not know the attribute supports sharing.
   int events = 1;
   if (library().device_attribute(&events, kIpcEventSupported, number) != kSuccess) events = 1;
   shares_ = events != 0 && attribute(kUnifiedAddressing) != 0;
@@ -91,10 +91,10 @@ bool CudaDevice::reaches(const Device& other) {
   int reachable = 0;
   check(library().can_access_peer(&reachable, number_, peer->number_), "asking for its peers");
   if (reachable == 0) return false;
-  const Context theirs = peer->use();
+  const Context peer_context = peer->use();
   use();
-  const Status status = library().enable_peer(theirs, 0);
-  if (status == kTooManyPeers) return false;  // a device takes but some: copies reach the others
+  const Status status = library().enable_peer(peer_context, 0);
+  if (status == kTooManyPeers) return false;  // the number of peers is limited: copies reach the others
   if (status != kPeerAccessAlreadyEnabled) check(status, "reaching a peer's memory");
   return true;
 }
@@ -107,16 +107,16 @@ struct Found {
 };
 
 Found look() {
-  Found found;
+  Found result;
   const Library& driver = library();
   if (!driver.symbols.loaded()) {
-    found.why = "no CUDA driver: " + driver.symbols.why();
-    return found;
+    result.why = "no CUDA driver: " + driver.symbols.why();
+    return result;
   }
   if (!driver.symbols.missing().empty()) {
-    found.why = "the CUDA driver is too old, it lacks " + driver.symbols.missing().front() +
-                ": install one for CUDA 11.4 or newer";
-    return found;
+    result.why = "the CUDA driver is too old, it lacks " + driver.symbols.missing().front() +
+                 ": install one for CUDA 11.4 or newer";
+    return result;
   }
   int count = 0;
   Status status = driver.init(0);
@@ -124,29 +124,29 @@ Found look() {
   if (status == kSuccess && count == 0) status = kNoDevice;
   if (status != kSuccess) {
     const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");  // NOLINT(concurrency-mt-unsafe): at start
-    found.why = "no CUDA device";
-    if (visible != nullptr) found.why += std::string(" (CUDA_VISIBLE_DEVICES is '") + visible + "')";
-    found.why += ": " + described(status);
-    return found;
+    result.why = "no CUDA device";
+    if (visible != nullptr) result.why += std::string(" (CUDA_VISIBLE_DEVICES is '") + visible + "')";
+    result.why += ": " + described(status);
+    return result;
   }
   try {
     for (int index = 0; index < count; ++index) {
       int number = 0;
       status = driver.device_get(&number, index);
       if (status != kSuccess) fail(status, "device cuda:" + std::to_string(index), "asking for it");
-      found.devices.push_back(std::make_shared<CudaDevice>(number, index));
+      result.devices.push_back(std::make_shared<CudaDevice>(number, index));
     }
   } catch (const DeviceError& error) {
-    found.devices.clear();
-    found.why = error.what();
+    result.devices.clear();
+    result.why = error.what();
   }
-  return found;
+  return result;
 }
 
-// Never destroyed: what uses devices may outlive the static variables.
+// Never destroyed: users of devices may outlive the static variables.
 const Found& found() {
-  static const Found* const found = new Found(look());
-  return *found;
+  static const Found* const instance = new Found(look());
+  return *instance;
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
-// Objects of the CUDA driver behind the device interface: memory in cuda_memory.cpp, code in cuda_kernel.cpp,
+// CUDA driver objects behind the device interface: memory in cuda_memory.cpp, code in cuda_kernel.cpp,
 // streams and events in cuda_queue.cpp, handles for other processes in cuda_ipc.cpp, devices in cuda.cpp.
 //
-// A device's primary context is shared with other users of CUDA in the process, such as a CUDA-aware MPI. It
-// is created at the first use: on a node of many devices a process pays for its own alone. Each call sets the
-// context, since the calling thread may have used another device in between.
+// The primary context of a device is shared with other users of CUDA in the process, such as a CUDA-aware
+// MPI. It is created at the first use, so that a process on a node with many devices creates only its own
+// context. Each call sets the context, since the calling thread may have used another device in between.
 #pragma once
 
 #include <deque>
@@ -20,7 +20,7 @@ namespace halocline::device::cuda {
 
 class CudaDevice;
 
-[[noreturn]] void fail(Status status, const std::string& where, const std::string& what);
+[[noreturn]] void fail(Status status, const std::string& device, const std::string& operation);
 
 class CudaBuffer : public Buffer {
  public:
@@ -32,14 +32,14 @@ class CudaBuffer : public Buffer {
     // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver's type is a number
     return reinterpret_cast<void*>(start);
   }
-  // Where `bytes` from `offset` on begin.
+  // Return the address of `bytes` bytes that begin at `offset`.
   Address at(size_t offset, size_t bytes) const;
 
   const CudaDevice& device;
   const Address start;
 
  private:
-  bool attached_;  // another process's
+  bool attached_;  // memory of another process
 };
 
 class CudaPinned : public Pinned {
@@ -78,8 +78,8 @@ class CudaKernel : public Kernel {
   int registers() const override { return registers_; }
   size_t spilled() const override { return static_cast<size_t>(spilled_); }
 
-  // The driver reads as many arguments as the kernel has, whatever the caller passes. Where the driver tells
-  // their sizes, this compares them. Throws std::invalid_argument.
+  // Check the sizes of the arguments, if the driver reports them. The driver reads as many arguments as the
+  // kernel has, for any number that the caller passes. Throws std::invalid_argument.
   void check_arguments(std::span<const Argument> arguments) const;
 
   const CudaDevice& device;
@@ -94,7 +94,7 @@ class CudaKernel : public Kernel {
   std::vector<size_t> sizes_;
 };
 
-// Events have times relative to one that is recorded first.
+// Clock of event times, which are relative to an event that is recorded first.
 class CudaClock : public Clock {
  public:
   explicit CudaClock(const CudaDevice& device);
@@ -119,13 +119,13 @@ class CudaQueue : public Queue {
   void download(void* to, const Buffer& from, size_t offset, size_t bytes) override;
   void upload(Buffer& to, const Rows& rows, const void* from) override;
   void download(void* to, const Buffer& from, const Rows& rows) override;
-  void copy(Buffer& to, const Rows& there, const Buffer& from, const Rows& here) override;
+  void copy(Buffer& to, const Rows& to_rows, const Buffer& from, const Rows& from_rows) override;
   void clear(Buffer& buffer, size_t offset, size_t bytes) override;
   std::shared_ptr<Event> record() override;
   void wait(const std::shared_ptr<Event>& event) override;
   void flush() override {}  // the driver begins at once
   void finish() override;
-  // Other threads may go on using the device meanwhile.
+  // Other threads may use the device during a capture.
   void begin_capture() override;
   std::unique_ptr<Graph> end_capture() override;
   void launch(const Graph& graph) override;
@@ -136,7 +136,7 @@ class CudaQueue : public Queue {
   const Stream stream;
 
  private:
-  // State of a trace: times are differences between events, of which `zero` is at `since` seconds of the
+  // State of a trace. Times are differences between events; the event `zero` occurs at `since` seconds of the
   // clock. A command whose times are not read yet has an event before and after it.
   struct Timed {
     EventOfStream before, after;
@@ -150,22 +150,22 @@ class CudaQueue : public Queue {
     std::vector<EventOfStream> unused{};
     std::vector<TraceEvent> events{};
   };
-  // Around a command: before it, and after it once it is queued.
+  // Guard of a command: it records an event before the command, and one after the command is queued.
   class Timing;
 
   EventOfStream record_time();
   double seconds_of(EventOfStream event);
-  // Reads the times of pending commands that are done.
+  // Read the times of pending commands that are complete.
   void read_times();
   void forget_times() noexcept;
 
-  // The end that neither of these sets is in memory of the host.
+  // The end that neither function sets is in host memory.
   static void source(RowsCopy& copy, const Buffer& from, const Rows& rows);
   static void target(RowsCopy& copy, const Buffer& to, const Rows& rows);
   void run(RowsCopy& copy, const Rows& rows, const char* doing, const TraceEvent& traced);
 
   std::vector<void*> parameters_;
-  std::unique_ptr<Times> times_;  // none: nothing is traced
+  std::unique_ptr<Times> times_;  // empty: no trace
 };
 
 class CudaDevice : public Device {
@@ -190,33 +190,33 @@ class CudaDevice : public Device {
   std::shared_ptr<Event> attach_event(const Shared& shared) override;
   void record(Event& event, Queue& queue) override;
 
-  // Makes its context the calling thread's, and returns it.
+  // Make the context of the device current in the calling thread, and return it.
   Context use() const;
   std::string where() const;
-  void check(Status status, const char* what) const {
-    if (status != kSuccess) fail(status, where(), what);
+  void check(Status status, const char* operation) const {
+    if (status != kSuccess) fail(status, where(), operation);
   }
 
-  // Events cost more to make than to record, and steps need many: those that are no longer held are used
-  // again.
+  // Creating events costs more than recording them, and steps need many events. Released events are therefore
+  // reused.
   EventOfStream take_event() const;
   void give_event(EventOfStream event) const noexcept;
 
  private:
   int attribute(DeviceAttribute attribute) const;
 
-  int number_;  // the driver's
+  int number_;  // number of the driver
   Description description_;
   bool shares_ = true;
   mutable std::once_flag made_;
   mutable Context context_ = nullptr;
-  mutable Stream clearing_ = nullptr;  // of new memory
-  mutable std::mutex mutex_;           // of the events
+  mutable Stream clearing_ = nullptr;  // clears new memory
+  mutable std::mutex mutex_;           // protects the events
   mutable std::vector<EventOfStream> events_;
 };
 
-// The object of this interface behind that of any interface. Throws std::invalid_argument where it is another
-// interface's.
+// Return the CUDA object behind the general interface. Throws std::invalid_argument if it belongs to another
+// interface.
 const CudaBuffer& ours(const Buffer& buffer);
 const CudaEvent& ours(const Event& event);
 

@@ -1,4 +1,4 @@
-// Code of CUDA devices: modules, and their kernels.
+// Code of CUDA devices: modules and their kernels.
 
 #include <array>
 #include <utility>
@@ -84,7 +84,7 @@ std::unique_ptr<Module> CudaDevice::load(const std::string& code, const std::str
   }
   use();
   std::array<char, 4096> log{};
-  // values of options are passed in the place of pointers
+  // Values of options are passed in place of pointers.
   std::array<JitOption, 2> names{kJitErrorLog, kJitErrorLogBytes};
   std::array<void*, 2> values{log.data(),
                               reinterpret_cast<void*>(log.size() - 1)};  // NOLINT(performance-no-int-to-ptr)
@@ -92,9 +92,9 @@ std::unique_ptr<Module> CudaDevice::load(const std::string& code, const std::str
   const Status status =
       library().module_load(&loaded, code.c_str(), names.size(), names.data(), values.data());
   if (status != kSuccess) {
-    std::string what = "loading code";
-    if (log[0] != 0) what += std::string(" (") + log.data() + ")";
-    fail(status, where(), what + " for " + description_.architecture);
+    std::string operation = "loading code";
+    if (log[0] != 0) operation += std::string(" (") + log.data() + ")";
+    fail(status, where(), operation + " for " + description_.architecture);
   }
   return std::make_unique<CudaModule>(*this, loaded);
 }

@@ -9,7 +9,7 @@ const Library& library() {
 
 namespace {
 
-// What to do; empty where the driver's words say it.
+// Return advice for the user, or an empty string if the driver message is sufficient.
 const char* advice(Status status) {
   switch (status) {
     case kOutOfMemory:

@@ -1,5 +1,5 @@
-// The functions of the CUDA driver that are used here, found at run time: no CUDA package is needed to build.
-// Names, types and numbers are those of the driver's binary interface.
+// Functions of the CUDA driver, located at run time, so that a build needs no CUDA package. Names, types and
+// numbers are those of the binary interface of the driver.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace halocline::device::cuda {
 
-using Address = unsigned long long;  // in a device's memory
+using Address = unsigned long long;  // in device memory
 using Context = struct ContextOfDriver*;
 using Stream = struct StreamOfDriver*;
 using EventOfStream = struct EventOfDriver*;
@@ -81,7 +81,7 @@ enum JitOption : int {
 };
 
 constexpr unsigned kStreamNonBlocking = 1;
-constexpr unsigned kEventDefault = 0;  // with its time
+constexpr unsigned kEventDefault = 0;  // with timing
 constexpr unsigned kEventDisableTiming = 2;
 constexpr unsigned kEventInterprocess = 4;
 constexpr unsigned kHostPortable = 1;
@@ -175,10 +175,10 @@ struct Library {
   Status (*ipc_event_open)(EventOfStream*, IpcHandle) = symbols["cuIpcOpenEventHandle"];
 };
 
-// Loaded at the first call. Without a driver its functions are null.
+// Return the library, which is loaded at the first call. Without a driver, its functions are null.
 const Library& library();
 
-// The driver's name and words for an error, and what to do about it.
+// Return the name and the message of a driver error, with advice.
 std::string described(Status status);
 
 }  // namespace halocline::device::cuda

@@ -1,4 +1,4 @@
-// Memory of CUDA devices, and of the host for copies with them.
+// Memory of CUDA devices, and host memory for copies with them.
 
 #include <algorithm>
 
@@ -8,14 +8,14 @@
 namespace halocline::device::cuda {
 
 const CudaBuffer& ours(const Buffer& buffer) {
-  const auto* found = dynamic_cast<const CudaBuffer*>(&buffer);
-  if (found == nullptr)
+  const auto* cuda_buffer = dynamic_cast<const CudaBuffer*>(&buffer);
+  if (cuda_buffer == nullptr)
     throw std::invalid_argument("a buffer of another interface was given to a CUDA device");
-  return *found;
+  return *cuda_buffer;
 }
 
 CudaBuffer::~CudaBuffer() {
-  // an error here is one that a call has told already, or the end of the process
+  // A call has already reported an error that occurs here, or the process is ending.
   try {
     device.use();
   } catch (const DeviceError&) {
@@ -52,13 +52,13 @@ size_t CudaDevice::free_memory() const {
 std::unique_ptr<Buffer> CudaDevice::allocate(size_t bytes) {
   use();
   Address address = 0;
-  const size_t taken = std::max<size_t>(bytes, 1);
-  const Status status = library().allocate(&address, taken);
+  const size_t allocated_bytes = std::max<size_t>(bytes, 1);
+  const Status status = library().allocate(&address, allocated_bytes);
   if (status == kOutOfMemory) throw OutOfMemory("memory of " + where(), bytes, free_memory(), kLessMemory);
   check(status, "allocating memory");
   auto buffer = std::make_unique<CudaBuffer>(*this, address, bytes, false);
-  // it may be used in any queue at once
-  check(library().set_bytes(address, 0, taken, clearing_), "clearing memory");
+  // Any queue may use the buffer at once.
+  check(library().set_bytes(address, 0, allocated_bytes, clearing_), "clearing memory");
   check(library().stream_synchronize(clearing_), "clearing memory");
   return buffer;
 }

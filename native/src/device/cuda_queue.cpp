@@ -1,4 +1,4 @@
-// Streams of CUDA devices: events, launches, copies, and recorded graphs.
+// Streams of CUDA devices: events, launches, copies and recorded graphs.
 
 #include <array>
 #include <string>
@@ -9,10 +9,10 @@
 namespace halocline::device::cuda {
 
 const CudaEvent& ours(const Event& event) {
-  const auto* found = dynamic_cast<const CudaEvent*>(&event);
-  if (found == nullptr)
+  const auto* cuda_event = dynamic_cast<const CudaEvent*>(&event);
+  if (cuda_event == nullptr)
     throw std::invalid_argument("an event of another interface was given to a CUDA device");
-  return *found;
+  return *cuda_event;
 }
 
 CudaEvent::~CudaEvent() {
@@ -50,7 +50,7 @@ EventOfStream CudaDevice::take_event() const {
   return event;
 }
 
-// What waits for its last record waits for that one even when it is recorded again.
+// Waits for the last record of an event remain valid if the event is recorded again.
 void CudaDevice::give_event(EventOfStream event) const noexcept {
   const std::scoped_lock lock(mutex_);
   events_.push_back(event);
@@ -80,8 +80,8 @@ std::string in_words(const std::array<uint32_t, 3>& counts) {
   return std::to_string(counts[0]) + " x " + std::to_string(counts[1]) + " x " + std::to_string(counts[2]);
 }
 
-constexpr size_t kReadEvery = 64;     // commands of a trace
-constexpr double kLongElapsed = 1.0;  // seconds, beyond which a float tells less than the event does
+constexpr size_t kReadEvery = 64;     // commands of a trace between two readings of times
+constexpr double kLongElapsed = 1.0;  // seconds, beyond which a float is less accurate than the event
 
 }  // namespace
 
@@ -89,12 +89,12 @@ class CudaQueue::Timing {
  public:
   Timing(CudaQueue& queue, const TraceEvent& traced)
       : queue_(queue), traced_(traced), before_(queue.times_ ? queue.record_time() : nullptr) {}
-  ~Timing() {  // of a command that failed
+  ~Timing() {  // for a command that failed
     if (before_ != nullptr) queue_.times_->unused.push_back(before_);
   }
   Timing(const Timing&) = delete;
   Timing& operator=(const Timing&) = delete;
-  // The command is queued.
+  // Record the event after the command, which is queued.
   void done() {
     if (before_ == nullptr) return;
     auto& pending = queue_.times_->pending;
@@ -148,37 +148,39 @@ void CudaQueue::launch(const Kernel& kernel, const std::array<uint32_t, 3>& grou
 
 void CudaQueue::copy(Buffer& to, size_t to_offset, const Buffer& from, size_t from_offset, size_t bytes) {
   const CudaBuffer &target = ours(to), &source = ours(from);
-  const Address there = target.at(to_offset, bytes), here = source.at(from_offset, bytes);
+  const Address target_address = target.at(to_offset, bytes), source_address = source.at(from_offset, bytes);
   if (bytes == 0) return;
   if (&target.device == &source.device) {
     device.use();
     Timing timing(*this, marked());
-    device.check(library().copy(there, here, bytes, stream), "a copy");
+    device.check(library().copy(target_address, source_address, bytes, stream), "a copy");
     timing.done();
     return;
   }
-  const Context theirs = source.device.use(), mine = target.device.use();
+  const Context source_context = source.device.use(), target_context = target.device.use();
   device.use();
   Timing timing(*this, marked());
-  device.check(library().copy_peer(there, mine, here, theirs, bytes, stream), "a copy between devices");
+  device.check(
+      library().copy_peer(target_address, target_context, source_address, source_context, bytes, stream),
+      "a copy between devices");
   timing.done();
 }
 
 void CudaQueue::upload(Buffer& to, size_t offset, const void* from, size_t bytes) {
-  const Address there = ours(to).at(offset, bytes);
+  const Address address = ours(to).at(offset, bytes);
   if (bytes == 0) return;
   device.use();
   Timing timing(*this, marked_as(Doing::kUpload));
-  device.check(library().upload(there, from, bytes, stream), "a copy to the device");
+  device.check(library().upload(address, from, bytes, stream), "a copy to the device");
   timing.done();
 }
 
 void CudaQueue::download(void* to, const Buffer& from, size_t offset, size_t bytes) {
-  const Address there = ours(from).at(offset, bytes);
+  const Address address = ours(from).at(offset, bytes);
   if (bytes == 0) return;
   device.use();
   Timing timing(*this, marked_as(Doing::kDownload));
-  device.check(library().download(to, there, bytes, stream), "a copy from the device");
+  device.check(library().download(to, address, bytes, stream), "a copy from the device");
   timing.done();
 }
 
@@ -198,19 +200,19 @@ void CudaQueue::download(void* to, const Buffer& from, const Rows& rows) {
   run(copy, rows, "a copy of rows from the device", marked_as(Doing::kDownload));
 }
 
-void CudaQueue::copy(Buffer& to, const Rows& there, const Buffer& from, const Rows& here) {
+void CudaQueue::copy(Buffer& to, const Rows& to_rows, const Buffer& from, const Rows& from_rows) {
   RowsCopy copy;
-  source(copy, from, here);
-  target(copy, to, there);
-  run(copy, here, "a copy of rows", marked());
+  source(copy, from, from_rows);
+  target(copy, to, to_rows);
+  run(copy, from_rows, "a copy of rows", marked());
 }
 
 void CudaQueue::clear(Buffer& buffer, size_t offset, size_t bytes) {
-  const Address there = ours(buffer).at(offset, bytes);
+  const Address address = ours(buffer).at(offset, bytes);
   if (bytes == 0) return;
   device.use();
   Timing timing(*this, marked());
-  device.check(library().set_bytes(there, 0, bytes, stream), "clearing memory");
+  device.check(library().set_bytes(address, 0, bytes, stream), "clearing memory");
   timing.done();
 }
 
@@ -305,7 +307,8 @@ EventOfStream CudaQueue::record_time() {
   return event;
 }
 
-// The event has come. Milliseconds are a float: after a while the event becomes the zero of later ones.
+// Return the time of a completed event. Milliseconds are a float, so after a while this event becomes the
+// zero of later events.
 double CudaQueue::seconds_of(EventOfStream event) {
   float milliseconds = 0;
   device.check(library().event_elapsed(&milliseconds, times_->zero, event),
@@ -380,10 +383,11 @@ std::shared_ptr<Clock> CudaDevice::clock() { return std::make_shared<CudaClock>(
 
 std::unique_ptr<Queue> CudaDevice::queue(bool urgent) {
   use();
-  int least = 0, greatest = 0;
-  check(library().priorities(&least, &greatest), "asking for the priorities of streams");
+  int lowest_priority = 0, highest_priority = 0;
+  check(library().priorities(&lowest_priority, &highest_priority), "asking for the priorities of streams");
   Stream stream = nullptr;
-  check(library().stream_create(&stream, kStreamNonBlocking, urgent ? greatest : least), "making a stream");
+  check(library().stream_create(&stream, kStreamNonBlocking, urgent ? highest_priority : lowest_priority),
+        "making a stream");
   return std::make_unique<CudaQueue>(*this, stream);
 }
 

@@ -13,21 +13,21 @@ int direction(const Message& message) { return message.tag % static_cast<int>(Si
 
 }  // namespace
 
-Exchange::Exchange(const Rank& rank, Subdomain& where, const std::vector<Message>& sends,
+Exchange::Exchange(const Rank& rank, Subdomain& domain, const std::vector<Message>& sends,
                    const std::vector<Message>& receives, int32_t sweep)
     : rank_(rank),
-      where_(where),
+      where_(domain),
       sweep_(sweep),
       sends_(packets(sends, true)),
       receives_(packets(receives, false)),
-      moves_(where) {
+      moves_(domain) {
   for (auto* packets : {&sends_, &receives_}) {
     const bool out = packets == &sends_;
     for (Packet& packet : *packets) {
       size_t offset = 0;
       for (const size_t itemsize : {size_t{8}, size_t{4}}) {  // so that every cell is aligned
         for (const Part& part : packet.message.parts) {
-          if (where.storages()[part.storage]->itemsize() != itemsize) continue;
+          if (domain.storages()[part.storage]->itemsize() != itemsize) continue;
           const Index box = extent(part.lo, part.hi);
           if (!packet.message.packed) {
             add_rows(packet, part, offset);
@@ -108,12 +108,12 @@ std::vector<Exchange::Packet> Exchange::packets(const std::vector<Message>& mess
     throw std::invalid_argument(std::to_string(messages.size()) + " messages to " + kind +
                                 " in one sweep, expected at most " + std::to_string(most));
   }
-  std::vector<Packet> made;
+  std::vector<Packet> result;
   for (const Message& message : messages) {
     const std::string name = std::string("message to ") + kind + " with peer " +
                              std::to_string(message.peer) + " and tag " + std::to_string(message.tag);
-    const auto expect = [&](bool good, const std::string& what) {
-      if (!good) throw std::invalid_argument(std::string(name).append(": expected ").append(what));
+    const auto expect = [&](bool good, const std::string& requirement) {
+      if (!good) throw std::invalid_argument(std::string(name).append(": expected ").append(requirement));
     };
     expect(message.method != Method::kRma, "a method of devices");
     expect(message.packed || message.link == nullptr, "a message by MPI where it is not packed");
@@ -149,9 +149,9 @@ std::vector<Exchange::Packet> Exchange::packets(const std::vector<Message>& mess
       packet.staged = where_.device().pinned(std::max<size_t>(packet.bytes, 8));
     expect(message.method != Method::kGpuAware || packet.buffer->address() != nullptr,
            "a device whose memory has addresses, as those of CUDA");
-    made.push_back(std::move(packet));
+    result.push_back(std::move(packet));
   }
-  return made;
+  return result;
 }
 
 char* Exchange::address(const Packet& packet) const {
@@ -164,7 +164,7 @@ void Exchange::start(const std::shared_ptr<Event>& begun) {
   packed_ = sent_ = 0;
   arrived_ = 0;
   packed_event_.reset();
-  // What MPI brought last time must be unpacked before its place is taken.
+  // A message that MPI received last time must be unpacked before its memory is reused.
   for (Packet& packet : receives_) {
     if (packet.event && packet.link() == nullptr) packet.event->wait();
     packet.event.reset();
@@ -210,12 +210,12 @@ void Exchange::skip() {
 
 void Exchange::progress(int thread) {
   if (complete()) return;
-  const double begun = rank_.launches_trace == nullptr ? 0.0 : now();
+  const double start_time = rank_.launches_trace == nullptr ? 0.0 : now();
   const uint64_t sent = sent_ | packed_, arrived = arrived_;
   if (links_) progress_links();
   if (transfer_) progress_mpi(thread);
   if (rank_.launches_trace != nullptr && (arrived != arrived_ || sent != (sent_ | packed_))) {
-    rank_.launches_trace->add({Doing::kLaunch, sweep_, -1, -1, begun, now()});
+    rank_.launches_trace->add({Doing::kLaunch, sweep_, -1, -1, start_time, now()});
   }
 }
 

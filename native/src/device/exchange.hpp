@@ -1,4 +1,4 @@
-// The messages of a subdomain on a device, in one sweep.
+// Messages of a subdomain on a device in one sweep.
 #pragma once
 
 #include <cstdint>
@@ -11,55 +11,55 @@
 
 namespace halocline::device {
 
-// Packs on the device, sends, receives and unpacks there. One thread calls it; nothing blocks.
+// Packs on the device, sends, receives, and unpacks on the device. One thread calls it, and no call blocks.
 class Exchange {
  public:
   static constexpr size_t kMostReceives = 32;  // bits of arrived()
   static constexpr size_t kMostSends = 64;
 
-  // Throws std::invalid_argument for messages that cannot be.
-  Exchange(const Rank& rank, Subdomain& where, const std::vector<Message>& sends,
+  // Throws std::invalid_argument for invalid messages.
+  Exchange(const Rank& rank, Subdomain& domain, const std::vector<Message>& sends,
            const std::vector<Message>& receives, int32_t sweep);
 
-  // Begins an execution: packing and unpacking follow `begun`.
+  // Begin an execution. Packing and unpacking follow the event `begun`.
   void start(const std::shared_ptr<Event>& begun);
-  // The same where nothing is to be sent and nothing comes.
+  // Begin an execution without messages.
   void skip();
-  // When all is packed; null where nothing is.
+  // Event after all packing; null if there is none.
   const std::shared_ptr<Event>& packed() const { return packed_event_; }
-  // Sends what is packed and queues the unpacking of what has come.
+  // Send packed messages and queue the unpacking of messages that have arrived.
   void progress(int thread);
 
-  // Whether rows are copied where kernels would pack and unpack.
+  // Return true if rows are copied, instead of packed and unpacked by kernels.
   bool copies_rows() const;
   // Bit m: the unpacking of receive m is queued.
   uint32_t arrived() const { return arrived_; }
   bool all_arrived() const { return arrived_ == all_; }
-  // What is queued from now on waits until these receives are unpacked.
+  // Make subsequent work of a queue wait until these receives are unpacked.
   void await(Queue& queue, uint32_t receives) const;
-  // All is sent and everything has come.
+  // Return true if all messages are sent and all have arrived.
   bool complete() const { return all_arrived() && sent_ == all_sends_; }
-  // Ends the run on all ranks, naming what has not come or is not sent after so many seconds.
+  // End the run on all ranks and name the messages that have not arrived or are not sent after `seconds`.
   [[noreturn]] void give_up(double seconds) const;
 
  private:
-  // One message and its bytes: on the device, and in memory of the host where it is staged there.
+  // One message and its bytes on the device, and in host memory if it is staged there.
   struct Packet {
     Message message;
     size_t bytes = 0;
-    std::unique_ptr<Buffer> buffer{};  // none: that of the link
+    std::unique_ptr<Buffer> buffer{};  // empty: the buffer of the link
     std::unique_ptr<Pinned> staged{};
     size_t launch = 0;
     struct Box {
       uint32_t storage;
-      Rows rows;      // of the field
+      Rows rows;      // in the field
       size_t offset;  // in the message
     };
-    std::vector<Box> boxes{};         // of a message that is not packed: plane by plane
-    std::shared_ptr<Event> event{};   // sent: it can be; received: it is unpacked
-    std::shared_ptr<Event> copied{};  // sent by a link: its buffer is free
+    std::vector<Box> boxes{};         // for a message that is not packed: plane by plane
+    std::shared_ptr<Event> event{};   // send: it is ready to be sent; receive: it is unpacked
+    std::shared_ptr<Event> copied{};  // send by a link: its buffer is free
 
-    double given = 0;  // traced, sent by MPI: when MPI was given it
+    double given = 0;  // if traced: time at which the message was passed to MPI
 
     Link* link() const { return message.link.get(); }
     Buffer& place() const { return buffer ? *buffer : message.link->buffer(); }
@@ -74,20 +74,21 @@ class Exchange {
   void progress_links();
   void progress_mpi(int thread);
   void add_rows(Packet& packet, const Part& part, size_t offset) const;
-  // Copies the rows of a message that is not packed to where MPI takes it, or from where MPI has put it.
+  // Copy the rows of a message that is not packed: out to the memory that MPI sends, or in from the memory
+  // that MPI received.
   void copy_out(const Packet& packet, Queue& queue) const;
   void copy_in(const Packet& packet, Queue& queue);
-  // Queues the unpacking of receive m, after what has been queued for it.
+  // Queue the unpacking of receive m, after the earlier work for it.
   void unpack(size_t m, Queue& queue);
 
   const Rank& rank_;
   Subdomain& where_;
-  int32_t sweep_;       // its number
-  double started_ = 0;  // of a run that is traced
+  int32_t sweep_;       // number of the sweep
+  double started_ = 0;  // start time, if the run is traced
   std::vector<Packet> sends_, receives_;
   Moves moves_;
-  std::unique_ptr<Transfer> transfer_;  // none: MPI carries nothing
-  bool links_ = false;                  // some messages have one
+  std::unique_ptr<Transfer> transfer_;  // empty: no message uses MPI
+  bool links_ = false;                  // some messages have a link
   std::shared_ptr<Event> begun_, packed_event_;
   uint64_t packed_ = 0, sent_ = 0, all_sends_ = 0;
   uint32_t arrived_ = 0, all_ = 0;

@@ -1,4 +1,4 @@
-// A message between devices of two processes of a node, without MPI.
+// Message between devices of two processes of a node, without MPI.
 #pragma once
 
 #include <cstddef>
@@ -11,45 +11,46 @@
 
 namespace halocline::device {
 
-// One end of it. The receiver's has the memory that the sender's device writes to. Each end has an event,
-// recorded when its copying or unpacking is queued, and then counts: the other end sees the count, and lets
-// its own queue wait for the event.
+// One end of a message. The end of the receiver has the memory to which the device of the sender writes. Each
+// end records an event when its copying or unpacking is queued, and then increments its count. The other end
+// reads the count and makes its own queue wait for the event.
 class Link {
  public:
-  // Lines of the counters that one end takes.
+  // Number of counter lines per end.
   static constexpr size_t kLines = 2;
 
   enum class Side { kSend, kReceive };
 
-  // `first` of the lines of `own` are this end's; zeros at first.
-  Link(std::shared_ptr<Device> device, Side side, size_t bytes, std::shared_ptr<Counters> own, size_t first);
+  // This end uses the lines of `counters` from `first` on, which are zero initially.
+  Link(std::shared_ptr<Device> device, Side side, size_t bytes, std::shared_ptr<Counters> counters,
+       size_t first);
   ~Link();
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
   Side side() const { return side_; }
   size_t bytes() const { return bytes_; }
-  // What the other end needs.
+  // Return the handle for the other end.
   Shared handle() const;
-  // Sees what the other end has shared, by way of `through`: a device of the interface that reaches its
-  // memory. Throws DeviceError where that is out of reach.
-  void attach(const std::shared_ptr<Device>& through, const Shared& handle, std::shared_ptr<Counters> theirs,
-              size_t first);
+  // Attach the shared objects of the other end through `through`, a device of the interface that can access
+  // its memory. Throws DeviceError if the memory is not accessible.
+  void attach(const std::shared_ptr<Device>& through, const Shared& handle,
+              std::shared_ptr<Counters> counters, size_t first);
 
-  // The next message.
+  // Begin the next message.
   void begin() { ++message_; }
-  // Of the sender: what went before is unpacked, or will be, once an event of the other end has been waited
-  // for. Of the receiver: the same of the copying of this message.
+  // Return true if an event of the other end makes the next step of this end safe. Sender: the unpacking of
+  // the previous message is queued. Receiver: the copying of this message is queued.
   bool ready() const;
-  // Of the receiver: where messages lie. Of the sender: the same, in the other process.
+  // Memory of the messages. For the sender, it belongs to the other process.
   Buffer& buffer() const { return *buffer_; }
-  // Lets a queue of this end's device wait for the other end.
+  // Make a queue of the device of this end wait for the other end.
   void await(Queue& queue) const;
-  // All that this end does with the message is queued.
+  // Signal that all work of this end for the message is queued.
   void done(Queue& queue);
 
  private:
-  // What may go once the other end has let go of it.
+  // Objects that may be freed after the other end has released them.
   struct Held {
     std::shared_ptr<Device> device;
     std::unique_ptr<Buffer> buffer;

@@ -7,7 +7,7 @@ namespace halocline::device {
 namespace {
 
 constexpr uint32_t kThreads = 256;
-constexpr int64_t kPiece = 4096;  // cells of a group, about
+constexpr int64_t kPiece = 4096;  // approximate cells per thread block
 
 hc_layout shifted(hc_layout layout, const Index& by) {
   layout.at += by[0] * layout.s0 + by[1] * layout.s1 + by[2];
@@ -16,13 +16,13 @@ hc_layout shifted(hc_layout layout, const Index& by) {
 
 }  // namespace
 
-hc_layout Moves::cells(const Subdomain& where, size_t storage, const Index& lo, const Index& extent) const {
+hc_layout Moves::cells(const Subdomain& domain, size_t storage, const Index& lo, const Index& extent) const {
   const Index hi{lo[0] + extent[0], lo[1] + extent[1], lo[2] + extent[2]};
-  if (storage >= fields_ || !where.storages()[storage]->holds(lo, hi)) {
+  if (storage >= fields_ || !domain.storages()[storage]->holds(lo, hi)) {
     throw std::invalid_argument("cells from " + text(lo) + " to " + text(hi) + " are not within storage " +
                                 std::to_string(storage));
   }
-  return shifted(where.storages()[storage]->layout(), lo);
+  return shifted(domain.storages()[storage]->layout(), lo);
 }
 
 hc_layout Moves::dense(const Index& extent, size_t offset, size_t itemsize) const {
@@ -44,8 +44,8 @@ void Moves::unpack(size_t storage, const Index& lo, const Index& extent, size_t 
 
 void Moves::copy(const Subdomain& from, size_t storage, const Index& source, const Index& target,
                  const Index& extent) {
-  const hc_layout there = cells(from, storage, source, extent);
-  add(Side::kOther, there, Side::kOwn, cells(where_, storage, target, extent), storage, extent);
+  const hc_layout source_layout = cells(from, storage, source, extent);
+  add(Side::kOther, source_layout, Side::kOwn, cells(where_, storage, target, extent), storage, extent);
 }
 
 void Moves::add(Side from, const hc_layout& source, Side to, const hc_layout& target, size_t storage,
@@ -56,7 +56,7 @@ void Moves::add(Side from, const hc_layout& source, Side to, const hc_layout& ta
                                                        : 2 * fields_);
   };
   const auto itemsize = static_cast<int64_t>(where_.storages()[storage]->itemsize());
-  // Whole planes, or rows, or parts of rows.
+  // The pieces are whole planes, rows, or parts of rows.
   Index step = extent;
   for (size_t axis = 0; axis < 3; ++axis) {
     const int64_t rest = step[0] * step[1] * step[2] / step[axis];
@@ -99,7 +99,7 @@ void Moves::operator()(Queue& queue, size_t launch, const Subdomain* other, cons
   std::vector<Argument> arguments;
   arguments.reserve(2 * fields_ + 4);
   for (const auto& storage : where_.storages()) arguments.emplace_back(&storage->buffer());
-  // What is not taken must be some array all the same.
+  // Unused arguments must be valid arrays, too.
   for (const auto& storage : (other == nullptr ? where_ : *other).storages())
     arguments.emplace_back(&storage->buffer());
   arguments.emplace_back(messages == nullptr ? table_.get() : messages);

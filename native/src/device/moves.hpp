@@ -1,4 +1,4 @@
-// Boxes of cells that one launch copies.
+// Copies of boxes of cells by one launch.
 #pragma once
 
 #include <memory>
@@ -8,25 +8,25 @@
 
 namespace halocline::device {
 
-// The kernel hc_move takes as many arrays as there are in two subdomains, and one more, for messages. In that
-// order: the storages of the subdomain that runs it, those of the other one, and the messages.
+// The kernel hc_move has the arrays of two subdomains and one for messages. Their order: the storages of the
+// subdomain that runs it, the storages of the other subdomain, the messages.
 class Moves {
  public:
-  explicit Moves(const Subdomain& where) : where_(where), fields_(where.storages().size()) {}
+  explicit Moves(const Subdomain& domain) : where_(domain), fields_(domain.storages().size()) {}
 
-  // Between the cells of this subdomain and messages, or cells of the other. Throws std::invalid_argument
-  // where a box is not within its storage.
+  // Add copies between cells of this subdomain and messages, or cells of another subdomain. Throws
+  // std::invalid_argument if a box is not inside its storage.
   void pack(size_t storage, const Index& lo, const Index& extent, size_t offset);
   void unpack(size_t storage, const Index& lo, const Index& extent, size_t offset);
   void copy(const Subdomain& from, size_t storage, const Index& source, const Index& target,
             const Index& extent);
-  // What has been added since the last call becomes one launch; its number.
+  // Combine the copies since the last call into one launch, and return its number.
   size_t close();
   size_t pieces() const { return pieces_.size(); }
 
-  // Sends the table of pieces to the device and finds the kernel; nothing can be added any more.
+  // Upload the table of pieces and create the kernel. Nothing can be added afterwards.
   void settle();
-  // Runs one launch. `other` has the storages that are copied from, `messages` those that are packed.
+  // Run one launch. `other` has the storages of the source, `messages` the packed messages.
   void operator()(Queue& queue, size_t launch, const Subdomain* other, const Buffer* messages) const;
 
  private:
@@ -34,7 +34,7 @@ class Moves {
   void add(Side from, const hc_layout& source, Side to, const hc_layout& target, size_t storage,
            const Index& extent);
   hc_layout dense(const Index& extent, size_t offset, size_t itemsize) const;
-  hc_layout cells(const Subdomain& where, size_t storage, const Index& lo, const Index& extent) const;
+  hc_layout cells(const Subdomain& domain, size_t storage, const Index& lo, const Index& extent) const;
 
   const Subdomain& where_;
   size_t fields_;

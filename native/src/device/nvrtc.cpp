@@ -17,8 +17,8 @@ std::vector<Symbols> loaded(const std::vector<std::string>& libraries) {
 
 }  // namespace
 
-Nvrtc::Nvrtc(const std::string& library, const std::vector<std::string>& needed)
-    : needed_(loaded(needed)), symbols_({library}) {
+Nvrtc::Nvrtc(const std::string& library, const std::vector<std::string>& dependencies)
+    : needed_(loaded(dependencies)), symbols_({library}) {
   if (!symbols_.loaded()) throw std::runtime_error("NVRTC cannot be loaded: " + symbols_.why());
   if (!symbols_.missing().empty()) {
     throw std::runtime_error(library + " lacks " + symbols_.missing().front() +
@@ -45,7 +45,7 @@ Nvrtc::Result Nvrtc::compile(const std::string& source, const std::string& name,
   for (const std::string& option : options) words.push_back(option.c_str());
   status = compile_(program, static_cast<int>(words.size()), words.data());
 
-  // sizes count the zero at the end of texts
+  // Sizes include the zero at the end of texts.
   size_t size = 0;
   if (log_size_(program, &size) == 0 && size > 1) {
     result.log.resize(size);

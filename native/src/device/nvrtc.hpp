@@ -1,4 +1,4 @@
-// NVRTC, NVIDIA's compiler of kernels as a library; it needs no device.
+// NVRTC, the CUDA kernel compiler of NVIDIA as a library. It requires no device.
 #pragma once
 
 #include <string>
@@ -11,17 +11,17 @@ namespace halocline::device {
 
 class Nvrtc {
  public:
-  // The library's path or name; before it, what it needs and would not find by itself. Throws
-  // std::runtime_error where one cannot be loaded or is no NVRTC.
-  Nvrtc(const std::string& library, const std::vector<std::string>& needed);
+  // Load the library by its path or name, after dependencies that it would not find by itself. Throws
+  // std::runtime_error if one cannot be loaded or the library is not NVRTC.
+  Nvrtc(const std::string& library, const std::vector<std::string>& dependencies);
 
   std::pair<int, int> version() const { return version_; }
-  // Compute capabilities that it compiles for: 90 for sm_90.
+  // Supported compute capabilities: 90 for sm_90.
   const std::vector<int>& architectures() const { return architectures_; }
 
   struct Result {
-    std::string code;   // a cubin where the options name a real architecture, else PTX; empty if it failed
-    std::string error;  // NVRTC's name of what went wrong; empty where nothing did
+    std::string code;   // a cubin if the options name a real architecture, otherwise PTX; empty on failure
+    std::string error;  // name of the NVRTC error; empty on success
     std::string log;
   };
   Result compile(const std::string& source, const std::string& name,

@@ -11,8 +11,8 @@ namespace halocline::device {
 namespace opencl {
 
 const cl::Library& api() {
-  std::string why;
-  return *cl::library(why);
+  std::string reason;
+  return *cl::library(reason);
 }
 
 std::string described(cl::Int error) {
@@ -27,18 +27,20 @@ std::string described(cl::Int error) {
 namespace {
 
 template <typename Value>
-Value device_info(cl::DeviceId device, cl::UInt what) {
+Value device_info(cl::DeviceId device, cl::UInt parameter) {
   Value value{};
-  return api().GetDeviceInfo(device, what, sizeof value, &value, nullptr) == cl::kSuccess ? value : Value{};
+  return api().GetDeviceInfo(device, parameter, sizeof value, &value, nullptr) == cl::kSuccess ? value
+                                                                                               : Value{};
 }
 
-std::string device_text(cl::DeviceId device, cl::UInt what) {
-  return text([&](size_t bytes, void* to, size_t* needed) {
-    return api().GetDeviceInfo(device, what, bytes, to, needed);
+std::string device_text(cl::DeviceId device, cl::UInt parameter) {
+  return text([&](size_t bytes, void* to, size_t* required) {
+    return api().GetDeviceInfo(device, parameter, bytes, to, required);
   });
 }
 
-// The version of OpenCL that a device provides, as 100 * major + minor: "OpenCL 1.2 words of the driver's".
+// Return the OpenCL version of a device as 100 * major + minor, from a text such as "OpenCL 1.2 words of the
+// driver".
 int version_of(cl::DeviceId device) {
   std::istringstream words(device_text(device, cl::kDeviceVersion));
   std::string opencl;
@@ -47,13 +49,14 @@ int version_of(cl::DeviceId device) {
   return words >> opencl >> major >> point >> minor ? 100 * major + minor : 0;
 }
 
-// float64 as the promise of equal bits needs it: with fma, subnormals, infinities and NaNs.
+// Return true if float64 has fma, subnormals, infinities and NaNs, which equal bits require.
 bool has_doubles(cl::DeviceId device) {
   constexpr cl::Bits kNeeded = cl::kFpDenorm | cl::kFpInfNan | cl::kFpRoundToNearest | cl::kFpFma;
   return (device_info<cl::Bits>(device, cl::kDeviceDoubleFpConfig) & kNeeded) == kNeeded;
 }
 
-// The same of float32, but for subnormals, which are outside the promise.
+// Return true if float32 has fma, infinities and NaNs. Subnormals of float32 are not part of the guarantee of
+// equal bits.
 bool has_singles(cl::DeviceId device) {
   constexpr cl::Bits kNeeded = cl::kFpInfNan | cl::kFpRoundToNearest | cl::kFpFma | cl::kFpDivideSqrt;
   return (device_info<cl::Bits>(device, cl::kDeviceSingleFpConfig) & kNeeded) == kNeeded;
@@ -74,21 +77,21 @@ ClDevice::ClDevice(Description description, cl::DeviceId device, cl::Context con
 namespace {
 
 Description describe(cl::DeviceId device) {
-  Description found;
-  found.interface = "opencl";
-  found.name = device_text(device, cl::kDeviceName);
-  found.driver = device_text(device, cl::kDriverVersion);
-  found.memory = device_info<cl::Bits>(device, cl::kDeviceGlobalMemSize);
-  found.local_memory = device_info<cl::Bits>(device, cl::kDeviceLocalMemSize);
-  found.largest_group = device_info<size_t>(device, cl::kDeviceMaxWorkGroupSize);
-  found.parameters = device_info<size_t>(device, cl::kDeviceMaxParameterSize);
-  found.units = static_cast<int>(device_info<cl::UInt>(device, cl::kDeviceMaxComputeUnits));
-  found.doubles = has_doubles(device);
-  found.singles = has_singles(device);
-  return found;
+  Description description;
+  description.interface = "opencl";
+  description.name = device_text(device, cl::kDeviceName);
+  description.driver = device_text(device, cl::kDriverVersion);
+  description.memory = device_info<cl::Bits>(device, cl::kDeviceGlobalMemSize);
+  description.local_memory = device_info<cl::Bits>(device, cl::kDeviceLocalMemSize);
+  description.largest_group = device_info<size_t>(device, cl::kDeviceMaxWorkGroupSize);
+  description.parameters = device_info<size_t>(device, cl::kDeviceMaxParameterSize);
+  description.units = static_cast<int>(device_info<cl::UInt>(device, cl::kDeviceMaxComputeUnits));
+  description.doubles = has_doubles(device);
+  description.singles = has_singles(device);
+  return description;
 }
 
-// Why a device cannot be used; null where it can.
+// Return the missing feature that makes a device unusable, or null.
 const char* lack_of(cl::DeviceId device) {
   if (version_of(device) < 102) return "OpenCL 1.2";
   if (device_info<cl::UInt>(device, cl::kDeviceAvailable) == 0) return "availability";
@@ -103,16 +106,17 @@ struct Candidate {
 };
 
 std::string platform_name(cl::Platform platform) {
-  return text([&](size_t bytes, void* to, size_t* needed) {
-    return api().GetPlatformInfo(platform, cl::kPlatformName, bytes, to, needed);
+  return text([&](size_t bytes, void* to, size_t* required) {
+    return api().GetPlatformInfo(platform, cl::kPlatformName, bytes, to, required);
   });
 }
 
-// The devices of a platform, with a context for all of them; none adds a reason to `why`.
-std::vector<Candidate> devices_of(cl::Platform platform, const std::string& name, std::string& why) {
+// Return the devices of a platform, with a context for all of them. If there are none, add a reason to
+// `reasons`.
+std::vector<Candidate> devices_of(cl::Platform platform, const std::string& name, std::string& reasons) {
   const auto note = [&](const std::string& reason) {
-    if (!why.empty()) why += "; ";
-    why += "the platform " + name + reason;
+    if (!reasons.empty()) reasons += "; ";
+    reasons += "the platform " + name + reason;
   };
   constexpr cl::Bits kTypes = cl::kDeviceTypeCpu | cl::kDeviceTypeGpu | cl::kDeviceTypeAccelerator;
   cl::UInt count = 0;
@@ -136,15 +140,15 @@ std::vector<Candidate> devices_of(cl::Platform platform, const std::string& name
     note(" gives no context: " + cl::name_of(error));
     return {};
   }
-  std::vector<Candidate> found;
-  std::map<std::string, int> same;  // devices of equal names are told apart by their order
+  std::vector<Candidate> candidates;
+  std::map<std::string, int> same;  // devices of equal names are distinguished by their order
   for (const cl::DeviceId device : devices) {
     const std::string model = device_text(device, cl::kDeviceName);
     std::string identity = name;
     identity.append(": ").append(model).append(" #").append(std::to_string(same[model]++));
-    found.push_back({device, context, name, std::move(identity)});
+    candidates.push_back({device, context, name, std::move(identity)});
   }
-  return found;
+  return candidates;
 }
 
 struct Found {
@@ -153,42 +157,43 @@ struct Found {
 };
 
 Found search() {
-  Found found;
-  if (cl::library(found.why) == nullptr) return found;
+  Found result;
+  if (cl::library(result.why) == nullptr) return result;
   cl::UInt count = 0;
   if (api().GetPlatformIDs(0, nullptr, &count) != cl::kSuccess || count == 0) {
-    found.why =
+    result.why =
         "OpenCL has no platform: install a driver for the device (for the processor, Debian: "
         "pocl-opencl-icd)";
-    return found;
+    return result;
   }
   std::vector<cl::Platform> platforms(count);
   api().GetPlatformIDs(count, platforms.data(), nullptr);
   std::vector<Candidate> candidates;
-  std::map<std::string, int> same;  // platforms of equal names too
+  std::map<std::string, int> same;  // likewise for platforms of equal names
   for (const cl::Platform platform : platforms) {
     std::string name = platform_name(platform);
     if (const int before = same[name]++; before > 0) name += " #" + std::to_string(before);
-    std::ranges::copy(devices_of(platform, name, found.why), std::back_inserter(candidates));
+    std::ranges::copy(devices_of(platform, name, result.why), std::back_inserter(candidates));
   }
-  std::ranges::stable_sort(candidates, {}, [](const Candidate& each) {  // GPUs first
-    return (device_info<cl::Bits>(each.device, cl::kDeviceType) & cl::kDeviceTypeGpu) == 0;
+  std::ranges::stable_sort(candidates, {}, [](const Candidate& candidate) {  // GPUs first
+    return (device_info<cl::Bits>(candidate.device, cl::kDeviceType) & cl::kDeviceTypeGpu) == 0;
   });
-  for (const Candidate& each : candidates) {
-    Description description = describe(each.device);
-    description.index = static_cast<int>(found.devices.size());
-    description.platform = each.platform;
-    description.identity = each.identity;
-    found.devices.push_back(std::make_shared<ClDevice>(std::move(description), each.device, each.context));
+  for (const Candidate& candidate : candidates) {
+    Description description = describe(candidate.device);
+    description.index = static_cast<int>(result.devices.size());
+    description.platform = candidate.platform;
+    description.identity = candidate.identity;
+    result.devices.push_back(
+        std::make_shared<ClDevice>(std::move(description), candidate.device, candidate.context));
   }
-  if (!found.devices.empty()) found.why.clear();
-  return found;
+  if (!result.devices.empty()) result.why.clear();
+  return result;
 }
 
-// Never destroyed: drivers may be gone before this is when the process ends.
+// Never destroyed: drivers may be unloaded earlier at the end of the process.
 const Found& all() {
-  static const auto* found = new Found(search());
-  return *found;
+  static const auto* instance = new Found(search());
+  return *instance;
 }
 
 }  // namespace

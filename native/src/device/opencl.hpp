@@ -1,6 +1,6 @@
-// Objects of OpenCL behind the device interface: memory in opencl_memory.cpp, code in opencl_kernel.cpp,
-// command queues and events in opencl_queue.cpp, devices in opencl.cpp. Devices of one platform share a
-// context, so that they copy from each other and wait for each other's events.
+// OpenCL objects behind the device interface: memory in opencl_memory.cpp, code in opencl_kernel.cpp, command
+// queues and events in opencl_queue.cpp, devices in opencl.cpp. Devices of one platform share a context, so
+// that they can copy from each other and wait for each other's events.
 #pragma once
 
 #include <algorithm>
@@ -18,10 +18,10 @@
 
 namespace halocline::device::opencl {
 
-// The functions of OpenCL; valid wherever there is a device.
+// Return the functions of OpenCL, which are valid if there is a device.
 const cl::Library& api();
 
-// The name of an error, and what to do.
+// Return the name of an error, with advice.
 std::string described(cl::Int error);
 
 [[noreturn]] void fail(const std::string& device, const std::string& doing, cl::Int error);
@@ -30,7 +30,7 @@ inline void check(const std::string& device, const std::string& doing, cl::Int e
   if (error != cl::kSuccess) fail(device, doing, error);
 }
 
-// A text that the interface gives in two calls: its length, then itself.
+// Return a text that the interface provides in two calls: first its length, then the text.
 template <typename Get>
 std::string text(Get&& get) {
   size_t bytes = 0;
@@ -42,20 +42,20 @@ std::string text(Get&& get) {
   return first == std::string::npos ? "" : result.substr(first, result.find_last_not_of(" \n") + 1 - first);
 }
 
-// What the objects of a device share.
+// Common state of the objects of a device.
 struct State {
   State(cl::DeviceId on, cl::Context within) : device(on), context(within) {}
   cl::DeviceId device;
   cl::Context context;
-  std::string label;        // for messages
-  bool priorities = false;  // of queues
+  std::string label;        // name in messages
+  bool priorities = false;  // the queues have priorities
   std::atomic<size_t> used = 0;
 };
 
 class ClBuffer : public Buffer {
  public:
   ClBuffer(std::shared_ptr<State> state, cl::Memory memory, size_t bytes);
-  // The library waits with it until what is queued has used it.
+  // The library defers the release until queued work has used the memory.
   ~ClBuffer() override;
 
   cl::Memory memory() const { return memory_; }
@@ -66,8 +66,8 @@ class ClBuffer : public Buffer {
   cl::Memory memory_;
 };
 
-// The buffer of this interface behind that of any interface. Throws std::invalid_argument where it is another
-// interface's, DeviceError where it belongs to another platform.
+// Return the OpenCL buffer behind the general interface. Throws std::invalid_argument if it belongs to
+// another interface, and DeviceError if it belongs to another platform.
 const ClBuffer& ours(const State& state, const Buffer& buffer);
 
 class ClPinned : public Pinned {
@@ -84,7 +84,7 @@ class ClPinned : public Pinned {
   void* data_ = nullptr;
 };
 
-// Zeros to fill a range with: wide patterns are faster, but must divide it.
+// Zero pattern to fill a range. Wide patterns are faster, but must divide the range.
 struct Zeros {
   alignas(64) std::byte pattern[64]{};
   size_t width = sizeof pattern;
@@ -94,17 +94,17 @@ struct Zeros {
   }
 };
 
-// What is queued and not known to be done. A command that fails says so in its own event only: neither those
-// after it nor clFinish need to tell.
+// Queued commands that are not known to be complete. A failed command reports its error only in its own
+// event: neither later commands nor clFinish need to report it.
 class Commands {
  public:
   explicit Commands(std::shared_ptr<State> state) : state_(std::move(state)) {}
   ~Commands();
   Commands(const Commands&) = delete;
   Commands& operator=(const Commands&) = delete;
-  // `doing` names the command in messages; taken over with its event.
+  // Add a command and take ownership of its event. `doing` names the command in messages.
   void add(cl::Event event, std::string doing);
-  // Throws DeviceError where a command has failed: in this call and in all later ones.
+  // Throw DeviceError if a command has failed. All later calls throw again.
   void check();
   const State& state() const { return *state_; }
 
@@ -130,7 +130,7 @@ class ClEvent : public Event {
   const State& state() const { return commands_->state(); }
 
  private:
-  // The commands first: they know more than that something has failed.
+  // Throw if the event failed. The errors of the commands come first, since they are more specific.
   void judge(cl::Int error) const;
 
   std::shared_ptr<Commands> commands_;
@@ -157,7 +157,7 @@ class ClKernel : public Kernel {
   cl::UInt count_ = 0;
 };
 
-// What is in urgent queues goes first. A timed one keeps the times of its commands.
+// Create a queue. Work in urgent queues runs first. A timed queue stores the times of its commands.
 cl::CommandQueue make_queue(const State& state, bool urgent, bool timed);
 
 class ClQueue : public Queue {
@@ -176,7 +176,7 @@ class ClQueue : public Queue {
   void download(void* to, const Buffer& from, size_t offset, size_t bytes) override;
   void upload(Buffer& to, const Rows& rows, const void* from) override;
   void download(void* to, const Buffer& from, const Rows& rows) override;
-  void copy(Buffer& to, const Rows& there, const Buffer& from, const Rows& here) override;
+  void copy(Buffer& to, const Rows& to_rows, const Buffer& from, const Rows& from_rows) override;
   void clear(Buffer& buffer, size_t offset, size_t bytes) override;
   std::shared_ptr<Event> record() override;
   void wait(const std::shared_ptr<Event>& event) override;
@@ -186,15 +186,15 @@ class ClQueue : public Queue {
   std::vector<TraceEvent> end_trace() override;
 
  private:
-  // Of a trace: the queue that takes no times, and the commands whose times are not read yet. The times of
-  // `events` are the device's.
+  // State of a trace: the queue without times, and the commands whose times are not read yet. The times of
+  // `events` are those of the device clock.
   struct Times {
     cl::CommandQueue untimed;
     std::deque<std::pair<cl::Event, TraceEvent>> pending{};
     std::vector<TraceEvent> events{};
   };
 
-  // Rows as the interface wants them: the first byte, and how many bytes, rows and planes.
+  // Rows in the form of the interface: the first byte, and the numbers of bytes, rows and planes.
   struct Box {
     explicit Box(const Rows& rows) : first{rows.offset, 0, 0}, region{rows.bytes, rows.count, 1} {}
 
@@ -206,14 +206,14 @@ class ClQueue : public Queue {
 
   template <typename Enqueue>
   void queued(const std::string& doing, Enqueue&& enqueue, const TraceEvent* traced = nullptr);
-  // Reads the times of pending commands that are done.
+  // Read the times of pending commands that are complete.
   void read_times();
 
   std::shared_ptr<State> state_;
   bool urgent_;
   cl::CommandQueue queue_;
   std::shared_ptr<Commands> commands_;
-  std::unique_ptr<Times> times_;  // none: nothing is traced
+  std::unique_ptr<Times> times_;  // empty: no trace
 };
 
 class ClDevice : public Device {
@@ -221,14 +221,15 @@ class ClDevice : public Device {
   ClDevice(Description description, cl::DeviceId device, cl::Context context);
   ~ClDevice() override { api().ReleaseCommandQueue(setup_); }
   const Description& description() const override { return description_; }
-  // OpenCL does not tell what others have taken.
+  // OpenCL does not report the allocations of other processes.
   size_t free_memory() const override;
   std::unique_ptr<Buffer> allocate(size_t bytes) override;
   std::unique_ptr<Pinned> pinned(size_t bytes) override;
   std::unique_ptr<Queue> queue(bool urgent) override;
   std::shared_ptr<Clock> clock() override;
   std::unique_ptr<Module> load(const std::string& code, const std::string& options) override;
-  // In OpenCL 1.2 a kernel takes memory of its context, but which device then holds it is not told.
+  // In OpenCL 1.2 a kernel can use all memory of its context, but it is unspecified which device holds the
+  // memory.
   bool reaches(const Device& other) override { return &other == this; }
 
  private:

@@ -1,4 +1,4 @@
-// Code of OpenCL devices: programs, and their kernels.
+// Code of OpenCL devices: programs and their kernels.
 
 #include <utility>
 
@@ -48,12 +48,12 @@ class ClModule : public Module {
 
   std::unique_ptr<Kernel> kernel(const std::string& name) const override {
     cl::Int error = cl::kSuccess;
-    const cl::Kernel made = api().CreateKernel(program_, name.c_str(), &error);
+    const cl::Kernel created = api().CreateKernel(program_, name.c_str(), &error);
     if (error == cl::kInvalidKernelName) {
       throw DeviceError(state_->label + ": the code has no kernel " + name);
     }
     check(state_->label, "kernel " + name, error);
-    return std::make_unique<ClKernel>(state_, made, name);
+    return std::make_unique<ClKernel>(state_, created, name);
   }
 
  private:
@@ -73,8 +73,8 @@ std::unique_ptr<Module> ClDevice::load(const std::string& code, const std::strin
   const std::string all = options + (options.empty() ? "" : " ") + "-cl-std=CL1.2";
   error = api().BuildProgram(program, 1, &state_->device, all.c_str(), nullptr, nullptr);
   if (error != cl::kSuccess) {
-    const std::string log = text([&](size_t bytes, void* to, size_t* needed) {
-      return api().GetProgramBuildInfo(program, state_->device, cl::kProgramBuildLog, bytes, to, needed);
+    const std::string log = text([&](size_t bytes, void* to, size_t* required) {
+      return api().GetProgramBuildInfo(program, state_->device, cl::kProgramBuildLog, bytes, to, required);
     });
     throw DeviceError(state_->label + ": code does not compile with options '" + all + "', " +
                       described(error) + "\n" + (log.empty() ? "its compiler says nothing" : log));

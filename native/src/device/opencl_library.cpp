@@ -67,7 +67,7 @@ bool find(void* handle, const char* name, Function& function) {
   return function != nullptr;
 }
 
-// Fills the table; the name of the first function that is missing, or null.
+// Fill the table. Return the name of the first missing function, or null.
 const char* fill(void* handle, Library& table) {
 #define HC_FIND(NAME) \
   if (!find(handle, "cl" #NAME, table.NAME)) return "cl" #NAME
@@ -115,7 +115,7 @@ const char* fill(void* handle, Library& table) {
 
 }  // namespace
 
-const Library* library(std::string& why) {
+const Library* library(std::string& explanation) {
   static Library table{};
   static const std::string failure = []() -> std::string {
     void* handle = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);  // never closed: drivers have threads
@@ -129,13 +129,13 @@ const Library* library(std::string& why) {
                               : std::string("libOpenCL.so.1 has no ") + missing +
                                     ": install a loader of OpenCL 1.2 or newer";
   }();
-  why = failure;
+  explanation = failure;
   return failure.empty() ? &table : nullptr;
 }
 
 std::string name_of(Int error) {
-  const auto* found = std::ranges::find(kNames, error, [](const auto& entry) { return entry.first; });
-  const std::string name = found == std::end(kNames) ? "error" : found->second;
+  const auto* known_name = std::ranges::find(kNames, error, [](const auto& entry) { return entry.first; });
+  const std::string name = known_name == std::end(kNames) ? "error" : known_name->second;
   return name + " (" + std::to_string(error) + ")";
 }
 

@@ -1,5 +1,4 @@
-// The part of OpenCL 1.2 that is used, found when the program runs: neither its headers nor its library are
-// needed to build.
+// Functions of OpenCL 1.2, located at run time, so that a build needs neither its headers nor its library.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +21,7 @@ using Program = struct ProgramObject*;
 using Kernel = struct KernelObject*;
 using Event = struct EventObject*;
 
-// Numbers of the interface, by the names of its standard.
+// Constants of the interface, with the names of its standard.
 inline constexpr Int kSuccess = 0;
 inline constexpr Int kMemObjectAllocationFailure = -4;
 inline constexpr Int kOutOfResources = -5;
@@ -75,7 +74,7 @@ inline constexpr UInt kEventCommandExecutionStatus = 0x11D3;
 inline constexpr UInt kProfilingCommandStart = 0x1282;
 inline constexpr UInt kProfilingCommandEnd = 0x1283;
 
-// The functions; NAME is clNAME of the standard.
+// Functions of the interface: NAME is clNAME of the standard.
 struct Library {
   Int (*GetPlatformIDs)(UInt, Platform*, UInt*);
   Int (*GetPlatformInfo)(Platform, UInt, size_t, void*, size_t*);
@@ -122,16 +121,16 @@ struct Library {
   Int (*ReleaseEvent)(Event);
   Int (*Flush)(CommandQueue);
   Int (*Finish)(CommandQueue);
-  // of OpenCL 2.0; null where the loader is older
+  // Function of OpenCL 2.0; null if the loader is older.
   CommandQueue (*CreateCommandQueueWithProperties)(Context, DeviceId, const Bits*, Int*);
 };
 
-// The library, loaded at the first call; null where there is none, and `why` says so.
-const Library* library(std::string& why);
+// Return the library, which is loaded at the first call. If there is none, return null and set `explanation`.
+const Library* library(std::string& explanation);
 
-// The standard's name of an error, with its number.
+// Return the standard name of an error, with its number.
 std::string name_of(Int error);
-// What the user can do about it; empty where there is nothing to say.
+// Return advice for the user, or an empty string.
 std::string advice_on(Int error);
 
 }  // namespace halocline::device::cl

@@ -1,4 +1,4 @@
-// Memory of OpenCL devices, and of the host for copies with them.
+// Memory of OpenCL devices, and host memory for copies with them.
 
 #include <algorithm>
 #include <utility>
@@ -18,14 +18,14 @@ ClBuffer::~ClBuffer() {
 }
 
 const ClBuffer& ours(const State& state, const Buffer& buffer) {
-  const auto* found = dynamic_cast<const ClBuffer*>(&buffer);
-  if (found == nullptr) {
+  const auto* cl_buffer = dynamic_cast<const ClBuffer*>(&buffer);
+  if (cl_buffer == nullptr) {
     throw std::invalid_argument(state.label + ": a buffer of another interface, expected OpenCL's");
   }
-  if (found->state().context != state.context) {
-    fail(state.label, "the use of memory of " + found->state().label, cl::kInvalidContext);
+  if (cl_buffer->state().context != state.context) {
+    fail(state.label, "the use of memory of " + cl_buffer->state().label, cl::kInvalidContext);
   }
-  return *found;
+  return *cl_buffer;
 }
 
 ClPinned::ClPinned(std::shared_ptr<State> state, cl::CommandQueue queue, size_t bytes)
@@ -66,8 +66,8 @@ std::unique_ptr<Buffer> ClDevice::allocate(size_t bytes) {
   check(state_->label, "a buffer of " + std::to_string(bytes) + " bytes", error);
   auto buffer = std::make_unique<ClBuffer>(state_, memory, bytes);
   if (bytes != 0) {
-    // Memory belongs to the context; the device that first writes it is where it lies. What other queues do
-    // with it must come after, so this waits.
+    // Memory belongs to the context, and the device that first writes it holds it. Other queues must use the
+    // memory afterwards, so this call waits.
     const Zeros zeros(0, bytes);
     error =
         api().EnqueueFillBuffer(setup_, memory, zeros.pattern, zeros.width, 0, bytes, 0, nullptr, nullptr);

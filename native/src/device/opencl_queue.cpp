@@ -15,12 +15,13 @@ cl::Int status_of(cl::Event event) {
   return error == cl::kSuccess ? status : error;
 }
 
-constexpr size_t kReadEvery = 64;  // commands of a trace
+constexpr size_t kReadEvery = 64;  // commands of a trace between two readings of times
 
-// Seconds of the device's clock; 0 where it does not tell, as of a command that failed.
-double time_of(cl::Event event, cl::UInt what) {
+// Return a time of an event in seconds of the device clock, or 0 if it is unknown, as for a failed command.
+double time_of(cl::Event event, cl::UInt parameter) {
   uint64_t nanoseconds = 0;
-  const cl::Int error = api().GetEventProfilingInfo(event, what, sizeof nanoseconds, &nanoseconds, nullptr);
+  const cl::Int error =
+      api().GetEventProfilingInfo(event, parameter, sizeof nanoseconds, &nanoseconds, nullptr);
   return error == cl::kSuccess ? 1e-9 * static_cast<double>(nanoseconds) : 0.0;
 }
 
@@ -122,11 +123,11 @@ void ClQueue::read_times() {
 
 void ClQueue::launch(const Kernel& kernel, const std::array<uint32_t, 3>& groups,
                      const std::array<uint32_t, 3>& group, std::span<const Argument> arguments) {
-  const auto* made = dynamic_cast<const ClKernel*>(&kernel);
-  if (made == nullptr || made->state().device != state_->device) {
+  const auto* cl_kernel = dynamic_cast<const ClKernel*>(&kernel);
+  if (cl_kernel == nullptr || cl_kernel->state().device != state_->device) {
     throw std::invalid_argument(state_->label + ": a kernel of another device, expected one loaded for it");
   }
-  made->set(arguments);
+  cl_kernel->set(arguments);
   size_t all[3], local[3];
   for (size_t axis = 0; axis < 3; ++axis) {
     if (groups[axis] == 0) return;
@@ -134,9 +135,10 @@ void ClQueue::launch(const Kernel& kernel, const std::array<uint32_t, 3>& groups
     all[axis] = static_cast<size_t>(groups[axis]) * group[axis];
   }
   queued(
-      made->name(),
+      cl_kernel->name(),
       [&](cl::Event* event) {
-        return api().EnqueueNDRangeKernel(queue_, made->kernel(), 3, nullptr, all, local, 0, nullptr, event);
+        return api().EnqueueNDRangeKernel(queue_, cl_kernel->kernel(), 3, nullptr, all, local, 0, nullptr,
+                                          event);
       },
       &marked());
 }
@@ -205,16 +207,16 @@ void ClQueue::download(void* to, const Buffer& from, const Rows& rows) {
       &traced);
 }
 
-void ClQueue::copy(Buffer& to, const Rows& there, const Buffer& from, const Rows& here) {
-  const cl::Memory target = at(to, there.offset, there.end() - there.offset);
-  const cl::Memory source = at(from, here.offset, here.end() - here.offset);
-  if (here.bytes == 0 || here.count == 0) return;
-  const Box one(here), other(there);
+void ClQueue::copy(Buffer& to, const Rows& to_rows, const Buffer& from, const Rows& from_rows) {
+  const cl::Memory target = at(to, to_rows.offset, to_rows.end() - to_rows.offset);
+  const cl::Memory source = at(from, from_rows.offset, from_rows.end() - from_rows.offset);
+  if (from_rows.bytes == 0 || from_rows.count == 0) return;
+  const Box one(from_rows), other(to_rows);
   queued(
       "a copy of rows",
       [&](cl::Event* event) {
         return api().EnqueueCopyBufferRect(queue_, source, target, one.first, other.first, one.region,
-                                           here.pitch, 0, there.pitch, 0, 0, nullptr, event);
+                                           from_rows.pitch, 0, to_rows.pitch, 0, 0, nullptr, event);
       },
       &marked());
 }
@@ -236,7 +238,7 @@ std::shared_ptr<Event> ClQueue::record() {
   cl::Event event = nullptr;
   check(state_->label, "an event", api().EnqueueMarkerWithWaitList(queue_, 0, nullptr, &event));
   auto recorded = std::make_shared<ClEvent>(commands_, event);
-  flush();  // or one who waits for it on another queue may wait for ever
+  flush();  // otherwise a wait for this event in another queue may never end
   return recorded;
 }
 
@@ -246,8 +248,9 @@ void ClQueue::wait(const std::shared_ptr<Event>& event) {
     throw std::invalid_argument(state_->label + ": an event of another interface, expected OpenCL's");
   }
   const cl::Event before = other->event();
-  queued("waiting for " + other->state().label,
-         [&](cl::Event* made) { return api().EnqueueBarrierWithWaitList(queue_, 1, &before, made); });
+  queued("waiting for " + other->state().label, [&](cl::Event* barrier_event) {
+    return api().EnqueueBarrierWithWaitList(queue_, 1, &before, barrier_event);
+  });
 }
 
 void ClQueue::finish() {
@@ -263,7 +266,7 @@ cl::Memory ClQueue::at(const Buffer& buffer, size_t offset, size_t bytes) const 
 
 namespace {
 
-// The device's own clock, the same for all queues.
+// Clock of the device, the same for all queues.
 class ClClock : public Clock {
  public:
   explicit ClClock(std::shared_ptr<State> state)
@@ -300,14 +303,14 @@ cl::CommandQueue make_queue(const State& state, bool urgent, bool timed) {
   if (urgent && state.priorities) {
     const cl::Bits properties[] = {cl::kQueuePriority, cl::kQueuePriorityHigh, cl::kQueueProperties,
                                    profiling, 0};
-    const cl::CommandQueue made =
+    const cl::CommandQueue queue =
         api().CreateCommandQueueWithProperties(state.context, state.device, properties, &error);
-    if (error == cl::kSuccess) return made;
+    if (error == cl::kSuccess) return queue;
   }
-  // a priority is a hint: without it the results are the same
-  const cl::CommandQueue made = api().CreateCommandQueue(state.context, state.device, profiling, &error);
+  // A priority is only a hint: without it the results are the same.
+  const cl::CommandQueue queue = api().CreateCommandQueue(state.context, state.device, profiling, &error);
   check(state.label, "a queue", error);
-  return made;
+  return queue;
 }
 
 }  // namespace halocline::device::opencl

@@ -10,7 +10,7 @@ namespace halocline::device {
 namespace {
 
 constexpr std::array<uint32_t, 3> kGroup{32, 8, 1};
-constexpr int64_t kCells = 8;          // of a thread along an axis; more in large boxes
+constexpr int64_t kCells = 8;          // per thread along an axis; more in large boxes
 constexpr int64_t kMostGroups = 1024;  // along an axis
 
 uint32_t groups(int64_t cells, uint32_t threads) {

@@ -1,4 +1,4 @@
-// Looking for values that are not finite where fields lie, so that these need not leave the device.
+// Search for non-finite values on the device, which avoids copies of the fields to the host.
 #pragma once
 
 #include <memory>
@@ -14,12 +14,12 @@ class Search {
  public:
   using Boxes = std::vector<std::pair<Index, Index>>;
 
-  // Queues the search through boxes of each of some storages of one device, and does not wait for it.
-  // `module` has device_find.h. Throws std::invalid_argument for a box that is not within its storage.
+  // Queue the search of boxes in storages of one device, without waiting. `module` contains device_find.h.
+  // Throws std::invalid_argument for a box that is not inside its storage.
   Search(std::shared_ptr<Module> module, std::vector<std::shared_ptr<Storage>> storages,
          const std::vector<Boxes>& boxes);
 
-  // Waits, and tells of each storage whether a value in its boxes is not finite.
+  // Wait, and return for each storage true if a value in its boxes is not finite.
   std::vector<bool> found();
 
  private:
@@ -28,7 +28,7 @@ class Search {
   std::shared_ptr<Module> module_;
   std::unique_ptr<Kernel> kernel_;
   std::vector<std::shared_ptr<Storage>> storages_;
-  std::unique_ptr<Buffer> found_;  // an integer for each storage
+  std::unique_ptr<Buffer> found_;  // one integer per storage
   std::unique_ptr<Queue> queue_;   // destroyed first: it waits
 };
 

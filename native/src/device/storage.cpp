@@ -9,7 +9,7 @@ namespace halocline::device {
 namespace {
 
 constexpr int64_t kSegment = 128;             // bytes
-constexpr int64_t kPiece = int64_t{4} << 20;  // bytes that are copied to or from the host at a time
+constexpr int64_t kPiece = int64_t{4} << 20;  // bytes per copy to or from the host
 
 int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
@@ -51,8 +51,7 @@ bool Storage::same_layout(const Storage& other) const {
          itemsize_ == other.itemsize_ && device_ == other.device_;
 }
 
-// By way of memory that the device copies from and to itself: while one piece comes, the host has the one
-// before.
+// The copies use pinned memory. While the device copies one piece, the host processes the previous one.
 void Storage::by_rows(bool back, const std::function<void(const Index&, char*)>& use) const {
   const int64_t between = layout_.s0 / layout_.s1, lead = layout_.at % layout_.s1;
   const int64_t begin = lower_[0] * between + lower_[1];
@@ -64,7 +63,7 @@ void Storage::by_rows(bool back, const std::function<void(const Index&, char*)>&
   const auto queue = device_->queue(false);  // destroyed before the memory: it waits
   struct Piece {
     int64_t first, last;
-    char* here;
+    char* data;
   };
   const auto piece = [&](int64_t n) {
     const int64_t first = begin + n * rows;
@@ -72,22 +71,22 @@ void Storage::by_rows(bool back, const std::function<void(const Index&, char*)>&
                  staging->data() + static_cast<size_t>(n % 2 * rows) * row};
   };
   const auto at = [&](int64_t number) { return static_cast<size_t>(number) * row; };
-  std::array<std::shared_ptr<Event>, 2> come;
+  std::array<std::shared_ptr<Event>, 2> downloads;
   for (int64_t n = 0; n <= pieces; ++n) {
     if (n < pieces) {
-      const auto [first, last, here] = piece(n);
-      queue->download(here, *buffer_, at(first), at(last - first));
-      come[n % 2] = queue->record();
+      const auto [first, last, data] = piece(n);
+      queue->download(data, *buffer_, at(first), at(last - first));
+      downloads[n % 2] = queue->record();
     }
     if (n == 0) continue;
-    const auto [first, last, here] = piece(n - 1);
-    come[(n - 1) % 2]->wait();
+    const auto [first, last, data] = piece(n - 1);
+    downloads[(n - 1) % 2]->wait();
     for (int64_t number = first; number < last; ++number) {
       const Index cell{number / between - lower_[0], number % between - lower_[1], 0};
       if (cell[1] < 0 || cell[1] >= shape_[1]) continue;
-      use(cell, here + at(number - first) + static_cast<size_t>(lead) * itemsize_);
+      use(cell, data + at(number - first) + static_cast<size_t>(lead) * itemsize_);
     }
-    if (back) queue->upload(*buffer_, at(first), here, at(last - first));
+    if (back) queue->upload(*buffer_, at(first), data, at(last - first));
   }
   queue->finish();
 }

@@ -1,4 +1,4 @@
-// The memory of a field of one subdomain on a device.
+// Memory of a field of one subdomain on a device.
 #pragma once
 
 #include <functional>
@@ -11,10 +11,11 @@
 
 namespace halocline::device {
 
-// One array with its halo. Cell (., ., 0) of every row begins a segment of memory that is fetched at once.
+// Array of one field with its halo. Cell (., ., 0) of every row begins a memory segment that one transaction
+// reads.
 class Storage {
  public:
-  // Zeros. Throws std::invalid_argument for a bad shape and OutOfMemory.
+  // Create an array of zeros. Throws std::invalid_argument for an invalid shape, and OutOfMemory.
   Storage(std::shared_ptr<Device> device, const Index& shape, const Index& lower, const Index& upper,
           size_t itemsize);
 
@@ -24,7 +25,7 @@ class Storage {
   size_t bytes() const { return buffer_->bytes(); }
   Buffer& buffer() const { return *buffer_; }
   const hc_layout& layout() const { return layout_; }
-  // The element of a cell.
+  // Index of the element of a cell.
   int64_t at(const Index& cell) const {
     return layout_.at + cell[0] * layout_.s0 + cell[1] * layout_.s1 + cell[2];
   }
@@ -33,13 +34,13 @@ class Storage {
   bool same_layout(const Storage& other) const;
   void swap(Storage& other) noexcept { buffer_.swap(other.buffer_); }
 
-  // The cells without halo, in memory of the host; and back. Both wait for the device.
+  // Copy the cells without halo to host memory, or from it. Both functions wait for the device.
   std::shared_ptr<halocline::Storage> fetch() const;
   void store(const halocline::Storage& from);
 
  private:
-  // Calls `use` with the first cell of every row, and a copy of the row, which is copied `back` where that is
-  // asked for; what lies in halos stays.
+  // Call `use` with the first cell of every row and a copy of the row. If `back` is true, copy the row back
+  // to the device. The values in halos do not change.
   void by_rows(bool back, const std::function<void(const Index&, char*)>& use) const;
 
   std::shared_ptr<Device> device_;

@@ -18,13 +18,13 @@ size_t threads(const Launch& launch) { return size_t{launch.group[0]} * launch.g
 
 std::unique_ptr<Kernel> kernel_for(const Device& device, const Module& module, const std::string& name,
                                    size_t threads) {
-  std::unique_ptr<Kernel> found = module.kernel(name);
-  if (threads > found->largest_group()) {
+  std::unique_ptr<Kernel> kernel = module.kernel(name);
+  if (threads > kernel->largest_group()) {
     throw DeviceError("kernel " + name + " needs groups of " + std::to_string(threads) + " threads, but " +
                       words(device.description()) + " gives it at most " +
-                      std::to_string(found->largest_group()) + ": take another device, or cpu");
+                      std::to_string(kernel->largest_group()) + ": take another device, or cpu");
   }
-  return found;
+  return kernel;
 }
 
 Subdomain::Subdomain(std::shared_ptr<Device> device, std::shared_ptr<Module> module,
@@ -123,12 +123,12 @@ std::vector<Lane> Subdomain::end_trace() {
   return lanes;
 }
 
-BoundLaunch::BoundLaunch(const Subdomain& where, const Launch& launch)
-    : where_(where), launch_(launch), kernel_(where.kernel(launch.kernel, threads(launch))) {
+BoundLaunch::BoundLaunch(const Subdomain& domain, const Launch& launch)
+    : where_(domain), launch_(launch), kernel_(domain.kernel(launch.kernel, threads(launch))) {
   for (const int64_t operand : launch.operands) {
-    if (operand < 0 || static_cast<size_t>(operand) >= where.storages().size()) {
+    if (operand < 0 || static_cast<size_t>(operand) >= domain.storages().size()) {
       throw std::invalid_argument("kernel " + launch.kernel + ": storage " + std::to_string(operand) +
-                                  ", expected a number below " + std::to_string(where.storages().size()));
+                                  ", expected a number below " + std::to_string(domain.storages().size()));
     }
   }
   if (threads(launch) == 0) {
@@ -137,10 +137,10 @@ BoundLaunch::BoundLaunch(const Subdomain& where, const Launch& launch)
   constexpr size_t kAddress = 8;
   const size_t count = launch.operands.size(), layouts = launch.layouts ? 0 : count;
   const size_t addresses = count + 2 + launch.scratch + launch.partials + launch.layouts;
-  const size_t needed = addresses * kAddress + layouts * sizeof(hc_layout) + sizeof(hc_frame);
-  const Description& device = where.device().description();
-  if (needed > device.parameters) {
-    throw DeviceError("kernel " + launch.kernel + " takes " + std::to_string(needed) +
+  const size_t required_bytes = addresses * kAddress + layouts * sizeof(hc_layout) + sizeof(hc_frame);
+  const Description& device = domain.device().description();
+  if (required_bytes > device.parameters) {
+    throw DeviceError("kernel " + launch.kernel + " takes " + std::to_string(required_bytes) +
                       " bytes of parameters, for " + std::to_string(launch.operands.size()) +
                       " fields, but " + words(device) + " gives a kernel at most " +
                       std::to_string(device.parameters) + ": use fewer fields in one stage");

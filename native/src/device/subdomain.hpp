@@ -1,4 +1,4 @@
-// A subdomain on a device: its fields, the queues that its work goes to, and kernels with what they take.
+// Subdomain on a device: its fields, its queues, and kernels with their arguments.
 #pragma once
 
 #include <array>
@@ -12,24 +12,24 @@
 
 namespace halocline::device {
 
-// A kernel over one box.
+// Launch of a kernel over one box.
 struct Launch {
   std::string kernel;
-  std::vector<int64_t> operands;  // storages
+  std::vector<int64_t> operands;  // storage numbers
   hc_frame frame{};
   std::array<uint32_t, 3> groups{}, group{};
   bool scratch = false;
   bool partials = false;
-  bool layouts = false;  // in memory, not among its parameters
+  bool layouts = false;  // in memory, not among the parameters
 };
 
-// A kernel that is to run in groups of so many threads. Throws DeviceError where there is none of that name,
-// or the device has fewer threads for it.
+// Return a kernel that will run with `threads` threads per block. Throws DeviceError if there is no kernel of
+// this name, or if the device has fewer threads for it.
 std::unique_ptr<Kernel> kernel_for(const Device& device, const Module& module, const std::string& name,
                                    size_t threads);
 
-// What the queues of a subdomain did in a trace. `role`: "computing", "packing", "outgoing" or "incoming",
-// the last two of messages in a direction.
+// Events of one queue of a subdomain in a trace. `role`: "computing", "packing", "outgoing" or "incoming";
+// the last two belong to messages in one direction.
 struct Lane {
   std::string role;
   int direction = -1;
@@ -51,26 +51,26 @@ class Subdomain {
   }
   const std::vector<std::shared_ptr<Storage>>& storages() const { return storages_; }
   Buffer& scalars() const { return *scalars_; }
-  // An hc_control: whether kernels that are queued already are to do nothing.
+  // An hc_control, which can make queued kernels skip.
   Buffer& control() const { return *control_; }
   // The hc_layout of each storage.
   Buffer& layouts() const { return *layouts_; }
   const Buffer* scratch() const { return scratch_.get(); }
 
-  // Kernels that compute.
+  // Queue of kernels that compute.
   Queue& computing() { return *computing_; }
-  // What packs and copies halos: it goes first.
+  // Queue of packing and of copies of halos. It is urgent.
   Queue& packing() { return *packing_; }
-  // What messages in one direction do before they are sent, and after they have come.
+  // Queues of messages in one direction: for work before sending, and for work after arrival.
   Queue& outgoing(int direction) { return of(outgoing_, direction); }
   Queue& incoming(int direction) { return of(incoming_, direction); }
 
   void reserve_scratch(size_t bytes);
-  // Lets kernels that are queued from now on see these scalars.
+  // Make these scalars visible to kernels that are queued later.
   void update(const double* scalars);
-  // The device has changed them itself.
+  // Discard the known scalars, since the device has changed them.
   void forget() { known_.clear(); }
-  // Waits where the device is too far behind, so that what is queued stays bounded.
+  // Wait if the device is too far behind, so that the amount of queued work is bounded.
   void keep_up();
   // Waits for all work.
   void finish();
@@ -83,8 +83,8 @@ class Subdomain {
   using Queues = std::map<int, std::unique_ptr<Queue>>;
   Queue& of(Queues& queues, int direction);
 
-  static constexpr size_t kUpdates = 16;  // under way at a time
-  static constexpr size_t kAhead = 64;    // sweeps that are queued and not done
+  static constexpr size_t kUpdates = 16;  // updates in flight
+  static constexpr size_t kAhead = 64;    // sweeps that are queued and not complete
 
   std::shared_ptr<Device> device_;
   std::shared_ptr<Module> module_;
@@ -94,7 +94,7 @@ class Subdomain {
   std::unique_ptr<Pinned> updates_;
   std::array<std::shared_ptr<Event>, kUpdates> updated_;
   size_t update_ = 0;
-  std::vector<double> known_;  // what the device has, or will have
+  std::vector<double> known_;  // scalars that the device has, or will have
   std::array<std::shared_ptr<Event>, kAhead> sweeps_;
   size_t sweep_ = 0;
   std::unique_ptr<Queue> computing_, packing_;
@@ -102,13 +102,13 @@ class Subdomain {
   std::shared_ptr<Clock> clock_;  // of a trace
 };
 
-// A launch with its kernel.
+// Launch with its kernel.
 class BoundLaunch {
  public:
-  // Throws std::invalid_argument and DeviceError for what the plan has wrong.
-  BoundLaunch(const Subdomain& where, const Launch& launch);
+  // Throws std::invalid_argument or DeviceError if the plan is invalid.
+  BoundLaunch(const Subdomain& domain, const Launch& launch);
 
-  // `partials`: where its reductions go; null where it has none.
+  // `partials`: memory for partial results of reductions; null if there are none.
   void operator()(Queue& queue, const Buffer* partials = nullptr) const;
 
  private:
@@ -117,7 +117,7 @@ class BoundLaunch {
   std::unique_ptr<Kernel> kernel_;
 };
 
-// The bytes of a value, as a kernel takes it.
+// Return the bytes of a value as an argument of a kernel.
 template <typename T>
 Argument value(const T& held) {
   return std::as_bytes(std::span<const T, 1>(&held, 1));

@@ -66,7 +66,7 @@ void Sweep::add(Part& part, const Share& share, const SweepPlan& plan, const Sub
 }
 
 void Sweep::add_copies(Part& part, size_t number, const Share& share, const Subdomains& subdomains) {
-  std::map<size_t, std::vector<const Copy*>> others;
+  std::map<size_t, std::vector<const Copy*>> copies_by_source;
   for (const Copy& copy : share.copies) {
     if (copy.source >= subdomains.size()) {
       throw std::invalid_argument("sweep " + name_ + ": copy from subdomain " + std::to_string(copy.source) +
@@ -75,21 +75,23 @@ void Sweep::add_copies(Part& part, size_t number, const Share& share, const Subd
     if (copy.source == number) {
       part.own.copy(part.where, copy.storage, copy.from, copy.to, copy.extent);
     } else {
-      others[copy.source].push_back(&copy);
+      copies_by_source[copy.source].push_back(&copy);
     }
   }
   part.own.close();
   part.own.settle();
-  for (const auto& [source, copies] : others) {
-    Subdomain& there = *subdomains[source];
-    Peer peer{source, false, std::make_unique<Moves>(part.where), std::make_unique<Moves>(there), {}, {}};
-    peer.direct = &there.device() == &part.where.device() || part.where.device().reaches(there.device());
+  for (const auto& [source, copies] : copies_by_source) {
+    Subdomain& source_domain = *subdomains[source];
+    Peer peer{source, false, std::make_unique<Moves>(part.where), std::make_unique<Moves>(source_domain),
+              {},     {}};
+    peer.direct = &source_domain.device() == &part.where.device() ||
+                  part.where.device().reaches(source_domain.device());
     size_t bytes = 0;
     for (const size_t itemsize : {size_t{8}, size_t{4}}) {  // so that every cell is aligned
       for (const Copy* copy : copies) {
-        if (there.storages()[copy->storage]->itemsize() != itemsize) continue;
+        if (source_domain.storages()[copy->storage]->itemsize() != itemsize) continue;
         if (peer.direct) {
-          peer.moves->copy(there, copy->storage, copy->from, copy->to, copy->extent);
+          peer.moves->copy(source_domain, copy->storage, copy->from, copy->to, copy->extent);
         } else {
           peer.packing->pack(copy->storage, copy->from, copy->extent, bytes);
           peer.moves->unpack(copy->storage, copy->to, copy->extent, bytes);
@@ -102,7 +104,7 @@ void Sweep::add_copies(Part& part, size_t number, const Share& share, const Subd
       moves->settle();
     }
     if (!peer.direct) {
-      peer.sent = there.device().allocate(bytes);
+      peer.sent = source_domain.device().allocate(bytes);
       peer.received = part.where.device().allocate(bytes);
     }
     part.peers.push_back(std::move(peer));
@@ -146,14 +148,14 @@ void Sweep::start() {
     part->rims_queued = false;
     for (BoundItem& item : part->items) item.queued = false;
   }
-  // Messages first: someone waits for them.
+  // Messages come first, since other ranks wait for them.
   for (const auto& part : parts_) {
     if (part->exchange) rank_.messages ? part->exchange->start(part->begun) : part->exchange->skip();
   }
   if (rank_.messages) copy_halos();
   for (const auto& part : parts_) {
     Queue& computing = part->where.computing();
-    // Packing is done before the patches occupy the device, and before they overwrite what it reads.
+    // Packing must finish before the patches occupy the device and overwrite the cells that it reads.
     if (part->exchange && part->exchange->packed()) computing.wait(part->exchange->packed());
     if (rank_.messages && part->copied) computing.wait(part->copied);
     if (!rank_.kernels) continue;
@@ -166,14 +168,14 @@ void Sweep::copy_halos() {
   for (const auto& part : parts_) {
     for (Peer& peer : part->peers) {
       if (peer.direct) continue;
-      Part& there = *parts_[peer.source];
-      Queue& packing = there.where.packing();
-      packing.wait(there.begun);
+      Part& source_part = *parts_[peer.source];
+      Queue& packing = source_part.where.packing();
+      packing.wait(source_part.begun);
       packing.mark(Doing::kPack, number_);
       (*peer.packing)(packing, 0, nullptr, peer.sent.get());
       peer.packed = packing.record();
       packing.flush();
-      there.where.computing().wait(peer.packed);
+      source_part.where.computing().wait(peer.packed);
     }
   }
   for (const auto& part : parts_) {
@@ -197,7 +199,7 @@ void Sweep::copy_halos() {
     }
     part->copied = packing.record();
     packing.flush();
-    // Nobody overwrites what this one reads.
+    // No other subdomain may overwrite cells before this copy has read them.
     for (const Peer& peer : part->peers) parts_[peer.source]->where.computing().wait(part->copied);
   }
 }
@@ -229,7 +231,7 @@ void Sweep::queue_rims(Part& part) {
 }
 
 bool Sweep::queue_items(Part& part) {
-  const double begun = rank_.launches_trace == nullptr ? 0.0 : now();
+  const double start_time = rank_.launches_trace == nullptr ? 0.0 : now();
   queue_rims(part);
   Queue& computing = part.where.computing();
   const uint32_t arrived = part.exchange ? part.exchange->arrived() : 0;
@@ -250,7 +252,7 @@ bool Sweep::queue_items(Part& part) {
   }
   if (any) computing.flush();
   if (any && rank_.launches_trace != nullptr) {
-    rank_.launches_trace->add({Doing::kLaunch, number_, -1, -1, begun, now()});
+    rank_.launches_trace->add({Doing::kLaunch, number_, -1, -1, start_time, now()});
   }
   return all && part.rims_queued;
 }
@@ -286,7 +288,7 @@ void Sweep::work(Worker& worker, Team& team) {
 void Sweep::conclude() {
   const Span span(rank_.launches_trace, Doing::kLaunch, number_, -1);
   for (const auto& part : parts_) {
-    await_all(*part);  // also what no patch needs: later sweeps may compute where it goes
+    await_all(*part);  // also messages that no patch needs: later sweeps may compute in their cells
     reduce(*part);
     part->where.computing().flush();
   }
@@ -320,9 +322,9 @@ bool Sweep::reduced(hc_accumulator* results) {
   for (const auto& part : parts_) {
     for (const Reducer& reducer : part->reducers) {
       for (size_t n = 0; n < reducer.reductions.size(); ++n) {
-        hc_accumulator found;
-        std::memcpy(&found, reducer.results->data() + n * sizeof found, sizeof found);
-        hc_merge(&results[reducer.reductions[n]], &found);
+        hc_accumulator accumulator;
+        std::memcpy(&accumulator, reducer.results->data() + n * sizeof accumulator, sizeof accumulator);
+        hc_merge(&results[reducer.reductions[n]], &accumulator);
       }
     }
   }

@@ -1,4 +1,4 @@
-// A sweep on devices: one thread of a rank queues what all of its devices do.
+// A sweep on devices: one thread of a rank queues the work of all its devices.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace halocline::device {
 
-// A patch, or a box in the halo that is computed too.
+// A patch, or a box in the halo that is computed as well.
 struct Item {
   uint32_t needs = 0;  // bit m: receive m
   bool rims = false;   // the boundary conditions that wait for messages
@@ -20,32 +20,33 @@ struct Item {
   std::vector<Launch> launches;
 };
 
-// Cells that come from a subdomain of this rank, perhaps the same.
+// Cells to copy from a subdomain of this rank, possibly the same one.
 struct Copy {
   uint32_t storage, source;  // source: number of the subdomain
   Index from, to, extent;
 };
 
-// Reductions of one kernel: their numbers in the sweep, and how many groups there are in all its launches.
+// Reductions of one kernel: their numbers in the sweep, and the total number of thread blocks of its
+// launches.
 struct Partials {
   std::string kernel;
   std::vector<size_t> reductions;
   size_t groups = 0;
 };
 
-// What a sweep does in one subdomain.
+// Part of a sweep in one subdomain.
 struct Share {
   std::vector<Message> sends, receives;
   std::vector<Copy> copies;
-  std::vector<Launch> fills;  // before the patches
-  std::vector<Launch> rims;   // once all messages have arrived
+  std::vector<Launch> fills;  // run before the patches
+  std::vector<Launch> rims;   // run after all messages have arrived
   std::vector<Item> items;
   std::vector<Partials> partials;
 };
 
 struct SweepPlan {
   std::string name;
-  std::vector<Share> shares;  // by subdomain
+  std::vector<Share> shares;  // per subdomain
   std::vector<Reduction> reductions;
   std::vector<std::pair<uint32_t, uint32_t>> swaps;
   size_t scratch_bytes = 0;
@@ -55,14 +56,14 @@ using Subdomains = std::vector<std::shared_ptr<Subdomain>>;
 
 class Sweep : public halocline::Sweep {
  public:
-  // Throws std::invalid_argument and DeviceError for what the plan has wrong.
+  // Throws std::invalid_argument or DeviceError if the plan is invalid.
   Sweep(const Rank& rank, const Subdomains& subdomains, const SweepPlan& plan, int32_t number);
 
   void start() override;
   void work(Worker& worker, Team& team) override;
   void finish() override;
   bool reduced(hc_accumulator* reductions) override;
-  // Whether messages are copied row by row, by no kernel.
+  // Return true if messages are copied row by row, without kernels.
   bool copies_rows() const;
 
  private:
@@ -73,7 +74,7 @@ class Sweep : public halocline::Sweep {
     std::vector<std::pair<BoundLaunch, const Buffer*>> launches;
     bool queued = false;
   };
-  // The partial results of the reductions of one kernel, and the launch that merges them.
+  // Partial results of the reductions of one kernel, and the launch that merges them.
   struct Reducer {
     std::vector<size_t> reductions;
     std::string kernel;
@@ -82,8 +83,8 @@ class Sweep : public halocline::Sweep {
     std::unique_ptr<Kernel> finish;
     std::unique_ptr<Pinned> results;
   };
-  // Cells that come from another subdomain: by one launch, where this device reaches the memory of that one,
-  // else packed there, copied and unpacked here.
+  // Cells from another subdomain. If this device can access the memory of the source, one launch copies them.
+  // Otherwise the source packs them, and this device copies and unpacks them.
   struct Peer {
     size_t source;
     bool direct;
@@ -91,19 +92,19 @@ class Sweep : public halocline::Sweep {
     std::unique_ptr<Buffer> sent, received;
     std::shared_ptr<Event> packed{};
   };
-  // The sweep in one subdomain.
+  // State of the sweep in one subdomain.
   struct Part {
     explicit Part(Subdomain& subdomain) : where(subdomain), own(subdomain) {}
 
     Subdomain& where;
     std::unique_ptr<Exchange> exchange;
-    Moves own;  // around periodic axes
+    Moves own;  // copies around periodic axes
     std::vector<Peer> peers;
     std::vector<BoundLaunch> fills, rims;
     std::vector<BoundItem> items;
     std::vector<Reducer> reducers;
     std::shared_ptr<Event> begun, copied, reduced;
-    uint32_t awaited = 0;  // receives that the computing queue waits for
+    uint32_t awaited = 0;  // receives for which the computing queue waits
     bool rims_queued = false;
 
     bool arrived() const { return !exchange || exchange->all_arrived(); }
@@ -114,12 +115,12 @@ class Sweep : public halocline::Sweep {
   void add_copies(Part& part, size_t number, const Share& share, const Subdomains& subdomains);
   void add_reducers(Part& part, const Share& share);
   void copy_halos();
-  // Queues what is ready; whether that is all there is.
+  // Queue ready items. Return true if all items are queued.
   bool queue_items(Part& part);
   void queue_rims(Part& part);
-  // Lets the computing queue wait for all messages that have arrived.
+  // Make the computing queue wait for all messages that have arrived.
   static void await_all(Part& part);
-  // Queues what follows all patches.
+  // Queue the work that follows all patches.
   void conclude();
   void reduce(Part& part);
   bool all_arrived() const;

@@ -1,4 +1,4 @@
-// Functions of a library that is found at run time, so that one build serves machines with and without it.
+// Functions of a library that is located at run time, so that one build serves machines with and without it.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@ namespace halocline::device {
 
 class Symbols {
  public:
-  // The first of these libraries that can be loaded. It stays loaded until the process ends: threads of its
-  // own and destructors of the process may still run in it.
+  // Load the first of these libraries that is available. It stays loaded until the process ends, since its
+  // threads and destructors may still run.
   explicit Symbols(const std::vector<std::string>& libraries);
 
   bool loaded() const { return library_ != nullptr; }
-  // Why none could be loaded, in the words of the loader.
+  // Message of the loader if no library could be loaded.
   const std::string& why() const { return why_; }
-  // What was asked for with [] and is not there.
+  // Functions that were requested with [] and are missing.
   const std::vector<std::string>& missing() const { return missing_; }
 
   class Symbol {
@@ -31,7 +31,7 @@ class Symbols {
    private:
     void* address_;
   };
-  // A function that must be there, and one that may be null.
+  // Return a function that must exist, or one that may be null.
   Symbol operator[](const char* name);
   Symbol optional(const char* name) const;
 

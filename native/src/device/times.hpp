@@ -1,4 +1,4 @@
-// Times of commands of devices, by the clock of the host.
+// Times of device commands by the clock of the host.
 #pragma once
 
 #include <memory>
@@ -8,14 +8,14 @@
 
 namespace halocline::device {
 
-// A trace of subdomains, in seconds of now().
+// Trace of subdomains, in seconds of now().
 class Times {
  public:
-  // Begins it. Waits for what is queued.
+  // Begin the trace. The constructor waits for queued work.
   explicit Times(const std::vector<std::shared_ptr<Subdomain>>& subdomains);
-  // Ends it: the queues of each subdomain.
+  // End the trace and return the queues of each subdomain.
   std::vector<std::vector<Lane>> take();
-  // Greatest error of the readings of the host's clock, in seconds; complete after take().
+  // Maximum error of the readings of the host clock, in seconds; complete after take().
   double error() const { return error_; }
 
  private:
@@ -24,7 +24,7 @@ class Times {
     Reading begun;
   };
   std::vector<std::shared_ptr<Subdomain>> subdomains_;
-  std::vector<Device> devices_;  // of each subdomain
+  std::vector<Device> devices_;  // per subdomain
   double error_ = 0;
 };
 

@@ -1,5 +1,6 @@
-// The ends of messages between devices of two processes. What a process shares must outlive its use by the
-// other one, and neither waits for the other to end: each end counts when it has let go.
+// Ends of messages between devices of two processes. Shared objects must outlive their use by the other
+// process, and no process waits for the end of the other. Each end therefore sets a flag after it has
+// released the objects of the other end.
 #include <algorithm>
 #include <cstring>
 #include <mutex>
@@ -13,9 +14,9 @@ namespace halocline::device {
 
 namespace {
 
-constexpr size_t kMessages = 0, kGone = 1;  // lines of an end
+constexpr size_t kMessages = 0, kGone = 1;  // counter lines of an end
 
-// CUDA's driver puts smaller pieces of memory into blocks of this size, and shares whole blocks.
+// The CUDA driver places smaller allocations into blocks of this size, and shares whole blocks.
 constexpr size_t kBlock = size_t{2} << 20;
 
 void put(Shared& to, const Shared& part) {
@@ -25,7 +26,7 @@ void put(Shared& to, const Shared& part) {
   to.insert(to.end(), part.begin(), part.end());
 }
 
-// Nothing of a run that failed still goes on; an error here is one that a call has told already.
+// Wait for work of a failed run that is still in progress. An error here has already been reported by a call.
 void settle(const Event& event) noexcept {
   try {
     event.wait();
@@ -47,12 +48,12 @@ Shared take(const Shared& from, size_t& at) {
 
 }  // namespace
 
-Link::Link(std::shared_ptr<Device> device, Side side, size_t bytes, std::shared_ptr<Counters> own,
+Link::Link(std::shared_ptr<Device> device, Side side, size_t bytes, std::shared_ptr<Counters> counters,
            size_t first)
     : device_(std::move(device)),
       side_(side),
       bytes_(std::max<size_t>(bytes, sizeof(double))),
-      own_(std::move(own)),
+      own_(std::move(counters)),
       first_(first) {
   if (first_ + kLines > own_->size()) {
     throw std::invalid_argument("lines " + std::to_string(first_) + " and on of " +
@@ -75,13 +76,13 @@ Link::~Link() {
 }
 
 void Link::give_back(std::unique_ptr<Held> held) {
-  // Never destroyed: the end of the process frees what the other end has not let go of.
+  // Never destroyed: the end of the process frees objects that the other end has not released.
   static auto* const mutex = new std::mutex;
   static auto* const waiting = new std::vector<std::unique_ptr<Held>>;
   const std::scoped_lock lock(*mutex);
   if (held) waiting->push_back(std::move(held));
-  std::erase_if(*waiting, [](const auto& each) {
-    return (*each->theirs)[each->first + kGone].load(std::memory_order_acquire) != 0;
+  std::erase_if(*waiting, [](const auto& entry) {
+    return (*entry->theirs)[entry->first + kGone].load(std::memory_order_acquire) != 0;
   });
 }
 
@@ -93,26 +94,26 @@ Shared Link::handle() const {
 }
 
 void Link::attach(const std::shared_ptr<Device>& through, const Shared& handle,
-                  std::shared_ptr<Counters> theirs, size_t first) {
-  if (first + kLines > theirs->size()) {
+                  std::shared_ptr<Counters> counters, size_t first) {
+  if (first + kLines > counters->size()) {
     throw std::invalid_argument("the other end's lines " + std::to_string(first) + " and on of " +
-                                std::to_string(theirs->size()) + ", expected " + std::to_string(kLines));
+                                std::to_string(counters->size()) + ", expected " + std::to_string(kLines));
   }
   size_t at = 0;
   through_ = through;
   their_event_ = through->attach_event(take(handle, at));
   if (side_ == Side::kSend) buffer_ = through->attach(take(handle, at), bytes_);
-  theirs_ = std::move(theirs);
+  theirs_ = std::move(counters);
   their_first_ = first;
 }
 
 bool Link::ready() const {
-  const uint64_t needed = side_ == Side::kSend ? message_ - 1 : message_;
-  return (*theirs_)[their_first_ + kMessages].load(std::memory_order_acquire) >= needed;
+  const uint64_t required_count = side_ == Side::kSend ? message_ - 1 : message_;
+  return (*theirs_)[their_first_ + kMessages].load(std::memory_order_acquire) >= required_count;
 }
 
 void Link::await(Queue& queue) const {
-  if (side_ == Side::kSend && message_ == 1) return;  // nothing went before
+  if (side_ == Side::kSend && message_ == 1) return;  // there is no previous message
   queue.wait(their_event_);
 }
 
