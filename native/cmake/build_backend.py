@@ -1,4 +1,4 @@
-"""Build backend: scikit-build-core, which first checks that there is a C++ compiler."""
+"""Build backend: scikit-build-core, after a check that there is a C++ compiler."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ COMPILERS = ("c++", "g++", "clang++")
 
 
 def check_compiler() -> None:
-    """End with a message for the user where there is no C++ compiler."""
-    wanted = os.environ.get("CXX", "").split()
-    if any(shutil.which(name) for name in wanted[:1] or COMPILERS):
+    """Exit with a message for the user if there is no C++ compiler."""
+    compiler = os.environ.get("CXX", "").split()
+    if any(shutil.which(name) for name in compiler[:1] or COMPILERS):
         return
-    what = "neither c++, g++ nor clang++ is on PATH"
-    if wanted:
-        what = f"CXX is {wanted[0]!r}, which is no program on PATH"
+    problem = "neither c++, g++ nor clang++ is on PATH"
+    if compiler:
+        problem = f"CXX is {compiler[0]!r}, which is no program on PATH"
     raise SystemExit(
-        f"Halocline cannot be built without a C++ compiler: {what}. "
+        f"Halocline cannot be built without a C++ compiler: {problem}. "
         "Install one (Debian: apt-get install g++) or set CXX to its path."
     )
 
 
 def get_requires_for_build_wheel(config_settings: dict[str, Any] | None = None) -> list[str]:
-    """Return the requirements of a wheel, where there is a compiler."""
+    """Return the requirements of a wheel. Exit if there is no compiler."""
     check_compiler()
     return build.get_requires_for_build_wheel(config_settings)
 
 
 def get_requires_for_build_editable(config_settings: dict[str, Any] | None = None) -> list[str]:
-    """Return the requirements of an editable installation, where there is a compiler."""
+    """Return the requirements of an editable installation. Exit if there is no compiler."""
     check_compiler()
     return build.get_requires_for_build_editable(config_settings)

@@ -1,9 +1,10 @@
-"""Which MPI Halocline is built against; standard library only.
+"""Selection of the MPI library for the build; this module uses only the standard library.
 
-It is the system's where an `mpicc` is found (the one named by the environment variable MPICC, else
-the first on PATH), else the package `mpich` from PyPI. An environment that has this package keeps it, and
-HALOCLINE_MPI=package takes it although there is an `mpicc`. CMake and make run this file as a program;
-scikit-build-core calls it so that `pip install` asks for `mpich` exactly where it is needed.
+The system MPI is selected if there is an `mpicc`: the program in the environment variable MPICC, or the
+first one on PATH. Otherwise the package `mpich` from PyPI is selected. If the environment already contains
+this package, it is selected too. HALOCLINE_MPI=package selects the package even if there is an `mpicc`.
+CMake and make run this file as a program. scikit-build-core imports it, so that `pip install` requires
+`mpich` only if it is needed.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ PACKAGE = "mpich>=5"
 
 
 def system_mpicc() -> Path | None:
-    """The system's compiler wrapper, or None; wrappers that pip installed do not count.
+    """Return the compiler wrapper of the system MPI, or None. Wrappers that pip installed are ignored.
 
-    Where the package `mpich` is in this environment, mpi4py loads it: an MPI that the system gets later, by
-    chance of another program that needs it, is not to replace half of what runs here.
+    If the package `mpich` is in this environment, mpi4py loads it. A system MPI that is installed later, for
+    another program, must not replace it for native code only.
     """
     chosen = os.environ.get("HALOCLINE_MPI", "")
     if chosen == "package":
@@ -35,21 +36,21 @@ def system_mpicc() -> Path | None:
         raise SystemExit(f"HALOCLINE_MPI is {chosen!r}: expected package; MPICC names another MPI's mpicc")
     named = os.environ.get("MPICC", "")
     if named:
-        found = shutil.which(named.split()[0])
-        if found is None:
+        wrapper = shutil.which(named.split()[0])
+        if wrapper is None:
             raise SystemExit(f"MPICC is {named!r}, but there is no such program: correct or unset it")
-        return Path(found)
+        return Path(wrapper)
     if has_package():
         return None
     for folder in os.get_exec_path():
-        found = shutil.which("mpicc", path=folder) if folder else None
-        if found and not any(Path(folder).parent.glob("lib/python3*/site-packages/mpich-*.dist-info")):
-            return Path(found)
+        wrapper = shutil.which("mpicc", path=folder) if folder else None
+        if wrapper and not any(Path(folder).parent.glob("lib/python3*/site-packages/mpich-*.dist-info")):
+            return Path(wrapper)
     return None
 
 
 def has_package() -> bool:
-    """Whether the package `mpich` is installed in this Python's environment."""
+    """Return True if the package `mpich` is installed in the environment of this Python."""
     try:
         metadata.distribution("mpich")
     except metadata.PackageNotFoundError:
@@ -58,7 +59,7 @@ def has_package() -> bool:
 
 
 def packaged_library() -> Path:
-    """`libmpi.so.12` of the installed package `mpich`."""
+    """Return the path of `libmpi.so.12` of the installed package `mpich`."""
     try:
         files = metadata.files("mpich") or []
     except metadata.PackageNotFoundError:
@@ -73,7 +74,7 @@ def packaged_library() -> Path:
 
 
 def libraries_of(mpicc: Path) -> set[str]:
-    """The MPI libraries that a program of this compiler wrapper loads: their files."""
+    """Return the paths of the MPI libraries that a program of this compiler wrapper loads."""
     with tempfile.TemporaryDirectory() as folder:
         source, program = Path(folder) / "mpi.c", Path(folder) / "mpi"
         source.write_text("#include <mpi.h>\nint main(void) { return MPI_Finalize(); }\n")
@@ -83,7 +84,7 @@ def libraries_of(mpicc: Path) -> set[str]:
 
 
 def libraries_of_mpi4py() -> set[str]:
-    """The MPI libraries that the mpi4py of this Python loads; none where it does not import."""
+    """Return the paths of the MPI libraries that mpi4py loads. The set is empty if the import fails."""
     show = (
         "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; "
         "print(open('/proc/self/maps').read())"
@@ -93,23 +94,24 @@ def libraries_of_mpi4py() -> set[str]:
 
 
 def _mpi_libraries(paths: list[str]) -> set[str]:
-    """Those that are MPI itself, such as libmpi.so.40 and libmpich.so.12, behind their links."""
+    """Return the MPI libraries, such as libmpi.so.40 and libmpich.so.12, with symbolic links resolved."""
     return {os.path.realpath(path) for path in paths if re.match(r"libmpi(ch)?\.so", Path(path).name)}
 
 
 def dynamic_metadata(settings: Mapping[str, Any], project: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Run-time requirements that depend on the MPI (scikit-build-core calls this)."""
+    """Return the run-time requirements that depend on the MPI, for scikit-build-core."""
     return {"dependencies": [] if system_mpicc() else [PACKAGE]}
 
 
 def get_requires_for_dynamic_metadata(settings: Mapping[str, Any]) -> list[str]:
-    """Build requirements that depend on the MPI (scikit-build-core calls this)."""
+    """Return the build requirements that depend on the MPI, for scikit-build-core."""
     return [] if system_mpicc() else [PACKAGE]
 
 
 if __name__ == "__main__":
-    # one line: "system;<mpicc>" or "package;<include folder>;<libmpi.so.12>"; `--kind`: its first word;
-    # `--mpi4py-fits`: status 0 where mpi4py loads the library that the system's mpicc links
+    # Print one line: "system;<mpicc>" or "package;<include folder>;<libmpi.so.12>". With `--kind`, print its
+    # first word. With `--mpi4py-fits`, return status 0 if mpi4py loads the library that the system mpicc
+    # links.
     mpicc = system_mpicc()
     if sys.argv[1:] == ["--mpi4py-fits"]:
         sys.exit(mpicc is not None and libraries_of(mpicc).isdisjoint(libraries_of_mpi4py()))

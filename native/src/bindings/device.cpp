@@ -160,66 +160,71 @@ nb::ndarray<nb::numpy, uint8_t> pinned(Device& device, size_t bytes) {
 void bind_device(nb::module_& m) {
   const nb::exception<device::DeviceError> device_error(m, "DeviceError", PyExc_RuntimeError);
 
-  nb::class_<Buffer>(m, "Buffer", "Memory of a device; Device.allocate() makes it.")
+  nb::class_<Buffer>(m, "Buffer", "Memory of a device; Device.allocate() creates it.")
       .def_prop_ro("bytes", &Buffer::bytes)
       .def_prop_ro(
           "address", [](const Buffer& buffer) { return reinterpret_cast<uintptr_t>(buffer.address()); },
-          "Where MPI finds it; 0 where the interface has no addresses.");
+          "Address for MPI; 0 if the interface has no addresses.");
 
-  nb::class_<device::Event>(m, "Event", "A place in a queue; Queue.record() makes it.")
+  nb::class_<device::Event>(m, "Event", "Point in a queue; Queue.record() creates it.")
       .def("done", &device::Event::done,
-           "Return True where all earlier work of its queue is done; DeviceError where some of it failed.")
-      .def("wait", &device::Event::wait, "Wait until it is done.", nb::call_guard<nb::gil_scoped_release>());
+           "Return True if all earlier work of the queue is complete.\n\n"
+           "DeviceError is raised if some of this work failed.")
+      .def("wait", &device::Event::wait, "Wait until the event is complete.",
+           nb::call_guard<nb::gil_scoped_release>());
 
-  const nb::class_<device::Graph> graph(m, "Graph", "Work that was recorded; Queue.end_capture() makes it.");
+  const nb::class_<device::Graph> graph(m, "Graph", "Recorded work; Queue.end_capture() creates it.");
 
-  nb::class_<BoundModule>(m, "Module", "Compiled code; Device.load() makes it.")
+  nb::class_<BoundModule>(m, "Module", "Compiled code; Device.load() creates it.")
       .def(
           "largest_group",
           [](BoundModule& module, const std::string& name) { return module.kernel(name).largest_group(); },
-          "kernel"_a, "The most threads of a group that a kernel can run with.")
+          "kernel"_a, "Return the maximum number of threads per thread block of a kernel.")
       .def(
           "registers",
           [](BoundModule& module, const std::string& name) { return module.kernel(name).registers(); },
-          "kernel"_a, "Registers of a thread; 0 where the device does not tell.")
+          "kernel"_a, "Return the registers per thread; 0 if the device does not report them.")
       .def(
           "spilled",
           [](BoundModule& module, const std::string& name) { return module.kernel(name).spilled(); },
-          "kernel"_a, "Bytes of a thread in the device's memory, which hold what registers could not.");
+          "kernel"_a, "Return the bytes of spilled registers per thread, which are stored in device memory.");
 
-  nb::class_<BoundQueue>(m, "Queue",
-                         "Work for a device, in order. Only wait() of events, finish() and the end of a "
-                         "queue wait for it; what\n"
-                         "is queued is kept alive until finish(), and arrays must not change before.")
+  nb::class_<BoundQueue>(
+      m, "Queue",
+      "Work for a device, in order.\n\n"
+      "Only wait() of events, finish() and the deletion of a queue wait for the work. Queued objects\n"
+      "are kept alive until finish(), and arrays must not change before.")
       .def("upload", &upload, "to"_a, "array"_a, "offset"_a = 0,
            "Copy an array to a buffer, from byte `offset` on.")
       .def("download", &download, "source"_a, "array"_a.noconvert(), "offset"_a = 0,
            "Fill an array from a buffer, from byte `offset` on.")
       .def("copy", &copy, "to"_a, "source"_a, "bytes"_a = nb::none(), "to_offset"_a = 0,
            "source_offset"_a = 0,
-           "Copy between buffers: of this device, or from another device's to this one's. All of `source` "
-           "where\nno number of bytes is given.")
+           "Copy between buffers of this device, or from another device to this one.\n\n"
+           "All of `source` is copied if no number of bytes is given.")
       .def("clear", &clear, "buffer"_a, "bytes"_a = nb::none(), "offset"_a = 0,
-           "Set bytes to zero, to the end of the buffer where their number is not given.")
+           "Set bytes to zero, up to the end of the buffer if no number of bytes is given.")
       .def("launch", &launch, "module"_a, "kernel"_a, "groups"_a, "group"_a, "arguments"_a,
            "Run a kernel.\n\n"
-           "Parameters\n----------\n"
-           "groups, group : three int\n    Groups along x, y, z, and threads of each.\n"
+           "Parameters\n"
+           "----------\n"
+           "groups, group : three int\n"
+           "    Number of thread blocks along x, y, z; threads per block along x, y, z.\n"
            "arguments : list\n"
            "    A Buffer, an int (64 bits), a float (64 bits), or the bytes of any other value.")
       .def(
           "record", [](BoundQueue& queue) { return queue->record(); },
-          "An event that is done when all that is queued now is.")
+          "Return an event that is complete when all work queued so far is complete.")
       .def(
           "wait", [](BoundQueue& queue, const std::shared_ptr<device::Event>& event) { queue->wait(event); },
-          "event"_a, "Let what follows wait for an event, of any device of the interface.")
+          "event"_a, "Make subsequent work wait for an event of any device of the interface.")
       .def(
-          "flush", [](BoundQueue& queue) { queue->flush(); }, "Let the device begin.")
+          "flush", [](BoundQueue& queue) { queue->flush(); }, "Make the device start the queued work.")
       .def("finish", &BoundQueue::finish,
-           "Wait for all that is queued; DeviceError where something of it failed.")
+           "Wait for all queued work; DeviceError is raised if some of it failed.")
       .def(
           "begin_capture", [](BoundQueue& queue) { queue->begin_capture(); },
-          "Record what is queued from now on, instead of running it; only where Device.captures.")
+          "Record subsequent work instead of running it. This requires Device.captures.")
       .def(
           "end_capture", [](BoundQueue& queue) { return queue->end_capture(); },
           "Return the recorded graph. Its buffers and modules must be kept alive.")
@@ -229,51 +234,55 @@ void bind_device(nb::module_& m) {
             queue->launch(graph);
             queue.hold(nb::find(graph));
           },
-          "graph"_a, "Run what was recorded.");
+          "graph"_a, "Run recorded work.");
 
   const auto description = [](auto member) {
     return [member](const Device& device) { return device.description().*member; };
   };
   using device::Description;
-  nb::class_<Device>(m, "Device", "A device with memory of its own; devices() lists them.")
+  nb::class_<Device>(m, "Device", "Device with its own memory; devices() lists all devices.")
       .def_prop_ro("interface", description(&Description::interface), "'cuda' or 'opencl'.")
-      .def_prop_ro("index", description(&Description::index), "Number among those of the interface.")
-      .def_prop_ro("name", description(&Description::name), "Of the model.")
-      .def_prop_ro("driver", description(&Description::driver), "Its version.")
+      .def_prop_ro("index", description(&Description::index), "Number among the devices of the interface.")
+      .def_prop_ro("name", description(&Description::name), "Name of the model.")
+      .def_prop_ro("driver", description(&Description::driver), "Version of the driver.")
       .def_prop_ro("platform", description(&Description::platform),
-                   "OpenCL's: only devices of one reach each other's memory; '' for CUDA.")
-      .def_prop_ro("identity", description(&Description::identity), "The same in all processes of a node.")
+                   "Platform of OpenCL, whose devices can access each other's memory; '' for CUDA.")
+      .def_prop_ro("identity", description(&Description::identity),
+                   "Identity of the device, equal in all processes of a node.")
       .def_prop_ro("architecture", description(&Description::architecture),
-                   "Target architecture of CUDA, as 'sm_90'; '' for OpenCL.")
-      .def_prop_ro("memory", description(&Description::memory), "Bytes.")
+                   "Target architecture of CUDA, such as 'sm_90'; '' for OpenCL.")
+      .def_prop_ro("memory", description(&Description::memory), "Device memory in bytes.")
       .def_prop_ro("local_memory", description(&Description::local_memory),
-                   "Bytes that the threads of a group can share.")
-      .def_prop_ro("largest_group", description(&Description::largest_group), "Threads.")
-      .def_prop_ro("parameters", description(&Description::parameters), "Bytes that a kernel can be given.")
-      .def_prop_ro("units", description(&Description::units), "Processors that run groups side by side.")
+                   "Maximum shared memory per thread block in bytes.")
+      .def_prop_ro("largest_group", description(&Description::largest_group),
+                   "Maximum number of threads per thread block.")
+      .def_prop_ro("parameters", description(&Description::parameters),
+                   "Maximum size of the arguments of a kernel in bytes.")
+      .def_prop_ro("units", description(&Description::units), "Number of multiprocessors or compute units.")
       .def_prop_ro("doubles", description(&Description::doubles),
-                   "True where the device has float64 with fma, subnormals and NaNs.")
+                   "True if the device has float64 with fma, subnormals and NaNs.")
       .def_prop_ro("singles", description(&Description::singles),
-                   "True for float32 with fma, NaNs, and correctly rounded division and square root.")
+                   "True if float32 has fma, NaNs, and correctly rounded division and square root.")
       .def_prop_ro("free_memory", &Device::free_memory,
-                   "Bytes that can still be allocated, as far as is told.")
-      .def_prop_ro("captures", &Device::captures, "True where its queues record graphs.")
+                   "Bytes that can still be allocated, as far as the device reports them.")
+      .def_prop_ro("captures", &Device::captures, "True if the queues of the device can record graphs.")
       .def("reaches", &Device::reaches, "other"_a,
-           "Return True where its kernels can use the memory of another device.")
-      .def("allocate", &Device::allocate, "bytes"_a, "Zeroed memory; OutOfMemory where there is too little.",
+           "Return True if kernels of this device can access the memory of another device.")
+      .def("allocate", &Device::allocate, "bytes"_a,
+           "Return zeroed memory; OutOfMemory is raised if there is too little.",
            nb::call_guard<nb::gil_scoped_release>())
       .def("pinned", &pinned, "bytes"_a,
-           "Bytes of the host's memory that the device copies from and to itself.")
+           "Return an array in host memory that the device copies from and to without the processor.")
       .def(
           "queue",
           [](Device& device, bool urgent) { return std::make_unique<BoundQueue>(device.queue(urgent)); },
-          "urgent"_a = false, "A new queue; what is in urgent ones goes first.")
+          "urgent"_a = false, "Return a new queue; work in urgent queues runs first.")
       .def(
           "load",
           [](Device& device, const std::string& code, const std::string& options) {
             return std::make_unique<BoundModule>(device.load(code, options));
           },
-          "code"_a, "options"_a = "", "Compile OpenCL C; DeviceError with the compiler's words.",
+          "code"_a, "options"_a = "", "Compile OpenCL C; DeviceError contains the message of the compiler.",
           nb::call_guard<nb::gil_scoped_release>())
       .def(
           "load",
@@ -282,37 +291,42 @@ void bind_device(nb::module_& m) {
             const nb::gil_scoped_release release;
             return std::make_unique<BoundModule>(device.load(code, ""));
           },
-          "code"_a, "Load a cubin or PTX; DeviceError with the driver's words.")
-      .def_prop_ro("shares", &Device::shares, "True where other processes of the node can use its memory.")
+          "code"_a, "Load a cubin or PTX; DeviceError contains the message of the driver.")
+      .def_prop_ro("shares", &Device::shares,
+                   "True if other processes of the node can use memory of the device.")
       .def(
           "share", [](Device& device, const Buffer& buffer) { return as_bytes(device.share(buffer)); },
           "buffer"_a,
-          "Return the handle by which another process attaches a buffer. The buffer must outlive that.")
+          "Return the handle by which another process attaches a buffer.\n\n"
+          "The buffer must outlive its use by the other process.")
       .def(
           "attach",
           [](Device& device, const nb::bytes& shared, size_t bytes) {
             return device.attach(as_shared(shared), bytes);
           },
-          "shared"_a, "bytes"_a, "Another process's buffer; DeviceError where it is out of reach.")
-      .def("shared_event", &Device::shared_event, "An event that other processes can wait for.")
+          "shared"_a, "bytes"_a,
+          "Return a buffer of another process; DeviceError is raised if it is not accessible.")
+      .def("shared_event", &Device::shared_event, "Return a new event for which other processes can wait.")
       .def(
           "share_event",
           [](Device& device, const device::Event& event) { return as_bytes(device.share(event)); }, "event"_a,
-          "Return the handle by which another process attaches an event. The event must outlive that.")
+          "Return the handle by which another process attaches an event.\n\n"
+          "The event must outlive its use by the other process.")
       .def(
           "attach_event",
           [](Device& device, const nb::bytes& shared) { return device.attach_event(as_shared(shared)); },
-          "shared"_a, "Another process's event; DeviceError where it is out of reach.")
+          "shared"_a, "Return an event of another process; DeviceError is raised if it is not accessible.")
       .def(
           "record",
           [](Device& device, device::Event& event, BoundQueue& queue) { device.record(event, *queue.get()); },
-          "event"_a, "queue"_a, "Record a shared event: it is done when all that is queued now is.");
+          "event"_a, "queue"_a,
+          "Record a shared event, which is complete when all work queued so far is complete.");
 
   m.def("devices", &devices, "interface"_a,
-        "The devices of 'cuda' or 'opencl' that this process sees; none where there is no driver.",
+        "Return the devices of 'cuda' or 'opencl' that this process sees; none without a driver.",
         nb::call_guard<nb::gil_scoped_release>());
   m.def("why_no_devices", &why_no_devices, "interface"_a,
-        "Why there are no devices of 'cuda' or 'opencl'; '' where there are some.",
+        "Return the reason why there are no devices of 'cuda' or 'opencl'; '' if there are some.",
         nb::call_guard<nb::gil_scoped_release>());
 }
 

@@ -76,13 +76,19 @@ void bind_link(nb::module_& m) {
   using device::Link;
   nb::class_<Link>(m, "Link",
                    "One end of a message between devices of two processes of a node, without MPI.\n\n"
-                   "Parameters\n----------\n"
+                   "Parameters\n"
+                   "----------\n"
                    "device : Device\n"
-                   "receives : bool\n    Whether messages come here, into memory of the device.\n"
-                   "bytes : int\n    Of a message.\n"
+                   "receives : bool\n"
+                   "    True if this end receives messages, into memory of the device.\n"
+                   "bytes : int\n"
+                   "    Size of a message.\n"
                    "counters : Counters\n"
-                   "first : int\n    The first of its LINES lines in the counters, all zeros.\n\n"
-                   "Raises\n------\nOutOfMemory, DeviceError")
+                   "first : int\n"
+                   "    Index of the first of its LINES lines in the counters, which are zero initially.\n\n"
+                   "Raises\n"
+                   "------\n"
+                   "OutOfMemory, DeviceError")
       .def(
           "__init__",
           [](Link* self, std::shared_ptr<Device> on, bool receives, size_t bytes,
@@ -100,46 +106,62 @@ void bind_link(nb::module_& m) {
              std::shared_ptr<Counters> counters,
              size_t first) { link.attach(through, as_shared(handle), std::move(counters), first); },
           "through"_a, "handle"_a, "counters"_a, "first"_a,
-          "See the other end, with its counters; through a device that reaches its memory. DeviceError "
-          "where\n"
-          "it is out of reach.")
-      .def_prop_ro_static("LINES", [](nb::handle) { return Link::kLines; }, "Lines of counters of an end.");
+          "Attach the other end with its counters, through a device that can access its memory.\n\n"
+          "DeviceError is raised if the memory is not accessible.")
+      .def_prop_ro_static(
+          "LINES", [](nb::handle) { return Link::kLines; }, "Number of counter lines per end.");
 }
 
 void bind_device_plan(nb::module_& m) {
   nb::class_<device::Storage>(
       m, "DeviceStorage",
-      "One array of one subdomain with its halo, in memory of a device: zeros at first.\n\n"
-      "Parameters\n----------\n"
+      "One array of one subdomain with its halo, in device memory, initially zero.\n\n"
+      "Parameters\n"
+      "----------\n"
       "device : Device\n"
-      "shape, lower, upper : three int\n    Cells of the subdomain, halo layers below and above.\n"
-      "itemsize : int\n    8 for float64, 4 for float32.\n\n"
-      "Raises\n------\nOutOfMemory\n    With the bytes needed and available.")
+      "shape, lower, upper : three int\n"
+      "    Cells of the subdomain; halo layers below and above.\n"
+      "itemsize : int\n"
+      "    8 for float64, 4 for float32.\n\n"
+      "Raises\n"
+      "------\n"
+      "OutOfMemory\n"
+      "    With the required and the available bytes.")
       .def(nb::init<std::shared_ptr<Device>, const Index&, const Index&, const Index&, size_t>(), "device"_a,
            "shape"_a, "lower"_a, "upper"_a, "itemsize"_a)
       .def("fetch", &device::Storage::fetch, nb::call_guard<nb::gil_scoped_release>(),
-           "A Storage with a copy of the cells, without halo.")
+           "Return a Storage with a copy of the cells, without halo.")
       .def("store", &device::Storage::store, "storage"_a, nb::call_guard<nb::gil_scoped_release>(),
-           "Take over the cells of a Storage of the same shape.")
+           "Copy the cells of a Storage of the same shape to the device.")
       .def("read", &read_cells, "module"_a, "cells"_a,
            "Return the bytes of the values of single cells, one after the other.\n\n"
-           "Parameters\n----------\n"
-           "module : Module\n    device_find.h, compiled for the device.\n"
+           "Parameters\n"
+           "----------\n"
+           "module : Module\n"
+           "    device_find.h, compiled for the device.\n"
            "cells : array of int64 (cells, 3)\n\n"
-           "Raises\n------\nValueError\n    A cell lies outside the storage.")
+           "Raises\n"
+           "------\n"
+           "ValueError\n"
+           "    A cell is outside the storage.")
       .def_prop_ro("shape", [](const device::Storage& storage) { return as_tuple(storage.shape()); })
       .def_prop_ro("itemsize", &device::Storage::itemsize)
-      .def_prop_ro("bytes", &device::Storage::bytes, "Bytes of memory taken, padding included.");
+      .def_prop_ro("bytes", &device::Storage::bytes, "Allocated memory in bytes, including padding.");
 
   nb::class_<device::Search>(
       m, "Search",
-      "A search for values that are not finite, on the device where fields lie; it is queued, and not waited "
-      "for.\n\n"
-      "Parameters\n----------\n"
-      "module : Module\n    device_find.h, compiled for the device.\n"
-      "storages : list of DeviceStorage\n    All on one device.\n"
-      "boxes : list of lists of (three int, three int)\n    Of each storage: where to look.\n\n"
-      "Raises\n------\nOutOfMemory, DeviceError")
+      "Search for non-finite values on the device of the fields, queued without waiting.\n\n"
+      "Parameters\n"
+      "----------\n"
+      "module : Module\n"
+      "    device_find.h, compiled for the device.\n"
+      "storages : list of DeviceStorage\n"
+      "    Storages of one device.\n"
+      "boxes : list of lists of (three int, three int)\n"
+      "    Boxes to search, for each storage.\n\n"
+      "Raises\n"
+      "------\n"
+      "OutOfMemory, DeviceError")
       .def(
           "__init__",
           [](device::Search* self, const BoundModule& module,
@@ -149,15 +171,19 @@ void bind_device_plan(nb::module_& m) {
           },
           "module"_a, "storages"_a, "boxes"_a)
       .def("found", &device::Search::found, nb::call_guard<nb::gil_scoped_release>(),
-           "Wait for it: of each storage, whether a value is not finite.");
+           "Wait for the search and return, for each storage, True if a value is not finite.");
 
   nb::class_<device::Subdomain>(m, "DeviceSubdomain",
                                 "One subdomain of a rank, on a device.\n\n"
-                                "Parameters\n----------\n"
+                                "Parameters\n"
+                                "----------\n"
                                 "device : Device\n"
-                                "module : Module\n    The kernels, compiled for the device.\n"
-                                "storages : list of DeviceStorage\n    By number. Engines may share them.\n"
-                                "scalars : int\n    How many the program has.")
+                                "module : Module\n"
+                                "    Kernels, compiled for the device.\n"
+                                "storages : list of DeviceStorage\n"
+                                "    Storages by number. Engines may share them.\n"
+                                "scalars : int\n"
+                                "    Number of scalars of the program.")
       .def(
           "__init__",
           [](device::Subdomain* self, std::shared_ptr<Device> on, const BoundModule& module,
@@ -166,26 +192,36 @@ void bind_device_plan(nb::module_& m) {
           },
           "device"_a, "module"_a, "storages"_a, "scalars"_a);
 
-  nb::class_<device::Launch>(m, "Launch",
-                             "A kernel over one box.\n\n"
-                             "Parameters\n----------\n"
-                             "kernel : str\n"
-                             "operands : list of int\n    Storage numbers.\n"
-                             "frame : list of int\n    The members of hc_frame.\n"
-                             "groups, group : three int\n    Groups along x, y, z, and threads of each.\n"
-                             "scratch, partials, layouts : bool\n"
-                             "    Whether it takes scratch memory, a place for partial results, and the\n"
-                             "    layouts of storages from memory.")
+  nb::class_<device::Launch>(
+      m, "Launch",
+      "Launch of a kernel over one box.\n\n"
+      "Parameters\n"
+      "----------\n"
+      "kernel : str\n"
+      "operands : list of int\n"
+      "    Storage numbers.\n"
+      "frame : list of int\n"
+      "    Members of hc_frame.\n"
+      "groups, group : three int\n"
+      "    Number of thread blocks along x, y, z; threads per block along x, y, z.\n"
+      "scratch, partials, layouts : bool\n"
+      "    True if the kernel takes scratch memory, memory for partial results, and the layouts of\n"
+      "    storages from memory.")
       .def("__init__", &make_launch, "kernel"_a, "operands"_a, "frame"_a, "groups"_a, "group"_a, "scratch"_a,
            "partials"_a, "layouts"_a);
 
   nb::class_<device::Item>(m, "Item",
-                           "A patch, or a box in the halo that is computed too.\n\n"
-                           "Parameters\n----------\n"
-                           "needs : int\n    Bit m: receives[m] must have arrived.\n"
-                           "rims : bool\n    Whether the rims must have run.\n"
-                           "launches : list of Launch\n    One after the other.\n"
-                           "halo : bool\n    Whether it is a box in the halo.")
+                           "A patch, or a box in the halo that is computed as well.\n\n"
+                           "Parameters\n"
+                           "----------\n"
+                           "needs : int\n"
+                           "    Bit m: receives[m] must have arrived.\n"
+                           "rims : bool\n"
+                           "    True if the rims must have run.\n"
+                           "launches : list of Launch\n"
+                           "    Launches in sequence.\n"
+                           "halo : bool\n"
+                           "    True for a box in the halo.")
       .def(
           "__init__",
           [](device::Item* self, uint32_t needs, bool rims, const std::vector<device::Launch>& launches,
@@ -194,14 +230,17 @@ void bind_device_plan(nb::module_& m) {
 
   nb::class_<device::Share>(
       m, "DeviceShare",
-      "Work of a sweep in one subdomain on a device.\n\n"
-      "Parameters\n----------\n"
-      "sends, receives : list of Message\n    At most 64 and 32.\n"
+      "Part of a sweep in one subdomain on a device.\n\n"
+      "Parameters\n"
+      "----------\n"
+      "sends, receives : list of Message\n"
+      "    At most 64 and 32.\n"
       "copies : list of (storage, source lo, destination lo, extent, subdomain)\n"
-      "fills, rims : list of Launch\n    Before the items; once all has arrived.\n"
+      "fills, rims : list of Launch\n"
+      "    Run before the items; run after all messages have arrived.\n"
       "items : list of Item\n"
       "partials : list of (kernel, reductions, groups)\n"
-      "    For each kernel that reduces: their numbers, and the groups of its launches.")
+      "    For each kernel that reduces: numbers of its reductions, and thread blocks of its launches.")
       .def("__init__", &make_share, "sends"_a, "receives"_a, "copies"_a, "fills"_a, "rims"_a, "items"_a,
            "partials"_a);
 }

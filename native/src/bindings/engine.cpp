@@ -194,49 +194,57 @@ void note_signals(const std::vector<int>& signals) { on_signals(signals, note_si
 void bind_engine(nb::module_& m) {
   nb::class_<BoundEngine>(
       m, "Engine",
-      "Runs the plan of one rank: operations in program order, with `threads` threads.\n\n"
-      "Parameters\n----------\n"
-      "library : str\n    File of the compiled kernels.\n"
+      "Engine that runs the plan of one rank, in program order, with `threads` threads.\n\n"
+      "Parameters\n"
+      "----------\n"
+      "library : str\n"
+      "    Path of the compiled kernel library.\n"
       "subdomains : list of Subdomain\n"
-      "scalars : float64 array\n    Shared: the engine reads and writes it.\n"
-      "shape : three int\n    Global shape of the grid.\n"
-      "spins : int\n    How often a thread that waits looks again at once, before it sleeps in between.\n"
+      "scalars : float64 array\n"
+      "    Shared array that the engine reads and writes.\n"
+      "shape : three int\n"
+      "    Global shape of the grid.\n"
+      "spins : int\n"
+      "    Number of polls of a waiting thread before it sleeps between polls.\n"
       "communicator : int or None\n"
-      "    Fortran handle. All its ranks must make their engines in the same order. None: one rank, and no\n"
-      "    call of MPI, ever.\n"
-      "neighbours : list of Neighbour\n    By number, for colocated messages.\n"
-      "mailboxes : int\n    For each message by one-sided communication; 0 where there is none on any rank.\n"
+      "    Fortran handle. All its ranks must create their engines in the same order. None: one rank, and\n"
+      "    no call of MPI.\n"
+      "neighbours : list of Neighbour\n"
+      "    Neighbours by number, for colocated messages.\n"
+      "mailboxes : int\n"
+      "    Mailboxes per message by one-sided communication; 0 if no rank has such messages.\n"
       "schedule : str\n"
-      "    Who runs which patch: 'static', its owner; 'dynamic', whoever comes first; 'guided', its owner, "
-      "or\n"
-      "    who has run all of its own.")
+      "    Assignment of patches to threads: 'static', the owner; 'dynamic', the next free thread;\n"
+      "    'guided', the owner, or a thread that has run all of its own patches.")
       .def(nb::init<const std::filesystem::path&, std::vector<Subdomain>, Scalars, const Index&, int,
                     uint32_t, std::optional<int>, std::vector<Neighbour>, size_t, const std::string&>(),
            "library"_a, "subdomains"_a, "scalars"_a.noconvert(), "shape"_a, "threads"_a, "spins"_a,
            "communicator"_a.none(), "neighbours"_a = nb::list(), "mailboxes"_a = 0, "schedule"_a = "guided")
-      .def(
-          "sweep", &append_sweep, "kernel"_a, "operands"_a, "shares"_a, "reductions"_a = nb::list(),
-          "halo_kernel"_a = nb::none(), "swaps"_a = nb::list(), "scratch_bytes"_a = 0, "backward"_a = false,
-          "in_place"_a = false,
-          "Append a sweep: `kernel` over all patches.\n\n"
-          "Copies, packing and sends start first, then the fills run; patches run when these are done and "
-          "the\n"
-          "messages they need have arrived. The rims of a subdomain run when all its messages have arrived,\n"
-          "before the patches with needs_rims and before the halo boxes. When all is done the swaps "
-          "exchange\n"
-          "memory, and the reductions, over all threads and ranks, are written to their scalars.\n\n"
-          "Parameters\n----------\n"
-          "operands : list of int\n    Storage numbers.\n"
-          "shares : list of Share\n    By subdomain.\n"
-          "reductions : list of (kind, scalar)\n"
-          "    Kind: 'sum', 'min', 'max', 'count' or 'value'.\n"
-          "swaps : list of (storage, storage)\n"
-          "scratch_bytes : int\n    Per thread.\n"
-          "backward : bool\n"
-          "    Threads run their patches in descending order: what the sweep before left in the cache comes "
-          "first.\n"
-          "in_place : bool\n"
-          "    The kernel overwrites cells that are sent: patches wait until the receivers have them.")
+      .def("sweep", &append_sweep, "kernel"_a, "operands"_a, "shares"_a, "reductions"_a = nb::list(),
+           "halo_kernel"_a = nb::none(), "swaps"_a = nb::list(), "scratch_bytes"_a = 0, "backward"_a = false,
+           "in_place"_a = false,
+           "Append a sweep: `kernel` over all patches.\n\n"
+           "Copies, packing and sends start first, then the fills run. Patches run when these are complete\n"
+           "and the required messages have arrived. The rims of a subdomain run when all its messages have\n"
+           "arrived, before the patches with needs_rims and before the halo boxes. At the end, the swaps\n"
+           "exchange memory, and the reductions over all threads and ranks are written to their scalars.\n\n"
+           "Parameters\n"
+           "----------\n"
+           "operands : list of int\n"
+           "    Storage numbers.\n"
+           "shares : list of Share\n"
+           "    One per subdomain.\n"
+           "reductions : list of (kind, scalar)\n"
+           "    Kind: 'sum', 'min', 'max', 'count' or 'value'.\n"
+           "swaps : list of (storage, storage)\n"
+           "scratch_bytes : int\n"
+           "    Bytes per thread.\n"
+           "backward : bool\n"
+           "    True if threads run their patches in descending order, which begins with the data that the\n"
+           "    previous sweep left in the cache.\n"
+           "in_place : bool\n"
+           "    True if the kernel overwrites cells that are sent. Patches then wait until the receivers\n"
+           "    have these cells.")
       .def_static(
           "on_devices",
           [](const std::filesystem::path& library, const device::Subdomains& subdomains,
@@ -244,96 +252,105 @@ void bind_engine(nb::module_& m) {
             return std::make_unique<BoundEngine>(library, subdomains, scalars, shape, spins, communicator);
           },
           "library"_a, "subdomains"_a, "scalars"_a.noconvert(), "shape"_a, "spins"_a, "communicator"_a.none(),
-          "An engine whose subdomains (DeviceSubdomain) lie on devices: sweeps are appended with "
-          "device_sweep().")
+          "Return an engine whose subdomains (DeviceSubdomain) are on devices.\n\n"
+          "Sweeps are appended with device_sweep().")
       .def("device_sweep", &append_device_sweep, "name"_a, "shares"_a, "reductions"_a, "swaps"_a,
            "scratch_bytes"_a,
            "Append a sweep on devices, with a DeviceShare for each subdomain; see sweep().")
-      .def("scalars", &BoundEngine::scalars, "function"_a, "Append a run of scalar statements.")
+      .def("scalars", &BoundEngine::scalars, "function"_a, "Append a sequence of scalar statements.")
       .def("await_results", &BoundEngine::await_results,
-           "Append a wait for the results of the last sweep with reductions: their scalars have old values "
-           "before.")
+           "Append a wait for the results of the last sweep with reductions.\n\n"
+           "Before this wait, the scalars of these reductions have old values.")
       .def("stop", &BoundEngine::stop, "condition"_a, "reason"_a,
-           "Append a test that ends the run with `reason` where the condition holds.")
+           "Append a test that ends the run with `reason` if the condition holds.")
       .def("loop", &BoundEngine::loop, "until"_a.none(), "limit"_a.none(), "count"_a,
            "record"_a = std::vector<int64_t>{}, "kernel"_a = "", "interval"_a = 0,
-           "Begin a loop over what is appended up to end().\n\n"
-           "The scalar `count` is set to 0 and counts passes. Before each pass the loop ends where the "
-           "condition\n"
-           "`until` holds, or where `count` has reached the scalar `limit`. After each pass the scalars in "
-           "`record`\n"
-           "are appended to the history.\n\n"
-           "Parameters\n----------\n"
-           "kernel : str\n    Test of the loop on a device.\n"
+           "Begin a loop over the operations that are appended up to end().\n\n"
+           "The scalar `count` is set to 0 and counts passes. Before each pass the loop ends if the\n"
+           "condition `until` holds, or if `count` has reached the scalar `limit`. After each pass the\n"
+           "scalars in `record` are appended to the history.\n\n"
+           "Parameters\n"
+           "----------\n"
+           "kernel : str\n"
+           "    Test of the loop on a device.\n"
            "interval : int\n"
-           "    The body is expected to run in one of so many passes of the loop around it; 0: not known.\n"
-           "    One device alone then queues passes around this loop, and waits only where the body runs.")
+           "    Number of passes of the outer loop in which the body is expected to run once; 0: unknown. A\n"
+           "    single device then queues passes of the outer loop, and waits only if the body runs.")
       .def("end", &BoundEngine::end, "End the innermost open loop.")
       .def(
           "run", &run, "messages"_a = true, "kernels"_a = true, "traced"_a = false, "overlap"_a = true,
           "passes"_a = 0, "resumed"_a = false, "ahead"_a = true, "measured"_a = false, "barriers"_a = false,
-          "Run all operations; collective. Other Python threads run meanwhile. Without messages or kernels\n"
-          "the rest takes the time that it would take.\n\n"
-          "Parameters\n----------\n"
-          "overlap : bool\n    Whether patches that need no message run before all messages have come.\n"
+          "Run all operations; collective. Other Python threads run in the meantime.\n\n"
+          "Without messages or kernels, the remaining work takes its usual time.\n\n"
+          "Parameters\n"
+          "----------\n"
+          "overlap : bool\n"
+          "    True if patches that need no message run before all messages have arrived.\n"
           "passes : int\n"
-          "    Of an outermost loop after which the run pauses, where that goes on; 0: it does not pause.\n"
+          "    Number of passes of an outermost loop after which the run pauses, if the loop continues; 0: "
+          "no\n"
+          "    pause.\n"
           "resumed : bool\n"
-          "    Go on where the run before has paused. Nothing may change between the two.\n"
+          "    True if the run continues after the pause of the previous run. Nothing may change between\n"
+          "    the two.\n"
           "ahead : bool\n"
-          "    Whether one device alone runs without waiting for the host.\n"
-          "measured : bool\n    Whether the time of each subdomain is measured.\n"
+          "    True if a single device runs without waiting for the host.\n"
+          "measured : bool\n"
+          "    True if the time of each subdomain is measured.\n"
           "barriers : bool\n"
-          "    Whether devices finish and all ranks wait for each other after each sweep.\n\n"
-          "Returns\n-------\ndict\n"
+          "    True if, after each sweep, devices finish and all ranks wait for each other.\n\n"
+          "Returns\n"
+          "-------\n"
+          "dict\n"
           "    reason : 'completed', 'paused', 'interrupted' or the reason of a stop.\n"
-          "    loops : per loop 'condition', 'limit' or None where it did not end.\n"
-          "    stopped : whether a rank was asked to stop, also where that came too late to cut the run "
-          "short;\n"
-          "        the same on all ranks. The request is spent.\n"
-          "    stopped_process : whether that was a signal, or `request_stop` of the module.\n"
+          "    loops : per loop 'condition', 'limit' or None if it did not end.\n"
+          "    stopped : True if a stop of a rank was requested, even if too late to shorten the run;\n"
+          "        equal on all ranks. The request is cleared.\n"
+          "    stopped_process : True if that was a signal, or `request_stop` of the module.\n"
           "    history : float64 array (passes, len(record)) of the outermost loop that records.\n"
-          "    seconds, loop_seconds : the run and its outermost loops, the slowest rank's.\n"
-          "    compute, exchange, reduction : seconds of this rank's first thread; exchange is what is not "
-          "hidden:\n"
-          "        packing, polling, waiting for messages; reduction is merging over ranks and waiting for "
-          "it.\n"
-          "    graph_launches : how many times a device that runs ahead was given recorded passes.\n"
+          "    seconds, loop_seconds : times of the run and of its outermost loops, maximum over the ranks.\n"
+          "    compute, exchange, reduction : seconds of the first thread of this rank. Exchange is the\n"
+          "        part that is not hidden: packing, polling, waiting for messages. Reduction is the merge\n"
+          "        over ranks, including the wait for it.\n"
+          "    graph_launches : number of launches of recorded passes on a device that runs ahead.\n"
           "    sweep_counts, sweep_seconds : executions and time of each sweep, in program order.\n"
-          "    subdomain_seconds : time of all threads in each subdomain, where measured, else 0.\n"
-          "    events : of a traced run, an array for each thread, one for all messages, and one for each "
-          "of\n"
-          "        `lanes`, with rows of what was done (0 patch, 1 halo box, 2 boundary condition, 3 copy,\n"
+          "    subdomain_seconds : time of all threads in each subdomain, if measured, else 0.\n"
+          "    events : of a traced run, an array for each thread, one for all messages, and one for each\n"
+          "        of `lanes`. The columns are activity, sweep, patch or peer, tag of the message, begin\n"
+          "        and end in seconds of the run. Activities: 0 patch, 1 halo box, 2 boundary condition, 3 "
+          "copy,\n"
           "        4 packing, 5 unpacking, 6 reduction, 7 message, 8 send, 9 copy to the host, 10 copy from\n"
-          "        the host, 11 scalars, 12 the host queues work), sweep, patch or peer, tag of the "
-          "message,\n"
-          "        begin and end in seconds of the run.\n"
+          "        the host, 11 scalars, 12 the host queues work.\n"
           "    lanes : of a traced run, the queues of devices: number of the subdomain, role ('computing',\n"
           "        'packing', 'outgoing' or 'incoming'), and the direction of its messages or -1.\n"
-          "    clock_error : seconds by which times of devices may differ from those of the host.\n\n"
-          "Raises\n------\nRuntimeError\n"
-          "    On one rank. On several a failure ends all ranks, with 'rank R: reason' on standard error.")
+          "    clock_error : error of the times of devices relative to the host, in seconds.\n\n"
+          "Raises\n"
+          "------\n"
+          "RuntimeError\n"
+          "    On one rank. On several, a failure ends all ranks, with 'rank R: reason' on standard error.")
       .def("progress", &BoundEngine::progress,
-           "Passes of the outermost loops so far; may be called from another thread during run().")
+           "Return the passes of the outermost loops so far.\n\n"
+           "Another thread may call this function during run().")
       .def(
           "request_pause", [](BoundEngine& engine) { engine.request_pause(); },
-          "Ask all ranks to end the run between two passes of the outermost loop.");
+          "Request the end of the run on all ranks, between two passes of the outermost loop.");
 
   m.def(
       "request_stop", [](int signal) { signal != 0 ? stop_on_signal(signal) : request_stop(); },
       "signal"_a = 0,
-      "Ask the engines of this process to stop, at the same pass on all ranks, perhaps because of a signal.");
+      "Request a stop of the engines of this process, at the same pass on all ranks.\n\n"
+      "A `signal` other than 0 is recorded as the cause.");
   m.def("forget_stop", &forget_stop,
-        "Forget a request to stop that no run has followed yet; whether there was one.");
+        "Clear a request to stop that no run has followed yet. Return True if there was one.");
   m.def("note_signals", &note_signals, "signals"_a,
-        "Let these signals be noted, for `noted_signal`. `signal.signal` takes them back.");
-  m.def("noted_signal", &noted_signal, "The last signal that was noted; 0 where none was.");
-  m.def("forget_signal", &forget_signal, "Forget the signal that was noted.");
+        "Record these signals, for `noted_signal`. `signal.signal` restores other handlers.");
+  m.def("noted_signal", &noted_signal, "Return the last recorded signal, or 0 if there is none.");
+  m.def("forget_signal", &forget_signal, "Clear the recorded signal.");
   m.def("stopping_signal", &stopping_signal,
-        "The signal of the last stop that all ranks have followed; 0 where it came from no signal.");
+        "Return the signal of the last stop that all ranks have followed, or 0 if it was no signal.");
   m.def("stop_on_signals", &stop_on_signals, "signals"_a,
-        "Let these signals request a stop while run() holds the main thread; a second one ends the process.\n"
-        "`signal.signal` takes them back.");
+        "Let these signals request a stop while run() occupies the main thread.\n\n"
+        "A second signal ends the process. `signal.signal` restores other handlers.");
 }
 
 }  // namespace halocline

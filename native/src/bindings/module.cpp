@@ -31,21 +31,21 @@ std::string mpi_library() {
 
 // Bind queries about this machine and the linked libraries.
 void bind_machine(nb::module_& m) {
-  m.def("mpi_library", &mpi_library, "Path of the MPI library that native code is bound to.");
+  m.def("mpi_library", &mpi_library, "Return the path of the MPI library to which native code is bound.");
   m.def(
       "has_mailboxes", [](int communicator) { return Mailboxes::unified(Communicator(communicator)); },
       "communicator"_a,
-      "Return True where one-sided communication has one memory (MPI_WIN_UNIFIED); collective.");
+      "Return True if one-sided communication has one memory (MPI_WIN_UNIFIED); collective.");
   m.def("shared_pages_are_huge", &shared_pages_are_huge,
-        "Return True where memory that processes share has huge pages (Linux 6.1 and later).");
+        "Return True if memory that processes share has huge pages (Linux 6.1 and later).");
   m.def("available_memory", &available_memory,
-        "Bytes that all processes can still take: of the system, or of their control group's limit.");
+        "Return the bytes that all processes can still allocate, in the system and in their control group.");
   m.def("available_to_process", &available_to_process,
-        "Bytes that this process can still take: also of what its address space may grow to.");
-  m.def("simd_width", &simd_width, "Bits of the widest vector registers of this machine.");
+        "Return the bytes that this process can still allocate, also within its address space.");
+  m.def("simd_width", &simd_width, "Return the bits of the widest vector registers of this machine.");
   m.def(
       "openmp", [] { return std::pair<int, int>(_OPENMP, omp_get_max_threads()); },
-      "The OpenMP version as a date (yyyymm) and the number of threads it takes by default.");
+      "Return the OpenMP version as a date (yyyymm) and the default number of threads.");
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ NB_MODULE(_native, m) {
   using namespace halocline;
   // A traceback of the user may keep engines alive until the process ends. This is not a leak of this module.
   nb::set_leak_warnings(false);
-  m.doc() = "The native engine of Halocline: executes plans, decides nothing.";
+  m.doc() = "Native engine of Halocline, which executes plans and makes no decisions.";
 
   end_threads_before_forks();
   bind_storage(m);

@@ -16,11 +16,17 @@ namespace halocline {
 void bind_nvrtc(nb::module_& m) {
   using device::Nvrtc;
   nb::class_<Nvrtc>(m, "Nvrtc",
-                    "NVIDIA's compiler of kernels as a library; it needs no device.\n\n"
-                    "Parameters\n----------\n"
-                    "library : str\n    Path, or a name that the loader finds.\n"
-                    "needed : list of str\n    Libraries to load before it.\n\n"
-                    "Raises\n------\nRuntimeError\n    Where one cannot be loaded.")
+                    "CUDA kernel compiler of NVIDIA as a library; it requires no device.\n\n"
+                    "Parameters\n"
+                    "----------\n"
+                    "library : str\n"
+                    "    Path, or a name that the loader finds.\n"
+                    "needed : list of str\n"
+                    "    Libraries to load first.\n\n"
+                    "Raises\n"
+                    "------\n"
+                    "RuntimeError\n"
+                    "    A library cannot be loaded.")
       .def(nb::init<const std::string&, const std::vector<std::string>&>(), "library"_a, "needed"_a)
       .def_prop_ro("version", &Nvrtc::version)
       .def_prop_ro("architectures", &Nvrtc::architectures, "Compute capabilities: 90 for sm_90.")
@@ -39,8 +45,8 @@ void bind_nvrtc(nb::module_& m) {
           "source"_a, "name"_a, "options"_a,
           nb::sig(
               "def compile(self, source: str, name: str, options: Sequence[str]) -> tuple[bytes, str, str]"),
-          "Code (a cubin for a real architecture, else PTX), the error's name (empty without one) and the "
-          "log.");
+          "Return the code (a cubin for a real architecture, otherwise PTX), the error name and the log.\n\n"
+          "The error name is empty on success.");
 }
 
 }  // namespace halocline

@@ -105,13 +105,18 @@ void bind_plan(nb::module_& m) {
   nb::class_<Subdomain>(
       m, "Subdomain",
       "One subdomain of a rank.\n\n"
-      "Parameters\n----------\n"
-      "storages : list of Storage\n    By number. Engines may share them.\n"
-      "origin : three int\n    Global index of cell (0, 0, 0).\n"
-      "patches : int64 array (P, 9)\n    lo, hi, top of each patch (hc_box), in memory order.\n"
-      "owners : int32 array (P,)\n    The thread that touches each patch first, and takes it before others' "
-      "patches.\n"
-      "counters, number : Counters, int\n    Of this rank, and which of its subdomains this is there.")
+      "Parameters\n"
+      "----------\n"
+      "storages : list of Storage\n"
+      "    Storages by number. Engines may share them.\n"
+      "origin : three int\n"
+      "    Global index of cell (0, 0, 0).\n"
+      "patches : int64 array (P, 9)\n"
+      "    lo, hi, top of each patch (hc_box), in memory order.\n"
+      "owners : int32 array (P,)\n"
+      "    Thread that touches each patch first, and runs it before patches of other threads.\n"
+      "counters, number : Counters, int\n"
+      "    Counters of this rank, and number of this subdomain in them.")
       .def(
           "__init__",
           [](Subdomain* self, const Storages& storages, const Index& origin, const Boxes& patches,
@@ -126,7 +131,7 @@ void bind_plan(nb::module_& m) {
 
   nb::class_<Neighbour>(
       m, "Neighbour",
-      "A subdomain of another process of the node: views of its storages, by number, and its counters.")
+      "Subdomain of another process of the node: views of its storages, by number, and its counters.")
       .def(
           "__init__",
           [](Neighbour* self, int rank, const Storages& storages, std::shared_ptr<Counters> counters,
@@ -137,23 +142,24 @@ void bind_plan(nb::module_& m) {
 
   nb::class_<Message>(
       m, "Message",
-      "Cells that go to, or come from, one subdomain in one sweep. Both sides list parts of equal shapes in "
-      "the\nsame order.\n\n"
-      "Parameters\n----------\n"
+      "Cells that are sent to, or received from, one subdomain in one sweep.\n\n"
+      "Both sides list parts of equal shapes in the same order.\n\n"
+      "Parameters\n"
+      "----------\n"
       "peer : int\n"
-      "    Rank at the other end; colocated on the host: number of the neighbour.\n"
+      "    Rank at the other end. For colocated messages on the host: number of the neighbour.\n"
       "tag : int\n"
-      "    The same at both ends. Colocated on the host: the direction, 0 to 26, another for each message\n"
-      "    between the two. By rma: the direction, and 27 times the number of the subdomain at the other "
-      "end.\n"
+      "    Tag, equal at both ends. Colocated on the host: the direction, 0 to 26, different for each\n"
+      "    message between the two. By rma: the direction plus 27 times the number of the subdomain at\n"
+      "    the other end.\n"
       "parts : list of (storage number, lo, hi)\n"
       "sources : list of three int\n"
-      "    Of a colocated receive on the host: where each part begins in the sender's storage.\n"
+      "    First cell of each part in the storage of the sender, for a colocated receive on the host.\n"
       "method : {'mpi', 'gpu_aware', 'rma', 'colocated'}\n"
       "    By MPI, by MPI between memory of devices, through mailboxes, or without MPI.\n"
       "packed : bool\n"
-      "    Else MPI takes the cells out of the fields and puts them there by derived datatypes, and devices\n"
-      "    copy them row by row.\n"
+      "    If False, MPI accesses the cells in the fields by derived datatypes, and devices copy them row\n"
+      "    by row.\n"
       "link : Link, optional\n"
       "    This end of a colocated message between devices.")
       .def("__init__", &make_message, "peer"_a, "tag"_a, "parts"_a, "sources"_a = nb::list(),
@@ -161,8 +167,9 @@ void bind_plan(nb::module_& m) {
 
   nb::class_<Fill>(
       m, "Fill",
-      "A boundary condition: `kernel` over the box of ghost cells from `lo` to `hi`. Neighbours in a\n"
-      "list with one `axis` of 0, 1 or 2 may run side by side; otherwise each runs after the one before.")
+      "Boundary condition: `kernel` over the box of ghost cells from `lo` to `hi`.\n\n"
+      "Adjacent entries of a list with one `axis` of 0, 1 or 2 may run in parallel. Otherwise each entry\n"
+      "runs after the previous one.")
       .def(
           "__init__",
           [](Fill* self, const std::string& kernel, const std::vector<int64_t>& operands, const Index& lo,
@@ -170,16 +177,19 @@ void bind_plan(nb::module_& m) {
           "kernel"_a, "operands"_a, "lo"_a, "hi"_a, "axis"_a = -1);
 
   nb::class_<Share>(m, "Share",
-                    "Work of a sweep in one subdomain.\n\n"
-                    "Parameters\n----------\n"
-                    "sends, receives : list of Message\n    At most 64 and 32.\n"
+                    "Part of a sweep in one subdomain.\n\n"
+                    "Parameters\n"
+                    "----------\n"
+                    "sends, receives : list of Message\n"
+                    "    At most 64 and 32.\n"
                     "copies : list of (storage, source lo, destination lo, extent, subdomain)\n"
-                    "    From a subdomain of this rank, or around a periodic axis from this one.\n"
+                    "    Copies from a subdomain of this rank, or around a periodic axis from this one.\n"
                     "fills, rims : list of Fill\n"
-                    "needs : uint32 array (P,), default none\n    Bit m: receives[m] must have arrived.\n"
+                    "needs : uint32 array (P,), default none\n"
+                    "    Bit m: receives[m] must have arrived.\n"
                     "needs_rims : bool array (P,), default none\n"
                     "halo_boxes, halo_needs : int64 array (H, 9), uint32 array (H,)\n"
-                    "    More work of the same sweep, with its halo kernel.")
+                    "    Additional work of the same sweep, with its halo kernel.")
       .def("__init__", &make_share, "sends"_a = nb::list(), "receives"_a = nb::list(),
            "copies"_a = nb::list(), "fills"_a = nb::list(), "rims"_a = nb::list(), "needs"_a = nb::none(),
            "needs_rims"_a = nb::none(), "halo_boxes"_a = nb::none(), "halo_needs"_a = nb::none());

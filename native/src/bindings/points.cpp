@@ -100,12 +100,13 @@ class Accumulator {
 void bind_points(nb::module_& m) {
   m.def("apply", &apply, "op"_a, "out"_a, "operands"_a,
         "Apply an operation of generated kernels to each element of arrays of one length.");
-  nb::class_<Accumulator>(m, "Accumulator", "Accumulator of one reduction, as those of generated kernels.")
+  nb::class_<Accumulator>(m, "Accumulator",
+                          "Accumulator of one reduction, equal to those of generated kernels.")
       .def(nb::init<const std::string&>(), "kind"_a)
       .def("deposit", &Accumulator::deposit, "values"_a, "Add the values of an array.")
-      .def("state", &Accumulator::state, "The state, for `merge` on another rank.")
-      .def("merge", &Accumulator::merge, "state"_a, "Add what another accumulator has taken.")
-      .def("result", &Accumulator::result, "The reduced number.");
+      .def("state", &Accumulator::state, "Return the state, for `merge` on another rank.")
+      .def("merge", &Accumulator::merge, "state"_a, "Merge the state of another accumulator into this one.")
+      .def("result", &Accumulator::result, "Return the reduced number.");
 }
 
 }  // namespace halocline

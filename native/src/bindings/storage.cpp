@@ -88,66 +88,82 @@ void bind_storage(nb::module_& m) {
 
   nb::class_<Storage>(
       m, "Storage",
-      "One array of one subdomain with its halo, in memory of its own: zeros that cost nothing until\n"
-      "they are touched. Arrays have three axes; the last is contiguous in memory.\n\n"
-      "Parameters\n----------\n"
+      "One array of one subdomain with its halo, in its own memory.\n\n"
+      "The array is initially zero and uses no memory until it is touched. It has three axes; the last\n"
+      "one is contiguous in memory.\n\n"
+      "Parameters\n"
+      "----------\n"
       "shape, lower, upper : three int\n"
-      "    Cells of the subdomain, halo layers below and above.\n"
-      "itemsize : int\n    8 for float64, 4 for float32.\n"
-      "index : int\n    Number of the field: equal cells of different numbers do not alias.\n"
-      "shared : bool\n    Whether other processes of the node can read it.\n"
-      "sparse : bool\n    Whether parts in the midst of it are never touched, and are to take no memory.\n\n"
-      "Raises\n------\nOutOfMemory\n    With the bytes needed and available.")
+      "    Cells of the subdomain; halo layers below and above.\n"
+      "itemsize : int\n"
+      "    8 for float64, 4 for float32.\n"
+      "index : int\n"
+      "    Number of the field. Equal cells of fields with different numbers do not alias.\n"
+      "shared : bool\n"
+      "    True if other processes of the node can read the array.\n"
+      "sparse : bool\n"
+      "    True if interior parts that are never touched must not use memory.\n\n"
+      "Raises\n"
+      "------\n"
+      "OutOfMemory\n"
+      "    With the required and the available bytes.")
       .def(nb::init<const Index&, const Index&, const Index&, size_t, size_t, bool, bool>(), "shape"_a,
            "lower"_a, "upper"_a, "itemsize"_a, "index"_a = 0, "shared"_a = false, "sparse"_a = false)
-      .def_static("attach", &attach_storage, "handle"_a,
-                  "A view of another process's storage, to be read only; RuntimeError where it is out of "
-                  "reach.\nIt follows no swap of that.")
+      .def_static(
+          "attach", &attach_storage, "handle"_a,
+          "Return a read-only view of a storage of another process.\n\n"
+          "The view does not follow swaps in that process. RuntimeError is raised if the memory is not\n"
+          "accessible.")
       .def("handle", &storage_handle,
-           "Return the handle, plain numbers, by which another process of the node attaches it. It must be "
-           "shared.")
+           "Return the handle, plain numbers, by which another process of the node attaches the storage.\n\n"
+           "The storage must be shared.")
       .def("view", &interior,
-           "The interior as an array without a copy. It keeps its memory, which is another's after a swap:\n"
-           "take a new view after each run.")
-      .def("whole", &whole, "Like view(), with the halo: cell (0, 0, 0) is at `lower`.")
+           "Return the interior as an array without a copy.\n\n"
+           "The array keeps its memory, which belongs to another storage after a swap. Create a new view\n"
+           "after each run.")
+      .def("whole", &whole,
+           "Return an array like view(), with the halo: cell (0, 0, 0) has the index `lower`.")
       .def_prop_ro("shape", [](const Storage& storage) { return as_tuple(storage.shape()); })
       .def_prop_ro("lower", [](const Storage& storage) { return as_tuple(storage.lower()); })
       .def_prop_ro("upper", [](const Storage& storage) { return as_tuple(storage.upper()); })
       .def_prop_ro("itemsize", &Storage::itemsize)
-      .def_prop_ro("bytes", &Storage::bytes, "Bytes of memory taken, padding included.")
+      .def_prop_ro("bytes", &Storage::bytes, "Allocated memory in bytes, including padding.")
       .def("checksum", &checksum_of, "lo"_a, "hi"_a, "origin"_a, "shape"_a, "threads"_a = 1,
-           "Hash of the bits of the cells in a box, and of their places in the global grid.\n\n"
-           "Two 64-bit words. Added up modulo 2**64 over boxes, subdomains and ranks they are the hash of "
-           "the\n"
-           "whole field, whatever the decomposition. NaNs count as one value.\n\n"
-           "Parameters\n----------\n"
-           "lo, hi : three int\n    The box, in the subdomain's indices.\n"
-           "origin, shape : three int\n    Global index of cell (0, 0, 0), global shape.",
+           "Return a hash of the bits of the cells in a box and of their positions in the global grid.\n\n"
+           "The hash consists of two 64-bit words. Their sums modulo 2**64 over boxes, subdomains and ranks\n"
+           "are the hash of the whole field, for any decomposition. All NaNs count as one value.\n\n"
+           "Parameters\n"
+           "----------\n"
+           "lo, hi : three int\n"
+           "    Box, in the indices of the subdomain.\n"
+           "origin, shape : three int\n"
+           "    Global index of cell (0, 0, 0); global shape.",
            nb::call_guard<nb::gil_scoped_release>())
       .def("first_nonfinite", &nonfinite, "lo"_a, "hi"_a, "threads"_a = 1,
-           "Index of the first cell of a box, in memory order, that is NaN or infinite; None where all are "
-           "finite.",
+           "Return the index of the first cell of a box, in memory order, that is NaN or infinite.\n\n"
+           "The result is None if all cells are finite.",
            nb::call_guard<nb::gil_scoped_release>());
 
-  nb::class_<Streams>(
-      m, "Streams",
-      "Two arrays that threads sweep over, to measure what memory can do. Their pages are touched, and the\n"
-      "threads started, before any pass.\n\n"
-      "Parameters\n----------\n"
-      "threads : int\n"
-      "bytes : int\n    Of both arrays together.\n\n"
-      "Raises\n------\nOutOfMemory\n    With the bytes needed and available.")
+  nb::class_<Streams>(m, "Streams",
+                      "Two arrays that threads stream through, to measure memory bandwidth.\n\n"
+                      "The pages are touched and the threads are started before any pass.\n\n"
+                      "Parameters\n"
+                      "----------\n"
+                      "threads : int\n"
+                      "bytes : int\n"
+                      "    Size of both arrays together.\n\n"
+                      "Raises\n"
+                      "------\n"
+                      "OutOfMemory\n"
+                      "    With the required and the available bytes.")
       .def(nb::init<int, size_t>(), "threads"_a, "bytes"_a, nb::call_guard<nb::gil_scoped_release>())
       .def("triad", &Streams::triad, "passes"_a, nb::call_guard<nb::gil_scoped_release>(),
-           "Make passes of a += s * b; return the bytes that crossed memory, in three streams.")
+           "Run passes of a += s * b and return the transferred bytes, in three streams.")
       .def("copy", &Streams::copy, "passes"_a, nb::call_guard<nb::gil_scoped_release>(),
-           "Make passes of a copy with streaming stores; return the bytes that crossed memory, in two "
-           "streams.");
+           "Run passes of a copy with streaming stores and return the transferred bytes, in two streams.");
 
-  nb::class_<Counters>(
-      m, "Counters",
-      "Numbers in shared memory that tell the processes of a node how far this one is, 54 for each of its\n"
-      "subdomains.")
+  nb::class_<Counters>(m, "Counters",
+                       "Progress counters of this process in shared memory, 54 for each of its subdomains.")
       .def(
           "__init__",
           [](Counters* self, size_t subdomains) {
@@ -156,10 +172,10 @@ void bind_storage(nb::module_& m) {
           "subdomains"_a)
       .def_static(
           "attach", [](const HandleTuple& handle) { return std::make_shared<Counters>(as_handle(handle)); },
-          "handle"_a, "Those of another process, to be read only.")
+          "handle"_a, "Return the counters of another process, which are read-only.")
       .def(
           "handle", [](const Counters& counters) { return as_tuple(counters.handle()); },
-          "Return the handle by which another process of the node attaches them.");
+          "Return the handle by which another process of the node attaches the counters.");
 }
 
 }  // namespace halocline

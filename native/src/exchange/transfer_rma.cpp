@@ -105,8 +105,8 @@ class RmaTransfer : public Transfer {
 
  private:
   // A send waits until it is packed, moves during its signal, and has landed while the next mailbox is full.
-  // A receive waits for the signal, moves during the transfer of its payload, has landed until it is
-  // unpacked, and is answering during its completion signal.
+  // A receive waits for the signal, moves during the transfer of its payload, and has landed until it is
+  // unpacked. It is answering during its completion signal.
   enum class State { kIdle, kWaiting, kMoving, kLanded, kAnswering, kDone };
   struct End {
     size_t number;
