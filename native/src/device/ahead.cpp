@@ -10,10 +10,10 @@ namespace halocline::device {
 
 namespace {
 
-constexpr size_t kUnits = 16;      // maximum in flight
-constexpr size_t kGraphs = 4;      // maximum of graphs in flight
+constexpr size_t kUnits = 16;      // units in flight
+constexpr size_t kGraphs = 4;      // graphs in flight
 constexpr size_t kLongPeriod = 8;  // passes; a longer graph would contain too many kernels
-constexpr size_t kOrders = 8;      // of buffers, for which a unit keeps graphs
+constexpr size_t kOrders = 8;      // orders of buffers for which a unit keeps graphs
 constexpr double kFarAhead = 0.2;  // seconds of queued work: the maximum delay of a stop
 
 // End a failed recording. Otherwise the queue would record forever.

@@ -34,7 +34,7 @@ struct Description {
   std::string name;       // name of the model
   std::string driver;     // version of the driver
   std::string platform;   // of OpenCL: devices of one platform can access each other's memory; empty for CUDA
-  std::string identity;   // of a device in all processes: UUID for CUDA, platform and name for OpenCL
+  std::string identity;   // equal in all processes: UUID for CUDA, platform and name for OpenCL
   std::string architecture;  // "sm_90"; empty for OpenCL
   size_t memory = 0;         // bytes
   size_t local_memory = 0;   // maximum bytes of shared memory per thread block

@@ -11,7 +11,8 @@
 
 namespace halocline::device {
 
-// Packs on the device, sends, receives, and unpacks on the device. One thread calls it, and no call blocks.
+// Packing on the device, sending, receiving, and unpacking on the device. One thread calls it, and no call
+// blocks.
 class Exchange {
  public:
   static constexpr size_t kMostReceives = 32;  // bits of arrived()

@@ -55,8 +55,8 @@ bool has_doubles(cl::DeviceId device) {
   return (device_info<cl::Bits>(device, cl::kDeviceDoubleFpConfig) & kNeeded) == kNeeded;
 }
 
-// Return true if float32 has fma, infinities and NaNs. Subnormals of float32 are not part of the guarantee of
-// equal bits.
+// Return true if float32 has fma, infinities, NaNs, and correctly rounded division and square root.
+// Subnormals of float32 are not part of the guarantee of equal bits.
 bool has_singles(cl::DeviceId device) {
   constexpr cl::Bits kNeeded = cl::kFpInfNan | cl::kFpRoundToNearest | cl::kFpFma | cl::kFpDivideSqrt;
   return (device_info<cl::Bits>(device, cl::kDeviceSingleFpConfig) & kNeeded) == kNeeded;

@@ -66,8 +66,8 @@ std::unique_ptr<Buffer> ClDevice::allocate(size_t bytes) {
   check(state_->label, "a buffer of " + std::to_string(bytes) + " bytes", error);
   auto buffer = std::make_unique<ClBuffer>(state_, memory, bytes);
   if (bytes != 0) {
-    // Memory belongs to the context, and the device that first writes it holds it. Other queues must use the
-    // memory afterwards, so this call waits.
+    // Memory belongs to the context and is placed on the device that first writes it. Other queues may use it
+    // only after this write, so the call waits.
     const Zeros zeros(0, bytes);
     error =
         api().EnqueueFillBuffer(setup_, memory, zeros.pattern, zeros.width, 0, bytes, 0, nullptr, nullptr);

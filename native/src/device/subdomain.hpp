@@ -72,9 +72,9 @@ class Subdomain {
   void forget() { known_.clear(); }
   // Wait if the device is too far behind, so that the amount of queued work is bounded.
   void keep_up();
-  // Waits for all work.
+  // Wait for all work.
   void finish();
-  // Begins and ends a trace of all queues.
+  // Begin and end a trace of all queues.
   void begin_trace(const std::shared_ptr<Clock>& clock);
   std::vector<Lane> end_trace();
   bool traced() const { return clock_ != nullptr; }

@@ -12,7 +12,7 @@
 
 namespace halocline {
 
-// Packs, sends, receives and unpacks the messages. No call blocks: threads take pieces of packing and
+// Packing, sending, receiving and unpacking of messages. No call blocks: threads take pieces of packing and
 // unpacking, and poll the transfers.
 class Exchange {
  public:

@@ -9,8 +9,8 @@
 
 namespace halocline {
 
-// Starts and tests requests: first those of the receives, then those of the sends. Derived classes create the
-// requests, for buffers or for the cells of fields.
+// Transfer that starts and tests requests: first those of the receives, then those of the sends. Derived
+// classes create the requests, for buffers or for the cells of fields.
 class PersistentTransfer : public Transfer {
  public:
   PersistentTransfer(const Communicator& communicator, const std::vector<Numbered>& sends,

@@ -124,7 +124,7 @@ void Mailboxes::check_room(size_t bytes) const {
   communicator_.check(MPI_Allreduce(MPI_IN_PLACE, &required, 1, MPI_UINT64_T, MPI_SUM, node),
                       "MPI_Allreduce");
   MPI_Comm_free(&node);
-  // Maxima over the nodes that lack memory: the required bytes and, as a complement, the available bytes.
+  // Maxima over the nodes that lack memory: the required bytes, and the complement of the available bytes.
   const uint64_t available = available_shared_memory();
   const bool lacking = required > available;
   std::array<uint64_t, 2> most{lacking ? required : 0, lacking ? ~available : 0};

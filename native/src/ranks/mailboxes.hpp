@@ -12,7 +12,7 @@
 
 namespace halocline {
 
-// Sizes of the mailboxes of one engine. Each subdomain of the rank and direction has the same number of
+// Sizes of the mailboxes of one engine. Each pair of a subdomain and a direction has the same number of
 // boxes.
 struct MailboxPlan {
   size_t boxes = 0;              // per message; 0: no message uses mailboxes

@@ -22,8 +22,8 @@ class Allreduce;
 
 using Storages = std::vector<std::shared_ptr<Storage>>;
 
-// Progress counters between a subdomain and its neighbours in other processes. Each direction, in which a
-// message leaves its sender, has two counters. At the sender, `ready` counts the messages that are ready. At
+// Progress counters between a subdomain and its neighbours in other processes. Each direction in which
+// messages leave their sender has two counters. At the sender, `ready` counts the messages that are ready. At
 // the receiver, `released` counts the messages that were read.
 struct Signals {
   std::shared_ptr<Counters> counters;
@@ -98,7 +98,7 @@ struct Rank {
   std::function<void()> meanwhile{};
 
   size_t storage_count = SIZE_MAX;  // per subdomain; SIZE_MAX if there is no subdomain
-  bool ahead = false;  // a device knows scalars of the current run before the host (device::Ahead)
+  bool ahead = false;  // scalars of the current run are newer on a device than on the host (device::Ahead)
 
   bool alone() const { return !communicator || communicator->size() == 1; }
   // Return the number itself. Throws std::invalid_argument if there is no such storage or scalar.

@@ -1,4 +1,4 @@
-// Detection of ranks that do not respond, if other ranks wait in vain.
+// Detection of ranks that do not respond while other ranks wait.
 #pragma once
 
 #include <mpi.h>

@@ -32,7 +32,7 @@ size_t available_shared_memory();
 // Location of shared memory, for other processes of the node.
 struct Handle {
   int64_t process, file;  // process ID and file descriptor
-  uint64_t inode;         // of the file; it reveals that the descriptor now belongs to another file
+  uint64_t inode;         // of the file, to detect that the descriptor belongs to another file
   uint64_t bytes;
   bool sparse;
 };
@@ -59,8 +59,8 @@ class Memory {
   // Return the handle. Throws std::logic_error if the memory is not shared.
   Handle handle() const;
 
-  // Give shared memory huge pages, before its pages are touched. Each of `threads` threads calls it and
-  // obtains the pages of its share in memory near to it.
+  // Give shared memory huge pages, before its pages are touched. Each of `threads` threads calls it, and the
+  // pages of its share are placed near this thread.
   void settle(int thread, int threads) const;
 
   bool placed = false;  // the pages were touched by the threads that work on them

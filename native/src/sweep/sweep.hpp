@@ -39,8 +39,8 @@ class Sweep {
   virtual void work(Worker& worker, Team& team) = 0;
   // Exchange the memory of swapped storages. Only the first thread calls it, after all threads have finished.
   virtual void finish() = 0;
-  // Return true if the contribution of this rank to the reductions is known. Devices then copy it to the
-  // accumulators. Only the first thread calls it.
+  // Return true if the contribution of this rank to the reductions is known. A device sweep then also copies
+  // it to the accumulators. Only the first thread calls it.
   virtual bool reduced(hc_accumulator*) { return true; }
 
   // See Exchange.

@@ -19,7 +19,7 @@ inline void relax() {
 }
 
 // Waiting policy: spin, then sleep for increasing times. Spinning is fast between threads with a core each.
-// Sleeping frees the core if the other thread may be without one. sched_yield does not help: Linux lets the
+// Sleeping frees the core for a thread that may be without one. sched_yield does not help: Linux lets the
 // caller continue until its time slice ends. Futexes do not help either: a thread woken by another core waits
 // for the next tick if another process occupies its core. The plan sets the number of spins.
 class Backoff {
