@@ -1,4 +1,6 @@
-"""The native engine of Halocline: executes plans, decides nothing."""
+"""
+Native engine of Halocline, which executes plans and makes no decisions.
+"""
 
 from collections.abc import Sequence
 import os
@@ -13,26 +15,28 @@ class OutOfMemory(MemoryError):
 
 class Storage:
     """
-    One array of one subdomain with its halo, in memory of its own: zeros that cost nothing until
-    they are touched. Arrays have three axes; the last is contiguous in memory.
+    One array of one subdomain with its halo, in its own memory.
+
+    The array is initially zero and uses no memory until it is touched. It has three axes; the last
+    one is contiguous in memory.
 
     Parameters
     ----------
     shape, lower, upper : three int
-        Cells of the subdomain, halo layers below and above.
+        Cells of the subdomain; halo layers below and above.
     itemsize : int
         8 for float64, 4 for float32.
     index : int
-        Number of the field: equal cells of different numbers do not alias.
+        Number of the field. Equal cells of fields with different numbers do not alias.
     shared : bool
-        Whether other processes of the node can read it.
+        True if other processes of the node can read the array.
     sparse : bool
-        Whether parts in the midst of it are never touched, and are to take no memory.
+        True if interior parts that are never touched must not use memory.
 
     Raises
     ------
     OutOfMemory
-        With the bytes needed and available.
+        With the required and the available bytes.
     """
 
     def __init__(self, shape: Sequence[int], lower: Sequence[int], upper: Sequence[int], itemsize: int, index: int = 0, shared: bool = False, sparse: bool = False) -> None: ...
@@ -40,23 +44,31 @@ class Storage:
     @staticmethod
     def attach(handle: tuple[tuple[int, int, int, int, bool], int, Sequence[int], Sequence[int], Sequence[int], Sequence[int], int]) -> Storage:
         """
-        A view of another process's storage, to be read only; RuntimeError where it is out of reach.
-        It follows no swap of that.
+        Return a read-only view of a storage of another process.
+
+        The view does not follow swaps in that process. RuntimeError is raised if the memory is not
+        accessible.
         """
 
     def handle(self) -> tuple[tuple[int, int, int, int, bool], int, list[int], list[int], list[int], list[int], int]:
         """
-        Return the handle, plain numbers, by which another process of the node attaches it. It must be shared.
+        Return the handle, plain numbers, by which another process of the node attaches the storage.
+
+        The storage must be shared.
         """
 
     def view(self) -> NDArray:
         """
-        The interior as an array without a copy. It keeps its memory, which is another's after a swap:
-        take a new view after each run.
+        Return the interior as an array without a copy.
+
+        The array keeps its memory, which belongs to another storage after a swap. Create a new view
+        after each run.
         """
 
     def whole(self) -> NDArray:
-        """Like view(), with the halo: cell (0, 0, 0) is at `lower`."""
+        """
+        Return an array like view(), with the halo: cell (0, 0, 0) has the index `lower`.
+        """
 
     @property
     def shape(self) -> tuple[int, int, int]: ...
@@ -72,117 +84,125 @@ class Storage:
 
     @property
     def bytes(self) -> int:
-        """Bytes of memory taken, padding included."""
+        """Allocated memory in bytes, including padding."""
 
     def checksum(self, lo: Sequence[int], hi: Sequence[int], origin: Sequence[int], shape: Sequence[int], threads: int = 1) -> tuple[int, int]:
         """
-        Hash of the bits of the cells in a box, and of their places in the global grid.
+        Return a hash of the bits of the cells in a box and of their positions in the global grid.
 
-        Two 64-bit words. Added up modulo 2**64 over boxes, subdomains and ranks they are the hash of the
-        whole field, whatever the decomposition. NaNs count as one value.
+        The hash consists of two 64-bit words. Their sums modulo 2**64 over boxes, subdomains and ranks
+        are the hash of the whole field, for any decomposition. All NaNs count as one value.
 
         Parameters
         ----------
         lo, hi : three int
-            The box, in the subdomain's indices.
+            Box, in the indices of the subdomain.
         origin, shape : three int
-            Global index of cell (0, 0, 0), global shape.
+            Global index of cell (0, 0, 0); global shape.
         """
 
     def first_nonfinite(self, lo: Sequence[int], hi: Sequence[int], threads: int = 1) -> tuple[int, int, int] | None:
         """
-        Index of the first cell of a box, in memory order, that is NaN or infinite; None where all are finite.
+        Return the index of the first cell of a box, in memory order, that is NaN or infinite.
+
+        The result is None if all cells are finite.
         """
 
 class Streams:
     """
-    Two arrays that threads sweep over, to measure what memory can do. Their pages are touched, and the
-    threads started, before any pass.
+    Two arrays that threads stream through, to measure memory bandwidth.
+
+    The pages are touched and the threads are started before any pass.
 
     Parameters
     ----------
     threads : int
     bytes : int
-        Of both arrays together.
+        Size of both arrays together.
 
     Raises
     ------
     OutOfMemory
-        With the bytes needed and available.
+        With the required and the available bytes.
     """
 
     def __init__(self, threads: int, bytes: int) -> None: ...
 
     def triad(self, passes: int) -> int:
         """
-        Make passes of a += s * b; return the bytes that crossed memory, in three streams.
+        Run passes of a += s * b and return the transferred bytes, in three streams.
         """
 
     def copy(self, passes: int) -> int:
         """
-        Make passes of a copy with streaming stores; return the bytes that crossed memory, in two streams.
+        Run passes of a copy with streaming stores and return the transferred bytes, in two streams.
         """
 
 class Counters:
     """
-    Numbers in shared memory that tell the processes of a node how far this one is, 54 for each of its
-    subdomains.
+    Progress counters of this process in shared memory, 54 for each of its subdomains.
     """
 
     def __init__(self, subdomains: int) -> None: ...
 
     @staticmethod
     def attach(handle: tuple[int, int, int, int, bool]) -> Counters:
-        """Those of another process, to be read only."""
+        """Return the counters of another process, which are read-only."""
 
     def handle(self) -> tuple[int, int, int, int, bool]:
-        """Return the handle by which another process of the node attaches them."""
+        """
+        Return the handle by which another process of the node attaches the counters.
+        """
 
 class DeviceError(RuntimeError):
     pass
 
 class Buffer:
-    """Memory of a device; Device.allocate() makes it."""
+    """Memory of a device; Device.allocate() creates it."""
 
     @property
     def bytes(self) -> int: ...
 
     @property
     def address(self) -> int:
-        """Where MPI finds it; 0 where the interface has no addresses."""
+        """Address for MPI; 0 if the interface has no addresses."""
 
 class Event:
-    """A place in a queue; Queue.record() makes it."""
+    """Point in a queue; Queue.record() creates it."""
 
     def done(self) -> bool:
         """
-        Return True where all earlier work of its queue is done; DeviceError where some of it failed.
+        Return True if all earlier work of the queue is complete.
+
+        DeviceError is raised if some of this work failed.
         """
 
     def wait(self) -> None:
-        """Wait until it is done."""
+        """Wait until the event is complete."""
 
 class Graph:
-    """Work that was recorded; Queue.end_capture() makes it."""
+    """Recorded work; Queue.end_capture() creates it."""
 
 class Module:
-    """Compiled code; Device.load() makes it."""
+    """Compiled code; Device.load() creates it."""
 
     def largest_group(self, kernel: str) -> int:
-        """The most threads of a group that a kernel can run with."""
+        """Return the maximum number of threads per thread block of a kernel."""
 
     def registers(self, kernel: str) -> int:
-        """Registers of a thread; 0 where the device does not tell."""
+        """Return the registers per thread; 0 if the device does not report them."""
 
     def spilled(self, kernel: str) -> int:
         """
-        Bytes of a thread in the device's memory, which hold what registers could not.
+        Return the bytes of spilled registers per thread, which are stored in device memory.
         """
 
 class Queue:
     """
-    Work for a device, in order. Only wait() of events, finish() and the end of a queue wait for it; what
-    is queued is kept alive until finish(), and arrays must not change before.
+    Work for a device, in order.
+
+    Only wait() of events, finish() and the deletion of a queue wait for the work. Queued objects
+    are kept alive until finish(), and arrays must not change before.
     """
 
     def upload(self, to: Buffer, array: Annotated[NDArray, dict(order='C', device='cpu', writable=False)], offset: int = 0) -> None:
@@ -193,13 +213,14 @@ class Queue:
 
     def copy(self, to: Buffer, source: Buffer, bytes: int | None = None, to_offset: int = 0, source_offset: int = 0) -> None:
         """
-        Copy between buffers: of this device, or from another device's to this one's. All of `source` where
-        no number of bytes is given.
+        Copy between buffers of this device, or from another device to this one.
+
+        All of `source` is copied if no number of bytes is given.
         """
 
     def clear(self, buffer: Buffer, bytes: int | None = None, offset: int = 0) -> None:
         """
-        Set bytes to zero, to the end of the buffer where their number is not given.
+        Set bytes to zero, up to the end of the buffer if no number of bytes is given.
         """
 
     def launch(self, module: Module, kernel: str, groups: Sequence[int], group: Sequence[int], arguments: list) -> None:
@@ -209,36 +230,38 @@ class Queue:
         Parameters
         ----------
         groups, group : three int
-            Groups along x, y, z, and threads of each.
+            Number of thread blocks along x, y, z; threads per block along x, y, z.
         arguments : list
             A Buffer, an int (64 bits), a float (64 bits), or the bytes of any other value.
         """
 
     def record(self) -> Event:
-        """An event that is done when all that is queued now is."""
+        """
+        Return an event that is complete when all work queued so far is complete.
+        """
 
     def wait(self, event: Event) -> None:
-        """Let what follows wait for an event, of any device of the interface."""
+        """Make subsequent work wait for an event of any device of the interface."""
 
     def flush(self) -> None:
-        """Let the device begin."""
+        """Make the device start the queued work."""
 
     def finish(self) -> None:
-        """Wait for all that is queued; DeviceError where something of it failed."""
+        """Wait for all queued work; DeviceError is raised if some of it failed."""
 
     def begin_capture(self) -> None:
         """
-        Record what is queued from now on, instead of running it; only where Device.captures.
+        Record subsequent work instead of running it. This requires Device.captures.
         """
 
     def end_capture(self) -> Graph:
         """Return the recorded graph. Its buffers and modules must be kept alive."""
 
     def replay(self, graph: Graph) -> None:
-        """Run what was recorded."""
+        """Run recorded work."""
 
 class Device:
-    """A device with memory of its own; devices() lists them."""
+    """Device with its own memory; devices() lists all devices."""
 
     @property
     def interface(self) -> str:
@@ -246,120 +269,136 @@ class Device:
 
     @property
     def index(self) -> int:
-        """Number among those of the interface."""
+        """Number among the devices of the interface."""
 
     @property
     def name(self) -> str:
-        """Of the model."""
+        """Name of the model."""
 
     @property
     def driver(self) -> str:
-        """Its version."""
+        """Version of the driver."""
 
     @property
     def platform(self) -> str:
-        """OpenCL's: only devices of one reach each other's memory; '' for CUDA."""
+        """
+        Platform of OpenCL, whose devices can access each other's memory; '' for CUDA.
+        """
 
     @property
     def identity(self) -> str:
-        """The same in all processes of a node."""
+        """Identity of the device, equal in all processes of a node."""
 
     @property
     def architecture(self) -> str:
-        """Target architecture of CUDA, as 'sm_90'; '' for OpenCL."""
+        """Target architecture of CUDA, such as 'sm_90'; '' for OpenCL."""
 
     @property
     def memory(self) -> int:
-        """Bytes."""
+        """Device memory in bytes."""
 
     @property
     def local_memory(self) -> int:
-        """Bytes that the threads of a group can share."""
+        """Maximum shared memory per thread block in bytes."""
 
     @property
     def largest_group(self) -> int:
-        """Threads."""
+        """Maximum number of threads per thread block."""
 
     @property
     def parameters(self) -> int:
-        """Bytes that a kernel can be given."""
+        """Maximum size of the arguments of a kernel in bytes."""
 
     @property
     def units(self) -> int:
-        """Processors that run groups side by side."""
+        """Number of multiprocessors or compute units."""
 
     @property
     def doubles(self) -> bool:
-        """True where the device has float64 with fma, subnormals and NaNs."""
+        """True if the device has float64 with fma, subnormals and NaNs."""
 
     @property
     def singles(self) -> bool:
         """
-        True for float32 with fma, NaNs, and correctly rounded division and square root.
+        True if float32 has fma, NaNs, and correctly rounded division and square root.
         """
 
     @property
     def free_memory(self) -> int:
-        """Bytes that can still be allocated, as far as is told."""
+        """Bytes that can still be allocated, as far as the device reports them."""
 
     @property
     def captures(self) -> bool:
-        """True where its queues record graphs."""
+        """True if the queues of the device can record graphs."""
 
     def reaches(self, other: Device) -> bool:
-        """Return True where its kernels can use the memory of another device."""
+        """
+        Return True if kernels of this device can access the memory of another device.
+        """
 
     def allocate(self, bytes: int) -> Buffer:
-        """Zeroed memory; OutOfMemory where there is too little."""
+        """Return zeroed memory; OutOfMemory is raised if there is too little."""
 
     def pinned(self, bytes: int) -> NDArray[numpy.uint8]:
-        """Bytes of the host's memory that the device copies from and to itself."""
+        """
+        Return an array in host memory that the device copies from and to without the processor.
+        """
 
     def queue(self, urgent: bool = False) -> Queue:
-        """A new queue; what is in urgent ones goes first."""
+        """Return a new queue; work in urgent queues runs first."""
 
     @overload
     def load(self, code: str, options: str = '') -> Module:
-        """Compile OpenCL C; DeviceError with the compiler's words."""
+        """Compile OpenCL C; DeviceError contains the message of the compiler."""
 
     @overload
     def load(self, code: bytes) -> Module:
-        """Load a cubin or PTX; DeviceError with the driver's words."""
+        """Load a cubin or PTX; DeviceError contains the message of the driver."""
 
     @property
     def shares(self) -> bool:
-        """True where other processes of the node can use its memory."""
+        """True if other processes of the node can use memory of the device."""
 
     def share(self, buffer: Buffer) -> bytes:
         """
-        Return the handle by which another process attaches a buffer. The buffer must outlive that.
+        Return the handle by which another process attaches a buffer.
+
+        The buffer must outlive its use by the other process.
         """
 
     def attach(self, shared: bytes, bytes: int) -> Buffer:
-        """Another process's buffer; DeviceError where it is out of reach."""
+        """
+        Return a buffer of another process; DeviceError is raised if it is not accessible.
+        """
 
     def shared_event(self) -> Event:
-        """An event that other processes can wait for."""
+        """Return a new event for which other processes can wait."""
 
     def share_event(self, event: Event) -> bytes:
         """
-        Return the handle by which another process attaches an event. The event must outlive that.
+        Return the handle by which another process attaches an event.
+
+        The event must outlive its use by the other process.
         """
 
     def attach_event(self, shared: bytes) -> Event:
-        """Another process's event; DeviceError where it is out of reach."""
+        """
+        Return an event of another process; DeviceError is raised if it is not accessible.
+        """
 
     def record(self, event: Event, queue: Queue) -> None:
-        """Record a shared event: it is done when all that is queued now is."""
+        """
+        Record a shared event, which is complete when all work queued so far is complete.
+        """
 
 def devices(interface: str) -> list[Device]:
     """
-    The devices of 'cuda' or 'opencl' that this process sees; none where there is no driver.
+    Return the devices of 'cuda' or 'opencl' that this process sees; none without a driver.
     """
 
 def why_no_devices(interface: str) -> str:
     """
-    Why there are no devices of 'cuda' or 'opencl'; '' where there are some.
+    Return the reason why there are no devices of 'cuda' or 'opencl'; '' if there are some.
     """
 
 class Link:
@@ -370,12 +409,12 @@ class Link:
     ----------
     device : Device
     receives : bool
-        Whether messages come here, into memory of the device.
+        True if this end receives messages, into memory of the device.
     bytes : int
-        Of a message.
+        Size of a message.
     counters : Counters
     first : int
-        The first of its LINES lines in the counters, all zeros.
+        Index of the first of its LINES lines in the counters, which are zero initially.
 
     Raises
     ------
@@ -389,12 +428,13 @@ class Link:
 
     def attach(self, through: Device, handle: bytes, counters: Counters, first: int) -> None:
         """
-        See the other end, with its counters; through a device that reaches its memory. DeviceError where
-        it is out of reach.
+        Attach the other end with its counters, through a device that can access its memory.
+
+        DeviceError is raised if the memory is not accessible.
         """
 
     LINES: Final[int] = ...
-    """Lines of counters of an end."""
+    """Number of counter lines per end."""
 
 class Subdomain:
     """
@@ -403,46 +443,48 @@ class Subdomain:
     Parameters
     ----------
     storages : list of Storage
-        By number. Engines may share them.
+        Storages by number. Engines may share them.
     origin : three int
         Global index of cell (0, 0, 0).
     patches : int64 array (P, 9)
         lo, hi, top of each patch (hc_box), in memory order.
     owners : int32 array (P,)
-        The thread that touches each patch first, and takes it before others' patches.
+        Thread that touches each patch first, and runs it before patches of other threads.
     counters, number : Counters, int
-        Of this rank, and which of its subdomains this is there.
+        Counters of this rank, and number of this subdomain in them.
     """
 
     def __init__(self, storages: Sequence[Storage], origin: Sequence[int], patches: Annotated[NDArray[numpy.int64], dict(shape=(None, 9), order='C', device='cpu', writable=False)], owners: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], counters: Counters | None = None, number: int = 0) -> None: ...
 
 class Neighbour:
     """
-    A subdomain of another process of the node: views of its storages, by number, and its counters.
+    Subdomain of another process of the node: views of its storages, by number, and its counters.
     """
 
     def __init__(self, rank: int, storages: Sequence[Storage], counters: Counters, number: int) -> None: ...
 
 class Message:
     """
-    Cells that go to, or come from, one subdomain in one sweep. Both sides list parts of equal shapes in the
-    same order.
+    Cells that are sent to, or received from, one subdomain in one sweep.
+
+    Both sides list parts of equal shapes in the same order.
 
     Parameters
     ----------
     peer : int
-        Rank at the other end; colocated on the host: number of the neighbour.
+        Rank at the other end. For colocated messages on the host: number of the neighbour.
     tag : int
-        The same at both ends. Colocated on the host: the direction, 0 to 26, another for each message
-        between the two. By rma: the direction, and 27 times the number of the subdomain at the other end.
+        Tag, equal at both ends. Colocated on the host: the direction, 0 to 26, different for each
+        message between the two. By rma: the direction plus 27 times the number of the subdomain at
+        the other end.
     parts : list of (storage number, lo, hi)
     sources : list of three int
-        Of a colocated receive on the host: where each part begins in the sender's storage.
+        First cell of each part in the storage of the sender, for a colocated receive on the host.
     method : {'mpi', 'gpu_aware', 'rma', 'colocated'}
         By MPI, by MPI between memory of devices, through mailboxes, or without MPI.
     packed : bool
-        Else MPI takes the cells out of the fields and puts them there by derived datatypes, and devices
-        copy them row by row.
+        If False, MPI accesses the cells in the fields by derived datatypes, and devices copy them row
+        by row.
     link : Link, optional
         This end of a colocated message between devices.
     """
@@ -451,57 +493,59 @@ class Message:
 
 class Fill:
     """
-    A boundary condition: `kernel` over the box of ghost cells from `lo` to `hi`. Neighbours in a
-    list with one `axis` of 0, 1 or 2 may run side by side; otherwise each runs after the one before.
+    Boundary condition: `kernel` over the box of ghost cells from `lo` to `hi`.
+
+    Adjacent entries of a list with one `axis` of 0, 1 or 2 may run in parallel. Otherwise each entry
+    runs after the previous one.
     """
 
     def __init__(self, kernel: str, operands: Sequence[int], lo: Sequence[int], hi: Sequence[int], axis: int = -1) -> None: ...
 
 class Share:
     """
-    Work of a sweep in one subdomain.
+    Part of a sweep in one subdomain.
 
     Parameters
     ----------
     sends, receives : list of Message
         At most 64 and 32.
     copies : list of (storage, source lo, destination lo, extent, subdomain)
-        From a subdomain of this rank, or around a periodic axis from this one.
+        Copies from a subdomain of this rank, or around a periodic axis from this one.
     fills, rims : list of Fill
     needs : uint32 array (P,), default none
         Bit m: receives[m] must have arrived.
     needs_rims : bool array (P,), default none
     halo_boxes, halo_needs : int64 array (H, 9), uint32 array (H,)
-        More work of the same sweep, with its halo kernel.
+        Additional work of the same sweep, with its halo kernel.
     """
 
     def __init__(self, sends: Sequence[Message] = [], receives: Sequence[Message] = [], copies: Sequence[tuple[int, Sequence[int], Sequence[int], Sequence[int], int]] = [], fills: Sequence[Fill] = [], rims: Sequence[Fill] = [], needs: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, needs_rims: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, halo_boxes: Annotated[NDArray[numpy.int64], dict(shape=(None, 9), order='C', device='cpu', writable=False)] | None = None, halo_needs: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None: ...
 
 class Engine:
     """
-    Runs the plan of one rank: operations in program order, with `threads` threads.
+    Engine that runs the plan of one rank, in program order, with `threads` threads.
 
     Parameters
     ----------
     library : str
-        File of the compiled kernels.
+        Path of the compiled kernel library.
     subdomains : list of Subdomain
     scalars : float64 array
-        Shared: the engine reads and writes it.
+        Shared array that the engine reads and writes.
     shape : three int
         Global shape of the grid.
     spins : int
-        How often a thread that waits looks again at once, before it sleeps in between.
+        Number of polls of a waiting thread before it sleeps between polls.
     communicator : int or None
-        Fortran handle. All its ranks must make their engines in the same order. None: one rank, and no
-        call of MPI, ever.
+        Fortran handle. All its ranks must create their engines in the same order. None: one rank, and
+        no call of MPI.
     neighbours : list of Neighbour
-        By number, for colocated messages.
+        Neighbours by number, for colocated messages.
     mailboxes : int
-        For each message by one-sided communication; 0 where there is none on any rank.
+        Mailboxes per message by one-sided communication; 0 if no rank has such messages.
     schedule : str
-        Who runs which patch: 'static', its owner; 'dynamic', whoever comes first; 'guided', its owner, or
-        who has run all of its own.
+        Assignment of patches to threads: 'static', the owner; 'dynamic', the next free thread;
+        'guided', the owner, or a thread that has run all of its own patches.
     """
 
     def __init__(self, library: str | os.PathLike, subdomains: Sequence[Subdomain], scalars: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], shape: Sequence[int], threads: int, spins: int, communicator: int | None, neighbours: Sequence[Neighbour] = [], mailboxes: int = 0, schedule: str = 'guided') -> None: ...
@@ -510,32 +554,36 @@ class Engine:
         """
         Append a sweep: `kernel` over all patches.
 
-        Copies, packing and sends start first, then the fills run; patches run when these are done and the
-        messages they need have arrived. The rims of a subdomain run when all its messages have arrived,
-        before the patches with needs_rims and before the halo boxes. When all is done the swaps exchange
-        memory, and the reductions, over all threads and ranks, are written to their scalars.
+        Copies, packing and sends start first, then the fills run. Patches run when these are complete
+        and the required messages have arrived. The rims of a subdomain run when all its messages have
+        arrived, before the patches with needs_rims and before the halo boxes. At the end, the swaps
+        exchange memory, and the reductions over all threads and ranks are written to their scalars.
 
         Parameters
         ----------
         operands : list of int
             Storage numbers.
         shares : list of Share
-            By subdomain.
+            One per subdomain.
         reductions : list of (kind, scalar)
             Kind: 'sum', 'min', 'max', 'count' or 'value'.
         swaps : list of (storage, storage)
         scratch_bytes : int
-            Per thread.
+            Bytes per thread.
         backward : bool
-            Threads run their patches in descending order: what the sweep before left in the cache comes first.
+            True if threads run their patches in descending order, which begins with the data that the
+            previous sweep left in the cache.
         in_place : bool
-            The kernel overwrites cells that are sent: patches wait until the receivers have them.
+            True if the kernel overwrites cells that are sent. Patches then wait until the receivers
+            have these cells.
         """
 
     @staticmethod
     def on_devices(library: str | os.PathLike, subdomains: Sequence[DeviceSubdomain], scalars: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], shape: Sequence[int], spins: int, communicator: int | None) -> Engine:
         """
-        An engine whose subdomains (DeviceSubdomain) lie on devices: sweeps are appended with device_sweep().
+        Return an engine whose subdomains (DeviceSubdomain) are on devices.
+
+        Sweeps are appended with device_sweep().
         """
 
     def device_sweep(self, name: str, shares: Sequence[DeviceShare], reductions: Sequence[tuple[str, int]], swaps: Sequence[tuple[int, int]], scratch_bytes: int) -> None:
@@ -544,33 +592,33 @@ class Engine:
         """
 
     def scalars(self, function: str) -> None:
-        """Append a run of scalar statements."""
+        """Append a sequence of scalar statements."""
 
     def await_results(self) -> None:
         """
-        Append a wait for the results of the last sweep with reductions: their scalars have old values before.
+        Append a wait for the results of the last sweep with reductions.
+
+        Before this wait, the scalars of these reductions have old values.
         """
 
     def stop(self, condition: str, reason: str) -> None:
-        """
-        Append a test that ends the run with `reason` where the condition holds.
-        """
+        """Append a test that ends the run with `reason` if the condition holds."""
 
     def loop(self, until: str | None, limit: int | None, count: int, record: Sequence[int] = [], kernel: str = '', interval: int = 0) -> None:
         """
-        Begin a loop over what is appended up to end().
+        Begin a loop over the operations that are appended up to end().
 
-        The scalar `count` is set to 0 and counts passes. Before each pass the loop ends where the condition
-        `until` holds, or where `count` has reached the scalar `limit`. After each pass the scalars in `record`
-        are appended to the history.
+        The scalar `count` is set to 0 and counts passes. Before each pass the loop ends if the
+        condition `until` holds, or if `count` has reached the scalar `limit`. After each pass the
+        scalars in `record` are appended to the history.
 
         Parameters
         ----------
         kernel : str
             Test of the loop on a device.
         interval : int
-            The body is expected to run in one of so many passes of the loop around it; 0: not known.
-            One device alone then queues passes around this loop, and waits only where the body runs.
+            Number of passes of the outer loop in which the body is expected to run once; 0: unknown. A
+            single device then queues passes of the outer loop, and waits only if the body runs.
         """
 
     def end(self) -> None:
@@ -578,150 +626,161 @@ class Engine:
 
     def run(self, messages: bool = True, kernels: bool = True, traced: bool = False, overlap: bool = True, passes: int = 0, resumed: bool = False, ahead: bool = True, measured: bool = False, barriers: bool = False) -> dict:
         """
-        Run all operations; collective. Other Python threads run meanwhile. Without messages or kernels
-        the rest takes the time that it would take.
+        Run all operations; collective. Other Python threads run in the meantime.
+
+        Without messages or kernels, the remaining work takes its usual time.
 
         Parameters
         ----------
         overlap : bool
-            Whether patches that need no message run before all messages have come.
+            True if patches that need no message run before all messages have arrived.
         passes : int
-            Of an outermost loop after which the run pauses, where that goes on; 0: it does not pause.
+            Number of passes of an outermost loop after which the run pauses, if the loop continues; 0: no
+            pause.
         resumed : bool
-            Go on where the run before has paused. Nothing may change between the two.
+            True if the run continues after the pause of the previous run. Nothing may change between
+            the two.
         ahead : bool
-            Whether one device alone runs without waiting for the host.
+            True if a single device runs without waiting for the host.
         measured : bool
-            Whether the time of each subdomain is measured.
+            True if the time of each subdomain is measured.
         barriers : bool
-            Whether devices finish and all ranks wait for each other after each sweep.
+            True if, after each sweep, devices finish and all ranks wait for each other.
 
         Returns
         -------
         dict
             reason : 'completed', 'paused', 'interrupted' or the reason of a stop.
-            loops : per loop 'condition', 'limit' or None where it did not end.
-            stopped : whether a rank was asked to stop, also where that came too late to cut the run short;
-                the same on all ranks. The request is spent.
-            stopped_process : whether that was a signal, or `request_stop` of the module.
+            loops : per loop 'condition', 'limit' or None if it did not end.
+            stopped : True if a stop of a rank was requested, even if too late to shorten the run;
+                equal on all ranks. The request is cleared.
+            stopped_process : True if that was a signal, or `request_stop` of the module.
             history : float64 array (passes, len(record)) of the outermost loop that records.
-            seconds, loop_seconds : the run and its outermost loops, the slowest rank's.
-            compute, exchange, reduction : seconds of this rank's first thread; exchange is what is not hidden:
-                packing, polling, waiting for messages; reduction is merging over ranks and waiting for it.
-            graph_launches : how many times a device that runs ahead was given recorded passes.
+            seconds, loop_seconds : times of the run and of its outermost loops, maximum over the ranks.
+            compute, exchange, reduction : seconds of the first thread of this rank. Exchange is the
+                part that is not hidden: packing, polling, waiting for messages. Reduction is the merge
+                over ranks, including the wait for it.
+            graph_launches : number of launches of recorded passes on a device that runs ahead.
             sweep_counts, sweep_seconds : executions and time of each sweep, in program order.
-            subdomain_seconds : time of all threads in each subdomain, where measured, else 0.
-            events : of a traced run, an array for each thread, one for all messages, and one for each of
-                `lanes`, with rows of what was done (0 patch, 1 halo box, 2 boundary condition, 3 copy,
+            subdomain_seconds : time of all threads in each subdomain, if measured, else 0.
+            events : of a traced run, an array for each thread, one for all messages, and one for each
+                of `lanes`. The columns are activity, sweep, patch or peer, tag of the message, begin
+                and end in seconds of the run. Activities: 0 patch, 1 halo box, 2 boundary condition, 3 copy,
                 4 packing, 5 unpacking, 6 reduction, 7 message, 8 send, 9 copy to the host, 10 copy from
-                the host, 11 scalars, 12 the host queues work), sweep, patch or peer, tag of the message,
-                begin and end in seconds of the run.
+                the host, 11 scalars, 12 the host queues work.
             lanes : of a traced run, the queues of devices: number of the subdomain, role ('computing',
                 'packing', 'outgoing' or 'incoming'), and the direction of its messages or -1.
-            clock_error : seconds by which times of devices may differ from those of the host.
+            clock_error : error of the times of devices relative to the host, in seconds.
 
         Raises
         ------
         RuntimeError
-            On one rank. On several a failure ends all ranks, with 'rank R: reason' on standard error.
+            On one rank. On several, a failure ends all ranks, with 'rank R: reason' on standard error.
         """
 
     def progress(self) -> int:
         """
-        Passes of the outermost loops so far; may be called from another thread during run().
+        Return the passes of the outermost loops so far.
+
+        Another thread may call this function during run().
         """
 
     def request_pause(self) -> None:
-        """Ask all ranks to end the run between two passes of the outermost loop."""
+        """
+        Request the end of the run on all ranks, between two passes of the outermost loop.
+        """
 
 def request_stop(signal: int = 0) -> None:
     """
-    Ask the engines of this process to stop, at the same pass on all ranks, perhaps because of a signal.
+    Request a stop of the engines of this process, at the same pass on all ranks.
+
+    A `signal` other than 0 is recorded as the cause.
     """
 
 def forget_stop() -> bool:
     """
-    Forget a request to stop that no run has followed yet; whether there was one.
+    Clear a request to stop that no run has followed yet. Return True if there was one.
     """
 
 def note_signals(signals: Sequence[int]) -> None:
     """
-    Let these signals be noted, for `noted_signal`. `signal.signal` takes them back.
+    Record these signals, for `noted_signal`. `signal.signal` restores other handlers.
     """
 
 def noted_signal() -> int:
-    """The last signal that was noted; 0 where none was."""
+    """Return the last recorded signal, or 0 if there is none."""
 
 def forget_signal() -> None:
-    """Forget the signal that was noted."""
+    """Clear the recorded signal."""
 
 def stopping_signal() -> int:
     """
-    The signal of the last stop that all ranks have followed; 0 where it came from no signal.
+    Return the signal of the last stop that all ranks have followed, or 0 if it was no signal.
     """
 
 def stop_on_signals(signals: Sequence[int]) -> None:
     """
-    Let these signals request a stop while run() holds the main thread; a second one ends the process.
-    `signal.signal` takes them back.
+    Let these signals request a stop while run() occupies the main thread.
+
+    A second signal ends the process. `signal.signal` restores other handlers.
     """
 
 def mpi_library() -> str:
-    """Path of the MPI library that native code is bound to."""
+    """Return the path of the MPI library to which native code is bound."""
 
 def has_mailboxes(communicator: int) -> bool:
     """
-    Return True where one-sided communication has one memory (MPI_WIN_UNIFIED); collective.
+    Return True if one-sided communication has one memory (MPI_WIN_UNIFIED); collective.
     """
 
 def shared_pages_are_huge() -> bool:
     """
-    Return True where memory that processes share has huge pages (Linux 6.1 and later).
+    Return True if memory that processes share has huge pages (Linux 6.1 and later).
     """
 
 def available_memory() -> int:
     """
-    Bytes that all processes can still take: of the system, or of their control group's limit.
+    Return the bytes that all processes can still allocate, in the system and in their control group.
     """
 
 def available_to_process() -> int:
     """
-    Bytes that this process can still take: also of what its address space may grow to.
+    Return the bytes that this process can still allocate, also within its address space.
     """
 
 def simd_width() -> int:
-    """Bits of the widest vector registers of this machine."""
+    """Return the bits of the widest vector registers of this machine."""
 
 def openmp() -> tuple[int, int]:
     """
-    The OpenMP version as a date (yyyymm) and the number of threads it takes by default.
+    Return the OpenMP version as a date (yyyymm) and the default number of threads.
     """
 
 class DeviceStorage:
     """
-    One array of one subdomain with its halo, in memory of a device: zeros at first.
+    One array of one subdomain with its halo, in device memory, initially zero.
 
     Parameters
     ----------
     device : Device
     shape, lower, upper : three int
-        Cells of the subdomain, halo layers below and above.
+        Cells of the subdomain; halo layers below and above.
     itemsize : int
         8 for float64, 4 for float32.
 
     Raises
     ------
     OutOfMemory
-        With the bytes needed and available.
+        With the required and the available bytes.
     """
 
     def __init__(self, device: Device, shape: Sequence[int], lower: Sequence[int], upper: Sequence[int], itemsize: int) -> None: ...
 
     def fetch(self) -> Storage:
-        """A Storage with a copy of the cells, without halo."""
+        """Return a Storage with a copy of the cells, without halo."""
 
     def store(self, storage: Storage) -> None:
-        """Take over the cells of a Storage of the same shape."""
+        """Copy the cells of a Storage of the same shape to the device."""
 
     def read(self, module: Module, cells: Annotated[NDArray[numpy.int64], dict(shape=(None, 3), order='C', device='cpu', writable=False)]) -> bytes:
         """
@@ -736,7 +795,7 @@ class DeviceStorage:
         Raises
         ------
         ValueError
-            A cell lies outside the storage.
+            A cell is outside the storage.
         """
 
     @property
@@ -747,20 +806,20 @@ class DeviceStorage:
 
     @property
     def bytes(self) -> int:
-        """Bytes of memory taken, padding included."""
+        """Allocated memory in bytes, including padding."""
 
 class Search:
     """
-    A search for values that are not finite, on the device where fields lie; it is queued, and not waited for.
+    Search for non-finite values on the device of the fields, queued without waiting.
 
     Parameters
     ----------
     module : Module
         device_find.h, compiled for the device.
     storages : list of DeviceStorage
-        All on one device.
+        Storages of one device.
     boxes : list of lists of (three int, three int)
-        Of each storage: where to look.
+        Boxes to search, for each storage.
 
     Raises
     ------
@@ -770,7 +829,9 @@ class Search:
     def __init__(self, module: Module, storages: Sequence[DeviceStorage], boxes: Sequence[Sequence[tuple[Sequence[int], Sequence[int]]]]) -> None: ...
 
     def found(self) -> list[bool]:
-        """Wait for it: of each storage, whether a value is not finite."""
+        """
+        Wait for the search and return, for each storage, True if a value is not finite.
+        """
 
 class DeviceSubdomain:
     """
@@ -780,18 +841,18 @@ class DeviceSubdomain:
     ----------
     device : Device
     module : Module
-        The kernels, compiled for the device.
+        Kernels, compiled for the device.
     storages : list of DeviceStorage
-        By number. Engines may share them.
+        Storages by number. Engines may share them.
     scalars : int
-        How many the program has.
+        Number of scalars of the program.
     """
 
     def __init__(self, device: Device, module: Module, storages: Sequence[DeviceStorage], scalars: int) -> None: ...
 
 class Launch:
     """
-    A kernel over one box.
+    Launch of a kernel over one box.
 
     Parameters
     ----------
@@ -799,37 +860,37 @@ class Launch:
     operands : list of int
         Storage numbers.
     frame : list of int
-        The members of hc_frame.
+        Members of hc_frame.
     groups, group : three int
-        Groups along x, y, z, and threads of each.
+        Number of thread blocks along x, y, z; threads per block along x, y, z.
     scratch, partials, layouts : bool
-        Whether it takes scratch memory, a place for partial results, and the
-        layouts of storages from memory.
+        True if the kernel takes scratch memory, memory for partial results, and the layouts of
+        storages from memory.
     """
 
     def __init__(self, kernel: str, operands: Sequence[int], frame: Sequence[int], groups: Sequence[int], group: Sequence[int], scratch: bool, partials: bool, layouts: bool) -> None: ...
 
 class Item:
     """
-    A patch, or a box in the halo that is computed too.
+    A patch, or a box in the halo that is computed as well.
 
     Parameters
     ----------
     needs : int
         Bit m: receives[m] must have arrived.
     rims : bool
-        Whether the rims must have run.
+        True if the rims must have run.
     launches : list of Launch
-        One after the other.
+        Launches in sequence.
     halo : bool
-        Whether it is a box in the halo.
+        True for a box in the halo.
     """
 
     def __init__(self, needs: int, rims: bool, launches: Sequence[Launch], halo: bool = False) -> None: ...
 
 class DeviceShare:
     """
-    Work of a sweep in one subdomain on a device.
+    Part of a sweep in one subdomain on a device.
 
     Parameters
     ----------
@@ -837,29 +898,29 @@ class DeviceShare:
         At most 64 and 32.
     copies : list of (storage, source lo, destination lo, extent, subdomain)
     fills, rims : list of Launch
-        Before the items; once all has arrived.
+        Run before the items; run after all messages have arrived.
     items : list of Item
     partials : list of (kernel, reductions, groups)
-        For each kernel that reduces: their numbers, and the groups of its launches.
+        For each kernel that reduces: numbers of its reductions, and thread blocks of its launches.
     """
 
     def __init__(self, sends: Sequence[Message], receives: Sequence[Message], copies: Sequence[tuple[int, Sequence[int], Sequence[int], Sequence[int], int]], fills: Sequence[Launch], rims: Sequence[Launch], items: Sequence[Item], partials: Sequence[tuple[str, Sequence[int], int]]) -> None: ...
 
 class Nvrtc:
     """
-    NVIDIA's compiler of kernels as a library; it needs no device.
+    CUDA kernel compiler of NVIDIA as a library; it requires no device.
 
     Parameters
     ----------
     library : str
         Path, or a name that the loader finds.
     needed : list of str
-        Libraries to load before it.
+        Libraries to load first.
 
     Raises
     ------
     RuntimeError
-        Where one cannot be loaded.
+        A library cannot be loaded.
     """
 
     def __init__(self, library: str, needed: Sequence[str]) -> None: ...
@@ -873,7 +934,9 @@ class Nvrtc:
 
     def compile(self, source: str, name: str, options: Sequence[str]) -> tuple[bytes, str, str]:
         """
-        Code (a cubin for a real architecture, else PTX), the error's name (empty without one) and the log.
+        Return the code (a cubin for a real architecture, otherwise PTX), the error name and the log.
+
+        The error name is empty on success.
         """
 
 def apply(op: str, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], operands: Sequence[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]]) -> None:
@@ -882,7 +945,7 @@ def apply(op: str, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), or
     """
 
 class Accumulator:
-    """Accumulator of one reduction, as those of generated kernels."""
+    """Accumulator of one reduction, equal to those of generated kernels."""
 
     def __init__(self, kind: str) -> None: ...
 
@@ -890,10 +953,10 @@ class Accumulator:
         """Add the values of an array."""
 
     def state(self) -> bytes:
-        """The state, for `merge` on another rank."""
+        """Return the state, for `merge` on another rank."""
 
     def merge(self, state: bytes) -> None:
-        """Add what another accumulator has taken."""
+        """Merge the state of another accumulator into this one."""
 
     def result(self) -> float:
-        """The reduced number."""
+        """Return the reduced number."""
