@@ -72,6 +72,7 @@ def check_numbers(name: str) -> int:
     problem = problem_of(name)
     statements = problem.program.flat()
     constants = {e.attribute for s in statements for e in walk(expressions_of(s)) if e.op == "const"}
+    constants |= {1 / s.often for s in statements if getattr(s, "often", None)}  # "(one time in 1000)"
     steps = explain_program(problem.program, problem.grid).steps
     texts = [text for step in steps if step.kind not in ("sweep", "exchange") for text in step.statements]
     numbers = {float(number) for text in texts for number in NUMBER.findall(text)}
