@@ -70,7 +70,7 @@ def check_numbers(name: str) -> int:
         Number of different constants in the explanation.
     """
     problem = problem_of(name)
-    statements = problem.program.flat()
+    statements = tuple(problem.program.flat())
     constants = {e.attribute for s in statements for e in walk(expressions_of(s)) if e.op == "const"}
     constants |= {1 / s.often for s in statements if getattr(s, "often", None)}  # "(one time in 1000)"
     steps = explain_program(problem.program, problem.grid).steps
