@@ -164,7 +164,11 @@ def check_docstring(text: str, line: int) -> Iterator[Finding]:
 def is_prose(text: str) -> bool:
     """Return True if a string of code is a sentence or phrase for people, and no code or data."""
     words = re.findall(r"[A-Za-z][a-z]+", text)
-    return len(words) >= 4 and not re.search(r"[;{}]\s*$|^\s*#|\w\(\w*\);|::|->", text, re.MULTILINE)
+    return (
+        len(words) >= 4
+        and ("." in text or len(words) <= 40)
+        and not re.search(r"[;{}]\s*$|^\s*#|\w\(\w*\);|::|->", text, re.MULTILINE)
+    )
 
 
 def text_of(node: ast.AST) -> str | None:
@@ -213,22 +217,28 @@ def check_module(path: Path) -> Iterator[Finding]:
         if name.strip("_") in NAMES:
             yield number, "name", name
     comments = [
-        (token.start[0], token.string.lstrip("#!: "))
+        (token.start[0], token.string.lstrip("#!: "), bool(token.line[: token.start[1]].strip()))
         for token in tokenize.generate_tokens(io.StringIO(source).readline)
         if token.type == tokenize.COMMENT
     ]
     yield from check_comments(comments)
 
 
-def check_comments(comments: list[tuple[int, str]]) -> Iterator[Finding]:
-    """Yield the findings of comments (line, text); comments on adjacent lines are one text."""
+def check_comments(comments: list[tuple[int, str, bool]]) -> Iterator[Finding]:
+    """Yield the findings of comments (line, text, True after code).
+
+    Comments on adjacent lines without code are one text. A comment after code is a text of its own.
+    """
     block: list[str] = []
     begin = previous = 0
-    for number, text in [*comments, (-1, "")]:
-        if block and number != previous + 1:
+    for number, text, after_code in [*comments, (-1, "", True)]:
+        if block and (number != previous + 1 or after_code):
             for line, paragraph in paragraphs(block, begin):
                 yield from check_prose(paragraph, line)
             block = []
+        if after_code:
+            yield from check_prose(text, number)
+            continue
         if not block:
             begin = number
         block.append(text)
@@ -241,7 +251,7 @@ def check_native(path: Path) -> Iterator[Finding]:
     for number, line in enumerate(path.read_text().splitlines(), 1):
         code, slashes, comment = line.partition("//")
         if slashes and code.count('"') % 2 == 0:
-            comments.append((number, comment.lstrip("/!< ")))
+            comments.append((number, comment.lstrip("/!< "), bool(code.strip())))
         else:
             code = line
         for text in re.findall(r'"((?:[^"\\]|\\.)*)"', code):
