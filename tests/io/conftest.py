@@ -1,4 +1,4 @@
-"""Stores that are exported and listed."""
+"""Stores that the tests export and list."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import halocline as hc
 
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Output in one to three dimensions, with fields on faces, and checkpoints."""
+    """Write output in one to three dimensions and checkpoints, and return their folder."""
     path = tmp_path_factory.mktemp("stores")
     for shape in ((7,), (7, 5), (7, 5, 6)):
         grid = hc.Grid(shape, extent=(1.4, 1.0, 3.0)[: len(shape)])
@@ -21,12 +21,12 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
         sim = hc.Simulation(grid, lambda T, v: {T: -T, v: -v}, scheme=hc.Euler(), dt=0.1, threads=1)
         for f in (T, v):
             sim[f] = np.random.default_rng(len(shape)).uniform(size=f.points)
-        how = (
+        options = (
             {"checkpoint": hc.Checkpoint(path / "checkpoints", every=hc.steps(2))} if len(shape) == 2 else {}
         )
         outputs = [
             hc.Output(path / f"{len(shape)}.zarr", every=hc.steps(1), units={"T": "K"}),
             hc.Output(path / f"numbers{len(shape)}.zarr", {"sum": hc.sum(T)}, every=hc.steps(1)),
         ]
-        sim.run(steps=3, output=outputs, **how)
+        sim.run(steps=3, output=outputs, **options)
     return path

@@ -1,4 +1,4 @@
-"""Stores in the formats of other programs, read by these; and what `halocline ls` tells."""
+"""Stores in formats of other programs, read by these programs, and the listing of `halocline ls`."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ def test_what_cannot_be_exported_is_refused(
 
 
 def altered(store: Path, to: Path, change: Callable[[dict[str, Any]], None]) -> Path:
-    """A copy of a store, where a program with other ideas has changed what it says of its arrays."""
+    """Return a copy of a store with changed metadata of its arrays, as another program may write them."""
     shutil.copytree(store, to)
     group = json.loads((to / "zarr.json").read_text())
     known = group["consolidated_metadata"]["metadata"]
     change(known)
     (to / "zarr.json").write_text(json.dumps(group))
-    for name, each in known.items():
+    for name, metadata in known.items():
         (to / name).mkdir(parents=True, exist_ok=True)
-        (to / name / "zarr.json").write_text(json.dumps(each))
+        (to / name / "zarr.json").write_text(json.dumps(metadata))
     return to
 
 
@@ -84,7 +84,7 @@ def test_names_of_arrays_are_checked_too(stores: Path, tmp_path: Path) -> None:
     store = Store(path)
     with pytest.raises(InputError, match="array 'a/T' cannot be exported: its name is 'a/T'"):
         export(store, tmp_path / "all.xdmf")
-    # nor does a store read what is not its own
+    # a store does not read arrays of other programs
     group = json.loads((stores / "2.zarr" / "zarr.json").read_text())
     known = group["consolidated_metadata"]["metadata"]
     known["../1.zarr/T"] = known.pop("T")
@@ -97,12 +97,14 @@ def test_names_of_arrays_are_checked_too(stores: Path, tmp_path: Path) -> None:
 
 
 def test_fields_of_a_checkpoint_are_exported(stores: Path, tmp_path: Path) -> None:
-    """Where they are in the grid, but no work arrays."""
+    """The fields of a checkpoint are exported at their place in the grid, without work arrays."""
     store = Store(max((stores / "checkpoints").glob("step-*")))
     source = xarray.open_zarr(stores / "2.zarr")
     export(store, tmp_path / "all.xdmf")
-    shown = {each.get("Name") for each in ElementTree.parse(tmp_path / "all.xdmf").iter("Attribute")}
-    assert shown == {"T", "v"}
+    names = {
+        attribute.get("Name") for attribute in ElementTree.parse(tmp_path / "all.xdmf").iter("Attribute")
+    }
+    assert names == {"T", "v"}
     for name in ("T", "v"):
         lines, values = grid_of(export(store, tmp_path / f"{name}.vtr", [name])[0])
         np.testing.assert_array_equal(lines[0], source[source[name].dims[1]].values)
@@ -110,7 +112,7 @@ def test_fields_of_a_checkpoint_are_exported(stores: Path, tmp_path: Path) -> No
 
 
 def test_fields_with_other_points_along_an_axis_go_one_by_one(tmp_path: Path) -> None:
-    """Of other programs, where they have the same name."""
+    """Fields with other points along an axis are exported separately, also if programs gave them one name."""
     group = zarr.open_group(tmp_path / "a.zarr", mode="w")
     for name, count in (("T", 7), ("v", 8)):
         group.create_array(name, shape=(count, 4), dtype="f8", dimension_names=("x", "y"))
@@ -119,8 +121,10 @@ def test_fields_with_other_points_along_an_axis_go_one_by_one(tmp_path: Path) ->
 
 
 def test_types_that_vtk_does_not_have_are_refused(tmp_path: Path) -> None:
-    made = xarray.Dataset({"n": (("x", "y"), np.ones((3, 4), "int16")), "T": (("x", "y"), np.ones((3, 4)))})
-    made.to_zarr(tmp_path / "a.zarr", zarr_format=3, consolidated=False)
+    dataset = xarray.Dataset(
+        {"n": (("x", "y"), np.ones((3, 4), "int16")), "T": (("x", "y"), np.ones((3, 4)))}
+    )
+    dataset.to_zarr(tmp_path / "a.zarr", zarr_format=3, consolidated=False)
     store = Store(tmp_path / "a.zarr")
     with pytest.raises(
         InputError, match=r"array 'n' cannot be exported: it has type int16; expected float64"
@@ -131,8 +135,8 @@ def test_types_that_vtk_does_not_have_are_refused(tmp_path: Path) -> None:
 
 
 def test_arrays_without_points_are_rejected(tmp_path: Path) -> None:
-    made = xarray.Dataset({"T": (("x", "y"), np.ones((0, 4)))})
-    made.to_zarr(tmp_path / "a.zarr", zarr_format=3, consolidated=False)
+    dataset = xarray.Dataset({"T": (("x", "y"), np.ones((0, 4)))})
+    dataset.to_zarr(tmp_path / "a.zarr", zarr_format=3, consolidated=False)
     with pytest.raises(InputError, match="array 'T' holds no points"):
         export(Store(tmp_path / "a.zarr"), tmp_path / "a.vtr")
 

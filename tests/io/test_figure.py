@@ -1,7 +1,7 @@
-"""Figures of cases: what they hold, beside what it should be, and how they are drawn; derived quantities as
-arrays.
+"""Figures of cases: the plotted data, compared with the expected data, and the drawing.
 
-Most runs are stand-ins: the fields of a case in a simulation that does nothing, so that no step is compiled.
+Further tests read derived quantities as arrays.
+Most runs are stand-ins: the fields of a case in a simulation without steps, so that no step is compiled.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def plane(values: Array, at: tuple[tuple[str, float], ...] = ()) -> Section:
 
 
 def some_figure() -> Figure:
-    """Two maps of the same colours above two panels of curves, one of them of next to nothing."""
+    """Return two maps of the same colours above two panels of curves, one of them with almost no values."""
     x = np.linspace(0.0, 1.0, 11)
     values = np.arange(12.0).reshape(4, 3)
     curves = [Curve(x, x, "cells", points=True), Curve(x * 2.0, x * 50.0, "exact")]
@@ -63,7 +63,7 @@ def test_panels_share_what_they_have_in_common() -> None:
     assert (before.get_ylabel(), after.get_ylabel()) == ("y", "")
     assert all(ax.get_xlabel() == "x" for ax in (before, after, steep, flat))  # maps and curves share no axis
     assert [image.get_clim() for ax in (before, after) for image in ax.images] == [(0.0, 11.0)] * 2
-    # what lies outside the span does not set the range, and rounding is not magnified
+    # values outside the span do not set the range, and rounding is not magnified
     assert steep.get_ylim()[1] < 30.0
     low, high = flat.get_ylim()
     assert (high - low, low + high) == (pytest.approx(0.5), pytest.approx(0.0, abs=1e-12))
@@ -85,7 +85,7 @@ def test_a_place_without_a_panel_has_the_legend() -> None:
     assert canvas.legends == []
     axes = canvas.axes
     assert [ax.get_legend() is not None for ax in axes] == [False, False, False, True]
-    assert axes[0].get_xlabel() == ""  # said below
+    assert axes[0].get_xlabel() == ""  # see below
     assert axes[1].get_xlabel() == axes[2].get_xlabel() == "x"
 
 
@@ -161,12 +161,12 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFac
 @pytest.mark.ranks(1, 2, long=(1,))
 def test_the_command_draws_and_names_them(shared_tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command(["run", "decay", "--pictures", f"{shared_tmp_path}"]) == 0
-    told = capsys.readouterr().err
+    errors = capsys.readouterr().err
     world().barrier()
     names = sorted(path.name for path in shared_tmp_path.iterdir())
     assert names == ["over_x.png", "square.png"]
     if world().rank == 0:
-        assert f"wrote {shared_tmp_path / 'square.png'}, {shared_tmp_path / 'over_x.png'}" in told
+        assert f"wrote {shared_tmp_path / 'square.png'}, {shared_tmp_path / 'over_x.png'}" in errors
 
 
 def test_a_figure_and_a_quantity_of_one_name(folder: Path, tmp_path: Path) -> None:

@@ -22,32 +22,32 @@ def test_ls_says_what_to_go_on_from(stores: Path, tmp_path: Path, capsys: pytest
     shutil.copytree(stores / "checkpoints", folder)
     last = max(folder.glob("step-*"))
 
-    def said() -> str:
+    def listing() -> str:
         assert run(["ls", str(folder)]) == 0
         return capsys.readouterr().out
 
-    assert f"Go on from the newest with --resume {folder}." in said()
+    assert f"Go on from the newest with --resume {folder}." in listing()
     (folder / "newest.json").unlink()
-    text = said()
+    text = listing()
     assert " has no newest.json, which names the newest. Go on from the last whole one" in text
     assert f"--resume {last}" in text
     with pytest.raises(InputError, match=f"whole ones there, the latest last: .*{last.name}$"):
         newest(folder)
     (folder / "newest.json").write_text(json.dumps({"checkpoint": ""}))
-    assert "names '', which is no checkpoint there. Go on from the last whole one" in said()
+    assert "names '', which is no checkpoint there. Go on from the last whole one" in listing()
     (folder / "newest.json").write_text("{")
-    assert "newest.json is no JSON file that Halocline wrote, or it is damaged. Go on" in said()
+    assert "newest.json is no JSON file that Halocline wrote, or it is damaged. Go on" in listing()
     (folder / "newest.json").write_text(json.dumps({"checkpoint": last.name}))
     (last / "zarr.json").unlink()
-    assert f"names {last.name!r}, which is no checkpoint there. Go on from the last whole one" in said()
-    for each in folder.glob("step-*/zarr.json"):
-        each.unlink()
-    assert "None was ever completed." in said()
+    assert f"names {last.name!r}, which is no checkpoint there. Go on from the last whole one" in listing()
+    for file in folder.glob("step-*/zarr.json"):
+        file.unlink()
+    assert "None was ever completed." in listing()
 
 
 def test_ls_tells_what_is_there(stores: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    kept = str(tmp_path / "ls.json")
-    assert run(["ls", str(stores / "2.zarr"), "--json", kept]) == 0
+    json_file = str(tmp_path / "ls.json")
+    assert run(["ls", str(stores / "2.zarr"), "--json", json_file]) == 0
     text = capsys.readouterr().out
     assert "4 times, t = 0 to 0.3, steps 0 to 3" in text
     assert " ".join(["T", "time,", "x,", "y", "4", "x", "7", "x", "5", "float64", "K"]) in " ".join(
@@ -55,7 +55,7 @@ def test_ls_tells_what_is_there(stores: Path, tmp_path: Path, capsys: pytest.Cap
     )
     assert "time, x_face, y" in text
     assert "T = " not in text
-    actual = json.loads(Path(kept).read_text())
+    actual = json.loads(Path(json_file).read_text())
     assert actual["kind"] == "output"
     assert actual["steps"] == [0, 1, 2, 3]
     assert actual["arrays"]["v"]["shape"] == [4, 8, 5]

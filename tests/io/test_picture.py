@@ -1,4 +1,4 @@
-"""Pictures: what reaches the first rank, and the files."""
+"""Pictures: the data that the first rank receives, and the files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def simulation(shape, *, location="cell", periodic=True, dtype="float64", **opti
 
 
 def numbers(shape) -> np.ndarray:
-    """A different number at each cell."""
+    """Return an array with a different number in each cell."""
     return np.arange(np.prod(shape), dtype=np.float64).reshape(shape)
 
 
@@ -66,7 +66,7 @@ def test_expressions_leave_nothing_behind():
             values = numbers((8, 6))
             assert np.array_equal(result.values, np.roll(values, -1, 0) - 2 * values)
     sim[f] = 0.0
-    cut(sim, 1.0 / f)  # not finite, and not the simulation's concern
+    cut(sim, 1.0 / f)  # not finite, but the simulation does not check this
     sim.run(steps=1)
     assert set(sim.grid.fields) == before
 

@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 
 
 def numbered(shape: tuple[int, ...]) -> tuple[hc.Simulation, Any, Array]:
-    """A simulation whose field has another number in each cell."""
+    """Return a simulation whose field has a different number in each cell."""
     grid = hc.Grid(shape, extent=tuple(map(float, shape)), origin=tuple(-n / 2 for n in shape), periodic=True)
     f = grid.field("f")
     sim = hc.Simulation(grid, lambda f: {f: 0.0 * f}, scheme=hc.Euler(), dt=1.0, threads=1)
@@ -34,7 +34,7 @@ def test_a_cut_holds_some_axes() -> None:
     solid, g, whole = numbered((6, 5, 4))
     for actual, expected, axes, at in (
         (cut(sim, f, {"y": 1.2}), values[:, 3], ("x",), (("y", 1.0),)),
-        (cut(sim, 2.0 * f, {"x": 0.0}), 2.0 * values[2], ("y",), (("x", -0.5),)),  # the lower of two
+        (cut(sim, 2.0 * f, {"x": 0.0}), 2.0 * values[2], ("y",), (("x", -0.5),)),  # the lower cell of two
         (cut(solid, g, {"z": 1.4, "x": None}), whole[2, :, 3], ("y",), (("x", -0.5), ("z", 1.5))),
         (
             cut(solid, g, {"y": -2.0}),
@@ -73,18 +73,18 @@ def test_an_expression_is_gathered() -> None:
         if result is not None:
             assert np.array_equal(result, np.roll(values, -1, 0) - 2.0 * values)
         assert (result is None) == (world().rank > 0)
-    sim[f] = 3.0  # counts at once
+    sim[f] = 3.0  # takes effect at once
     result = sim.gather(f**2)
     assert result is None or np.array_equal(result, np.full((6, 5), 9.0))
     assert set(sim.grid.fields) == before
     other = hc.Grid((4,), periodic=True)
-    for what, words in (
+    for expression, words in (
         (2.0, "expected a field of"),
         (other.field("g") + 1.0, "expected a field of"),
         ("g", "'g' is unknown"),
     ):
         with pytest.raises(InputError, match=words):
-            sim.gather(what)
+            sim.gather(expression)
 
 
 # -- from the command, and from Python -----------------------------------------------------------------------

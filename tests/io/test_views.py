@@ -1,4 +1,4 @@
-"""Pictures and films of stores: what they show, not how it looks."""
+"""Pictures and films of stores: the plotted data, not the appearance."""
 
 from __future__ import annotations
 
@@ -49,20 +49,23 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def panels(store: Store, wanted: Wanted) -> list[_Panel]:
-    return [_Panel(store, info, wanted) for info in _chosen(store, wanted)]
+def panels(store: Store, options: Wanted) -> list[_Panel]:
+    return [_Panel(store, info, options) for info in _chosen(store, options)]
 
 
 def test_a_picture_shows_planes_of_the_last_time(stores: Path) -> None:
     store = Store(stores / "fields.zarr")
     whole = {name: store.open(name).read((3, 0, 0, 0), (4, 12, 8, 6))[0] for name in ("T", "v")}
     figure = _figure(store, panels(store, Wanted()), _number(store, None))
-    shown = [ax for ax in figure.axes if ax.images]
-    assert [ax.get_title(loc="left") or ax.get_title() for ax in shown] == ["T, z = 0.25 m", "v, z = 0.25 m"]
-    for ax, name in zip(shown, ("T", "v"), strict=True):
+    panels_drawn = [ax for ax in figure.axes if ax.images]
+    assert [ax.get_title(loc="left") or ax.get_title() for ax in panels_drawn] == [
+        "T, z = 0.25 m",
+        "v, z = 0.25 m",
+    ]
+    for ax, name in zip(panels_drawn, ("T", "v"), strict=True):
         np.testing.assert_array_equal(ax.images[0].get_array(), whole[name][:, :, 2].T)
-    assert shown[0].get_xlabel() == "x [m]"
-    assert shown[0].get_xlim() == pytest.approx((0.0, 1.2))
+    assert panels_drawn[0].get_xlabel() == "x [m]"
+    assert panels_drawn[0].get_xlim() == pytest.approx((0.0, 1.2))
     assert "t = 0.3 s" in figure.get_suptitle()
 
 
@@ -92,7 +95,7 @@ def test_numbers_and_points_are_series(stores: Path) -> None:
 
 
 def test_a_checkpoint_is_drawn(tmp_path: Path) -> None:
-    """Its faces and cells too."""
+    """The fields of a checkpoint are drawn on faces and in cells."""
     grid = hc.Grid((7, 5))
     T = grid.field("T", boundary=hc.Value(0.0))
     v = grid.field("v", location="face-x", boundary=hc.Value(0.0))
@@ -101,8 +104,8 @@ def test_a_checkpoint_is_drawn(tmp_path: Path) -> None:
     sim.run(steps=1, checkpoint=hc.Checkpoint(tmp_path / "checkpoints"))
     store = Store(next((tmp_path / "checkpoints").glob("step-*")))
     figure = _figure(store, panels(store, Wanted()), _number(store, None))
-    shown = [ax.images[0].get_array() for ax in figure.axes if ax.images]
-    for result, field in zip(shown, (T, v), strict=True):
+    images = [ax.images[0].get_array() for ax in figure.axes if ax.images]
+    for result, field in zip(images, (T, v), strict=True):
         np.testing.assert_array_equal(result, sim.gather(field).T)
 
 
@@ -144,7 +147,7 @@ def test_without_ffmpeg_it_says_so(stores: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "target", "wanted", "words"),
+    ("name", "target", "options", "words"),
     [
         ("fields.zarr", "a.txt", Wanted(), r"expected a name that ends in \.png"),
         ("fields.zarr", "a.png", Wanted(["U"]), "array 'U' is unknown"),
@@ -171,15 +174,15 @@ def test_without_ffmpeg_it_says_so(stores: Path, tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_drawn_is_refused(
-    stores: Path, name: str, target: str, wanted: Wanted, words: str, tmp_path: Path
+    stores: Path, name: str, target: str, options: Wanted, words: str, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match=words):
-        view(Store(stores / name), tmp_path / target, wanted)
+        view(Store(stores / name), tmp_path / target, options)
     assert not list(tmp_path.iterdir())
 
 
 def test_messages_of_the_library_are_right_from_python_too(stores: Path, tmp_path: Path) -> None:
-    """An option of the command stands beside the argument of the function that it means."""
+    """Messages name the option of the command together with the argument of the function."""
     store = Store(stores / "fields.zarr")
     store.arrays = {f"T{n}": store.arrays["T"] for n in range(13)} | store.arrays
     with pytest.raises(InputError, match=r"15 arrays.*\(names=, --fields\)"):
@@ -235,18 +238,18 @@ def test_a_film_draws_some_of_many_times(
 
 def test_each_frame_of_a_film_is_that_of_its_time(stores: Path) -> None:
     store = Store(stores / "fields.zarr")
-    for wanted in (Wanted(["T"]), Wanted(["T"], at={"y": 0.4, "z": 0.3}), Wanted(["T"], spectrum=True)):
-        (panel,), (other,) = panels(store, wanted), panels(store, wanted)
+    for options in (Wanted(["T"]), Wanted(["T"], at={"y": 0.4, "z": 0.3}), Wanted(["T"], spectrum=True)):
+        (panel,), (other,) = panels(store, options), panels(store, options)
         figure, again = _figure(store, [panel], 0), _figure(store, [other], 2)
         panel.show(2)
         put_title(figure, _title(store, 2))
-        titles = [each._suptitle for each in (figure, again)]
-        assert len({(each.get_text(), each.get_position(), each.get_size()) for each in titles}) == 1
-        shown, expected = figure.axes[0], again.axes[0]
-        if shown.images:
-            actual = [each.images[0].get_array() for each in (shown, expected)]
+        titles = [drawing._suptitle for drawing in (figure, again)]
+        assert len({(title.get_text(), title.get_position(), title.get_size()) for title in titles}) == 1
+        drawn, expected = figure.axes[0], again.axes[0]
+        if drawn.images:
+            actual = [axes.images[0].get_array() for axes in (drawn, expected)]
         else:
-            actual = [each.lines[0].get_ydata() for each in (shown, expected)]
+            actual = [axes.lines[0].get_ydata() for axes in (drawn, expected)]
         np.testing.assert_array_equal(*actual)
 
 
@@ -266,7 +269,7 @@ def test_work_arrays_are_drawn_only_where_named(tmp_path: Path) -> None:
     (panel,) = panels(store, Wanted())
     assert panel.info.name == "T"
     np.testing.assert_array_equal(panel.lines["x"], grid.positions()[0])
-    assert [each.info.name for each in panels(store, Wanted(["T_w"]))] == ["T_w"]
+    assert [panel.info.name for panel in panels(store, Wanted(["T_w"]))] == ["T_w"]
 
 
 def test_figures_have_the_shape_of_what_they_show(tmp_path: Path) -> None:
@@ -278,7 +281,7 @@ def test_figures_have_the_shape_of_what_they_show(tmp_path: Path) -> None:
     store = Store(tmp_path / "w.zarr")
     figure = _figure(store, panels(store, Wanted()), 1)
     width, height = figure.get_size_inches()
-    assert figure.axes[0].get_subplotspec().get_gridspec().ncols == 1  # below each other
+    assert figure.axes[0].get_subplotspec().get_gridspec().ncols == 1  # one below the other
     assert width > 1.2 * height
 
 
@@ -320,8 +323,8 @@ def test_a_spectrum_says_where_there_are_walls(tmp_path: Path) -> None:
 def test_arrays_of_other_programs_that_cannot_be_drawn_are_rejected(
     dimensions: str, values: Any, words: str, tmp_path: Path
 ) -> None:
-    made = xarray.Dataset({"T": (tuple(dimensions), values)})
-    made.to_zarr(tmp_path / "a.zarr", zarr_format=3, consolidated=False)
+    dataset = xarray.Dataset({"T": (tuple(dimensions), values)})
+    dataset.to_zarr(tmp_path / "a.zarr", zarr_format=3, consolidated=False)
     with pytest.raises(InputError, match=rf"a\.zarr: array 'T' cannot be drawn: {words}"):
         view(Store(tmp_path / "a.zarr"), tmp_path / "a.png", Wanted())
     assert not (tmp_path / "a.png").exists()

@@ -1,4 +1,4 @@
-"""Files of VTK, read by VTK."""
+"""VTK files, read by VTK."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from halocline.io.export import export
 def test_vtk_reads_what_xarray_reads(stores: Path, ndim: int, tmp_path: Path) -> None:
     source = xarray.open_zarr(stores / f"{ndim}.zarr")
     done: list[int] = []
-    made = export(Store(stores / f"{ndim}.zarr"), tmp_path / "out" / "all.pvd", on_progress=done.append)
-    assert made == [tmp_path / "out" / "all.pvd", tmp_path / "out" / "all"]
+    files = export(Store(stores / f"{ndim}.zarr"), tmp_path / "out" / "all.pvd", on_progress=done.append)
+    assert files == [tmp_path / "out" / "all.pvd", tmp_path / "out" / "all"]
     assert done == [1, 2, 3, 4]
-    listed = made[0].read_text()
+    listed = files[0].read_text()
     assert listed.count("<DataSet") == 8
     for n, time in enumerate(source["time"].values):
         assert f'timestep="{float(time)!r}"' in listed
         for name in ("T", "v"):
             space = source[name].dims[1:]
-            file = made[1] / f"{'_'.join(space)}_{n:06}.vtr"
+            file = files[1] / f"{'_'.join(space)}_{n:06}.vtr"
             assert f'file="all/{file.name}"' in listed
             lines, values = grid_of(file)
             assert list(values) == [name]
@@ -40,8 +40,8 @@ def test_vtk_reads_what_xarray_reads(stores: Path, ndim: int, tmp_path: Path) ->
 
 def test_one_vtk_file_of_the_last_time(stores: Path, tmp_path: Path) -> None:
     source = xarray.open_zarr(stores / "3.zarr")
-    (made,) = export(Store(stores / "3.zarr"), tmp_path / "T.vtr", ["T"])
-    _, values = grid_of(made)
+    (file,) = export(Store(stores / "3.zarr"), tmp_path / "T.vtr", ["T"])
+    _, values = grid_of(file)
     np.testing.assert_array_equal(values["T"], source["T"].values[-1])
-    both = export(Store(stores / "3.zarr"), tmp_path / "all.vtr")
-    assert [each.name for each in both] == ["all_x_y_z.vtr", "all_x_face_y_z.vtr"]
+    files = export(Store(stores / "3.zarr"), tmp_path / "all.vtr")
+    assert [path.name for path in files] == ["all_x_y_z.vtr", "all_x_face_y_z.vtr"]

@@ -1,4 +1,4 @@
-"""Files of HDF5 and XDMF, read by h5py and VTK."""
+"""HDF5 and XDMF files, read by h5py and VTK."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def numbers(text: str | None) -> list[int]:
 
 
 def read_item(described: Path, item: Any) -> np.ndarray:
-    """What an item of an XDMF file refers to, which must be as the item says."""
+    """Return the data of an item of an XDMF file, and check them against the attributes of the item."""
     size = numbers(item.get("Dimensions"))
     if item.get("ItemType") == "HyperSlab":
         slab, array = item.findall("DataItem")
@@ -36,7 +36,7 @@ def read_item(described: Path, item: Any) -> np.ndarray:
         assert all(last < whole.shape)
         picked = whole[tuple(slice(f, l + 1, s) for f, l, s in zip(first, last, stride, strict=True))]
         assert list(picked.shape) == list(count)
-        return picked.reshape(size)  # fails where the slab has another number of values
+        return picked.reshape(size)  # fails if the slab has another number of values
     if item.get("Format") == "XML":
         values = np.array(item.text.split(), float)
         assert list(values.shape) == size
@@ -53,7 +53,7 @@ def read_item(described: Path, item: Any) -> np.ndarray:
 
 @pytest.mark.parametrize("ndim", [1, 2, 3])
 def test_vtk_reads_xdmf(stores: Path, ndim: int, tmp_path: Path) -> None:
-    """The reader that ParaView has finds the values at their points, at every time."""
+    """The reader of ParaView reads the values at their points at every time."""
     source = xarray.open_zarr(stores / f"{ndim}.zarr")
     described, _ = export(Store(stores / f"{ndim}.zarr"), tmp_path / "v.xdmf", ["v"])
     reader = vtkXdmfReader()
@@ -83,24 +83,24 @@ def test_hdf5_holds_what_xarray_reads_and_xdmf_says_where(stores: Path, ndim: in
             np.testing.assert_array_equal(np.transpose(values, (0, *range(ndim, 0, -1))), source[name].values)
     root = ElementTree.parse(described).getroot()
     collections = root.findall("./Domain/Grid")
-    assert [each.get("Name") for each in collections] == [
+    assert [grid.get("Name") for grid in collections] == [
         "-".join(source[name].dims[1:]) for name in ("T", "v")
     ]
     for collection, name in zip(collections, ("T", "v"), strict=True):
         grids = collection.findall("Grid")
-        assert [float(each.find("Time").get("Value")) for each in grids] == list(source["time"].values)
-        for n, each in enumerate(grids):
+        assert [float(grid.find("Time").get("Value")) for grid in grids] == list(source["time"].values)
+        for n, grid in enumerate(grids):
             values = source[name].values[n]
-            # the last dimension of XDMF is x; axes that are not there have one point
+            # the last dimension of XDMF is x; absent axes have one point
             size = [*[1] * (3 - ndim), *reversed(values.shape)]
-            assert each.find("Topology").get("TopologyType") == "3DRectMesh"
-            assert numbers(each.find("Topology").get("Dimensions")) == size
-            assert each.find("Geometry").get("GeometryType") == "VXVYVZ"
-            lines = [read_item(described, item) for item in each.findall("Geometry/DataItem")]
+            assert grid.find("Topology").get("TopologyType") == "3DRectMesh"
+            assert numbers(grid.find("Topology").get("Dimensions")) == size
+            assert grid.find("Geometry").get("GeometryType") == "VXVYVZ"
+            lines = [read_item(described, item) for item in grid.findall("Geometry/DataItem")]
             expected = [source[d].values for d in source[name].dims[1:]] + [np.zeros(1)] * (3 - ndim)
             for line, coordinates in zip(lines, expected, strict=True):
                 np.testing.assert_array_equal(line, coordinates)
-            assert each.find("Attribute").get("Name") == name
-            assert each.find("Attribute").get("Center") == "Node"
-            actual = read_item(described, each.find("Attribute/DataItem"))
+            assert grid.find("Attribute").get("Name") == name
+            assert grid.find("Attribute").get("Center") == "Node"
+            actual = read_item(described, grid.find("Attribute/DataItem"))
             np.testing.assert_array_equal(actual, values.T.reshape(size))

@@ -21,9 +21,9 @@ def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert "Transfer methods" in out
     assert ablation.WHOLE in out
     assert "Predicted by running the plan on the machine file." in out
-    told = json.loads(files["json"].read_text())["variants"]
+    variants = json.loads(files["json"].read_text())["variants"]
     rows = list(csv.DictReader(files["csv"].read_text().splitlines()))
-    assert [row["name"] for row in rows] == [variant["name"] for variant in told]
+    assert [row["name"] for row in rows] == [variant["name"] for variant in variants]
     page = files["html"].read_text()
     assert "<h1>Ablation study: the exchange</h1>" in page
     assert "<svg" in page

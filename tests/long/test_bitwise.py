@@ -1,4 +1,4 @@
-"""Same bits whatever the machine does: ranks, threads, patches, decompositions, fused or streamed kernels."""
+"""Identical bits on all ranks, threads, patches and decompositions, with fused and with streamed kernels."""
 
 from __future__ import annotations
 

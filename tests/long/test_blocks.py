@@ -1,4 +1,4 @@
-"""Grids of which some blocks are not computed: what is computed beside them, what they cost, wrong input."""
+"""Grids with inactive blocks: the computed cells next to them, their cost, and wrong input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""More of the cases: exact solutions of shocks, the onset of convection, runs in three dimensions."""
+"""Further tests of the cases: exact shocks, the onset of convection, and runs in three dimensions."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from halocline.problems.problem import Problem
 from halocline.problems.result import Result
 
 
-def run(name: str, n: list[int], given: dict[str, float] | None = None, **how: Any) -> Result:
-    return Problem(name, n, given).run(**{"threads": 1, **how})
+def run(name: str, n: list[int], settings: dict[str, float] | None = None, **options: Any) -> Result:
+    return Problem(name, n, settings).run(**{"threads": 1, **options})
 
 
 # -- convection ----------------------------------------------------------------------------------------
@@ -30,7 +30,7 @@ def test_convection_in_three_dimensions():
 
 
 def test_rolls_along_the_third_axis_are_those_of_two_dimensions(tmp_path: Path):
-    """With nothing random in the start the extra axis changes nothing but rounding."""
+    """Without random initial values the third axis changes the results by rounding only."""
     text, noise = (CASES / "convection.py").read_text(), " + (hc.random(seed, 0, grid.cell_number()) - 0.5)"
     assert noise in text
     (tmp_path / "even.py").write_text(text.replace(noise, ""))
@@ -40,8 +40,8 @@ def test_rolls_along_the_third_axis_are_those_of_two_dimensions(tmp_path: Path):
         results.append(ready.run(steps=30, threads=1).simulation)
     flat, deep = results
     pairs = {"lnrho": "lnrho", "s": "s", "u_x": "u_x", "u_z": "u_y"}
-    for name, own in pairs.items():
-        assert np.abs(deep[name] - flat[own][:, None, :]).max() < 1e-13, name
+    for name, flat_name in pairs.items():
+        assert np.abs(deep[name] - flat[flat_name][:, None, :]).max() < 1e-13, name
     assert np.abs(deep["u_y"]).max() < 1e-14
 
 
@@ -49,9 +49,9 @@ def test_rolls_along_the_third_axis_are_those_of_two_dimensions(tmp_path: Path):
 
 
 def test_helical_turbulence_in_three_dimensions():
-    given = {"seed_field": 1e-3}
-    series = run("helical-turbulence", [16], given, steps=40, every=20).record.series
-    assert series[-1]["kinetic_helicity"] > 0  # as the forcing
+    settings = {"seed_field": 1e-3}
+    series = run("helical-turbulence", [16], settings, steps=40, every=20).record.series
+    assert series[-1]["kinetic_helicity"] > 0  # the same helicity as that of the forcing
     assert series[-1]["E_kin"] > series[1]["E_kin"] > 0
     assert series[-1]["mass"] == pytest.approx(1.0, abs=1e-5)
-    assert all(each["divB_max"] < 1e-12 * each["B_max"] for each in series)
+    assert all(row["divB_max"] < 1e-12 * row["B_max"] for row in series)

@@ -1,4 +1,4 @@
-"""Checksums of all cases with the code that NumPy and LAPACK have for other processors."""
+"""Checksums of all cases with the code of NumPy and LAPACK for other processors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ for run in json.loads(sys.stdin.read()):
 
 
 def test_no_checksum_depends_on_libraries_for_a_processor() -> None:
-    """OpenBLAS takes the code of the oldest processor that it knows, and NumPy that for all processors."""
+    """The run uses OpenBLAS code for its oldest processor, and the generic code of NumPy."""
     runs = json.loads((ROOT / "tests" / "data" / "case_runs.json").read_text())["runs"]
     variables = {"OPENBLAS_CORETYPE": "Prescott", "NPY_DISABLE_CPU_FEATURES": " ".join(__cpu_dispatch__)}
     done = subprocess.run(

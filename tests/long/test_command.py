@@ -1,6 +1,6 @@
-"""The `halocline` command, as real processes on one rank and on several.
+"""The `halocline` command, in real processes on one rank and on several.
 
-Most of what is refused is so in the process of the tests: to start one takes longer than to refuse a line.
+Most rejected command lines run in the process of the tests, since the start of a process takes longer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What commands and records tell of runs on devices, on two OpenCL devices that compute on the processor."""
+"""Output of commands, and records of runs, on two OpenCL devices that compute on the processor."""
 
 from __future__ import annotations
 

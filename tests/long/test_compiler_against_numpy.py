@@ -1,7 +1,7 @@
-"""Random programs on random grids: the engine against a plain evaluation in NumPy, and ranks against one.
+"""Random programs on random grids: the engine compared with NumPy, and many ranks with one rank.
 
-An example is a program drawn as data, so that it can be put on several grids: shapes and spacings are no part
-of what is compiled, and one compilation serves many runs.
+An example is a program that is drawn as data and runs on several grids. Shapes and spacings are not compiled,
+so that one compilation serves many runs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Programs of many fields: the work of compiling them grows as their length, not as its square."""
+"""Programs of many fields: the work of their compilation grows linearly with their length."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from programs_of_many_fields import Statements, compiled, products, steps, sums
 
 
 def counted(statements: Statements, count: int) -> tuple[Schedule, int]:
-    """Return the schedule for that many fields, and how many functions Python called to make it."""
+    """Return the schedule for a number of fields, and its number of calls of Python functions."""
     with cProfile.Profile() as profile:
         schedule = compiled(statements, count)
     return schedule, pstats.Stats(profile).total_calls  # type: ignore[attr-defined]
@@ -23,9 +23,9 @@ def counted(statements: Statements, count: int) -> tuple[Schedule, int]:
 def test_twice_as_many_fields_are_twice_the_work(
     statements: Statements, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Differences leave out the work that is the same for any number of fields."""
-    monkeypatch.setattr(pipeline, "verifies", False)  # it skips kernels that a smaller count had too
-    compiled(statements, 2)  # what is imported at the first use
+    """The differences exclude work that is the same for any number of fields."""
+    monkeypatch.setattr(pipeline, "verifies", False)  # the run skips kernels that a smaller count had too
+    compiled(statements, 2)  # excludes modules that are imported at the first use
     compilations = [counted(statements, count) for count in (50, 100, 200)]
     calls = [number for _, number in compilations]
     text = [len(schedule.source) for schedule, _ in compilations]

@@ -1,4 +1,4 @@
-"""What the engine declares of the CUDA driver, which it finds at run time, against NVIDIA's own header."""
+"""The engine's declarations of the CUDA driver, compared with NVIDIA's own header."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_declarations_are_those_of_the_header(tmp_path):
         return subprocess.run(command, capture_output=True, text=True).stderr
 
     assert compiled(functions) == ""
-    # else this test shows nothing
+    # otherwise this test proves nothing
     for wrong in (
         ("free", "cuStreamQuery"),
         ("upload", "cuMemcpyDtoHAsync_v2"),

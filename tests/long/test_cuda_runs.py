@@ -15,10 +15,10 @@ ALL = [problem.__name__ for problem in bitwise_programs.PROBLEMS]
 
 
 def test_ranks_of_different_nodes_do_not_share():
-    came, said = run(2, ["pretended nodes"], ["heat"])
+    came, errors = run(2, ["pretended nodes"], ["heat"])
     assert "colocated" not in came["methods"]
     assert "mpi" in came["methods"]
-    assert said == ""
+    assert errors == ""
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
@@ -26,7 +26,7 @@ def test_ranks_of_different_nodes_do_not_share():
 @pytest.mark.parametrize("settings", [{}, {"peers": 0}, {"ipc": 0}, {"delay": 20000}], ids=str)
 def test_every_problem_in_every_way(ranks: int, dtype: str, settings: dict[str, int]):
     for problem in ALL:
-        if not (settings.get("delay") and problem.startswith("cg")):  # which wait for each reduction
+        if not (settings.get("delay") and problem.startswith("cg")):  # these solvers wait for each reduction
             run(ranks, list(WAYS), [problem], [dtype], **settings)
 
 
@@ -35,8 +35,8 @@ def test_every_problem_in_every_way(ranks: int, dtype: str, settings: dict[str, 
 
 def test_memory_is_given_back_once_the_other_process_has_let_go_of_it():
     came, _ = run(2, ["default"] * 24, ["heat"])
-    # what the other one still had a moment ago stays until the next engine, or few
-    for own in some(came["held"]):
-        assert len(own) == 24
-        # an engine has 6, of which any may stay for a while; one a run that stayed for good would come to 24
-        assert max(own) <= 12, own
+    # memory that the other process held a moment ago remains until one of the next engines
+    for held in some(came["held"]):
+        assert len(held) == 24
+        # an engine has 6 blocks of memory, which may remain for a while; a leak of one per run would reach 24
+        assert max(held) <= 12, held

@@ -1,4 +1,4 @@
-"""Kernels of devices: every way through cells gives the CPU's bits, and what is measured is remembered."""
+"""Device kernels give the CPU's bits with every strategy, and measured strategies are stored."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from wide_stencil import star
 def test_how_far_threads_march_changes_no_bit(
     order: int, opencl: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on large grids: eight cells for each plane that is read before the first."""
+    """The length of 2.5D streaming changes no bit; threads process eight cells per plane, as on large grids."""
     shape = (70, 12, 12)
     expected = star(shape, order)
     marches = set()
 
-    def launch(*given: Any) -> Any:
-        made = launched(*given)
-        marches.add(made.march)
-        return made
+    def launch(*arguments: Any) -> Any:
+        launch_plan = launched(*arguments)
+        marches.add(launch_plan.march)
+        return launch_plan
 
     launched = launches._launch
     monkeypatch.setattr(launches, "_launch", launch)

@@ -1,4 +1,4 @@
-"""What the documentation shows runs, prints what stands below it, and names what there is."""
+"""The documentation shows programs that run and print the shown output, and names that exist."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from halocline.problems.problem import Problem
 
 
 def test_what_is_said_of_shocks(tmp_path):
-    """The program prints what stands below it; cases, parameters with their defaults and names are there."""
+    """The program prints the shown output, and the page lists cases, parameters, defaults and names."""
     from halocline.physics import mhd_tvd
     from halocline.physics.mhd_tvd import parameters
     from halocline.problems.files import case_names
@@ -23,13 +23,13 @@ def test_what_is_said_of_shocks(tmp_path):
         re.findall(r"^\| `(\w+)` \| (\S+) \|", text.partition("## Parameters\n")[2], re.MULTILINE)
     )
     assert defaults.keys() == parameters.ALL.keys()
-    for name, own in parameters.ALL.items():
-        told = "1.66667" if defaults[name] == "5/3" else defaults[name]
-        assert told == own.default or float(told) == pytest.approx(own.default, rel=1e-5), name
+    for name, parameter in parameters.ALL.items():
+        entry = "1.66667" if defaults[name] == "5/3" else defaults[name]
+        assert entry == parameter.default or float(entry) == pytest.approx(parameter.default, rel=1e-5), name
     assert len(case_names()) > 20
     for name in case_names():
-        told, problem = re.search(rf"^\| .*`{name}`.* \| ([\d, ]+) \|", text, re.MULTILINE), Problem(name)
-        assert (told is not None) == ("epsilon_fast" in problem.declared), name
-        assert told is None or [*map(int, told[1].split(","))] == list(problem.sizes), name
+        entry, problem = re.search(rf"^\| .*`{name}`.* \| ([\d, ]+) \|", text, re.MULTILINE), Problem(name)
+        assert (entry is not None) == ("epsilon_fast" in problem.declared), name
+        assert entry is None or [*map(int, entry[1].split(","))] == list(problem.sizes), name
     for name in mhd_tvd.__all__:
         assert re.search(rf"\b{name}\b", text), name

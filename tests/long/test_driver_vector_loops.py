@@ -1,7 +1,7 @@
-"""Every loop along a row of a step with shocks becomes vector code, for vectors of 256 and of 512 bits.
+"""Every loop along a row of a step with shocks is vectorised, for vectors of 256 and of 512 bits.
 
-These are the hardest loops that there are: hundreds of selections and comparisons, which compilers rewrite
-until masks meet that no vector instruction takes. One such loop cost half of the speed.
+These loops are the hardest ones: they contain hundreds of selections and comparisons. Compilers rewrite them
+until masks meet that no vector instruction supports. One such loop halved the speed.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from halocline.problems.problem import Problem
 from hang import HANG
 
 BUILDS = {256: ("-march=x86-64-v3",), 512: ("-march=x86-64-v4", "-mprefer-vector-width=512")}
-LATER = 5  # lines after the pragma where a loop or its body may begin
+LATER = 5  # lines after the pragma on which a loop or its body may begin
 
 
 def loops(source: str, folder: Path, bits: int) -> tuple[int, list[str]]:
-    """How many loops along rows there are, and the first lines of those that stay scalar."""
+    """Return the number of loops along rows, and the first lines of the loops that remain scalar."""
     gxx = str(shutil.which("g++"))
     text, report = folder / "kernels.cpp", folder / "report"
     text.write_text(source)
     flags = Compiler(gxx, "g++").flags
-    own = [f for f in flags if not f.startswith(("-march", "-mprefer")) and f != "-shared"]
-    own.append("-fno-tree-loop-distribute-patterns")  # which reports none of those that it makes memcpy
-    how = [*own, *BUILDS[bits], f"-fopt-info-vec-optimized={report}", f"-I{include_folder()}"]
-    subprocess.run([gxx, *how, "-c", text, "-o", folder / "kernels.o"], check=True, timeout=HANG)
+    flags_used = [f for f in flags if not f.startswith(("-march", "-mprefer")) and f != "-shared"]
+    flags_used.append("-fno-tree-loop-distribute-patterns")  # its report omits the loops that become memcpy
+    options = [*flags_used, *BUILDS[bits], f"-fopt-info-vec-optimized={report}", f"-I{include_folder()}"]
+    subprocess.run([gxx, *options, "-c", text, "-o", folder / "kernels.o"], check=True, timeout=HANG)
     result = re.findall(
         rf"kernels.cpp:(\d+):\d+: optimized: loop vectorized using {bits // 8} byte", report.read_text()
     )
     vectors = {int(line) for line in result}
-    # The second variant of a kernel writes past the cache and is not compiled here.
+    # The second variant of a kernel uses non-temporal stores and is not compiled here.
     cached = re.sub(
         r"(?<=\n#else\n).*?(?=\n#endif\n)", lambda match: "\n" * match[0].count("\n"), source, flags=re.DOTALL
     )

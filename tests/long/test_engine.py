@@ -16,5 +16,5 @@ def test_every_study_is_carried_out_on_its_ranks(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = reduced(name)
-    told = found(*words, "--html", "s.html", cwd=tmp_path)
-    _checked(name, told, runs_of(words, monkeypatch))
+    study = found(*words, "--html", "s.html", cwd=tmp_path)
+    _checked(name, study, runs_of(words, monkeypatch))

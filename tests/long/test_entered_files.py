@@ -9,7 +9,7 @@ from source import ROOT
 
 
 def test_a_case_with_its_check_enters_few_files() -> None:
-    """The bound is the present number; a change that exceeds it adds a layer."""
+    """The bound is the present number of files; a change that exceeds it adds a layer."""
     words = [
         sys.executable,
         str(ROOT / "tools" / "entered_files.py"),

@@ -1,4 +1,4 @@
-"""Magnetohydrodynamics against plain NumPy: mhd_reference.py, which shares no code with the language."""
+"""Magnetohydrodynamics compared with NumPy: mhd_reference.py, which shares no code with the language."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mhd_programs import OPTION_WAYS, benchmark, with_options
 def test_the_same_bits_with_all_options_however_it_runs(shape: tuple[int, ...]):
     from mpi4py import MPI
 
-    # four ranks of two threads each wait for each other's cores
+    # four ranks with two threads each share the cores
     ways = OPTION_WAYS if MPI.COMM_WORLD.size == 2 else OPTION_WAYS[:2]
     actual = [with_options(shape, **way) for way in ways]
     expected = with_options(shape, communicator=MPI.COMM_SELF, threads=1)

@@ -1,4 +1,4 @@
-"""Every example as a user runs it: from the command line, alone and under mpiexec, without a change."""
+"""Every example, unchanged, as a user runs it: from the command line, alone and under mpiexec."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FALL_BACK = "hc.branch(good[a], second, first)"
 
 
 def changed_sedov(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """A run of the example with this in place of the branch that falls back."""
+    """Return the output of a run of the example with the given replacement of the fallback branch."""
     source = (EXAMPLES / "sedov.py").read_text()
     assert source.count(FALL_BACK) == 1
     program = folder / "sedov.py"
@@ -45,5 +45,5 @@ def test_the_blast_needs_the_fall_back(tmp_path):
 def test_where_gives_the_blast_the_same_bits(tmp_path, folder):
     done = changed_sedov(FALL_BACK.replace("branch", "where"), tmp_path)
     assert done.returncode == 0, done.stderr
-    told = dict(line.split("  ", 1) for line in done.stdout.splitlines())
-    assert {label: value.strip() for label, value in told.items()} == run("sedov", 1, 1, folder)
+    printed = dict(line.split("  ", 1) for line in done.stdout.splitlines())
+    assert {label: value.strip() for label, value in printed.items()} == run("sedov", 1, 1, folder)

@@ -1,4 +1,4 @@
-"""Random exchanges between devices: every halo that is read holds what its owner has now."""
+"""Random exchanges between devices: every halo that is read holds the current values of its owner."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from halocline.run.ranks.mpi import world
 @pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize("devices", [1, 2, 3])
 def test_many_random_exchanges_on_the_standin(devices: int, ranks: int, settings: dict[str, int]) -> None:
-    """Others each time; work of streams that no event orders is in no order."""
+    """New random exchanges each time; work in streams runs in any order that events allow."""
     environment = cuda_standin.environment(devices, **settings)
     seed = secrets.randbelow(2**31)
     in_other_processes(environment, ranks, interface="cuda", seed=seed, devices=devices, cases=200)
@@ -24,5 +24,5 @@ def test_many_random_exchanges_on_the_standin(devices: int, ranks: int, settings
 @pytest.mark.usefixtures("opencl")
 @pytest.mark.ranks(1, 2, 3, timeout=3000)
 def test_a_thousand_random_exchanges() -> None:
-    """Others each time; fewer where ranks share cores."""
+    """New random exchanges each time, fewer if ranks share cores."""
     run_cases(world().bcast(secrets.randbelow(2**31)), CASES[world().size], 2)

@@ -1,4 +1,4 @@
-"""Random exchanges: every halo that is read holds what its owner has now, and no other cell is touched."""
+"""Random exchanges: every halo that is read holds current values, and no other cell is changed."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ from halocline.run.ranks.mpi import world
 
 @pytest.mark.ranks(1, 2, 3, 4)
 def test_ten_thousand_random_exchanges(capfd: pytest.CaptureFixture[str]) -> None:
-    """Others each time; fewer where ranks share cores."""
+    """New random exchanges each time, fewer if ranks share cores."""
     run_cases(world().bcast(secrets.randbelow(2**31)), CASES[world().size], capfd)

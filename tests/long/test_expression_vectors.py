@@ -1,4 +1,4 @@
-"""Vectors as fields: set, read, gathered, reduced, drawn and written, by component."""
+"""Vectors as fields: assignment, reading, gathering, reduction, drawing and output by component."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from vector_problem import problem
 def test_expressions_and_statistics_of_vectors_are_written_and_drawn(tmp_path: Path) -> None:
     sim, _, w = problem()
     sim[w] = lambda x, y: (x, y)
-    what = {"m": hc.time_mean(w), "largest": hc.max(w), "v": 2.0 * w}
-    sim.run(steps=1, output=hc.Output(tmp_path / "mean.zarr", what))
+    outputs = {"m": hc.time_mean(w), "largest": hc.max(w), "v": 2.0 * w}
+    sim.run(steps=1, output=hc.Output(tmp_path / "mean.zarr", outputs))
     names = {"m_x", "m_y", "largest_x", "largest_y", "v_x", "v_y"}
     assert names < {path.name for path in (tmp_path / "mean.zarr").iterdir()}
     for number, drawn in enumerate((w, "w", 2.0 * w)):

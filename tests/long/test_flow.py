@@ -1,4 +1,4 @@
-"""The buoyancy-driven cavity: published solutions, order, symmetry, the same bits everywhere."""
+"""The buoyancy-driven cavity: published solutions, order, symmetry, identical bits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from halocline.run.simulation.checks import Check
 
 
 def order_of(values: Sequence[float], sizes: Sequence[int]) -> float:
-    """The power of the spacing that falls as three values do, whatever the ratios of their spacings."""
+    """Return the order of three values, for any ratios of their spacings."""
     h = [1.0 / (n + 1) for n in sizes]
     expected = (values[0] - values[1]) / (values[1] - values[2])
     low, high = 0.1, 8.0
@@ -34,14 +34,14 @@ def test_a_square_converges_at_second_order(rayleigh: float) -> None:
     assert abs(order - 2) < 0.2
     hot = richardson([number("cavity-2d", n, rayleigh, "nusselt_hot") for n in sizes], sizes)[1]
     assert abs(hot / PLANAR[rayleigh]["nusselt_hot"] - 1) < 0.01
-    assert abs(middle / hot - 1) < 0.002  # what goes in at one wall comes out at the other
+    assert abs(middle / hot - 1) < 0.002  # the heat that enters at one wall leaves at the other
 
 
 @pytest.mark.parametrize("rayleigh", [1e3, 1e4, 1e5])
 def test_a_cube_has_the_published_heat_flux(rayleigh: float) -> None:
-    """Within 1 % where meshes of 39 and 79 points lead to, and on the finer one alone."""
-    for what in ("nusselt_hot", "nusselt_mid"):
-        coarse, fine = (number("cavity", n, rayleigh, what) for n in (39, 79))
+    """The extrapolation of meshes of 39 and 79 points, and the finer mesh alone, agree within 1 %."""
+    for quantity in ("nusselt_hot", "nusselt_mid"):
+        coarse, fine = (number("cavity", n, rayleigh, quantity) for n in (39, 79))
         for result in (fine + (fine - coarse) / 3, fine):
             assert abs(result / CUBIC[rayleigh]["nusselt_hot"] - 1) < 0.01
 
@@ -51,9 +51,9 @@ def test_a_cube_has_the_published_heat_flux(rayleigh: float) -> None:
     [(1e3, (19, 39, 79), 0.5), (1e4, (19, 39, 79), 0.0), (1e5, (39, 55, 79), 0.5)],
 )
 def test_a_cube_converges_at_second_order(rayleigh: float, sizes: tuple[int, ...], gathered: float) -> None:
-    """Where layers are thin against the spacing, points gather at the walls."""
-    given = {"gathered": gathered} if gathered else {}
-    values = [number("cavity", n, rayleigh, "nusselt_mid", **given) for n in sizes]
+    """The order is two; for layers that are thin compared with the spacing, points concentrate at the walls."""
+    settings = {"gathered": gathered} if gathered else {}
+    values = [number("cavity", n, rayleigh, "nusselt_mid", **settings) for n in sizes]
     assert (values[0] - values[1]) * (values[1] - values[2]) > 0
     order = order_of(values, sizes)
     assert abs(order - 2) < 0.2
@@ -74,20 +74,22 @@ def test_nothing_is_compared_where_nothing_is_known(n: tuple[int, ...], rayleigh
 
 @pytest.mark.parametrize("stages", [2, 3, 6])
 def test_several_stages_lead_to_the_same_flow_sooner(stages: int) -> None:
-    one, more = (steady("cavity-2d", 63, 1e4, stages=each) for each in (1, stages))
+    one, more = (steady("cavity-2d", 63, 1e4, stages=stage_count) for stage_count in (1, stages))
     assert more.record.steps * stages < one.record.steps
-    for what in ("nusselt_hot", "u_max"):
-        assert more.record.diagnostics[what] == pytest.approx(one.record.diagnostics[what], rel=1e-5)
+    for quantity in ("nusselt_hot", "u_max"):
+        assert more.record.diagnostics[quantity] == pytest.approx(one.record.diagnostics[quantity], rel=1e-5)
 
 
 @pytest.mark.parametrize("rayleigh", [1e4, 1e5])
 def test_points_that_gather_at_walls_are_worth_more(rayleigh: float) -> None:
-    """Three meshes lead to what is published, and one is nearer to it than as many even points."""
+    """The extrapolated value is the published one, and stretched points are more accurate than even ones."""
     sizes, at_walls = [15, 31, 63], {"gathered": 0.6}
-    for what, published in PLANAR[rayleigh].items():
-        result = [number("cavity-2d", n, rayleigh, what, **at_walls) for n in sizes]
-        assert abs(richardson(result, sizes)[1] / published - 1) < 0.01, what
-    even, gathered = (number("cavity-2d", 31, rayleigh, "nusselt_hot", **how) for how in ({}, at_walls))
+    for quantity, published in PLANAR[rayleigh].items():
+        result = [number("cavity-2d", n, rayleigh, quantity, **at_walls) for n in sizes]
+        assert abs(richardson(result, sizes)[1] / published - 1) < 0.01, quantity
+    even, gathered = (
+        number("cavity-2d", 31, rayleigh, "nusselt_hot", **options) for options in ({}, at_walls)
+    )
     known = PLANAR[rayleigh]["nusselt_hot"]
     assert abs(gathered - known) < 0.5 * abs(even - known)
 
@@ -100,9 +102,9 @@ FREE_FALL = "in free fall the largest stable step is 5.528e-0[67], the limit of 
 
 
 @pytest.mark.parametrize(
-    ("n", "given", "words"),
+    ("n", "settings", "words"),
     [
-        # steps become shorter as the flow becomes faster, so that nothing would ever be infinite
+        # steps become shorter as the flow becomes faster, so that no value would become infinite
         (20, {"Ra": 1e6}, f"{AWAY}{FREE_FALL}: take more points"),
         (24, {"Ra": 1e4, "courant": 3}, f"{AWAY}courant is 3: .*, at first 0.0004, the limit of diffusion; "),
         (40, {"Ra": 1e3, "courant": 8, "stages": 6}, f"{AWAY}courant is 8: .* 0.003123, the limit of diff"),
@@ -110,10 +112,12 @@ FREE_FALL = "in free fall the largest stable step is 5.528e-0[67], the limit of 
         (24, {"V_ref": 0.5}, f"field 'p' is nan at .*\nV_ref is 0.5.* 266.5: {FREE_FALL}; leave V_ref out"),
     ],
 )
-def test_a_flow_that_runs_away_says_which_limit_it_broke(n: int, given: dict[str, float], words: str) -> None:
-    with pytest.raises(hc.RunError, match=words) as told:
-        run("cavity-2d", (n,), given, steps=100_000)
-    assert (told.value.place is not None) == words.startswith("field")
+def test_a_flow_that_runs_away_says_which_limit_it_broke(
+    n: int, settings: dict[str, float], words: str
+) -> None:
+    with pytest.raises(hc.RunError, match=words) as raised:
+        run("cavity-2d", (n,), settings, steps=100_000)
+    assert (raised.value.place is not None) == words.startswith("field")
 
 
 @pytest.mark.ranks(2)

@@ -1,4 +1,4 @@
-"""A user's own file in the commands that take cases: run, explain, model, and studies."""
+"""A user's file in the commands that accept cases: run, explain, model, and studies."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def heat(tmp_path: Path) -> Path:
 
 
 def test_a_file_scales_in_parts(heat: Path, tmp_path: Path) -> None:
-    found = result("study", "strong", heat, "--ranks", "1,2", "--parts", cwd=tmp_path)["measurements"]
-    timed = [(m["ranks"], m["only"], m["halo"]) for m in found]
+    measurements = result("study", "strong", heat, "--ranks", "1,2", "--parts", cwd=tmp_path)["measurements"]
+    timed = [(m["ranks"], m["only"], m["halo"]) for m in measurements]
     assert timed == [(ranks, *kind) for ranks in (1, 2) for kind in PARTS.values()]
 
 
 def test_a_file_scales(heat: Path, tmp_path: Path) -> None:
-    found = result("study", "strong", heat, "--ranks", "1,2", cwd=tmp_path)["measurements"]
-    assert [(m["ranks"], m["only"]) for m in found] == [(1, None), (2, None), (2, "exchange")]
-    found = found[:2]
-    assert {m["checksum"] for m in found} == {found[0]["checksum"]}
-    assert {tuple(m["shape"]) for m in found} == {(16, 16)}
-    found = result("study", "weak", heat, "--n", "16", "--ranks", "1,2", cwd=tmp_path)["measurements"]
-    assert [m["shape"] for m in found[:2]] == [[16, 16], [23, 23]]
+    measurements = result("study", "strong", heat, "--ranks", "1,2", cwd=tmp_path)["measurements"]
+    assert [(m["ranks"], m["only"]) for m in measurements] == [(1, None), (2, None), (2, "exchange")]
+    measurements = measurements[:2]
+    assert {m["checksum"] for m in measurements} == {measurements[0]["checksum"]}
+    assert {tuple(m["shape"]) for m in measurements} == {(16, 16)}
+    measurements = result("study", "weak", heat, "--n", "16", "--ranks", "1,2", cwd=tmp_path)["measurements"]
+    assert [m["shape"] for m in measurements[:2]] == [[16, 16], [23, 23]]
     for option in (["--steps", "3"], ["--orders", "2,4"], ["--scheme", "rk3"]):
         done = halocline("study", "strong", heat, *option, cwd=tmp_path)
         assert done.returncode == 2
@@ -47,10 +47,10 @@ def test_a_file_scales(heat: Path, tmp_path: Path) -> None:
 
 def test_a_file_converges_from_grid_to_grid(heat: Path, tmp_path: Path) -> None:
     heat.write_text(HEAT)
-    found = result("study", "convergence", heat, "--n", "16,32,64,128", cwd=tmp_path)
-    assert [m["error"] is None for m in found["measurements"]] == [False, False, False, True]
-    (line,) = found["orders"]
-    assert line["last_order"] == pytest.approx(2.0, abs=0.1)  # means of cells, compared with values there
+    study = result("study", "convergence", heat, "--n", "16,32,64,128", cwd=tmp_path)
+    assert [m["error"] is None for m in study["measurements"]] == [False, False, False, True]
+    (line,) = study["orders"]
+    assert line["last_order"] == pytest.approx(2.0, abs=0.1)  # means of cells, compared with point values
     heat.write_text(HEAT.replace("until=0.02", "steps=4"))
     done = halocline("study", "convergence", heat, "--n", "16,32,64", cwd=tmp_path)
     assert done.returncode == 2

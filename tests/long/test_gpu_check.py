@@ -1,4 +1,4 @@
-"""`make gpu-check` and the benchmarks on devices, with PoCL in the place of a GPU."""
+"""`make gpu-check` and the benchmarks on devices, with PoCL in place of a GPU."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def test_the_check_passes_where_pocl_is_the_device(opencl: list[Any], tmp_path: 
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    told = json.loads(record.read_text())
-    assert told["failed"] == 0
-    assert told["seconds"] < 570
-    outcomes = {(row["group"], row["name"]): row["outcome"] for row in told["rows"]}
+    report = json.loads(record.read_text())
+    assert report["failed"] == 0
+    assert report["seconds"] < 570
+    outcomes = {(row["group"], row["name"]): row["outcome"] for row in report["rows"]}
     assert outcomes["bits", "heat 3D float64 order 2"] == "passed"
     assert outcomes["physics", "alfven-decay 48"] == "passed"
     assert outcomes["strategies", "stages, direct"] == "passed"
@@ -61,17 +61,17 @@ def test_benchmarks_leave_a_record(name: str, options: list[str], opencl: list[A
     command += ["--repeats", "1", "--copy", "4", "--json", str(record)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    told = json.loads(record.read_text())
-    assert told["devices"][0]["name"] == opencl[0].name
-    assert told["devices"][0]["driver"] == opencl[0].driver
-    assert told["commit"] == this_machine().commit
-    (row,) = told["rows"]
+    benchmark = json.loads(record.read_text())
+    assert benchmark["devices"][0]["name"] == opencl[0].name
+    assert benchmark["devices"][0]["driver"] == opencl[0].driver
+    assert benchmark["commit"] == this_machine().commit
+    (row,) = benchmark["rows"]
     if name == "gpu_exchange":
         assert row["ms"]["mpi"] > 0
         assert "colocated" not in row["ms"], "OpenCL shares no memory between processes"
     else:
         assert row["share_of_bound"] > 0
-        assert told["copy_bytes_per_second"] > 0
+        assert benchmark["copy_bytes_per_second"] > 0
     if name == "gpu_cg":
         assert row["converged"]
         assert row["bytes_per_cell"] == 64

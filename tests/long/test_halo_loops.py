@@ -1,4 +1,4 @@
-"""Halos that stay valid from one pass of a loop to the next: they are exchanged once, before the loop."""
+"""Halos that remain valid between passes of a loop: they are exchanged once, before the loop."""
 
 from __future__ import annotations
 

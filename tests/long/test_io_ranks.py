@@ -1,4 +1,4 @@
-"""I/O ranks: they write what the others send them, and compute nothing."""
+"""I/O ranks write the data that other ranks send, and compute nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the system allows a process, and what ranks take of /dev/shm and leave there."""
+"""Limits of the system for a process, and the memory of ranks in /dev/shm."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from limited_runs import run
 
 
 def test_stacks_as_large_as_kernels_are_said_to_need_are_enough():
-    """The largest kernels there are."""
+    """The largest kernels run with stacks of the size that kernels are assumed to need."""
     command = [sys.executable, "-m", "halocline.cli", "run", "mhd-benchmark", "--n", "16", "--steps", "1"]
     code, out, err = run([*command, "--threads", "2"], "ulimit -s 1024; export OMP_STACKSIZE=256k")
     assert (code, err) == (0, "")

@@ -1,6 +1,4 @@
-"""Two nodes on one machine: network namespaces that only a veth pair joins, so that MPI has nothing but TCP
-between them.
-"""
+"""Two nodes on one machine: network namespaces that are joined by a veth pair, so that MPI uses TCP."""
 
 from __future__ import annotations
 

@@ -1,14 +1,15 @@
-"""NVRTC compiles the kernels of every program, for architectures that are not at hand.
+"""NVRTC compiles the kernels of every program, for architectures of devices that this machine lacks.
 
-The programs are those of the solvers, cases and examples, and bitwise_programs in both precisions. What a
-thread takes is printed and recorded: registers, and bytes spilled; none are but where SPILLED says so.
+The programs are those of the solvers, cases and examples, and bitwise_programs in both precisions. The tests
+record the registers of a thread and its spilled bytes. Only the programs in SPILLED may spill.
 
-`make test` takes every program that is not ALIKE another one, as a run has it by default, for sm_70, sm_80
-and sm_90 in turn: all are given the same text, so that what one rejects in a program it rejects in its
-neighbours in the list too. All strategies are compiled for two programs, one of which has stages, and version
-13 of NVRTC compiles one program for both of its architectures. That is a minute of one core; `make test-full`
-takes the whole product: every program by every strategy, by version 12 for all three architectures and by
-version 13 for the two that it knows.
+`make test` compiles every program that is not in ALIKE with default options, for sm_70, sm_80 and sm_90 in
+turn. All architectures compile the same text, so that an architecture that rejects a program also rejects its
+neighbours in the list. All strategies are compiled for two programs, one of which has stages. Version 13 of
+NVRTC compiles one program for both of its architectures. These tests take a minute of one core.
+
+`make test-full` compiles every program with every strategy: by version 12 for all three architectures, and by
+version 13 for the two that it supports.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from nvrtc_kernels import ARCHITECTURES, PROGRAMS, STRATEGIES, check, version_13
 
 @pytest.fixture
 def newer(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Version 13 of NVRTC is the one that is found."""
+    """Select version 13 of NVRTC."""
     monkeypatch.setenv("HALOCLINE_NVRTC", str(version_13(tmp_path_factory.getbasetemp() / "nvrtc-13")))
 
 

@@ -1,5 +1,6 @@
-"""Options with values that make no sense: each line of a generated sweep works, or ends with status 2 and one
-message; and the values that once crashed, hung or were taken without a word.
+"""Options with meaningless values: each generated line works, or ends with status 2 and one message.
+
+Further tests have values that once crashed, hung or were accepted silently.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ def test_two_thousand_lines_work_or_are_refused() -> None:
 
 
 def test_a_solve_is_not_lost_for_want_of_memory_to_measure_with(tmp_path: Path) -> None:
-    """The address space is bounded more and more tightly: whatever the bound, there is a result, or an error
-    before the solve; and with one of them the result comes without the bandwidth."""
+    """A solve under any limit of the address space gives a result, or an error before the solve.
+
+    With one of the limits the result lacks the bandwidth.
+    """
     ends = []
     for bound in range(250, 600, 25):
         status, out, err = run(

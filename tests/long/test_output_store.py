@@ -1,4 +1,4 @@
-"""Output: stores that a run writes as it goes on, opened by xarray, which shares no code with us."""
+"""Output: stores that a run writes while it runs, opened by xarray, which shares no code with Halocline."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stores import opened
 
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Chunks that no cut of the grid has."""
+    """Select chunks that agree with no cut of the grid."""
     monkeypatch.setattr(
         run_store, "chunk_shape", lambda shape, itemsize: tuple(max(1, (n + 1) // 3) for n in shape)
     )
@@ -26,12 +26,12 @@ def test_devices_write_the_same(tmp_path: Path) -> None:
     for device in ("cpu", "opencl:0,1"):
         sim = heat(device=device)
         T = sim.grid.fields["T"]
-        where = tmp_path / device
+        folder = tmp_path / device
         sim.run(
             steps=4,
             output=[
-                hc.Output(where / "a.zarr", {"T": T, "E": T * T}, every=hc.steps(2)),
-                hc.Output(where / "b.zarr", {"T": T}, every=hc.steps(2), region=hc.Coarsen(2)),
+                hc.Output(folder / "a.zarr", {"T": T, "E": T * T}, every=hc.steps(2)),
+                hc.Output(folder / "b.zarr", {"T": T}, every=hc.steps(2), region=hc.Coarsen(2)),
             ],
         )
     for name in ("a.zarr", "b.zarr"):
@@ -58,5 +58,7 @@ def test_statistics_of_two_stores_of_one_name_do_not_mix(tmp_path: Path) -> None
     second.resume(tmp_path / "checkpoints")
     second.run(steps=7, output=outputs(second, tmp_path / "parts")[::-1])
     for name in ("a", "b"):
-        of_whole, of_parts = (opened(tmp_path / each / name / "s.zarr") for each in ("whole", "parts"))
+        of_whole, of_parts = (
+            opened(tmp_path / run_name / name / "s.zarr") for run_name in ("whole", "parts")
+        )
         assert of_whole.equals(of_parts)

@@ -1,4 +1,4 @@
-"""Tables of papers, and what is predicted beside them."""
+"""Tables of papers, and the predictions next to them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ from published_ratios import quotients, ratios
 from step_measurements import found
 
 
-def _predicted(name: str, **where: Any) -> list[dict[str, Any]]:
-    own = papers()[name]
-    rows = [row for row in own.places_of(None, None) if all(row[key] in each for key, each in where.items())]
-    return own.predict(rows, own.there(None))  # type: ignore[arg-type]
+def _predicted(name: str, **conditions: Any) -> list[dict[str, Any]]:
+    study = papers()[name]
+    rows = [
+        row
+        for row in study.places_of(None, None)
+        if all(row[key] in values for key, values in conditions.items())
+    ]
+    return study.predict(rows, study.there(None))  # type: ignore[arg-type]
 
 
 def test_the_ranks_of_a_node_share_its_memory() -> None:
@@ -25,11 +29,11 @@ def test_the_ranks_of_a_node_share_its_memory() -> None:
 
 def test_a_paper_is_measured_here_too(tmp_path: Path) -> None:
     words = ["study", "paper", "umbc-4.1", "--n", "1024", "--nodes", "1", "--html", "p.html"]
-    told = found(*words, "--not-here", "--pictures", "drawn", cwd=tmp_path)
+    study = found(*words, "--not-here", "--pictures", "drawn", cwd=tmp_path)
     assert (tmp_path / "drawn" / "umbc-4.1.png").stat().st_size > 10_000
     assert "Kritesh Arora" in (tmp_path / "p.html").read_text()
-    assert {row["ranks_per_node"] for row in told["places"]} == {1, 2, 4, 8, 16, 32}
-    assert all(row["predicted"] > 0 for row in told["places"])
+    assert {row["ranks_per_node"] for row in study["places"]} == {1, 2, 4, 8, 16, 32}
+    assert all(row["predicted"] > 0 for row in study["places"])
     measured = found(
         "study", "paper", "wombat-fig9", "--ranks", "1", "--threads", "1", "--html", "w.html", cwd=tmp_path
     )
@@ -41,7 +45,7 @@ def test_a_paper_is_measured_here_too(tmp_path: Path) -> None:
     ("name", "sizes"), [("umbc-4.1", (1024, 2048, 4096, 8192, 16384)), ("umbc-7.1", (4096, 8192))]
 )
 def test_predicted_solves_take_what_is_published(name: str, sizes: tuple[int, ...]) -> None:
-    """Published times of 3 s and more: 90 % within a factor of 1.5, all within 2."""
+    """Predictions of times of 3 s and more are within a factor of 1.5 for 90 %, and within 2 for all."""
     result = ratios(name, sizes=sizes, least=3)
     assert sum(1 / 1.5 <= ratio <= 1.5 for ratio in result) >= 0.9 * len(result)
     assert all(0.5 <= ratio <= 2 for ratio in result)

@@ -25,16 +25,16 @@ def test_study_of_the_parts_of_the_benchmark(tmp_path):
         "study strong mhd-benchmark --n 16 --ranks 2 --steps 2 --parts --orders 2,6 --json s.json", tmp_path
     )
     assert result.returncode == 0, result.stderr
-    told = json.loads((tmp_path / "s.json").read_text())["measurements"]
-    assert {(m["order"], m["only"], m["halo"]) for m in told} == {
+    measurements = json.loads((tmp_path / "s.json").read_text())["measurements"]
+    assert {(m["order"], m["only"], m["halo"]) for m in measurements} == {
         (2, None, "read"), (6, None, "read"), (6, "compute", "read"), (6, "exchange", "read"),
         (6, "exchange", "edges"), (6, "exchange", "uniform"), (6, "synchronisation", "read"),
     }  # fmt: skip
     assert "\nA step and its parts\n" in result.stdout
     for order in (2, 6):
         ready = Problem("mhd-benchmark", [16], order=order)
-        moved = [
+        exchanged_bytes = [
             sum(r["bytes"] for r in explain_program(ready.program, ready.grid, ranks=2, halo=halo).routes)
             for halo in ("read", "edges", "uniform")
         ]
-        assert moved[0] < moved[1] < moved[2], order
+        assert exchanged_bytes[0] < exchanged_bytes[1] < exchanged_bytes[2], order

@@ -1,4 +1,4 @@
-"""Programs that are evaluated point by point have the bits of compiled ones, and compile nothing.
+"""Programs that are evaluated point by point have the bits of compiled ones, and need no compilation.
 
 Fixed expressions cover every operation. Random ones nest all operations in each other.
 """

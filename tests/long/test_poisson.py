@@ -1,4 +1,4 @@
-"""The elliptic problem against plain NumPy, the published numbers, and itself on other ranks."""
+"""The elliptic problem compared with NumPy, with published numbers, and with itself on other ranks."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def test_table_3_1_at_2048(method):
 
 
 def test_memory_at_8192():
-    """Of a process of its own: the most that this one ever had would count what other tests took."""
-    made = "Problem('poisson', [8192], dim=2).run(steps=2)"
-    script = f"from halocline.problems.problem import Problem; print({made}.record.memory_bytes)"
+    """A new process measures its peak memory, which excludes the memory of other tests."""
+    problem_text = "Problem('poisson', [8192], dim=2).run(steps=2)"
+    script = f"from halocline.problems.problem import Problem; print({problem_text}.record.memory_bytes)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert int(done.stdout) <= 1.1 * predicted_bytes(8192, 2) + 60e6
 
@@ -45,7 +45,7 @@ SHORT = 60  # iterations
 
 
 def by_command(n: int, folder: Path, **options: Any) -> SimpleNamespace:
-    """What the command finds, on ranks of its own."""
+    """Return the results of the command on its own ranks."""
     file = folder / "record.json"
     words = [f"--{name.replace('_', '-')}={value}" for name, value in {"json": file, **options}.items()]
     done = preloaded.halocline("solve", "poisson", f"--n={n}", *words)
@@ -54,23 +54,27 @@ def by_command(n: int, folder: Path, **options: Any) -> SimpleNamespace:
 
 
 @pytest.fixture(scope="module")
-def seen() -> dict[tuple[str, int | None], set[tuple[int, str]]]:
-    """Iterations and checksums of all runs so far, by method and limit."""
+def results() -> dict[tuple[str, int | None], set[tuple[int, str]]]:
+    """Return the iterations and checksums of all earlier runs, by method and limit."""
     return {(method, limit): set() for method in METHODS for limit in (None, SHORT)}
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("ranks", LAYOUTS)
-def test_table_3_1_at_1024_has_the_same_bits_on_any_ranks_threads_and_layout(method, ranks, seen, tmp_path):
-    """To the end on any ranks and threads; in other layouts for sixty iterations: the sums of each carry what
-    is wrong in one cell to all others."""
+def test_table_3_1_at_1024_has_the_same_bits_on_any_ranks_threads_and_layout(
+    method, ranks, results, tmp_path
+):
+    """Any ranks and threads give the same bits at convergence, other layouts after sixty iterations.
+
+    The sums of each iteration spread an error of one cell to all others.
+    """
     for threads in (1, 2):
         record = by_command(1024, tmp_path, method=method, ranks=ranks, threads=threads)
         agrees(record)
-        seen[method, None].add((record.iterations, record.checksum))
-        assert len(seen[method, None]) == 1, (ranks, threads)
+        results[method, None].add((record.iterations, record.checksum))
+        assert len(results[method, None]) == 1, (ranks, threads)
     for layout in ({}, *LAYOUTS[ranks]):
         options = {"threads": 1, **layout}
         record = by_command(1024, tmp_path, method=method, ranks=ranks, max_iterations=SHORT, **options)
-        seen[method, SHORT].add((record.iterations, record.checksum))
-        assert seen[method, SHORT] == {(SHORT, record.checksum)}, (ranks, options)
+        results[method, SHORT].add((record.iterations, record.checksum))
+        assert results[method, SHORT] == {(SHORT, record.checksum)}, (ranks, options)

@@ -14,7 +14,7 @@ def test_overlap_is_measured_of_cases_and_files(tmp_path: Path) -> None:
         "sim[u] = 1.0\nsim.run(steps=2)\n"
     )
     for name in ("wave", "poisson", "own.py"):
-        told = found("study", "overlap", name, "--n", "16", "--ranks", "2", "--repeat", "1", cwd=tmp_path)
-        assert {own["name"] for own in told["methods"]} == {"colocated", "mpi", "rma"}, name
-        assert all(own["step"] > 0 for own in told["methods"])
-        assert told["case"] == name
+        study = found("study", "overlap", name, "--n", "16", "--ranks", "2", "--repeat", "1", cwd=tmp_path)
+        assert {row["name"] for row in study["methods"]} == {"colocated", "mpi", "rma"}, name
+        assert all(row["step"] > 0 for row in study["methods"])
+        assert study["case"] == name

@@ -1,4 +1,4 @@
-"""Ranks: how they start, agree, and end; all with the real mpiexec."""
+"""Start, agreement and end of ranks, with the real mpiexec."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Damaged measurement files: `halocline study report` gives a report or one message on the damage."""
+"""Damaged measurement files: `halocline study report` gives a report or one message about the damage."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def test_each_command_of_the_register_works(
     entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = words_of(entry, tmp_path)
-    if words[0] == "bench":  # whose ranks have the command line of the process
+    if words[0] == "bench":  # its ranks have the command line of the process
         done = halocline(*words, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert (tmp_path / "t.json").stat().st_size > 0
@@ -35,9 +35,9 @@ def test_each_command_of_the_register_works(
     if "study paper" not in entry.command:
         assert any(path.suffix in (".png", ".json") for path in tmp_path.iterdir())
         return
-    told = json.loads((tmp_path / "found.json").read_text())
-    assert told["paper"]["source"].split(",")[0] in (tmp_path / "page.html").read_text()
-    for m in told.get("measurements", ()):
+    study = json.loads((tmp_path / "found.json").read_text())
+    assert study["paper"]["source"].split(",")[0] in (tmp_path / "page.html").read_text()
+    for m in study.get("measurements", ()):
         assert m["seconds"] > 0
-    if told.get("measurements"):
+    if study.get("measurements"):
         assert "Not as in the paper: " in " ".join(out.split())

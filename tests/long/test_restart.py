@@ -1,4 +1,4 @@
-"""Checkpoints, and runs that go on from them with the bits of a run that never stopped, whatever died."""
+"""Checkpoints, and restarts that have the bits of an uninterrupted run, for any process that died."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stopped_runs import NAMES, results
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Of runs that never stopped."""
+    """Return the results of uninterrupted runs."""
     return results("whole", tmp_path_factory.mktemp("whole"))
 
 

@@ -1,8 +1,7 @@
-"""Runs on OpenCL devices have the bits of one rank that computes itself: problems, programs drawn at random,
-and what a user may do with a run.
+"""Runs on OpenCL devices have the bits of one rank of the CPU: problems, random programs and user actions.
 
-The devices are PoCL's, so that most of the time goes into compiling kernels, once for each shape of a group
-of threads. What runs on every change cuts a grid in ways that lead to the same shapes.
+The devices are those of PoCL, which compiles a kernel for each shape of a thread block. This takes most of
+the time. The default test suite cuts a grid such that the same shapes occur.
 """
 
 from __future__ import annotations
@@ -55,5 +54,7 @@ def test_many_random_programs(recipe: programs.Recipe, shape: tuple[int, ...], p
 @settings(max_examples=60, **programs.ANY_SPEED)
 @given(holes.cases())
 def test_many_random_holes(case: dict[str, Any]) -> None:
-    each = case["subdomains"]
-    random_holes(case, [{"device": BOTH}, {"device": "opencl:0", "subdomains_per_rank": each, "patch": 3}])
+    subdomains = case["subdomains"]
+    random_holes(
+        case, [{"device": BOTH}, {"device": "opencl:0", "subdomains_per_rank": subdomains, "patch": 3}]
+    )

@@ -1,4 +1,4 @@
-"""Ideal magnetohydrodynamics with shocks: problems with known answers, symmetries, equal bits everywhere."""
+"""Ideal magnetohydrodynamics with shocks: problems with known solutions, symmetries, identical bits."""
 
 from __future__ import annotations
 
@@ -26,18 +26,20 @@ Array = NDArray[np.float64]
 
 @pytest.mark.parametrize(
     ("wave", "courant"),
-    # of a wave that moves by about half a cell a step the leading error nearly vanishes, and the order is up
-    # to 2.22: each wave is tested at a step where it does not
+    # For a wave that moves by about half a cell per step, the leading error nearly vanishes and the order
+    # reaches 2.22. Each wave is tested at another step.
     [
         ("fast", 0.9), ("sound", 0.9), ("slow", 0.8), ("entropy", 0.8),
         ("alfven", 0.4), ("shear_y", 0.4), ("shear_z", 0.4), ("entropy_hydro", 0.4),
     ],
 )  # fmt: skip
 def test_waves_converge_at_second_order_up_to_1024_cells(wave: str, courant: float) -> None:
-    """With an amplitude of a tenth of the paper's: the sound wave of 1e-6 steepens by 8e-12 in a period, as
-    much as its error on 1024 cells."""
-    given = {"wave": wave, "courant": courant, "amplitude": 1e-7}
-    coarse, fine = (wave_error((n,), given) for n in (512, 1024))
+    """The amplitude is a tenth of the paper's.
+
+    The sound wave of 1e-6 steepens by 8e-12 in a period, as much as its error on 1024 cells.
+    """
+    settings = {"wave": wave, "courant": courant, "amplitude": 1e-7}
+    coarse, fine = (wave_error((n,), settings) for n in (512, 1024))
     assert abs(math.log2(coarse / fine) - 2.0) < 0.1
 
 
@@ -49,8 +51,8 @@ def test_other_fluxes_are_of_second_order_too(flux: str) -> None:
 
 @pytest.mark.parametrize(
     ("wave", "least", "most"),
-    # on 16 cells limiters still flatten the crests of slow and entropy waves, which travel longest, and
-    # damp the Alfvén wave more than on finer grids
+    # On 16 cells limiters still flatten the crests of slow and entropy waves, which travel longest. They also
+    # damp the Alfvén wave more than on finer grids.
     [
         ("fast", (1.8, 1.8), (2.2, 2.2)), ("alfven", (1.8, 1.8), (2.4, 2.2)),
         ("slow", (1.4, 1.8), (2.2, 2.2)), ("entropy", (1.5, 1.8), (2.2, 2.2)),
@@ -59,8 +61,10 @@ def test_other_fluxes_are_of_second_order_too(flux: str) -> None:
 def test_a_wave_across_the_grid_converges(
     wave: str, least: tuple[float, float], most: tuple[float, float]
 ) -> None:
-    """At second order within 0.2, which some waves reach only on the finer grids: measured are 2.14 and 2.11,
-    2.32 and 1.92, 1.49 and 1.88, 1.58 and 1.85."""
+    """The order is 2 within 0.2, which some waves reach only on the finer grids.
+
+    The measured orders are 2.14 and 2.11, 2.32 and 1.92, 1.49 and 1.88, 1.58 and 1.85.
+    """
     errors = [wave_error((2 * n, n, n), {"wave": wave}) for n in (16, 32, 64)]
     orders = [math.log2(a / b) for a, b in itertools.pairwise(errors)]
     assert all(a < order < b for a, order, b in zip(least, orders, most, strict=True)), orders
@@ -78,7 +82,7 @@ def test_a_polarised_wave_of_any_amplitude_converges(axes: int) -> None:
 
 @pytest.mark.parametrize("periods", [1.0, 5.0])
 def test_a_polarised_wave_keeps_its_fronts_and_its_order_for_periods(periods: float) -> None:
-    """Cells of one phase are told apart by rounding only."""
+    """Cells of one phase differ by rounding only."""
     errors = []
     for n in (16, 32, 64):
         ready = Problem("cp-alfven", (2 * n, n))
@@ -115,14 +119,14 @@ def test_a_tube_is_compared_at_earlier_times_too() -> None:
 
 @pytest.mark.parametrize(("name", "count"), [("rj2a", 2), ("rj4a", 0)])
 def test_tubes_across_the_grid(name: str, count: int) -> None:
-    """No plateau of rj4a is ten layers of cells wide."""
+    """No plateau of rj4a is ten layers of cells wide, so that none is compared."""
     result = checked(name, (128, 128, 128))
     assert sum(key.startswith("plateau at") for key in result) == count
     assert result["plateaux"].compared is False if count == 0 else "plateaux" not in result
 
 
 def tube_along(axis: int) -> tuple[Array, int]:
-    """All fields of a tube along an axis of a periodic box, as seen from that axis, and the steps."""
+    """Return all fields of a tube along an axis, with components relative to it, and the number of steps."""
     shape = [6, 6, 6]
     shape[axis] = 64
     grid = hc.Grid(shape, extent=[n / 64 for n in shape], periodic=True)
@@ -134,11 +138,11 @@ def tube_along(axis: int) -> tuple[Array, int]:
     tube = problem.script.top["tube"]
     rho, u, v, w, By, Bz, p = (hc.where(left, *pair) for pair in zip(tube.left, tube.right, strict=True))
 
-    def seen(*vector: Any) -> list[Any]:  # components along the axis and the next two
+    def components(*vector: Any) -> list[Any]:  # components along the axis and the next two
         return [vector[(a - axis) % 3] for a in range(3)]
 
     sim = MHDSimulation(mhd, threads=1)
-    sim.set_state(rho=rho, v=seen(u, v, w), p=p, b=seen(tube.across, By, Bz))
+    sim.set_state(rho=rho, v=components(u, v, w), p=p, b=components(tube.across, By, Bz))
     sim.run(until=0.05)
     turned = [mhd.rho, mhd.E, *(vector[(axis + k) % 3] for vector in (mhd.m, mhd.b) for k in range(3))]
     result = [np.moveaxis(sim.gather(f), axis, 0)[:, 0, 0] for f in turned]
@@ -157,7 +161,7 @@ def test_a_tube_has_the_same_bits_along_every_axis() -> None:
 
 
 def test_the_vortex_of_orszag_and_tang() -> None:
-    """On a coarser grid than the paper's, whose bounds grow as the cells do."""
+    """The errors agree with the paper, on a coarser grid whose bounds grow with the cell size."""
     checked("orszag-tang", (96, 96))
 
 
@@ -166,11 +170,11 @@ def test_the_vortex_of_orszag_and_tang_as_the_paper_has_it() -> None:
 
 
 def test_a_vortex_without_a_reference_says_so() -> None:
-    for n, given, until, words in (
+    for n, settings, until, words in (
         ((50, 50), {}, 0.02, "no converged solution at t = 0.02"),
         ((50, 50), {"gamma": 1.5}, 0.02, "no converged solution for gamma = 1.5"),
     ):
-        result = checked_until("rotor", n, until, given)
+        result = checked_until("rotor", n, until, settings)
         assert not result["rho converged"].compared
         assert words in result["rho converged"].about
 
@@ -185,13 +189,13 @@ def test_a_loop_of_field_goes_round() -> None:
     assert result["loop carried"].value < 0.4
 
 
-@pytest.mark.parametrize("given", [{}, {"v_z": 1.0}, {"v_z": 1.0, "flux": "hlld"}], ids=str)
-def test_a_loop_of_field_keeps_its_energy(given: dict[str, Any]) -> None:
-    checked("field-loop", (256, 128), given)
+@pytest.mark.parametrize("settings", [{}, {"v_z": 1.0}, {"v_z": 1.0, "flux": "hlld"}], ids=str)
+def test_a_loop_of_field_keeps_its_energy(settings: dict[str, Any]) -> None:
+    checked("field-loop", (256, 128), settings)
 
 
 def test_a_loop_of_field_keeps_its_energy_in_space() -> None:
-    """On a fifth of the paper's cells along each axis, where bounds are wider."""
+    """The energy is kept on a fifth of the paper's cells along each axis, within wider bounds."""
     checked("field-loop", (40, 40, 60))
 
 
@@ -199,18 +203,20 @@ def test_gas_that_stays_is_no_blast() -> None:
     ready = Problem("blast", (50, 75))
     result = ready.run(steps=1, threads=1)
     result.simulation.restart(time=0.02)
-    found = {c.name: c for c in result.check()}
-    assert not found["kinetic energy"].passed
+    checks = {c.name: c for c in result.check()}
+    assert not checks["kinetic energy"].passed
 
 
 def test_a_larger_blast() -> None:
-    """On half of the paper's 200 x 300 x 200 cells along each axis, a sixteenth of the work. What the paper's
-    cells gave is in docs/verification/2026-11.md."""
+    """A blast on half of the paper's 200 x 300 x 200 cells along each axis needs a sixteenth of the work.
+
+    The results on the paper's cells are in docs/verification/2026-11.md.
+    """
     checked("blast", (100, 150, 100))
 
 
 def test_a_blast_counts_what_falls_back() -> None:
-    """Gas with a fiftieth of the field's pressure needs help where hot gas bursts out."""
+    """A gas with a fiftieth of the magnetic pressure needs fallback fluxes at the edge of the hot gas."""
     result = checked("blast", (24, 36, 24))
     assert result["steps"].value > 5
     record = run("blast", (24, 36, 24)).record
@@ -222,20 +228,20 @@ def test_a_blast_counts_what_falls_back() -> None:
         (c + 0.5) / n * e - e / 2
         for c, n, e in zip(fallback["first_cell"], record.shape, (1, 1.5, 1), strict=True)
     ]
-    assert 0.08 < math.hypot(*first) < 0.2  # beside the hot sphere
+    assert 0.08 < math.hypot(*first) < 0.2  # next to the hot sphere
 
 
-@pytest.mark.parametrize(("name", "n", "given"), [
+@pytest.mark.parametrize(("name", "n", "settings"), [
     ("linear-wave", (32,), {"limiting": "sweby"}), ("linear-wave", (32,), {"limiter": 1.0}),
     ("orszag-tang", (48, 48), {"limiting": "sweby"}), ("orszag-tang", (48, 48), {"flux": "hll"}),
     ("orszag-tang", (48, 48), {"epsilon_fast": 0.3}),
 ])  # fmt: skip
-def test_what_smears_more_has_no_bound(name: str, n: tuple[int, ...], given: dict[str, Any]) -> None:
-    """The paper's limiter among it: everything else of the run is checked."""
-    result = checked(name, n, given)
-    apart = {each for each, check in result.items() if not check.compared}
+def test_what_smears_more_has_no_bound(name: str, n: tuple[int, ...], settings: dict[str, Any]) -> None:
+    """A more diffusive limiter, such as the paper's, has no bound; all other properties are checked."""
+    result = checked(name, n, settings)
+    apart = {key for key, check in result.items() if not check.compared}
     assert apart == ({"error"} if name == "linear-wave" else {"rho converged", "p converged"})
-    assert f"no bound for {next(iter(given))}" in result[min(apart)].about
+    assert f"no bound for {next(iter(settings))}" in result[min(apart)].about
     assert {"mass kept", "energy kept", "p_min"} < set(result)
 
 
@@ -250,7 +256,7 @@ def test_a_blast_of_less_pressure_has_no_bound() -> None:
 
 @pytest.mark.parametrize("shape", [(12,), (12, 12)])
 def test_gravity_moves_gas_as_it_must(shape: tuple[int, ...]) -> None:
-    """A uniform acceleration: all gas falls alike, of second order in time, which is exact here."""
+    """A uniform acceleration moves all gas equally, with second order in time, which is exact here."""
     grid = hc.Grid(shape, periodic=True)
     g = -0.5
 
@@ -263,7 +269,7 @@ def test_gravity_moves_gas_as_it_must(shape: tuple[int, ...]) -> None:
     def step(dt: Any, step: Any) -> None:
         mhd.step(dt, step)
 
-    values = {name: own.default for name, own in ALL.items()}
+    values = {name: parameter.default for name, parameter in ALL.items()}
     sim = hc.Simulation(grid, step, parameters=of_program(values), dt=0.02, threads=1)
     for f, value in conserved(mhd, 2.0, (0.0, 0.0, 0.0), 1.0, (0.1, 0.2, 0.3)).items():
         sim[f] = value
@@ -276,7 +282,7 @@ def test_gravity_moves_gas_as_it_must(shape: tuple[int, ...]) -> None:
 
 
 def pushed(n: int) -> Array:
-    """Density, momentum and energy of gas that a force has pushed together, in 32 parts of the grid."""
+    """Return density, momentum and energy, in 32 parts of the grid, of gas that a force has compressed."""
     grid = hc.Grid((n,), periodic=True)
 
     def force(w: State) -> Source:
@@ -289,7 +295,7 @@ def pushed(n: int) -> Array:
     def step(dt: Any, step: Any) -> None:
         mhd.step(dt, step)
 
-    values = {name: own.default for name, own in ALL.items()} | {"flux": "hlld"}
+    values = {name: parameter.default for name, parameter in ALL.items()} | {"flux": "hlld"}
     sim = hc.Simulation(grid, step, parameters=of_program(values), dt=0.3 / n, threads=1)
     for f, value in conserved(mhd, 1.0, (0.0, 0.0, 0.0), 1.0, (0.3, 0.2, 0.1)).items():
         sim[f] = value
@@ -313,19 +319,19 @@ def test_no_bit_depends_on_eight_ranks(decomposition: str) -> None:
 
     n = (48, 16, 16)
     record = Problem("blast", n).run(steps=4, threads=1, decomposition=decomposition).record
-    own = Problem("blast", n).run(steps=4, threads=1, communicator=MPI.COMM_SELF).record
-    assert record.checksum == own.checksum
+    single_rank = Problem("blast", n).run(steps=4, threads=1, communicator=MPI.COMM_SELF).record
+    assert record.checksum == single_rank.checksum
 
 
 @pytest.mark.ranks(4)
 @pytest.mark.parametrize(
-    "how",
+    "options",
     [{"methods": m} for m in ("mpi", "rma", "colocated")]
     + [{"halo": "uniform"}, {"overlap": False, "threads": 2}, {"subdomains_per_rank": 2}],
     ids=str,
 )
-def test_no_bit_of_a_blast_depends_on_how_halos_travel(how: dict[str, Any]) -> None:
-    result = Problem("blast", (28, 26, 24)).run(steps=3, **{"threads": 1} | how).record
+def test_no_bit_of_a_blast_depends_on_how_halos_travel(options: dict[str, Any]) -> None:
+    result = Problem("blast", (28, 26, 24)).run(steps=3, **{"threads": 1} | options).record
     assert result.checksum == larger_by_itself()
 
 
@@ -350,13 +356,13 @@ def test_no_bit_depends_on_patches_smaller_than_the_grid(patch: int) -> None:
     assert on_a_larger_grid(patch) == on_a_larger_grid(None)
 
 
-@pytest.mark.parametrize("how", [
+@pytest.mark.parametrize("options", [
     {"threads": 2}, {"patch": (8, 8, 8)}, {"patch": (5, 7, 16)}, {"patch": (64, 64, 64)},
     {"threads": 2, "schedule": "static"}, {"threads": 2, "schedule": "dynamic"}, {"subdomains_per_rank": 2},
     {"overlap": False},
 ], ids=str)  # fmt: skip
-def test_no_bit_depends_on_how_a_blast_runs(how: dict[str, Any]) -> None:
-    assert run("blast", SMALL["blast"], steps=4, **how).record.checksum == alone("blast")
+def test_no_bit_depends_on_how_a_blast_runs(options: dict[str, Any]) -> None:
+    assert run("blast", SMALL["blast"], steps=4, **options).record.checksum == alone("blast")
 
 
 @pytest.mark.parametrize("name", ["orszag-tang", "blast"])

@@ -10,7 +10,7 @@ import single_precision as single
 from halocline._native import Device
 
 ALL = single.recorded(long=True)
-ONE_EACH = single.recorded(long=True, once=True)  # to compile for devices takes seconds
+ONE_EACH = single.recorded(long=True, once=True)  # compilation for devices takes seconds
 TILES: list[dict[str, Any]] = [{"threads": 1}, {"threads": 2, "patch": 3, "subdomains_per_rank": 1}]
 RANKS: list[dict[str, Any]] = [
     {"threads": 1},

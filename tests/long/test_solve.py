@@ -1,4 +1,4 @@
-"""The command `halocline solve`, stopped and continued."""
+"""The command `halocline solve`, interrupted and restarted."""
 
 from __future__ import annotations
 

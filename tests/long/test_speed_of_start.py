@@ -1,7 +1,7 @@
-"""How long people wait before anything is computed.
+"""Time until a computation starts.
 
-Times are medians of processes of their own; what is asserted is the promise, with what a busy machine adds
-taken off where it can be told: of a process that shares its core, only its own seconds count.
+Times are medians of separate processes, and the tests assert the documented bounds. On a busy machine only
+the seconds of computation of the process count.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from measured_starts import measure
 
-# seconds of computing: from the equations to a schedule, and on to a simulation that can run
+# seconds of computation: from the equations to a schedule, and then to a simulation that can run
 BENCHMARK = """
 import resource
 from halocline.compile.compiler import compile_program
@@ -30,7 +30,7 @@ print(traced, seconds() - start)
 
 
 def test_the_benchmark_of_magnetohydrodynamics_is_compiled_soon(tmp_path: Path) -> None:
-    """The better of two processes, each with an empty cache."""
+    """The faster of two processes with empty caches meets the bounds."""
     result = [measure(BENCHMARK, 1, tmp_path / str(n))[:2] for n in range(2)]
     traced, compiled = map(min, zip(*result, strict=True))
     print(f"mhd-benchmark: traced {traced:.2f} s, compiled and one step {compiled:.2f} s of computing")

@@ -1,4 +1,4 @@
-"""Output of commands is written whole, or its loss is an error."""
+"""The output of commands is complete, or its loss is an error."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from shells import RUN, in_shell
 
 
 def printed_checksum(out: str) -> str:
-    """The checksum in what a run printed."""
+    """Return the checksum that a run printed."""
     (line,) = (line for line in out.splitlines() if "checksum" in line)
     return line
 
 
-@pytest.mark.parametrize("where", ["2>&-", "2> /dev/full"])
+@pytest.mark.parametrize("redirection", ["2>&-", "2> /dev/full"])
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_a_warning_that_is_lost_costs_no_results(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranks: int, where: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranks: int, redirection: str
 ) -> None:
     cache = tmp_path / "cache"
     monkeypatch.setenv("HALOCLINE_CACHE", str(cache))
@@ -29,5 +29,5 @@ def test_a_warning_that_is_lost_costs_no_results(
     assert libraries
     for library in libraries:
         library.write_bytes(b"")
-    status, out, _ = in_shell(f"halocline {RUN} --ranks {ranks} {where}", tmp_path)
+    status, out, _ = in_shell(f"halocline {RUN} --ranks {ranks} {redirection}", tmp_path)
     assert (status, printed_checksum(out)) == (1, expected)

@@ -1,4 +1,4 @@
-"""Stretched axes: points where the map says, differences of second order, walls, the same bits everywhere."""
+"""Stretched axes: positions of the map, differences of second order, walls, identical bits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STRETCHED = st.integers(4, 40), st.floats(-0.8, 0.8), st.sampled_from(["face", "
 @example(4, -0.8, "node")
 @example(4, 0.8, "face")
 def test_differences_are_exact_for_low_polynomials(n: int, amount: float, walls: str) -> None:
-    """First differences for straight lines, second ones for parabolas too, between any points."""
+    """First differences are exact for straight lines, and second ones for parabolas, between any points."""
     check_differences(n, amount, walls)
 
 

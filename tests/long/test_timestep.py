@@ -1,4 +1,4 @@
-"""The Courant step: limits of schemes, rates by hand, and that steps are stable below the limits alone."""
+"""The Courant step: limits of schemes, rates computed by hand, and stability below the limits only."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from halocline.errors import RunError
 from halocline.problems.problem import Problem
 
 
-# to compile the terms apart takes half of it
+# separate compilation of the terms takes half of the time
 def test_a_rate_that_is_not_finite_is_told_with_its_terms():
     with pytest.raises(
         RunError,

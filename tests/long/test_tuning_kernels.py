@@ -1,4 +1,4 @@
-"""Kernels that were measured: remembered and used."""
+"""Measured kernels are stored and used."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ def test_what_is_measured_is_remembered_and_used(
     monkeypatch.setattr("halocline.run.tuning.patches.ROUNDS", 1)
     expected = star((24, 40), 2)
     assert star((24, 40), 2, device="opencl:0", kernels="tune") == expected
-    (kept,) = nothing_known.glob("*.kernels.json")
-    assert json.loads(kept.read_text())["tried"] == 3
+    (record_file,) = nothing_known.glob("*.kernels.json")
+    assert json.loads(record_file.read_text())["tried"] == 3
 
     winner = Tuned(few[1], 1.5, 3)
-    remember(kept, winner, "step")
-    assert recall(Tuned[Strategy], kept) == winner
-    seen = []
+    remember(record_file, winner, "step")
+    assert recall(Tuned[Strategy], record_file) == winner
+    devices = []
 
     def remembered(program: Any, *args: Any, device: Strategy | None = None, **rest: Any) -> Schedule:
-        seen.append(device)
+        devices.append(device)
         return compile_program(program, *args, device=device, **rest)
 
     monkeypatch.setattr(prepare, "compile_program", remembered)
     assert star((24, 40), 2, device="opencl:0") == expected
-    assert few[1] in seen
+    assert few[1] in devices

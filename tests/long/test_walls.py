@@ -1,5 +1,6 @@
-"""Ghost formulas that read along a wall: against their definition, cell by cell, and a magnetic field without
-divergence in the ghost cells.
+"""Ghost formulas that read along a wall, compared with their definition, cell by cell.
+
+A further test has a magnetic field without divergence in the ghost cells.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def test_random_ghosts_are_those_of_the_definition() -> None:
     count = 0
     for seed in range(5000, 5060):
         case = drawn(seed, 3 if seed % 5 == 4 else 2)
-        with suppress(InputError):  # those that cannot be computed
+        with suppress(InputError):  # pairs that cannot be computed
             results = [ran(case, subdomains_per_rank=2), ran(case, patch=2, threads=2)]
             want = wanted(case, 2)
             for result in results:
@@ -41,6 +42,6 @@ def test_random_ghosts_are_those_of_the_definition() -> None:
 @pytest.mark.usefixtures("opencl")
 def test_ghosts_have_no_divergence_on_a_device() -> None:
     shape, periodic = FIELDS[0]
-    sims = [induction(shape, periodic, **how) for how in ({}, {"device": "opencl:0,1"})]
+    sims = [induction(shape, periodic, **options) for options in ({}, {"device": "opencl:0,1"})]
     for name in ("B0", "B1", "seen"):
         assert sims[0].checksum(name) == sims[1].checksum(name), name

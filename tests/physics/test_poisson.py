@@ -1,4 +1,4 @@
-"""The elliptic problem against plain NumPy, the published numbers, and itself on other ranks."""
+"""The elliptic problem compared with NumPy, with published numbers, and with itself on other ranks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def coordinates(n: int, dim: int) -> list[np.ndarray]:
 
 
 def right_hand_side(n: int, dim: int) -> np.ndarray:
-    """h² f, from -Δ Π sin²(π x_i) term by term; in two dimensions Eq. 3.1."""
+    """Return h² f, from -Δ Π sin²(π x_i) term by term; in two dimensions Eq. 3.1."""
     xs = coordinates(n, dim)
     f = np.zeros((n,) * dim)
     for i in range(dim):
@@ -38,7 +38,7 @@ def right_hand_side(n: int, dim: int) -> np.ndarray:
 
 
 def apply(v: np.ndarray) -> np.ndarray:
-    """2 dim v less the neighbours; zero beyond the walls."""
+    """Return 2 dim v minus the neighbours, with zeros beyond the walls."""
     padded = np.pad(v, 1)
     middle = (slice(1, -1),) * v.ndim
     out = 2.0 * v.ndim * v
@@ -63,7 +63,7 @@ def conjugate_gradients(b: np.ndarray, rtol: float) -> tuple[np.ndarray, int]:
 
 
 def direct(b: np.ndarray) -> np.ndarray:
-    """The exact solution of the linear system, in the eigenvectors of the second difference: sines."""
+    """Return the exact solution of the linear system, in the eigenvectors of the second difference: sines."""
     n = b.shape[0]
     k = np.arange(1, n + 1)
     sines = np.sqrt(2 / (n + 1)) * np.sin(np.pi * np.outer(k, k) / (n + 1))
@@ -122,7 +122,7 @@ def test_a_limit_of_iterations_is_a_result_that_is_not_converged():
     assert record.residual_relative > 1e-6
     none = record_of(63, max_iterations=0)
     assert (none.iterations, none.seconds_per_iteration, none.bandwidth_share) == (0, None, None)
-    assert none.error_max == pytest.approx(1, abs=1e-12)  # the guess is zero, u is one in the middle
+    assert none.error_max == pytest.approx(1, abs=1e-12)  # the initial guess is zero, u is one in the middle
 
 
 def test_errors_fall_with_the_square_of_the_spacing():
@@ -166,7 +166,7 @@ HOW = {
 }
 
 
-def told(record: SimpleNamespace) -> tuple[object, ...]:
+def results_of(record: SimpleNamespace) -> tuple[object, ...]:
     return record.iterations, record.converged, record.checksum, record.error_max, record.residual_relative
 
 
@@ -181,7 +181,7 @@ def test_the_same_bits_on_any_ranks_threads_decomposition_and_patch(method):
         records = [record_of(n, **{**options, **case}) for case in cases]
         alone = record_of(n, communicator=Communicator(), **options)
         for case, result in some(zip(cases, records, strict=True)):
-            assert told(result) == told(alone), case
+            assert results_of(result) == results_of(alone), case
             assert result.ranks == ranks
 
 

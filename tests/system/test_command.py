@@ -1,6 +1,6 @@
-"""The `halocline` command, as real processes on one rank and on several.
+"""The `halocline` command, in real processes on one rank and on several.
 
-Most of what is refused is so in the process of the tests: to start one takes longer than to refuse a line.
+Most rejected command lines run in the process of the tests, since the start of a process takes longer.
 """
 
 from __future__ import annotations
@@ -104,13 +104,13 @@ def test_explain_tells_sides_that_travel_from_those_that_need_not(tmp_path):
     result = halocline("explain orszag-tang-resistive --n 24 --ranks 2", tmp_path)
     assert result.returncode == 0
     of_halos = re.sub(r"\n {18}(?=\S)", " ", result.stdout)
-    (told,) = {
+    (sides,) = {
         line.strip()
         for line in of_halos.splitlines()
         if line.strip().startswith("A_y: reads") and "x-y-" in line
     }
-    assert "copied within the rank on y-, y+; still there on x-, x+" in told
-    assert "not exchanged" not in told
+    assert "copied within the rank on y-, y+; still there on x-, x+" in sides
+    assert "not exchanged" not in sides
 
 
 def test_explain(tmp_path):
@@ -118,9 +118,9 @@ def test_explain(tmp_path):
     assert result.returncode == 0
     assert "8 x 8 subdomains" in result.stdout
     assert "p: reads 1 layer on x-, x+, y-, y+; not exchanged" in result.stdout.replace("\n" + " " * 18, " ")
-    told = json.loads((tmp_path / "e.json").read_text())
-    assert told["pass"]["bytes_per_cell"] == 64
-    assert told["bound"]["seconds_per_pass"] > 0
+    explanation = json.loads((tmp_path / "e.json").read_text())
+    assert explanation["pass"]["bytes_per_cell"] == 64
+    assert explanation["bound"]["seconds_per_pass"] > 0
     code = halocline("explain poisson --n 8 --code", tmp_path)
     assert code.stdout.startswith("// Poisson in 2D")
     (tmp_path / "kernels.cpp").write_text(code.stdout)
@@ -134,12 +134,12 @@ def test_explain(tmp_path):
 
 def test_doctor(tmp_path):
     result = halocline("doctor --json -", tmp_path)
-    told = json.loads(result.stdout)
-    states = {f["name"]: f["state"] for f in told["findings"]}
+    report = json.loads(result.stdout)
+    states = {f["name"]: f["state"] for f in report["findings"]}
     assert result.returncode == 0
-    assert told["able"] is True
-    needed = ("C++ compiler", "compile cache", "compiling", "native engine", "ranks", "triad a += s * b")
-    assert {states[name] for name in needed} == {"found"}
+    assert report["able"] is True
+    required = ("C++ compiler", "compile cache", "compiling", "native engine", "ranks", "triad a += s * b")
+    assert {states[name] for name in required} == {"found"}
     assert {"CUDA", "NVRTC", "NVML", "OpenCL", "MPI with devices"} <= set(states)
     without = halocline("doctor", tmp_path, CXX="/nonexistent", PATH="/nonexistent")
     assert without.returncode == 1
@@ -148,7 +148,7 @@ def test_doctor(tmp_path):
 
 
 def test_help_teaches(tmp_path):
-    """That it imports nothing slow is tested in cli/test_options.py."""
+    """The help has examples; cli/test_options.py tests that it imports no slow module."""
     result = halocline("--help", tmp_path)
     for command in ("solve", "study", "explain", "run", "cases", "doctor"):
         assert re.search(rf"│ {command} ", result.stdout)
@@ -225,7 +225,7 @@ def test_a_case_runs_by_its_name_on_one_rank_and_two(tmp_path):
     assert (alone["cells"], alone["steps"], alone["parameters"]["nu"], alone["limiter"]) == (
         24, 5, 0.2, "viscosity",
     )  # fmt: skip
-    assert [each["step"] for each in alone["series"]] == [0, 2, 4, 5]
+    assert [row["step"] for row in alone["series"]] == [0, 2, 4, 5]
     assert alone["series"][-1]["B_rms"] == alone["diagnostics"]["B_rms"]
     assert alone["flops_per_cell_step"] > 100
     assert alone["ns_per_cell_step"] > 0
@@ -244,13 +244,13 @@ def test_a_case_runs_by_its_name_on_one_rank_and_two(tmp_path):
 def test_cases_are_listed_and_shown(tmp_path):
     listed = halocline("cases", tmp_path).stdout
     assert re.search(r"^convection +2-3 +A gas heated from below", listed, re.MULTILINE)
-    shown = halocline("cases helical-turbulence", tmp_path).stdout
+    page = halocline("cases helical-turbulence", tmp_path).stdout
     assert re.search(
-        r"^eta +0.005 +number from 0 on +length²/time +magnetic diffusivity$", shown, re.MULTILINE
+        r"^eta +0.005 +number from 0 on +length²/time +magnetic diffusivity$", page, re.MULTILINE
     )
-    assert "\n  Pencil Code, samples/helical-MHDturb: force, sigma, kmin, kmax, nu, eta\n" in shown
-    told = json.loads(halocline("cases helical-turbulence --json -", tmp_path).stdout)
-    assert told["parameters"]["eta"] == {
+    assert "\n  Pencil Code, samples/helical-MHDturb: force, sigma, kmin, kmax, nu, eta\n" in page
+    description = json.loads(halocline("cases helical-turbulence --json -", tmp_path).stdout)
+    assert description["parameters"]["eta"] == {
         "default": 0.005,
         "unit": "length²/time",
         "about": "magnetic diffusivity",
@@ -326,10 +326,10 @@ WRONG_BEFORE_RANKS = [
 ]
 
 
-def check_wrong(found: subprocess.CompletedProcess[str], words: str) -> None:
-    assert found.returncode == 2
-    assert found.stdout == ""
-    check_text(found.stderr, words)
+def check_wrong(result: subprocess.CompletedProcess[str], words: str) -> None:
+    assert result.returncode == 2
+    assert result.stdout == ""
+    check_text(result.stderr, words)
 
 
 def check_text(error: str, words: str) -> None:
@@ -344,7 +344,7 @@ IN_PROCESSES = [*(WRONG[n] for n in (2, 5, 13)), *(WRONG_BEFORE_RANKS[n] for n i
 
 @pytest.fixture
 def check_line(tmp_path, monkeypatch, capfd):
-    """Check a wrong line: some in a process of their own, the others by what that calls."""
+    """Check a rejected line, in a separate process or by the function that the process calls."""
     from halocline.cli.main import main
 
     def check(line, words):
@@ -369,7 +369,8 @@ def test_wrong_use(check_line, line, words):
 
 @pytest.mark.ranks(4)
 def test_wrong_use_of_ranks_is_told_once(shared_tmp_path, monkeypatch, capfd):
-    """The command itself on four ranks that stay alive: starting them anew for each line would take long."""
+    """One message appears; the command itself runs on four ranks that survive, which is faster than a new
+    start."""
     from halocline.cli.main import main
     from halocline.run.ranks.mpi import world
 
@@ -378,9 +379,9 @@ def test_wrong_use_of_ranks_is_told_once(shared_tmp_path, monkeypatch, capfd):
         monkeypatch.setattr(sys, "argv", ["halocline", *line.split(), "--ranks", "4"])
         status = main()
         out, err = capfd.readouterr()
-        told = world().allgather((status, out, err))
-        assert [(status, out) for status, out, _ in told] == [(2, "")] * 4, (line, told)
-        check_text("".join(err for _, _, err in told), words)
+        results = world().allgather((status, out, err))
+        assert [(status, out) for status, out, _ in results] == [(2, "")] * 4, (line, results)
+        check_text("".join(err for _, _, err in results), words)
 
 
 @pytest.mark.parametrize(("line", "words"), [WRONG[4], WRONG[10], WRONG[13]])
@@ -409,26 +410,26 @@ def test_no_compiler_and_no_cache(tmp_path, ranks):
 
 
 def until(terminal: int, pattern: bytes) -> bytes:
-    """What is shown on a terminal until it matches."""
-    shown, end = b"", time.monotonic() + HANG
-    while not re.search(pattern, shown) and time.monotonic() < end:
+    """Return the output of a terminal up to the first match."""
+    output, end = b"", time.monotonic() + HANG
+    while not re.search(pattern, output) and time.monotonic() < end:
         if select.select([terminal], [], [], 0.1)[0]:
             with contextlib.suppress(OSError):
-                shown += os.read(terminal, 4096)
-    return shown
+                output += os.read(terminal, 4096)
+    return output
 
 
 def on_terminal(line: str, folder: Path) -> tuple[subprocess.Popen[bytes], int]:
-    """A command whose error stream is a terminal, and our end of that."""
-    ours, theirs = pty.openpty()
+    """Start a command whose error stream is a terminal, and return it with the test's end of the terminal."""
+    ours, child_end = pty.openpty()
     process = subprocess.Popen(
         [*COMMAND, *line.split()],
         cwd=folder,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        stderr=theirs,
+        stderr=child_end,
     )
-    os.close(theirs)
+    os.close(child_end)
     return process, ours
 
 
@@ -437,8 +438,8 @@ def test_progress_and_interrupt(tmp_path, ranks):
     line = f"solve poisson --n 700 --rtol 1e-300 --ranks {ranks} --threads 1 --json r.json"
     process, ours = on_terminal(line, tmp_path)
     try:
-        shown = until(ours, rb"poisson, 700 x 700 [1-9][\d,]* iterations")
-        assert b"iterations" in shown, shown
+        output = until(ours, rb"poisson, 700 x 700 [1-9][\d,]* iterations")
+        assert b"iterations" in output, output
         process.send_signal(signal.SIGINT)
         last = until(ours, rb"interrupted after [\d,]+ iterations")
         assert b"interrupted after" in last, last
@@ -455,7 +456,7 @@ def test_progress_and_interrupt(tmp_path, ranks):
 
 
 def stat(process: int) -> tuple[str, int] | None:
-    """State and parent of a process; None where it is gone."""
+    """Return state and parent of a process, or None for a process that has ended."""
     with contextlib.suppress(OSError):
         state, parent = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[:2]
         return state, int(parent)
@@ -463,7 +464,7 @@ def stat(process: int) -> tuple[str, int] | None:
 
 
 def descendants(root: int) -> list[int]:
-    """The processes that a process has started, and those that they have."""
+    """Return all direct and indirect child processes."""
     parents = {int(p.name): stat(int(p.name)) for p in Path("/proc").iterdir() if p.name.isdigit()}
     result = [root]
     for process in result:
@@ -472,7 +473,7 @@ def descendants(root: int) -> list[int]:
 
 
 def rank_of(process: int) -> int | None:
-    """The rank that a launcher started this process as."""
+    """Return the rank that a launcher assigned to this process."""
     from halocline.run.ranks.library import launcher
 
     pairs = Path(f"/proc/{process}/environ").read_text(errors="replace").split("\0")
@@ -481,12 +482,12 @@ def rank_of(process: int) -> int | None:
 
 
 def test_a_rank_killed_while_it_iterates_ends_everything(tmp_path):
-    # progress on a terminal tells that the iterations have begun
+    # the progress shows that the iterations have begun
     line = "solve poisson --n 2048 --ranks 3 --threads 1 --json r.json"
     process, ours = on_terminal(line, tmp_path)
     try:
-        shown = until(ours, rb"[1-9][\d,]* iterations")
-        assert b"iterations" in shown, shown
+        output = until(ours, rb"[1-9][\d,]* iterations")
+        assert b"iterations" in output, output
         started = descendants(process.pid)
         (victim,) = (child for child in started if rank_of(child) == 1)
         os.kill(victim, signal.SIGKILL)
@@ -496,9 +497,9 @@ def test_a_rank_killed_while_it_iterates_ends_everything(tmp_path):
         while any(stat(child) not in (None, ("Z", 1)) for child in started):
             assert time.monotonic() < end, f"left: {[c for c in started if stat(c)]}"
             time.sleep(0.05)
-        # mpiexec does not always say by what
-        how = rb"halocline: error: rank 1 \(process %d\) (was killed by SIGKILL|died); all ranks" % victim
-        assert re.search(how, last), last
+        # mpiexec does not always name the signal
+        pattern = rb"halocline: error: rank 1 \(process %d\) (was killed by SIGKILL|died); all ranks" % victim
+        assert re.search(pattern, last), last
         assert process.stdout.read().strip() == b""  # no result
         assert not (tmp_path / "r.json").exists()
     finally:

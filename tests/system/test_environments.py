@@ -1,4 +1,4 @@
-"""Runs in awkward environments: each gives the result of an ordinary one, or one clear message."""
+"""Runs in unusual environments give the result of an ordinary run, or one clear message."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BYTES = os.fsdecode(b"k\xff\xe4rnels")
 
 
 def run(folder: Path, environment: dict[str, str], *options: str) -> subprocess.CompletedProcess[str]:
-    """Run heat from a file of this folder, with kernels of its own unless the environment says otherwise."""
+    """Run heat from a file in this folder, and compile its kernels, except if the environment prevents it."""
     file = folder / "heat.py"
     file.write_text(HEAT)
     return subprocess.run(
@@ -69,12 +69,12 @@ def test_a_run_has_the_usual_result(
 ) -> None:
     place = tmp_path / folder
     place.mkdir()
-    given = {name: value.format(folder=place) for name, value in environment.items()}
-    done = run(place, given, *options)
+    variables = {name: value.format(folder=place) for name, value in environment.items()}
+    done = run(place, variables, *options)
     assert (done.returncode, done.stdout) == (0, checksum), done.stderr
     assert done.stderr == ""
-    if "HALOCLINE_CACHE" in given:
-        cache = Path(given["HALOCLINE_CACHE"].replace("~", str(place)))
+    if "HALOCLINE_CACHE" in variables:
+        cache = Path(variables["HALOCLINE_CACHE"].replace("~", str(place)))
         assert list(cache.glob("*.so"))
 
 

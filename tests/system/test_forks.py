@@ -1,4 +1,4 @@
-"""Forked children of processes that have run: threads start again, and lost resources are a clear error."""
+"""Forked children of processes that have run: threads start again, and lost resources give a clear error."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def ended(script: str, *words: str | Path) -> str:
     ) as process:
         try:
             out, error = process.communicate(timeout=HANG)
-        finally:  # a child that hangs outlives its parent
+        finally:  # a child that hangs survives its parent
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 0, error
@@ -117,7 +117,7 @@ def test_lost_resources_of_a_forked_child_are_an_error(
 ) -> None:
     if kind == "a device":
         request.getfixturevalue("opencl")
-    said = ended(RESOURCES, kind, tmp_path)
-    assert f"{kind} " in said
-    assert "cannot be used in process" in said
-    assert 'set_start_method("spawn")' in said
+    output = ended(RESOURCES, kind, tmp_path)
+    assert f"{kind} " in output
+    assert "cannot be used in process" in output
+    assert 'set_start_method("spawn")' in output

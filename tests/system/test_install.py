@@ -1,4 +1,4 @@
-"""A wheel holds what it must, and works in an environment of its own, far from the source."""
+"""A wheel contains all required files, and works in an environment of its own, without the source."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ pytestmark = pytest.mark.long
 
 
 def run(*command: str | Path, cwd: Path) -> str:
-    """What a command prints; without what ties this process to the environment that the tests run in."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    """Return the output of a command, run without the variables of the tests' own environment."""
+    variables = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
     done = subprocess.run(
         [str(word) for word in command],
         cwd=cwd,
-        env=kept,
+        env=variables,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -45,7 +45,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A new environment at the versions of the lock file, and the wheel in it."""
+    """Return a new environment with the versions of the lock file and the wheel."""
     folder = tmp_path_factory.mktemp("environment") / "venv"
     run("make", f"VENV={folder}", f"PYTHON={sys.executable}", folder / "installed", cwd=ROOT)
     run(folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-deps", wheel, cwd=folder)
@@ -54,10 +54,15 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_pip_without_a_compiler_names_the_package(tmp_path):
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV", "CXX"))}
+    variables = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV", "CXX"))}
     command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", str(tmp_path), str(ROOT)]
     done = subprocess.run(
-        command, env=kept | {"PATH": str(tmp_path)}, capture_output=True, text=True, timeout=HANG, check=False
+        command,
+        env=variables | {"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+        check=False,
     )
     assert done.returncode != 0
     assert done.stderr.count("Install one (Debian: apt-get install g++)") == 1
@@ -84,10 +89,10 @@ def test_the_wheel_holds_what_is_needed_at_run_time(wheel):
 
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_the_wheel_solves_from_another_folder(environment, tmp_path, ranks):
-    where = run(
+    location = run(
         environment / "bin" / "python", "-c", "import halocline; print(halocline.__file__)", cwd=tmp_path
     )
-    assert Path(where).is_relative_to(environment)
+    assert Path(location).is_relative_to(environment)
     halocline = environment / "bin" / "halocline"
     record = json.loads(
         run(halocline, *f"solve poisson --n 32 --ranks {ranks} --threads 1 --json -".split(), cwd=tmp_path)

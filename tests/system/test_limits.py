@@ -48,7 +48,7 @@ def script(tmp_path):
 
 
 def with_ranks(file: Path, ranks: int, launcher: str = "halocline") -> list[str]:
-    """The command that runs a file on ranks: ours, or mpiexec alone."""
+    """Return the command that runs a file on ranks: that of Halocline, or mpiexec alone."""
     if launcher == "mpiexec":
         return [str(mpiexec()), "-n", str(ranks), sys.executable, str(file)]
     return [sys.executable, "-m", "halocline.cli", "run", str(file), "--ranks", str(ranks)]
@@ -73,9 +73,9 @@ time.sleep(ENDS)
 
 
 def children(process: int) -> list[int]:
-    """The processes that one has started, and those that these have."""
+    """Return the direct and indirect child processes of a process."""
     direct = [int(word) for word in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
-    return direct + [each for child in direct for each in children(child)]
+    return direct + [descendant for child in direct for descendant in children(child)]
 
 
 def command_of(process: int) -> str:
@@ -85,7 +85,7 @@ def command_of(process: int) -> str:
 @pytest.mark.parametrize("launcher", ["halocline", "mpiexec"])
 @pytest.mark.parametrize("killed", ["one rank", "all ranks", "mpiexec", "the command", "nobody"])
 def test_ranks_leave_no_shared_memory_however_they_end(script, killed, launcher):
-    """Where nobody is killed, the user's own file fails."""
+    """No shared memory remains after kills, and after errors in the user's file."""
     file = script(WAITING.replace("ENDS", "0" if killed == "nobody" else str(2 * HANG)))
     process = subprocess.Popen(
         with_ranks(file, 2, launcher),
@@ -97,9 +97,9 @@ def test_ranks_leave_no_shared_memory_however_they_end(script, killed, launcher)
     )
     try:
         assert process.stdout is not None
-        said = [line.split() for line in itertools.islice(filter(str.strip, process.stdout), 2)]
-        ranks = [int(words[1]) for words in said]
-        names = {name for words in said for name in words[2:]}
+        lines = [line.split() for line in itertools.islice(filter(str.strip, process.stdout), 2)]
+        ranks = [int(words[1]) for words in lines]
+        names = {name for words in lines for name in words[2:]}
         if not names:
             pytest.skip("this MPI keeps no segments in /dev/shm")
         started = (
@@ -131,7 +131,7 @@ def test_ranks_leave_no_shared_memory_however_they_end(script, killed, launcher)
 
 
 def in_small_shm(size: str, command: list[str]) -> tuple[int, str, str]:
-    """Run a command where /dev/shm has so much room; skip the test where that cannot be made."""
+    """Run a command with the given size of /dev/shm; skip the test if the size cannot be set."""
     mount = f"mount -t tmpfs -o size={size} tmpfs /dev/shm"
     can = subprocess.run(["unshare", "-m", "bash", "-c", mount], capture_output=True, text=True, check=False)
     if can.returncode != 0:
@@ -163,7 +163,7 @@ def test_ranks_that_mpi_has_no_shared_memory_for_are_refused(script, launcher):
         assert "Bus error" not in err + out
 
 
-@pytest.mark.parametrize("size", ["2200k", "8m"])  # less than all would like to have
+@pytest.mark.parametrize("size", ["2200k", "8m"])  # less than all ranks try to use
 @pytest.mark.parametrize("launcher", ["halocline", "mpiexec"])
 def test_ranks_run_with_little_shared_memory(script, size, launcher):
     file = script(RUN.replace("METHODS", "None"))

@@ -1,5 +1,6 @@
-"""Options with values that make no sense: each line of a generated sweep works, or ends with status 2 and one
-message; and the values that once crashed, hung or were taken without a word.
+"""Options with meaningless values: each generated line works, or ends with status 2 and one message.
+
+Further tests have values that once crashed, hung or were accepted silently.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def test_fifty_lines_work_or_are_refused() -> None:
 
 
 def test_the_sweep_finds_faults(tmp_path: Path) -> None:
-    """What it would say of a command that crashes, hangs, says too much, or ends with another status."""
+    """The sweep reports a command that crashes, hangs, prints too much, or ends with another status."""
     sys.path.insert(0, str(SWEEP.parent))
     import sweep
 

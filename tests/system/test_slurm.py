@@ -1,6 +1,6 @@
-"""Runs in jobs of a real Slurm: every way to launch them, the end of a job's time, a signal.
+"""Runs in jobs of a real Slurm: every launch method, the end of a job's time, and a signal.
 
-Where Slurm is not installed these tests are skipped, or fail where HALOCLINE_TEST_SLURM is "required".
+Without Slurm these tests are skipped, or fail if HALOCLINE_TEST_SLURM is "required".
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.long
 
 HALOCLINE = Path(sys.executable).parent / "halocline"
 MPIEXEC = launch.mpiexec()
-# How the ranks of an MPI find each other under srun: MPICH has pmi2 in it, Open MPI needs a Slurm with PMIx.
+# Interface between srun and MPI: MPICH contains pmi2, Open MPI needs a Slurm with PMIx.
 OPEN_MPI = ".so.40" in native().mpi_library()
 INTERFACE = "pmix" if OPEN_MPI else "pmi2"
 WAYS = {
@@ -38,15 +38,15 @@ WAYS = {
 
 def check_installed() -> None:
     if absent := missing():
-        why = f"Slurm is not installed: there is no {', '.join(absent)} (Debian: {PACKAGES})"
+        reason = f"Slurm is not installed: there is no {', '.join(absent)} (Debian: {PACKAGES})"
         if os.environ.get("HALOCLINE_TEST_SLURM") == "required":
-            pytest.fail(why)
-        pytest.skip(why)
+            pytest.fail(reason)
+        pytest.skip(reason)
 
 
 @pytest.fixture(scope="module")
 def slurm() -> Iterator[Slurm]:
-    """A Slurm of one node with four CPUs."""
+    """Start a Slurm of one node with four CPUs."""
     check_installed()
     with slurm_of() as started:
         yield started
@@ -54,7 +54,7 @@ def slurm() -> Iterator[Slurm]:
 
 @pytest.fixture
 def two_nodes() -> Iterator[Slurm]:
-    """A Slurm of two nodes with four CPUs each, both on this host."""
+    """Start a Slurm of two nodes with four CPUs each, both on this host."""
     check_installed()
     with slurm_of(2) as started:
         yield started
@@ -62,14 +62,14 @@ def two_nodes() -> Iterator[Slurm]:
 
 @pytest.fixture(params=list(WAYS))
 def way(request: pytest.FixtureRequest, slurm: Slurm) -> str:
-    """The line of a script that starts two ranks."""
-    if request.param == "srun" and (why := lack(slurm)):
-        pytest.skip(why)
+    """Return the line of a script that starts two ranks."""
+    if request.param == "srun" and (reason := lack(slurm)):
+        pytest.skip(reason)
     return WAYS[request.param]
 
 
 def lack(slurm: Slurm) -> str:
-    """Why srun cannot start the ranks of this MPI, or ""."""
+    """Return the reason why srun cannot start the ranks of this MPI, or ""."""
     done = slurm.call("srun", f"--mpi={INTERFACE}", "true")
     return "" if done.returncode == 0 else f"this Slurm has no {INTERFACE}: {done.stderr}"
 
@@ -84,14 +84,14 @@ def script(folder: Path, lines: str, time: str = "10") -> Path:
 
 
 def submit(slurm: Slurm, path: Path) -> tuple[int, str]:
-    """Run a job to its end; its status and what it printed."""
+    """Run a job to its end and return its status and output."""
     done = slurm.call("sbatch", "--wait", path, **launch.environment())
     out = path.with_name("job.out")
     return done.returncode, out.read_text() if out.exists() else done.stderr
 
 
 def alone(folder: Path, *options: str) -> dict[str, Any]:
-    """The results of a run without Slurm, which compiles what those in jobs need."""
+    """Return the results of a run without Slurm, which also compiles the kernels of the jobs."""
     file = folder / "alone.json"
     subprocess.run(
         [HALOCLINE, "run", "heat", "--n", "16,16,16", "--threads", "1", *options, "--json", file],
@@ -103,15 +103,15 @@ def alone(folder: Path, *options: str) -> dict[str, Any]:
 
 
 def newest(folder: Path) -> int:
-    """The step of the newest checkpoint."""
+    """Return the step of the newest checkpoint."""
     return int(json.loads((folder / "newest.json").read_text())["checkpoint"].split("-")[1])
 
 
 def test_a_job_has_the_bits_of_a_run_without_slurm(slurm: Slurm, way: str, tmp_path: Path) -> None:
     checksum = alone(tmp_path, "--steps", "4")["checksum"]
     run = way.replace("CASE", "heat --n 16,16,16 --steps 4 --json job.json")
-    status, said = submit(slurm, script(tmp_path, run))
-    assert status == 0, said
+    status, output = submit(slurm, script(tmp_path, run))
+    assert status == 0, output
     job = json.loads((tmp_path / "job.json").read_text())
     assert (job["ranks"], job["threads"]) == (2, 1)
     assert job["checksum"] == checksum
@@ -120,43 +120,43 @@ def test_a_job_has_the_bits_of_a_run_without_slurm(slurm: Slurm, way: str, tmp_p
 def test_a_job_that_ends_soon_leaves_a_checkpoint_to_go_on_from(
     slurm: Slurm, way: str, tmp_path: Path
 ) -> None:
-    """Slurm gives it a minute; a run wants to end a minute before."""
+    """The run ends one minute before the end of its job, which Slurm limits to one minute."""
     alone(tmp_path, "--steps", "1")
     steps = 10**7
     run = way.replace("CASE", f"heat --n 16,16,16 --steps {steps} --checkpoint left")
-    status, said = submit(slurm, script(tmp_path, run, time="1"))
-    assert status == 75, said
-    assert "its time is nearly up; go on with --resume left" in said
+    status, output = submit(slurm, script(tmp_path, run, time="1"))
+    assert status == 75, output
+    assert "its time is nearly up; go on with --resume left" in output
     steps = newest(tmp_path / "left") + 5
     more = way.replace("CASE", f"heat --steps {steps} --resume left --json job.json")
-    status, said = submit(slurm, script(tmp_path, more))
-    assert status == 0, said
+    status, output = submit(slurm, script(tmp_path, more))
+    assert status == 0, output
     job = json.loads((tmp_path / "job.json").read_text())
     assert (job["ranks"], job["steps"]) == (2, steps)
     assert job["checksum"] == alone(tmp_path, "--steps", str(steps))["checksum"]
 
 
-@pytest.mark.parametrize(("what", "status"), [("hc.Stopped('enough')", 75), ("ValueError('wrong')", 1)])
+@pytest.mark.parametrize(("exception", "status"), [("hc.Stopped('enough')", 75), ("ValueError('wrong')", 1)])
 def test_ranks_that_slurm_terminates_when_one_has_ended_keep_their_status(
-    slurm: Slurm, tmp_path: Path, what: str, status: int
+    slurm: Slurm, tmp_path: Path, exception: str, status: int
 ) -> None:
-    """srun ends with the highest status, which was 143, of a rank that took longer to end than others."""
-    if why := lack(slurm):
-        pytest.skip(why)
+    """srun ends with the highest status; this was once 143, of a rank that ended later than the others."""
+    if reason := lack(slurm):
+        pytest.skip(reason)
     (tmp_path / "case.py").write_text(f"""\
 import ctypes, os
 import halocline as hc
 libc = ctypes.CDLL(None)  # it sleeps when Python and MPI are through
 sleep = ctypes.cast(libc.sleep, ctypes.c_void_p)
 libc.__cxa_atexit(sleep, ctypes.c_void_p(2 * int(os.environ["SLURM_PROCID"])), None)
-raise {what}
+raise {exception}
 """)
-    ended, said = submit(slurm, script(tmp_path, WAYS["srun"].replace("CASE", "case.py")))
-    assert ended == status, said
+    ended, output = submit(slurm, script(tmp_path, WAYS["srun"].replace("CASE", "case.py")))
+    assert ended == status, output
 
 
 def test_a_signal_of_slurm_reaches_the_ranks(slurm: Slurm, way: str, tmp_path: Path) -> None:
-    """As --signal=USR1@120 has it sent: to the steps of the job, not to its script."""
+    """The signal reaches the steps of the job, not its script, as with --signal=USR1@120."""
     if OPEN_MPI and "srun" not in way:
         pytest.skip("on the script's own node, Open MPI's mpiexec starts ranks as part of the script")
     alone(tmp_path, "--steps", "1")
@@ -180,20 +180,23 @@ def wait(until: Any, out: Path) -> None:
 
 
 def test_srun_without_an_interface_to_mpi_says_which_option_is_missing(slurm: Slurm, tmp_path: Path) -> None:
-    """MpiDefault is none: srun starts two processes that do not know of each other."""
+    """With MpiDefault none srun starts two processes that are not connected by MPI."""
     if OPEN_MPI:
         pytest.skip("Open MPI says so itself")
-    status, said = submit(slurm, script(tmp_path, f"srun {HALOCLINE} run heat --n 16,16,16 --steps 4"))
+    status, output = submit(slurm, script(tmp_path, f"srun {HALOCLINE} run heat --n 16,16,16 --steps 4"))
     assert status == 1
-    assert said.count("the launcher (Slurm) started 2 processes, but MPI sees only one") == 1
-    assert "srun --mpi=" in said
+    assert output.count("the launcher (Slurm) started 2 processes, but MPI sees only one") == 1
+    assert "srun --mpi=" in output
 
 
 def test_the_job_of_the_guide_puts_itself_in_the_queue_again(slurm: Slurm, tmp_path: Path) -> None:
-    """Its first time is one minute, which is too short; then it has ten. Slurm would send a signal two
-    minutes before the end at once, whether the run is there to hear it or not, so that none is asked for."""
-    if why := lack(slurm):
-        pytest.skip(why)
+    """The job is queued again after one minute, which is too short, and then runs for ten.
+
+    Slurm would send a signal two minutes before the end at once, and the run may not have started. Hence the
+    script requests no signal.
+    """
+    if reason := lack(slurm):
+        pytest.skip(reason)
     guide = (Path(__file__).parents[2] / "docs" / "how-to" / "restart.md").read_text()
     text = "#!/bin/bash\n" + guide.partition("#!/bin/bash\n")[2].partition("```")[0]
     options = "--nodes=4 --ntasks-per-node=16 --time=12:00:00 --signal=USR1@120"
@@ -213,13 +216,13 @@ def test_the_job_of_the_guide_puts_itself_in_the_queue_again(slurm: Slurm, tmp_p
     again = tmp_path / "again.sh"
     again.write_text(again.read_text().replace(f"--steps {10**7}", f"--steps {steps}").replace("=1 ", "=10 "))
     done = slurm.call(*job, again, **more)
-    said = (tmp_path / "job.out").read_text()
-    assert done.returncode == 0, said
-    assert f"after {steps:,} steps" in said
+    output = (tmp_path / "job.out").read_text()
+    assert done.returncode == 0, output
+    assert f"after {steps:,} steps" in output
 
 
 def run_jobs(slurm: Slurm, folder: Path, words: str) -> list[Path]:
-    """Write the scripts of a study, and run them; the files that they leave."""
+    """Write the scripts of a study, run them, and return the files that they leave."""
     written = subprocess.run([HALOCLINE, *words.split()], cwd=folder, capture_output=True, text=True)
     assert written.returncode == 0, written.stderr
     scripts = sorted(folder.glob("*.sh"))
@@ -235,7 +238,7 @@ def report_of(folder: Path, files: list[Path]) -> str:
 
 
 def test_a_study_runs_through_jobs(slurm: Slurm, tmp_path: Path) -> None:
-    """The scripts that --submit writes, and the report of what they leave."""
+    """The scripts of --submit run, and the report contains their results."""
     words = "study strong heat --n 16 --dim 2 --steps 4 --submit slurm --per-node 2 --time 00:10:00"
     (file,) = run_jobs(slurm, tmp_path, words)
     assert file.name == "strong-heat-n-16-dim-2-steps-4-1-thread-2-per-node-1-node.json"
@@ -246,7 +249,7 @@ def test_a_study_runs_through_jobs(slurm: Slurm, tmp_path: Path) -> None:
 
 
 def test_jobs_on_two_nodes_make_the_grid_of_nodes_and_their_ranks(two_nodes: Slurm, tmp_path: Path) -> None:
-    """Ranks of a node in rows, nodes in columns (UMBC HPCF-2018-10, Table 4.1)."""
+    """Ranks of a node are rows and nodes are columns (UMBC HPCF-2018-10, Table 4.1)."""
     if OPEN_MPI:
         pytest.skip(
             "Open MPI has its daemons find each other by the names of the nodes, which are one host's"
@@ -254,11 +257,11 @@ def test_jobs_on_two_nodes_make_the_grid_of_nodes_and_their_ranks(two_nodes: Slu
     words = "study strong poisson --method cg --n 32 --nodes 1,2 --per-node 1,2 --submit slurm --exclusive"
     files = run_jobs(two_nodes, tmp_path, f"{words} --time 00:10:00")
     assert len(files) == 4
-    made = [m for file in files for m in json.loads(file.read_text())]
-    places = {(m["nodes"], m["hosts"], m["ranks_per_node"], m["ranks"]) for m in made}
+    measurements = [m for file in files for m in json.loads(file.read_text())]
+    places = {(m["nodes"], m["hosts"], m["ranks_per_node"], m["ranks"]) for m in measurements}
     assert places == {(1, 1, 1, 1), (1, 1, 2, 2), (2, 2, 1, 2), (2, 2, 2, 4)}
-    assert len({m["checksum"] for m in made}) == 1
-    assert {tuple(m["methods_used"]) for m in made if m["nodes"] == m["ranks"] == 2} == {("mpi",)}
+    assert len({m["checksum"] for m in measurements}) == 1
+    assert {tuple(m["methods_used"]) for m in measurements if m["nodes"] == m["ranks"] == 2} == {("mpi",)}
     printed = report_of(tmp_path, files)
     assert re.search(r"\n +1 node +2 nodes\n", printed)
     rows = re.findall(r"(?m)^(\d ranks? a node) +(\S+) +(\S+) +(\S+) +(\S+)$", printed)

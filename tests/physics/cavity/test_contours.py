@@ -1,4 +1,4 @@
-"""Contours and streamlines: how they are drawn."""
+"""Drawing of contours and streamlines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MORE = ((12, 12), (5, 6, 20), (20, 5, 6), (4, 64), (64, 4))
 
 
 @pytest.mark.parametrize(
-    "shape", [(5, 40), (40, 5), (6, 7, 6), *(pytest.param(each, marks=pytest.mark.long) for each in MORE)]
+    "shape", [(5, 40), (40, 5), (6, 7, 6), *(pytest.param(shape, marks=pytest.mark.long) for shape in MORE)]
 )
 def test_nothing_written_is_cut_off(shape: tuple[int, ...], tmp_path: Path) -> None:
     from matplotlib.image import imread
@@ -43,7 +43,7 @@ def test_nothing_written_is_cut_off(shape: tuple[int, ...], tmp_path: Path) -> N
         inked = (imread(path)[..., :3] < 1.0).any(axis=2)
         edges = [inked[0], inked[-1], inked[:, 0], inked[:, -1]]
         assert not any(edge.any() for edge in edges), name
-        # nor is much left empty
+        # little space remains empty
         assert inked.any(axis=1).mean() > 0.6, name
         assert inked.any(axis=0).mean() > 0.6, name
 
@@ -112,7 +112,7 @@ def test_a_cut_plane_has_a_border_around_what_is_left() -> None:
     edges = _border(plane(values))
     lengths = np.abs(np.diff(edges, axis=2)).sum(axis=(0, 2))
     assert np.allclose(lengths, 0.25)
-    assert len(lengths) == 16  # around the square with a corner cut out as around the whole one
+    assert len(lengths) == 16  # around the square with a missing corner as around the whole square
     corner = (edges[0] >= 0.5) & (edges[1] >= 0.5)
     assert corner.all(axis=1).sum() == 4  # along the notch
     assert _border(plane(np.full((3, 3), np.nan))).shape == (2, 0, 2)
@@ -127,7 +127,7 @@ def test_streamlines_of_points_that_are_not_even() -> None:
         canvas = canvas_of(Figure([panel], columns=1), "")
         canvas.draw_without_rendering()
     lines = [c for c in canvas.axes[0].collections if hasattr(c, "get_segments")]
-    ends = np.concatenate([np.concatenate(each.get_segments()) for each in lines])
+    ends = np.concatenate([np.concatenate(collection.get_segments()) for collection in lines])
     assert len(ends) > 100
     assert np.all((ends > -1e-9) & (ends < np.array([1.0, 2.0]) + 1e-9))
 

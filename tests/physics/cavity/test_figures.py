@@ -1,7 +1,6 @@
-"""Figures of a cavity: the numbers that are drawn, beside what they should be, and how they are drawn.
+"""Figures of a cavity: the plotted numbers, compared with the expected numbers, and the drawing.
 
-Most runs are stand-ins: the fields of a cavity in a simulation that does nothing, so that no step is
-compiled.
+Most runs are stand-ins: the fields of a cavity in a simulation without steps, so that no step is compiled.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ def gathered(done: Standing, name: str) -> Array:
 
 @pytest.mark.parametrize("stretch", [0.0, 0.1])
 def test_the_stream_function_is_of_second_order(stretch: float) -> None:
-    """ψ = x² (1 - x)² y² (1 - y)³ e^y, which is not symmetric, so that columns carry an error of the rule."""
+    """ψ = x² (1 - x)² y² (1 - y)³ e^y is not symmetric, so that columns have an error of the quadrature."""
     errors = []
     for n in (16, 32, 64):
         x = np.linspace(0.0, 1.0, n + 1)[:, None]
@@ -77,11 +76,11 @@ def test_the_stream_function_is_of_second_order(stretch: float) -> None:
 
 
 def test_what_flows_through_a_column_is_spread_without_slip() -> None:
-    """Where a velocity carries something through each column: what is taken from it is 0 on the walls."""
+    """The correction of a net flow through each column vanishes at the walls."""
     y = np.linspace(0.0, 2.0, 201)
     psi = stream_function(np.full((3, 201), 1.0), y)
     assert np.abs(psi[:, -1]).max() < 1e-14
-    rest = y - psi[0]  # what was taken from the integral
+    rest = y - psi[0]  # the correction of the integral
     assert rest[1] < 1e-3 * y[1] * 201
     assert rest[1] / y[1] < 0.02
     assert (2.0 - rest[-2]) / y[1] < 0.02
@@ -89,7 +88,7 @@ def test_what_flows_through_a_column_is_spread_without_slip() -> None:
 
 
 def test_the_stream_function_is_that_of_the_literature() -> None:
-    """In the middle at Ra = 1000: 1.174 (de Vahl Davis 1983), and of second order towards it."""
+    """The midpoint at Ra = 1000 converges with second order to 1.174 (de Vahl Davis 1983)."""
     results = []
     for n in (15, 31):
         ready = Problem("cavity-2d", (n,), {"Ra": 1e3, "stages": 1})
@@ -129,9 +128,9 @@ def test_formulas_on_walls_are_exact_for_parabolas() -> None:
         assert abs(no_flux(distances, d)[0]) > 1e-2
 
 
-@pytest.mark.parametrize("given", [{}, {"L": 0.05, "T_hot": 300.0, "T_cold": 290.0, "alpha": 2e-5}])
-def test_what_is_drawn_reaches_the_walls(given: dict[str, float]) -> None:
-    done = standing((6, 9), given=given)
+@pytest.mark.parametrize("settings", [{}, {"L": 0.05, "T_hot": 300.0, "T_cold": 290.0, "alpha": 2e-5}])
+def test_what_is_drawn_reaches_the_walls(settings: dict[str, float]) -> None:
+    done = standing((6, 9), given=settings)
     T, p = gathered(done, "T"), gathered(done, "p")
     warm, pressed = contours(done, "temperature-contours"), contours(done, "pressure-contours")
     for panel, name in ((warm, "temperature T"), (pressed, "pressure p")):
@@ -160,7 +159,7 @@ def test_what_is_drawn_reaches_the_walls(given: dict[str, float]) -> None:
 
 
 def test_a_flow_turned_by_half_a_turn_is_drawn_so() -> None:
-    """With hot and cold exchanged: T, u and v change their sign then, ψ and the pressure do not."""
+    """With hot and cold exchanged T, u and v change their sign, and ψ and the pressure do not."""
     random, fields = np.random.default_rng(3), {}
     for name, sign in (("p", 1), ("V_x", -1), ("V_y", -1), ("T", -1)):
         values = random.standard_normal((8, 5))
@@ -179,7 +178,7 @@ def test_a_flow_turned_by_half_a_turn_is_drawn_so() -> None:
 
 @pytest.mark.parametrize("n", [5, 6])
 def test_the_plane_halfway_along_y(n: int) -> None:
-    """Between two points: their mean."""
+    """The plane halfway along y between two points has their mean."""
     done = standing((7, n, 4), given={"L": 0.05})
     T, u, w = (gathered(done, name) for name in ("T", "V_x", "V_z"))
     below, above = (n - 1) // 2, n // 2
@@ -203,22 +202,22 @@ def parabolic(x: Array, y: Array, z: Array) -> Array:
 
 @pytest.mark.parametrize("shape", [(5, 7, 9), (7, 5, 5), (6, 5, 8)])
 def test_the_pressure_on_planes_in_space(shape: tuple[int, ...]) -> None:
-    """Where a plane lies on points, or the pressure is linear across it, parabolas are drawn exactly."""
+    """Parabolas are exact on planes through points, or if the pressure is linear across the plane."""
     L, T = 2.0, 0.0
     h = L / (shape[0] + 1)
     points = np.meshgrid(*(h * np.arange(1, n + 1) for n in shape), indexing="ij")
     values = parabolic(*points)
     even = shape[0] % 2 == 0
-    if even:  # there is no point halfway
+    if even:  # no point halfway
         values = values - points[0] ** 2
     panel = planes(standing(shape, {"p": values, "T": T}, {"L": L}))
     extent = [h * (n + 1) for n in shape]
-    ends = [each / L for each in extent]
+    ends = [length / L for length in extent]
     assert np.allclose(panel.spans, [(0.0, end) for end in ends])
     places = [(1.0, 0.5), (0.0, ends[1] / 2), (ends[2], ends[2] / 2)]
     expected = [("xyz"[axis] + " / L", at) for axis in range(3) for at in places[axis]]
-    assert [name for each in panel.sections for name, _ in each.at] == [name for name, _ in expected]
-    assert np.allclose([at for each in panel.sections for _, at in each.at], [at for _, at in expected])
+    assert [name for section in panel.sections for name, _ in section.at] == [name for name, _ in expected]
+    assert np.allclose([at for section in panel.sections for _, at in section.at], [at for _, at in expected])
     total = 0.0
     for number, section in enumerate(panel.sections):
         axis = number // 2
@@ -227,14 +226,14 @@ def test_the_pressure_on_planes_in_space(shape: tuple[int, ...]) -> None:
         known = np.isfinite(section.values)
         exact = parabolic(*coordinates) - (coordinates[0] ** 2 if even else 0.0)
         assert np.allclose(section.values[known], exact[known], atol=1e-11)
-        # beyond the middle, as seen from there: towards the corner where x and z are greatest, and y least
+        # beyond the middle, towards the corner with the maximum x and z and the minimum y
         beyond = [(c - 0.5 * e) * s for c, e, s in zip(coordinates, extent, (1, -1, 1), strict=True)]
-        others = [each for a, each in enumerate(beyond) if a != axis]
+        other_axes = [coordinate for a, coordinate in enumerate(beyond) if a != axis]
         inside = number % 2 == 1
         quarter = (
-            (others[0] > -1e-9) & (others[1] > -1e-9)
+            (other_axes[0] > -1e-9) & (other_axes[1] > -1e-9)
             if inside
-            else ~((others[0] > 1e-9) & (others[1] > 1e-9))
+            else ~((other_axes[0] > 1e-9) & (other_axes[1] > 1e-9))
         )
         assert np.array_equal(known, quarter)
         sizes = [np.diff(line) for line in section.coordinates]
@@ -261,7 +260,7 @@ def test_a_cavity_at_rest(shape: tuple[int, ...], tmp_path: Path) -> None:
 
 
 def test_a_flow_that_only_rises_has_no_stream_function() -> None:
-    """After the first step."""
+    """A flow that only rises, as after the first step, has no stream function."""
     panel = contours(standing((6, 6), {"V_x": 0.0}), "streamlines")
     assert panel.title == "no streamlines: ψ is 0 everywhere"
     with styled():
@@ -294,10 +293,10 @@ def test_the_command_draws_them(
 
     options = ["--n", n, "--steps", f"{steps}", "--threads", "1", "--set", "stages=1"]
     assert command(["run", case_of(len(n.split(","))), *options, "--pictures", f"{tmp_path}"]) == 0
-    told = capsys.readouterr().err
-    for each in some(NAMES):
-        path = tmp_path / f"{each}.png"
-        assert f"{path}" in told
+    errors = capsys.readouterr().err
+    for figure_name in some(NAMES):
+        path = tmp_path / f"{figure_name}.png"
+        assert f"{path}" in errors
         image = imread(path)
         assert min(image.shape[:2]) > 300
         assert len(np.unique(image[::4, ::4].reshape(-1, image.shape[2]), axis=0)) > 20

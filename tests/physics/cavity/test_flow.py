@@ -1,4 +1,4 @@
-"""The buoyancy-driven cavity: published solutions, order, symmetry, the same bits everywhere."""
+"""The buoyancy-driven cavity: published solutions, order, symmetry, identical bits."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from loops import some
 
 @pytest.mark.parametrize("rayleigh", [1e3, *(pytest.param(Ra, marks=pytest.mark.long) for Ra in (1e4, 1e5))])
 def test_a_square_has_the_published_heat_flux_and_velocities(rayleigh: float) -> None:
-    """Of second order, and within 1 and 2 % of de Vahl Davis where the meshes lead to."""
+    """The extrapolated values have second order and agree within 1 and 2 % with de Vahl Davis."""
     sizes = [31, 63, 127] if rayleigh > 1e4 else [15, 31, 63]
-    for what, published in PLANAR[rayleigh].items():
-        values = [number("cavity-2d", n, rayleigh, what) for n in sizes]
+    for quantity, published in PLANAR[rayleigh].items():
+        values = [number("cavity-2d", n, rayleigh, quantity) for n in sizes]
         limit = richardson(values, sizes)[1]
-        assert abs(limit / published - 1) < (0.01 if "nusselt" in what else 0.02), what
+        assert abs(limit / published - 1) < (0.01 if "nusselt" in quantity else 0.02), quantity
     halfway = [number("cavity-2d", n, rayleigh, "nusselt_mid") for n in sizes]
-    assert abs(richardson(halfway, sizes)[0] - 2) < 0.35  # 0.2 on finer meshes, below
+    assert abs(richardson(halfway, sizes)[0] - 2) < 0.35  # 0.2 on the finer grids below
 
 
 @pytest.mark.parametrize("name", ["cavity", "cavity-2d"])
 def test_a_case_checks_itself(name: str) -> None:
     ready = Problem(name, (20,), {"Ra": 1e4})
     result = ready.run(steps=100_000, threads=1)
-    found = {c.name: c for c in result.check()}
-    assert all(c.passed for c in found.values()), found
+    checks = {c.name: c for c in result.check()}
+    assert all(c.passed for c in checks.values()), checks
     early = {c.name: c for c in ready.run(steps=200, threads=1).check()}
     assert not early["residual"].passed
 
@@ -49,7 +49,7 @@ def test_a_case_checks_itself(name: str) -> None:
 
 
 def test_the_flow_is_symmetric() -> None:
-    """Turned by 180° the cavity is itself with hot and cold exchanged."""
+    """A rotation by 180° with hot and cold exchanged leaves the flow unchanged."""
     sim = steady("cavity-2d", 31, 1e5).simulation
     T, u, v, p = (sim.gather(name) for name in ("T", "V_x", "V_y", "p"))
     for field, sign in ((T, -1), (u, -1), (v, -1)):
@@ -72,7 +72,7 @@ def test_the_pressure_is_pinned_in_the_middle() -> None:
 
 
 def a_flow_that_is_known(n: int, gathered: float) -> dict[str, float]:
-    """How far numbers of a flow in a square are from its integrals, derivatives and greatest values.
+    """Return the errors of numbers of a known flow in a square: integrals, derivatives and maxima.
 
     T = ½ - sin(πx/2) + sin(πx) cos²(πy) / 5 has no slope at the walls y = 0 and 1; u = sin(πx) y (1-y) (2-y).
     """
@@ -89,8 +89,8 @@ def a_flow_that_is_known(n: int, gathered: float) -> dict[str, float]:
     x, y = T.coordinates
     sim[T] = 0.5 - hc.sin(0.5 * math.pi * x) + 0.2 * hc.sin(math.pi * x) * hc.cos(math.pi * y) ** 2
     sim[u] = hc.sin(math.pi * x) * y * (1.0 - y) * (2.0 - y)
-    shown = ready.known.diagnostics()
-    hot, mid, most = sim.evaluate(*(shown[name] for name in ("nusselt_hot", "nusselt_mid", "u_max")))
+    quantities = ready.known.diagnostics()
+    hot, mid, most = sim.evaluate(*(quantities[name] for name in ("nusselt_hot", "nusselt_mid", "u_max")))
     carried = 0.25 * (0.5 - math.sqrt(0.5)) + 0.1 * (0.25 - 3.0 / (4.0 * math.pi**2))
     conducted = 0.5 * math.pi * math.sqrt(0.5)
     return {
@@ -108,22 +108,25 @@ def test_numbers_of_a_flow_that_is_known_are_of_second_order(
     errors = [a_flow_that_is_known(n, gathered) for n in count]
     for name in some(errors[0]):
         for coarse, fine in some(pairwise(errors)):
-            assert fine[name] < coarse[name] / 3.2, (name, [each[name] for each in errors])
+            assert fine[name] < coarse[name] / 3.2, (
+                name,
+                [errors_of_grid[name] for errors_of_grid in errors],
+            )
 
 
 def test_units_do_not_matter() -> None:
     """A cavity of 5 cm, in metres, seconds, kilograms and kelvins, has the same numbers."""
-    own = {"L": 0.05, "alpha": 2.2e-5, "rho": 1.2, "T_hot": 300.0, "T_cold": 290.0}
-    here, there = steady("cavity-2d", 15, 1e4), steady("cavity-2d", 15, 1e4, **own)
-    for what, value in some(here.record.diagnostics.items()):
-        if not what.startswith("residual"):
-            assert there.record.diagnostics[what] == pytest.approx(value, rel=1e-5), what
+    in_si_units = {"L": 0.05, "alpha": 2.2e-5, "rho": 1.2, "T_hot": 300.0, "T_cold": 290.0}
+    reference_run, si_run = steady("cavity-2d", 15, 1e4), steady("cavity-2d", 15, 1e4, **in_si_units)
+    for quantity, value in some(reference_run.record.diagnostics.items()):
+        if not quantity.startswith("residual"):
+            assert si_run.record.diagnostics[quantity] == pytest.approx(value, rel=1e-5), quantity
 
 
 def test_heat_is_conducted_where_nothing_moves() -> None:
     result = steady("cavity-2d", 15, 1e-3).record.diagnostics
-    for what in ("nusselt_hot", "nusselt_mid", "nusselt_max", "nusselt_min"):
-        assert result[what] == pytest.approx(1.0, rel=1e-6)
+    for quantity in ("nusselt_hot", "nusselt_mid", "nusselt_max", "nusselt_min"):
+        assert result[quantity] == pytest.approx(1.0, rel=1e-6)
 
 
 # --- the same bits everywhere ---
@@ -133,10 +136,10 @@ SMALL = {"cavity": (12, 12, 11), "cavity-2d": (20, 18)}
 
 
 @functools.cache
-def alone(name: str, stages: int, **given: Any) -> str:
+def alone(name: str, stages: int, **settings: Any) -> str:
     from mpi4py import MPI
 
-    every = {"stages": stages, "watch": 5, **given}
+    every = {"stages": stages, "watch": 5, **settings}
     record = Problem(name, SMALL[name], every).run(steps=12, threads=1, communicator=MPI.COMM_SELF).record
     assert record.checksum is not None
     return record.checksum
@@ -146,11 +149,11 @@ GATHERED = {"gathered": 0.5}
 
 
 def on(*of_every_change: int) -> pytest.MarkDecorator:
-    """Two ranks and four; on those not given it is one of the long tests."""
+    """Return the marks for two and four ranks; other counts belong to the extended suite."""
     return pytest.mark.ranks(2, 4, long=tuple({2, 4} - {*of_every_change}))
 
 
-@pytest.mark.parametrize(("name", "stages", "given"), [
+@pytest.mark.parametrize(("name", "stages", "settings"), [
     pytest.param("cavity", 1, {}, marks=on()),
     pytest.param("cavity", 2, {}, marks=on()),
     pytest.param("cavity", 3, {}, marks=on()),
@@ -160,29 +163,29 @@ def on(*of_every_change: int) -> pytest.MarkDecorator:
     pytest.param("cavity-2d", 1, GATHERED, marks=on()),
     pytest.param("cavity-2d", 3, GATHERED, marks=on(4)),
 ])  # fmt: skip
-def test_no_bit_depends_on_ranks(name: str, stages: int, given: dict[str, Any]) -> None:
+def test_no_bit_depends_on_ranks(name: str, stages: int, settings: dict[str, Any]) -> None:
     ways: list[dict[str, Any]] = [{"threads": 2, "patch": 7}]
-    if name == "cavity-2d":  # a cube is cut in all ways in mpi/test_communication.py
+    if name == "cavity-2d":  # mpi/test_communication.py has all cuts of a cube
         ways += [{}, {"decomposition": "1d-y"}]
-    for how in ways:
-        all_given = {"stages": stages, "watch": 5, **given}
-        record = Problem(name, SMALL[name], all_given).run(steps=12, **{"threads": 1, **how}).record
-        assert record.checksum == alone(name, stages, **given), how
+    for options in ways:
+        all_given = {"stages": stages, "watch": 5, **settings}
+        record = Problem(name, SMALL[name], all_given).run(steps=12, **{"threads": 1, **options}).record
+        assert record.checksum == alone(name, stages, **settings), options
 
 
 @pytest.mark.usefixtures("opencl")
 @pytest.mark.parametrize(
-    ("stages", "given"),
-    [(1, {}), *(pytest.param(3, given, marks=pytest.mark.long) for given in ({}, GATHERED))],
+    ("stages", "settings"),
+    [(1, {}), *(pytest.param(3, settings, marks=pytest.mark.long) for settings in ({}, GATHERED))],
 )
-def test_no_bit_depends_on_the_device(stages: int, given: dict[str, Any]) -> None:
-    all_given = {"stages": stages, "watch": 5, **given}
+def test_no_bit_depends_on_the_device(stages: int, settings: dict[str, Any]) -> None:
+    all_given = {"stages": stages, "watch": 5, **settings}
     result = run("cavity-2d", SMALL["cavity-2d"], all_given, steps=12, device="opencl:0")
-    assert result.record.checksum == alone("cavity-2d", stages, **given)
+    assert result.record.checksum == alone("cavity-2d", stages, **settings)
 
 
 def test_an_iteration_is_one_sweep_that_exchanges_what_is_read() -> None:
-    """The pressure two cells wide, all other fields one; nothing else is swept."""
+    """The only sweep exchanges two cells of the pressure and one cell of all other fields."""
     from halocline.compile.compiler import compile_program
 
     ready = Problem("cavity", SMALL["cavity"], {"stages": 1})
@@ -198,7 +201,7 @@ def test_an_iteration_is_one_sweep_that_exchanges_what_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("settings", "words"),
     [
         ({"T_hot": -1.0}, "T_hot is -1 and T_cold -0.5; expected T_hot above T_cold"),
         ({"Ra": -1.0}, "Ra is -1; expected a number above 0"),
@@ -207,14 +210,14 @@ def test_an_iteration_is_one_sweep_that_exchanges_what_is_read() -> None:
         ({"gathered": 1.0}, "gathered is 1; expected a number from 0 to 0.9"),
     ],
 )
-def test_numbers_that_cannot_be(given: dict[str, float], words: str) -> None:
-    with pytest.raises(hc.InputError) as told:
-        _ = Problem("cavity-2d", (16,), given).program
-    assert words in str(told.value)
+def test_numbers_that_cannot_be(settings: dict[str, float], words: str) -> None:
+    with pytest.raises(hc.InputError) as raised:
+        _ = Problem("cavity-2d", (16,), settings).program
+    assert words in str(raised.value)
 
 
 def test_steps_have_the_limits_that_their_formulas_say() -> None:
-    """Advection, diffusion and artificial sound are the nearest in turn."""
+    """Advection, diffusion and artificial sound limit the step in turn, as their formulas state."""
     for nu, speed2, beta2, squares, nearest in (
         (10.0, 1e4, 1e4, 10.0, 0),
         (1.0, 1.0, 1.0, 1e3, 1),
@@ -231,47 +234,55 @@ def test_steps_have_the_limits_that_their_formulas_say() -> None:
 def test_the_json_of_a_run_has_what_one_looks_for(capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--n", "12", "--set", "Ra=1e3", "--steps", "400", "--threads", "1", "--json", "-"]
     assert command(["run", "cavity-2d", *options]) == 0
-    told = json.loads(capsys.readouterr().out)
+    record = json.loads(capsys.readouterr().out)
     for name in ("nusselt_hot", "nusselt_mid", "u_max", "v_max"):
-        assert told[name] == told["diagnostics"][name]
-    assert told["iterations"] == told["steps"]
-    assert told["residuals"] == {f: told["diagnostics"][f"residual_{f}"] for f in ("p", "V_x", "V_y", "T")}
-    # 1e-7 cells steps / (np s), of which one core was
-    assert told["ssspnt"] * told["ns_per_cell_step"] == pytest.approx(100.0)
-    assert {"seconds", "share_of_bound", "checksum"} <= told.keys()
+        assert record[name] == record["diagnostics"][name]
+    assert record["iterations"] == record["steps"]
+    assert record["residuals"] == {
+        f: record["diagnostics"][f"residual_{f}"] for f in ("p", "V_x", "V_y", "T")
+    }
+    # 1e-7 cells steps / (np s) on one core
+    assert record["ssspnt"] * record["ns_per_cell_step"] == pytest.approx(100.0)
+    assert {"seconds", "share_of_bound", "checksum"} <= record.keys()
 
 
 def test_residuals_are_shown_while_it_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    """As rows at each of some steps, and beside the count of steps."""
+    """Residuals appear as rows at the given steps, and next to the count of steps."""
     rows: list[int] = []
-    seen: list[str] = []
+    messages: list[str] = []
 
     def look(row: dict[str, Any]) -> None:
         rows.append(row["step"])
         assert rows == list(range(0, 100 * len(rows), 100))
 
     case = Problem("cavity-2d", (12,), {"Ra": 1e3, "watch": 50, "tolerance": 0})
-    case.run(steps=300, every=100, threads=1, on_look=look, on_progress=lambda step, said: seen.append(said))
+    case.run(
+        steps=300,
+        every=100,
+        threads=1,
+        on_look=look,
+        on_progress=lambda step, message: messages.append(message),
+    )
     assert rows == [0, 100, 200, 300]
-    assert all(re.match(r"residuals p \S+, V_x \S+, V_y \S+, T \S+", said) for said in seen)
+    assert all(re.match(r"residuals p \S+, V_x \S+, V_y \S+, T \S+", message) for message in messages)
     last = case.run(steps=300, threads=1).record.diagnostics
     assert last is not None
-    assert f"T {last['residual_T']:.1e}" in seen[-1]
-    given = ["--set", "Ra=1e3", "--set", "watch=50", "--set", "tolerance=0"]
-    options = ["--n", "12", *given, "--steps", "300", "--every", "100", "--threads", "1"]
+    assert f"T {last['residual_T']:.1e}" in messages[-1]
+    settings = ["--set", "Ra=1e3", "--set", "watch=50", "--set", "tolerance=0"]
+    options = ["--n", "12", *settings, "--steps", "300", "--every", "100", "--threads", "1"]
     assert command(["run", "cavity-2d", *options]) == 0
-    told = capsys.readouterr().out.splitlines()
-    heads = told[2].split()
+    lines = capsys.readouterr().out.splitlines()
+    heads = lines[2].split()
     assert heads[:3] == ["step", "time", "time_step"]
-    assert [line.split()[0] for line in told[4:8]] == ["0", "100", "200", "300"]
-    assert len({len(line) for line in told[2:8]}) == 1
-    assert float(told[7].split()[heads.index("residual_T")]) == pytest.approx(last["residual_T"], rel=1e-3)
+    assert [line.split()[0] for line in lines[4:8]] == ["0", "100", "200", "300"]
+    assert len({len(line) for line in lines[2:8]}) == 1
+    assert float(lines[7].split()[heads.index("residual_T")]) == pytest.approx(last["residual_T"], rel=1e-3)
 
 
 @pytest.mark.usefixtures("opencl")
 def test_the_speed_is_that_of_each_device() -> None:
-    given = {"stages": 1, "watch": 5}
-    record = run("cavity-2d", (20, 18), given, steps=4, device="opencl:0", subdomains_per_rank=2).record
+    settings = {"stages": 1, "watch": 5}
+    record = run("cavity-2d", (20, 18), settings, steps=4, device="opencl:0", subdomains_per_rank=2).record
     assert record.ssspnt is not None
     assert record.ns_per_cell_step is not None
     assert record.ssspnt * record.ns_per_cell_step == pytest.approx(100.0)
@@ -280,10 +291,10 @@ def test_the_speed_is_that_of_each_device() -> None:
 @pytest.mark.ranks(2)
 @pytest.mark.usefixtures("opencl")
 def test_devices_are_counted_once() -> None:
-    """One that two ranks of a node share; devices of the same name on two nodes are two."""
+    """A device that two ranks of a node share counts once; equal names on two nodes are two devices."""
     for options, count in (({"ranks_per_node": 2}, 1), ({"ranks_per_node": 1}, 2)):
-        given = {"stages": 1, "watch": 5}
-        record = run("cavity-2d", (20, 18), given, steps=4, device="opencl:0", **options).record
+        settings = {"stages": 1, "watch": 5}
+        record = run("cavity-2d", (20, 18), settings, steps=4, device="opencl:0", **options).record
         assert record.cores_or_devices == count
 
 

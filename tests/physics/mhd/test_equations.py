@@ -1,4 +1,4 @@
-"""Magnetohydrodynamics against plain NumPy: mhd_reference.py, which shares no code with the language."""
+"""Magnetohydrodynamics compared with NumPy: mhd_reference.py, which shares no code with the language."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ LONG = {
 
 
 def cases_of(table: dict[str, Any]) -> list[Any]:
-    """Their names; those that take long to compile are left to the full run."""
+    """Return the names of the cases; slow compilations belong to the extended suite."""
     return [pytest.param(name, marks=pytest.mark.long) if name in LONG else name for name in table]
 
 
@@ -114,9 +114,9 @@ def test_every_term(case: str):
                     assert np.abs(sim[probes[f, name]] - term).max() <= 1e-13 * size.max(), (f, name)
 
 
-def ulps(found: Array, expected: Array) -> float:
-    """The greatest difference, in units of the last place of the largest magnitude."""
-    return float(np.abs(found - expected).max() / np.spacing(np.abs(expected).max()))
+def ulps(result: Array, expected: Array) -> float:
+    """Return the maximum difference, in units of the last place of the maximum magnitude."""
+    return float(np.abs(result - expected).max() / np.spacing(np.abs(expected).max()))
 
 
 STEPS: dict[str, tuple[Physics, tuple[int, ...], int]] = {
@@ -140,7 +140,7 @@ MADE = {"random": random_state, "smooth": smooth_state}
 @pytest.mark.parametrize("make", MADE)
 @pytest.mark.parametrize("case", cases_of(STEPS))
 def test_steps(case: str, make: str):
-    """Several of 2⁻²³, as the paper takes, and one so long that errors of a term show."""
+    """Short steps (2⁻²³, as in the paper) and a long one, which exposes errors of terms, agree with NumPy."""
     physics, shape, order = STEPS[case]
     grid = box(shape)
     mhd = MHD(grid, physics)
@@ -157,13 +157,15 @@ def test_steps(case: str, make: str):
         sim.parameters["length"] = dt
         sim.run(steps=steps)
         for _ in range(steps):
-            state = reference.step(state, lambda now: reference.time_derivative(now, grid.spacing, p), dt)
+            state = reference.step(
+                state, lambda stage_state: reference.time_derivative(stage_state, grid.spacing, p), dt
+            )
         for f in some(mhd.fields):
             assert ulps(sim[f], state[name_of(f)]) <= 4 * steps, (f.name, dt)
 
 
 def test_a_step_of_the_paper_in_ulps_of_each_value():
-    """Pekkilä et al. 2022, Section 5, Eqs. 15 and 16: at most 2 from a solver on one core."""
+    """The error is at most 2, as on one core in Pekkilä et al. 2022, Section 5, Eqs. 15 and 16."""
     grid = hc.Grid((16, 16, 16), extent=(2 * np.pi,) * 3, periodic=True)
     mhd, dt = MHD(grid), 2.0**-23
     p, state = wanted(mhd.physics, 6), random_state(mhd, 5)
@@ -173,7 +175,9 @@ def test_a_step_of_the_paper_in_ulps_of_each_value():
     for f in mhd.fields:
         sim[f] = state[name_of(f)]
     sim.run(steps=1)
-    state = reference.step(state, lambda now: reference.time_derivative(now, grid.spacing, p), dt)
+    state = reference.step(
+        state, lambda stage_state: reference.time_derivative(stage_state, grid.spacing, p), dt
+    )
     assert max(greatest_ulps(state[name_of(f)], np.asarray(sim[f])) for f in some(mhd.fields)) <= 2
 
 
@@ -192,7 +196,7 @@ BETWEEN_WALLS = Physics(conductivity="power", upwind=True, hyperdiffusion=True)
     ids=["6", "6-shock", "2-smooth", "6-shock-smooth", "8-shock"],
 )
 def test_steps_between_mirrors(physics: Physics, order: int, make: str):
-    """Walls that reflect are the same as a periodic box twice as long with the mirror image in it."""
+    """Reflecting walls are equivalent to a periodic box of twice the length with the mirror image."""
     # shock viscosity reads the velocity up to 13 layers beyond a wall, and in its corners
     shape, across = (13, 14) if physics.shock else (9, 10), 1
     grid = hc.Grid(shape, extent=(2.2, 1.8), periodic=(True, False))
@@ -210,13 +214,15 @@ def test_steps_between_mirrors(physics: Physics, order: int, make: str):
     signs = {name: -1.0 if name in ("uy", "Ay") else 1.0 for name in state}
     whole = {name: np.concatenate([v, signs[name] * v[:, ::-1]], axis=1) for name, v in state.items()}
     p = wanted(physics, order)
-    whole = reference.step(whole, lambda now: reference.time_derivative(now, grid.spacing, p), 1e-3)
+    whole = reference.step(
+        whole, lambda stage_state: reference.time_derivative(stage_state, grid.spacing, p), 1e-3
+    )
     for f in some(mhd.fields):
         assert ulps(sim[f], whole[name_of(f)][:, : shape[across]]) <= 4, f.name
 
 
 def test_heat_that_the_user_gives_and_takes():
-    """H and C as expressions of the fields and of the place, beside the uniform heating."""
+    """H and C as expressions of the fields and of position act in addition to the uniform heating."""
     grid = box((12, 14))
     mhd = MHD(grid)
     rates = {f: grid.field(f"rate_{f.name}") for f in mhd.fields}
@@ -251,7 +257,7 @@ def test_an_isothermal_gas_takes_no_heat(name: str):
         mhd.equations(**{name: 1.0})
 
 
-SEEN = {  # by diagnostic: what the reference calls it
+SEEN = {  # the name in the reference, by diagnostic
     "u_rms": "u rms", "u_max": "u max", "rho_min": "rho min", "rho_max": "rho max",
     "E_kin": "kinetic energy", "kinetic_helicity": "kinetic helicity", "s_rms": "s rms",
     "E_th": "thermal energy", "E_mag": "magnetic energy", "magnetic_helicity": "magnetic helicity",
@@ -280,19 +286,19 @@ def test_diagnostics(physics: Physics, shape: tuple[int, ...]):
     sim.run(steps=1)
     p = wanted(physics, 6)
     expected = reference.diagnostics(state, grid.spacing, p)
-    for name, own in SEEN.items():
-        if own in expected:
-            assert sim.values[name] == pytest.approx(expected[own], rel=1e-12), name
+    for name, reference_name in SEEN.items():
+        if reference_name in expected:
+            assert sim.values[name] == pytest.approx(expected[reference_name], rel=1e-12), name
     assert sim.values["mass"] * np.prod(grid.extent) == pytest.approx(expected["mass"], rel=1e-12)
     d = reference.Differences(grid.spacing, 6)
     gradients = d.gradient(np.stack([state[n] for n in reference.VELOCITY]))
     divu = sum(gradients[i, i] for i in range(3))
     assert sim.values["divu_rms"] == pytest.approx(np.sqrt(np.mean(divu**2)), rel=1e-12)
-    told = {*SEEN, "mass", "divu_rms"}
+    known_names = {*SEEN, "mass", "divu_rms"}
     if physics.entropy:
         T = reference.thermal(state, p)[1]
         assert [sim.values[n] for n in ("T_min", "T_max")] == pytest.approx([T.min(), T.max()], rel=1e-12)
-        told |= {"T_min", "T_max"}
+        known_names |= {"T_min", "T_max"}
     if physics.magnetic:
         A = np.stack([state[name] for name in reference.POTENTIAL])
         B = reference.curl(d.gradient(A))
@@ -300,19 +306,19 @@ def test_diagnostics(physics: Physics, shape: tuple[int, ...]):
         of = {"B_rms": np.sqrt(np.mean((B**2).sum(axis=0))), "B_max": np.sqrt((B**2).sum(axis=0).max())}
         of["j_rms"] = np.sqrt(np.mean((j**2).sum(axis=0)))
         assert {n: sim.values[n] for n in of} == pytest.approx(of, rel=1e-12)
-        # ∇·∇× vanishes but for rounding, of differences over the least spacing
+        # ∇·∇× vanishes except for rounding of differences divided by the minimum spacing
         assert sim.values["divB_max"] < 1e-14 * of["B_max"] / min(grid.spacing)
-        told |= {*of, "divB_max"}
+        known_names |= {*of, "divB_max"}
     with trace.tracing(Program("names")), trace.order(6):
-        assert diagnostics(mhd).keys() <= told
+        assert diagnostics(mhd).keys() <= known_names
 
 
 def planes_of_mixed(name: str) -> set[frozenset[int]]:
-    """By hand: component i of grad(div v) has ∂_i ∂_j v_j, so v_j is read across the planes that hold j."""
+    """Return the planes of component i of grad(div v), which reads v_j across planes that contain axis j."""
     if name in ("lnrho", "s"):
         return set()
-    own = AXES.index(name[-1])
-    return {frozenset((own, other)) for other in range(3) if other != own}
+    component = AXES.index(name[-1])
+    return {frozenset((component, other)) for other in range(3) if other != component}
 
 
 @pytest.mark.parametrize("order", [2, 4, 6, 8])
@@ -331,8 +337,10 @@ def planes_of_mixed(name: str) -> set[frozenset[int]]:
     ids=["all terms", "upwind", "hyperdiffusion", "power", "isothermal", "gas", "shock", "imposed"],
 )
 def test_what_travels(physics: Physics, order: int):
-    """No corner anywhere, no edge for lnρ and s, 8 of the 12 for each component of u and A: derived from the
-    equations by hand, and by the compiler."""
+    """The exchange has no corners, no edges for lnρ and s, and 8 of 12 edges for each component of u and A.
+
+    The test derives the halos from the equations by hand, and the compiler derives them too.
+    """
     mhd = MHD(hc.Grid((32, 32, 32), periodic=True), physics)
     force = mhd.grid.vector("force", components=3)
     program = Program("right_hand_side")
@@ -340,7 +348,9 @@ def test_what_travels(physics: Physics, order: int):
         for f, slope in mhd.equations(force).items():
             f.set(f + slope)
     (halo,) = arranged(program, mhd.grid).halos.values()
-    assert {f for f, footprint in halo.exchange.items() if footprint} == set(mhd.fields)  # none of the force
+    assert {f for f, footprint in halo.exchange.items() if footprint} == set(
+        mhd.fields
+    )  # no component of the force
     radius = order // 2
     for f in mhd.fields:
         reach = max(3, radius) if physics.hyperdiffusion else radius
@@ -348,11 +358,11 @@ def test_what_travels(physics: Physics, order: int):
         for direction in itertools.product((-1, 0, 1), repeat=3):
             axes = frozenset(axis for axis in range(3) if direction[axis])
             if axes and physics.shock and f.name[0] == "u":
-                # u_x is differentiated along x, spread by 2 and smoothed by 3 along all axes one after the
-                # other, and differentiated once more along any
-                own = AXES.index(f.name[-1])
+                # u_x is differentiated along x, spread by 2 and smoothed by 3 along all axes in turn, and
+                # differentiated again along any axis
+                component = AXES.index(f.name[-1])
                 expected[direction] = tuple(
-                    (2 + 3 + radius * (1 + (a == own))) * (a in axes) for a in range(3)
+                    (2 + 3 + radius * (1 + (a == component))) * (a in axes) for a in range(3)
                 )
             elif len(axes) == 1:
                 expected[direction] = tuple(reach * (a in axes) for a in range(3))
@@ -374,20 +384,20 @@ WAYS: list[dict[str, Any]] = [
 def test_the_same_bits_however_it_runs():
     from mpi4py import MPI
 
-    # four ranks of two threads each wait for each other's cores
+    # four ranks with two threads each share the cores
     ways = WAYS if MPI.COMM_WORLD.size == 2 else WAYS[:1] + WAYS[2:3]
     actual = [benchmark(**way) for way in ways]
     expected = benchmark(communicator=MPI.COMM_SELF, threads=1)
     assert len(set(expected.values())) == 8
-    for way, each in zip(ways, actual, strict=True):
-        assert each == expected, way
+    for way, result in zip(ways, actual, strict=True):
+        assert result == expected, way
 
 
 @pytest.mark.ranks(2)
 def test_the_same_bits_with_all_options():
     from mpi4py import MPI
 
-    # all ranks first, of which one compiles what each would for itself
+    # all ranks first, one of which compiles the cases that the others would compile
     actual = [with_options((16, 15), order=2, **way) for way in OPTION_WAYS[:2]]
     expected = with_options((16, 15), order=2, communicator=MPI.COMM_SELF, threads=1)
     assert len(set(expected.values())) == 8
@@ -395,17 +405,19 @@ def test_the_same_bits_with_all_options():
 
 
 def test_memory_is_that_of_three_values_a_point_and_field():
-    """The field, its register, and what a stage writes while neighbours are read (24 arrays); no page more
-    is touched than rows and their alignment ask for."""
+    """Memory holds a field, its register, and the output of a stage (24 arrays).
+
+    No page is accessed beyond the rows and their alignment.
+    """
     sim = Problem("mhd-benchmark", (48, 48, 48)).run(steps=1).simulation
     with_halos = 54**3 * 8
     assert 24 * 48**3 * 8 < sim.store.memory_bytes <= 1.1 * 24 * with_halos
     assert len(sim.store.storages) == 24
 
 
-@pytest.mark.parametrize("how", [
+@pytest.mark.parametrize("options", [
     {"device": "opencl:0"},
     pytest.param({"device": "opencl", "methods": "self,mpi"}, marks=pytest.mark.long),
 ], ids=["one", "two"])  # fmt: skip
-def test_the_same_bits_on_devices(how: dict[str, str], opencl: list[Any]):
-    assert benchmark(**how) == benchmark(threads=1)
+def test_the_same_bits_on_devices(options: dict[str, str], opencl: list[Any]):
+    assert benchmark(**options) == benchmark(threads=1)

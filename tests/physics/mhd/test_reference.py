@@ -1,7 +1,7 @@
-"""The NumPy reference of magnetohydrodynamics is itself right: closed forms, spectra and conservation.
+"""Tests of the NumPy reference of magnetohydrodynamics: closed forms, spectra and conservation.
 
-Its terms are compared with other forms of the same equations (stresses and fluxes that are differentiated
-as a whole, by Fourier transforms), so that a slip would have to be made twice, in two different ways.
+The terms are compared with other forms of the same equations: stresses and fluxes that are differentiated as
+a whole, by Fourier transforms. An error would have to occur in both forms.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from loops import some
 from mhd_reference import Array, Differences, Parameters, State
 
 ORDERS = (2, 4, 6, 8)
-LENGTHS = (2 * math.pi, 1.5 * math.pi, 3.0)  # of the box, unequal
+LENGTHS = (2 * math.pi, 1.5 * math.pi, 3.0)  # lengths of the box, unequal
 
 FULL = Parameters(
     gamma=1.4,
@@ -44,9 +44,9 @@ FULL = Parameters(
 )
 
 
-def close(found: Array, expected: Array | float, scale: Array | float, ulp: float = 200) -> None:
-    """Equal to the rounding errors of numbers of that scale."""
-    difference = np.max(np.abs(found - expected))
+def close(result: Array, expected: Array | float, scale: Array | float, ulp: float = 200) -> None:
+    """Assert equality up to rounding errors of numbers of the given scale."""
+    difference = np.max(np.abs(result - expected))
     assert difference <= ulp * 2.0**-53 * np.max(np.abs(scale)), f"{difference} of {np.max(np.abs(scale))}"
 
 
@@ -60,7 +60,7 @@ def random_state(shape: Sequence[int], p: Parameters, seed: int = 0) -> State:
 
 
 def waves(shape: Sequence[int], seed: int, amplitude: float = 0.2) -> Array:
-    """A field of the longest waves only, the same function on every grid."""
+    """Return a field of the longest waves only, the same function on every grid."""
     random = np.random.default_rng(seed)
     x = np.meshgrid(*(2 * math.pi * np.arange(n) / n for n in shape), indexing="ij")
     f = np.zeros(shape)
@@ -79,7 +79,7 @@ def vector(of: dict[str, Any], names: Sequence[str] = mhd.VELOCITY) -> Array:
 
 
 class Spectral:
-    """Derivatives by Fourier transforms, which are exact for what the grid resolves."""
+    """Derivatives by Fourier transforms, exact for all waves that the grid resolves."""
 
     def __init__(self, shape: Sequence[int]) -> None:
         self.axes = len(shape)
@@ -183,7 +183,7 @@ def test_operators_are_of_their_order(name, order):
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_upwinding_is_the_stencil_shifted_up_the_wind(order):
-    """Advection with it is that of the points from k/2 upwind to k/2 - 1 downwind, whose order is k - 1."""
+    """Upwind advection reads points from k/2 upwind to k/2 - 1 downwind, with order k - 1."""
     f, u = random_state((40,), Parameters(), seed=4)["lnrho"], np.full((3, 40), 0.7)
     u[0, 20:] = -1.3
     (h,) = spacing = sizes((40,))
@@ -201,7 +201,7 @@ def test_upwinding_is_the_stencil_shifted_up_the_wind(order):
 
 
 def other_form(state: State, p: Parameters, zeta_s: Array) -> dict[str, dict[str, Array]]:
-    """The terms from stresses and fluxes differentiated as a whole; those of vectors under "u" and "A"."""
+    """Return the terms from stresses and fluxes differentiated as a whole; vector terms under "u" and "A"."""
     e = Spectral(state["lnrho"].shape)
     u, A = vector(state), vector(state, mhd.POTENTIAL)
     rho, s = np.exp(state["lnrho"]), state["s"]
@@ -217,7 +217,7 @@ def other_form(state: State, p: Parameters, zeta_s: Array) -> dict[str, dict[str
     j = e.curl(B) / p.mu0
 
     def along(f: Array) -> Array:
-        """u·∇f = ∇·(u f) - f ∇·u."""
+        """Return u·∇f = ∇·(u f) - f ∇·u."""
         return e.div(u * f) - f * div_u
 
     tension = np.stack([e.div(B * B[i]) for i in range(3)])
@@ -261,7 +261,7 @@ def test_every_term_converges_to_another_form_of_it(order, monkeypatch):
     errors = []
     for shape in ((14, 16, 18), (28, 32, 36)):
         zeta_s, f = waves(shape, 20), np.stack([waves(shape, seed) for seed in (21, 22, 23)])
-        # what is given for the terms of a shock viscosity; the maximum in it is not smooth
+        # input of the terms of a shock viscosity; its maximum is not smooth
         monkeypatch.setattr(mhd, "shock_viscosity", lambda *_, zeta_s=zeta_s: zeta_s)
         p = replace(FULL, order=order, forcing=f, nu_shock=1.0)
         state = smooth_state(shape, p)
@@ -286,7 +286,7 @@ def test_every_term_converges_to_another_form_of_it(order, monkeypatch):
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_terms_of_a_beltrami_flow_and_field(order):
-    """∇×v = k v: no Lorentz force, j = k² A/μ₀, u×B of parallel u and A vanishes, decay at ν k² and η k²."""
+    """∇×v = k v gives no Lorentz force, j = k² A/μ₀, u×B = 0 for parallel u and A, and known decay rates."""
     n, p = 20, replace(FULL, order=order)
     h = 2 * math.pi / n
     x, y, z = np.meshgrid(*(h * np.arange(n),) * 3, indexing="ij")
@@ -312,30 +312,35 @@ def test_terms_of_a_beltrami_flow_and_field(order):
         close(result[A]["resistivity"], -2 * p.eta * square * v[i], 1 / h)
         for name, term in ((u, "lorentz"), (u, "pressure"), (u, "bulk viscosity"), (A, "induction")):
             close(result[name][term], 0, 1 / h)
-        # (u·∇)u = ∇u²/2 for a flow parallel to its curl; of order k, to which the above are exact
+        # (u·∇)u = ∇u²/2 for a flow parallel to its curl; of order k, the order up to which the terms above
+        # are exact
         slope = Spectral((n,) * 3).by((v * v).sum(axis=0) / 2, i) * LENGTHS[i] / (2 * math.pi)
         assert np.max(np.abs(result[u]["advection"] + slope)) < h**order
     rho, T = math.exp(0.4), mhd.thermal(state, p)[1]
     heat = p.eta * (2 * square) ** 2 * (v * v).sum(axis=0) / p.mu0
     close(result["s"]["ohmic heating"], heat / (rho * T), 1 / h)
-    seen = mhd.diagnostics(state, (h,) * 3, p)
-    mean = 0.5**2 + 0.2**2 + 0.3**2  # of v²
-    assert seen["u rms"] == pytest.approx(math.sqrt(mean))
-    assert seen["kinetic energy"] == pytest.approx(rho * mean / 2)
-    assert seen["kinetic helicity"] == pytest.approx(k * mean)
-    assert seen["magnetic energy"] == pytest.approx(4 * k**2 * mean / (2 * p.mu0))
-    assert seen["magnetic helicity"] == pytest.approx(4 * k * mean)
-    assert seen["current helicity"] == pytest.approx(4 * k * square * mean / p.mu0)
-    assert seen["thermal energy"] == pytest.approx(rho * p.c_p / p.gamma * T[0, 0, 0])
-    assert seen["mass"] == pytest.approx(rho * (2 * math.pi) ** 3)
-    assert seen["max |div B|"] < 1e-13
-    assert (seen["s min"], seen["s max"], seen["s rms"]) == (-0.2, -0.2, pytest.approx(0.2))
-    assert seen["ux max"] == np.max(v[0])
-    assert seen["uz min"] == np.min(v[2])
+    diagnostics = mhd.diagnostics(state, (h,) * 3, p)
+    mean = 0.5**2 + 0.2**2 + 0.3**2  # mean of v²
+    assert diagnostics["u rms"] == pytest.approx(math.sqrt(mean))
+    assert diagnostics["kinetic energy"] == pytest.approx(rho * mean / 2)
+    assert diagnostics["kinetic helicity"] == pytest.approx(k * mean)
+    assert diagnostics["magnetic energy"] == pytest.approx(4 * k**2 * mean / (2 * p.mu0))
+    assert diagnostics["magnetic helicity"] == pytest.approx(4 * k * mean)
+    assert diagnostics["current helicity"] == pytest.approx(4 * k * square * mean / p.mu0)
+    assert diagnostics["thermal energy"] == pytest.approx(rho * p.c_p / p.gamma * T[0, 0, 0])
+    assert diagnostics["mass"] == pytest.approx(rho * (2 * math.pi) ** 3)
+    assert diagnostics["max |div B|"] < 1e-13
+    assert (diagnostics["s min"], diagnostics["s max"], diagnostics["s rms"]) == (
+        -0.2,
+        -0.2,
+        pytest.approx(0.2),
+    )
+    assert diagnostics["ux max"] == np.max(v[0])
+    assert diagnostics["uz min"] == np.min(v[2])
 
 
 def test_a_sound_wave_travels_at_the_speed_of_sound():
-    """Of a small wave to the right, ∂/∂t is -c_s ∂/∂x; isothermal at c_s0, else at c_s of the mean state."""
+    """A small wave to the right has ∂/∂t = -c_s ∂/∂x, with c_s0 if isothermal, else c_s of the mean state."""
     n, a = 32, 1e-7
     x = LENGTHS[0] * np.arange(n) / n
     wave = a * np.sin(2 * x)
@@ -368,7 +373,7 @@ def test_shock_viscosity_is_the_smoothed_maximum_of_the_convergence():
         cube = [np.arange(c - 3, c + 4) % n for c, n in zip(cell, shape, strict=True)]
         mean = (weights * largest[np.ix_(*cube)]).sum()
         assert result[cell] == pytest.approx(1.5 * 0.2**2 * mean, rel=1e-13)
-    # a lone cell that converges is felt five cells away, and no farther
+    # a single converging cell has an effect up to five cells away
     div = np.zeros((32,))
     div[10] = -1.0
     touched = np.flatnonzero(mhd.shock_viscosity(div, (1.0,), 1.0))
@@ -397,7 +402,7 @@ def test_hyperdiffusion_and_upwinding_are_in_the_fields_that_ask_for_them():
             np.testing.assert_array_equal(
                 result[field]["upwinding"], d.upwinding(state[field], vector(state))
             )
-    # each damps: the mean of f times its change is negative
+    # each term damps: the mean of f times its change is negative
     for field in ("lnrho", "s"):
         for term in ("hyperdiffusion", "upwinding"):
             uniform = state | {"ux": 0 * state["ux"] + 1.0, "uy": 0 * state["uy"] - 2.0}
@@ -424,24 +429,24 @@ parameters = st.builds(
 seeds = st.integers(0, 2**32 - 1)
 
 
-def same_terms(found: dict[str, Array], expected: dict[str, Array], field: str) -> None:
-    """Equal to rounding errors of what the terms are sums of; sixth differences cancel the most."""
-    assert found.keys() == expected.keys()
+def same_terms(result: dict[str, Array], expected: dict[str, Array], field: str) -> None:
+    """Assert equality up to rounding errors of the summands; sixth differences cancel the most."""
+    assert result.keys() == expected.keys()
     for term, value in expected.items():
-        error, scale = np.max(np.abs(found[term] - value)), np.max(np.abs(value))
+        error, scale = np.max(np.abs(result[term] - value)), np.max(np.abs(value))
         assert error <= 1e-12 * scale, f"{field}, {term}: {error} of {scale}"
 
 
 @settings(max_examples=8)
 @given(p=parameters, seed=seeds)
 def test_turning_the_axes_turns_the_terms(p, seed):
-    """x to y to z to x: no axis is special."""
+    """The permutation x to y to z to x permutes the terms: no axis is special."""
 
     def turned(f: Array) -> Array:
         return np.transpose(f, (2, 0, 1))
 
     def source(name: str) -> str:
-        """The component that becomes this one."""
+        """Return the component that becomes this component."""
         return name[0] + {"x": "z", "y": "x", "z": "y"}[name[1]] if name[1:] in ("x", "y", "z") else name
 
     shape, spacing = (6, 5, 7), (0.5, 0.4, 0.3)
@@ -465,7 +470,7 @@ def test_turning_the_axes_turns_the_terms(p, seed):
 @settings(max_examples=8)
 @given(p=parameters, seed=seeds, axis=st.integers(0, 2))
 def test_the_mirror_image_of_a_state_changes_as_its_mirror_image(p, seed, axis):
-    """u and A are true vectors, B is none: a wrong sign in a curl or a cross product shows."""
+    """u and A are true vectors and B is not: a wrong sign in a curl or a cross product changes the result."""
     shape, spacing = (6, 5, 7), (0.5, 0.4, 0.3)
     state = random_state(shape, p, seed)
 
@@ -497,7 +502,7 @@ def test_a_box_of_fewer_axes_is_one_in_which_nothing_varies_along_the_others(p, 
 @settings(max_examples=6)
 @given(p=parameters, seed=seeds)
 def test_a_uniform_state_stays(p, seed):
-    """All that is left are the body force and the local sources, whatever the uniform flow and field."""
+    """Only the body force and the local sources remain, for any uniform flow and field."""
     values = np.random.default_rng(seed).uniform(-1, 1, len(p.fields))
     state = {name: np.full((6, 5, 4), value) for name, value in zip(p.fields, values, strict=True)}
     for field, of_field in some(mhd.terms(state, (0.3, 0.4, 0.5), p).items()):
@@ -512,7 +517,7 @@ def test_a_uniform_state_stays(p, seed):
 @settings(max_examples=6)
 @given(p=parameters, seed=seeds)
 def test_a_uniform_flow_only_carries_along(p, seed):
-    """Galilei: with U added to u, all that changes is the advection, by -U·∇f, and u×B, by U×B."""
+    """Galilei: a uniform U added to u changes only the advection, by -U·∇f, and u×B, by U×B."""
     p = replace(p, upwind=False)
     U, spacing = (0.7, -0.4, 1.1), (0.5, 0.4, 0.3)
     state = random_state((6, 5, 7), p, seed)
@@ -532,10 +537,12 @@ def test_a_uniform_flow_only_carries_along(p, seed):
 
 
 def test_mass_momentum_and_energy_are_kept():
-    """Their rates are means of divergences, but for gravity, heating and cooling: to the order of the scheme.
+    """The rates are means of divergences, except for gravity, heating and cooling.
 
-    Energy is that of a gas whose c_s0 and T₀ belong together, c_s0² = (γ - 1) c_p T₀; induction and the
-    Lorentz force, friction and its heat must match for it. Bulk viscosity as printed keeps neither momentum
+    This holds to the order of the scheme.
+
+    Energy is that of a gas with consistent c_s0 and T₀: c_s0² = (γ - 1) c_p T₀. Induction and the Lorentz
+    force must match for it, as must friction and its heat. Bulk viscosity as printed keeps neither momentum
     nor energy where the density varies: it lacks ζ (∇·u) ∇ln ρ.
     """
     lnT0 = math.log(FULL.c_s0**2 / ((FULL.gamma - 1) * FULL.c_p))
@@ -568,9 +575,9 @@ def test_mass_momentum_and_energy_are_kept():
 def test_div_b_vanishes_to_round_off_on_random_data():
     p = Parameters()
     for order in ORDERS:
-        seen = mhd.diagnostics(random_state((8, 9, 10), p), (0.1, 0.2, 0.3), replace(p, order=order))
-        assert 0 < seen["max |div B|"] < 1e-15 * 8 * (2 / 0.1) ** 2
-        assert seen["magnetic energy"] > 1
+        diagnostics = mhd.diagnostics(random_state((8, 9, 10), p), (0.1, 0.2, 0.3), replace(p, order=order))
+        assert 0 < diagnostics["max |div B|"] < 1e-15 * 8 * (2 / 0.1) ** 2
+        assert diagnostics["magnetic energy"] > 1
 
 
 def test_a_wider_precision_is_kept():
@@ -591,7 +598,7 @@ ORDER_OF = {"euler": 1, "rk2": 2, "rk3": 3, "rk4": 4, "ssp-rk3": 3}
 
 
 def pendulum(f: State) -> State:
-    """Coupled and not linear, so that all conditions of an order count: x'' = -sin x, with friction."""
+    """Return the rates of x'' = -sin x with friction, a nonlinear system in which all order conditions count."""
     return {"x": f["v"], "v": -np.sin(f["x"]) - 0.3 * f["v"] * np.abs(f["v"]) ** 2}
 
 

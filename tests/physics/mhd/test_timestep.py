@@ -1,4 +1,4 @@
-"""The Courant step: limits of schemes, rates by hand, and that steps are stable below the limits alone."""
+"""The Courant step: limits of schemes, rates computed by hand, and stability below the limits only."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def test_the_limits_of_a_scheme(name: str):
 
 
 class Implicit(hc.Euler):
-    """What a step makes of a mode is that of backward Euler."""
+    """Scheme with the amplification factor of backward Euler."""
 
     def amplification(self, z: complex) -> complex:
         return 1 / (1 - z)
 
 
 class HalfImplicit(Implicit):
-    """Forward Euler for waves of two steps, backward Euler for what is damped."""
+    """Scheme that is explicit for waves and backward Euler for damped modes."""
 
     def amplification(self, z: complex) -> complex:
         return super().amplification(z.real) * hc.RK3().amplification(1j * z.imag)
@@ -101,7 +101,7 @@ def test_what_travels_and_is_damped_at_both_limits_is_stable(name: str):
 
 
 def second_of(weights: list[float], theta: Array) -> Array:
-    """The negative symbol of the second derivative."""
+    """Return the negative symbol of the second derivative."""
     return -weights[0] - 2 * sum(d * np.cos(k * theta) for k, d in enumerate(weights[1:], 1))
 
 
@@ -114,7 +114,7 @@ def test_no_wave_of_the_grid_has_a_greater_rate(order: int):
     assert first_symbol(order) >= first.max() - 1e-9
     assert second_symbol(order) == pytest.approx(second_of(weights, theta).max(), rel=1e-12)
 
-    # ∇∇· and -∇² of a vector in three dimensions, the mixed derivatives from the diagonals alone
+    # ∇∇· and -∇² of a vector in three dimensions, with mixed derivatives along the diagonals only
     h = np.array([1.0, 0.7, 1.6])
     angles = np.array(np.meshgrid(*[np.linspace(-np.pi, np.pi, 25)] * 3)).reshape(3, -1)
     graddiv = np.zeros((angles.shape[1], 3, 3))
@@ -127,7 +127,7 @@ def test_no_wave_of_the_grid_has_a_greater_rate(order: int):
             graddiv[:, i, j] = mixed / (h[i] * h[j])
     laplacian = np.trace(graddiv, axis1=1, axis2=2)[:, None, None] * np.eye(3)
     most = second_symbol(order) * (1 / h**2).sum() * (1 + 1e-12)
-    assert np.linalg.eigvalsh(laplacian - graddiv).max() <= most  # the current, of Alfvén waves
+    assert np.linalg.eigvalsh(laplacian - graddiv).max() <= most  # the current of Alfvén waves
     assert np.linalg.eigvalsh(laplacian + graddiv / 3).max() <= 4 / 3 * most  # viscosity
     assert np.linalg.eigvalsh(graddiv).max() <= most  # bulk viscosity
 
@@ -146,7 +146,7 @@ SHAPE, H = (12, 10), (0.5, 0.4)
 
 @cache
 def looked(order: int, physics: Physics) -> tuple[hc.Simulation, dict[str, Array]]:
-    """A simulation whose step finds the Courant step, and its fields."""
+    """Return a simulation that computes the Courant step, and its fields."""
     grid = hc.Grid(SHAPE, extent=tuple(n * h for n, h in zip(SHAPE, H, strict=True)), periodic=True)
     mhd = MHD(grid, physics)
 
@@ -168,7 +168,7 @@ def read(physics: Physics) -> set[str]:
 
 
 def by_hand(fields: Mapping[str, Array], p: Mapping[str, float]) -> dict[str, float]:
-    """The rates at the sixth order."""
+    """Return the rates at sixth order."""
 
     def d(f: Array, axis: int) -> Array:
         return sum(
@@ -229,14 +229,14 @@ def by_hand(fields: Mapping[str, Array], p: Mapping[str, float]) -> dict[str, fl
 )
 def test_rates_and_step_are_those_by_hand(limit: str, changed: dict[str, float], speed: float):
     sim, fields = looked(6, EVERYTHING)
-    now = {name: values * (speed if name[0] == "u" else 1.0) for name, values in fields.items()}
+    scaled = {name: values * (speed if name[0] == "u" else 1.0) for name, values in fields.items()}
     for axis in "xyz":
-        sim[f"u_{axis}"] = now[f"u_{axis}"]
+        sim[f"u_{axis}"] = scaled[f"u_{axis}"]
     p = {**ALL, **changed}
     for name in ALL.keys() & read(EVERYTHING):
         sim.parameters[name] = p[name]
     sim.run(steps=1)
-    expected = by_hand(now, p)
+    expected = by_hand(scaled, p)
     actual = {name: sim.values[LIMITS[name]] for name in LIMITS}
     assert actual == pytest.approx(expected, rel=1e-7)
     r = expected
@@ -249,9 +249,9 @@ def test_rates_and_step_are_those_by_hand(limit: str, changed: dict[str, float],
         + r["hyperdiffusion"]
     )
     travel = r["advection"] + r["fast magnetosonic waves"]
-    wanted = 1 / max(travel / (0.8 * math.sqrt(3)), damped / (0.6 * 2.5127453))
-    assert sim.values["dt_courant"] == pytest.approx(wanted, rel=1e-6)
-    # of a step of this length, and of one that was cut
+    step_length = 1 / max(travel / (0.8 * math.sqrt(3)), damped / (0.6 * 2.5127453))
+    assert sim.values["dt_courant"] == pytest.approx(step_length, rel=1e-6)
+    # of a step of this length, and of a shortened step
     assert Courant().limit({**sim.values, "dt": sim.values["dt_courant"]}) == limit
     assert Courant().limit({**sim.values, "dt": 0.9 * sim.values["dt_courant"]}) == "until"
 
@@ -274,16 +274,16 @@ def test_alfven_waves_that_are_faster_than_sound_are_stable():
     # the field 0.1 B_x over √(μ₀ ρ) decays as exp(-ν t)
     assert record.diagnostics["u_rms"] == pytest.approx(math.exp(-0.02 * 1.5), abs=1e-2)
     assert record.limiter == "until"
-    assert {each["limiter"] for each in record.series[1:-1]} == {"fast magnetosonic waves"}
+    assert {row["limiter"] for row in record.series[1:-1]} == {"fast magnetosonic waves"}
 
 
 @pytest.mark.parametrize(
-    "given", [{"nu3": 1e-4, "D3": 1e-4}, {"nu_shock": 5.0}, {"nu_shock": 50.0, "nu": 0.05}]
+    "settings", [{"nu3": 1e-4, "D3": 1e-4}, {"nu_shock": 5.0}, {"nu_shock": 50.0, "nu": 0.05}]
 )
-def test_hyperdiffusion_and_shock_viscosity_are_stable(given: dict[str, float]):
+def test_hyperdiffusion_and_shock_viscosity_are_stable(settings: dict[str, float]):
     grid = hc.Grid((32,), extent=2 * np.pi, periodic=True)
     mhd = MHD(grid, Physics(entropy=False, magnetic=False, hyperdiffusion=True, shock=True))
-    p = {**GAS, "nu": 0.01, "nu3": 0.0, "D3": 0.0, "nu_shock": 0.0, **given}
+    p = {**GAS, "nu": 0.01, "nu3": 0.0, "D3": 0.0, "nu_shock": 0.0, **settings}
     sim = hc.Simulation(
         grid, mhd.equations, parameters=p, scheme=hc.RK3(), dt=lambda: Courant().step(mhd), order=6, threads=1
     )
@@ -297,7 +297,7 @@ def test_hyperdiffusion_and_shock_viscosity_are_stable(given: dict[str, float]):
     assert np.abs(sim["lnrho"]).max() < 2
 
 
-# of waves of two cells: B along x, in which they travel, and what damps them
+# of waves of two cells: B along x, the direction of travel, and their damping
 MODES = {
     "alfven": {"B_x": 1.0, "cs0": 1e-3},
     "viscosity": {"nu": 1.0, "cs0": 1e-3},
@@ -327,35 +327,35 @@ def test_steps_are_stable_below_the_limit_and_not_above(scheme: str, order: int,
         "viscosity": limits[1] / (4 / 3 * second),
         "resistivity": limits[1] / second,
     }
-    draw = np.random.default_rng(5)  # so small that what grows stays linear
+    draw = np.random.default_rng(5)  # so small that growing modes remain linear
     noise = {f.name: 1e-20 * draw.uniform(-1, 1, 16) for f in mhd.fields}
-    for mode, given in MODES.items():
+    for mode, settings in MODES.items():
         grown = []
         for share in (0.98, 1.02):
-            for name, values in {**none, **given, "length": share * longest[mode]}.items():
+            for name, values in {**none, **settings, "length": share * longest[mode]}.items():
                 sim.parameters[name] = values
             for name, values in noise.items():
                 sim[name] = values
             sim.run(steps=steps)
             grown.append(max(np.abs(sim[name]).max() for name in ("u_x", "u_y", "A_y")) / 1e-20)
-        assert grown[0] < 20, mode  # a wave of A is one of u too, of another size
+        assert grown[0] < 20, mode  # a wave of A is also one of u, with another amplitude
         assert grown[1] > 200, mode
 
 
 # -- what ends a run -----------------------------------------------------------------------------------
 
 
-def still(**how: Any) -> hc.Simulation:
-    """A gas on which no equation acts."""
+def still(**options: Any) -> hc.Simulation:
+    """Return a simulation of a gas on which no equation acts."""
     grid = hc.Grid((8,), extent=1.0, periodic=True)
     mhd = MHD(grid, Physics(entropy=False, magnetic=False))
-    floor = how.pop("floor", 0.0)
+    floor = options.pop("floor", 0.0)
     sim = hc.Simulation(
         grid,
         lambda lnrho: {lnrho: 0.0 * lnrho},
         dt=lambda: Courant(floor=floor).step(mhd),
         threads=1,
-        **{"scheme": hc.RK3(), "parameters": GAS, **how},
+        **{"scheme": hc.RK3(), "parameters": GAS, **options},
     )
     sim["u_x"] = 1.0
     return sim
@@ -366,10 +366,10 @@ def test_a_step_that_collapses_ends_the_run_with_the_limit():
     outcome = sim.run(steps=40)
     assert outcome.reason == "the time step is below 1e-12 of the first, limited by advection"
     assert 4 <= sim.steps <= 6
-    # the same where the floor is given, and no end above it
+    # the same with a given floor, and no end above it
     assert still(floor=0.5).run(steps=4).reason == "the time step is below 0.5, limited by advection"
     assert still(floor=1e-3).run(steps=4).reason == "completed"
-    # a rate that is no number has no step
+    # a rate that is not finite has no step
     sim = still()
     sim["u_x"] = 1e308
     assert sim.run(steps=1).reason == "the rate of advection is not finite"
@@ -377,7 +377,7 @@ def test_a_step_that_collapses_ends_the_run_with_the_limit():
 
 @pytest.mark.parametrize("lost", [False, True])
 def test_heat_faster_than_a_sound_wave_limits_the_step(lost: bool):
-    """Cooling to one temperature in a hundredth of the time of sound, or as much heat of one's own."""
+    """Fast cooling to one temperature, or equivalent heating by the user, limits the step."""
     grid = hc.Grid((8,), extent=8.0, periodic=True)
     mhd = MHD(grid, Physics(magnetic=False, cooling=not lost))
     p = parameters.settings(mhd.physics)
@@ -407,9 +407,9 @@ def test_heat_faster_than_a_sound_wave_limits_the_step(lost: bool):
 def test_schemes_in_which_waves_grow_warn(name: str, caplog: pytest.LogCaptureFixture):
     with caplog.at_level(logging.WARNING, logger="halocline"):
         still(scheme=SCHEMES[name])
-    told = [record.getMessage() for record in caplog.records if "waves" in record.getMessage()]
-    assert len(told) == (name in ("euler", "rk2"))
-    assert all(f"grow in scheme {name}, however short the time step is" in each for each in told)
+    warnings = [record.getMessage() for record in caplog.records if "waves" in record.getMessage()]
+    assert len(warnings) == (name in ("euler", "rk2"))
+    assert all(f"grow in scheme {name}, however short the time step is" in warning for warning in warnings)
 
 
 def test_a_scheme_of_unknown_limits_is_refused():

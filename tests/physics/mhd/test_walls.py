@@ -1,4 +1,4 @@
-"""What lies beyond walls, at all orders: faces, edges and corners, against NumPy's own padding."""
+"""Ghost cells beyond walls at all orders: faces, edges and corners, compared with NumPy's padding."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from halocline.physics.mhd import MHD
 from loops import some
 
 Array = NDArray[np.float64]
-Ghosts = Callable[[Array, int, int], Array]  # of lines along the first axis: side, and how many, outward
+Ghosts = Callable[
+    [Array, int, int], Array
+]  # arguments: lines along the first axis, the side, and the layer, counted outward
 
 SHAPE, EXTENT = (9, 10, 11), (0.9, 1.1, 1.3)
 SLOPE, LEVEL = 0.7, 0.4
@@ -44,7 +46,7 @@ def continued(order: int) -> Ghosts:
 
 
 def padded(values: Array, ghosts: tuple[Any, Any, Any], count: int) -> Array:
-    """The field with so many layers beyond each wall, axis after axis."""
+    """Return the field with the given number of layers beyond each wall, axis after axis."""
     for axis, rule in enumerate(ghosts):
         h = EXTENT[axis] / SHAPE[axis]
         lines = np.moveaxis(values, axis, 0)
@@ -62,7 +64,7 @@ RULES = {
     "derivative": (hc.Derivative(SLOPE), sloped),
     "extrapolation": (hc.Extrapolate(3), continued(3)),
 }
-# by field of the equations: what holds across x, y, z
+# by field of the equations: the condition across x, y, z
 WALLS = {
     "lnrho": ("extrapolation", "extrapolation", "extrapolation"),
     "u_x": ("antisymmetric", "symmetric", "symmetric"),
@@ -80,7 +82,7 @@ def boundary_of(name: str) -> dict[str, Any]:
 
 
 def reach(r: int) -> list[tuple[int, int, int]]:
-    """Offsets to the outermost faces, edges and corners of the halo: over all cells, every layer is read."""
+    """Return offsets to the outermost faces, edges and corners of the halo, which read every layer."""
     return [step for step in itertools.product((-r, 0, r), repeat=3) if any(step)]
 
 
@@ -97,7 +99,7 @@ def test_beyond_walls(order: int):
     spread = [grid.field(f"at{n}") for n in range(len(offsets))]
     crossed = [grid.field(f"mixed{n}") for n in range(3)]
     c = outer_weights(order)
-    # at the usual order all of them, at others one of each kind
+    # all orders at the default order, one of each kind at others
     for f in some(mhd.fields if order == 6 else [mhd.lnrho, mhd.u[2], mhd.s, mhd.A[0]]):
 
         @hc.program
@@ -133,7 +135,7 @@ def test_beyond_walls(order: int):
 
 
 def outer_weights(order: int) -> list[float]:
-    """The outer weights of the second derivative."""
+    """Return the outer weights of the second derivative."""
     m = order // 2
     # exact for even powers up to the order: sum of 2 c_k k^(2p) is 2 for p = 1, else 0
     powers = np.array([[2.0 * k ** (2 * p) for k in range(1, m + 1)] for p in range(1, m + 1)])

@@ -1,4 +1,4 @@
-"""Figures of cases with shocks: what they hold, beside what it should be."""
+"""Figures of cases with shocks: the plotted data, compared with the expected data."""
 
 from __future__ import annotations
 
@@ -40,10 +40,15 @@ class Standing(NamedTuple):
 
 
 def standing(
-    name: str, n: tuple[int, ...], time: float, given: Mapping[str, Any] | None = None, *, start: bool = False
+    name: str,
+    n: tuple[int, ...],
+    time: float,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    start: bool = False,
 ) -> Standing:
-    """Return a case as if it had run to a time: with the fields of its start, or others in each cell."""
-    problem = Problem(name, n, given, dim=len(n))
+    """Return a case as after a run to a time, with its initial fields or other values in each cell."""
+    problem = Problem(name, n, settings, dim=len(n))
     grid, values = problem.grid, problem.values
     fields = problem.fields
     still = {f: 0.0 * f for f in fields}
@@ -64,7 +69,7 @@ def standing(
             sim[f] = value
     else:
         for f in fields:
-            sim[f] = (20.0 if f.name == "E" else 1.0) + random.random(f.points)  # the pressure is positive
+            sim[f] = (20.0 if f.name == "E" else 1.0) + random.random(f.points)  # keeps the pressure positive
     sim.restart(time=time)
     return Standing(problem, sim)
 
@@ -85,7 +90,7 @@ def figure_of(done: Standing, name: str, figure: str) -> Figure:
 
 
 def test_profiles_of_a_tube() -> None:
-    """Halfway: waves have gone half as far."""
+    """At half the time the waves are at half their final distance."""
     done = standing("rj2a", (40,), time=0.1, start=True)
     actual = figure_of(done, "rj2a", "profiles")
     state, sim = state_of(done), done.simulation
@@ -114,7 +119,7 @@ def test_profiles_of_a_tube() -> None:
         if profile is not None:
             at = np.linspace(-0.24, 0.24, 97)
             assert np.allclose(np.interp(at, line.x, line.y), np.interp(2.0 * at, x, profile), atol=1e-12)
-            assert (line.x[0], line.x[-1]) == (-0.5, 0.5)  # on to where the state is that of the start
+            assert (line.x[0], line.x[-1]) == (-0.5, 0.5)  # to the points with the initial state
             assert (line.y[0], line.y[-1]) == (profile[0], profile[-1])
     energy = actual.panels[2]
     assert isinstance(energy, Lines)
@@ -133,7 +138,7 @@ def test_the_energy_of_the_tube_of_brio_and_wu_is_that_of_heat() -> None:
 
 
 def test_profiles_of_a_tube_across_the_grid() -> None:
-    """A cell of every layer, three times as many as on the diagonal."""
+    """The profiles have a cell of every layer, three times as many as on the diagonal."""
     done = standing("rj4a", (12, 12, 12), time=0.15)
     done.simulation["rho"] = np.indices((12, 12, 12)).sum(0) + 1.0  # the number of the layer
     rho = figure_of(done, "rj4a", "profiles").panels[0]
@@ -161,7 +166,7 @@ def test_the_field_along_the_normal_is_drawn_in_space() -> None:
 
 
 def test_maps_and_cuts_of_the_vortex() -> None:
-    """On half the cells that the converged solution is kept on: each row lies between two of its rows."""
+    """Each row of half the cells of the converged solution is between two rows of that solution."""
     n = 96
     done = standing("orszag-tang", (n, n), time=0.5)
     result = figure_of(done, "orszag-tang", "maps")
@@ -175,9 +180,9 @@ def test_maps_and_cuts_of_the_vortex() -> None:
         assert isinstance(panel, Map)
         assert panel.title == title
         assert np.allclose(panel.section.values, values, rtol=1e-13)
-    with np.load(DATA / "orszag-tang.npz") as kept:
-        converged = restricted(kept["p"].astype(np.float64), (2 * n, n))
-    # the rows beside y = -0.0723 and -0.1875: of the latter, which is a face, the cell below
+    with np.load(DATA / "orszag-tang.npz") as converged_file:
+        converged = restricted(converged_file["p"].astype(np.float64), (2 * n, n))
+    # the rows next to y = -0.0723 and -0.1875; the latter is a face, so that the cell below is used
     for panel, row, at in zip(result.panels[4:], (41, 29), ("-0.06771", "-0.1927"), strict=True):
         assert isinstance(panel, Lines)
         run, line = panel.curves
@@ -192,10 +197,10 @@ def test_maps_and_cuts_of_the_vortex() -> None:
 
 def test_a_converged_row_is_the_same_row_where_the_grids_are_the_same() -> None:
     done = standing("orszag-tang", (192, 192), time=0.5)
-    with np.load(DATA / "orszag-tang.npz") as kept:
+    with np.load(DATA / "orszag-tang.npz") as converged_file:
         for panel, row in zip(figure_of(done, "orszag-tang", "maps").panels[4:], (82, 59), strict=True):
             assert isinstance(panel, Lines)
-            assert np.allclose(panel.curves[1].y, kept["p"][:, row], rtol=1e-9)
+            assert np.allclose(panel.curves[1].y, converged_file["p"][:, row], rtol=1e-9)
 
 
 def test_maps_and_cuts_of_the_rotor() -> None:
@@ -212,9 +217,9 @@ def test_maps_and_cuts_of_the_rotor() -> None:
     assert (B_y.coordinate, B_x.coordinate) == ("x", "y")
     assert np.allclose(B_y.curves[0].y, state["B_y"][:, 9])
     assert np.allclose(B_x.curves[0].y, state["B_x"][9])
-    with np.load(DATA / "rotor.npz") as kept:
-        assert np.allclose(B_y.curves[1].y, kept["B_y"].astype(float)[:, 94:96].mean(1), rtol=1e-6)
-        assert np.allclose(B_x.curves[1].y, kept["B_x"].astype(float)[94:96].mean(0), rtol=1e-6)
+    with np.load(DATA / "rotor.npz") as converged_file:
+        assert np.allclose(B_y.curves[1].y, converged_file["B_y"].astype(float)[:, 94:96].mean(1), rtol=1e-6)
+        assert np.allclose(B_x.curves[1].y, converged_file["B_x"].astype(float)[94:96].mean(0), rtol=1e-6)
 
 
 def test_a_loop_is_drawn_as_it_was_at_the_start_too() -> None:
@@ -248,7 +253,7 @@ def test_a_blast_in_space_is_drawn_in_its_middle_plane() -> None:
 
 @pytest.mark.parametrize("n", [(32,), (24, 12), (12, 8), pytest.param((12, 6, 6), marks=pytest.mark.long)])
 def test_a_polarised_wave_along_itself(n: tuple[int, ...]) -> None:
-    """At its start the field of all cells lies on the exact curve, but for means over faces."""
+    """At the start the field of all cells is on the exact curve, except for means over faces."""
     done = standing("cp-alfven", n, time=0.0, start=True)
     (panel,) = figure_of(done, "cp-alfven", "wave").panels
     assert isinstance(panel, Lines)
@@ -268,7 +273,7 @@ def test_a_polarised_wave_along_itself(n: tuple[int, ...]) -> None:
 
 def test_the_exact_wave_has_gone_on_against_the_mean_field() -> None:
     for v, phase in ((0.0, 0.25), (0.5, 0.375)):
-        done = standing("cp-alfven", (16, 8), time=0.25, given={"v": v})
+        done = standing("cp-alfven", (16, 8), time=0.25, settings={"v": v})
         (panel,) = figure_of(done, "cp-alfven", "wave").panels
         assert isinstance(panel, Lines)
         exact = panel.curves[1]

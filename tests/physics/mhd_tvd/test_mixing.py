@@ -1,4 +1,4 @@
-"""Exchange beside cells without mass or heat: conservative, and enough in strong fields."""
+"""Exchange next to cells without mass or heat: conservative, and sufficient in strong fields."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ BELOW = ("density floor", "pressure floor")
 
 
 def mixed(
-    shape: tuple[int, ...], fields: dict[str, Any], walls: Any = None, **how: Any
+    shape: tuple[int, ...], fields: dict[str, Any], walls: Any = None, **options: Any
 ) -> dict[str, NDArray[np.float64]]:
-    """Fields after passes of exchange, on a periodic grid or one with walls on all sides."""
+    """Return the fields after the exchange passes, on a periodic grid or one with walls on all sides."""
     boundary = None if walls is None else {"rho": walls, "m": walls, "E": walls, "b": hc.Symmetric()}
     mhd = IdealMHD(hc.Grid(shape, periodic=walls is None), boundary=boundary)
 
@@ -36,7 +36,7 @@ def mixed(
         cells.set(1.0)
         mix(mhd.rho, mhd.m, mhd.E, mhd.b, cells)
 
-    sim = hc.Simulation(mhd.grid, step, **{"threads": 1} | how)
+    sim = hc.Simulation(mhd.grid, step, **{"threads": 1} | options)
     for name, values in fields.items():
         sim[name] = values
     sim.run(steps=1)
@@ -44,7 +44,7 @@ def mixed(
 
 
 def random_fields(shape: tuple[int, ...], seed: int, share: float) -> dict[str, Any]:
-    """Gas of which a share of the cells lacks mass or heat, by less than the grid has."""
+    """Return a gas in which a share of the cells lacks mass or heat, by less than the total of the grid."""
     draw = np.random.default_rng(seed)
     rho = draw.uniform(0.5, 2.0, shape)
     rho[draw.random(shape) < share] = -0.1
@@ -59,7 +59,7 @@ def random_fields(shape: tuple[int, ...], seed: int, share: float) -> dict[str, 
 
 
 def least(fields: dict[str, Any]) -> tuple[float, float]:
-    """The least density, and the least heat."""
+    """Return the minimum density and the minimum heat."""
     motion = sum(fields[f"m_{a}"] ** 2 for a in "xyz") / fields["rho"]
     magnetic = sum(fields[f"b_{a}"].flat[0] ** 2 for a in "xyz")  # uniform
     return fields["rho"].min(), (fields["E"] - 0.5 * (motion + magnetic)).min()
@@ -75,9 +75,9 @@ def least(fields: dict[str, Any]) -> tuple[float, float]:
 def test_cells_get_what_they_lack_and_sums_stay(
     shape: tuple[int, ...], seed: int, share: float, walls: Any
 ) -> None:
-    """Also beside walls, whatever lies beyond them."""
+    """Cells next to walls receive their missing mass and heat too, for any boundary condition."""
     before = random_fields(shape, seed, share)
-    if walls is not None:  # the field on faces has a point more
+    if walls is not None:  # the field on faces has one more point
         shape_of = {a: tuple(n + (axis == "xyz".index(a)) for axis, n in enumerate(shape)) for a in "xyz"}
         before |= {f"b_{a}": np.full(shape_of[a], before[f"b_{a}"].flat[0]) for a in "xyz"}
     after = mixed(shape, before, walls)
@@ -89,7 +89,7 @@ def test_cells_get_what_they_lack_and_sums_stay(
 
 
 def test_a_cell_becomes_the_mean_of_its_neighbours() -> None:
-    """In heat alone where it lacks heat alone; cells farther away stay as they are."""
+    """A cell that lacks heat only exchanges heat only; distant cells do not change."""
     shape, middle = (5, 5), (2, 2)
     fields = {"rho": np.ones(shape), **{f"m_{a}": np.zeros(shape) for a in "xyz"}}
     fields |= {f"b_{a}": np.zeros(shape) for a in "xyz"} | {"E": np.ones(shape)}
@@ -113,9 +113,9 @@ def test_no_bit_depends_on_ranks() -> None:
 
     fields = random_fields((18, 16), 7, 0.1)
     together = mixed((18, 16), fields)
-    own = mixed((18, 16), fields, communicator=MPI.COMM_SELF)
+    single_rank = mixed((18, 16), fields, communicator=MPI.COMM_SELF)
     if MPI.COMM_WORLD.rank == 0:
-        for name, values in some(own.items()):
+        for name, values in some(single_rank.items()):
             assert (together[name] == values).all(), name
 
 
@@ -129,7 +129,7 @@ def test_no_bit_depends_on_the_device() -> None:
 
 
 def kept_without_floors(record: Record) -> None:
-    """Check that no floor acted, and that mass and energy are those of the start."""
+    """Assert that no floor acted, and that mass and energy are those of the start."""
     assert record.events is not None
     assert [record.events[name]["count"] for name in BELOW] == [0, 0]
     before, after = record.series[0], record.series[-1]
@@ -149,7 +149,7 @@ def kept_without_floors(record: Record) -> None:
 def test_a_blast_in_a_strong_field_needs_no_floor(
     n: tuple[int, ...], field: float, until: float, acts: bool
 ) -> None:
-    """In all of them fluxes fall back; where that is not enough, cells exchange heat."""
+    """Fluxes fall back in all these blasts; if this is insufficient, cells exchange heat."""
     record = run("blast", n, {"field": field}, until=until).record
     kept_without_floors(record)
     assert (record.events["mixing"]["count"] > 0) == acts
@@ -157,13 +157,13 @@ def test_a_blast_in_a_strong_field_needs_no_floor(
 
 @pytest.mark.parametrize("n", [(32, 32), pytest.param((128, 128), marks=pytest.mark.long)])
 def test_a_vortex_needs_no_floor(n: tuple[int, ...]) -> None:
-    """Twice as long as the case runs, when shocks have met."""
+    """The run is twice as long as the case, so that shocks have met."""
     kept_without_floors(run("orszag-tang", n, until=1.0).record)
 
 
 U = 1 / math.sqrt(4 * math.pi)
 # Ryu and Jones 1995, ApJ 442, 228, Figures 1a to 5b: density, velocity, field across the tube and pressure on
-# the left and on the right, the field along the tube, and the time
+# the left and on the right, the field along the tube, and the time.
 TUBES: dict[str, tuple[tuple[float, ...], tuple[float, ...], float, float]] = {
     "1a": ((1, 10, 0, 0, 5 * U, 0, 20), (1, -10, 0, 0, 5 * U, 0, 1), 5 * U, 0.08),
     "1b": ((1, 0, 0, 0, 5 * U, 0, 1), (0.1, 0, 0, 0, 2 * U, 0, 10), 3 * U, 0.03),
@@ -181,7 +181,7 @@ TUBES: dict[str, tuple[tuple[float, ...], tuple[float, ...], float, float]] = {
 
 
 def brought(state: tuple[float, ...], along: float) -> NDArray[np.float64]:
-    """Mass and energy that a uniform state carries through a face in a unit of time."""
+    """Return the mass and energy that a uniform state carries through a face per unit time."""
     rho, u, v, w, y, z, p = state
     magnetic = along * along + y * y + z * z
     energy = p / (5 / 3 - 1) + 0.5 * rho * (u * u + v * v + w * w) + 0.5 * magnetic
@@ -193,16 +193,16 @@ def brought(state: tuple[float, ...], along: float) -> NDArray[np.float64]:
     "3a", *(pytest.param(name, marks=pytest.mark.long) for name in TUBES if name != "3a"),
 ])  # fmt: skip
 def test_tubes_need_no_floor(name: str) -> None:
-    """At the default Courant number, 0.8; mass and energy change by what the uniform ends carry."""
+    """At the default Courant number, 0.8, mass and energy change only by the flux through the ends."""
     left, right, along, until = TUBES[name]
     grid = hc.Grid(512, extent=1.0, origin=-0.5)
-    walls = {each: hc.Symmetric() for each in ("rho", "m", "E", "b")}
+    walls = {field_name: hc.Symmetric() for field_name in ("rho", "m", "E", "b")}
     sim = MHDSimulation(IdealMHD(grid, boundary=walls), threads=1)
     rho, vx, vy, vz, by, bz, p = (hc.where(grid.x < 0.0, a, b) for a, b in zip(left, right, strict=True))
     sim.set_state(rho=rho, v=(vx, vy, vz), p=p, b=(along, by, bz))
     before = np.array(sim.evaluate(hc.sum(sim.mhd.rho), hc.sum(sim.mhd.E))) / grid.size
     sim.run(until=until)
-    assert [sim.events[each]["count"] for each in BELOW] == [0, 0]
+    assert [sim.events[event]["count"] for event in BELOW] == [0, 0]
     after = np.array(sim.evaluate(hc.sum(sim.mhd.rho), hc.sum(sim.mhd.E))) / grid.size
     change = until * (brought(left, along) - brought(right, along))
     assert after - before == pytest.approx(change, abs=1e-12 * before.max())
@@ -210,7 +210,7 @@ def test_tubes_need_no_floor(name: str) -> None:
 
 @pytest.mark.parametrize("shape", [(200,), pytest.param((40, 24), marks=pytest.mark.long)])
 def test_a_jump_of_a_thousand_needs_no_floor(shape: tuple[int, ...]) -> None:
-    """Density and pressure fall to a thousandth, in a field across; periodic, so that all is kept."""
+    """Density and pressure fall to a thousandth, in a transverse field; a periodic grid keeps all sums."""
     grid = hc.Grid(shape, extent=1.0, origin=-0.5, periodic=True)
     sim = MHDSimulation(IdealMHD(grid), threads=1)
     dense = abs(grid.x) < 0.25

@@ -1,7 +1,7 @@
-"""Fluxes of ideal magnetohydrodynamics: waves, solvers of Riemann problems, slopes, against NumPy.
+"""Fluxes of ideal magnetohydrodynamics: waves, Riemann solvers and slopes, compared with NumPy.
 
-The formulas under test see thousands of pairs of states at once, one in each cell of a row. What they are
-compared with is formed in other ways: eigenvalues of matrices, derivatives by complex steps, Python's `if`.
+The tested formulas process thousands of pairs of states at once, one in each cell of a row. The reference
+uses other methods: eigenvalues of matrices, derivatives by complex steps, Python's `if`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,21 @@ from halocline.physics.mhd_tvd.waves import Waves, viscosity
 Array = NDArray[np.float64]
 
 GAMMA = 5 / 3
-EACH = 400  # states of a kind
+EACH = 400  # number of states of each kind
 SOLVERS = sorted(RIEMANN)
 EPSILON = {"epsilon_fast": 0.2, "epsilon_alfven": 0.15, "epsilon_slow": 0.3, "epsilon_entropy": 0.1}
 EQUAL = dict.fromkeys(EPSILON, 0.2)
-FAMILY = ("fast", "alfven", "slow", "entropy", "slow", "alfven", "fast")  # of ascending eigenvalues
+FAMILY = (
+    "fast",
+    "alfven",
+    "slow",
+    "entropy",
+    "slow",
+    "alfven",
+    "fast",
+)  # in the order of ascending eigenvalues
 RHO, U, V, W, BY, BZ, P = range(7)
-MIRROR = np.array([-1, 1, -1, -1, -1, -1, -1.0])[:, None]  # what a flux is multiplied by
+MIRROR = np.array([-1, 1, -1, -1, -1, -1, -1.0])[:, None]  # signs of the flux in a mirror
 
 
 # -- states --------------------------------------------------------------------------------------------
@@ -38,7 +46,7 @@ MIRROR = np.array([-1, 1, -1, -1, -1, -1, -1.0])[:, None]  # what a flux is mult
 
 @dataclass(frozen=True)
 class Pair:
-    """States on both sides of many faces, (7, n) each, and the field across these."""
+    """States on both sides of many faces, (7, n) each, and the field across these faces."""
 
     left: Array
     right: Array
@@ -53,8 +61,8 @@ class Pair:
 
         return Pair(turn(self.right), turn(self.left), -self.bn)
 
-    def __getitem__(self, which: Any) -> Pair:
-        return Pair(self.left[:, which], self.right[:, which], self.bn[which])
+    def __getitem__(self, index: Any) -> Pair:
+        return Pair(self.left[:, index], self.right[:, index], self.bn[index])
 
 
 def gas(draw: np.random.Generator, n: int) -> Array:
@@ -64,7 +72,7 @@ def gas(draw: np.random.Generator, n: int) -> Array:
 
 
 def kinds() -> dict[str, Pair]:
-    """Pairs of states of all kinds."""
+    """Return pairs of states of all kinds."""
     draw = np.random.default_rng(11)
     result = {}
 
@@ -83,7 +91,7 @@ def kinds() -> dict[str, Pair]:
     left[[BY, BZ]] = right[[BY, BZ]] = bn[:] = 0
     left, right, bn = kind("nothing along the left")
     left[[BY, BZ]] = 0
-    left, right, bn = kind("opposite fields")  # whose average is none
+    left, right, bn = kind("opposite fields")  # the average of this field vanishes
     right[RHO] = left[RHO]
     right[[BY, BZ]] = -left[[BY, BZ]]
     left, right, bn = kind("sound as fast as Alfvén waves")
@@ -98,7 +106,7 @@ def kinds() -> dict[str, Pair]:
     left[RHO] *= 1e2
     left, right, bn = kind("cold")
     left[P], right[P] = 1e-4 * left[P], 1e-4 * right[P]
-    left, right, bn = kind("a wall")  # a contact stands on the face
+    left, right, bn = kind("a wall")  # the contact is at rest on the face
     right[:] = left
     right[U] *= -1
     bn[::2] = 0
@@ -131,7 +139,7 @@ def conserved_of(w: Any, bn: Any) -> Any:
 
 
 def flux_of(w: Any, bn: Any) -> Any:
-    """As it is printed, with the pressure of all."""
+    """Return the flux as printed, with the total pressure."""
     total = w[P] + field_energy(w, bn)
     E, along = energy_of(w, bn), bn * w[U] + w[BY] * w[V] + w[BZ] * w[W]
     return np.stack(
@@ -154,7 +162,7 @@ def fast_of(w: Array, bn: Array) -> Array:
 
 
 def sizes(pair: Pair) -> tuple[Array, Array, Array]:
-    """What is great in conserved quantities, and in their fluxes; and a speed."""
+    """Return the scales of conserved quantities, of their fluxes, and of the speed."""
     rho = np.maximum(pair.left[RHO], pair.right[RHO])
     speeds = [np.abs(w[U : W + 1]).max(0) + fast_of(w, pair.bn) for w in (pair.left, pair.right)]
     speed = np.maximum(*speeds)
@@ -164,7 +172,7 @@ def sizes(pair: Pair) -> tuple[Array, Array, Array]:
 
 
 def derivative(f: Callable[[Any, Any], Any], w: Array, bn: Array, dtype: Any = complex) -> Array:
-    """∂f/∂w, (n, 7, 7), to the last digits: by a step along the imaginary axis."""
+    """Return ∂f/∂w, (n, 7, 7), to machine precision, by a step along the imaginary axis."""
     columns = []
     for k in range(7):
         at = w.astype(dtype)
@@ -174,7 +182,7 @@ def derivative(f: Callable[[Any, Any], Any], w: Array, bn: Array, dtype: Any = c
 
 
 def solution_of(A: Array, b: Array) -> Array:
-    """x of A x = b, (n, 7) each; with the digits of A and b, which are more than a solver of LAPACK has."""
+    """Return x of A x = b, (n, 7) each, with the precision of A and b, which exceeds that of LAPACK."""
     rough = A.astype(float)
     x = np.zeros_like(b)
     for _ in range(3):
@@ -188,7 +196,7 @@ def jacobian(w: Array, bn: Array) -> Array:
 
 
 def roe_matrix(pair: Pair) -> Array:
-    """A with A Δq = ΔF, from what the jumps of products are with averages of Roe's kind."""
+    """Return A with A Δq = ΔF, from the jumps of products with averages of Roe's kind."""
     l, r, bn = pair.left, pair.right, pair.bn
     root_l, root_r = np.sqrt(l[RHO]), np.sqrt(r[RHO])
     part = root_r / (root_l + root_r)
@@ -234,7 +242,7 @@ def hll_of(pair: Pair) -> Array:
 
 def roe_of(pair: Pair, epsilon: dict[str, float]) -> Array:
     l, r, bn = pair.left, pair.right, pair.bn
-    nudge = np.array([0, 0, 0, 0, 1e-8, 3e-8, 0])[:, None]  # so that no two waves are as fast as one another
+    nudge = np.array([0, 0, 0, 0, 1e-8, 3e-8, 0])[:, None]  # separates equal wave speeds
     speeds, R = np.linalg.eig(roe_matrix(Pair(l + nudge, r + nudge, bn + 2e-8)))
     order = np.argsort(speeds.real, axis=1)
     speeds = np.take_along_axis(speeds.real, order, 1)
@@ -249,7 +257,7 @@ def roe_of(pair: Pair, epsilon: dict[str, float]) -> Array:
 
 
 def hlld_of(l: Sequence[float], r: Sequence[float], bn: float) -> list[float]:
-    """Of Miyoshi and Kusano (2005), from the flux of one side and the jumps at the waves between."""
+    """Return the HLLD flux (Miyoshi and Kusano 2005), from one flux and the jumps at the waves."""
     c = max(float(fast_of(np.array(s), np.array(bn))) for s in (l, r))
     S_L, S_R = min(l[U], r[U]) - c, max(l[U], r[U]) + c
     U_, F_ = {}, {}
@@ -285,11 +293,11 @@ def hlld_of(l: Sequence[float], r: Sequence[float], bn: float) -> list[float]:
         return list(F_["L"] + S_L * (star["L"] - U_["L"]))
     if A_R <= 0:
         return list(F_["R"] + S_R * (star["R"] - U_["R"]))
-    sign, both = math.copysign(1, bn), root_l + root_r
+    sign, root_sum = math.copysign(1, bn), root_l + root_r
     transverse = {n: (star[n][2:4] / star[n][0], star[n][4:6]) for n in "LR"}
     (v_l, B_l), (v_r, B_r) = transverse["L"], transverse["R"]
-    v = (root_l * v_l + root_r * v_r + (B_r - B_l) * sign) / both
-    B = (root_l * B_r + root_r * B_l + root_l * root_r * (v_r - v_l) * sign) / both
+    v = (root_l * v_l + root_r * v_r + (B_r - B_l) * sign) / root_sum
+    B = (root_l * B_r + root_r * B_l + root_l * root_r * (v_r - v_l) * sign) / root_sum
     name, S, A, toward, root = ("L", S_L, A_L, -1, root_l) if S_M >= 0 else ("R", S_R, A_R, 1, root_r)
     v_k, B_k = transverse[name]
     E = star[name][6] + toward * root * sign * (v_k @ B_k - v @ B)
@@ -298,7 +306,7 @@ def hlld_of(l: Sequence[float], r: Sequence[float], bn: float) -> list[float]:
 
 
 def limited_of(a: Array, b: Array, beta: float) -> Array:
-    """The greater of two minmods, each of which favours one side."""
+    """Return the larger of two minmods, each of which favours one side."""
 
     def minmod(x: Array, y: Array) -> Array:
         return (np.sign(x) + np.sign(y)) / 2 * np.minimum(abs(x), abs(y))
@@ -311,7 +319,7 @@ def limited_of(a: Array, b: Array, beta: float) -> Array:
 
 
 class Machine:
-    """A program that sets fields to what it makes of others, on a row of cells."""
+    """Program that computes output fields from input fields, on a row of cells."""
 
     def __init__(
         self, inputs: Sequence[str], outputs: int, function: Callable[..., Any], **parameters: float
@@ -338,13 +346,13 @@ class Machine:
 SIDES = [f"{side}_{k}" for side in "lr" for k in range(7)] + ["bn"]
 
 
-def split(found: Array) -> Iterator[Array]:
-    return (found[7 * k : 7 * k + 7] for k in range(len(found) // 7))
+def split(components: Array) -> Iterator[Array]:
+    return (components[7 * k : 7 * k + 7] for k in range(len(components) // 7))
 
 
 @pytest.fixture(scope="module")
 def solved() -> Callable[..., dict[str, Array]]:
-    """The fluxes of all solvers between pairs of states."""
+    """Return a function that computes the fluxes of all solvers between pairs of states."""
 
     def step(*q: Any) -> list[Any]:
         left, right, bn = Normal(*q[:7]), Normal(*q[7:14]), q[14].expr
@@ -361,14 +369,14 @@ def solved() -> Callable[..., dict[str, Array]]:
 
 @pytest.fixture(scope="module")
 def waves() -> Callable[[Pair], list[Array]]:
-    """Speeds, Σ α R and Σ a α R."""
+    """Return a function that computes speeds, Σ α R and Σ a α R."""
 
     def step(*q: Any) -> list[Any]:
         left, right, bn = Normal(*q[:7]), Normal(*q[7:14]), q[14].expr
         result = Waves.between(left, right, bn)
         alpha = result.strengths(left, right)
-        moved = alpha.each(lambda x, a: x * a, result.speeds)
-        return [*result.speeds, *result.combined(alpha), *result.combined(moved)]
+        transported = alpha.each(lambda x, a: x * a, result.speeds)
+        return [*result.speeds, *result.combined(alpha), *result.combined(transported)]
 
     machine = Machine(SIDES, 21, step, gamma=GAMMA)
     return lambda pair: list(split(machine(*pair.left, *pair.right, pair.bn)))
@@ -380,22 +388,22 @@ RATIO = 0.07  # Δt/Δx
 
 @pytest.fixture(scope="module")
 def rows() -> Callable[..., list[Array]]:
-    """Along a row of cells the fluxes "mhdtvd" and "plm" with HLLD, and the states of "plm"."""
+    """Return a function of a row: the fluxes "mhdtvd" and "plm" with HLLD, and the states of "plm"."""
 
     def step(*q: Any) -> list[Any]:
         w = State(q[0].expr, hc.Vector(c.expr for c in q[1:4]), hc.Vector(c.expr for c in q[4:7]), q[7].expr)
         bn, ratio = q[8].expr, hc.parameter("ratio")
         sides = states(w, w.B[0], 0, ratio, "sides", sweby)
-        both = (mhdtvd, "t"), (plm(RIEMANN["hlld"]), "p")
-        fluxes = [F(w, bn, 0, ratio, name, sweby) for F, name in both]
+        flux_functions = (mhdtvd, "t"), (plm(RIEMANN["hlld"]), "p")
+        fluxes = [F(w, bn, 0, ratio, name, sweby) for F, name in flux_functions]
         return [c for part in (*fluxes, *sides) for c in part]
 
     machine = Machine(CELLS, 28, step, gamma=GAMMA, ratio=RATIO, limiter=1.5, **EPSILON)
     return lambda w, Bx, bn: list(split(machine(w[RHO], w[U], w[V], w[W], Bx, w[BY], w[BZ], w[P], bn)))
 
 
-def close(found: Array, expected: Array, size: Array, tolerance: float) -> None:
-    worst = np.abs(found - expected) / size
+def close(result: Array, expected: Array, size: Array, tolerance: float) -> None:
+    worst = np.abs(result - expected) / size
     assert np.isfinite(worst).all()
     at = np.unravel_index(np.argmax(worst), worst.shape)
     assert worst[at] <= tolerance, f"{worst[at]} in quantity {at[0]}, {KIND[at[1]]}"
@@ -405,10 +413,10 @@ def close(found: Array, expected: Array, size: Array, tolerance: float) -> None:
 
 
 def test_strengths_and_vectors_make_up_the_jumps(waves: Any) -> None:
-    _, jump, moved = waves(ALL)
+    _, jump, flux_jump = waves(ALL)
     q, F, _ = sizes(ALL)
     close(jump, conserved_of(ALL.right, ALL.bn) - conserved_of(ALL.left, ALL.bn), q, 1e-11)
-    close(moved, flux_of(ALL.right, ALL.bn) - flux_of(ALL.left, ALL.bn), F, 1e-11)
+    close(flux_jump, flux_of(ALL.right, ALL.bn) - flux_of(ALL.left, ALL.bn), F, 1e-11)
 
 
 def test_speeds_of_equal_states_are_eigenvalues(waves: Any) -> None:
@@ -419,7 +427,7 @@ def test_speeds_of_equal_states_are_eigenvalues(waves: Any) -> None:
     generic = np.isin(KIND, ["any", "near", "far", "equal densities"])
     _, _, size = sizes(same)
     close(speeds[:, generic], expected[:, generic], size[generic], 1e-9)
-    close(speeds, expected, size, 1e-5)  # of equal eigenvalues half of the digits are lost
+    close(speeds, expected, size, 1e-5)  # equal eigenvalues lose half of the digits
 
 
 def test_speeds_between_states_are_eigenvalues_of_a_matrix_of_roe(waves: Any) -> None:
@@ -451,7 +459,7 @@ def test_hlld(solved: Any) -> None:
 
 
 def test_roe(solved: Any) -> None:
-    """Each family has an ε of its own; where families are as fast as one another, all have the same."""
+    """Each family has an ε of its own; families of equal speed have the same ε."""
     generic = np.isin(KIND, ["any", "near", "far", "equal densities"])
     size = sizes(ALL)[1]
     close(solved(ALL)["roe"][:, generic], roe_of(ALL[generic], EPSILON), size[:, generic], 1e-7)
@@ -463,14 +471,14 @@ def test_roe(solved: Any) -> None:
 
 @pytest.mark.parametrize("up", [True, False])
 def test_gas_faster_than_its_waves_brings_the_flux_of_its_side(solved: Any, up: bool) -> None:
-    """Both states move together, so fast that no wave goes against them."""
+    """Both states move together, so fast that no wave moves against them."""
     _, _, size = sizes(ALL)
-    moved = Pair(ALL.left.copy(), ALL.right.copy(), ALL.bn)
-    for w in (moved.left, moved.right):
+    shifted = Pair(ALL.left.copy(), ALL.right.copy(), ALL.bn)
+    for w in (shifted.left, shifted.right):
         w[U] += (10 if up else -10) * size
-    side = moved.left if up else moved.right
-    for result in solved(moved).values():
-        close(result, flux_of(side, ALL.bn), sizes(moved)[1], 1e-12)
+    side = shifted.left if up else shifted.right
+    for result in solved(shifted).values():
+        close(result, flux_of(side, ALL.bn), sizes(shifted)[1], 1e-12)
 
 
 @pytest.mark.parametrize("name", SOLVERS)
@@ -487,7 +495,7 @@ def test_nothing_goes_through_a_wall(solved: Any, name: str) -> None:
 
 
 def test_hlld_keeps_a_contact_and_an_alfven_wave(solved: Any) -> None:
-    """Jumps of density that rest, and fields that turn at a wave which moves away from the face."""
+    """Contacts at rest and rotations of the field at a moving wave are kept."""
     draw = np.random.default_rng(3)
     left, bn = gas(draw, N), draw.normal(size=N)
     left[U] = 0
@@ -512,13 +520,13 @@ def test_hlld_keeps_a_contact_and_an_alfven_wave(solved: Any) -> None:
 
 @pytest.fixture(scope="module")
 def row() -> tuple[Array, Array, Array]:
-    """Cells in a row, smooth here and wild there, with a field across their faces."""
+    """Return cells in a row, smooth in one part and random in the other, with a field across their faces."""
     draw = np.random.default_rng(5)
     x = 2 * np.pi * np.arange(N) / N
     w = 0.4 * np.sin(x[None] * draw.integers(20, 200, (7, 1)) + draw.uniform(0, 6, (7, 1)))
     w += 0.8 * draw.normal(size=(7, N)) * (x > 4)
     w[RHO], w[P] = np.exp(2 * w[RHO]), np.exp(3 * w[P])
-    w[U] *= np.where(x > 5, 6, 1)  # where gas parts so fast that nothing would be left
+    w[U] *= np.where(x > 5, 6, 1)  # gas that separates so fast that a vacuum would form
     bn = 0.7 + 0.1 * np.sin(3 * x)
     return w, (bn + np.roll(bn, -1)) / 2, bn
 
@@ -546,22 +554,22 @@ def test_plm_solves_between_the_states_beside_faces(rows: Any, row: Any, solved:
     close(flux, solved(pair)["hlld"], sizes(pair)[1], 1e-13)
 
 
-@pytest.mark.parametrize("which", [0, 1], ids=["mhdtvd", "plm"])
-def test_a_mirror_changes_signs_of_a_row_alone(rows: Any, row: Any, which: int) -> None:
+@pytest.mark.parametrize("scheme", [0, 1], ids=["mhdtvd", "plm"])
+def test_a_mirror_changes_signs_of_a_row_alone(rows: Any, row: Any, scheme: int) -> None:
     w, Bx, bn = row
     flip = lambda at_faces: np.roll(at_faces[..., ::-1], 1, -1)  # noqa: E731
     turned = w[:, ::-1].copy()
     turned[U] *= -1
-    plain, mirrored = rows(w, Bx, bn)[which], rows(turned, -Bx[::-1], -flip(bn))[which]
+    plain, mirrored = rows(w, Bx, bn)[scheme], rows(turned, -Bx[::-1], -flip(bn))[scheme]
     assert np.isfinite(plain).all()
     assert np.array_equal(flip(mirrored), MIRROR * plain)
 
 
-@pytest.mark.parametrize("which", [0, 1], ids=["mhdtvd", "plm"])
-def test_in_even_gas_the_flux_is_its_own(rows: Any, which: int) -> None:
+@pytest.mark.parametrize("scheme", [0, 1], ids=["mhdtvd", "plm"])
+def test_in_even_gas_the_flux_is_its_own(rows: Any, scheme: int) -> None:
     w = np.repeat(gas(np.random.default_rng(2), 1), N, axis=1)
     bn = np.full(N, 0.6)
-    close(rows(w, bn, bn)[which], flux_of(w, bn), sizes(Pair(w, w, bn))[1], 1e-14)
+    close(rows(w, bn, bn)[scheme], flux_of(w, bn), sizes(Pair(w, w, bn))[1], 1e-14)
 
 
 # -- viscosity and limiter -----------------------------------------------------------------------------
@@ -569,7 +577,7 @@ def test_in_even_gas_the_flux_is_its_own(rows: Any, which: int) -> None:
 
 @pytest.fixture(scope="module")
 def small() -> Callable[..., Array]:
-    """viscosity(a, epsilon), sweby(a, b, limiter) and central(a, b, limiter)."""
+    """Return viscosity(a, epsilon), sweby(a, b, limiter) and central(a, b, limiter)."""
 
     def step(a: Any, b: Any) -> list[Any]:
         beta = hc.parameter("limiter")
@@ -585,32 +593,36 @@ def test_viscosity_is_the_size_far_from_nothing_and_smooth_near(small: Any) -> N
     edge = 2 * epsilon
     a[:5] = np.nextafter(edge, 0), edge, np.nextafter(edge, 1), -edge, 0
     Q, *_ = small(a, a, epsilon_fast=epsilon)
-    far = np.abs(a) >= edge
-    assert np.array_equal(Q[far], np.abs(a[far]))
-    close(Q[None], (np.where(far, np.abs(a), a**2 / (2 * edge) + epsilon))[None], 1, 1e-15)
+    is_outside = np.abs(a) >= edge
+    assert np.array_equal(Q[is_outside], np.abs(a[is_outside]))
+    close(Q[None], (np.where(is_outside, np.abs(a), a**2 / (2 * edge) + epsilon))[None], 1, 1e-15)
     assert Q[4] == epsilon
     assert Q[:4] == pytest.approx(edge, rel=1e-15)  # continuous
-    assert np.abs(np.diff(Q[5:])).max() <= (a[6] - a[5]) * (1 + 1e-9)  # and so is its slope, at most 1
+    assert np.abs(np.diff(Q[5:])).max() <= (a[6] - a[5]) * (
+        1 + 1e-9
+    )  # the slope is continuous too, and at most 1
     assert (np.abs(a) <= Q).all()
     Q, *_ = small(a, a, epsilon_fast=0.0)
     assert np.array_equal(Q, np.abs(a))
 
 
 def mean_of(a: Array, b: Array, beta: float) -> Array:
-    """The mean of both, at most beta times the lesser."""
+    """Return the mean of both arguments, at most beta times the smaller one."""
     size = np.minimum(np.abs(a + b) / 2, beta * np.minimum(np.abs(a), np.abs(b)))
     return np.where(a * b > 0, np.sign(a) * size, 0.0)
 
 
 @pytest.mark.parametrize("beta", [1.0, 1.3, 2.0])
-@pytest.mark.parametrize(("which", "known"), [(1, limited_of), (2, mean_of)], ids=["sweby", "central"])
-def test_limiter(small: Any, which: int, known: Callable[..., Array], beta: float) -> None:
+@pytest.mark.parametrize(
+    ("limiter_index", "known"), [(1, limited_of), (2, mean_of)], ids=["sweby", "central"]
+)
+def test_limiter(small: Any, limiter_index: int, known: Callable[..., Array], beta: float) -> None:
     draw = np.random.default_rng(8)
     a, b = draw.normal(size=(2, N)) * np.exp(3 * draw.normal(size=(2, N)))
     a[:4], b[:4] = (0, 1, 0, 2), (1, 0, 0, 2)
-    result = small(a, b, limiter=beta)[which]
-    assert np.array_equal(result, small(b, a, limiter=beta)[which])
-    assert np.array_equal(-result, small(-a, -b, limiter=beta)[which])
+    result = small(a, b, limiter=beta)[limiter_index]
+    assert np.array_equal(result, small(b, a, limiter=beta)[limiter_index])
+    assert np.array_equal(-result, small(-a, -b, limiter=beta)[limiter_index])
     assert (result[a * b <= 0] == 0).all()
     close(result[None], known(a, b, beta)[None], np.abs(a) + np.abs(b) + 1e-300, 1e-15)
     alike = a * b > 0

@@ -1,4 +1,4 @@
-"""Ideal magnetohydrodynamics with shocks: problems with known answers, symmetries, equal bits everywhere."""
+"""Ideal magnetohydrodynamics with shocks: problems with known solutions, symmetries, identical bits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WAVES = ("fast", "alfven", "slow", "sound", *CARRIED)
 @pytest.mark.parametrize("wave", ["fast", "alfven", "slow", "entropy", "sound", "shear_y", "entropy_hydro"])
 def test_waves_converge_at_second_order(wave: str) -> None:
     coarse, fine = (wave_error((n,), {"wave": wave}) for n in (128, 256))
-    assert 1.8 < math.log2(coarse / fine) < 2.3  # where limiters begin to let go of extrema
+    assert 1.8 < math.log2(coarse / fine) < 2.3  # limiters begin to preserve extrema at this size
 
 
 def test_the_command_checks_a_case(capsys: pytest.CaptureFixture[str]) -> None:
@@ -45,7 +45,7 @@ def test_the_command_checks_a_case(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("v", [-0.5, 0.5])
 def test_a_polarised_wave_moves_with_the_gas(v: float) -> None:
-    """It has come round by the time 1/(1 + v)."""
+    """The wave completes a period at the time 1/(1 + v)."""
     ready = Problem("cp-alfven", (32,), {"v": v}, dim=1)
     result = {c.name: c for c in ready.run(threads=1).check()}
     assert result["error"].passed
@@ -54,7 +54,7 @@ def test_a_polarised_wave_moves_with_the_gas(v: float) -> None:
 
 @pytest.mark.parametrize("wave", ["fast", "alfven", "slow"])
 def test_waves_in_both_directions_are_mirror_images(wave: str) -> None:
-    """On data mirrored bit by bit: velocity and field along the axis change sign, and so do the wave's."""
+    """Data mirrored bit by bit give mirrored waves: velocity and field along the axis change sign."""
     ready = Problem("linear-wave", (64,), {"wave": wave})
     result = ready.run(steps=40, threads=1)
     forward = {f.name: result.simulation.gather(f) for f in result.fields}
@@ -64,7 +64,7 @@ def test_waves_in_both_directions_are_mirror_images(wave: str) -> None:
         sign = -1.0 if f.name in ("m_x", "b_x") else 1.0
         start = sim.gather(f)
         assert start is not None
-        # faces mirror about the middle of the box: that below a cell becomes that above it
+        # faces mirror about the middle of the box: the face below a cell becomes the face above it
         sim[f] = sign * (np.roll(start[::-1], 1) if f.name == "b_x" else start[::-1])
     sim.run(steps=40)
     for f in some(result.fields):
@@ -76,7 +76,9 @@ def test_waves_in_both_directions_are_mirror_images(wave: str) -> None:
 
 @pytest.mark.parametrize("wave", ["fast", "alfven", "slow", "sound"])
 def test_waves_in_both_directions_have_the_same_error(wave: str) -> None:
-    left, right = (wave_error((128,), {"wave": wave} | how) for how in ({"direction": -1}, {}))  # or 1
+    left, right = (
+        wave_error((128,), {"wave": wave} | options) for options in ({"direction": -1}, {})
+    )  # or 1
     assert abs(left - right) < 1e-6 * right
 
 
@@ -88,7 +90,7 @@ OF_EVERY_CHANGE = {("fast", -1), ("alfven", 1), ("entropy", 1)}
     for w in WAVES for d in ((1,) if w in CARRIED else (1, -1))
 ])  # fmt: skip
 def test_waves_are_where_they_must_be_at_any_time(wave: str, direction: int) -> None:
-    """So that the check of the error holds where a run does not end after whole periods."""
+    """The exact solution is known at any time, so that the error is checked also after partial periods."""
     ready = Problem("linear-wave", (64,), {"wave": wave, "direction": direction})
     result = {check.name: check for check in ready.run(until=0.3, threads=1).check()}
     assert result["error"].passed, result["error"]
@@ -99,7 +101,7 @@ def test_waves_are_where_they_must_be_at_any_time(wave: str, direction: int) -> 
     pytest.param(w, marks=pytest.mark.long) for w in WAVES if w not in ("slow", "sound")
 )])  # fmt: skip
 def test_waves_are_where_they_must_be_after_periods(wave: str, periods: int) -> None:
-    """Their error of phase grows with time, and so does its bound."""
+    """The phase error grows with time, and so does its bound."""
     ready = Problem("linear-wave", (64,), {"wave": wave})
     until = ready.known.until
     assert until is not None
@@ -124,20 +126,20 @@ def test_a_polarised_wave_is_where_it_must_be_at_any_time(v: float) -> None:
 
 @pytest.mark.parametrize(("name", "n", "count"), [("rj2a", 512, 5), ("rj4a", 512, 4), ("brio-wu", 400, 4)])
 def test_tubes_reach_the_converged_profiles(name: str, n: int, count: int) -> None:
-    """Beside the two states of the start, whose plateaux are not counted."""
+    """The profiles agree with the converged ones; plateaux with an initial state do not count."""
     result = checked(name, (n,))
     assert sum(key.startswith("plateau at") for key in result) == count
 
 
 @pytest.mark.parametrize(
-    ("given", "until", "words"),
+    ("settings", "until", "words"),
     [
         ({"gamma": 1.4}, 0.02, "no converged solution for gamma = 1.4"),
         ({}, 0.21, "after t = 0.2 waves may have reached the ends"),
     ],
 )
-def test_a_tube_without_a_reference_says_so(given: dict[str, float], until: float, words: str) -> None:
-    result = checked_until("rj2a", (64,), until, given)
+def test_a_tube_without_a_reference_says_so(settings: dict[str, float], until: float, words: str) -> None:
+    result = checked_until("rj2a", (64,), until, settings)
     for name in ("profiles", "plateaux"):
         assert not result[name].compared
         assert words in result[name].about
@@ -155,7 +157,7 @@ def test_plateaux_are_those_between_waves() -> None:
             assert abs(np.interp(centre, x, exact["rho"]) - exact["rho"][-1]) > 1e-3
         assert len(centres) == count, name
     x, exact = reference("rj2a")
-    # those that 128 cells across the grid resolve, which lie h/√3 apart
+    # plateaux that 128 cells across the grid resolve, at a distance of h/√3
     assert len(plateaux(x, exact, NARROWEST / 64)) == 2
 
 
@@ -169,13 +171,13 @@ def test_grids_that_do_not_match() -> None:
 
 
 def test_the_rotor() -> None:
-    """So coarse that gas behind it is thinned out until the pressure floor acts in some cells."""
+    """The grid is so coarse that the pressure floor acts in some rarefied cells behind the rotor."""
     result = checked("rotor", (50, 50))
     assert result["rho converged"].value < 0.2
 
 
 def test_a_loop_that_stays_behind_fails() -> None:
-    """A loop at its start passes for none that has gone part of the way, or round."""
+    """A loop at its initial place fails the check of a loop that must have moved."""
     ready = Problem("field-loop", (100, 50))
     result = ready.run(steps=1, threads=1)
     sim, names = result.simulation, result.names
@@ -183,8 +185,8 @@ def test_a_loop_that_stays_behind_fails() -> None:
         sim[f] = value
     for time in (0.3, 2.0):
         sim.restart(time=time)
-        found = {c.name: c for c in names.check(sim, result.record)}
-        assert not found["loop carried"].passed, time
+        checks = {c.name: c for c in names.check(sim, result.record)}
+        assert not checks["loop carried"].passed, time
 
 
 @pytest.mark.parametrize(
@@ -203,7 +205,7 @@ def test_a_blast_in_the_plane() -> None:
 
 
 def test_floors_take_from_what_is_kept_what_they_change_and_no_more() -> None:
-    """The pressure floor heats gas, and moves none; a floor that has yet to act fails a check."""
+    """The pressure floor heats gas and moves none; a floor that has not yet acted fails a check."""
     ready = Problem("orszag-tang", (24, 24), {"pressure_floor": 0.2})
     result = {check.name: check for check in ready.run(steps=2, threads=1).check()}
     assert result["energy kept"].about == "not compared: the pressure floor has acted"
@@ -233,7 +235,7 @@ def test_a_start_with_floors_far_below_counts_nothing() -> None:
 def test_floors_act_and_are_counted() -> None:
     record = run("orszag-tang", (24, 24), {"pressure_floor": 0.2}, steps=2).record
     result = record.events["pressure floor"]
-    assert 24 * 24 <= result["count"] < 2 * 24 * 24  # all cells in the first step, not all in the next one
+    assert 24 * 24 <= result["count"] < 2 * 24 * 24  # all cells in the first step, not all in the second
     assert (result["first_cell"], result["first_step"]) == ([0, 0], 0)
 
 
@@ -247,18 +249,18 @@ def test_floors_act_and_are_counted() -> None:
     pytest.param("blast", marks=pytest.mark.ranks(2, 4, long=(2, 4))),
 ])  # fmt: skip
 def test_no_bit_depends_on_ranks(name: str) -> None:
-    how: dict[str, Any] = {"decomposition": "1d-x"} if name == "field-loop" else {}
+    options: dict[str, Any] = {"decomposition": "1d-x"} if name == "field-loop" else {}
     from mpi4py import MPI
 
-    record = Problem(name, SMALL[name]).run(steps=4, threads=1, **how).record
-    own = Problem(name, SMALL[name]).run(steps=4, threads=1, communicator=MPI.COMM_SELF).record
-    assert record.checksum == own.checksum
-    assert record.events == own.events
+    record = Problem(name, SMALL[name]).run(steps=4, threads=1, **options).record
+    single_rank = Problem(name, SMALL[name]).run(steps=4, threads=1, communicator=MPI.COMM_SELF).record
+    assert record.checksum == single_rank.checksum
+    assert record.events == single_rank.events
 
 
 @functools.cache
 def by_itself(name: str) -> str:
-    """The checksum that each rank finds alone."""
+    """Return the checksum that each rank computes alone."""
     from mpi4py import MPI
 
     record = Problem(name, SMALL[name]).run(steps=4, threads=1, communicator=MPI.COMM_SELF).record
@@ -267,24 +269,24 @@ def by_itself(name: str) -> str:
 
 
 @pytest.mark.ranks(2)
-@pytest.mark.parametrize("how", [
+@pytest.mark.parametrize("options", [
     {"methods": "rma", "decomposition": "1d-y"}, {"methods": "mpi", "threads": 2, "schedule": "dynamic"},
     pytest.param({"methods": "colocated"}, marks=pytest.mark.long),
     pytest.param({"halo": "uniform"}, marks=pytest.mark.long),
     pytest.param({"overlap": False}, marks=pytest.mark.long),
 ], ids=str)  # fmt: skip
-def test_no_bit_depends_on_how_halos_travel(how: dict[str, Any]) -> None:
-    result = Problem("orszag-tang", SMALL["orszag-tang"]).run(steps=4, **{"threads": 1} | how)
+def test_no_bit_depends_on_how_halos_travel(options: dict[str, Any]) -> None:
+    result = Problem("orszag-tang", SMALL["orszag-tang"]).run(steps=4, **{"threads": 1} | options)
     assert result.record.checksum == by_itself("orszag-tang")
 
 
 @pytest.mark.parametrize(
-    "how",
+    "options",
     [{"threads": 2, "schedule": "static"}, {"patch": (7, 5)}, {"patch": 64}, {"subdomains_per_rank": 2}],
     ids=str,
 )
-def test_no_bit_depends_on_how_a_vortex_runs(how: dict[str, Any]) -> None:
-    result = run("orszag-tang", SMALL["orszag-tang"], steps=4, **how)
+def test_no_bit_depends_on_how_a_vortex_runs(options: dict[str, Any]) -> None:
+    result = run("orszag-tang", SMALL["orszag-tang"], steps=4, **options)
     assert result.record.checksum == alone("orszag-tang")
 
 
@@ -297,7 +299,7 @@ def test_no_bit_depends_on_the_device(name: str) -> None:
 # -- one exchange a step -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "n", "given", "wide"), [
+@pytest.mark.parametrize(("name", "n", "settings", "wide"), [
     ("brio-wu", (64,), {}, 3),
     ("brio-wu", (64,), {"flux": "hlld"}, 3),
     ("orszag-tang", (20, 20), {}, 5),
@@ -306,14 +308,14 @@ def test_no_bit_depends_on_the_device(name: str) -> None:
     ("blast", (16, 16, 16), {"flux": "hlld"}, 5),
 ])  # fmt: skip
 def test_a_step_exchanges_once_five_cells_wide(
-    name: str, n: tuple[int, ...], given: dict[str, Any], wide: int
+    name: str, n: tuple[int, ...], settings: dict[str, Any], wide: int
 ) -> None:
-    """So many cells to each side; the field on faces one face more, that above the last cell."""
-    ready = Problem(name, n, given)
+    """Exchanges are five cells wide on each side; the face field has one more face, above the last cell."""
+    ready = Problem(name, n, settings)
     schedule = compile_program(ready.program, ready.grid)
     sweep, *mixing = schedule.pass_sweeps()
-    for each in some(mixing):  # only in steps that leave cells without mass or heat
-        layers = [abs(w) for f in each.exchange.values() for _, width in f.segments for w in width]
+    for mixing_sweep in some(mixing):  # only in steps that leave cells without mass or heat
+        layers = [abs(w) for f in mixing_sweep.exchange.values() for _, width in f.segments for w in width]
         assert max(layers) <= 2
     widths = {
         schedule.fields[number].name: footprint.segments for number, footprint in sweep.exchange.items()
@@ -326,7 +328,7 @@ def test_a_step_exchanges_once_five_cells_wide(
 
 
 def test_cases_share_their_kernels() -> None:
-    """Whatever their cells, and how many, and their Courant numbers: they are compiled once."""
+    """Kernels of a case are compiled once for any cells, numbers of cells and Courant numbers."""
     sources = {
         compile_program((ready := Problem(name, n, {"courant": c})).program, ready.grid).source
         for name, n, c in (
@@ -342,7 +344,7 @@ def test_cases_share_their_kernels() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "words"),
+    ("name", "settings", "words"),
     [
         ("rj2a", {"gamma": 1.0}, "gamma is 1; expected a number above 1"),
         ("rj2a", {"epsilon_fast": 0.5}, "epsilon_fast is 0.5; expected a number from 0, below 0.5"),
@@ -356,10 +358,10 @@ def test_cases_share_their_kernels() -> None:
         ("blast", {"pressure": 0.0}, "pressure is 0; expected a number above 0"),
     ],
 )
-def test_numbers_that_the_scheme_cannot_have(name: str, given: dict[str, Any], words: str) -> None:
-    with pytest.raises(InputError) as told:
-        _ = Problem(name, SMALL.get(name), given).program
-    assert words in str(told.value)
+def test_numbers_that_the_scheme_cannot_have(name: str, settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError) as raised:
+        _ = Problem(name, SMALL.get(name), settings).program
+    assert words in str(raised.value)
 
 
 def test_a_start_without_pressure_is_refused_with_its_cell() -> None:
@@ -385,7 +387,7 @@ STILL = {
     ("name", "change"), [("mass", 1e-10), ("energy", 1e-6), ("momentum_y", 1e-8), ("flux_z", 1e-13)]
 )
 def test_a_small_share_of_each_quantity_is_noticed(name: str, change: float) -> None:
-    """Beside an energy that is greater than all of them: 1e-10 of each on its own scale."""
+    """A change by 1e-10 of each quantity, on its own scale, is detected next to a larger energy."""
     result = checks.kept(STILL, STILL | {name: STILL[name] + change})
     assert [check.name for check in result if not check.passed] == [f"{name} kept"]
 

@@ -1,4 +1,4 @@
-"""Ideal MHD on a grid of one's own: `MHDSimulation` checks and counts as the cases do."""
+"""Ideal MHD on a user's grid: `MHDSimulation` checks and counts as the cases do."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def test_it_has_the_bits_of_the_case() -> None:
     ],
 )
 def test_numbers_that_it_cannot_have(options: dict[str, Any], words: str) -> None:
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as raised:
         MHDSimulation(gas(), **options)
-    assert words in str(told.value)
+    assert words in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -102,9 +102,9 @@ def test_states_that_it_cannot_start_from(state: dict[str, Any], words: str) -> 
         sim.set_state(**state)
         sim.run(steps=1)
 
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as raised:
         begin()
-    assert words in str(told.value)
+    assert words in str(raised.value)
 
 
 def test_fields_that_nobody_set_are_no_start() -> None:
@@ -119,14 +119,14 @@ def test_floors_are_counted_and_warned_of_once(caplog: pytest.LogCaptureFixture)
         sim.run(steps=1)
         sim.run(steps=1)
     assert sim.events["density floor"] == {"count": 16, "share": 0.5, "first_cell": [0], "first_step": 0}
-    assert [each.getMessage().split(":")[0] for each in caplog.records] == ["density floor"]
+    assert [log_record.getMessage().split(":")[0] for log_record in caplog.records] == ["density floor"]
 
 
 @pytest.mark.parametrize(("share", "warns"), [(0.4, True), (0.6, False), (0.0, False)])
 def test_the_share_that_is_warned_of_can_be_set(
     share: float, warns: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The floor acts in all cells in the first of two steps."""
+    """The floor acts in all cells in the first of two steps, and the warning uses the selected share."""
     sim = MHDSimulation(gas(), threads=1, density_floor=0.5, density_protection=0.0, warn_above=share)
     sim.set_state(rho=0.1, p=1.0)
     with caplog.at_level(logging.WARNING, "halocline"):
@@ -137,7 +137,7 @@ def test_the_share_that_is_warned_of_can_be_set(
 
 @pytest.mark.parametrize("axes", [1, 2, pytest.param(3, marks=pytest.mark.long)])
 def test_quantities_are_what_their_names_say(axes: int) -> None:
-    """Against NumPy, which knows nothing of expressions."""
+    """The quantities agree with NumPy, which is independent of expressions."""
     h = (0.25, 0.2, 0.125)
     shape = (8, 7, 6)[:axes]
     grid = hc.Grid(shape, extent=[n * d for n, d in zip(shape, h, strict=False)], periodic=True)
