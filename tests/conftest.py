@@ -1,24 +1,24 @@
 """Tests on several ranks, and a compile cache of their own.
 
-Files are shared out to the workers of pytest-xdist (--dist loadfile), so that tests of a file run in order.
-The folders mirror those of src/halocline; tests/support has modules that tests import. Tests get the markers
-`mpi`, `devices`, `system` and `long` by their folder. Tests of ranks are `mpi`, and those with OpenCL devices
+The workers of pytest-xdist share the files (--dist loadfile), so that tests of a file run in order. The
+folders mirror those of src/halocline; tests/support has modules that tests import. Tests receive the markers
+`mpi`, `devices`, `system` and `long` by their folder. Tests of ranks are `mpi`, and tests with OpenCL devices
 are `devices`, in any folder.
 
-`@pytest.mark.ranks(1, 2, 4)` runs a test under mpiexec, once for each count of ranks. The tests of a worker
-that ask for the same count share one mpiexec, whose ranks run the tests of a file in the same order; the
-outcome of all ranks is that of the test. Those that follow a test that fails get a new mpiexec. A test that
-changes its process gets an mpiexec of its own by `alone=True`, and the tests of a file together by
-`alone="file"`. On the ranks, `shared_tmp_path` is one folder for all of them. `@pytest.mark.long` marks what
-`make test` leaves out; `@pytest.mark.ranks(1, 2, 4, long=(1, 2))` does so for some of the counts.
+`@pytest.mark.ranks(1, 2, 4)` runs a test under mpiexec, once for each count of ranks. Tests of a worker with
+the same count share one mpiexec, whose ranks run the tests of a file in the same order. The outcome of all
+ranks is that of the test. The tests after a failing test run in a new mpiexec. A test that changes its
+process has an mpiexec of its own by `alone=True`, and the tests of a file have one together by
+`alone="file"`. `shared_tmp_path` is one folder for all ranks. `@pytest.mark.long` marks the extended test
+suite, which `make test` omits; `@pytest.mark.ranks(1, 2, 4, long=(1, 2))` does so for some of the counts.
 
 Kernels are compiled once in a run of the tests, at level -Og (HALOCLINE_OPTIMIZATION), which takes g++ a
-quarter of the time; compile/test_driver.py tests that the bits are those of -O3. Where HALOCLINE_TEST_CACHE
-names a folder, their libraries are kept there for the runs that follow: the name of one stands for all that
-it was made of, and its digest for its bytes. Nothing else is kept, such as what was measured.
+quarter of the time; compile/test_driver.py tests that the bits are those of -O3. If HALOCLINE_TEST_CACHE
+names a folder, it keeps the kernel libraries for later runs. The name of a library identifies its sources,
+and its digest its bytes. The folder keeps no other files, such as measured kernels.
 
-The fixture `opencl` is two devices of PoCL, which computes on the processor. Where it is not installed the
-tests that ask for it are skipped, or fail where HALOCLINE_TEST_OPENCL is "required".
+The fixture `opencl` is two devices of PoCL, which computes on the processor. Without PoCL the tests with this
+fixture are skipped, or fail if HALOCLINE_TEST_OPENCL is "required".
 """
 
 from __future__ import annotations
@@ -47,33 +47,39 @@ if TYPE_CHECKING:
     from halocline.compile.ir.kernel import Kernel
 
 
-# Threads of OpenMP that wait between two runs leave the cores to the many other processes, and so do ranks of
-# Open MPI that wait for others.
+# OpenMP threads that wait between two runs leave the cores to the many other processes. So do ranks of Open
+# MPI that wait for others.
 os.environ.setdefault("GOMP_SPINCOUNT", "0")
 os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
-# Kernels that compile fast: no bit depends on the level. The ranks and commands that tests start inherit it.
+# Kernels that compile fast: no bit depends on the level. Ranks and commands inherit it from the tests.
 os.environ.setdefault("HALOCLINE_OPTIMIZATION", "g")
-# Tests start thousands of processes, none of which is to compile all modules of Python again.
+# Tests start thousands of processes, which must not compile all modules of Python again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
-# NumPy starts these in every process, and they look for work for a while.
+# NumPy starts these threads in every process, and they poll for work for a while.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGQUIT, signal.SIGHUP)  # that tests send
-KEPT = "HALOCLINE_TEST_CACHE"  # may be set: the folder where libraries are kept for the next run
-KEEP = 14 * 24 * 3600.0  # seconds after which they are made anew, so that those without use go
-WORKER = "PYTEST_XDIST_WORKER"  # set in the processes that share out the files
+SIGNALS = (
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGUSR1,
+    signal.SIGQUIT,
+    signal.SIGHUP,
+)  # signals that tests send
+KEPT = "HALOCLINE_TEST_CACHE"  # optional: the folder that keeps libraries for the next run
+KEEP = 14 * 24 * 3600.0  # seconds after which libraries are compiled again, so that unused ones disappear
+WORKER = "PYTEST_XDIST_WORKER"  # set in the processes that distribute the files
 
 POCL = "Portable Computing Language"  # the name of its platform
 
 TESTS = Path(__file__).parent
-MARKERS = {  # of the tests in the folders of these names
+MARKERS = {  # markers of the tests in the folders of these names
     "mpi": "runs on several ranks",
     "devices": "needs OpenCL or CUDA devices, or what stands in for them",
     "system": "runs commands as users do, from installation to the end of a job",
     "long": "takes minutes; runs in `make test-full` only",
 }
-# Files that take longest begin first, so that no worker is left alone with one in the end.
+# The longest files begin first, so that no worker still runs alone at the end.
 FIRST = (
     "mpi/test_bitwise.py", "physics/cavity/test_flow.py", "cases/test_cases.py",
     "physics/mhd_tvd/test_scheme.py", "run/output/test_restart.py", "system/test_command.py",
@@ -81,9 +87,9 @@ FIRST = (
     "problems/test_following.py", "physics/test_poisson.py",
 )  # fmt: skip
 
-RUNNER = re.compile(r"/_?pytest/|/pluggy/|<frozen runpy>")  # lines of a stack that say nothing
+RUNNER = re.compile(r"/_?pytest/|/pluggy/|<frozen runpy>")  # stack lines without information
 
-SERVERS: dict[int, RankServer] = {}  # for each number of ranks
+SERVERS: dict[int, RankServer] = {}  # by number of ranks
 on_rank = OUTCOMES in os.environ
 
 
@@ -100,7 +106,7 @@ def pytest_configure(config: pytest.Config) -> None:
     from halocline.run.host.process import seldom
 
     seldom()
-    # Verify what each pass of the compiler leaves, once for equal kernels, and on one of the ranks, which all
+    # Verify the output of each compiler pass, once for equal kernels, and on one rank, since all ranks
     # compile the same.
     pipeline.verifies = not on_rank or rank == 0
     if pipeline.verify is verify:
@@ -108,10 +114,12 @@ def pytest_configure(config: pytest.Config) -> None:
     if not on_rank and WORKER not in os.environ:
         folder = tempfile.mkdtemp(prefix="halocline-cache-")
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
-        kept = os.environ.get(KEPT)
-        if kept:
-            copy_libraries(Path(kept), Path(folder))
-            config.add_cleanup(lambda: copy_libraries(Path(folder), Path(kept)))  # before it is removed
+        library_folder = os.environ.get(KEPT)
+        if library_folder:
+            copy_libraries(Path(library_folder), Path(folder))
+            config.add_cleanup(
+                lambda: copy_libraries(Path(folder), Path(library_folder))
+            )  # before the folder is removed
         os.environ["HALOCLINE_CACHE"] = folder  # the workers and ranks inherit it
         # before anything loads OpenCL: two devices of two threads each
         os.environ |= {"POCL_DEVICES": "pthread pthread", "POCL_MAX_PTHREAD_COUNT": "2"}
@@ -119,7 +127,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def once(verify: Callable[[Kernel], None]) -> Callable[[Kernel], None]:
-    """Verify equal kernels once. Their hashes stand for them: all kernels would take too much memory."""
+    """Verify equal kernels once, identified by their hashes, since all kernels would need too much memory."""
     verified: set[int] = set()
 
     def verify_once(kernel: Kernel) -> None:
@@ -139,16 +147,16 @@ def hear_signals() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     for number in SIGNALS:
         if signal.getsignal(number) == signal.SIG_IGN:
-            own = signal.default_int_handler if number == signal.SIGINT else _ignore
-            signal.signal(number, own)
+            handler = signal.default_int_handler if number == signal.SIGINT else _ignore
+            signal.signal(number, handler)
 
 
 def _ignore(number: int, frame: FrameType | None) -> None:
-    """Do nothing, as the process was started to do."""
+    """Do nothing, as in the initial state of the process."""
 
 
 def copy_libraries(source: Path, target: Path) -> None:
-    """Copy the libraries of kernels that are whole and not old; remove what is old."""
+    """Copy complete and recent libraries of kernels, and remove old ones."""
     from halocline.compile.cache import is_whole, own_folder
 
     own_folder(target)
@@ -158,22 +166,25 @@ def copy_libraries(source: Path, target: Path) -> None:
             for file in files:
                 file.unlink(missing_ok=True)
         elif not (target / library.name).exists() and is_whole(library) and files[0].exists():
-            for file in files:  # whole or not at all, also where another run does the same
+            for file in files:  # complete or absent, also if another run copies the same file
                 new = target / f"{file.name}.{os.getpid()}"
                 shutil.copy2(file, new)
                 new.rename(target / file.name)
 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> None:
-    """Give hypothesis its settings; it is slow to import, so only where the module uses it. `make test` gives
-    one source one verdict, while `make test-full` draws new examples each time."""
+    """Set the options of hypothesis in modules that use it; its import is slow.
+
+    `make test` gives the same result for the same source, while `make test-full` draws new examples each
+    time.
+    """
     if "hypothesis" in module_path.read_text():
         from hypothesis import Phase, settings
 
         settings.register_profile("every change", deadline=None, derandomize=True)
         settings.register_profile("full", deadline=None)
         settings.register_profile(
-            "ranks",  # must draw the same examples, and not search for smaller ones while others wait
+            "ranks",  # must draw the same examples, and must not search for smaller ones while others wait
             derandomize=True,
             database=None,
             deadline=None,
@@ -185,24 +196,26 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 
 @pytest.fixture(scope="session")
 def opencl() -> list[_native.Device]:
-    """Two OpenCL devices of one platform."""
+    """Return two OpenCL devices of one platform."""
     from halocline import _native
 
     result = [device for device in _native.devices("opencl") if device.identity.startswith(POCL)]
     if len(result) < 2:
-        why = _native.why_no_devices("opencl") or f"PoCL has {len(result)} of 2 devices"
-        why += " (the tests use PoCL; Debian: pocl-opencl-icd, ocl-icd-libopencl1)"
+        reason = _native.why_no_devices("opencl") or f"PoCL has {len(result)} of 2 devices"
+        reason += " (the tests use PoCL; Debian: pocl-opencl-icd, ocl-icd-libopencl1)"
         if os.environ.get("HALOCLINE_TEST_OPENCL") == "required":
-            pytest.fail(why)
-        pytest.skip(why)
+            pytest.fail(reason)
+        pytest.skip(reason)
     return result
 
 
 @pytest.fixture(autouse=True)
 def _restored_signals() -> Iterator[None]:
-    """Begin and end each test with the same signal handlers, those that `hear_signals` sets: a command that a
-    test calls in this process may leave SIGTERM ignored, and a later test that sends SIGTERM would wait
-    forever."""
+    """Begin and end each test with the signal handlers that `hear_signals` sets.
+
+    A command that a test calls in this process may leave SIGTERM ignored. A later test that sends SIGTERM
+    would then wait forever.
+    """
     hear_signals()
     handlers = {number: signal.getsignal(number) for number in SIGNALS}
     yield
@@ -212,8 +225,7 @@ def _restored_signals() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _compiled_anew(request: pytest.FixtureRequest) -> None:
-    """Keep no schedules in tests that may patch the compiler: a schedule of the unchanged one would be
-    reused."""
+    """Store no schedules in tests that may patch the compiler, since a stored schedule would be reused."""
     if "monkeypatch" in request.fixturenames:
         from halocline.compile import compiler
 
@@ -224,7 +236,7 @@ def _compiled_anew(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 1 MiB."""
+    """Return a file system of 1 MiB."""
     folder = tmp_path / "small"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
@@ -236,7 +248,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def shared_tmp_path(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    """A new folder, the same on all ranks of a test."""
+    """Return a new folder, the same on all ranks of a test."""
     if not on_rank:
         return tmp_path
     folder = place(os.environ[OUTCOMES], request.node.nodeid) / "shared"
@@ -273,7 +285,7 @@ if on_rank:
             text += "".join(f"\n--- {title} ---\n{content}" for title, content in report.sections)
         new = outcome.with_suffix(".new")
         new.write_text(f"{report.outcome}\n{text}")
-        new.rename(outcome)  # whole or not at all
+        new.rename(outcome)  # complete or absent
 
 
 # -- where the ranks are started ---------------------------------------------------------------------
@@ -296,7 +308,7 @@ def turn(path: str) -> int:
 
 
 def mark(item: pytest.Item) -> None:
-    """Give a test the markers of its folder, and of the ranks or devices that it asks for."""
+    """Add the markers of its folder, ranks and devices to a test."""
     names = {item.path.relative_to(TESTS).parts[0]} & set(MARKERS)
     if item.get_closest_marker("ranks") is not None:
         names.add("mpi")
@@ -307,7 +319,7 @@ def mark(item: pytest.Item) -> None:
 
 
 def ranked(item: pytest.Item) -> Iterator[pytest.Item]:
-    """The test itself, or one item for each count of ranks that it asks for."""
+    """Return the test, or one item for each of its counts of ranks."""
     marker = item.get_closest_marker("ranks")
     if marker is None or item.parent is None:
         yield item
@@ -332,7 +344,7 @@ def ranked(item: pytest.Item) -> Iterator[pytest.Item]:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Put the tests together that ranks run after each other."""
+    """Make the tests that run on the same ranks adjacent."""
     sessions: dict[tuple[Any, ...], SharedRanks] = {}
     for item in session.items:
         if isinstance(item, RankedItem):
@@ -345,7 +357,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 class RankedItem(pytest.Item):
-    """One test under mpiexec."""
+    """A test under mpiexec."""
 
     shared: SharedRanks
 
@@ -367,24 +379,26 @@ class RankedItem(pytest.Item):
 
 
 class RankFailure(Exception):
-    """Carries what a failing rank printed."""
+    """Failure with the output of a rank."""
 
 
 class SharedRanks:
-    """The tests of a file that ranks run together, and their outcomes."""
+    """Tests of a file that ranks run together, and their outcomes."""
 
     def __init__(self, ranks: int, alone: bool) -> None:
         self.ranks = ranks
         self.alone = alone
-        self.tests: dict[str, float] = {}  # in their order, each with the seconds it may take
-        self.seen: dict[str, tuple[str, bool]] = {}  # what the ranks printed, and whether time ran out
+        self.tests: dict[str, float] = {}  # in order, each with its time limit in seconds
+        self.seen: dict[
+            str, tuple[str, bool]
+        ] = {}  # output of the ranks, and whether a time limit was exceeded
         self.folder = Path(tempfile.mkdtemp(prefix="halocline-ranks-"))
 
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def judge(self, test: str, root: Path) -> None:
-        """Turn the outcomes of the ranks into that of the test; run it, and all that follow, if need be."""
+        """Turn the outcomes of the ranks into that of the test; run it and all later ones if necessary."""
         if test not in self.seen:
             names = [*self.tests]
             self.run({name: self.tests[name] for name in names[names.index(test) :]}, root)
@@ -392,7 +406,7 @@ class SharedRanks:
         judge(place(self.folder, test), self.ranks, self.tests[test] if late else None, output)
 
     def run(self, tests: dict[str, float], root: Path) -> None:
-        """What comes after a test that fails, or that a rank did not live to end, does not count."""
+        """Run the tests; outcomes after a failing or incomplete test do not count."""
         if self.alone:
             server = RankServer(self.ranks, root)
             output, late = server.run(tests, self.folder)
@@ -410,7 +424,7 @@ class SharedRanks:
 
 
 def rank_server(ranks: int, root: Path) -> RankServer:
-    """Return the server of this process with a number of ranks; start it where there is none."""
+    """Return the server of this process with a number of ranks; start it if necessary."""
     if ranks not in SERVERS or not SERVERS[ranks].is_alive():
         SERVERS[ranks] = RankServer(ranks, root)
     return SERVERS[ranks]
@@ -438,8 +452,8 @@ def judge(folder: Path, ranks: int, timeout: float | None, output: str) -> None:
             for file in (folder / f"{rank}.stack" for rank in missing)
             if file.is_file()
         )
-        why = f"no end within {timeout:g} s" if timeout else "died"
-        text = f"{why}: ranks {missing} of {ranks} left no outcome\n{output[-4000:]}{stacks}"
+        cause = f"no end within {timeout:g} s" if timeout else "died"
+        text = f"{cause}: ranks {missing} of {ranks} left no outcome\n{output[-4000:]}{stacks}"
         raise RankFailure("\n".join(line for line in text.splitlines() if not RUNNER.search(line)))
     if set(outcomes) == {"skipped"}:
         pytest.skip(results[0][1])

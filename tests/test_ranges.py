@@ -1,4 +1,4 @@
-"""Ranges of numbers hold for Python too."""
+"""Ranges of numbers are checked in Python too."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ shared = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def raw(text: str) -> list[str]:
-    """Return the characters of a printed text that a terminal may obey."""
+    """Return the characters of a printed text that control a terminal."""
     wrong = [c for c in text if c in CONTROL or unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp")]
     return [c for c in wrong if c not in "\n\t"]
 
@@ -58,17 +58,17 @@ def test_messages_lines_warnings_and_tables_are_printable(
     handler = Warnings()
     handler.setStream(sys.stderr)
     handler.emit(logging.LogRecord("halocline", logging.WARNING, "", 0, "%s", (text,), None))
-    said = capsys.readouterr()
-    assert said.out == printable(text) + "\n"
-    assert said.err == (printable(text) + "\n") * 2
-    shown = Table(text, ("name", "value"), ((text, "1"),)).text()
-    assert raw(shown) == []
-    assert one_line(text).strip() in shown
+    output = capsys.readouterr()
+    assert output.out == printable(text) + "\n"
+    assert output.err == (printable(text) + "\n") * 2
+    table_text = Table(text, ("name", "value"), ((text, "1"),)).text()
+    assert raw(table_text) == []
+    assert one_line(text).strip() in table_text
 
 
 @pytest.fixture(scope="module")
 def listing(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The listing of an output of one time."""
+    """Return the listing of an output of one time."""
     path = tmp_path_factory.mktemp("printing") / "T.zarr"
     grid = hc.Grid((8, 8), extent=(1.0, 1.0), periodic=True)
     T = grid.field("T")
@@ -80,26 +80,26 @@ def listing(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 @given(texts, st.sampled_from(["units", "name", "path", "title", "source", "history", "parameter"]))
 def test_the_listing_of_a_store_has_its_lines_and_no_others(
-    listing: dict[str, Any], text: str, where: str
+    listing: dict[str, Any], text: str, place: str
 ) -> None:
-    """Whatever wrote the attributes of the store."""
+    """The listing has its own lines only, for any program that wrote the attributes of the store."""
     assert listing["kind"] == "output"
 
-    def shown(text: str) -> str:
+    def listing_of(text: str) -> str:
         changed = deepcopy(listing)
-        if where == "units":
+        if place == "units":
             changed["arrays"]["T"]["units"] = text
-        elif where == "name":
+        elif place == "name":
             changed["arrays"][text] = changed["arrays"].pop("T")
-        elif where == "parameter":
+        elif place == "parameter":
             changed["parameters"] = {text: 1.0}
         else:
-            changed[where] = text
+            changed[place] = text
         return stores.TEXTS["output"](changed, False)
 
-    result = shown(text)
+    result = listing_of(text)
     assert raw(result) == []
-    assert result.count("\n") == shown("x" if text else "").count("\n") == len(result.splitlines()) - 1
+    assert result.count("\n") == listing_of("x" if text else "").count("\n") == len(result.splitlines()) - 1
 
 
 @pytest.mark.parametrize(
@@ -122,6 +122,6 @@ def test_wrong_words_are_printed_without_control_characters(
     monkeypatch.setattr(sys, "argv", ["halocline", *words])
     monkeypatch.setattr(logging, "lastResort", logging.lastResort)
     assert main.main() == 2
-    said = capsys.readouterr()
-    assert raw(said.out + said.err) == []
-    assert "\\x1b" in said.err or "\\x9b" in said.err
+    output = capsys.readouterr()
+    assert raw(output.out + output.err) == []
+    assert "\\x1b" in output.err or "\\x9b" in output.err

@@ -1,4 +1,4 @@
-"""Arrays on disk: what is written is read, and damage is named."""
+"""Arrays on disk: written values are read again, and damage is reported with its file."""
 
 from __future__ import annotations
 

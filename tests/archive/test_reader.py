@@ -98,15 +98,15 @@ def intact(tmp_path_factory: pytest.TempPathFactory) -> Intact:
 def summary(path: Path) -> dict[str, Any]:
     """Return the data in a listing of a store."""
     result = described(path)
-    for each in result["arrays"].values():
-        each.pop("bytes"), each.pop("chunk", None)
+    for array in result["arrays"].values():
+        array.pop("bytes"), array.pop("chunk", None)
     return {key: result.get(key) for key in ("kind", "step", "time", "times", "steps", "arrays")}
 
 
 def files(path: Path) -> dict[str, bytes]:
     """Return the content of all files below a folder, by name; entries that are not files are empty."""
     every = sorted(path.rglob("*"))
-    return {str(each.relative_to(path)): each.read_bytes() if each.is_file() else b"" for each in every}
+    return {str(file.relative_to(path)): file.read_bytes() if file.is_file() else b"" for file in every}
 
 
 # -- damages -------------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def paths_in(tree: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 @dataclass(frozen=True)
 class ChangedEverywhere:
-    """Damage of a shape or chunk shape in both an array and its group, so that no comparison detects it."""
+    """Damage of a shape or chunk shape in both an array and its group, which no comparison detects."""
 
     key: str
     number: int
@@ -243,8 +243,8 @@ def damaged(intact: Intact, name: str, damage: Callable[[Path], None]) -> Iterat
     """Yield copies of the stores, one of them damaged."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
-        for each in (*OUTPUTS, "checkpoints"):
-            shutil.copytree(intact.path / each, path / each)
+        for store in (*OUTPUTS, "checkpoints"):
+            shutil.copytree(intact.path / store, path / store)
         damage(path / name)
         yield path
         assert not list(path.rglob(".making-*"))
@@ -260,10 +260,10 @@ def error_names(path: Path) -> Iterator[None]:
             raise AssertionError(f"{path} is not named") from error
 
 
-def same(found: dict[str, np.ndarray], truth: dict[str, np.ndarray]) -> None:
-    assert found.keys() == truth.keys()
-    for name, each in truth.items():
-        np.testing.assert_array_equal(found[name], each, strict=True)
+def same(actual: dict[str, np.ndarray], truth: dict[str, np.ndarray]) -> None:
+    assert actual.keys() == truth.keys()
+    for name, expected_values in truth.items():
+        np.testing.assert_array_equal(actual[name], expected_values, strict=True)
 
 
 @settings(max_examples=EXAMPLES)
@@ -294,23 +294,23 @@ def test_exports_and_initial_values_are_true(intact: Intact, damage: Any, number
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_lost_chunk_of_any_array_is_named(intact: Intact, kind: str) -> None:
-    """This includes coordinates, times and step numbers, which have no NaN as a fill value."""
+    """The array may be one of coordinates, times or step numbers, which have no NaN as a fill value."""
     name, refused = "points.zarr", set()
     for number in range(len(intact.truth[name])):
         with damaged(intact, name, LostChunk(kind, number, 0.5)) as path:
-            for each in intact.truth[name]:
+            for array_name in intact.truth[name]:
                 try:
-                    Store(path / name).whole(each)
+                    Store(path / name).whole(array_name)
                 except InputError as error:
-                    assert f"{name}/{each}" in str(error)  # noqa: PT017
-                    refused.add(each)
+                    assert f"{name}/{array_name}" in str(error)  # noqa: PT017
+                    refused.add(array_name)
     assert refused == {"T", "step", "time", "x", "y"}
 
 
 def test_an_empty_chunk_is_reported(intact: Intact, tmp_path: Path) -> None:
     """Readers, listings and appending runs name the empty chunk, and write nothing."""
-    for each in (*OUTPUTS, "checkpoints"):
-        shutil.copytree(intact.path / each, tmp_path / each)
+    for store in (*OUTPUTS, "checkpoints"):
+        shutil.copytree(intact.path / store, tmp_path / store)
     (tmp_path / "fields.zarr" / "T" / "c.1.0.0").write_bytes(b"")
     words = r"T is damaged: its chunk c\.1\.0\.0 is empty, with time number 1"
     before = files(tmp_path)
@@ -358,41 +358,42 @@ def test_a_damaged_time_does_not_hide_the_others(intact: Intact, tmp_path: Path,
 def test_a_listing_leaves_out_checkpoints_that_are_being_removed(
     intact: Intact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str, number: int
 ) -> None:
-    """A run may remove a checkpoint at any moment, but only after it has named a newer one."""
+    """A run may remove a checkpoint at any moment, but only after a newer one is named."""
     path = tmp_path / "checkpoints"
     shutil.copytree(intact.path / "checkpoints", path)
     (old,) = folders(path)
     new = path / "step-000000000009-00000000"
     shutil.copytree(old, new)
     (path / "newest.json").write_text(json.dumps({"checkpoint": (old, new)[number].name}))
-    gone, kept = (old, new) if number == 0 else (new, old)
-    own = getattr(listing, at)
+    gone, remaining = (old, new) if number == 0 else (new, old)
+    original = getattr(listing, at)
 
-    def hook(what: Any) -> Any:
-        if gone.exists() and gone.name in str(getattr(what, "path", what)):
-            (path / "newest.json").write_text(json.dumps({"checkpoint": kept.name}))
+    def hook(path_or_store: Any) -> Any:
+        if gone.exists() and gone.name in str(getattr(path_or_store, "path", path_or_store)):
+            (path / "newest.json").write_text(json.dumps({"checkpoint": remaining.name}))
             remove_folder(gone, "zarr.json")
-        return own(what)
+        return original(path_or_store)
 
     monkeypatch.setattr(listing, at, hook)
     result = described(path)
     assert not gone.exists()
     assert result["problem"] is None
-    assert [(each["name"], each["whole"], each["newest"]) for each in result["checkpoints"]] == [
-        (kept.name, True, True)
-    ]
+    assert [
+        (checkpoint["name"], checkpoint["whole"], checkpoint["newest"])
+        for checkpoint in result["checkpoints"]
+    ] == [(remaining.name, True, True)]
 
 
 def test_folders_that_vanish_have_no_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a/b", "c/d"):
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "file").write_bytes(b"123")
-    own = os.scandir
+    original = os.scandir
 
     def scandir(path: Any = ".") -> Any:
         if str(path).endswith(("/a", "/c")):
             shutil.rmtree(tmp_path / "a", ignore_errors=True)
-        return own(path)
+        return original(path)
 
     assert folder_bytes(tmp_path) == 6
     with monkeypatch.context() as patch:
@@ -404,15 +405,15 @@ def test_folders_that_vanish_have_no_size(tmp_path: Path, monkeypatch: pytest.Mo
 @settings(max_examples=EXAMPLES // 2)
 @given(damages, st.integers(0, 3))
 def test_runs_resume_from_true_values(intact: Intact, damage: Any, number: int) -> None:
-    """If a run cannot resume, it changes nothing on disk."""
+    """A run that cannot resume changes nothing on disk."""
     name = intact.names[number]
     with damaged(intact, name, damage) as path:
         before = files(path)
         with error_names(path / name):
             intact.append(path)
             before = {}
-            for each in OUTPUTS:
-                same(values(path / each), intact.after[each])
+            for store in OUTPUTS:
+                same(values(path / store), intact.after[store])
         assert before in ({}, files(path))
 
 
@@ -454,8 +455,8 @@ def test_rows_lost_during_a_run_end_the_run(
 
 def test_missing_chunks_of_rewritten_rows_are_no_error(intact: Intact, tmp_path: Path) -> None:
     """A run that resumes at step 2 writes the rows of later steps again."""
-    for each in (*OUTPUTS, "checkpoints"):
-        shutil.copytree(intact.path / "copy" / each, tmp_path / each)
+    for store in (*OUTPUTS, "checkpoints"):
+        shutil.copytree(intact.path / "copy" / store, tmp_path / store)
     (tmp_path / "fields.zarr" / "T" / "c.4.0.0").unlink()
     with pytest.raises(
         InputError, match=r"T is damaged: its chunk c\.4\.0\.0 is missing, with time number 4"
@@ -540,7 +541,7 @@ def test_a_failed_export_leaves_no_files(
 
     def failing(self: Store, name: str, *rest: Any) -> Any:
         done.append(name)
-        if name == "v":  # T has been written already
+        if name == "v":  # T has already been written
             raise error
         return read(self, name, *rest)
 

@@ -1,4 +1,4 @@
-"""Rows of series: when they are published."""
+"""Rows of series: the time of their publication."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def test_a_thousand_rows_are_published_in_a_few_writes(
     counts: Counter[str] = Counter()
     write_json, sync = files.write_json, files.sync
 
-    def counted(path: Path, *given: Any, **how: Any) -> None:
+    def counted(path: Path, *arguments: Any, **options: Any) -> None:
         counts["metadata"] += 1
-        write_json(path, *given, **how)
+        write_json(path, *arguments, **options)
 
     def counted_sync(path: Path) -> None:
         counts["syncs"] += 1
@@ -56,7 +56,7 @@ def test_a_thousand_rows_are_published_in_a_few_writes(
 
 
 class FailedWrite:
-    """Future of a chunk that the disk does not take."""
+    """Future of a chunk that the disk cannot store."""
 
     def done(self) -> bool:
         return True
@@ -68,7 +68,7 @@ class FailedWrite:
 def test_a_row_whose_chunk_cannot_be_written_is_not_published(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The write ends with an error between two rows, before readers are shown the row."""
+    """The write ends with an error between two rows, before readers can see the row."""
     write = StoredArray.write
 
     def failing(self: StoredArray, lo: tuple[int, ...], values: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The cases against what is known of them: exact solutions, linear theory, conservation, thresholds."""
+"""The cases compared with known results: exact solutions, linear theory, conservation and thresholds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 
 
 def amplitude(values: Array, k: float = 1.0) -> complex:
-    """The complex amplitude a of Re{a exp(i k x)} on a box of length 2π."""
+    """Return the complex amplitude a of Re{a exp(i k x)} on a box of length 2π."""
     x = (np.arange(len(values)) + 0.5) * 2 * np.pi / len(values)
     return complex(2 * np.mean(values * np.exp(-1j * k * x)))
 
@@ -37,8 +37,16 @@ def amplitude(values: Array, k: float = 1.0) -> complex:
 
 @pytest.mark.parametrize(("field", "waves"), [(1.3, 1.0), (-0.7, 2.0)])
 def test_an_alfven_wave_decays_and_turns_as_it_must(field: float, waves: float):
-    given = {"nu": 0.03, "eta": 0.03, "B_x": field, "mu0": 1.5, "amplitude": 0.4, "waves": waves, "dt": 0.01}
-    ready = Problem("alfven-decay", [48], given)
+    settings = {
+        "nu": 0.03,
+        "eta": 0.03,
+        "B_x": field,
+        "mu0": 1.5,
+        "amplitude": 0.4,
+        "waves": waves,
+        "dt": 0.01,
+    }
+    ready = Problem("alfven-decay", [48], settings)
     start, end = (ready.run(steps=steps, threads=1).simulation for steps in (0, 300))
     omega = waves * abs(field) / math.sqrt(1.5)  # ρ = 1
     for name in ("u_y", "u_z", "A_y", "A_z"):
@@ -46,17 +54,19 @@ def test_an_alfven_wave_decays_and_turns_as_it_must(field: float, waves: float):
         # the wave travels along the field, up or down the axis
         expected = np.exp((-0.03 * waves**2 - 1j * math.copysign(omega, field)) * 3.0)
         assert abs(grown - expected) < 2e-5, name
-    assert np.abs(end["u_x"]).max() < 1e-12  # nothing is pushed along
+    assert np.abs(end["u_x"]).max() < 1e-12  # the wave moves no gas along its direction
     assert np.abs(end["lnrho"]).max() < 1e-12
 
 
-def sound(given: dict[str, float]) -> complex:
-    """The rate of a sound wave that travels upward, for a wave number of one: the cubic equation of Landau
-    and Lifshitz, Section 79, Problem 1."""
-    gamma, rho = given["gamma"], math.exp(given["lnrho0"])
-    damping = 4 / 3 * given["nu"] + given["zeta"]
-    heat = gamma * given["K"] / (rho * given["cp"])
-    c2 = given["cs0"] ** 2
+def sound(settings: dict[str, float]) -> complex:
+    """Return the rate of a sound wave that travels upward, for a wave number of one.
+
+    It is a root of the cubic equation of Landau and Lifshitz, Section 79, Problem 1.
+    """
+    gamma, rho = settings["gamma"], math.exp(settings["lnrho0"])
+    damping = 4 / 3 * settings["nu"] + settings["zeta"]
+    heat = gamma * settings["K"] / (rho * settings["cp"])
+    c2 = settings["cs0"] ** 2
     roots = np.roots([1, damping + heat, c2 + damping * heat, c2 * heat / gamma])
     return complex(roots[np.argmin(roots.imag)])
 
@@ -72,16 +82,16 @@ def sound(given: dict[str, float]) -> complex:
     ids=["viscosity", "bulk viscosity", "conduction", "all"],
 )
 def test_a_sound_wave_is_damped_as_linear_theory_says(damped: dict[str, float]):
-    given = {**damped, "gamma": 1.5, "cp": 1.3, "cs0": 1.2, "lnrho0": 0.2, "dt": 0.01}
-    ready = Problem("sound-wave", [48], given)
+    settings = {**damped, "gamma": 1.5, "cp": 1.3, "cs0": 1.2, "lnrho0": 0.2, "dt": 0.01}
+    ready = Problem("sound-wave", [48], settings)
     start, end = (ready.run(steps=steps, threads=1).simulation for steps in (0, 200))
-    rate = sound(given)
-    for name in ("lnrho", "u_x", *(["s"] if given["K"] else [])):
+    rate = sound(settings)
+    for name in ("lnrho", "u_x", *(["s"] if settings["K"] else [])):
         grown = amplitude(end[name]) / amplitude(start[name])
         assert abs(grown - np.exp(rate * 2.0)) < 2e-5, name
-    if given["K"] < 0.1:  # weak damping: Stokes and Kirchhoff
-        heat = given["K"] / (math.exp(0.2) * 1.3)
-        weak = (4 / 3 * given["nu"] + given["zeta"] + 0.5 * heat) / 2
+    if settings["K"] < 0.1:  # weak damping: Stokes and Kirchhoff
+        heat = settings["K"] / (math.exp(0.2) * 1.3)
+        weak = (4 / 3 * settings["nu"] + settings["zeta"] + 0.5 * heat) / 2
         assert -rate.real == pytest.approx(weak, rel=0.02)
 
 
@@ -89,7 +99,7 @@ def test_a_sound_wave_is_damped_as_linear_theory_says(damped: dict[str, float]):
 
 
 def forced(helicity: float, steps: range) -> list[Array]:
-    """The forcing of some steps, with c_s = 2, f₀ = 0.07, δt = 0.1."""
+    """Return the forcing of some steps, with c_s = 2, f₀ = 0.07, δt = 0.1."""
     grid = hc.Grid((12, 12, 12), extent=(2 * np.pi,) * 3, periodic=True)
     f = grid.vector("f")
 
@@ -140,7 +150,7 @@ def test_the_wave_vectors_are_those_of_the_shell():
     result = Forcing(2.1, 3.0).vectors(cube)
     whole = itertools.product(range(-3, 4), repeat=3)
     assert {tuple(round(c) for c in k) for k in result} == {k for k in whole if 4.41 <= np.dot(k, k) < 9}
-    # as many and as long as in the Pencil Code's sample
+    # the number and length of vectors in the Pencil Code's sample
     assert len(result) == 60
     assert np.mean([math.hypot(*k) for k in result]) == pytest.approx(2.43991, abs=1e-5)
     with pytest.raises(InputError, match=r"no wave vector of the box is 1.1 <= \|k\| < 1.2 long"):
@@ -157,7 +167,7 @@ def test_the_wave_vectors_are_those_of_the_shell():
 @pytest.mark.parametrize(("rayleigh", "sets_in"), [(300.0, False), (3000.0, True)])
 def test_convection_sets_in_above_the_critical_rayleigh_number(rayleigh: float, sets_in: bool):
     series = layer([24, 12], 24.0, amplitude=0.01, rayleigh=rayleigh)
-    early, late = (min(series, key=lambda each: abs(each["time"] - t))["u_rms"] for t in (12.0, 24.0))
+    early, late = (min(series, key=lambda row: abs(row["time"] - t))["u_rms"] for t in (12.0, 24.0))
     assert (late > 1.3 * early) if sets_in else (late < 0.8 * early)
 
 
@@ -179,24 +189,24 @@ SMALL: dict[str, tuple[list[int], dict[str, float]]] = {
 def alone(name: str) -> str:
     from mpi4py import MPI
 
-    n, given = SMALL[name]
-    return run(name, n, given, steps=4, communicator=MPI.COMM_SELF).record.checksum
+    n, settings = SMALL[name]
+    return run(name, n, settings, steps=4, communicator=MPI.COMM_SELF).record.checksum
 
 
 @pytest.mark.parametrize("name", SMALL)
 @pytest.mark.ranks(1, 2, 4, long=(1, 4))
 def test_no_bit_depends_on_the_ranks(name: str):
-    n, given = SMALL[name]
-    result = run(name, n, given, steps=4, every=2, patch=5).record
+    n, settings = SMALL[name]
+    result = run(name, n, settings, steps=4, every=2, patch=5).record
     assert result.checksum == alone(name)
     assert all(value is not None for value in result.diagnostics.values())
 
 
-# cases whose terms are those of others
+# cases with the terms of other cases
 OF_OTHER_TERMS = ("orszag-tang-resistive", "sound-wave", "convection", "alfven-decay")
 
 
-# what costs time is to compile the kernels: two devices have groups of another size than one
+# the compilation of kernels takes the time: two devices have other thread blocks than one
 @pytest.mark.parametrize("device", ["opencl:0,1", pytest.param("opencl:0", marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", [
     pytest.param(name, marks=pytest.mark.long if name in OF_OTHER_TERMS else ())
@@ -204,12 +214,12 @@ OF_OTHER_TERMS = ("orszag-tang-resistive", "sound-wave", "convection", "alfven-d
 ])  # fmt: skip
 @pytest.mark.usefixtures("opencl")
 def test_no_bit_depends_on_the_device(name: str, device: str):
-    n, given = SMALL[name]
-    assert run(name, n, given, steps=4, device=device).record.checksum == alone(name)
+    n, settings = SMALL[name]
+    assert run(name, n, settings, steps=4, device=device).record.checksum == alone(name)
 
 
 @pytest.mark.parametrize(
-    ("name", "n", "given", "options"),
+    ("name", "n", "settings", "options"),
     [
         ("heat", [8], {}, {"dim": 1, "order": 2}),
         ("heat", [12], {"kappa": 0.3}, {"dim": 2}),
@@ -220,12 +230,12 @@ def test_no_bit_depends_on_the_device(name: str, device: str):
     ],
 )
 def test_waves_of_heat_and_sound_are_as_exact_as_they_say(
-    name: str, n: list[int], given: dict[str, float], options: dict[str, int]
+    name: str, n: list[int], settings: dict[str, float], options: dict[str, int]
 ) -> None:
-    ready = Problem(name, n, given, **options)
+    ready = Problem(name, n, settings, **options)
     checks = ready.run(threads=1).check()
-    assert [each.name for each in checks] == ["error", {"heat": "heat made", "wave": "air lost"}[name]]
-    assert all(each.passed for each in checks), checks
+    assert [check.name for check in checks] == ["error", {"heat": "heat made", "wave": "air lost"}[name]]
+    assert all(check.passed for check in checks), checks
 
 
 # -- what can go wrong ---------------------------------------------------------------------------------
@@ -233,22 +243,24 @@ def test_waves_of_heat_and_sound_are_as_exact_as_they_say(
 
 @pytest.mark.ranks(1, 2, long=(1,))
 def test_a_value_that_is_not_finite_is_told_with_the_terms_before_it():
-    with pytest.raises(RunError) as told:
+    with pytest.raises(RunError) as raised:
         run("sound-wave", [24], {"dt": 5.0, "amplitude": 0.5}, steps=200)
-    text = str(told.value)
+    text = str(raised.value)
     assert re.search(r"field '\w+' is -?(nan|inf) at cell \(\d+,\) after step \d+", text)
     step = int(re.search(r"after step (\d+)", text)[1])
-    assert step < 64  # the first one, not that of the first look
+    assert step < 64  # the first value, not that of the first check
     named = re.search(rf"(?:terms that are not finite|largest terms) before step {step}: (.+)", text)[1]
-    assert 1 <= len(re.findall(r" of \w+", named)) <= 8  # of 14: those that led to it, not all that met NaN
+    assert (
+        1 <= len(re.findall(r" of \w+", named)) <= 8
+    )  # of 14: the terms that lead to it, not all terms that contain NaN
 
 
 @pytest.mark.ranks(1, 2, long=(1,))
 def test_densities_that_are_absurd_are_named():
-    with pytest.raises(RunError, match="the rate of conduction is not finite, after step 0") as told:
+    with pytest.raises(RunError, match="the rate of conduction is not finite, after step 0") as raised:
         run("sound-wave", [24], {"amplitude": 1e3}, steps=2)
-    assert "conduction of s" in str(told.value)
-    assert re.search(r"at cell \(\d+,\), where lnrho = -\d{3}", str(told.value))
+    assert "conduction of s" in str(raised.value)
+    assert re.search(r"at cell \(\d+,\), where lnrho = -\d{3}", str(raised.value))
 
 
 def test_a_case_keeps_no_copy_of_its_start(monkeypatch: pytest.MonkeyPatch):
@@ -271,12 +283,12 @@ def test_a_time_step_below_its_floor_names_the_limit():
         run("sound-wave", [24], {"K": 2.0, "floor": 0.1}, steps=2)
 
 
-def wrong(name: str, **given: float) -> Any:
-    return pytest.param(name, given, id=f"{name} {given}")
+def wrong(name: str, **settings: float) -> Any:
+    return pytest.param(name, settings, id=f"{name} {settings}")
 
 
 @pytest.mark.parametrize(
-    ("name", "given"),
+    ("name", "settings"),
     [
         *(
             wrong("alfven-decay", **{key: value})
@@ -295,18 +307,18 @@ def wrong(name: str, **given: float) -> Any:
         wrong("convection", index=-1.0),
     ],
 )
-def test_values_that_a_parameter_cannot_have(name: str, given: dict[str, float]):
-    ((key, value),) = given.items()
-    own = Problem(name).declared[key]
-    unit = "" if own.unit == "1" else f", in {own.unit}"
-    with pytest.raises(InputError) as told:
-        _ = Problem(name, None, given).program
-    assert str(told.value) == f"{key} is {value:g}; expected {own.range}{unit}: {own.about}"
-    assert "number" in own.range
+def test_values_that_a_parameter_cannot_have(name: str, settings: dict[str, float]):
+    ((key, value),) = settings.items()
+    parameter = Problem(name).declared[key]
+    unit = "" if parameter.unit == "1" else f", in {parameter.unit}"
+    with pytest.raises(InputError) as raised:
+        _ = Problem(name, None, settings).program
+    assert str(raised.value) == f"{key} is {value:g}; expected {parameter.range}{unit}: {parameter.about}"
+    assert "number" in parameter.range
 
 
 def test_numbers_that_make_no_case():
-    for name, n, given, message in (
+    for name, n, settings, message in (
         ("alfven-decay", [8, 8], {}, r"n is 8,8; expected one number, or 1"),
         ("convection", [8], {"rayleigh": -1.0}, "rayleigh is -1; expected a number above 0"),
         ("convection", [8], {"index": 2.0}, "index is 2; a layer is unstable below"),
@@ -316,7 +328,7 @@ def test_numbers_that_make_no_case():
         ("sound-waves", [8], {}, "did you mean 'sound-wave'"),
     ):
         with pytest.raises(InputError, match=message):
-            _ = Problem(name, n, given).program
+            _ = Problem(name, n, settings).program
 
 
 def test_a_missing_parameter_is_named_with_its_unit():
@@ -327,7 +339,7 @@ def test_a_missing_parameter_is_named_with_its_unit():
 
 
 def test_numbers_that_parameters_cannot_have_are_refused():
-    good = {name: own.default for name, own in parameters.ALL.items()}
+    good = {name: parameter.default for name, parameter in parameters.ALL.items()}
     for wrong, message in (
         ({"nu": -1.0}, r"nu is -1; expected a number from 0 on, in length²/time: kinematic viscosity"),
         ({"gamma": 0.5}, r"gamma is 0\.5; expected a number above 1: ratio of specific heats"),
@@ -353,12 +365,14 @@ def test_walls_of_fields_that_there_are_not_are_refused():
 def test_a_parameter_that_equations_of_a_user_read_is_named_with_its_unit():
     grid = hc.Grid(8, periodic=True)
     mhd = MHD(grid, Physics(cooling=True))
-    given = parameters.complete(Physics(), {name: own.default for name, own in parameters.ALL.items()})
+    settings = parameters.complete(
+        Physics(), {name: parameter.default for name, parameter in parameters.ALL.items()}
+    )
     with pytest.raises(
         InputError, match="parameter 'T_cool' is missing: temperature that cooling leads to, in temperature; "
     ):
         hc.Simulation(
-            grid, lambda: mhd.equations(), parameters=given | {"tau_cool": 1.0}, scheme=hc.RK3(), dt=0.1
+            grid, lambda: mhd.equations(), parameters=settings | {"tau_cool": 1.0}, scheme=hc.RK3(), dt=0.1
         )
 
 

@@ -1,4 +1,4 @@
-"""More of the cases: exact solutions of shocks, the onset of convection, runs in three dimensions."""
+"""Further tests of the cases: exact shocks, the onset of convection, and runs in three dimensions."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Array = NDArray[np.float64]
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def run(name: str, n: list[int], given: dict[str, float] | None = None, **how: Any) -> Result:
-    return Problem(name, n, given).run(**{"threads": 1, **how})
+def run(name: str, n: list[int], settings: dict[str, float] | None = None, **options: Any) -> Result:
+    return Problem(name, n, settings).run(**{"threads": 1, **options})
 
 
 # -- shock tube ----------------------------------------------------------------------------------------
@@ -29,7 +29,7 @@ def run(name: str, n: list[int], given: dict[str, float] | None = None, **how: A
 
 @pytest.fixture
 def exact(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The density of the exact solution."""
+    """Return the density of the exact solution."""
     monkeypatch.syspath_prepend(str(EXAMPLES))
     import sod_exact
 
@@ -38,15 +38,15 @@ def exact(monkeypatch: pytest.MonkeyPatch) -> Any:
         sys.modules.pop(name)
 
 
-def tube(n: int, **given: float) -> tuple[Array, Array, Any]:
-    """The right half of the box: x, density, and the simulation, at the time 0.2."""
-    sim = run("shock-tube", [2 * n], given, until=0.2).simulation
+def tube(n: int, **settings: float) -> tuple[Array, Array, Any]:
+    """Return x and density of the right half of the box, and the simulation, at the time 0.2."""
+    sim = run("shock-tube", [2 * n], settings, until=0.2).simulation
     x = (np.arange(n) + 0.5) / n
     return x, np.exp(sim["lnrho"][n:]), sim
 
 
 def crossing(x: Array, rho: Array, level: float, between: tuple[float, float]) -> float:
-    """Where the density falls through a level."""
+    """Return the place at which the density falls through a level."""
     inside = (x > between[0]) & (x < between[1])
     at = np.flatnonzero(rho[inside] < level)[0]
     (x0, x1), (r0, r1) = x[inside][at - 1 : at + 1], rho[inside][at - 1 : at + 1]
@@ -62,7 +62,7 @@ def test_a_shock_tube_is_that_of_the_exact_solution(exact: Any):
         assert rho[inside] == pytest.approx(expected, rel=0.02)
         assert exact(x[inside], 0.2) == pytest.approx(expected, rel=1e-4)
         assert sim["u_x"][n:][inside] == pytest.approx(0.92745, rel=0.01)
-    # the head of the rarefaction stands at 0.263, the contact at 0.685, the shock at 0.850
+    # the head of the rarefaction is at 0.263, the contact at 0.685, the shock at 0.850
     assert crossing(x, rho, 0.195, (0.75, 0.95)) == pytest.approx(0.5 + 0.2 * 1.75216, abs=1.5 / n)
     assert crossing(x, rho, 0.346, (0.60, 0.76)) == pytest.approx(0.5 + 0.2 * 0.92745, abs=2 / n)
     fan = (x > 0.31) & (x < 0.45)
@@ -71,7 +71,7 @@ def test_a_shock_tube_is_that_of_the_exact_solution(exact: Any):
     errors = [np.abs(f - exact(at, 0.2)).mean() for at, f in ((coarse_x, coarse), (x, rho))]
     assert errors[1] < 0.005
     assert errors[1] < 0.6 * errors[0]
-    # nothing rings: no value beyond the two gases by more than a percent
+    # no oscillations: no value exceeds those of the two gases by more than a percent
     assert rho.max() < 1.005
     assert rho.min() > 0.124
 
@@ -83,7 +83,7 @@ def test_the_tube_and_its_image_are_the_same():
 
 
 def test_without_shock_viscosity_the_tube_rings():
-    """That the term is what keeps the shock together."""
+    """The shock viscosity is the term that suppresses the oscillations."""
     _, rho, _ = tube(100)
     _, bare, _ = tube(100, nu_shock=0.05)
     wiggles = [np.abs(np.diff(f, 2))[72:84].max() for f in (rho, bare)]
@@ -106,7 +106,7 @@ def test_no_bit_of_a_shock_tube_depends_on_the_device():
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("settings", "message"),
     [
         ({"density_left": 0.0}, "density_left"),
         ({"pressure_right": -1.0}, "pressure_right"),
@@ -114,19 +114,19 @@ def test_no_bit_of_a_shock_tube_depends_on_the_device():
         ({"gamma": 1.0}, "gamma"),
     ],
 )
-def test_a_shock_tube_of_no_gas_is_refused(given: dict[str, float], message: str):
+def test_a_shock_tube_of_no_gas_is_refused(settings: dict[str, float], message: str):
     with pytest.raises(InputError, match=f"{message} is .* expected a number"):
-        _ = Problem("shock-tube", [32], given).program
+        _ = Problem("shock-tube", [32], settings).program
 
 
 # -- energy --------------------------------------------------------------------------------------------
 
 
 def drift(zeta: float) -> float:
-    """Of the sum of energies in a vortex about as fast as sound, over what flow and field lost."""
-    given = {"nu": 0.05, "eta": 0.05, "K": 0.05, "zeta": zeta, "cs0": 1.0}
-    first, *_, last = run("orszag-tang-resistive", [48], given, until=0.5, every=20).record.series
-    energy = [each["E_kin"] + each["E_mag"] + each["E_th"] for each in (first, last)]
+    """Return the drift of the total energy in a vortex of about sound speed, over the other losses."""
+    settings = {"nu": 0.05, "eta": 0.05, "K": 0.05, "zeta": zeta, "cs0": 1.0}
+    first, *_, last = run("orszag-tang-resistive", [48], settings, until=0.5, every=20).record.series
+    energy = [row["E_kin"] + row["E_mag"] + row["E_th"] for row in (first, last)]
     lost = first["E_kin"] + first["E_mag"] - last["E_kin"] - last["E_mag"]
     return abs(energy[1] - energy[0]) / lost
 
@@ -141,15 +141,15 @@ def test_bulk_viscosity_keeps_energy_but_for_the_term_that_the_paper_lacks():
 
 
 def growth(rayleigh: float) -> float:
-    """Of the rolls in a thin layer, where a gas is as a liquid is."""
-    given = {"rayleigh": rayleigh, "contrast": 0.1, "amplitude": 1e-4}
-    series = run("convection", [20, 10], given, until=120.0, every=200).record.series
-    late = [each for each in series if each["time"] > 60]
+    """Return the growth of the rolls in a thin layer, in which a gas behaves as a liquid."""
+    settings = {"rayleigh": rayleigh, "contrast": 0.1, "amplitude": 1e-4}
+    series = run("convection", [20, 10], settings, until=120.0, every=200).record.series
+    late = [row for row in series if row["time"] > 60]
     return float(np.polyfit([e["time"] for e in late], [math.log(e["u_rms"]) for e in late], 1)[0])
 
 
 def test_convection_sets_in_at_the_rayleigh_number_of_rayleigh():
-    """27 π⁴ / 4 = 657.5, where nothing rubs on walls of fixed temperature (Rayleigh 1916)."""
+    """The limit is 27 π⁴ / 4 = 657.5 for frictionless walls of fixed temperature (Rayleigh 1916)."""
     critical = 27 * math.pi**4 / 4
     below, above = 0.8 * critical, 1.2 * critical
     rates = [growth(below), growth(above)]

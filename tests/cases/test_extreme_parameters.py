@@ -20,12 +20,12 @@ CELLS = 8
 
 
 def extreme_values(name: str, sizes: Sequence[float]) -> Iterator[tuple[str, float]]:
-    """Yield the parameters of a case with extreme values that they accept by themselves."""
-    for parameter, own in Problem(name).declared.items():
+    """Yield the parameters of a case with extreme values that each parameter accepts."""
+    for parameter, declared in Problem(name).declared.items():
         for value in (*sizes, *(-size for size in sizes)):
-            if not own.words:
+            if not declared.words:
                 try:
-                    own.check(parameter, value)
+                    declared.check(parameter, value)
                 except InputError:
                     continue
                 yield parameter, value
@@ -64,7 +64,7 @@ def test_a_run_that_is_steady_at_the_start_has_a_record(capsys: pytest.CaptureFi
     assert (
         run(["run", "cavity-2d", "--n", "8", "--threads", "1", "--set", "tolerance=1e20", "--json", "-"]) == 0
     )
-    shown = capsys.readouterr()
-    record = json.loads(shown.out)
+    output = capsys.readouterr()
+    record = json.loads(output.out)
     assert (record["steps"], record["ns_per_cell_step"]) == (0, None)
-    assert "the run begins at time 0, and it is steady there, which is its end" in shown.err
+    assert "the run begins at time 0, and it is steady there, which is its end" in output.err

@@ -16,20 +16,20 @@ from halocline.run.host.streams import say_once
 
 
 @pytest.fixture
-def told(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    """The notices of a process that has given none."""
+def notices(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """Return the log of a process that has not printed any notice."""
     say_once.cache_clear()
     return caplog
 
 
-def test_explain_tells_which_methods_devices_lack(opencl: Devices, told: pytest.LogCaptureFixture) -> None:
+def test_explain_tells_which_methods_devices_lack(opencl: Devices, notices: pytest.LogCaptureFixture) -> None:
     explained("cuda:0,1", ranks=2, methods="rma")
-    assert told.messages == [
+    assert notices.messages == [
         "transfer method rma is not taken between devices: its mailboxes are memory of the host"
     ]
-    told.clear()
+    notices.clear()
     explained("opencl", ranks=2, methods="gpu_aware")
-    assert told.messages == [
+    assert notices.messages == [
         "transfer method gpu_aware is not taken between devices: MPI libraries cannot read the memory of "
         "OpenCL devices"
     ]
@@ -39,9 +39,9 @@ def test_explain_tells_which_methods_devices_lack(opencl: Devices, told: pytest.
 
 
 def test_explain_tells_devices_kernels_and_launches(opencl: Devices):
-    told = explained("opencl:0,1", ranks=4, rank=3)
-    assert told.on is not None
-    (device,) = told.on.devices
+    explanation = explained("opencl:0,1", ranks=4, rank=3)
+    assert explanation.on is not None
+    (device,) = explanation.on.devices
     assert (device["device"], device["name"], device["subdomains"], device["ranks"]) == (
         "opencl:1",
         opencl[1].name,
@@ -49,19 +49,19 @@ def test_explain_tells_devices_kernels_and_launches(opencl: Devices):
         2,
     )
     assert device["free_bytes"] == opencl[1].free_memory
-    assert device["memory_bytes"] > told.plan.memory  # padded rows
-    kernels = {(kernel["sweep"], kernel["kernel"]): kernel for kernel in told.on.kernels}
+    assert device["memory_bytes"] > explanation.plan.memory  # padded rows
+    kernels = {(kernel["sweep"], kernel["kernel"]): kernel for kernel in explanation.on.kernels}
     sweep = kernels[3, "sweep_2_0"]  # the start and the first residual are before the loop
     assert (sweep["over"], sweep["march"], sweep["reductions"]) == ("cells", 16, 1)
     assert sweep["fields"] == ("r", "p", "p'")
-    assert sweep["group"] == (32, 1, 1)  # as wide as a subdomain's rows
-    assert sweep["groups"] == 2  # 32 cells along x, 16 to a thread
-    assert told.on.launches["reductions"] == 2
-    assert told.on.launches["scalars"] == 0  # several subdomains: the host computes them
-    own = told.plan.subdomains[0]
-    packed = sum(len(sweep.sends) + len(sweep.receives) for sweep in own.sweeps[2:])
-    assert told.on.launches["copy"] == packed > 0
-    text = str(told)
+    assert sweep["group"] == (32, 1, 1)  # as wide as the rows of a subdomain
+    assert sweep["groups"] == 2  # 32 cells along x, 16 per thread
+    assert explanation.on.launches["reductions"] == 2
+    assert explanation.on.launches["scalars"] == 0  # several subdomains: the host computes them
+    subdomain = explanation.plan.subdomains[0]
+    packed = sum(len(sweep.sends) + len(sweep.receives) for sweep in subdomain.sweeps[2:])
+    assert explanation.on.launches["copy"] == packed > 0
+    text = str(explanation)
     assert "4 ranks with 1 device each" in text
     assert "(copies within opencl:1, measured now; 2 ranks share it)" in text
     for word in ("a += s * b", "cache", "predicted", "thread at work"):
@@ -69,19 +69,19 @@ def test_explain_tells_devices_kernels_and_launches(opencl: Devices):
 
 
 def test_explain_tells_what_devices_cannot_from_what_was_not_allowed(opencl: Devices):
-    told = str(explained("opencl", ranks=2))
-    assert "the same node, but OpenCL processes share no memory of devices" in told
+    explanation = str(explained("opencl", ranks=2))
+    assert "the same node, but OpenCL processes share no memory of devices" in explanation
     assert "the same node, but colocated is off" in str(explained("cuda:0,1", ranks=2, methods="mpi"))
 
 
 def test_explain_of_one_rank_with_two_devices(opencl: Devices):
-    told = explained("opencl")
-    assert told.on is not None
-    assert [(d["device"], d["subdomains"]) for d in told.on.devices] == [
+    explanation = explained("opencl")
+    assert explanation.on is not None
+    assert [(d["device"], d["subdomains"]) for d in explanation.on.devices] == [
         ("opencl:0", (0,)),
         ("opencl:1", (1,)),
     ]
-    assert told.on.launches["copy"] > 0
+    assert explanation.on.launches["copy"] > 0
     alone = explained("opencl:1")
     assert alone.on is not None
     assert alone.on.launches["copy"] == 0
@@ -90,12 +90,12 @@ def test_explain_of_one_rank_with_two_devices(opencl: Devices):
 
 
 def test_explain_counts_launches_as_its_table_does(opencl: Devices):
-    told = explained("opencl")
-    assert told.on is not None
+    explanation = explained("opencl")
+    assert explanation.on is not None
     listed = [
-        k for k in told.on.kernels if k["sweep"] > 2 and k["over"] != "boundary"
+        k for k in explanation.on.kernels if k["sweep"] > 2 and k["over"] != "boundary"
     ]  # sweeps 1 and 2 are before the loop
-    text = str(told)
+    text = str(explanation)
     inside = sum(k["launches"] for k in listed if k["over"] == "halo")
     assert inside > 0
     assert f"launches: {sum(k['launches'] for k in listed)} of sweeps, {inside} of these in the halo" in text
@@ -109,17 +109,19 @@ def test_explain_takes_the_kernels_that_are_named(tmp_path: Path, opencl: Device
     assert explained("opencl:0").on.strategy.startswith("queue, ")  # type: ignore[union-attr]
     with pytest.raises(InputError, match="kernels tune: nothing is measured here; expected auto, direct, q"):
         explained("opencl:0", kernels="tune")
-    sim = heat(device="opencl:0", kernels="tune")  # of a run, what it would take unmeasured
+    sim = heat(device="opencl:0", kernels="tune")  # of a run, the choice without a measurement
     assert hc.explain(sim).on.strategy.startswith("queue, ")  # type: ignore[union-attr]
 
 
 def test_explain_is_honest_about_devices_that_are_not_there(tmp_path: Path, opencl: Devices):
-    told = explained("opencl:0,9", ranks=2, rank=1)
-    assert told.on is not None
-    assert [(d["device"], d["name"], d["free_bytes"]) for d in told.on.devices] == [("opencl:9", None, None)]
-    assert told.bound() is None
-    assert "Not on this machine: opencl:9." in str(told)
-    assert "bound by memory: not known, since this machine does not have the devices" in str(told)
+    explanation = explained("opencl:0,9", ranks=2, rank=1)
+    assert explanation.on is not None
+    assert [(d["device"], d["name"], d["free_bytes"]) for d in explanation.on.devices] == [
+        ("opencl:9", None, None)
+    ]
+    assert explanation.bound() is None
+    assert "Not on this machine: opencl:9." in str(explanation)
+    assert "bound by memory: not known, since this machine does not have the devices" in str(explanation)
     line = "explain poisson --n 64 --device cuda:0,1 --ranks 2 --json e.json"
     result = halocline(line, tmp_path, CUDA_VISIBLE_DEVICES="")
     assert result.returncode == 0, result.stderr
@@ -132,9 +134,9 @@ def test_explain_is_honest_about_devices_that_are_not_there(tmp_path: Path, open
 
 def test_what_is_explained_of_a_run_is_what_it_does(opencl: Devices):
     sim = heat(device="opencl")
-    told = hc.explain(sim)
-    assert told.on is not None
-    assert [device["device"] for device in told.on.devices] == SIDES
-    storages = [storage for each in sim.store.storages.values() for storage in each]
-    assert told.memory == sum(storage.bytes for storage in storages)
-    assert told.plan.subdomains[0].box == sim.domain.transfers.layout.decomposition.box(0)  # type: ignore[union-attr]
+    explanation = hc.explain(sim)
+    assert explanation.on is not None
+    assert [device["device"] for device in explanation.on.devices] == SIDES
+    storages = [storage for field_storages in sim.store.storages.values() for storage in field_storages]
+    assert explanation.memory == sum(storage.bytes for storage in storages)
+    assert explanation.plan.subdomains[0].box == sim.domain.transfers.layout.decomposition.box(0)  # type: ignore[union-attr]

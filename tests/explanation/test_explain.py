@@ -1,4 +1,4 @@
-"""Explanations of cases: the program that runs, and what travels."""
+"""Explanations of cases: the program that runs, and its messages."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from halocline.problems.problem import Problem
 
 def test_the_program_that_is_explained_is_the_one_that_runs():
     ready, again = Problem("alfven-decay", [16]), Problem("alfven-decay", [16])
-    told = compile_program(ready.program, ready.grid)
+    compiled = compile_program(ready.program, ready.grid)
     sim = again.run(steps=0, device="cpu").simulation
-    assert told == sim.schedule
+    assert compiled == sim.schedule
 
 
 def operations(kernel: Kernel, nest: Statement) -> int:
-    """Floating-point operations of what a loop computes for a cell, each value once."""
-    varies: dict[int, bool] = {}  # whether a value is made of fields, so that each cell has its own
+    """Return the floating-point operations of a loop for a cell, each value once."""
+    varies: dict[int, bool] = {}  # True for values that depend on fields, so that each cell has its own value
 
     def visit(number: int) -> int:
         if number in varies:
@@ -27,19 +27,19 @@ def operations(kernel: Kernel, nest: Statement) -> int:
         value = kernel.values[number]
         below = sum(visit(arg) for arg in value.args)
         varies[number] = value.op == "load" or any(varies[arg] for arg in value.args)
-        own = {"fma": 2, "neg": 0}.get(value.op, 1) if value.args and varies[number] else 0
-        return below + own
+        operation_count = {"fma": 2, "neg": 0}.get(value.op, 1) if value.args and varies[number] else 0
+        return below + operation_count
 
     return sum(map(visit, roots((nest,))))
 
 
 def test_edges_that_travel_are_those_of_the_equations():
-    """Mixed derivatives: of u by ∇∇·u and of A by ∇∇·A, each component along its own axis and another."""
+    """Edges are exchanged for the mixed derivatives of u (∇∇·u) and A (∇∇·A) only."""
     ready = Problem("mhd-benchmark", [32])
-    told = explain_program(ready.program, ready.grid, ranks=8)
+    explanation = explain_program(ready.program, ready.grid, ranks=8)
     edges = {f"{a}{s}{b}{t}" for a, b in ("xy", "xz", "yz") for s in "-+" for t in "-+"}
     corners = {f"x{s}y{t}z{u}" for s in "-+" for t in "-+" for u in "-+"}
-    for step in told.loop:
+    for step in explanation.loop:
         for halo in step.halos:
             places = {place for place, _ in halo.width}
             assert not places & corners
@@ -47,14 +47,14 @@ def test_edges_that_travel_are_those_of_the_equations():
             assert places & edges == {edge for edge in edges if axis is not None and axis in edge}
             assert set(halo.travels) == places
             assert {width for _, width in halo.width} == {3}
-    assert {route["bytes"] for route in told.routes} == {3 * 8 * 8 * 3 * 16 * 16, 3 * 8 * 4 * 9 * 16}
-    # 80 arrays: the register is not read in the first stage, and not written in the last
-    assert told.bytes_per_cell == 640
+    assert {route["bytes"] for route in explanation.routes} == {3 * 8 * 8 * 3 * 16 * 16, 3 * 8 * 4 * 9 * 16}
+    # 80 arrays: the first stage does not read the register, and the last does not write it
+    assert explanation.bytes_per_cell == 640
     kernels = [nests.kernel for nests in arranged(ready.program, ready.grid).nests.values()]
-    assert told.flops_per_cell == sum(operations(k, nest) for k in kernels for nest in k.body)
-    text = "\n".join(lines(told, None))
+    assert explanation.flops_per_cell == sum(operations(k, nest) for k in kernels for nest in k.body)
+    text = "\n".join(lines(explanation, None))
     assert "u_x, A_x: each reads 3 layers on x-, x+" in text
-    # 24 arrays instead of 16, and why
+    # 24 arrays instead of 16, and the reason
     assert text.count("  (next ") == 8
     assert "second buffer, its next values, where it is written while neighbours are still read" in text
     assert "start1 = t; t = t + (0.3333333333333333 * dt)" in text  # time at the start of a step

@@ -22,24 +22,24 @@ def poisson(n: int, dim: int, method: str = "cg-fused", **options: object):
 
 
 def test_messages_of_all_ranks_are_the_cuts_of_the_grid():
-    told = [poisson(96, 2, ranks=12, rank=k, decomposition="3x4") for k in range(12)]
-    sweep = [t.loop[0] for t in told]
+    explanations = [poisson(96, 2, ranks=12, rank=k, decomposition="3x4") for k in range(12)]
+    sweep = [t.loop[0] for t in explanations]
     cuts = [2 * 4, 3 * 3]  # inner sides along x, along y
     assert sum(s.messages for s in sweep) == 2 * sum(cuts)
     assert sum(s.bytes_sent for s in sweep) == 2 * 8 * (2 * 96 + 3 * 96)
-    assert sum(t.plan.subdomains[0].box.size for t in told) == 96 * 96
+    assert sum(t.plan.subdomains[0].box.size for t in explanations) == 96 * 96
 
 
 def test_what_travels_and_what_does_not():
-    told = poisson(1024, 2, ranks=64)
-    first, second = told.loop
+    explanation = poisson(1024, 2, ranks=64)
+    first, second = explanation.loop
     r, p = first.halos
     assert (r.field, r.travels, r.walls) == ("r", ("x-", "x+", "y-", "y+"), ())
     assert (p.field, p.travels) == ("p", ())
     assert "this sweep computes it in the halo" in p.why
     assert second.messages == 0
     assert "sweep 3 computes it in the halo" in second.halos[0].why
-    assert told.bytes_per_cell == 64
+    assert explanation.bytes_per_cell == 64
     assert (first.messages, first.bytes_sent) == (4, 4 * 128 * 8)
     assert "conjugate gradients: curvature = dot(p, A(p))" in first.statements
     corner = poisson(1024, 2, ranks=64, rank=0)
@@ -51,26 +51,26 @@ def test_what_travels_and_what_does_not():
 def test_one_rank_of_many_costs_no_more():
     tracemalloc.start()
     begun = time.process_time()
-    told = poisson(4096, 3, ranks=100_000)
+    explanation = poisson(4096, 3, ranks=100_000)
     seconds, (_, peak) = time.process_time() - begun, tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert told.plan.decomposition.count == 100_000
+    assert explanation.plan.decomposition.count == 100_000
     assert seconds < 3
     assert peak < 30e6
 
 
 def test_bound_is_bytes_over_bandwidth_or_operations_over_the_peak(monkeypatch):
-    told = poisson(256, 2, ranks=4)
+    explanation = poisson(256, 2, ranks=4)
     monkeypatch.setattr("halocline.explanation.facts.multiply_add_peak", lambda comm, threads, dtype: 1e15)
-    bound = told.bound()
+    bound = explanation.bound()
     assert bound.limit == "memory"
     assert bound.seconds_per_pass == pytest.approx(64 * 128 * 128 / bound.bandwidth)
     monkeypatch.setattr("halocline.explanation.facts.multiply_add_peak", lambda comm, threads, dtype: 1e6)
-    slow = told.bound()
+    slow = explanation.bound()
     assert slow.limit == "arithmetic"
-    assert slow.seconds_per_pass == pytest.approx(told.flops_per_cell * 128 * 128 / 1e6)
-    assert "bound by arithmetic" in "\n".join(lines(told, slow))
-    assert json.loads(json.dumps(told.as_dict()))["pass"]["bytes_per_cell"] == 64
+    assert slow.seconds_per_pass == pytest.approx(explanation.flops_per_cell * 128 * 128 / 1e6)
+    assert "bound by arithmetic" in "\n".join(lines(explanation, slow))
+    assert json.loads(json.dumps(explanation.as_dict()))["pass"]["bytes_per_cell"] == 64
 
 
 @pytest.mark.parametrize(
@@ -84,13 +84,13 @@ def test_bound_is_bytes_over_bandwidth_or_operations_over_the_peak(monkeypatch):
     ],
 )
 def test_the_prediction_counts_by_transfer_method(options, latencies, crossings):
-    """Of 2 x 2 subdomains each has two neighbours and gets 128 numbers of r from each."""
-    told = poisson(256, 2, **{"ranks": 4, **options})
-    bound, own = told.bound(), len(told.plan.subdomains)
-    hops = 2 * 2 if own == 1 else 0
-    latency = bound.latency * (own * 2 * latencies + hops)
-    moved = own * 2 * 128 * 8 * crossings / bound.bandwidth
-    assert bound.predicted - bound.seconds_per_pass == pytest.approx(latency + moved)
+    """Each of 2 x 2 subdomains has two neighbours and receives 128 numbers of r from each."""
+    explanation = poisson(256, 2, **{"ranks": 4, **options})
+    bound, subdomain_count = explanation.bound(), len(explanation.plan.subdomains)
+    hops = 2 * 2 if subdomain_count == 1 else 0
+    latency = bound.latency * (subdomain_count * 2 * latencies + hops)
+    transfer_seconds = subdomain_count * 2 * 128 * 8 * crossings / bound.bandwidth
+    assert bound.predicted - bound.seconds_per_pass == pytest.approx(latency + transfer_seconds)
 
 
 @pytest.mark.parametrize(
@@ -113,9 +113,9 @@ def test_a_simulation_is_explained_as_it_runs_and_as_it_would_on_more_ranks() ->
     grid.field("u")
     options = {"threads": 2, "decomposition": "1d-y", "patch": 8}
     sim = hc.Simulation(grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1e-5, **options)
-    told = hc.explain(sim)
-    assert (told.plan.decomposition.count, told.plan.threads) == (1, 2)
-    assert len(told.plan.subdomains[0].patches.table) == 8 * 4
+    explanation = hc.explain(sim)
+    assert (explanation.plan.decomposition.count, explanation.plan.threads) == (1, 2)
+    assert len(explanation.plan.subdomains[0].patches.table) == 8 * 4
     assert hc.explain(sim, ranks=4).plan.decomposition.parts == (1, 4)
     text = str(hc.explain(sim, ranks=4, decomposition="optimal", threads=1))
     assert "4 ranks of 1 thread: 4 x 1 subdomains, optimal" in text

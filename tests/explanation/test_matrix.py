@@ -1,4 +1,4 @@
-"""The communication matrix: everything that is received, once."""
+"""The communication matrix: every received byte, counted once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why halos are exchanged where they are."""
+"""The reason of each halo exchange."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ def test_explain_says_why() -> None:
         v.set(w + u)
 
     result = hc.explain(hc.Simulation(grid, step), ranks=2, decomposition=(2, 1))
-    once, *others = [step for step in result.steps if step.kind in ("exchange", "sweep")]
+    once, *sweeps = [step for step in result.steps if step.kind in ("exchange", "sweep")]
     assert once.kind == "exchange"
     assert {halo.field: halo.why for halo in once.halos} == {
         "k": "the loop reads it in each pass and never assigns it"
     }
     assert once.messages == 1
-    why = {(n, halo.field): halo.why for n, sweep in enumerate(others, 1) for halo in sweep.halos}
-    assert why[1, "k"] == "it is still there from the exchange before the loop"
-    assert why[2, "k"] == "it is still there from the exchange before the loop"
-    assert why[1, "u"] == "its values have changed since they were last in the halo"
-    assert why[2, "w"] == "its values have changed since they were last in the halo"
+    reasons = {(n, halo.field): halo.why for n, sweep in enumerate(sweeps, 1) for halo in sweep.halos}
+    assert reasons[1, "k"] == "it is still there from the exchange before the loop"
+    assert reasons[2, "k"] == "it is still there from the exchange before the loop"
+    assert reasons[1, "u"] == "its values have changed since they were last in the halo"
+    assert reasons[2, "w"] == "its values have changed since they were last in the halo"
     assert "exchange  once, before the loop" in str(result)
-    assert result.as_dict()["pass"]["sweeps"] == len(others)
+    assert result.as_dict()["pass"]["sweeps"] == len(sweeps)
 
 
 def test_explain_knows_what_was_never_in_the_halo() -> None:
@@ -47,8 +47,8 @@ def test_explain_knows_what_was_never_in_the_halo() -> None:
         w.set(u[2, 0] + v[1, 0])
 
     result = explain_program(program.trace(), grid, ranks=2, decomposition=(2, 1))
-    why = [{halo.field: halo.why for halo in step.halos} for step in result.steps if step.kind == "sweep"]
-    assert why == [
+    reasons = [{halo.field: halo.why for halo in step.halos} for step in result.steps if step.kind == "sweep"]
+    assert reasons == [
         {"u": "nothing has filled its halo before"},
         {
             "u": "it is read farther away than the exchange before sweep 1 reaches",

@@ -1,4 +1,4 @@
-"""Stages in explanations: their lives and chains."""
+"""Stages in explanations: their lifetimes and chains."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ def test_explain_says_who_lives_when() -> None:
 
 
 def test_explain_says_which_stages_lead_farthest() -> None:
-    """On each side by itself, whichever field it leads to; without stages there is nothing to say."""
+    """The longest chain is named on each side separately; programs without stages have no such line."""
     grid = hc.Grid((20, 20), periodic=True)
     u, v = grid.field("u"), grid.field("v")
 
     @hc.program
     def step() -> None:
-        near = hc.stage(u[-1, 0] + v[2, 0], "near", storage="patch")
-        far = hc.stage(near[-1, 0] * u, "far", storage="patch")
-        u.set(far[-1, 0] + near[2, 0] + v[-2, 0])
+        near_stage = hc.stage(u[-1, 0] + v[2, 0], "near", storage="patch")
+        far_stage = hc.stage(near_stage[-1, 0] * u, "far", storage="patch")
+        u.set(far_stage[-1, 0] + near_stage[2, 0] + v[-2, 0])
 
     sim = hc.Simulation(grid, step)
-    (sweep,) = (each for each in hc.explain(sim).steps if each.kind == "sweep")
+    (sweep,) = (step for step in hc.explain(sim).steps if step.kind == "sweep")
     result = {(c.axis, c.side): [(link.name, link.layers) for link in c.links] for c in sweep.chains}
     assert result == {
         (0, -1): [("u", 0), ("far", 1), ("near", 2), ("u", 3)],
@@ -55,4 +55,4 @@ def test_explain_has_no_chain_where_no_stage_leads_to_a_field() -> None:
     for program in (plain, wave, beside):
         steps = hc.explain(hc.Simulation(grid, program)).steps
         assert steps
-        assert not any(each.chains for each in steps)
+        assert not any(step.chains for step in steps)

@@ -14,7 +14,7 @@ from wide_stencil import star
 def test_how_far_threads_march_changes_no_bit(
     order: int, opencl: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The length of 2.5D streaming changes no bit; threads process eight cells per plane, as on large grids."""
+    """The length of 2.5D streaming changes no bit; threads process eight cells per plane."""
     shape = (70, 12, 12)
     expected = star(shape, order)
     marches = set()

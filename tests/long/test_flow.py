@@ -51,7 +51,7 @@ def test_a_cube_has_the_published_heat_flux(rayleigh: float) -> None:
     [(1e3, (19, 39, 79), 0.5), (1e4, (19, 39, 79), 0.0), (1e5, (39, 55, 79), 0.5)],
 )
 def test_a_cube_converges_at_second_order(rayleigh: float, sizes: tuple[int, ...], gathered: float) -> None:
-    """The order is two; for layers that are thin compared with the spacing, points concentrate at the walls."""
+    """The order is two; for layers that are thin compared with the spacing, the grid is stretched."""
     settings = {"gathered": gathered} if gathered else {}
     values = [number("cavity", n, rayleigh, "nusselt_mid", **settings) for n in sizes]
     assert (values[0] - values[1]) * (values[1] - values[2]) > 0

@@ -12,16 +12,18 @@ from halocline.papers.astaroth import operations, step
 from halocline.study.registry import papers
 
 
-def rows_of(name: str, *, predicted: bool = False, **where: Any) -> list[dict[str, Any]]:
-    own = papers()[name]
+def rows_of(name: str, *, predicted: bool = False, **conditions: Any) -> list[dict[str, Any]]:
+    study = papers()[name]
     rows = [
-        row for row in own.places_of(None, None) if all(row[key] in values for key, values in where.items())
+        row
+        for row in study.places_of(None, None)
+        if all(row[key] in values for key, values in conditions.items())
     ]
-    return own.predict(rows, own.there(None)) if predicted else rows  # type: ignore[no-any-return]
+    return study.predict(rows, study.there(None)) if predicted else rows  # type: ignore[no-any-return]
 
 
 def table(name: str, title: str, rows: list[dict[str, Any]]) -> Any:
-    (result,) = [each for each in papers()[name].tables(rows, None) if each.title.startswith(title)]
+    (result,) = [table for table in papers()[name].tables(rows, None) if table.title.startswith(title)]
     return result
 
 
@@ -35,7 +37,7 @@ def test_theoretical_scaling() -> None:
 
 
 def test_shares_of_the_theory_follow_from_two_figures() -> None:
-    """Section 5: 50, 59 and 87 % of the theory on 64 devices."""
+    """The shares are 50, 59 and 87 % of the theory on 64 devices (Section 5)."""
     derived = table("astaroth-fig11", "Measured performance", rows_of("astaroth-fig11"))
     assert [row[3:5] for row in derived.rows] == [("50.7%", "50%"), ("58.9%", "59%"), ("87.0%", "87%")]
     assert [row[5] for row in derived.rows] == ["between nodes", "between nodes", "work"]
@@ -68,25 +70,25 @@ def test_orders_are_paced_by_their_operations() -> None:
 
 
 def test_numbers_of_strong_scaling_stand_beside_predictions() -> None:
-    own = papers()["astaroth-fig10"]
-    machine = own.there(None)
+    study = papers()["astaroth-fig10"]
+    machine = study.there(None)
     rows = rows_of("astaroth-fig10", predicted=True, n=(256,), devices=(1, 4, 64))
-    (stated,) = [result for result in own.tables(rows, machine) if result.title == "Numbers of the text"]
+    (stated,) = [result for result in study.tables(rows, machine) if result.title == "Numbers of the text"]
     assert [row[1] for row in stated.rows] == ["0.18", "2.2", "0.53"]
     assert float(stated.rows[0][2]) == pytest.approx(0.19, abs=0.01)
     assert float(stated.rows[1][3]) == pytest.approx(1.0, abs=0.01)
 
 
 def test_the_published_pace_is_that_of_its_devices() -> None:
-    """An H100 is not as slow as a V100."""
-    own = papers()["astaroth-fig10"]
-    rows = [row for row in own.places_of(None, None) if (row["n"], row["devices"]) == (256, 1)]
-    (there,) = own.predict(rows, own.there("dgx-h100"))
-    assert there["predicted"] < 1.5
+    """The published pace distinguishes devices: an H100 is faster than a V100."""
+    study = papers()["astaroth-fig10"]
+    rows = [row for row in study.places_of(None, None) if (row["n"], row["devices"]) == (256, 1)]
+    (prediction,) = study.predict(rows, study.there("dgx-h100"))
+    assert prediction["predicted"] < 1.5
 
 
 def test_ratios_of_energy_follow_from_speed_ups() -> None:
-    """Fig. 15 (b): 8 to 11 on a node, 2 to 3, 5 to 6 and 9 to 12 on 16 nodes."""
+    """The ratios are 8 to 11 on a node, and 2 to 3, 5 to 6 and 9 to 12 on 16 nodes (Fig. 15 b)."""
     derived = table("astaroth-fig15b", "Energy efficiency", rows_of("astaroth-fig15b"))
     assert [row[3:] for row in derived.rows] == [
         ("8.4 to 11.0", "8 to 11"),
@@ -104,6 +106,6 @@ def test_times_of_the_cpu_solver_follow_from_speed_ups() -> None:
 
 
 def test_fields_stand_beside_ours() -> None:
-    own = papers()["astaroth-b.1"]
-    (fields,) = own.tables(own.places_of(None, None), None)
+    study = papers()["astaroth-b.1"]
+    (fields,) = study.tables(study.places_of(None, None), None)
     assert ("Specific entropy", "s", "s", "length²/(time² temperature)") in fields.rows

@@ -19,13 +19,13 @@ def places(name: str) -> list[dict[str, Any]]:
 
 
 def test_halo_sizes() -> None:
-    """Fig. 5: more axes that are cut, a smaller halo, from eight subdomains on."""
+    """From eight subdomains on, more cut axes give a smaller halo (Fig. 5)."""
     result: dict[str, dict[int, int]] = {}
     for row in places("astaroth-fig5"):
         result.setdefault(row["cut"], {})[row["subdomains"]] = row["computed"]
     for count in (8, 16, 32, 64, 128, 256, 512):
         assert result["1D"][count] > result["2D"][count] > result["3D"][count]
-    assert {own[1] for own in result.values()} == {518**3 - 512**3} == {4_774_104}
+    assert {facts[1] for facts in result.values()} == {518**3 - 512**3} == {4_774_104}
     assert result["1D"][2] == result["2D"][2] == result["3D"][2]
     assert result["3D"][8] == (256 + 6) ** 3 - 256**3
     assert result["1D"][512] == (1 + 6) * 518**2 - 512**2
@@ -33,17 +33,17 @@ def test_halo_sizes() -> None:
 
 
 def test_faces_off_a_node() -> None:
-    """Section 3.3: with eight devices a node 4 to 5 in a scan by rows, and exactly 3 in Z-order."""
-    own = papers()["astaroth-fig6"]
-    rows = own.places_of(None, None)
+    """On nodes of eight devices 4 to 5 faces lead off a node by rows, and 3 in Z-order (Section 3.3)."""
+    study = papers()["astaroth-fig6"]
+    rows = study.places_of(None, None)
     result = {(row["strategy"], row["ranks_per_node"], row["ranks"]): row for row in rows}
     assert result["row", 8, 4096]["faces"] == (4, 5)
     assert result["morton", 8, 4096]["faces"] == (3, 3)
     assert result["morton", 8, 4096]["parts_of_node"] == [2, 2, 2]
     assert result["morton", 4, 64]["parts_of_node"] == [2, 2, 1]
-    assert {own["parts"] for (_, _, ranks), own in result.items() if ranks == 64} == {(4, 4, 4)}
+    assert {facts["parts"] for (_, _, ranks), facts in result.items() if ranks == 64} == {(4, 4, 4)}
     assert [result[name, 8, 4096]["cells_of_other_nodes"] for name in ("row", "morton")] == [68_568, 42_237]
-    (table,) = own.tables(rows, None)
+    (table,) = study.tables(rows, None)
     published = [row[5:7] for row in table.rows if row[6]]
     assert published == [("4 to 5", "4 to 5"), ("3", "3")]
 

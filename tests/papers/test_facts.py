@@ -1,4 +1,4 @@
-"""Set-up tables of papers beside the same facts here, and figures that no study measures."""
+"""Set-up tables of papers next to the same facts of this machine, and figures that no study measures."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from halocline.study.registry import papers
 
 def shown(name: str) -> list[tuple[str, ...]]:
     """Return the rows of the first table of facts."""
-    own = papers()[name]
-    assert own.facts is not None
-    return list(own.facts(own).tables[0].rows)
+    study = papers()[name]
+    assert study.facts is not None
+    return list(study.facts(study).tables[0].rows)
 
 
 def test_this_machine_stands_below_those_of_the_paper() -> None:
-    *published, here = shown("wombat-table2")
+    *published, this_machine_row = shown("wombat-table2")
     assert [row[0] for row in published] == ["Blue Waters", "XEIL", "XCBDW", "XCKNL"]
     machine = this_machine()
-    assert here[0] == facts.HERE
-    assert here[-2:] == (str(machine.simd_bits), str(machine.cores))
+    assert this_machine_row[0] == facts.HERE
+    assert this_machine_row[-2:] == (str(machine.simd_bits), str(machine.cores))
     assert "NUMA node" in facts.memory_in_words()
 
 
 def test_flags_here_are_those_of_kernels() -> None:
-    *published, here = shown("wombat-table3")
+    *published, this_machine_row = shown("wombat-table3")
     assert len(published) == 3
-    assert "-march=native" in here[1]
+    assert "-march=native" in this_machine_row[1]
     assert "-ffp-contract=off" in facts.software_in_words()
 
 
 @pytest.mark.parametrize("name", ["wombat-table5", "wombat-table6", "wombat-table7"])
 def test_patches_here_are_those_of_the_plan(name: str) -> None:
-    *_, here = shown(name)
-    assert here[-4:] == ("2", "2", "2", "32")
+    *_, this_machine_row = shown(name)
+    assert this_machine_row[-4:] == ("2", "2", "2", "32")
 
 
 def test_each_fact_of_a_node_has_its_counterpart() -> None:
@@ -52,9 +52,9 @@ def test_each_fact_of_a_node_has_its_counterpart() -> None:
 
 
 def test_bandwidths_between_the_devices_of_a_node() -> None:
-    own = papers()["pearson-fig10"]
-    assert own.facts is not None
-    links, between = own.facts(own).tables[:2]
+    study = papers()["pearson-fig10"]
+    assert study.facts is not None
+    links, between = study.facts(study).tables[:2]
     assert links.rows[0][1:] == ("50", "yes")
     assert len(between.rows) == 6
     assert between.rows[0][1:4] == ("", "50.0", "50.0")
@@ -76,8 +76,8 @@ def test_what_is_published_alone(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert facts.HERE not in capsys.readouterr().out
     assert command(["study", "paper", "wombat-table2", "--json", str(record)]) == 0
     assert facts.HERE in capsys.readouterr().out
-    (here,) = json.loads(record.read_text())["here"]
-    assert here["cores_per_node"] == this_machine().cores
+    (this_machine_facts,) = json.loads(record.read_text())["here"]
+    assert this_machine_facts["cores_per_node"] == this_machine().cores
 
 
 def test_the_wave_has_a_curve_for_each_grid(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,9 +87,11 @@ def test_the_wave_has_a_curve_for_each_grid(monkeypatch: pytest.MonkeyPatch) -> 
     rows = report.tables[0].rows
     assert [row[1] for row in rows] == ["16 x 8", "32 x 16"] * 2
     for coarse, fine in (rows[:2], rows[2:]):
-        (kept, error), (kept_fine, error_fine) = (tuple(map(float, row[2:])) for row in (coarse, fine))
-        assert 0.3 < kept <= 1.0
-        assert abs(1.0 - kept_fine) < abs(1.0 - kept)
+        (kept_amplitude, error), (kept_fine, error_fine) = (
+            tuple(map(float, row[2:])) for row in (coarse, fine)
+        )
+        assert 0.3 < kept_amplitude <= 1.0
+        assert abs(1.0 - kept_fine) < abs(1.0 - kept_amplitude)
         assert error_fine < error < 1.0
     figure = report.figures()["wombat-fig23b.png"]
     for axes in figure.axes[:2]:

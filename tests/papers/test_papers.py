@@ -1,4 +1,4 @@
-"""Tables of papers, and what is predicted beside them."""
+"""Tables of papers, and the predictions next to them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from step_measurements import runs_of
 # -- every problem in every verb -----------------------------------------------------------------------------
 
 
-PLANNED = {f"{own.problem} {own.measured}": name for name, own in papers().items() if own.study}
+PLANNED = {f"{study.problem} {study.measured}": name for name, study in papers().items() if study.study}
 
 
 @pytest.mark.parametrize("name", PLANNED.values())
@@ -45,26 +45,30 @@ def test_every_data_file_says_where_it_comes_from() -> None:
 
 @pytest.mark.parametrize("name", list(papers()))
 def test_tables_of_papers_hold_what_is_published(name: str) -> None:
-    own, data = papers()[name], published(name)
-    places = own.places_of(None, None)
-    tables = own.tables(places, None)
-    assert own.study is None or own.study in studies()
-    shown = [table for table in tables if table.title.startswith("Published")]
-    assert bool(shown) == bool(data.rows)
-    assert shown or data.place in " ".join(own.said)
-    for table in shown:
+    study, data = papers()[name], published(name)
+    places = study.places_of(None, None)
+    tables = study.tables(places, None)
+    assert study.study is None or study.study in studies()
+    published_tables = [table for table in tables if table.title.startswith("Published")]
+    assert bool(published_tables) == bool(data.rows)
+    assert published_tables or data.place in " ".join(study.said)
+    for table in published_tables:
         assert data.place in table.note.replace("\n", " ")
         assert ("Machine: " in table.note) == (not data.machine.startswith(("none", "not stated")))
-    if own.value is None:
+    if study.value is None:
         rows = {tuple({**row, "bound": None}.items()) for row in data.rows}
-        cells = " ".join(cell for table in shown for row in table.rows for cell in row).replace(",", "")
+        cells = " ".join(cell for table in published_tables for row in table.rows for cell in row).replace(
+            ",", ""
+        )
         for row in rows:
             for column, value in row:
                 if isinstance(value, float | int) and column not in SHARES:
                     assert f"{value:g}" in cells or f"{value:.0f}" in cells or f"{value:.2f}" in cells, column
     else:
-        values = [row for row in places if row.get(own.value) is not None]
-        assert len([cell for table in shown for row in table.rows for cell in row[1:] if cell]) == len(values)
+        values = [row for row in places if row.get(study.value) is not None]
+        assert len(
+            [cell for table in published_tables for row in table.rows for cell in row[1:] if cell]
+        ) == len(values)
 
 
 @pytest.mark.parametrize(
@@ -85,8 +89,8 @@ def test_tables_of_papers_hold_what_is_published(name: str) -> None:
     ],
 )
 def test_published_rows(name: str, words: str) -> None:
-    own = papers()[name]
-    text = own.tables(own.places_of(None, None), None)[0].text()
+    study = papers()[name]
+    text = study.tables(study.places_of(None, None), None)[0].text()
     assert words in [" ".join(line.split()) for line in text.splitlines()] or words in " ".join(text.split())
 
 
@@ -97,14 +101,18 @@ def test_growth_is_that_of_the_tables() -> None:
         assert all(row["computed"] == row["shape"] for row in places)
 
 
-def _predicted(name: str, **where: Any) -> list[dict[str, Any]]:
-    own = papers()[name]
-    rows = [row for row in own.places_of(None, None) if all(row[key] in each for key, each in where.items())]
-    return own.predict(rows, own.there(None))  # type: ignore[arg-type]
+def _predicted(name: str, **conditions: Any) -> list[dict[str, Any]]:
+    study = papers()[name]
+    rows = [
+        row
+        for row in study.places_of(None, None)
+        if all(row[key] in values for key, values in conditions.items())
+    ]
+    return study.predict(rows, study.there(None))  # type: ignore[arg-type]
 
 
 def test_node_aware_placement_is_faster() -> None:
-    """1440 x 1452 x 700 cells on a node of Summit."""
+    """1440 x 1452 x 700 cells on a node of Summit are faster with node-aware placement."""
     rows = _predicted("pearson-fig11")
     times = {row["placement"]: row["predicted"] for row in rows}
     assert times["aware"] == min(times.values())
@@ -119,7 +127,7 @@ def test_the_grid_of_an_exchange_grows_with_the_nodes() -> None:
 
 
 def test_growth_along_the_cuts_scales_better() -> None:
-    """Xue and Roy, Fig. 10: "type 2 performs better; with type 1 three axes are best"."""
+    """Type 2 performs better, and with type 1 three axes are best (Xue and Roy, Fig. 10)."""
     result = {
         (row["growth"], row["decomposition"]): row["predicted"]
         for row in _predicted("cavity-fig10", devices=(16,))
@@ -135,37 +143,39 @@ def test_one_device_keeps_its_published_pace() -> None:
 
 def test_columns_of_names_are_not_drawn() -> None:
     for name in ("pearson-fig11", "umbc-5.1", "cavity-table3"):
-        own = papers()[name]
-        assert own.draw(own.places_of(None, None)) is None
+        study = papers()[name]
+        assert study.draw(study.places_of(None, None)) is None
 
 
 def test_what_was_exchanged_is_said() -> None:
-    own = papers()["umbc-6.3"]
-    tables = own.tables([{**row, "predicted": 1.0} for row in own.places_of(None, None)], own.there(None))
+    study = papers()["umbc-6.3"]
+    tables = study.tables(
+        [{**row, "predicted": 1.0} for row in study.places_of(None, None)], study.there(None)
+    )
     assert "its network exchanged for 1.25 GB/s and 20 µs" in tables[-1].note.replace("\n", " ")
     assert "Machine: zenith" in tables[0].note
 
 
 def test_a_prediction_stands_beside_what_is_published() -> None:
-    own = papers()["umbc-4.1"]
-    (row,) = own.predict(own.places_of([4096], [1])[:1], own.there(None))  # type: ignore[arg-type]
-    # one core of Stampede2: the bytes of cg at what one core draws from memory
+    study = papers()["umbc-4.1"]
+    (row,) = study.predict(study.places_of([4096], [1])[:1], study.there(None))  # type: ignore[arg-type]
+    # one core of Stampede2: the bytes of cg at the memory bandwidth of one core
     assert row["predicted"] == pytest.approx(764, rel=0.1)
     assert row["seconds"] == 784
-    many = own.predict(own.places_of([4096], [1])[-1:], own.there(None))[0]  # type: ignore[arg-type]
+    many = study.predict(study.places_of([4096], [1])[-1:], study.there(None))[0]  # type: ignore[arg-type]
     assert many["ranks_per_node"] == 32
     assert 30 < many["predicted"] < 60 == many["seconds"]  # at the bandwidth of a data sheet
 
 
 @pytest.mark.parametrize("name", ["umbc-3.1", "umbc-5.1", "cavity-table3"])
 def test_predictions_are_divided_by_published_values(name: str) -> None:
-    own = papers()[name]
-    rows = own.predict(own.places_of(None, None), own.there(None))  # type: ignore[arg-type]
-    assert (own.compare, own.value) in {("seconds", None), (None, "seconds"), (None, "ssspnt")}
+    study = papers()[name]
+    rows = study.predict(study.places_of(None, None), study.there(None))  # type: ignore[arg-type]
+    assert (study.compare, study.value) in {("seconds", None), (None, "seconds"), (None, "ssspnt")}
     divided = [row for row in rows if "predicted_ratio" in row]
     assert len(divided) >= 4
     for row in divided:
-        assert row["predicted_ratio"] == row["predicted"] / row[own.compare or own.value]
+        assert row["predicted_ratio"] == row["predicted"] / row[study.compare or study.value]
     data = published(name).rows
     assert [row.get("ratio") for row in rows] == [row.get("ratio") for row in data], (
         "columns of the data file"
@@ -175,22 +185,22 @@ def test_predictions_are_divided_by_published_values(name: str) -> None:
 def test_a_slower_network_takes_longer() -> None:
     fast, slow = (papers()[f"umbc-6.{number}"] for number in (1, 3))
     times = [
-        own.predict(own.places_of([1024], [16])[-1:], own.there(None))[0]["predicted"]  # type: ignore[arg-type]
-        for own in (fast, slow)
+        study.predict(study.places_of([1024], [16])[-1:], study.there(None))[0]["predicted"]  # type: ignore[arg-type]
+        for study in (fast, slow)
     ]
     assert times[1] > 1.5 * times[0]
 
 
 def test_what_a_paper_measures_here_fits_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Options other than --ranks leave the bound on ranks times threads."""
+    """Options other than --ranks do not change the bound on ranks times threads."""
     from halocline.run.host.process import cores
     from halocline.study import engine
 
     planned: list[int] = []
     monkeypatch.setattr("halocline.papers.paper.Paper.predict", lambda self, places, *rest: places)
 
-    def plan(asked: Any) -> Any:
-        planned.extend(layout.ranks * layout.threads for layout in asked.study.layouts(asked))
+    def plan(request: Any) -> Any:
+        planned.extend(layout.ranks * layout.threads for layout in request.study.layouts(request))
         raise KeyboardInterrupt
 
     monkeypatch.setattr(engine, "plan", plan)
@@ -218,6 +228,6 @@ def test_threads_of_a_node_end_with_all_cores(
 
 
 def test_the_network_of_a_paper_is_that_of_its_machine() -> None:
-    own = papers()["umbc-6.3"]
-    assert own.there(None).network.bandwidth == 1.25e9  # type: ignore[union-attr]
-    assert own.there("summit").network == load_machine("summit").network  # type: ignore[union-attr]
+    study = papers()["umbc-6.3"]
+    assert study.there(None).network.bandwidth == 1.25e9  # type: ignore[union-attr]
+    assert study.there("summit").network == load_machine("summit").network  # type: ignore[union-attr]

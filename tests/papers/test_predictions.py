@@ -1,4 +1,4 @@
-"""Predictions beside published values. Rows that a number is fitted to are named, and not counted."""
+"""Predictions next to published values. Rows to which a number is fitted are named, and not counted."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from halocline.study.measuring.predict import predict, prepared
 from published_ratios import predicted, quotients
 
 ONE_CORE = {"n": 4096, "nodes": 1, "ranks_per_node": 1}
-FITTED: dict[str, dict[str, Any]] = {  # rows by which machines of UMBC HPCF-2018-10 were fitted
+FITTED: dict[str, dict[str, Any]] = {  # rows to which machines of UMBC HPCF-2018-10 were fitted
     "umbc-3.1": {"n": 1024},
-    "umbc-4.1": ONE_CORE,  # the same run as that of Table 5.1
+    "umbc-4.1": ONE_CORE,  # the same run as in Table 5.1
     "umbc-5.1": ONE_CORE,
 }
 FITTED_VERSIONS = {
@@ -25,7 +25,7 @@ FITTED_VERSIONS = {
 
 
 def _not_fitted(name: str, **options: Any) -> list[float]:
-    """Return predicted over published values of the rows that nothing is fitted to."""
+    """Return predicted over published values of the rows without a fitted number."""
     fitted = FITTED.get(name, {"n": None})
     return [
         row["predicted_ratio"]
@@ -36,7 +36,7 @@ def _not_fitted(name: str, **options: Any) -> list[float]:
 
 @pytest.mark.parametrize(("name", "count"), [("umbc-4.1", 27), ("umbc-7.1", 22)])
 def test_predicted_solves_take_what_is_published(name: str, count: int) -> None:
-    """N = 4096; smaller times than 3 s are printed with less than one digit."""
+    """N = 4096 agrees; times below 3 s are printed with less than one digit and do not count."""
     result = _not_fitted(name, sizes=(4096,), least=3)
     assert len(result) == count
     assert sum(1 / 1.5 <= ratio <= 1.5 for ratio in result) >= 0.75 * len(result)
@@ -59,7 +59,7 @@ def test_speedups_of_an_exchange_are_those_of_the_text(name: str, count: int) ->
 
 @pytest.mark.parametrize("name", ["cavity-table3", "cavity-table4"])
 def test_versions_of_the_cavity_are_as_efficient_as_published(name: str) -> None:
-    """Efficiencies on two devices, to 0.1; the row of one device has the published pace."""
+    """Efficiencies on two devices agree to 0.1; the row of one device has the published pace."""
     rows = [
         row for row in predicted(name, devices=2) if (row["version"], row["cut"]) != FITTED_VERSIONS[name]
     ]
@@ -70,7 +70,7 @@ def test_versions_of_the_cavity_are_as_efficient_as_published(name: str) -> None
 
 
 def test_a_step_of_astaroth_scales_as_published() -> None:
-    """Efficiencies on 64 devices to 0.1, but for 512³, which is fitted; a node of four to 10 %."""
+    """Efficiencies on 64 devices agree to 0.1, except 512³, which is fitted; a node of four to 10 %."""
     (one,) = published("astaroth-fig10").values("ns_per_cell_step", devices=1)
     times = {
         (row["n"], row["devices"]): row["predicted"] for row in predicted("astaroth-fig10", devices=(4, 64))
@@ -82,7 +82,7 @@ def test_a_step_of_astaroth_scales_as_published() -> None:
 
 
 def test_one_thread_of_broadwell_takes_what_is_published() -> None:
-    """The share of the peak in machine files of WOMBAT is that of this row of Table 4."""
+    """The peak share in the machine files of WOMBAT is that of this row of Table 4."""
     (seconds,) = published("wombat-table4").values("seconds_per_step", compiler="CCE 8.5.4")
     schedule, shape = prepared("rj2a", 64, dim=3)
     (one,) = predict(schedule, shape, load_machine("xcbdw"), [1], ranks_per_node=1, threads=1)
@@ -92,7 +92,7 @@ def test_one_thread_of_broadwell_takes_what_is_published() -> None:
 
 
 def test_zones_a_second_of_wombat_are_those_published() -> None:
-    """XEIL to a factor of 1.5; of the other two machines the published number is the least of patches."""
+    """XEIL agrees to a factor of 1.5; the other published numbers are minima over patches."""
     result = {row["machine"]: row["predicted_ratio"] for row in predicted("wombat-fig5")}
     assert 1 / 1.5 <= result["XEIL"] <= 1.5
     assert result["XCBDW"] >= 1

@@ -20,7 +20,7 @@ COUNTS = {  # the last number of each kind, as counted in the papers
     "cavity": {"Fig.": 13, "Table": 4, "Listing": 2},
     "wombat": {"Fig.": 23, "Table": 7},
 }
-OTHERS = {  # those that are not numbered from 1 on
+OTHERS = {  # results that are not numbered from 1 on
     "umbc": ["3.1", "4.1", "4.2", "4.3", "5.1", "6.1", "6.2", "6.3", "7.1", "7.2"],
     "astaroth": ["A.1", "A.2", "B.1", "B.2"],
     "pearson": ["I"],
@@ -35,12 +35,12 @@ def test_numbers_have_no_gap() -> None:
     for paper, counts in COUNTS.items():
         results = [entry.result for entry in REGISTER if entry.paper == paper]
         for kind, last in counts.items():
-            found = re.findall(rf"{re.escape(kind)} (\d+)", " ".join(results))
-            assert sorted(set(map(int, found))) == list(range(1, last + 1)), (paper, kind)
-        others = [result for result in results if result.split()[0] not in counts]
-        assert [name.removeprefix("Table ") for name in others if name.startswith("Table")] == OTHERS.get(
-            paper, []
-        )
+            numbers = re.findall(rf"{re.escape(kind)} (\d+)", " ".join(results))
+            assert sorted(set(map(int, numbers))) == list(range(1, last + 1)), (paper, kind)
+        other_results = [result for result in results if result.split()[0] not in counts]
+        assert [
+            name.removeprefix("Table ") for name in other_results if name.startswith("Table")
+        ] == OTHERS.get(paper, [])
     assert {entry.result for entry in REGISTER if "Fig. 3.1" in entry.result} == {
         "Fig. 3.1 (a)",
         "Fig. 3.1 (b)",

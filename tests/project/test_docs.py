@@ -1,4 +1,4 @@
-"""What the documentation shows runs, prints what stands below it, and names what there is."""
+"""The documentation shows programs that run and print the shown output, and names that exist."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MARK = "-- end of block --"
 
 @pytest.fixture(scope="module")
 def blocks() -> list[tuple[str, str | None]]:
-    """Each runnable block with the output that stands below it, None where there is none."""
+    """Return each runnable block with the output below it, or None without output."""
     result = [(code, output or None) for code, output in BLOCK.findall(TUTORIAL.read_text())]
     assert len(result) == TUTORIAL.read_text().count("```python")
     return result
@@ -57,9 +57,9 @@ def test_what_is_said_of_predictions(tmp_path):
     (tmp_path / "mine.toml").write_text(machine)
     assert load_machine(tmp_path / "mine.toml").injection == 1.25e10
     (tmp_path / "gpus.toml").write_text(machine.replace('"cpu" ', '"gpu" ') + of_gpus)
-    there = load_machine(tmp_path / "gpus.toml")
-    assert there.host is not None
-    assert there.aware is not None
+    gpu_machine = load_machine(tmp_path / "gpus.toml")
+    assert gpu_machine.host is not None
+    assert gpu_machine.aware is not None
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
@@ -219,8 +219,10 @@ def test_the_reference_names_every_option_of_every_command(command_reference):
         assert f"| `{name}` |" in title
         options = {option for p in command.params for option in (*p.opts, *p.secondary_opts)}
         options = {option for option in options if option.startswith("--")}
-        told = {option for form in re.findall(r"`(--[^`]+)`", result[name]) for option in form.split(", ")}
-        assert options <= {option.partition(" ")[0] for option in told}, name
+        documented = {
+            option for form in re.findall(r"`(--[^`]+)`", result[name]) for option in form.split(", ")
+        }
+        assert options <= {option.partition(" ")[0] for option in documented}, name
 
 
 def test_the_reference_names_every_result_of_a_solve():
@@ -239,10 +241,10 @@ def test_the_reference_names_every_result_of_a_case():
 
 
 def test_what_is_said_of_cases(tmp_path):
-    (program, _), (own, _) = BLOCK.findall((ROOT / "docs" / "how-to" / "cases.md").read_text())
+    (program, _), (own_case, _) = BLOCK.findall((ROOT / "docs" / "how-to" / "cases.md").read_text())
     assert run(program, 1, tmp_path)
-    run(own, 1, tmp_path)
-    (tmp_path / "mine.py").write_text(own)
+    run(own_case, 1, tmp_path)
+    (tmp_path / "mine.py").write_text(own_case)
     assert Problem(str(tmp_path / "mine.py"), [16], dim=1).run(steps=4).record.diagnostics["largest"] < 1.0
 
 
@@ -250,7 +252,7 @@ def test_the_names_that_commands_use_are_listed():
     text = (ROOT / "docs" / "reference" / "problem-files.md").read_text()
     table = text.partition("| name | meaning |\n")[2].partition("\n\n")[0]
     listed = {name for row in table.splitlines() for name in re.findall(r"`(\w+)", row.split("|")[1])}
-    expected = {own.name for own in fields(Names)}
+    expected = {field.name for field in fields(Names)}
     assert expected <= listed | {"sim"}, expected - listed
 
 
@@ -268,7 +270,7 @@ def test_what_is_said_of_restarts(ranks, tmp_path):
 
 
 def test_the_job_that_puts_itself_in_the_queue_again_does_so(tmp_path):
-    """With stand-ins for Slurm's commands: its jobs end soon, until the run is through."""
+    """With stand-ins for Slurm's commands, jobs end soon and are queued again until the run is complete."""
     text = (ROOT / "docs" / "how-to" / "restart.md").read_text()
     (job,) = re.findall(r"```sh\n(#!/bin/bash\n.*?)```", text, re.DOTALL)
     assert "--n 256 --until 200" in job
@@ -289,7 +291,7 @@ def test_the_job_that_puts_itself_in_the_queue_again_does_so(tmp_path):
         assert done.returncode == 0, done.stderr
         return done
 
-    assert "its time is nearly up" in ran(66, 10**9).stderr  # it ends a minute before
+    assert "its time is nearly up" in ran(66, 10**9).stderr  # it ends a minute before the end of its job
     assert submitted.read_text() == f"{script}\n"
     reached = json.loads(
         next((tmp_path / "out" / "mhd").glob("step-*/zarr.json")).read_text()
@@ -299,7 +301,7 @@ def test_the_job_that_puts_itself_in_the_queue_again_does_so(tmp_path):
 
 
 def test_what_is_said_of_equations_of_magnetohydrodynamics(tmp_path):
-    """All blocks are one program; every option and every public name is told."""
+    """All blocks form one program; the page names every option and every public name."""
     from halocline.physics import mhd
 
     text = (ROOT / "docs" / "how-to" / "mhd.md").read_text()
@@ -314,7 +316,7 @@ def test_what_is_said_of_equations_of_magnetohydrodynamics(tmp_path):
 
 
 def test_what_is_said_of_walls(tmp_path):
-    """All blocks are one program."""
+    """All blocks form one program that runs."""
     text = (ROOT / "docs" / "how-to" / "walls.md").read_text()
     result = BLOCK.findall(text)
     assert len(result) == text.count("```python") == 3
@@ -323,10 +325,10 @@ def test_what_is_said_of_walls(tmp_path):
 
 def test_the_reference_names_what_the_environment_says():
     read = re.compile(r"""(?:getenv\(|environ\.get\(|environ\[)["'](\w+)["']""")
-    used = {"HALOCLINE_MARCH"}  # CMake's
+    variables = {"HALOCLINE_MARCH"}  # read by CMake
     for folder, kinds in ((SOURCE, "*.py"), (ROOT / "native", "*.[ch]pp"), (ROOT / "native", "*.py")):
         for path in folder.rglob(kinds):
-            used |= set(read.findall(path.read_text()))
-    used -= {"HALOCLINE_LAUNCH", "PMI_FD"}  # between the command, mpiexec and the ranks
+            variables |= set(read.findall(path.read_text()))
+    variables -= {"HALOCLINE_LAUNCH", "PMI_FD"}  # between the command, mpiexec and the ranks
     _, _, section = RESULTS.read_text().partition("## Environment\n")
-    assert used - set(re.findall(r"`(\w+)`", section)) == set()
+    assert variables - set(re.findall(r"`(\w+)`", section)) == set()

@@ -1,4 +1,4 @@
-"""Every example as a user runs it: from the command line, alone and under mpiexec, without a change."""
+"""Every example, unchanged, as a user runs it: from the command line, alone and under mpiexec."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from example_runs import CASES, EXAMPLES
 from started_examples import run
 
-FILES = {"gas", "hancock", "sod_exact"}  # what the Euler examples share
+FILES = {"gas", "hancock", "sod_exact"}  # code that the Euler examples share
 
 
 @pytest.fixture(scope="module")
@@ -43,14 +43,14 @@ def test_facts_and_picture(name, folder):
     printed = run(name, 1, 1, folder)
     for fact, limit in CASES[name][1].items():
         assert abs(float(printed[fact].split()[0].rstrip(","))) <= limit, (fact, printed[fact])
-    (picture,) = (each for each in (folder / f"{name}-1-1").iterdir() if each.suffix != ".zarr")
+    (picture,) = (file for file in (folder / f"{name}-1-1").iterdir() if file.suffix != ".zarr")
     image = matplotlib.image.imread(picture)
     assert min(image.shape[:2]) > 300
     middle = image[tuple(slice(n // 4, 3 * n // 4) for n in image.shape[:2])]
     assert np.ptp(middle[..., :3], axis=(0, 1)).max() > 0.3, "the middle of the picture is of one colour"
 
 
-# each has a way of its own to make steps or to solve; the others are among the long tests
+# each uses another way to make steps or to solve; the extended suite runs the others
 ON_TWO = ("acoustic", "channel", "euler_1d", "gray_scott", "own_operator", "sedov")
 
 
@@ -76,7 +76,7 @@ def test_the_blast_falls_back_and_stays_physical(folder):
     printed = run("sedov", 1, 1, folder)
     assert float(printed["pressure ratio"]) > 1e7
     assert int(printed["fallbacks"]) > 0
-    shares = [float(printed[f"of {what}"]) for what in ("all faces", "vectors of 8", "pieces of 128")]
+    shares = [float(printed[f"of {part}"]) for part in ("all faces", "vectors of 8", "pieces of 128")]
     assert 0 < shares[0] < shares[1] < shares[2] < 0.01
     assert float(printed["least density"]) > 0
     assert float(printed["least pressure"]) > 0
@@ -88,7 +88,7 @@ def test_the_blast_prints_the_same_on_ranks_and_threads(ranks, threads, folder):
 
 
 def test_the_radius_of_the_blast_is_that_of_the_similarity_solution():
-    """The energy of R = t^(1/2), by integrating its equations inwards from a strong shock."""
+    """The energy of R = t^(1/2) follows from its equations, integrated inwards from a strong shock."""
     from scipy.integrate import quad, solve_ivp
 
     gamma, source = 1.4, (EXAMPLES / "sedov.py").read_text()

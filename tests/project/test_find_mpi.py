@@ -1,4 +1,4 @@
-"""Which MPI Halocline is built against, and whether the mpi4py that is installed loads the same."""
+"""The MPI that Halocline is built with, and its agreement with the MPI of the installed mpi4py."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def find(*options: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def in_use() -> tuple[Path, Path]:
-    """The folder of headers, and the library of the MPI that mpi4py loads here."""
+    """Return the folder of headers, and the library of the MPI that mpi4py loads on this machine."""
     kind, *rest = find().stdout.strip().split(";")
     if kind != "package":
         pytest.skip("this environment uses the system's MPI")
@@ -35,7 +35,7 @@ def in_use() -> tuple[Path, Path]:
 
 
 def wrapper(folder: Path, headers: Path, library: Path) -> str:
-    """A compiler wrapper, as an MPI of the system has one."""
+    """Write a compiler wrapper, as an MPI of the system has one."""
     path = folder / "mpicc"
     path.write_text(f'#!/bin/sh\nexec gcc "$@" -I{headers} {library} -Wl,-rpath,{library.parent}\n')
     path.chmod(0o755)
@@ -75,10 +75,10 @@ def test_the_package_is_taken_on_request(tmp_path: Path) -> None:
     (tmp_path / "mpicc").write_text("#!/bin/sh\n")
     (tmp_path / "mpicc").chmod(0o755)
     environment = {**os.environ, "PATH": str(tmp_path), "MPICC": ""}
-    for told, kind in (("", "system\n"), ("package", "package\n")):
+    for variable, kind in (("", "system\n"), ("package", "package\n")):
         done = subprocess.run(
             [sys.executable, "-S", SCRIPT, "--kind"],  # without packages
-            env={**environment, "HALOCLINE_MPI": told},
+            env={**environment, "HALOCLINE_MPI": variable},
             capture_output=True,
             text=True,
         )

@@ -14,7 +14,7 @@ import pytest
 from hang import HANG
 
 TESTS = Path(__file__).parents[1]
-# A limit in seconds where a test or a program of a test waits. Only those of more than HANG are written out.
+# A limit in seconds of the wait of a test or of its program. Only limits above HANG are written as numbers.
 LIMITS = re.compile(
     r"\b(?:timeout|within|patience)(?:: float)? ?= ?(\d[\d_.]*)"
     r"|monotonic\(\) \+ (\d[\d_.]*)"
@@ -23,7 +23,7 @@ LIMITS = re.compile(
     r"|^(?:WITHIN|LIMIT|TIMEOUT|PATIENCE)(?:: float)? = (\d[\d_.]*)",
     re.MULTILINE,
 )
-# Their meaning is the time: until a stronger request to end follows, or while signals arrive.
+# The time has a meaning in these cases: until a stronger request to end follows, or while signals arrive.
 MEANT = {"support/local_slurm.py": ["10"], "support/rank_tests.py": ["3"], "mpi/test_ranks.py": ["1"]}
 
 
@@ -76,13 +76,13 @@ def test_commands_start_with_default_signals() -> None:
     assert ignored_or_blocked(done.stdout) == []
 
 
-@pytest.mark.parametrize("how", ["ignored", "blocked"])
-def test_commands_start_with_default_signals_where_the_tests_do_not(how: str) -> None:
-    """The state of `make test &` in a script of `nohup make test`, and of a parent that blocks signals."""
+@pytest.mark.parametrize("state", ["ignored", "blocked"])
+def test_commands_start_with_default_signals_where_the_tests_do_not(state: str) -> None:
+    """The states are those of `make test &` in a script under nohup, and of a parent that blocks signals."""
     begin = {
         "ignored": "[signal.signal(number, signal.SIG_IGN) for number in numbers]",
         "blocked": "signal.pthread_sigmask(signal.SIG_BLOCK, numbers)",
-    }[how]
+    }[state]
     line = (
         f"import os, signal, sys; numbers = [getattr(signal, 'SIG' + name) for name in {SENT}]; {begin}; "
         "os.execv(sys.argv[1], sys.argv[1:])"

@@ -1,4 +1,4 @@
-"""Each layer imports from those before it only; cases and papers are apart from the framework."""
+"""Each layer imports only from earlier layers; cases and papers are separate from the framework."""
 
 from __future__ import annotations
 

@@ -9,10 +9,10 @@ from loops import some
 from source import ROOT, SOURCE
 
 TESTS = ROOT / "tests"
-APART = ("cases", "papers", "physics")  # tested against what is known of them, not module by module
-LINES = 60  # modules that are no longer need no test file of their own
+APART = ("cases", "papers", "physics")  # tested by known results, not module by module
+LINES = 60  # removed modules need no test file of their own
 
-# Modules without a test file of their name. For each reason: module, test file, and where the file does not
+# Modules without a test file of their name. For each reason: module, test file, and, if the file does not
 # import the module, the public name by which it tests it.
 ELSEWHERE = {
     "tested on several ranks, in tests/mpi": {
@@ -116,14 +116,14 @@ def test_the_files_of_reasons_test_their_modules() -> None:
 
 
 def test_test_files_import_no_test_file() -> None:
-    """What two of them need is in tests/support."""
+    """Modules that two test files need are in tests/support."""
     for path in some(TESTS.rglob("test_*.py")):
         names = {name.partition(".")[0] for name in imported(path)}
         assert not {name for name in names if name.startswith("test")}, path
 
 
 def test_long_tests_are_in_their_folder() -> None:
-    """Parameters alone may be long elsewhere, and files of `system` as a whole."""
+    """Other folders have long parameters only, and `system` may have long files."""
     marked = {
         f"{path.relative_to(TESTS)}::{node.name}"
         for path in some(TESTS.rglob("test_*.py"))

@@ -1,4 +1,4 @@
-"""The project around the code: lock files, the choice of an MPI, what the build leaves."""
+"""The project around the code: lock files, the choice of an MPI, the files that a build leaves."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ def test_what_is_imported_is_declared_and_the_reverse():
     declared = {canonical(requirement) for requirement in PROJECT["project"]["dependencies"]}
     extras = {canonical(r) for extra in PROJECT["project"]["optional-dependencies"].values() for r in extra}
     owners = metadata.packages_distributions()
-    used: set[str] = set()
+    imported_packages: set[str] = set()
     for file in SOURCE.rglob("*.py"):
         for module in imports(file):
             top = module.partition(".")[0]
             if top != "halocline" and top not in sys.stdlib_module_names:
                 packages = {canonical(package) for package in owners.get(top, [top])}
-                where = f"{file.relative_to(ROOT)} imports {top}"
-                assert packages & (declared | extras), f"{where}, which is not declared"
+                location = f"{file.relative_to(ROOT)} imports {top}"
+                assert packages & (declared | extras), f"{location}, which is not declared"
                 if not packages & declared:
-                    assert module not in imports(file, at_start_only=True), f"{where}, which may be absent"
-                used |= packages & declared
-    assert used == declared
+                    assert module not in imports(file, at_start_only=True), f"{location}, which may be absent"
+                imported_packages |= packages & declared
+    assert imported_packages == declared
 
 
 # -- the build ---------------------------------------------------------------------------------------
@@ -94,13 +94,13 @@ def test_no_file_has_the_marks_of_a_merge():
 
 
 def test_make_tells_its_targets():
-    told = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    help_text = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for target in ("build", "run", "test", "test-full", "lint", "bench", "docs", "sanitize", "clean", "help"):
-        assert re.search(rf"^  make {target} ", told, re.MULTILINE), target
+        assert re.search(rf"^  make {target} ", help_text, re.MULTILINE), target
 
 
 def test_mutants_fit_the_source():
-    """Each finds the text that it changes."""
+    """The text that each mutant changes occurs in the source."""
     listed = subprocess.run(
         [sys.executable, ROOT / "tools/mutants.py", "--list"], capture_output=True, text=True, check=False
     )
@@ -139,7 +139,7 @@ def test_what_is_missing_for_tests_is_named(tmp_path):
 def find_mpi(
     path: str, *arguments: str, empty: bool = True, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """What is said in an environment without packages, or in this one."""
+    """Return the output of the search for MPI, in an environment without packages or in this one."""
     return subprocess.run(
         [sys.executable, *["-S"] * empty, ROOT / "native/cmake/find_mpi.py", *arguments],
         env={"PATH": path} | environment,
@@ -149,7 +149,7 @@ def find_mpi(
 
 
 def wrapper(folder: Path) -> Path:
-    """A program named mpicc in this folder."""
+    """Write a program named mpicc to a folder."""
     folder.mkdir(parents=True)
     file = folder / "mpicc"
     file.write_text("#!/bin/sh\n")
@@ -168,14 +168,14 @@ HOOK = "import build_backend; print(*build_backend.get_requires_for_build_{}())"
 
 
 @pytest.mark.parametrize(
-    ("kind", "compiler", "said"),
+    ("kind", "compiler", "message"),
     [
         ("wheel", None, "neither c++, g++ nor clang++ is on PATH. Install one (Debian: apt-get install g++)"),
         ("editable", "gcc-of-mine", "CXX is 'gcc-of-mine', which is no program on PATH. Install one"),
         ("wheel", sys.executable, ""),
     ],
 )
-def test_a_build_without_a_compiler_names_the_package(kind, compiler, said, tmp_path):
+def test_a_build_without_a_compiler_names_the_package(kind, compiler, message, tmp_path):
     environment = {name: value for name, value in os.environ.items() if name != "CXX"}
     environment |= {
         "PATH": str(tmp_path),
@@ -185,10 +185,10 @@ def test_a_build_without_a_compiler_names_the_package(kind, compiler, said, tmp_
         environment["CXX"] = compiler
     command = [sys.executable, "-c", HOOK.format(kind)]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == (1 if said else 0), done.stderr
-    assert said in done.stderr
+    assert done.returncode == (1 if message else 0), done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
-    assert bool(said) == ("Halocline cannot be built without a C++ compiler" in done.stderr)
+    assert bool(message) == ("Halocline cannot be built without a C++ compiler" in done.stderr)
 
 
 def test_an_mpicc_on_path_is_the_systems(tmp_path):

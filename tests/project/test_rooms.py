@@ -1,6 +1,7 @@
-"""Which modules may import from which: rooms of the compiler, folders of run, and no circle in any layer.
+"""Import rules of modules: folders of the compiler, folders of run, and no cycle in any layer.
 
-That layers import from those before them only, test_layers.py says."""
+test_layers.py tests that layers import only from earlier layers.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ SOURCE = Path(halocline.compile.__file__).parents[1]
 HOME = Path(halocline.compile.__file__).parent
 ROOMS = {path.name: path for path in HOME.iterdir() if (path / "__init__.py").is_file()}
 
-# what each room may take from the others of the compiler: rooms, and modules beside them
+# the folders and modules of the compiler from which each of its folders may import
 ALLOWED = {
     "ir": set(),
     "passes": {"ir", "strategy"},
@@ -27,7 +28,7 @@ ALLOWED = {
 
 
 def imported(path: Path) -> set[str]:
-    """The rooms and modules of the compiler that a module imports."""
+    """Return the folders and modules of the compiler that a module imports."""
     result = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("halocline.compile."):
@@ -49,7 +50,7 @@ def test_modules_beside_the_rooms_import_in_one_direction() -> None:
     modules = {path.stem: imported(path) for path in HOME.glob("*.py")}
     done: set[str] = set(ALLOWED)
     while modules:
-        free = {name for name, needed in modules.items() if needed <= done}
+        free = {name for name, imports in modules.items() if imports <= done}
         assert free, f"a circle among {sorted(modules)}"
         done |= free
         for name in free:
@@ -58,7 +59,7 @@ def test_modules_beside_the_rooms_import_in_one_direction() -> None:
 
 # -- folders of run ----------------------------------------------------------------------------------
 
-# each imports only from itself and those before it
+# each folder imports only from itself and from earlier ones
 FOLDERS = (
     "host", "ranks", "devices", "tuning", "domain", "memory", "engine", "measurements", "fields", "output",
     "simulation",
@@ -76,20 +77,20 @@ def test_a_folder_of_run_imports_only_from_those_before_it(folder: str) -> None:
     allowed = FOLDERS[: FOLDERS.index(folder) + 1]
     for path in some((SOURCE / "run" / folder).glob("*.py")):
         parts = [name.split(".") for name in imported_by(path)]
-        used = {part[2] for part in parts if part[:2] == ["halocline", "run"]}
-        assert used <= set(allowed), f"{path.name} imports {used - set(allowed)}"
+        folders = {part[2] for part in parts if part[:2] == ["halocline", "run"]}
+        assert folders <= set(allowed), f"{path.name} imports {folders - set(allowed)}"
 
 
 # -- circles -----------------------------------------------------------------------------------------
 
-# Fields, expressions and programs of the language are made of each other.
+# Fields, expressions and programs of the language import each other.
 LAYERS = [layer for layer in ALL_LAYERS if layer != "lang" and (SOURCE / layer).is_dir()]
-# Circles that are to be taken apart. An entry that is none any more fails, and is to be removed here.
+# Cycles that are to be removed. An entry that is no cycle any more fails, and must be removed from this list.
 KNOWN: set[frozenset[str]] = set()
 
 
 def module_name(path: Path) -> str:
-    """As it is imported."""
+    """Return the import name of a module."""
     parts = path.relative_to(SOURCE.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -98,8 +99,11 @@ MODULES = {module_name(path): path for path in SOURCE.rglob("*.py")}
 
 
 def imported_by(path: Path) -> set[str]:
-    """The modules of Halocline that a module imports: at its top, in functions, and for types alone. A
-    module imported from a package counts as an import of the package too, whose own imports run first."""
+    """Return the modules of Halocline that a module imports, at its top, in functions, and for types.
+
+    A module imported from a package counts as an import of the package too, since the package is imported
+    first.
+    """
     result = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -111,7 +115,7 @@ def imported_by(path: Path) -> set[str]:
 
 
 def circles(imports: dict[str, set[str]]) -> set[frozenset[str]]:
-    """The largest sets of modules, two or more, each of which comes to each other one by imports."""
+    """Return the largest sets of two or more modules that import each other, also indirectly."""
     result: set[frozenset[str]] = set()
     place: dict[str, int] = {}
     lowest: dict[str, int] = {}

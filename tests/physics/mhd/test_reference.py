@@ -598,7 +598,7 @@ ORDER_OF = {"euler": 1, "rk2": 2, "rk3": 3, "rk4": 4, "ssp-rk3": 3}
 
 
 def pendulum(f: State) -> State:
-    """Return the rates of x'' = -sin x with friction, a nonlinear system in which all order conditions count."""
+    """Return the rates of x'' = -sin x with friction, a nonlinear system that tests all order conditions."""
     return {"x": f["v"], "v": -np.sin(f["x"]) - 0.3 * f["v"] * np.abs(f["v"]) ** 2}
 
 
