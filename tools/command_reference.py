@@ -88,7 +88,7 @@ def page() -> str:
     """Return the text of the page."""
     every = list(commands(typer.main.get_command(app)))
     first = [[f"`halocline {words}`", prose(command.help.partition("\n\n")[0])] for words, command in every]
-    first.append(["`halocline --version`", "Print the version and end."])
+    first.append(["`halocline --version`", "Print the version and exit."])
     described: dict[tuple[str, ...], str] = {}
     sections = [section(words, command, described) for words, command in every]
     return "\n".join([HEAD, table(["command", ""], first), *sections])

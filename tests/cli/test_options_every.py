@@ -301,7 +301,7 @@ def test_every_option_is_obeyed_or_rejected(
         ("view SAVED T.png --time 1", "time 1 is asked for, but .* has no times"),
         ("explain heat --n 8 --json - --code", "--code: --json - prints only the results"),
         ("explain heat --n 8 --scheme cg", "scheme 'cg' is unknown"),
-        ("explain heat --n 8 --method cg --scheme rk3", "--method cg: heat is no linear problem"),
+        ("explain heat --n 8 --method cg --scheme rk3", "--method cg: heat is not a linear problem"),
         ("model poisson --n 8 --machine summit --scheme cg", "--scheme cg: poisson is a linear problem"),
         ("explain own.py --method cg", "--method cg: own.py is a file"),
         ("run poisson --n 8 --scheme cg", "--scheme cg: poisson is a linear problem"),

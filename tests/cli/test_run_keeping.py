@@ -33,7 +33,7 @@ def test_a_case_goes_on_with_the_bits_and_rows_of_one_that_never_stopped(tmp_pat
     keeps = ["--output", store, "--output-every", "4", "--checkpoint", folder, "--checkpoint-every", "5"]
     whole = wave("--steps", "30", "--every", "6", "--output", tmp_path / "whole.zarr", "--output-every", "4")
     first = wave("--steps", "14", "--every", "6", *keeps, "--keep", "3", "--io-threads", "2")
-    assert f"checkpoints are in {folder}; go on with --resume {folder}" in first["said"]
+    assert f"checkpoints are in {folder}; restart with --resume {folder}" in first["said"]
     steps = [int(each.name.split("-")[1]) for each in checkpoints.folders(folder)]
     assert steps == [5, 10, 14]
     second = wave("--steps", "30", "--every", "6", "--resume", folder, *keeps, "--ranks", "2")
@@ -57,7 +57,7 @@ def test_what_is_changed_on_purpose_is_reported(tmp_path: Path) -> None:
     assert kept["said"] == ""
     assert kept["checksum"] != changed["checksum"]
     idle = wave("--steps", "6", "--resume", tmp_path, "--set", "amplitude=0.5", "--set", "nu=0.01")
-    assert "amplitude: set, but a run that goes on does not depend on it" in idle["said"]
+    assert "amplitude: set, but a restarted run does not depend on it" in idle["said"]
     assert kept["checksum"] == idle["checksum"]
 
 
@@ -149,7 +149,7 @@ def test_a_case_keeps_its_order_and_scheme(tmp_path: Path) -> None:
         assert "leave it out" in done.stderr
     done = ran("run", "sound-wave", "--resume", folder, "--steps", "4", "--set", "dt=1e-3")
     assert done.returncode == 2
-    assert "dt: set anew, which may be why" in done.stderr
+    assert "dt: the new values may be the reason" in done.stderr
 
 
 def test_stores_say_which_command_wrote_them(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_launcher_has_its_own_io_ranks(tmp_path: Path) -> None:
     words += ["--io-ranks", "1", "--output", str(tmp_path / "a.zarr")]
     done = subprocess.run([str(mpiexec()), "-n", "2", *words], capture_output=True, text=True, timeout=HANG)
     assert done.returncode != 0
-    assert "set HALOCLINE_IO_RANKS=1 there, which takes the last 1 of them" in done.stderr
+    assert "set HALOCLINE_IO_RANKS=1 there, which makes the last 1 of them I/O ranks" in done.stderr
 
 
 def test_the_end_of_the_warm_up_is_not_the_end(tmp_path: Path) -> None:

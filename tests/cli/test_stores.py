@@ -62,12 +62,12 @@ def test_a_checkpoint_has_the_command_that_wrote_it() -> None:
 @pytest.mark.parametrize(
     ("checkpoints", "note"),
     [
-        ([BROKEN, WHOLE], "Go on from the newest with --resume c."),
+        ([BROKEN, WHOLE], "Restart from the newest with --resume c."),
         (
             [{**WHOLE, "newest": False}, BROKEN],
-            "b is damaged. Go on from the last whole one with --resume c/a.",
+            "b is damaged. Restart from the last complete one with --resume c/a.",
         ),
-        ([BROKEN], "None was ever completed."),
+        ([BROKEN], "None of these checkpoints is complete."),
         ([{**BROKEN, "step": 3}], "b is damaged; it lost T."),
     ],
 )

@@ -171,7 +171,7 @@ def test_the_command_draws_and_names_them(shared_tmp_path: Path, capsys: pytest.
 
 def test_a_figure_and_a_quantity_of_one_name(folder: Path, tmp_path: Path) -> None:
     (folder / "decay.py").write_text(DECAY.replace('"over_x"', '"square"'))
-    with pytest.raises(InputError, match=r"square.png is to hold two things"):
+    with pytest.raises(InputError, match=r"square.png is the file of a picture and of a figure"):
         command(["run", "decay", "--pictures", f"{tmp_path}"])
 
 

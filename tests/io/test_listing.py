@@ -26,23 +26,25 @@ def test_ls_says_what_to_go_on_from(stores: Path, tmp_path: Path, capsys: pytest
         assert run(["ls", str(folder)]) == 0
         return capsys.readouterr().out
 
-    assert f"Go on from the newest with --resume {folder}." in listing()
+    assert f"Restart from the newest with --resume {folder}." in listing()
     (folder / "newest.json").unlink()
     text = listing()
-    assert " has no newest.json, which names the newest. Go on from the last whole one" in text
+    assert " has no newest.json, which names the newest. Restart from the last complete one" in text
     assert f"--resume {last}" in text
     with pytest.raises(InputError, match=f"whole ones there, the latest last: .*{last.name}$"):
         newest(folder)
     (folder / "newest.json").write_text(json.dumps({"checkpoint": ""}))
-    assert "names '', which is no checkpoint there. Go on from the last whole one" in listing()
+    assert "names '', which is no checkpoint there. Restart from the last complete one" in listing()
     (folder / "newest.json").write_text("{")
-    assert "newest.json is no JSON file that Halocline wrote, or it is damaged. Go on" in listing()
+    assert "newest.json is no JSON file that Halocline wrote, or it is damaged. Restart" in listing()
     (folder / "newest.json").write_text(json.dumps({"checkpoint": last.name}))
     (last / "zarr.json").unlink()
-    assert f"names {last.name!r}, which is no checkpoint there. Go on from the last whole one" in listing()
+    assert (
+        f"names {last.name!r}, which is no checkpoint there. Restart from the last complete one" in listing()
+    )
     for file in folder.glob("step-*/zarr.json"):
         file.unlink()
-    assert "None was ever completed." in listing()
+    assert "None of these checkpoints is complete." in listing()
 
 
 def test_ls_tells_what_is_there(stores: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,9 +114,9 @@ def test_ls_names_the_checkpoint_that_lost_a_chunk(
     next(last.glob("T/c.*")).unlink()
     assert run(["ls", str(path)]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert f"{last.name} not whole 3" in text
-    assert "its chunk c.0.0 is missing: restore the file from a copy of the store. Go on from" in text
-    assert f"Go on from the last whole one with --resume {older}" in text
+    assert f"{last.name} incomplete 3" in text
+    assert "its chunk c.0.0 is missing: restore the file from a copy of the store. Restart from" in text
+    assert f"Restart from the last complete one with --resume {older}" in text
     next(older.glob("v/c.*")).unlink()
     assert run(["ls", str(path)]) == 0
     assert "is missing: restore the file from a copy of the store." in " ".join(

@@ -42,7 +42,7 @@ def test_a_file_scales(heat: Path, tmp_path: Path) -> None:
     for option in (["--steps", "3"], ["--orders", "2,4"], ["--scheme", "rk3"]):
         done = halocline("study", "strong", heat, *option, cwd=tmp_path)
         assert done.returncode == 2
-        assert "is a file without settings, which decides that itself: leave it out" in done.stderr
+        assert "is a file without settings, which sets this itself: leave it out" in done.stderr
 
 
 def test_a_file_converges_from_grid_to_grid(heat: Path, tmp_path: Path) -> None:

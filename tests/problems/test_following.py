@@ -244,7 +244,7 @@ def test_options_of_a_run_apply_to_the_run_of_a_file(runs: Path, tmp_path: Path)
 def test_a_file_writes_checkpoints_and_is_resumed(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     further = left(runs, "--steps", "30")
     first = left(runs, "--checkpoint", "ck", "--checkpoint-every", "8", "--keep", "9")
-    assert "checkpoints are in ck; go on with --resume ck" in capsys.readouterr().err
+    assert "checkpoints are in ck; restart with --resume ck" in capsys.readouterr().err
     assert left(runs, "--resume", "ck") == (*first[:3], [20])
     assert left(runs, "--resume", "ck", "--steps", "30")[:3] == further[:3]
     saved = sorted(Path("ck").glob("step-*"))
@@ -398,7 +398,7 @@ def test_a_file_that_waits_beyond_the_end_of_the_command_is_ended(
     assert ended.value.code == 1
     assert "sw.py has called run 20 times without a step since the end was reached" in capsys.readouterr().err
     (warning,) = [each.message for each in caplog.records if each.levelname == "WARNING"]
-    assert "runs the simulation again, which is at that end already" in warning
+    assert "runs the simulation again, but it has already reached that end" in warning
     assert len(list(Path("ck").glob("step-*"))) == 1
 
 

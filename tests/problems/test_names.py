@@ -103,7 +103,7 @@ def written(folder: Path, before: str = "", between: str = "", after: str = "") 
 NO_CHECKS = ("False", "3", "{'a': 1}", "'passed'", "[3]", "[]")
 WRONG = [
     ("until = 'soon'", "until is 'soon'; expected a number"),
-    ("until = -1.0", "until is -1; expected a finite time from 0 on"),
+    ("until = -1.0", "until is -1; expected a finite time of at least 0"),
     ("steps = 0", "steps is 0; expected a whole number from 1"),
     ("steps = 2.5", "steps is 2.5; expected a whole number"),
     ("def exact(x, t): ...", "exact takes 2 arguments without a default; expected the time"),

@@ -32,7 +32,7 @@ def test_a_part_of_a_solve_is_timed_for_as_many_iterations_as_it_takes(
 ) -> None:
     run(["run", "poisson", "--n", "8", "--threads", "1", "--only", "compute"])
     text = capsys.readouterr().out
-    assert "timed         computing alone, no messages: 10 iterations" in text
+    assert "timed         computation alone, no messages: 10 iterations" in text
     assert "exchange 0%" not in text  # shares belong to the solve before, not to its part
 
 
@@ -42,24 +42,27 @@ def test_a_part_of_a_solve_is_timed_for_as_many_iterations_as_it_takes(
         ("run poisson --n 8 --until 1", "--until 1.0: poisson is a linear problem"),
         ("run poisson --n 8 --order 4", "order is 4, but poisson is a program"),
         ("run poisson --n 8,4", "expected as many points along each axis"),
-        ("study strong poisson --steps 3", "--steps 3: poisson is a linear problem, which has none"),
-        ("study strong heat --method cg", "--method cg: heat is no linear problem"),
+        ("study strong poisson --steps 3", "--steps 3: poisson is a linear problem without time steps"),
+        ("study strong heat --method cg", "--method cg: heat is not a linear problem"),
         ("study weak poisson --n 16 --growth 2", "--growth 2: poisson has one number for its size"),
         (
             "study weak heat --n 16 --growth 3",
             "--growth 3: a number is 3; expected a whole number from 1",
         ),
-        ("study exchange exchange --dim 2", "--dim 2: the study decides that of exchange"),
+        ("study exchange exchange --dim 2", "--dim 2: the study sets this for exchange"),
         ("study orders poisson --n 8", "order is 2"),
-        ("study hybrid heat --exclusive", "--exclusive: it is for the jobs of --submit"),
-        ("study strong heat --ranks 2 --nodes 2", "--ranks 2: --per-node says how many ranks each node has"),
+        ("study hybrid heat --exclusive", "--exclusive: the option applies only to jobs of --submit"),
+        ("study strong heat --ranks 2 --nodes 2", "--ranks 2: --per-node sets the ranks of each node"),
         ("study convergence heat --nodes 1,2", "study convergence takes one number of nodes"),
         (
             "study strong heat --submit slurm --html a.html",
-            "--html a.html: halocline study report makes the page and tables",
+            "--html a.html: halocline study report writes the page and tables",
         ),
-        ("study strong heat --submit slurm --ranks 2 --per-node 2", "--ranks 2: --per-node says how many"),
-        ("study strong heat --steps 4 --overwrite", "--overwrite: it is for the jobs of --submit"),
+        ("study strong heat --submit slurm --ranks 2 --per-node 2", "--ranks 2: --per-node sets the ranks"),
+        (
+            "study strong heat --steps 4 --overwrite",
+            "--overwrite: the option applies only to jobs of --submit",
+        ),
         ("study exchange heat", "this study is of the exchange alone"),
         ("study strong heat --steps 3 --pythons /nowhere/python", "there is no file /nowhere/python"),
         ("study paper umbc-9.9", "table or figure 'umbc-9.9' is unknown"),

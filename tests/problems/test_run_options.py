@@ -17,7 +17,7 @@ from halocline.problems.run_options import RunOptions, without_end
         ({"steps": 0, "only": "compute"}, "steps is 0; expected a whole number from 1"),
         ({"only": "computing"}, "part of a step 'computing' is unknown (did you mean 'compute'?)"),
         ({"every": 0}, "every is 0"),
-        ({"until": -1.0}, "until is -1.0; expected a finite time from 0 on"),
+        ({"until": -1.0}, "until is -1.0; expected a finite time of at least 0"),
         ({"until": float("inf")}, "until is inf"),
         ({"warm_up": -1}, "warm_up is -1"),
         ({"warm_up": 5, "steps": 5}, "warm_up is 5; expected a whole number from 0, fewer than the 5 steps"),

@@ -319,7 +319,7 @@ WRONG_BEFORE_RANKS = [
     ("run alfven-dekay", "did you mean 'alfven-decay'"),
     ("cases alfven-dekay", "did you mean 'alfven-decay'"),
     ("run alfven-decay --set nuu=1", "parameter 'nuu' is unknown (did you mean 'nu'?); known: amplitude [1]"),
-    ("run alfven-decay --set nu", "--set nu: expected nu=VALUE; `halocline cases NAME` shows"),
+    ("run alfven-decay --set nu", "--set nu: expected nu=VALUE; `halocline cases NAME` lists the parameters"),
     ("run alfven-decay --set nu=1 --set nu=2", "nu is given twice"),
     ("run alfven-decay --stepz 5", "No such option: --stepz"),
     ("run alfven-decay --n 8,x", "--n 8,x: expected whole numbers"),

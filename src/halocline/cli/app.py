@@ -1,4 +1,4 @@
-"""Halocline: equations on structured grids, solved on one core or on many ranks with the same bits.
+"""Solve equations on structured grids, on one core or many ranks, with bit-for-bit identical results.
 
 Examples
 --------
@@ -23,13 +23,13 @@ app = group(__doc__)
 groups = {"solve": solve, "study": study, "explain": explain, "model": model, "bench": bench}
 for name, module in groups.items():
     app.add_typer(module.app, name=name)
-for module in (run_command, cases, new, stores, doctor):  # their commands have no group
+for module in (run_command, cases, new, stores, doctor):  # commands without a group
     app.add_typer(module.app)
 
 
 @app.callback(invoke_without_command=True)
 def version(
-    show: Annotated[bool, typer.Option("--version", help="Print the version and end.")] = False,
+    show: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
     if show:
         from halocline import __version__
@@ -39,7 +39,13 @@ def version(
 
 
 def run(words: list[str]) -> int:
-    """Run a command line; wrong words become an InputError, what a command raises is left as it is."""
+    """Run a command line, and return its exit status.
+
+    Raises
+    ------
+    InputError
+        The parser rejects the command line. Exceptions of a command pass unchanged.
+    """
     command = typer.main.get_command(app)
     try:
         with command.make_context("halocline", words) as context:
@@ -47,11 +53,11 @@ def run(words: list[str]) -> int:
     except typer.Exit as end:
         return end.exit_code
     except Exception as error:
-        message = getattr(error, "format_message", None)  # what the parser raises has it
+        message = getattr(error, "format_message", None)  # exceptions of the parser have it
         if message is None:
             raise
         if not message():
-            return 2  # no command was named: the help text has been printed
+            return 2  # without a command, the parser has printed the help text
         path = getattr(getattr(error, "ctx", None), "command_path", "halocline")
         raise InputError(f"{message()}\nTry `{path} --help`.") from None
     return 0

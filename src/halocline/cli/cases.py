@@ -1,4 +1,4 @@
-"""`halocline cases`."""
+"""Work and texts of `halocline cases`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from halocline.words import joined
 
 
 def cases(name: str | None, json: str | None) -> None:
-    """List the cases, or show one with its parameters."""
+    """Print the list of cases, or one case with its parameters."""
     check_files(json)
     if name is None:
         text = _list()
@@ -39,7 +39,7 @@ def _facts(problem: Problem) -> dict[str, Any]:
         "check": "check" in defined,
         "error": "error" in defined,
         "extrapolated": [] if names.extrapolated is None else names.extrapolated.names,
-        "parameters": {name: asdict(own) for name, own in problem.declared.items()},
+        "parameters": {name: asdict(setting) for name, setting in problem.declared.items()},
     }
 
 
@@ -54,7 +54,7 @@ def _axes(sizes: Sequence[tuple[int, ...]]) -> str:
 def _list() -> str:
     scripts = ((name, Script(path_of(name))) for name in case_names())
     rows = tuple((name, _axes(script.default_cells), script.about) for name, script in scripts)
-    note = "halocline cases NAME shows the parameters of one, halocline run NAME runs it."
+    note = "halocline cases NAME shows the parameters of a case, halocline run NAME runs it."
     return Table("Cases", ("name", "axes", "about"), rows, left=3, note=note).text().rstrip()
 
 
@@ -75,9 +75,9 @@ def _page(problem: Problem) -> str:
     ]
     study = f"halocline study convergence {problem.name}"
     if "check" in defined:
-        further.append(f"{'check':9} --check compares the result with what it must satisfy")
+        further.append(f"{'check':9} --check compares the result with the conditions of the case")
     if "error" in defined:
-        further.append(f"{'error':9} {study} shows how it falls on finer grids")
+        further.append(f"{'error':9} {study} shows its decrease on finer grids")
     if names.is_extrapolated:
         further.append(f"{'limits':9} {study} extrapolates its numbers from finer grids")
     heads = ("name", "default", "range", "unit", "meaning")

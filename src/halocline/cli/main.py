@@ -1,4 +1,4 @@
-"""The entry of the `halocline` command: exit statuses, and what is printed where it fails."""
+"""Entry point of the `halocline` command, with its exit statuses and error messages."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from halocline.run.ranks.library import launcher
 
 
 def main() -> int:
-    """Run the command with the words of sys.argv; return its exit status.
+    """Run the command with the words of sys.argv, and return its exit status.
 
-    0 only where all went well, 2 where what was given cannot work, 130 after Ctrl-C, 143 after SIGTERM, else
-    1: also where what it prints cannot be written. Where several ranks run the command, each error is printed
-    once.
+    The status is 0 for success, 2 for invalid input, 130 after Ctrl-C, 143 after SIGTERM, and 1 for all other
+    errors. An output stream that cannot be written is such an error. If several ranks run the command, each
+    error is printed once.
     """
     process.seldom()
     streams.open_closed()
     started = launcher()
     is_alone = started is None or started.size == 1
     if is_alone and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, terminate)  # of ranks, MPI ends those that remain so
+        signal.signal(signal.SIGTERM, terminate)  # among several ranks, MPI ends the remaining ones
     words = sys.argv[1:]
     if started and started.rank and words[:1] != ["run"] and not {"-h", "--help"}.isdisjoint(words):
-        return 0  # the first rank has it printed
+        return 0  # the first rank prints the help text
     try:
         from halocline.cli.app import run
 
-        # prints warnings unless the user's script says otherwise
+        # prints warnings unless the user's script configures logging
         logging.lastResort = streams.Warnings()
         status = run(words)
         sys.stdout.flush()
@@ -43,7 +43,7 @@ def main() -> int:
         if isinstance(end.code, str):
             streams.complain(end.code)
         return end.code if isinstance(end.code, int) else int(end.code is not None)
-    except BrokenPipeError:  # whoever read the output, such as `head`, has had enough
+    except BrokenPipeError:  # the reader of the output, such as `head`, has closed the pipe
         streams.give_up(sys.stdout)
         return 1
     except OSError as error:
@@ -57,5 +57,5 @@ def main() -> int:
 
 
 def terminate(number: int, frame: FrameType | None) -> NoReturn:
-    """End the command as SIGTERM asks for."""
+    """Raise Terminated, which ends the command after SIGTERM."""
     raise Terminated

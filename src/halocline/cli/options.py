@@ -1,7 +1,7 @@
-"""Options of commands: how their texts are read, and those that several commands take.
+"""Options of commands: readers of option values, and options that several commands share.
 
-An option is a `typer.Option`, which the parameter of a command names: ``n: Annotated[int, N] = 64``. Options
-that several commands take together are the fields of a class, see `halocline.cli.commands.command`.
+An option is a `typer.Option` in the annotation of a parameter: ``n: Annotated[int, N] = 64``. The fields of a
+class are a group of options for several commands; see `halocline.cli.commands.command`.
 """
 
 import math
@@ -22,7 +22,7 @@ from halocline.run.output.every import Every
 
 
 def reader(expected: object, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a reader of the value of an option, which rejects a text that cannot be converted."""
+    """Return a reader of the value of an option that rejects a text without a valid conversion."""
 
     def read(text: Any) -> Any:
         try:
@@ -34,18 +34,18 @@ def reader(expected: object, convert: Callable[[Any], Any]) -> Callable[[Any], A
 
 
 def one_of(*values: str) -> Callable[[Any], Any]:
-    """Return a reader of one of some words or numbers."""
+    """Return a reader of a value from a list of words or numbers."""
     meanings = {value: int(value) if is_whole(value) else value for value in values}
     return reader(" or ".join(values), lambda text: meanings[str(text)])
 
 
 def whole(numbers: Range) -> Callable[[Any], int]:
-    """Return a reader of a whole number of a range."""
+    """Return a reader of a whole number in a range."""
     return reader(numbers, lambda text: numbers.check("", int(text) if is_whole(str(text)) else text))
 
 
 def step_interval(numbers: Range) -> Callable[[Any], int]:
-    """Return a reader of a whole number of steps, also with the unit: "5" or "5 steps"."""
+    """Return a reader of a number of steps, with or without unit: "5" or "5 steps"."""
 
     def convert(text: Any) -> int:
         interval = Every.parse("", text if "step" in str(text) else f"{text} steps")
@@ -55,7 +55,7 @@ def step_interval(numbers: Range) -> Callable[[Any], int]:
 
 
 def finite(expected: str, accepts: Callable[[float], bool]) -> Callable[[Any], float]:
-    """Return a reader of a finite number that fulfils a condition."""
+    """Return a reader of a finite number that satisfies a condition."""
 
     def convert(text: Any) -> float:
         if not (math.isfinite(number := float(text)) and accepts(number)):
@@ -66,7 +66,7 @@ def finite(expected: str, accepts: Callable[[float], bool]) -> Callable[[Any], f
 
 
 def place(noun: str, kind: Callable[[str], Any] = Path) -> Callable[[str], Any]:
-    """Return a reader of the name of a file or folder, which is not empty."""
+    """Return a reader of a non-empty name of a file or folder."""
 
     def read(text: str) -> Any:
         if not text or "\0" in text:
@@ -77,15 +77,16 @@ def place(noun: str, kind: Callable[[str], Any] = Path) -> Callable[[str], Any]:
 
 
 def take(group: type[Any], values: dict[str, Any]) -> dict[str, Any]:
-    """Remove the options that are fields of a class from the values of all options, and return them."""
+    """Remove the options that are fields of a class from a mapping of option values, and return them."""
     return {field.name: values.pop(field.name) for field in fields(group) if field.name in values}
 
 
 def panel(title: str | None) -> Callable[..., Any]:
-    """Return a function that makes options of a panel of help texts.
+    """Return a function that makes the options of one panel of the help texts.
 
-    It takes the form of an option, such as "--n N", the reader of its value if that is no plain text, and the
-    help text if no docstring has it. A form without a metavar is a flag.
+    The function takes the form of the option, such as "--n N", an optional reader of the value, and an
+    optional help text. Without a help text, a docstring provides it; see
+    `halocline.cli.commands.parameters`. A form without a metavar is a flag.
     """
 
     def option(form: str, read: Callable[[Any], Any] | None = None, help: str | None = None) -> Any:
@@ -95,7 +96,7 @@ def panel(title: str | None) -> Callable[..., Any]:
     return option
 
 
-NO_TEXTS: Any = ()  # default of an option that may be given several times
+NO_TEXTS: Any = ()  # default of an option that may be repeated
 general = panel(None)
 problem = panel("The problem")
 how = panel("How it is solved")
@@ -105,33 +106,33 @@ results = panel("Results")
 
 # -- the problem ---------------------------------------------------------------------------------------------
 
-CELLS_OF_RANK = problem("--n N", whole(ranges.POINTS), "Cells along an axis for each rank.")
-DIM = problem("--dim 1|2|3", whole(ranges.AXES), "Axes of the problem.")
-RADIUS = problem("--radius R", whole(ranges.RADIUS), "Layers of halo.")
-FIELDS = problem("--fields F", whole(ranges.FIELDS), "Fields.")
-DTYPE = problem("--dtype float32|float64", help="Their precision.")
+CELLS_OF_RANK = problem("--n N", whole(ranges.POINTS), "Cells along each axis per rank.")
+DIM = problem("--dim 1|2|3", whole(ranges.AXES), "Number of axes of the grid.")
+RADIUS = problem("--radius R", whole(ranges.RADIUS), "Halo width in cells.")
+FIELDS = problem("--fields F", whole(ranges.FIELDS), "Number of fields.")
+DTYPE = problem("--dtype float32|float64", help="Precision of the fields.")
 
 # -- how it is solved ----------------------------------------------------------------------------------------
 
 METHOD_OF_CASE = how(
     "--method cg|cg-fused",
-    help="Method of a linear solve: [bold]cg[/], conjugate gradients as in UMBC HPCF-2018-10, with 11 "
-    "streams of memory an iteration; [bold]cg-fused[/], the same in two sweeps and 8 streams "
-    "(default: cg-fused).",
+    help="Method of a linear solve. [bold]cg[/]: conjugate gradients as in UMBC HPCF-2018-10, with 11 "
+    "memory streams per iteration. [bold]cg-fused[/] (default): the same method in two sweeps, with 8 "
+    "memory streams.",
 )
 DTYPE_OF_CASE = how(
     "--dtype float64|float32",
-    help="Precision of the fields to which the file gives none: float64 by default.",
+    help="Precision of the fields for which the file sets none. Default: float64.",
 )
 RTOL = how(
     "--rtol X",
     finite("a positive number", lambda number: number > 0),
-    "Stop a linear solve where the residual norm is at most X times that of the right-hand side.",
+    "Stop a linear solve when the residual norm is at most X times the norm of the right-hand side.",
 )
 MAX_ITERATIONS = how(
     "--max-iterations K",
     whole(ranges.STEPS),
-    "Stop a linear solve after K iterations at the latest: a result too, not converged.",
+    "Maximum number of iterations of a linear solve. A solve that stops there counts as not converged.",
 )
 
 
@@ -142,15 +143,17 @@ class OfCase:
     Attributes
     ----------
     n
-        Cells along the first axis, the others in the case's own proportion; or along each axis.
+        Number of cells along the first axis; the other axes keep the proportions of the case. Several
+        numbers set each axis.
     dim
-        Axes, where a case can have several numbers of them; see `halocline cases NAME`.
+        Number of axes, for cases that accept several; see `halocline cases NAME`.
     settings
-        A parameter that is not as by default; may be given several times.
+        Value of a parameter of the problem. The option may be repeated.
     order
-        Order of accuracy of differences in space, 6 by default. Cases with a scheme of their own take none.
+        Order of accuracy of the differences in space. Default: 6. Cases with a fixed scheme reject this
+        option.
     scheme
-        How time is integrated, rk3 by default. Some cases have a scheme of their own.
+        Time integration scheme. Default: rk3. Cases with a fixed scheme reject this option.
     """
 
     n: Annotated[str | None, problem("--n N[,M[,K]]")] = None
@@ -167,82 +170,83 @@ class OfCase:
 RANKS = where(
     "--ranks R",
     whole(ranges.RANKS),
-    "Processes; more than one are started with mpiexec. Under mpiexec it may be left out.",
+    "Number of processes. Two or more are started with mpiexec. Optional under mpiexec.",
 )
-REPEAT = where("--repeat K", whole(ranges.REPEATS), "Runs of each measurement; the median counts.")
+REPEAT = where("--repeat K", whole(ranges.REPEATS), "Number of runs per measurement. The median is reported.")
 DECOMPOSITION = where(
     "--decomposition HOW",
-    help="How the grid is cut over the ranks: optimal, bisection, morton, row, 1d, 1d-x, 1d-y, 1d-z, 2d, 3d, "
-    "or the parts along each axis, such as 4x2.",
+    help="Decomposition of the grid over the ranks: optimal, bisection, morton, row, 1d, 1d-x, 1d-y, 1d-z, "
+    "2d, 3d, or the number of parts along each axis, such as 4x2.",
 )
 METHODS = where(
     "--methods M,M,...",
-    help="The transfer methods that may be taken between subdomains, the first that applies: "
-    f"{', '.join(TRANSFERS)}; all but rma by default. One process alone copies: self and peer.",
+    help="Transfer methods that may be used between subdomains; the first applicable one is selected: "
+    f"{', '.join(TRANSFERS)}. Default: all but rma. A single process uses self and peer.",
 )
 COMMUNICATION = where(
     "--communication " + "|".join(COMMUNICATIONS),
-    help="A way of communicating, to compare; all messages go by MPI: "
-    + "; ".join(f"[bold]{name}[/], {each.about}" for name, each in COMMUNICATIONS.items())
+    help="Preset of communication options, for comparisons. All messages use MPI. "
+    + "; ".join(f"[bold]{name}[/]: {preset.about}" for name, preset in COMMUNICATIONS.items())
     + ".",
 )
 
 
 @dataclass
 class Execution:
-    """Options of the execution of a program, by the names of `halocline.run.domain.execution.Execution`.
+    """Options of the execution of a program, with the names of `halocline.run.domain.execution.Execution`.
 
     Attributes
     ----------
     threads
-        Threads of each rank; by default OMP_NUM_THREADS, else the cores shared out among the ranks. With
-        devices one, which looks after these.
+        Threads per rank. Default: OMP_NUM_THREADS, else the cores divided evenly among the ranks. With
+        devices, each rank has one thread.
     device
-        What computes: the processor, or devices with memory of their own, all that there are or those
-        whose numbers follow, as in cuda:0,1; a subdomain on each, shared out among the ranks of a node.
-        By default HALOCLINE_DEVICE, else cpu.
+        Processor or devices that compute. Each device holds a subdomain, and the ranks of a node share its
+        devices. cuda:0,1 selects two devices; without numbers, all are used. Default: the variable
+        HALOCLINE_DEVICE, else cpu.
     patch
-        Edges in cells of the patches that threads work on. [bold]tune[/]: measure some before the first
-        run, and remember the fastest for later ones; [bold]caches[/]: to suit the caches. By default what
-        is remembered, else to suit the caches.
+        Edges in cells of the patches that threads work on. [bold]tune[/]: measure several sizes before the
+        first run and store the fastest. [bold]caches[/]: choose sizes that fit the caches. Default: the
+        stored size, else caches.
     subdomains_per_rank
-        Subdomains of each rank; with devices, of each of them.
+        Subdomains per rank; with devices, subdomains per device.
     ranks_per_node
-        Take every R ranks for a node, whatever they run on; by default nodes are what MPI says.
+        Treat every R ranks as a node. Default: the nodes that MPI reports.
     placement
-        Placement of the subdomains of a node on its devices: [bold]aware[/], by the links between
-        devices; [bold]trivial[/], in order; [bold]random[/], drawn at random.
+        Placement of the subdomains of a node on its devices. [bold]aware[/]: by the links between devices.
+        [bold]trivial[/]: in order. [bold]random[/]: at random.
     mailboxes
-        Mailboxes for each message of method rma.
+        Mailboxes per message of the transfer method rma.
     schedule
-        Which thread of a rank runs which patch: [bold]static[/], the one that it was given to;
-        [bold]dynamic[/], whichever comes first; [bold]guided[/], the one that it was given to, or one
-        that has run all of its own.
+        Schedule of threads. [bold]static[/]: each thread runs its assigned patches. [bold]dynamic[/]: a
+        free thread takes the next patch. [bold]guided[/]: as static, but idle threads take patches of
+        other threads.
     kernels
-        How threads of a device read the cells around theirs: [bold]direct[/], from memory;
-        [bold]queue[/], those along the slowest axis from registers; [bold]planes[/], those beside them
-        from memory that a group shares; [bold]tune[/]: measured before the first run, and remembered;
-        [bold]auto[/]: what is remembered, else queue.
+        Method by which device threads read neighbouring cells. [bold]direct[/]: from global memory.
+        [bold]queue[/]: along the slowest axis from registers. [bold]planes[/]: as queue, and along the other
+        axes from shared memory. [bold]tune[/]: measure before the first run and store the fastest.
+        [bold]auto[/]: the stored method, else queue.
     overlap
-        Whether patches that need no message run before all messages have come; [bold]auto[/]: as the
-        first passes show, some of which run so and some not.
+        Run patches that need no message before all messages have arrived. [bold]auto[/]: measure both cases
+        in the first passes and select the faster one.
     halo
-        Which halos are exchanged: [bold]read[/], only what is read; [bold]uniform[/], to compare, those
-        of all fields that are exchanged at all, as wide as the widest, with all edges and corners;
-        [bold]edges[/], the same without the corners of three axes that no field reads; [bold]faces[/],
-        without edges that no field reads too.
+        Extent of the exchanged halos. [bold]read[/]: only cells that kernels read. The other values are
+        for comparison. [bold]uniform[/]: the widest halo for all exchanged fields, with all edges and
+        corners. [bold]edges[/]: as uniform, without corners in 3D that no field reads. [bold]faces[/]: as
+        edges, without edges that no field reads.
     packing
-        Which messages by MPI are packed: all; [bold]last[/], those along the last axis; [bold]none[/], to
-        compare. Others MPI takes out of the fields, and devices copy row by row.
+        MPI messages that are packed into buffers: all, only those along the [bold]last[/] axis, or none (for
+        comparison). MPI reads unpacked messages from the fields; devices copy them row by row.
     gpudirect
-        With --communication on devices: whether MPI takes messages out of their memory, or the host's.
+        Pass device memory to MPI (on) or copy messages to host memory first (off). Applies to
+        --communication on devices.
     balance
-        How often subdomains move between ranks, so that all ranks take equally long: steps, simulated time
-        or wall-clock time, as for --every; needs --subdomains-per-rank.
+        Interval at which subdomains move between ranks to balance the load: steps ('50 steps'), simulated
+        time (0.5) or wall-clock time ('30 min'). Requires --subdomains-per-rank.
     ranks_active
-        Ranks that hold subdomains; the others wait for them. By default all.
+        Number of ranks that hold subdomains; the other ranks wait. Default: all.
     trace
-        Write what each thread and message did, for Perfetto or chrome://tracing.
+        Write a trace of threads and messages for Perfetto or chrome://tracing.
     """
 
     threads: Annotated[int | None, where("--threads T", whole(ranges.THREADS))] = None
@@ -266,44 +270,44 @@ class Execution:
     trace: Annotated[Path | None, results("--trace FILE", place("file"))] = None
 
 
-OF_MOVES = ("balance", "ranks_active")  # options of Execution on subdomains that move
-TO_COMPARE = ("halo", "packing", "communication", "gpudirect")  # options of Execution to compare with others
+OF_MOVES = ("balance", "ranks_active")  # options of Execution that move subdomains
+TO_COMPARE = ("halo", "packing", "communication", "gpudirect")  # options of Execution for comparisons
 
 # -- output and checkpoints ----------------------------------------------------------------------------------
 
-OVERWRITE = keeping("--overwrite", help="Remove what another run left under the same name.")
+OVERWRITE = keeping("--overwrite", help="Replace existing data of the same name.")
 
 
 @dataclass
 class Keeping:
-    """Options of output and checkpoints, which `halocline.cli.texts.keeping_of` takes.
+    """Options of output and checkpoints; see `halocline.cli.texts.keeping_of`.
 
     Attributes
     ----------
     output
-        Write all fields into that store as the run goes on; xarray.open_zarr opens it.
+        Write all fields to this store during the run. xarray.open_zarr opens the store.
     output_every
-        How often, as for --checkpoint-every; by default at the start and at the end.
+        Interval between outputs, in the same form as --checkpoint-every. Default: output at the start and
+        at the end.
     checkpoint
-        Leave checkpoints there: as often as --checkpoint-every says, at the end, and where the run is
-        asked to stop: by SIGTERM, SIGUSR1 or Ctrl-C, by a file named stop in FOLDER, or shortly before
-        its time is up.
+        Write checkpoints to this folder at the interval of --checkpoint-every, at the end, and when the run
+        stops early. SIGTERM, SIGUSR1, Ctrl-C, a file named stop in FOLDER and the time limit stop a run.
     checkpoint_every
-        How often: a number of steps or iterations ('50 steps'), simulated time (0.5), or wall-clock time
-        ('30 min'; s, min, h, d).
+        Interval between checkpoints: steps or iterations ('50 steps'), simulated time (0.5), or wall-clock
+        time ('30 min'; units s, min, h, d).
     keep
-        How many remain, the newest ones; 2 by default.
+        Number of checkpoints to keep; older ones are deleted. Default: 2.
     resume
-        Go on from the newest checkpoint there, or from the one with that name, on any number of ranks,
-        with the bits of a run that never stopped. Its end counts from the very start.
+        Restart from this checkpoint, or from the newest checkpoint in this folder, on any number of ranks.
+        Results are bit-for-bit those of an uninterrupted run. --steps and --until count from the original
+        start.
     time_limit
-        How long the run may take; shortly before it leaves a checkpoint and ends with status 75. By
-        default the end of the job, where Slurm has one.
+        Maximum wall-clock time of the run. Shortly before this limit, the run writes a checkpoint and exits
+        with status 75. Default: the end of the Slurm job, if there is one.
     io_threads
-        Threads of each rank that compress and write output and checkpoints while it computes; 1 by
-        default.
+        Threads per rank that compress and write output and checkpoints during the computation. Default: 1.
     io_ranks
-        I/O ranks: they run beside those that compute, and write output and checkpoints.
+        Number of additional ranks that write output and checkpoints.
     """
 
     output: Annotated[Path | None, keeping("--output STORE.zarr", place("store.zarr"))] = None
@@ -320,7 +324,7 @@ class Keeping:
 
 # -- results -------------------------------------------------------------------------------------------------
 
-JSON = results("--json FILE", place("file", str), "Write the results as JSON; - prints them, and them alone.")
+JSON = results("--json FILE", place("file", str), "Write the results as JSON. With -, print only the JSON.")
 
 
 @dataclass
@@ -330,11 +334,11 @@ class ReportFiles:
     Attributes
     ----------
     csv
-        Write one line per run.
+        Write one CSV line per run.
     html
-        Write a page with tables and plots, complete in itself.
+        Write a self-contained page with tables and plots.
     pictures
-        Draw the plots in that folder.
+        Draw the plots in this folder.
     """
 
     json: Annotated[str | None, JSON] = None
@@ -345,19 +349,19 @@ class ReportFiles:
 
 @dataclass
 class Results:
-    """Options of the results of a run, beside its state.
+    """Options of the results of a run.
 
     Attributes
     ----------
     csv
-        Write the series of diagnostics, one line for each time.
+        Write the time series of diagnostics, one CSV line per time.
     pictures
-        Draw each field at the end in that folder, or the quantities that the case derives from them, and
-        the figures of the case. For a file: the fields of its last problem.
+        Draw the final fields in this folder, or the quantities and figures that the case defines. For a
+        file, the fields of its last problem are drawn.
     check
-        Compare the result with what the case must satisfy, and exit with status 1 where it does not.
+        Run the check of the case on the result. Exit with status 1 if the check fails.
     state
-        Write the fields of the last problem, as NumPy arrays.
+        Write the fields of the last problem as NumPy arrays.
     """
 
     json: Annotated[str | None, JSON] = None

@@ -1,4 +1,4 @@
-"""What a command leaves: text on the first rank, and files that are written whole or not at all."""
+"""Output of a command: text on the first rank, and files that are written atomically."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ STDOUT = "-"
 
 
 def first() -> bool:
-    """Whether this process is the first rank, which alone prints and writes."""
+    """Return True on the first rank, the only rank that prints and writes."""
     started = launcher()
     return started is None or world().rank == 0
 
 
 def say(text: str) -> None:
-    """Print on the first rank."""
+    """Print a text on the first rank."""
     if first():
         print(printable(text), flush=True)
 
 
 def check_files(*targets: str | Path | None) -> None:
-    """Raise InputError, before any work, where a file cannot be written; all ranks call this."""
+    """Raise InputError if a file cannot be written; all ranks call this, before any work."""
     paths = [Path(target) for target in targets if target is not None and str(target) != STDOUT]
     for path in paths:
         if paths.count(path) > 1:
-            raise InputError(f"{path} is to hold two things: name another file for one of them")
+            raise InputError(f"{path} is given for two results: name another file for one of them")
     wrong = world().bcast(next(filter(None, map(_wrong, paths)), None) if first() else None)
     if wrong:
         raise InputError(wrong)
 
 
 def check_pictures(*targets: Path | None) -> None:
-    """Raise InputError where a file's name says nothing that can be drawn."""
+    """Raise InputError if the suffix of a file is not a picture format."""
     from halocline.io.style import picture_file
 
     for target in filter(None, targets):
@@ -49,13 +49,13 @@ def check_pictures(*targets: Path | None) -> None:
 
 
 def _wrong(target: Path) -> str | None:
-    """Why a file cannot be written, if so."""
-    why = why_not_writable(target)
-    return f"cannot write {target}: {why}" if why else None
+    """Return a message if a file cannot be written, else None."""
+    reason = why_not_writable(target)
+    return f"cannot write {target}: {reason}" if reason else None
 
 
 def write(target: str | Path | None, text: str) -> None:
-    """Write a file on the first rank; see `halocline.run.host.files.write_file`."""
+    """Write a text to a file on the first rank; see `halocline.run.host.files.write_file`."""
     if target is None or not first():
         return
     if str(target) == STDOUT:
@@ -79,13 +79,13 @@ def finish(text: str, target: str | None, data: Any, *files: Path | None) -> Non
 
 
 def note(text: str) -> None:
-    """Tell, on the error stream, what is going on."""
+    """Print a note to the error stream of the first rank."""
     if first():
         complain(text)
 
 
 def written(targets: Iterable[str | Path | None]) -> None:
-    """Say which files there are now."""
+    """Print the names of the files that were written."""
     names = [one_line(str(target)) for target in targets if target is not None and str(target) != STDOUT]
     if names:
         note("wrote " + ", ".join(names))

@@ -1,4 +1,4 @@
-"""How far a run is: a line that renews itself on the terminal, if there is one, else a line now and then."""
+"""Progress of a run: an updated line on a terminal, or occasional lines in a log."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from halocline.run.host.streams import complain
 from halocline.run.ranks.library import launcher
 from halocline.words import joined, one_line
 
-FIRST_LINE, LATER_LINES = 60.0, 600.0  # seconds, where there is no terminal
-TERMINAL = "HALOCLINE_TERMINAL"  # names the terminal of whoever started this process, whose output is a pipe
+FIRST_LINE, LATER_LINES = 60.0, 600.0  # seconds without a terminal
+TERMINAL = "HALOCLINE_TERMINAL"  # terminal of the parent process, if the output of this process is a pipe
 
 
 def terminal() -> str | None:
-    """The terminal on which progress is to be shown, or None."""
+    """Return the name of the terminal for the progress line, or None."""
     with contextlib.suppress(OSError, ValueError):
         return os.ttyname(sys.stderr.fileno())
     return os.environ.get(TERMINAL)
 
 
 def share_terminal() -> None:
-    """Let processes that this one starts show their progress on its terminal, whatever their output is."""
+    """Pass the terminal of this process to child processes for their progress lines."""
     name = terminal()
     if name:
         os.environ[TERMINAL] = name
@@ -35,10 +35,15 @@ def share_terminal() -> None:
 def progress(
     what: str | Callable[[], str], unit: str | Callable[[], str]
 ) -> Iterator[Callable[..., None] | None]:
-    """Show `what` and a count of `unit` during the block; functions give texts that may change.
+    """Show a description and a count during the block.
 
-    Yields what takes the count, and perhaps a text beside it; None on all ranks but the first. Without a
-    terminal, as in the log of a batch job, a line comes after a minute, then every ten.
+    Yields a function of the count and an optional text; None on all ranks but the first. Without a terminal,
+    as in the log of a batch job, a line appears after one minute, and then every ten minutes.
+
+    Parameters
+    ----------
+    what, unit : str or callable
+        Description and unit of the count. A callable returns a text that may change.
     """
     started = launcher()
     if started is not None and started.rank > 0:
@@ -62,12 +67,12 @@ def progress(
         TimeElapsedColumn(),
         console=console,
         transient=True,
-        redirect_stdout=sys.stdout.isatty(),  # above the line; output to a file stays there
+        redirect_stdout=sys.stdout.isatty(),  # print above the progress line
         redirect_stderr=sys.stderr.isatty(),
     )
-    with stream, lines as shown:
-        task = shown.add_task(one_line(_text(what)), total=None, count="set up")
-        yield lambda count, beside="": shown.update(
+    with stream, lines as live_lines:
+        task = live_lines.add_task(one_line(_text(what)), total=None, count="set up")
+        yield lambda count, beside="": live_lines.update(
             task, description=one_line(_text(what)), count=joined(f"{count:,} {_text(unit)}", beside)
         )
 
@@ -77,7 +82,7 @@ def _text(text: str | Callable[[], str]) -> str:
 
 
 class _Log:
-    """Writes a line to the error stream now and then."""
+    """Writer of occasional progress lines to the error stream."""
 
     def __init__(self, what: str | Callable[[], str], unit: str | Callable[[], str]) -> None:
         self.what, self.unit = what, unit
@@ -92,6 +97,6 @@ class _Log:
 def _open(name: str | None) -> IO[str] | None:
     if name is None:
         return None
-    with contextlib.suppress(OSError):  # not of this node
+    with contextlib.suppress(OSError):  # the terminal belongs to another node
         return open(os.open(name, os.O_WRONLY | os.O_NOCTTY), "w")
     return None

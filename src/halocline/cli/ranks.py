@@ -1,4 +1,4 @@
-"""Running the same command on several ranks."""
+"""Start of the same command on several ranks."""
 
 from __future__ import annotations
 
@@ -22,13 +22,25 @@ def spread(
     *,
     needs_mpi: bool = False,
 ) -> None:
-    """Go on as one of `ranks` ranks, or have them started, with I/O ranks beside them, and end with their
-    exit status. One rank is started too where it needs MPI, for messages to itself.
+    """Continue as one of the ranks, or start all ranks and exit with their status.
+
+    Parameters
+    ----------
+    ranks : int, optional
+        Number of ranks that compute.
+    io_ranks : int
+        Number of additional I/O ranks.
+    threads : int, optional
+        Threads per rank.
+    per_node : int, optional
+        Ranks per node.
+    needs_mpi : bool
+        True if a single rank is also started with MPI, for messages to itself.
 
     Raises
     ------
     InputError
-        Other numbers than the launcher has started.
+        The launcher has started other numbers of ranks.
     """
     started = launcher()
     several = (ranks or 1) > 1 or io_ranks > 0
@@ -41,7 +53,7 @@ def spread(
         if io_ranks and os.environ.get(IO_RANKS) != str(io_ranks):
             raise InputError(
                 f"--io-ranks is {io_ranks}, but the launcher ({started.name}) has started the ranks: set "
-                f"{IO_RANKS}={io_ranks} there, which takes the last {io_ranks} of them"
+                f"{IO_RANKS}={io_ranks} there, which makes the last {io_ranks} of them I/O ranks"
             )
     elif several or (needs_mpi and started is None):
         share_terminal()

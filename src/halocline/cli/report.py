@@ -1,4 +1,4 @@
-"""Results of a study: tables and sentences, then files, a page and pictures."""
+"""Output of the results of a study: tables, sentences, files, a page and pictures."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ def leave(
     drawn: Sequence[Path] = (),
     **texts: Any,
 ) -> None:
-    """Print the report, and write what was asked for.
+    """Print a report, and write the requested files.
 
     Parameters
     ----------
     report : Report
     results : mapping
-        The options json, csv, html and pictures.
+        Options json, csv, html and pictures.
     record : object
-        For the JSON.
+        Data for the JSON.
     rows : str
-        The CSV.
+        Text of the CSV file.
     drawn : sequence of Path
-        Pictures that runs have drawn.
+        Pictures that the runs have drawn.
     **texts
-        Those of `halocline.study.reporting.page.page`, but its command.
+        Texts of `halocline.study.reporting.page.page`, except its command.
     """
     json, csv, html, folder = (results.get(name) for name in ("json", "csv", "html", "pictures"))
     if json != "-":
@@ -50,7 +50,7 @@ def leave(
     write_json(json, record)
     if csv:
         write(csv, rows)
-    made = []
+    picture_files = []
     if html or folder:
         from halocline.io.style import save, styled
         from halocline.study.reporting.page import page
@@ -59,12 +59,12 @@ def leave(
             figures = report.figures()
             for name, figure in figures.items():
                 if folder:
-                    made.append(folder / name)
-                    save(figure, made[-1])
+                    picture_files.append(folder / name)
+                    save(figure, picture_files[-1])
             if html:
                 command = shlex.join(command_line())
                 write(html, page(report, list(figures.values()), drawn, command=command, **texts))
     if folder and drawn:
         folder.mkdir(parents=True, exist_ok=True)
-        made += [Path(shutil.copy(path, folder)) for path in drawn]
-    written([json, csv, html, *made])
+        picture_files += [Path(shutil.copy(path, folder)) for path in drawn]
+    written([json, csv, html, *picture_files])

@@ -1,4 +1,4 @@
-"""`halocline run`: a problem file or a case, from its start to its report."""
+"""Work of `halocline run`: a run of a problem file or case, with its report."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from halocline.problems.result import Result
     from halocline.run.simulation.checks import Check
 
-ENVIRONMENT = ("threads", "device")  # options that a file without a problem may read in its environment
+ENVIRONMENT = ("threads", "device")  # options that a file without a problem can read from its environment
 
 
 def run(
@@ -49,7 +49,7 @@ def run(
     arguments: Sequence[str] = (),
     execution: Mapping[str, Any],
 ) -> None:
-    """Run a file or a case, print how it went, and end with status 1 where its check fails.
+    """Run a file or a case, print its summary, and exit with status 1 if its check fails.
 
     Parameters
     ----------
@@ -64,12 +64,12 @@ def run(
     arguments : sequence of str
         Arguments of the file.
     execution : mapping
-        Options of `halocline.Execution` that are given.
+        Options of `halocline.Execution` on the command line.
     """
     until, every, only, resume, io_ranks = (
         of_runs.get(key) for key in ("until", "every", "only", "resume", "io_ranks")
     )
-    if launcher() is not None:  # before the file runs: I/O ranks leave here, and serve to the end
+    if launcher() is not None:  # before the file runs: I/O ranks serve here until the end
         spread(ranks, io_ranks or 0)
     problem = _problem(name, resume, of_problem)
     trace, device, threads, per_node = (
@@ -80,11 +80,15 @@ def run(
     json, csv, pictures, state = results.json, results.csv, results.pictures, results.state
     _check_options(problem, check=results.check, csv=csv)
     if only is not None:
-        others = {"until": until, "every": every, "csv": csv, "pictures": pictures, "state": state}
-        kept = {key: of_runs[key].path for key in ("output", "checkpoint") if of_runs[key] is not None}
-        check_part(only, {**others, "trace": trace, **kept, "resume": resume, "check": results.check})
+        other_options = {"until": until, "every": every, "csv": csv, "pictures": pictures, "state": state}
+        stores_given = {
+            key: of_runs[key].path for key in ("output", "checkpoint") if of_runs[key] is not None
+        }
+        check_part(
+            only, {**other_options, "trace": trace, **stores_given, "resume": resume, "check": results.check}
+        )
     if problem.has_settings and launcher() is None and ((ranks or 1) > 1 or io_ranks):
-        _ = problem.program  # wrong parameters are found before ranks are started
+        _ = problem.program  # detects invalid parameters before ranks start
     spread(ranks, io_ranks or 0, threads, per_node)
     with world().agreement(f"find devices {str(choice)!r}"):
         chosen_here(choice, DEVICE_VARIABLE if device is None else "")
@@ -96,15 +100,15 @@ def run(
         environment["OMP_NUM_THREADS"] = str(threads)
     if not problem.has_settings:
         process.as_usual()
-    begun = time.monotonic()
+    started_at = time.monotonic()
     series: list[dict[str, Any]] = []
     has_rows = every is not None and json != "-" and problem.has_settings
-    # rows that come while it runs say how far it is
+    # rows printed during the run show the progress
     has_line = problem.has_settings and not has_rows and only is None
     line = progress(lambda: _heading(problem), lambda: f"{problem.unit}s") if has_line else nullcontext()
     checks: list[Check] | None = None
     try:
-        with process.environment(environment), devices_in_use() as met, line as on_progress:
+        with process.environment(environment), devices_in_use() as devices_met, line as on_progress:
             result = problem.run(
                 arguments, series=series, on_look=rows_of(problem) if has_rows else None,
                 on_progress=on_progress, share=world().bcast(has_line and terminal() is not None),
@@ -113,7 +117,7 @@ def run(
             if results.check:
                 checks = result.check()
     except BaseException as error:
-        if every is not None and series:  # what led to the end is what one wants to see of a run that failed
+        if every is not None and series:  # the series before a failure helps to find its cause
             _write_series(csv, series)
         _report_of_file(problem, error)
         raise
@@ -121,13 +125,13 @@ def run(
     _note_nothing(problem, result, of_runs)
     if json != "-":
         _say(problem, result, checks, has_rows=has_rows, only=only)
-    # results are written before the errors about options without effect, so that none is lost
+    # write results before the errors about options without effect, so that no result is lost
     if state is not None and has_problem:
         result.write_state(state)
     if json is not None:
         facts = {"file": name, "arguments": list(arguments), "ranks": world().size, "threads": threads}
-        facts |= {"device": str(choice), "devices": [asdict(place) for place in met(world())]}
-        facts |= {"seconds": time.monotonic() - begun}
+        facts |= {"device": str(choice), "devices": [asdict(place) for place in devices_met(world())]}
+        facts |= {"seconds": time.monotonic() - started_at}
         write_json(json, _as_json(problem, result, checks, facts))
     if result.record is not None and result.record.series is not None:
         _write_series(csv, result.record.series)
@@ -137,7 +141,7 @@ def run(
     written([json, csv, *([state, trace] if has_problem else []), *drawn, *stores])
     checkpoint = of_runs.get("checkpoint")
     if checkpoint is not None and "--checkpoint" not in observer.unused and not is_finished:
-        note(f"checkpoints are in {checkpoint.path}; go on with --resume {checkpoint.path}")
+        note(f"checkpoints are in {checkpoint.path}; restart with --resume {checkpoint.path}")
     if result.fault is not None:
         raise result.fault
     observer.options.check_used(observer.unused, problem.spelling)
@@ -150,12 +154,12 @@ def run(
             f"{problem.spelling} makes no simulation and no linear problem, so the option has no effect: "
             "leave it out",
         )
-    if checks is not None and not all(each.passed for each in checks):
+    if checks is not None and not all(check.passed for check in checks):
         raise typer.Exit(1)
 
 
 def _problem(name: str, resume: Path | None, options: Mapping[str, Any]) -> Problem:
-    """Return the problem of a name, or that of a checkpoint; SystemExit for a file that is no Python."""
+    """Return the problem of a name or of a checkpoint; SystemExit for a file with a syntax error."""
     try:
         if resume is None:
             return Problem(name, **options)
@@ -170,7 +174,7 @@ def _problem(name: str, resume: Path | None, options: Mapping[str, Any]) -> Prob
 
 
 def _report_of_file(problem: Problem, error: BaseException) -> None:
-    """Report an error that a line of a user's file raised, from that line on, and raise SystemExit."""
+    """Report an error in a line of a user's file, without the frames above, and raise SystemExit."""
     step = error.__traceback__
     while step is not None and step.tb_frame.f_code.co_filename != str(problem.script.file):
         step = step.tb_next
@@ -181,7 +185,7 @@ def _report_of_file(problem: Problem, error: BaseException) -> None:
 
 
 def _check_options(problem: Problem, *, check: bool, csv: Path | None) -> None:
-    """Raise InputError for options that need names which the file does not define."""
+    """Raise InputError for options that require names that the file does not define."""
     defined, name = problem.script.defined, problem.spelling
     if check and CHECK not in defined:
         if problem.is_file:
@@ -189,8 +193,8 @@ def _check_options(problem: Problem, *, check: bool, csv: Path | None) -> None:
         raise InputError(f"--check: {name} has no check; `halocline cases` marks the cases that have one")
     if csv is not None and "diagnostics" not in defined:
         raise InputError(
-            f"--csv {csv}: {name} has no function diagnostics() at its top, and so no series of times: leave "
-            "it out, or write numbers over time with hc.Output(fields={...}) in the file"
+            f"--csv {csv}: {name} has no function diagnostics() at its top, and so no time series: leave it "
+            "out, or write numbers over time with hc.Output(fields={...}) in the file"
         )
     if csv is not None and not problem.has_settings:
         raise InputError(
@@ -200,12 +204,12 @@ def _check_options(problem: Problem, *, check: bool, csv: Path | None) -> None:
 
 
 def _heading(problem: Problem) -> str:
-    """Return the name of a problem, with its cells where they are known."""
+    """Return the name of a problem, with its cells if they are known."""
     return joined(problem.name, " x ".join(map(str, problem.shape)) if problem.is_known else "")
 
 
 def _note_nothing(problem: Problem, result: Result, of_runs: Mapping[str, Any]) -> None:
-    """Note a run without a step."""
+    """Print a note about a run without a step."""
     record, finished = result.record, result.observer.finished
     if finished is not None:
         time = "" if record is None or record.time is None else f" (time {record.time:g})"
@@ -223,28 +227,28 @@ def _note_nothing(problem: Problem, result: Result, of_runs: Mapping[str, Any]) 
 def _say(
     problem: Problem, result: Result, checks: Sequence[Check] | None, *, has_rows: bool, only: str | None
 ) -> None:
-    """Print the summary of a run, and its checks; a file without settings prints its results itself."""
+    """Print the summary and the checks of a run; a file without settings has no summary."""
     if problem.has_settings:
         if result.record is not None:
             say(("\n" if has_rows else "") + summary(problem, result))
     elif only is not None:
         say(part_line(problem, result, only))
     if checks is not None and _is_assertion(checks):
-        why = checks[0].about
-        say(f"check FAILED: {why}" if why else "check passed")
+        reason = checks[0].about
+        say(f"check FAILED: {reason}" if reason else "check passed")
     elif checks is not None:
         say("\n" + judgement(checks))
 
 
 def _is_assertion(checks: Sequence[Check]) -> bool:
-    """Return True for the check of a file that asserts."""
-    return [(each.name, each.most) for each in checks] == [(CHECK, 0.0)]
+    """Return True for the check of a file with assertions."""
+    return [(check.name, check.most) for check in checks] == [(CHECK, 0.0)]
 
 
 def _as_json(
     problem: Problem, result: Result, checks: Sequence[Check] | None, facts: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the results of a run: those of a case at the top, those of a file as its "run"."""
+    """Return the results of a run for JSON: at the top for a case, under "run" for a file."""
     record = None if result.record is None else asdict(result.record)
     machine = {"machine": this_machine().as_dict()}
     if problem.is_file:
@@ -253,14 +257,14 @@ def _as_json(
     else:
         data = {**(record or {}), **result.findings(), **machine}
     if checks is not None and _is_assertion(checks):
-        data["checks"] = [{"name": CHECK, "passed": each.passed, "about": each.about} for each in checks]
+        data["checks"] = [{"name": CHECK, "passed": check.passed, "about": check.about} for check in checks]
     elif checks is not None:
-        data["checks"] = [_facts(each) for each in checks]
+        data["checks"] = [_facts(check) for check in checks]
     return data
 
 
 def _facts(check: Check) -> dict[str, Any]:
-    """Return a check for JSON, which knows no NaN."""
+    """Return a check for JSON, with None in place of NaN."""
     value = float(check.value)
     return asdict(check) | {"value": value if math.isfinite(value) else None, "passed": check.passed}
 
@@ -273,7 +277,7 @@ def _write_series(csv: Path | None, series: Sequence[Mapping[str, Any]]) -> None
 
 
 def _draw(problem: Problem, result: Result, folder: Path, traced: bool) -> list[Path]:
-    """Draw pictures, figures and the timeline; return the files."""
+    """Draw pictures, figures and the timeline, and return the files."""
     from halocline.io.picture import picture
 
     fields, files = fields_of(result.problem), []
@@ -281,7 +285,9 @@ def _draw(problem: Problem, result: Result, folder: Path, traced: bool) -> list[
     about = joined(about, _when(problem, result))
     pictures = result.pictures()
     for name in pictures.keys() & result.names.figures.keys():
-        raise InputError(f"{folder / name}.png is to hold two things: give a figure another name")
+        raise InputError(
+            f"{folder / name}.png is the file of a picture and of a figure: give the figure another name"
+        )
     for name, quantity in pictures.items():
         files.append(folder / f"{name}.png")
         picture(fields, quantity, files[-1], title=f"{name}, {about}", label=name)
@@ -299,7 +305,7 @@ def _draw(problem: Problem, result: Result, folder: Path, traced: bool) -> list[
 
 
 def _when(problem: Problem, result: Result) -> str:
-    """Return the time that pictures show, or the end of a run that has no time."""
+    """Return a text with the time of the pictures, or with the number of passes without time."""
     record, outcome = result.record, result.outcome
     if record is None:
         return ""

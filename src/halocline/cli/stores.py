@@ -58,24 +58,26 @@ def _checkpoint(found: dict[str, Any], equations: bool) -> str:
 
 def _checkpoints(found: dict[str, Any], equations: bool) -> str:
     columns: Columns = {
-        "checkpoint": lambda each: each["name"],
-        "": lambda each: "newest" if each["newest"] else ("whole" if each["whole"] else "not whole"),
-        "step": lambda each: "-" if each["step"] is None else f"{each['step']:,}",
-        "time": lambda each: "-" if each["time"] is None else f"{each['time']:.6g}",
-        "written": lambda each: each["made"] or "-",
-        "on disk": lambda each: amount(each["bytes"]),
+        "checkpoint": lambda checkpoint: checkpoint["name"],
+        "": lambda checkpoint: (
+            "newest" if checkpoint["newest"] else ("complete" if checkpoint["whole"] else "incomplete")
+        ),
+        "step": lambda checkpoint: "-" if checkpoint["step"] is None else f"{checkpoint['step']:,}",
+        "time": lambda checkpoint: "-" if checkpoint["time"] is None else f"{checkpoint['time']:.6g}",
+        "written": lambda checkpoint: checkpoint["made"] or "-",
+        "on disk": lambda checkpoint: amount(checkpoint["bytes"]),
     }
-    path, whole = found["path"], [each for each in found["checkpoints"] if each["whole"]]
-    if any(each["newest"] for each in found["checkpoints"]):
-        note = f"Go on from the newest with --resume {path}."
+    path, whole = found["path"], [checkpoint for checkpoint in found["checkpoints"] if checkpoint["whole"]]
+    if any(checkpoint["newest"] for checkpoint in found["checkpoints"]):
+        note = f"Restart from the newest with --resume {path}."
     elif whole:
         note = (
-            f"{found['problem'].partition(';')[0]}. Go on from the last whole one with "
+            f"{found['problem'].partition(';')[0]}. Restart from the last complete one with "
             f"--resume {Path(path) / whole[-1]['name']}."
         )
     else:
-        has_complete = any(each["step"] is not None for each in found["checkpoints"])
-        note = f"{found['problem']}." if has_complete else "None was ever completed."
+        has_complete = any(checkpoint["step"] is not None for checkpoint in found["checkpoints"])
+        note = f"{found['problem']}." if has_complete else "None of these checkpoints is complete."
     table = table_of(f"Checkpoints in {path}", found["checkpoints"], columns, left=2, note=note)
     return table.text().rstrip()
 
@@ -89,7 +91,7 @@ def _parameters(found: dict[str, Any]) -> list[str]:
 
 
 def _page(found: dict[str, Any], head: list[str], title: str, columns: Columns, equations: bool) -> str:
-    """Return the lines above the table of the arrays, the table, and the equations if they are asked for."""
+    """Return the head lines, the table of arrays, and the equations if requested."""
     arrays = [{"name": name, **array} for name, array in found["arrays"].items()]
     lines = [*map(one_line, head), "", table_of(title, arrays, columns, left=2).text().rstrip()]
     return "\n".join(lines) + (f"\n\nEquations\n\n{found['equations']}" if equations else "")

@@ -1,4 +1,4 @@
-"""Values that the texts of options mean."""
+"""Conversion of the texts of options to values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from halocline.run.tuning.patches import BY_CACHES, TUNE
 
 
 def refuse(options: Mapping[str, object], why: str) -> None:
-    """Raise InputError for the first option with a value; None and False mean that it is not given."""
+    """Raise InputError for the first option with a value other than None and False."""
     for name, value in options.items():
         if value is not None and value is not False:
             text = "" if value is True else f" {value}"
@@ -23,7 +23,7 @@ def refuse(options: Mapping[str, object], why: str) -> None:
 
 
 def cells_of(text: str | None) -> list[int] | None:
-    """The numbers of cells that --n asks for."""
+    """Return the numbers of cells of --n."""
     if text is None:
         return None
     parts = [part.strip() for part in text.split(",")]
@@ -33,18 +33,18 @@ def cells_of(text: str | None) -> list[int] | None:
 
 
 def check_part(only: str, others: Mapping[str, object]) -> None:
-    """Raise InputError where --only names no part of a step, or for another option that needs a result."""
+    """Raise InputError for an unknown part in --only, or for another option that needs a result."""
     from halocline.problems.run_options import PARTS
 
     if only not in PARTS:
         raise InputError(f"--only {only}: expected one of {', '.join(PARTS)}")
     for option, value in others.items():
-        why = f"with --only {only} a fixed number of steps is timed, and the fields hold nonsense"
-        refuse({option: value}, f"{why}; leave --{option} out")
+        reason = f"with --only {only} a fixed number of steps is timed, and the fields are invalid"
+        refuse({option: value}, f"{reason}; leave --{option} out")
 
 
 def execution_of(values: dict[str, Any]) -> dict[str, Any]:
-    """Remove the options of `Execution` from the values of all options, and return what they mean."""
+    """Remove the options of `Execution` from a mapping of option values, and return their values."""
     meaning = {"patch": patch_edges, "overlap": overlap_of, "gpudirect": is_on, "balance": balance_of}
     return {
         name: meaning[name](value) if name in meaning else value
@@ -65,14 +65,14 @@ def is_on(text: str) -> bool:
 
 
 def overlap_of(text: str) -> bool | str:
-    """The choice that --overlap names."""
+    """Return the choice of --overlap: "auto", True or False."""
     if text not in ("auto", "on", "off"):
         raise InputError(f"--overlap {text}: expected auto, on or off")
     return text if text == "auto" else text == "on"
 
 
 def patch_edges(text: str | None) -> list[int] | int | str | None:
-    """The patch that --patch asks for."""
+    """Return the patch of --patch: edges in cells, or a method."""
     if text is None or text in (TUNE, BY_CACHES):
         return text
     parts = text.split(",")
@@ -84,50 +84,50 @@ def patch_edges(text: str | None) -> list[int] | int | str | None:
 
 
 def keeping_of(values: dict[str, Any], *, of_file: bool = False) -> dict[str, Any]:
-    """Remove the options of `Keeping` from the values of all options, and return those of `RunOptions`.
+    """Remove the options of `Keeping` from a mapping of option values, and return options of `RunOptions`.
 
     Parameters
     ----------
     values : dict
     of_file : bool
-        True for the options of a file, which may have output and checkpoints of its own.
+        True for a file, which may itself write output and checkpoints.
 
     Raises
     ------
     InputError
-        A value is out of range, or an option has no effect without another one.
+        A value is out of range, or an option has no effect without another option.
     """
-    asked = Keeping(**take(Keeping, values))
-    of_both = {name: getattr(asked, name) or None for name in ("overwrite", "io_threads", "io_ranks")}
-    of_checkpoints = {name: getattr(asked, name) for name in ("checkpoint_every", "keep", "time_limit")}
-    if asked.output is None:
-        refuse({"output_every": asked.output_every}, "give --output STORE.zarr too")
-    if asked.checkpoint is None:
+    options = Keeping(**take(Keeping, values))
+    of_both = {name: getattr(options, name) or None for name in ("overwrite", "io_threads", "io_ranks")}
+    of_checkpoints = {name: getattr(options, name) for name in ("checkpoint_every", "keep", "time_limit")}
+    if options.output is None:
+        refuse({"output_every": options.output_every}, "give --output STORE.zarr too")
+    if options.checkpoint is None:
         refuse(of_checkpoints, "give --checkpoint FOLDER too")
-    if not (of_file or asked.output or asked.checkpoint):
+    if not (of_file or options.output or options.checkpoint):
         refuse(of_both, "give --output STORE.zarr or --checkpoint FOLDER too")
-    how = {"overwrite": asked.overwrite, "io_threads": asked.io_threads}
+    common = {"overwrite": options.overwrite, "io_threads": options.io_threads}
     of_checkpoints["every"] = often(of_checkpoints.pop("checkpoint_every"))
     return {
-        "output": _made(Output, "output", asked.output, how | {"every": often(asked.output_every)}),
-        "checkpoint": _made(Checkpoint, "checkpoint", asked.checkpoint, how | of_checkpoints),
-        **{name: getattr(asked, name) for name in ("resume", "overwrite", "io_threads", "io_ranks")},
+        "output": _made(Output, "output", options.output, common | {"every": often(options.output_every)}),
+        "checkpoint": _made(Checkpoint, "checkpoint", options.checkpoint, common | of_checkpoints),
+        **{name: getattr(options, name) for name in ("resume", "overwrite", "io_threads", "io_ranks")},
     }
 
 
 def _made(kind: type[Any], option: str, path: Any, how: dict[str, Any]) -> Any:
-    """Return the output or the checkpoints that an option asks for; None where it is not given."""
+    """Return the output or checkpoints of an option; None without a path."""
     try:
-        given = {name: value for name, value in how.items() if value is not None}
-        return None if path is None else kind(path, **given)
+        settings = {name: value for name, value in how.items() if value is not None}
+        return None if path is None else kind(path, **settings)
     except InputError as error:
         raise InputError(f"--{option} {path}: {error}") from None
 
 
 def often(text: str | None) -> int | float | str | None:
-    """Return the interval of an option: "50" and "50 steps" count steps, "0.5" is simulated time.
+    """Return the interval of an option: steps for "50", simulated time for "0.5".
 
-    Any other text is returned as it is, such as the wall-clock time "30 min".
+    Any other text is returned unchanged, such as "50 steps" and the wall-clock time "30 min".
     """
     if text is None or text.strip().isdecimal():
         return None if text is None else int(text)

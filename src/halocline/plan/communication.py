@@ -33,9 +33,9 @@ class Communication:
 
 
 COMMUNICATIONS: Mapping[str, Communication] = {
-    "baseline": Communication("nothing is packed; all fields have the widest halo", "faces", "none", False),
-    "v1": Communication("what goes along the last axis is packed", "faces", "last", False),
-    "v2": Communication("v1, and each field has its own halo", "read", "last", False),
-    "v3": Communication("v2, and everything is packed", "read", "all", False),
-    "overlap": Communication("v3, and patches run while messages are under way", "read", "all", True),
+    "baseline": Communication("no packed messages, the widest halo for all fields", "faces", "none", False),
+    "v1": Communication("packed messages along the last axis", "faces", "last", False),
+    "v2": Communication("v1 with the required halo of each field", "read", "last", False),
+    "v3": Communication("v2 with all messages packed", "read", "all", False),
+    "overlap": Communication("v3 with computation during messages", "read", "all", True),
 }

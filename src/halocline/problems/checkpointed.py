@@ -20,14 +20,14 @@ def problem_of_checkpoint(
     given: Mapping[str, float | str] | None = None,
     **options: Any,
 ) -> Problem:
-    """Return the problem that left a checkpoint.
+    """Return the problem that wrote a checkpoint.
 
-    The cells, parameters, order, scheme and precision are those of the checkpoint where others are not given.
+    The checkpoint provides the cells, parameters, order, scheme and precision that are not given.
 
     Raises
     ------
     InputError
-        There is no checkpoint, or it is of another problem; and see `Problem`.
+        There is no checkpoint, or it belongs to another problem; see also `Problem`.
     """
     problem = Problem(name, n, given, **options)
     if not problem.has_settings:
@@ -37,21 +37,21 @@ def problem_of_checkpoint(
     if facts is None and problem.is_linear:
         facts = _facts_of_solve(saved, problem.name)
     if facts is None or facts["name"] != problem.name:
-        whose = "no case" if facts is None else f"case {facts['name']}"
-        raise InputError(f"checkpoint {saved.folder} is of {whose}, not of {problem.name}")
-    asked = {key: options.get(key) for key in ("order", "scheme", "dtype")}
-    left = {"dtype": DTYPES[0], **facts}  # checkpoints of earlier versions lack the precision
-    left = {key: left[key] for key in asked}
-    if problem.is_linear:  # a simulation may have others; the grid of the checkpoint is compared later
+        origin = "no case" if facts is None else f"case {facts['name']}"
+        raise InputError(f"checkpoint {saved.folder} is of {origin}, not of {problem.name}")
+    requested = {key: options.get(key) for key in ("order", "scheme", "dtype")}
+    saved_values = {"dtype": DTYPES[0], **facts}  # checkpoints of earlier versions lack the precision
+    saved_values = {key: saved_values[key] for key in requested}
+    if problem.is_linear:  # a simulation may change these; the grid of the checkpoint is compared later
         is_one = n is not None and len(n) == 1
-        asked |= {"n": n, "dim": options.get("dim"), "method": (given or {}).get("method")}
-        left |= {"n": facts["n"][:1] if is_one else facts["n"], "dim": len(facts["n"])}
-        left |= {"method": facts["given"].get("method")}
-    for key, value in asked.items():
-        if value is not None and left[key] is not None and _plain(value) != _plain(left[key]):
+        requested |= {"n": n, "dim": options.get("dim"), "method": (given or {}).get("method")}
+        saved_values |= {"n": facts["n"][:1] if is_one else facts["n"], "dim": len(facts["n"])}
+        saved_values |= {"method": facts["given"].get("method")}
+    for key, value in requested.items():
+        if value is not None and saved_values[key] is not None and _plain(value) != _plain(saved_values[key]):
             raise InputError(
                 f"{key} is {_plain(value)}, but checkpoint {saved.folder} is of a run with "
-                f"{_plain(left[key])}: leave it out"
+                f"{_plain(saved_values[key])}: leave it out"
             )
     return Problem(
         name,
@@ -59,7 +59,9 @@ def problem_of_checkpoint(
         {**facts["given"], **(given or {})},
         dim=options.get("dim"),
         **{key: facts[key] if options.get(key) is None else options[key] for key in ("order", "scheme")},
-        dtype=None if left["dtype"] == DTYPES[0] else left["dtype"],  # None: fields that name theirs keep it
+        dtype=None
+        if saved_values["dtype"] == DTYPES[0]
+        else saved_values["dtype"],  # None: fields keep the precision that the file sets
     )
 
 
@@ -69,10 +71,10 @@ def _plain(value: Any) -> Any:
 
 
 def _facts_of_solve(saved: Saved, name: str) -> dict[str, Any] | None:
-    """Return the facts of a case in a checkpoint of a solve that has none of its own, as earlier ones."""
+    """Return the facts of a case for a checkpoint of a solve by an earlier version, which lacks them."""
     if "method" not in saved.facts:
         return None
     array = next(iter(Store(saved.folder).variables.values()))
-    given = {"method": str(saved.facts["method"])}
-    facts = {"name": name, "n": list(array.shape), "given": given, "dtype": array.dtype}
+    parameters = {"method": str(saved.facts["method"])}
+    facts = {"name": name, "n": list(array.shape), "given": parameters, "dtype": array.dtype}
     return {**facts, "order": None, "scheme": None}

@@ -22,7 +22,7 @@ from halocline.words import shown
 
 
 def error_of(problem: Any, arguments: RunArguments, names: Names) -> float | None:
-    """Return the error of a run; None where the file knows none, or the run ended before its end.
+    """Return the error of a run; None if the file defines no error, or the run ended early.
 
     All ranks call this.
 
@@ -30,13 +30,13 @@ def error_of(problem: Any, arguments: RunArguments, names: Names) -> float | Non
     ----------
     problem : Simulation or LinearProblem
     arguments : RunArguments
-        Arguments of the last run, as the file gives them.
+        Arguments of the last run in the file.
     names : Names
 
     Raises
     ------
     InputError
-        A function of the file returns something else than an error or a solution.
+        A function of the file returns neither an error nor a solution.
     """
     fields = problem if isinstance(problem, Fields) else problem.fields
     time = getattr(problem, "time", 0.0)
@@ -47,36 +47,36 @@ def error_of(problem: Any, arguments: RunArguments, names: Names) -> float | Non
     if hasattr(problem, "steps") and arguments.until is None and problem.steps != arguments.steps:
         return None
     with trace.order(getattr(problem, "order", 2)):
-        found = names.error(problem)
+        value = names.error(problem)
     with fields.domain.comm.agreement("error(sim)"):
-        error = as_number(found, "error(sim)")
+        error = as_number(value, "error(sim)")
     return error if math.isfinite(error) else None
 
 
 def difference(fields: Fields, time: float, exact: Any) -> float:
-    """Return the greatest difference from an exact solution; all ranks call this.
+    """Return the maximum difference from an exact solution; all ranks call this.
 
-    ``exact(time)`` gives some fields expressions, functions of the coordinates, or arrays.
+    ``exact(time)`` returns an expression, a function of the coordinates, or an array for each field.
     """
-    what = f"exact({time:g})"
-    worst, solutions = 0.0, exact(time)
+    call = f"exact({time:g})"
+    maximum, solutions = 0.0, exact(time)
     if not isinstance(solutions, Mapping):
-        raise InputError(f"{what} returns {shown(solutions)}; expected a mapping of fields to values")
+        raise InputError(f"{call} returns {shown(solutions)}; expected a mapping of fields to values")
     for known, solution in solutions.items():
         target = fields.stored(known)
         if isinstance(solution, Operators):
-            worst = max(worst, float(fields.evaluate(greatest(magnitude(target - solution)))))
+            maximum = max(maximum, float(fields.evaluate(greatest(magnitude(target - solution)))))
             continue
         computed = fields.gather(target)
-        with fields.domain.comm.agreement(what):
+        with fields.domain.comm.agreement(call):
             if computed is not None:
                 lines = np.meshgrid(*target.positions, indexing="ij")
-                of_field = f"{what} of field {target.name!r}"
+                of_field = f"{call} of field {target.name!r}"
                 if callable(solution):
                     arguments_taken(solution, of_field, (len(lines),), f"{len(lines)} coordinates")
                     solution = solution(*lines)
                 values = real_array(solution, f"{of_field} is").astype(np.float64)
                 if values.shape not in ((), computed.shape):
                     raise InputError(f"{of_field} has shape {values.shape}; expected {computed.shape}")
-                worst = max(worst, float(np.abs(computed - values).max()))
-    return float(fields.domain.comm.bcast(worst))
+                maximum = max(maximum, float(np.abs(computed - values).max()))
+    return float(fields.domain.comm.bcast(maximum))

@@ -1,4 +1,4 @@
-"""Files of problems: a user's own, and the cases, each by its name."""
+"""Problem files: files of users, and the files of the named cases."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from halocline.errors import InputError
 from halocline.words import near
 
 CASES = Path(__file__).parents[1] / "cases"
-RESOLUTION = "n"  # the name that a file without settings gives its cells along the first axis
-PLACES = "@"  # behind the name of a field: the axes along which its points lie on faces
+RESOLUTION = "n"  # name of the cells along the first axis, in a file without settings
+PLACES = "@"  # suffix of a field name: axes along which the points of the field are on faces
 
 
 def is_file(name: str) -> bool:
-    """Return True where the name of a problem means a file, and no case: one that exists, or ends in .py."""
+    """Return True if the name of a problem is a file, which exists or ends in .py, and not a case."""
     return Path(name).is_file() or name.endswith(".py")
 
 
@@ -29,7 +29,7 @@ def path_of(name: str) -> Path:
     Raises
     ------
     InputError
-        The name is that of no file and no case.
+        There is no file and no case of this name.
     """
     if is_file(name):
         return Path(name)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("halocline")
 
-IDLE_RUNS = 10_000  # consecutive runs without a step, after which the file is assumed to wait forever
+IDLE_RUNS = 10_000  # limit of consecutive runs without a step, for a file that waits forever
 
 
 class EndedError(BaseException):
@@ -110,7 +110,7 @@ class Following(FileObserver):
         self._resume_point = (
             Place() if options.resume is None else read_resume_point(Path(options.resume), comm)
         )
-        self._bound: float | None = None  # cells a second that memory lets pass
+        self._bound: float | None = None  # cells per second at the bandwidth of memory
 
     # --- observer ---
 
@@ -170,7 +170,7 @@ class Following(FileObserver):
         begun, outcome = sim.steps, None
 
         def is_open() -> bool:
-            """Return True where the run has not reached its end."""
+            """Return True if the run has not reached its end."""
             is_early = arguments.until is None or sim.time < arguments.until
             return is_early and (last is None or sim.steps < last)
 
@@ -210,7 +210,7 @@ class Following(FileObserver):
 
                 outcome = run_to(last, callback=between if looks or own.callback is not None else None)
             runs.timed.append((sim.steps - started, outcome))
-        else:  # the run ended in the warm-up, of which output did not know, or before
+        else:  # the run ended in the warm-up, which writes no output, or before it
             written = arguments.output if sim.steps > begun else ()
             nothing = proceed(NOTHING._replace(output=written))
             outcome = nothing if outcome is None else outcome
@@ -268,14 +268,14 @@ class Following(FileObserver):
         return self._writing(own, place, place.simulation if has_output else 0)
 
     def _resume(self, sim: Simulation) -> None:
-        """Take over the checkpoint, and its series so far."""
+        """Restore the state and the series of the checkpoint."""
         options = self.options
         assert options.resume is not None
         try:
             sim.resume(options.resume, change=tuple(sim.given) if options.change else ())
         except restart.OtherProgramError as error:
             if options.change:
-                error.args = (f"{error}\n  {', '.join(options.change)}: set anew, which may be why",)
+                error.args = (f"{error}\n  {', '.join(options.change)}: the new values may be the reason",)
             raise
         assert sim.resumed is not None
         facts, values = sim.resumed.facts, self.subject.values
@@ -283,7 +283,7 @@ class Following(FileObserver):
             idle = [name for name in options.change if values[name] != facts["case"]["given"].get(name)]
             changed = restart.changed(sim.resumed, sim.given, tuple(sim.given))
             if idle and not changed and sim.domain.comm.rank == 0:
-                log.warning("%s: set, but a run that goes on does not depend on it", ", ".join(idle))
+                log.warning("%s: set, but a restarted run does not depend on it", ", ".join(idle))
         every = options.every
         # without the row of the end of that run
         self.runs.series += [
@@ -300,12 +300,12 @@ class Following(FileObserver):
         names: Names,
         proceed: Callable[[RunArguments], Any],
     ) -> Any:
-        """Return the outcome of a run that ends well.
+        """Return the outcome of a run that ends successfully.
 
         Raises
         ------
         RunError
-            The run ends otherwise.
+            The run ends for any other reason.
         """
         if self.options.on_progress is not None and arguments.on_progress is None:
             arguments = arguments._replace(on_progress=self._counting(sim, arguments, names))
@@ -355,27 +355,29 @@ class Following(FileObserver):
             self.options.on_look(row)
 
     def _diagnostics(self, sim: Simulation, names: Names) -> dict[str, Any]:
-        """Return the diagnostics of the file; InputError for such as cannot be shown."""
-        file, found = self.subject.spelling, {}
+        """Return the diagnostics of the file; InputError for names that rows cannot contain."""
+        file, returned_numbers = self.subject.spelling, {}
         if names.diagnostics is not None:
             with trace.order(sim.order):
-                found = returned(names.diagnostics(), f"{file}: diagnostics()", "{'largest': hc.max(u)}")
+                returned_numbers = returned(
+                    names.diagnostics(), f"{file}: diagnostics()", "{'largest': hc.max(u)}"
+                )
         numbers: dict[str, Any] = {}
-        for name, value in found.items():
+        for name, value in returned_numbers.items():
             if isinstance(value, (tuple, list)):  # a vector, such as hc.max(w)
                 numbers |= zip(component_names(name, len(value)), value, strict=True)
             else:
                 numbers[name] = value
-        taken = [name for name in now(sim, names) if name in numbers]
-        if taken:
+        duplicates = [name for name in now(sim, names) if name in numbers]
+        if duplicates:
             raise InputError(
-                f"{file}: diagnostics() returns {taken[0]!r}, which rows have already: rename it"
+                f"{file}: diagnostics() returns {duplicates[0]!r}, which rows have already: rename it"
             )
         extrapolated = () if names.extrapolated is None else names.extrapolated.names
-        for what, wanted in (("shown", names.shown), ("extrapolated", extrapolated)):
-            for name in wanted:
+        for kind, required in (("shown", names.shown), ("extrapolated", extrapolated)):
+            for name in required:
                 if name not in numbers:
-                    raise unknown(f"{file}: diagnostic in {what}", name, list(numbers))
+                    raise unknown(f"{file}: diagnostic in {kind}", name, list(numbers))
         return numbers
 
     # --- linear problems ---
@@ -414,7 +416,7 @@ class Following(FileObserver):
         return solution
 
     def time_part(self, problem: Any, steps: int) -> None:
-        """Time steps without messages or without kernels; fields hold nonsense afterwards.
+        """Time steps without messages or without kernels; fields are invalid afterwards.
 
         Raises
         ------
@@ -425,7 +427,7 @@ class Following(FileObserver):
         self.unused.difference_update(("--steps", "--warm-up"))
         if not steps:
             raise InputError(
-                f"--only {only}: {self.subject.spelling} has made no step that could be timed in part"
+                f"--only {only}: {self.subject.spelling} has done no step, so there is nothing to time"
             )
         check_warm_up(warm_up, steps)
         self.runs.steps, self.runs.warm_up = steps, warm_up
@@ -436,7 +438,7 @@ class Following(FileObserver):
     def _writing(self, own: RunArguments, place: Place, number: int) -> RunArguments:
         """Return the arguments of a run with the output and the checkpoints of the command.
 
-        The output of the command has a number, see `CommandOutput.output`; there is none for the number 0.
+        `number` is the number of the output of the command, or 0 for none; see `CommandOutput.output`.
         """
         checkpoint = None  # checkpoints of earlier problems would replace the checkpoint to resume
         if place.number >= self._resume_point.number:
@@ -455,8 +457,8 @@ class Following(FileObserver):
             self._places[problem] = Place(self._number, self._simulations if is_simulation else 0)
         place = self._places[problem]
         place.run += 1
-        given = self.options.given
-        options = [given[name] for name in ("--checkpoint", "--resume") if name in given]
+        given_options = self.options.given
+        options = [given_options[name] for name in ("--checkpoint", "--resume") if name in given_options]
         if place.number < self._number and options:
             raise InputError(
                 f"{options[0]}: {self.subject.spelling} runs a simulation, another problem, and that "
@@ -484,11 +486,11 @@ class Following(FileObserver):
 
         Warn of the first such run, and raise RunError if the file repeats them without end.
         """
-        given = self.options.given
-        ends = " ".join(given[name] for name in ("--steps", "--until") if name in given)
+        given_options = self.options.given
+        ends = " ".join(given_options[name] for name in ("--steps", "--until") if name in given_options)
         if not self._has_warned and self._comm.rank == 0:
             log.warning(
-                "%s: %s runs the simulation again, which is at that end already; such runs do nothing",
+                "%s: %s runs the simulation again, but it has already reached that end; such runs do nothing",
                 ends, self.subject.spelling,
             )  # fmt: skip
         self._has_warned = True

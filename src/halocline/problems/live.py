@@ -1,4 +1,4 @@
-"""Line on the progress of a run: time, step and its limit, speed, and the time left."""
+"""Progress line of a run: time, step and its limit, speed, and remaining time."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
 
-OVER = 10.0  # seconds over which the speed is taken
-LEAST = 0.5  # seconds after which a line is shown
+OVER = 10.0  # seconds of the average of the speed
+LEAST = 0.5  # seconds before the speed is shown
 
 
 @dataclass
 class LiveLine:
-    """Function of the step that returns a line on the progress of a run; another thread calls it.
+    """Function of the step that returns a progress line; another thread calls it.
 
     Parameters
     ----------
@@ -27,11 +27,11 @@ class LiveLine:
     last : int, optional
         Step at which the run ends.
     limiter : callable, optional
-        Returns the limit of the time step, given the scalars.
+        Function of the scalars that returns the name of the limit of the time step.
     says : callable, optional
-        Returns the text of the problem file on its scalars, in place of time and time step.
+        Function of the scalars that returns a text, in place of time and time step.
     cells_a_second : float, optional
-        Greatest number of cells a second that the memory allows.
+        Upper bound of the speed by the bandwidth of memory, in cells per second.
     """
 
     scalars: Callable[[], Mapping[str, float]]
@@ -41,10 +41,10 @@ class LiveLine:
     limiter: Callable[[Mapping[str, float]], str] | None = None
     says: Callable[[Mapping[str, float]], str] | None = None
     cells_a_second: float | None = None
-    _seen: deque[tuple[float, int, float]] = field(default_factory=deque)  # when, step, simulated time
+    _seen: deque[tuple[float, int, float]] = field(default_factory=deque)  # clock, step, simulated time
 
     def __call__(self, step: int) -> str:
-        """Return the line after a number of steps."""
+        """Return the progress line after a number of steps."""
         values = self.scalars()
         time, dt = values.get("t", math.nan), values.get("dt", math.nan)
         parts = []
@@ -55,24 +55,24 @@ class LiveLine:
             if math.isfinite(dt) and dt > 0 and step:
                 limit = self.limiter(values) if self.limiter is not None else ""
                 parts.append(f"dt = {dt:.3g}" + (f" ({limit})" if limit else ""))
-        now = monotonic()
-        self._seen.append((now, step, time))
+        clock_time = monotonic()
+        self._seen.append((clock_time, step, time))
         while self._seen[-1][0] - self._seen[0][0] > OVER and len(self._seen) > 2:
             self._seen.popleft()
         began, before, earlier = self._seen[0]
-        if now - began >= LEAST and step > before:
-            rate = (step - before) / (now - began)
+        if clock_time - began >= LEAST and step > before:
+            rate = (step - before) / (clock_time - began)
             speed = f"{_short(rate * self.cells)} cells/s"
             if self.cells_a_second:
                 speed += f", {rate * self.cells / self.cells_a_second:.0%} of the bound"
             parts.append(speed)
-            left = self._left(step, rate, time, (time - earlier) / (now - began))
-            if left is not None:
-                parts.append(f"{clock(left)} left")
+            remaining = self._left(step, rate, time, (time - earlier) / (clock_time - began))
+            if remaining is not None:
+                parts.append(f"{clock(remaining)} left")
         return ", ".join(part for part in parts if part)
 
     def _left(self, step: int, steps_a_second: float, time: float, time_a_second: float) -> float | None:
-        """Seconds until a step or time is reached at this speed, whichever comes first."""
+        """Return the remaining seconds until the last step or the end time, at this speed."""
         ends = []
         if self.last is not None:
             ends.append((self.last - step) / steps_a_second)
@@ -82,7 +82,7 @@ class LiveLine:
 
 
 def _short(number: float) -> str:
-    """A large number with three digits."""
+    """Return a large number with three digits and a unit prefix."""
     for scale, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= scale:
             return f"{number / scale:.3g} {letter}"
@@ -90,7 +90,7 @@ def _short(number: float) -> str:
 
 
 def clock(seconds: float) -> str:
-    """Hours, minutes and seconds: 2:03:04."""
+    """Return hours, minutes and seconds, such as "2:03:04"."""
     whole = int(seconds + 0.5)
     hours, minutes = divmod(whole // 60, 60)
     return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"

@@ -53,16 +53,16 @@ class Family:
 
     def __post_init__(self) -> None:
         as_name(self.title, "title of a family")
-        what = f"family {self.title!r}"
-        AXES.check(f"{what}: dim", self.dim)
-        _POWER.check(f"{what}: order", self.order)
+        label = f"family {self.title!r}"
+        AXES.check(f"{label}: dim", self.dim)
+        _POWER.check(f"{label}: order", self.order)
         if not is_sequence(self.sizes):
-            raise InputError(f"{what}: sizes are {shown(self.sizes)}; expected numbers, such as (16, 32)")
-        sizes = tuple(POINTS.check(f"{what}: a size", size) for size in self.sizes)
+            raise InputError(f"{label}: sizes are {shown(self.sizes)}; expected numbers, such as (16, 32)")
+        sizes = tuple(POINTS.check(f"{label}: a size", size) for size in self.sizes)
         object.__setattr__(self, "sizes", sizes)
         lines = self.lines
         if not is_sequence(lines) or not all(isinstance(line, Mapping) for line in lines):
-            raise InputError(f"{what}: lines are {shown(lines)}; expected mappings of parameters to values")
+            raise InputError(f"{label}: lines are {shown(lines)}; expected mappings of parameters to values")
         object.__setattr__(self, "lines", tuple(lines))
 
 
@@ -75,13 +75,13 @@ class Extrapolated:
     names : tuple of str
         Diagnostics to extrapolate.
     published : callable
-        ``published(shape, values)`` returns published values by name for some cells and parameters; empty
-        where nothing is known.
+        ``published(shape, values)`` returns published values by name for some cells and parameters; the
+        mapping is empty if no value is known.
     source : str
         Source of the published values.
     noise : callable
         ``noise(values)`` returns the relative distance from the steady number at the end of a run. Smaller
-        differences between grids mean nothing.
+        differences between grids are not significant.
 
     Raises
     ------
@@ -114,7 +114,7 @@ class Names:
         field.
     error : callable, optional
         ``error(sim)`` returns a number, the error at the end of the run. All ranks call it. By default it is
-        the greatest difference from `exact`.
+        the maximum difference from `exact`.
     error_name : str
         Description of the error.
     check : callable, optional
@@ -136,10 +136,10 @@ class Names:
         ``findings(diagnostics, steps)`` returns further numbers for the JSON of a run.
     limit, advice, progress : callable, optional
         Functions of the scalars of a run that return a text: the limit of the time step, the advice for a
-        run that failed, and the line that shows how far the run is.
+        failed run, and the progress line.
     ends : tuple of str, optional
-        Reasons of ``hc.stop`` that end a run well; a run that ends by any other reason is an error. Without
-        this name every reason ends a run well.
+        Reasons of ``hc.stop`` that end a run successfully; any other reason is an error. Without this name,
+        every reason ends a run successfully.
     events : tuple of Event
         Events that the program counts.
     scheme_name : str, optional
@@ -156,7 +156,7 @@ class Names:
     steps: int | None = None
     exact: Callable[[float], Mapping[Any, Any]] | None = None
     error: Callable[[Any], float] | None = None
-    error_name: str = "greatest difference from the exact solution"
+    error_name: str = "maximum difference from the exact solution"
     check: Callable[..., Any] | None = None
     start: Callable[[Any], None] | None = None
     diagnostics: Callable[[], Mapping[str, Any]] | None = None
@@ -176,12 +176,12 @@ class Names:
 
     @property
     def is_extrapolated(self) -> bool:
-        """True where a convergence study extrapolates numbers, since there is no exact solution."""
+        """True if a convergence study extrapolates numbers, since there is no exact solution."""
         return self.extrapolated is not None and self.error is None and self.exact is None
 
 
 def names_in(top: Mapping[str, Any], wanted: Sequence[str], file: str) -> tuple[Names, dict[str, str]]:
-    """Return the names of a file that commands use, and by name a complaint about each of another form.
+    """Return the names of a file that commands use, and complaints about names of another form.
 
     A name that the file imports from Halocline, such as ``hc.steps``, is not one of them.
 
@@ -194,27 +194,27 @@ def names_in(top: Mapping[str, Any], wanted: Sequence[str], file: str) -> tuple[
     file : str
         Name of the file, for messages.
     """
-    found, complaints = {}, {}
+    values, complaints = {}, {}
     for name in wanted:
         value = top.get(name)
         if value is None or value is getattr(halocline, name, None):
             continue
         try:
-            found[name] = _FORMS[name](value, f"{file}: {name}")
+            values[name] = _FORMS[name](value, f"{file}: {name}")
         except InputError as error:
             complaints[name] = (
                 f"{error}. Commands use the name {name}: rename it if the file needs it for something else"
             )
-    return Names(**found), complaints
+    return Names(**values), complaints
 
 
 def returned(value: Any, what: str, example: str) -> dict[str, Any]:
-    """Return the mapping by name that a function of a file has returned, as a dict.
+    """Return the mapping by name that a function of a file returned, as a dict.
 
     Raises
     ------
     InputError
-        It is another value. `what` is the call in the message, and `example` a mapping in its place.
+        The value is not a mapping by name. The message contains the call `what` and the mapping `example`.
     """
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         raise InputError(f"{what} returns {shown(value)}; expected a mapping by name, such as {example}")
@@ -240,7 +240,7 @@ def _text(value: Any, what: str) -> Callable[[Mapping[str, float]], str]:
 def _end(value: Any, what: str) -> float:
     time = as_number(value, what)
     if not 0 <= time < inf:
-        raise InputError(f"{what} is {time:g}; expected a finite time from 0 on")
+        raise InputError(f"{what} is {time:g}; expected a finite time of at least 0")
     return time
 
 
@@ -262,7 +262,7 @@ def _several(kind: type) -> Callable[[Any, str], Any]:
     """Return a converter for sequences of objects of a class."""
 
     def convert(value: Any, what: str) -> Any:
-        if not is_sequence(value) or not all(isinstance(each, kind) for each in value):
+        if not is_sequence(value) or not all(isinstance(item, kind) for item in value):
             raise InputError(f"{what} is {shown(value)}; expected a sequence of hc.{kind.__name__}")
         return tuple(value)
 

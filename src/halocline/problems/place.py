@@ -1,4 +1,4 @@
-"""Places in the sequence of runs of a problem file, which checkpoints hold."""
+"""Places in the sequence of runs of a problem file, stored in checkpoints."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from halocline.errors import InputError
 from halocline.run.output.restart import Saved, newest
 from halocline.run.ranks.communicator import Communicator
 
-FACTS = "file"  # key of a checkpoint's facts: the place in the file at which it was written
+FACTS = "file"  # key of the facts of a checkpoint for its place in the file
 
 
 @dataclass
 class Place:
-    """Place of a problem in the sequence of runs of a file: that of the present run, or of a checkpoint.
+    """Place of the present run, or of a checkpoint, in the sequence of runs of a file.
 
     Attributes
     ----------
@@ -24,14 +24,14 @@ class Place:
     simulation : int
         Number of the simulation, from 1, in the same order; 0 for a solve.
     run : int
-        Number of the run of the problem, from 1; 0 before the first run, and for a checkpoint that does not
-        hold it.
+        Number of the run of the problem, from 1. It is 0 before the first run, and for a checkpoint without
+        this number.
     began : int
         Step at which this run began.
     step : int
         Step or iteration of the checkpoint.
     end : (int, float), optional
-        Step and time at which a run reached the end that the command gives.
+        Step and time at which a run reached the end of the command.
     """
 
     number: int = 0
@@ -48,7 +48,7 @@ class Place:
 
 
 def read_resume_point(path: Path, comm: Communicator) -> Place:
-    """Return the place in the file at which the newest checkpoint was written; all ranks call this."""
+    """Return the place of the newest checkpoint in the file; all ranks call this."""
     facts: dict[str, Any] = {}
     with comm.agreement(f"read checkpoint {path}"):
         if comm.rank == 0:

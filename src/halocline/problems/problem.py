@@ -36,7 +36,7 @@ class Problem:
     name : str
         Name of a case, or path of a file.
     n : sequence of int, optional
-        Cells along the first axis, the others in the file's own proportion; or along each axis.
+        Cells along the first axis, with the other axes in the proportions of the file; or along each axis.
     given : mapping of str to float or str, optional
         Parameters that differ from the defaults.
     dim : int, optional
@@ -46,49 +46,49 @@ class Problem:
     scheme : str, optional
         Time integration scheme in place of that in the file: "euler", "rk2", "rk3", "rk4", "ssprk3".
     dtype : {"float64", "float32"}, optional
-        Precision of the fields to which the file gives none.
+        Precision of the fields for which the file sets none.
 
     Attributes
     ----------
     name : str
         Name of the case or of the file, without its folder.
     spelling : str
-        Name as it was given.
+        Name in its original form.
     script : Script
     has_settings : bool
         True for a file that declares its parameters with `halocline.setting` or `halocline.cells`. In other
         files, the numbers and texts at the top are parameters.
 
     program : Program
-        Statements of a step or an iteration, without memory. This and the following attributes belong to the
-        first simulation or linear problem of the file, which runs up to there.
+        Statements of a step or an iteration. This attribute and the following ones belong to the first
+        simulation or linear problem of the file. The file runs up to this problem.
     grid : Grid
     fields : tuple of Field
-        Fields that the file has made by then.
+        Fields that the file has made up to its first problem.
     order : int or None
         Order of the differences in space; None for a program or a linear problem.
     scheme : str or None
         Time integration scheme, or the method of a linear problem.
     is_linear : bool
-        True where the file solves a linear problem.
+        True if the file solves a linear problem.
     is_program : bool
-        True where the differences have no single order: a program, or a linear problem.
+        True if the differences have no single order, as in a program or a linear problem.
     dtype : str
         Precision of the fields: "float64", "float32", or "float32 and float64".
     declared : dict of str to Setting
         Settings of the file, by name.
     known : Names
-        Names that the file has defined by then.
+        Names that the file has defined up to its first problem.
 
     Raises
     ------
     InputError
-        There is no such file or case, or the file is no Python; a name or value that the file does not take.
+        There is no such file or case, the file has a syntax error, or the file rejects a name or value.
 
     Notes
     -----
-    The file runs as ``python FILE`` does: up to its first problem for the properties, and as a whole for
-    `run`. An input error in a setting is raised then.
+    The file runs as with ``python FILE``. It runs up to its first problem for the properties, and to its end
+    for `run`. An input error in a setting is raised at that time.
 
     Examples
     --------
@@ -98,7 +98,7 @@ class Problem:
     16
     """
 
-    # attributes that follow from the first simulation or linear problem of the file
+    # attributes of the first simulation or linear problem of the file
     program: Program
     grid: Grid
     fields: tuple[Field, ...]
@@ -131,8 +131,8 @@ class Problem:
         except (SyntaxError, ValueError) as error:
             if isinstance(error, InputError):
                 raise
-            where = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
-            raise InputError(f"{file}{where}: it is no Python: {error.args[0]}") from error
+            location = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+            raise InputError(f"{file}{location}: it is no Python: {error.args[0]}") from error
         self.has_settings = self.script.has_settings
         self.n, self.dim, self.order_given, self.scheme_given = n, dim, order, scheme
         if dtype is not None and dtype not in DTYPES:
@@ -149,10 +149,10 @@ class Problem:
                 )
             self.given = self._values_of_names()
 
-    # --- what it is ---
+    # --- properties ---
 
     def __getattr__(self, name: str) -> Any:
-        """Run the file up to its first problem, which gives the attributes that depend on it."""
+        """Run the file up to its first problem, and return an attribute that depends on it."""
         if name not in Problem.__annotations__:
             raise AttributeError(f"a problem has no attribute {name!r}")
         observer = _First(self, {})
@@ -164,7 +164,7 @@ class Problem:
         return self.__dict__[name]
 
     def know(self, problem: Any) -> None:
-        """Note the first problem that the file makes, before it takes memory; an observer calls this.
+        """Store the attributes of the first problem of the file; an observer calls this before allocation.
 
         Raises
         ------
@@ -177,17 +177,17 @@ class Problem:
         settings = self._settings
         if self.has_settings:
             settings.check_used()
-            for what, value in (("--n", self.n), ("--dim", self.dim)):
+            for option, value in (("--n", self.n), ("--dim", self.dim)):
                 if value is not None and not settings.sizes:
                     text = f"{value}" if isinstance(value, int) else ",".join(map(str, value))
                     raise InputError(
-                        f"{what} {text}: {self.spelling} declares no cells: leave it out, or call hc.cells "
+                        f"{option} {text}: {self.spelling} declares no cells: leave it out, or call hc.cells "
                         "in the file"
                     )
         elif settings.declared or settings.sizes:
             raise InputError(
                 f"{self.spelling}: hc.cells or hc.setting is called by another name, which commands do not "
-                "see: write hc.cells(...) and hc.setting(...), or import these names from halocline"
+                "detect: write hc.cells(...) and hc.setting(...), or import these names from halocline"
             )
         self.check_names()
         self.known = self.names
@@ -211,35 +211,35 @@ class Problem:
 
     @property
     def is_known(self) -> bool:
-        """True where the file has run up to its first problem."""
+        """True if the file has run up to its first problem."""
         return "program" in self.__dict__
 
     @property
     def names(self) -> Names:
-        """Names at the top of the file that commands use, as far as it has run.
+        """Names at the top of the file that commands use, up to the present statement.
 
-        Names of another form are left out; see `complaints`.
+        Names of another form are excluded; see `complaints`.
         """
         return self._read_names()[0]
 
     @property
     def complaints(self) -> dict[str, str]:
-        """Complaints by name about names of another form than commands use, as far as the file has run."""
+        """Complaints about names of another form than commands use, by name."""
         return self._read_names()[1]
 
     def check_names(self) -> None:
         """Raise InputError for a name of another form in a file with settings, before its first run.
 
-        Any other file may use the names for itself.
+        Any other file may use these names for its own purposes.
         """
         for complaint in self.complaints.values() if self.has_settings else ():
             raise InputError(complaint)
 
     def _read_names(self) -> tuple[Names, dict[str, str]]:
-        top, wanted = self.script.top, [name.name for name in fields(Names)]
+        top, names = self.script.top, [name.name for name in fields(Names)]
         if not self.has_settings:
-            wanted = [name for name in OF_EVERY_FILE if callable(top.get(name))]
-        return names_in(top, wanted, self.spelling)
+            names = [name for name in OF_EVERY_FILE if callable(top.get(name))]
+        return names_in(top, names, self.spelling)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -268,23 +268,23 @@ class Problem:
 
     @property
     def unit(self) -> str:
-        """Name of one pass of the loop."""
+        """Name of one pass of the loop: "step" or "iteration"."""
         return "iteration" if self.is_linear else "step"
 
     @property
     def title(self) -> str:
         """Heading of reports."""
         if self.is_linear and self.has_settings:
-            what = f"{self.name.capitalize()} in {len(self.shape)}D, N = {self.shape[0]}"
+            heading = f"{self.name.capitalize()} in {len(self.shape)}D, N = {self.shape[0]}"
             return joined(
-                f"{what}: {counted(self.grid.size, 'unknown')}", method(None, self.scheme, self.dtype)
+                f"{heading}: {counted(self.grid.size, 'unknown')}", method(None, self.scheme, self.dtype)
             )
         cells = f"{' x '.join(f'{n:,}' for n in self.shape)} cells"
         return joined(self.name, cells, method(self.order, self.scheme, self.dtype))
 
     @property
     def description(self) -> tuple[str, dict[str, Any]]:
-        """Line for people, and facts for JSON."""
+        """Title line for users, and facts for JSON."""
         facts = {
             "case": self.name,
             "shape": self.shape,
@@ -310,13 +310,12 @@ class Problem:
     # --- running ---
 
     def bench(self, *, communicator: Any = None, **execution: Any) -> StepBench:
-        """Return the steps or iterations of the first problem, to be timed whole and in parts; all ranks call
-        this.
+        """Return a timer of the steps or iterations of the first problem; all ranks call this.
 
         Parameters
         ----------
         communicator, **execution
-            Options of `halocline.Execution`, which replace those of the file.
+            Options of `halocline.Execution`, which replace the options in the file.
         """
         observer = _First(self, _replaced(communicator, execution))
         self._execute(observer)
@@ -328,36 +327,38 @@ class Problem:
         Parameters
         ----------
         arguments : sequence of str
-            Arguments that the file finds in ``sys.argv``.
+            Arguments of the file in ``sys.argv``.
         communicator : mpi4py communicator, optional
-            In place of that of the file.
+            Communicator in place of that in the file.
         **options
-            Those of `halocline.problems.run_options.RunOptions`, and of `halocline.Execution`, which replace
-            those of the file. No bit of the result depends on the latter.
+            Options of `halocline.problems.run_options.RunOptions` and of `halocline.Execution`, which replace
+            the options in the file. The result does not depend on the latter, bit for bit.
 
         Raises
         ------
         InputError
-            An option has no effect on the file, or see `Problem`.
+            An option has no effect on the file; see also `Problem`.
         RunError
-            A value is not finite, or the run ends by a reason that is none of the file's `ends`.
+            A value is not finite, or the run ends for a reason that is not in `ends` of the file.
         """
-        known = {own.name for own in fields(RunOptions)}
-        wanted = RunOptions(**{name: options.pop(name) for name in list(options) if name in known})
-        observer = Following(self, wanted, communicator_of(communicator), _replaced(communicator, options))
+        known = {option.name for option in fields(RunOptions)}
+        run_options = RunOptions(**{name: options.pop(name) for name in list(options) if name in known})
+        observer = Following(
+            self, run_options, communicator_of(communicator), _replaced(communicator, options)
+        )
         self._execute(observer, arguments)
         runs = observer.runs
-        if wanted.only is not None and runs.part is None and runs.timed:
+        if run_options.only is not None and runs.part is None and runs.timed:
             observer.time_part(observer.problem, runs.steps)
         return result_of(observer)
 
     def _execute(self, observer: Observer, arguments: Sequence[str] = ()) -> None:
         """Run the file under an observer."""
-        given = self.given if self.has_settings else {}
-        self._settings = Settings(given, self.n if self.has_settings else None, self.dim)
+        parameters = self.given if self.has_settings else {}
+        self._settings = Settings(parameters, self.n if self.has_settings else None, self.dim)
         try:
             with observing(observer), active(self._settings), using_dtype(self.dtype_given):
-                words = arguments if self.is_file else None  # output names the command that ran a case
+                words = arguments if self.is_file else None  # for a case, output contains the command
                 self.script.run(words, None if self.has_settings else self.given)
         except EndedError:
             return
@@ -380,32 +381,34 @@ class Problem:
             raise self._of_file(error) from None
 
     def _of_file(self, error: Exception) -> InputError:
-        """Return an error of the file itself as one line."""
+        """Return an InputError with an error of the file as one line."""
         file = self.script.file
         lines = [f.lineno for f in extract_tb(error.__traceback__) if f.filename == str(file)]
-        where = f", line {lines[-1]}" if lines else ""
-        return InputError(f"{file}{where}: {type(error).__name__}: {error}")
+        location = f", line {lines[-1]}" if lines else ""
+        return InputError(f"{file}{location}: {type(error).__name__}: {error}")
 
     def replaced(self, function: Any, options: dict[str, Any]) -> dict[str, Any]:
-        """Return the options of a problem that the file makes, with the order and the scheme given here.
+        """Return the options of a problem in the file, with the order and the scheme of the command.
 
         Raises
         ------
         InputError
-            The problem has an order or a scheme of its own.
+            The problem has a fixed order or a fixed scheme.
         """
         if function is None and self.scheme_given is not None:
             raise InputError(
-                f"--scheme {self.scheme_given}: {self.name} is a linear problem, which has no time: leave it "
+                f"--scheme {self.scheme_given}: {self.name} is a linear problem without time steps: leave it "
                 "out, or choose the method of the solve with --set method=NAME"
             )
-        own = self.names.scheme_name if function is not None else self._settings.values.get("method")
-        for what, value in (("order", self.order_given), ("scheme", self.scheme_given)):
+        scheme_of_file = (
+            self.names.scheme_name if function is not None else self._settings.values.get("method")
+        )
+        for option, value in (("order", self.order_given), ("scheme", self.scheme_given)):
             if value is not None and (function is None or isinstance(function, ProgramFunction)):
-                of = f", {own}" if own else ""
+                of = f", {scheme_of_file}" if scheme_of_file else ""
                 raise InputError(
-                    f"{what} is {value}, but {self.name} is a program with a scheme of its own{of}: "
-                    f"leave {what} out"
+                    f"{option} is {value}, but {self.name} is a program with a scheme of its own{of}: "
+                    f"leave {option} out"
                 )
         if self.scheme_given is not None:
             if self.scheme_given not in SCHEMES:
@@ -416,7 +419,7 @@ class Problem:
         return options
 
     def _values_of_names(self) -> dict[str, Value]:
-        """Return the values of the names of a file without settings."""
+        """Return the values of the names at the top of a file without settings."""
         texts = {name: str(value) for name, value in self.given.items()}
         if self.n is not None:
             text, file = ",".join(map(str, self.n)), self.script.file
@@ -444,11 +447,11 @@ def problem_of(
     Parameters
     ----------
     n : sequence of int, optional
-        Cells, as ``--n`` takes them.
+        Cells, as for ``--n``.
     settings : sequence of str
-        Values of parameters, each as ``--set`` takes it.
+        Values of parameters, each as for ``--set``.
     method : str, optional
-        Method of a linear problem that has it as a setting.
+        Method of a linear problem with a setting for it.
     **options
         Options ``dim``, ``order``, ``scheme`` and ``dtype`` of `Problem`.
 
@@ -456,37 +459,39 @@ def problem_of(
     ------
     InputError
     """
-    given = settings_of(settings)
+    values = settings_of(settings)
     if method is not None:
-        own = Problem(name, n, given, **options)
-        if not own.has_settings:
-            raise InputError(f"--method {method}: {name} is a file, which says that itself: leave it out")
-        if not own.is_linear:
-            raise InputError(f"--method {method}: {name} is no linear problem: leave it out")
-        given["method"] = method
-    return Problem(name, n, given, **options)
+        problem = Problem(name, n, values, **options)
+        if not problem.has_settings:
+            raise InputError(
+                f"--method {method}: {name} is a file, which sets the method itself: leave it out"
+            )
+        if not problem.is_linear:
+            raise InputError(f"--method {method}: {name} is not a linear problem: leave it out")
+        values["method"] = method
+    return Problem(name, n, values, **options)
 
 
 def settings_of(settings: Sequence[str]) -> dict[str, str]:
-    """Return the values that --set gives parameters, as texts.
+    """Return the values of parameters in --set, as texts.
 
     Raises
     ------
     InputError
         A setting has no value, or is given twice.
     """
-    given: dict[str, str] = {}
+    values: dict[str, str] = {}
     for setting in settings:
         name, between, text = setting.partition("=")
         name = as_name(name, "parameter name")
         if not between:
             raise InputError(
-                f"--set {setting}: expected {name}=VALUE; `halocline cases NAME` shows those of a case"
+                f"--set {setting}: expected {name}=VALUE; `halocline cases NAME` lists the parameters"
             )
-        if name in given:
+        if name in values:
             raise InputError(f"--set {setting}: {name} is given twice")
-        given[name] = text
-    return given
+        values[name] = text
+    return values
 
 
 def dtype_of(fields: Iterable[Field]) -> str:
@@ -503,5 +508,5 @@ class _First(FileObserver):
 
 
 def _replaced(communicator: Any, execution: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options of problems, with a communicator where one is given."""
+    """Return options of problems, with the communicator if there is one."""
     return dict(execution) if communicator is None else {**execution, "communicator": communicator}

@@ -1,4 +1,4 @@
-"""Record of a run and its speed: the keys of ``halocline run --json``."""
+"""Record of a run and its speed, with the keys of ``halocline run --json``."""
 
 from __future__ import annotations
 
@@ -11,110 +11,115 @@ from halocline.run.measurements.energy import Energy
 
 @dataclass(frozen=True)
 class Record:
-    """Record of one run, the same on all ranks; the keys of ``halocline run CASE --json``.
+    """Record of one run, equal on all ranks, with the keys of ``halocline run CASE --json``.
 
     Attributes
     ----------
     case : str
+        Name of the case or file.
     shape : tuple of int
         Cells along each axis.
     cells, steps : int
+        Number of cells, and number of steps or iterations.
     order : int or None
-        Of the differences in space; None for a case that is a program, which has its own.
+        Order of the differences in space; None for a program, which has no single order.
     scheme : str or None
-        How time was integrated; None for a program that does not say.
+        Time integration scheme, or method of a linear problem; None for a program without a scheme name.
     dtype : str
         Precision of the fields: "float64", "float32", or "float32 and float64".
     decomposition, patch, subdomains_per_rank, balance, ranks_active, ranks_per_node, placement, methods,
     mailboxes
-        What was asked for, as the options of the command say it: "4x2", "32,256", "self,peer,mpi", "on"; see
-        `halocline.Execution`. None: nothing.
+        Requested values in the form of the command: "4x2", "32,256", "self,peer,mpi", "on"; None if not
+        requested. See `halocline.Execution`.
     schedule, kernels, overlap
-        The same.
+        Requested values, as above.
     halo : {"read", "faces", "edges", "uniform"}
-        Which halos were exchanged.
+        Extent of the exchanged halos.
     packing : {"all", "last", "none"}
-        Which messages by MPI were packed.
+        MPI messages that were packed.
     gpudirect : {"on", "off"}
-        Whether MPI was to take messages out of the memory of devices.
+        "on" if MPI was allowed to read messages from device memory.
     communication : str or None
-        The name of the way of communicating, where it was given one.
+        Name of the preset of communication options; None without a preset.
     only : {"compute", "exchange", "synchronisation"} or None
-        The part of the steps that was timed alone. Fields hold nonsense then, so that time,
-        checksums, diagnostics and series are None.
+        Part of the steps that was timed alone; None for whole steps. With a part, the fields are invalid, so
+        that time, checksums, diagnostics and series are None.
     warm_up : int
-        Steps at the start that were not timed.
+        Number of steps at the start that were not timed.
     time : float or None
-        The simulated time reached.
+        Simulated time at the end.
     time_step : float or None
-        The last one; None where no step was done.
+        Last time step; None for a run without a step.
     limiter : str or None
-        What limited it; None where it is fixed.
+        Name of the limit of the time step; None for a fixed time step.
     seconds : float
-        Wall clock of the steps that were timed, from barrier to barrier.
+        Wall-clock time of the timed steps, from barrier to barrier.
     ns_per_cell_step : float or None
-        Of the loop over these steps, all ranks together.
+        Time of the loop over these steps per cell and step, in nanoseconds, of all ranks together.
     ssspnt : float or None
-        Of that loop, scaled size steps per np time: 1e-7 cells · steps / (np · seconds), where np are
+        Scaled size steps per np time of that loop: 1e-7 cells · steps / (np · seconds), where np is
         `cores_or_devices` (the buoyancy-driven cavity of Virginia Tech, MPI and OpenACC, Eq. 6;
-        its Table 3 leaves np out). None where steps were without kernels.
+        its Table 3 leaves np out). None for steps without kernels.
     flops_per_cell_step, bytes_per_cell_step : float
-        Operations of the generated code (an fma is two), and bytes that must cross memory.
+        Operations of the generated code (an fma counts as two), and minimum memory traffic in bytes.
     share_of_bound : float or None
-        The rate of these bytes, over that of a += s * b on the same threads in the same run; on devices, over
-        that of copies within their memory. None where steps were without kernels.
+        Rate of these bytes relative to the bandwidth of a += s * b on the same threads in the same run. On
+        devices, relative to copies in their memory. None for steps without kernels.
     share_of_peak : float or None
-        The rate of these operations, over that of multiply-adds on as many cores, of float32 where all
-        arrays are, else of float64; an addition that no product joins is one operation, so that 1 cannot be
-        reached. None on devices.
+        Rate of these operations relative to the peak rate of multiply-adds on as many cores. The peak is of
+        float32 if all arrays are, else of float64. An addition without a product is one operation, so that 1
+        is not reachable. None on devices.
     joules_per_cell_step : float or None
-        What processors and devices took; None where the host does not report it.
+        Energy of processors and devices per cell and step, in joules; None if the host does not report it.
     joules_of : tuple of str
-        Whose joules these are: "processors", "devices".
+        Parts with reported energy: "processors", "devices".
     checksum : str or None
-        A hash of those of all fields: the same for any ranks, threads, devices, decomposition, patch.
+        Hash of the checksums of all fields, equal for any ranks, threads, devices, decomposition and patch.
     checksums : dict of str to str, or None
-        A hash of each field's bits in global order.
+        Hash of the bits of each field in global order.
     diagnostics : dict of str to float, or None
-        At the end; None for one that is not finite.
+        Diagnostics at the end; None for a value that is not finite.
     series : list of dict, or None
-        "step", "time", "time_step", "limiter" and the diagnostics, at the start, as often as asked for, and
-        at the end.
+        Rows with "step", "time", "time_step", "limiter" and the diagnostics: at the start, at each requested
+        interval, and at the end.
     error : float or None
-        How far the result is from the exact solution. None for a case that has none, where the run
-        did not end where the case does, and with `only`.
+        Error of the result. None for a case without an exact solution, for a run with another end than the
+        case, and with `only`.
     events : dict of str to dict, or None
-        What the program counted, by name: "count" of cells, "share" of all cell updates, "first_cell" and
-        "first_step", None where it did not happen. All is None with `only`.
+        Events that the program counted, by name, with "count" of cells and "share" of all cell updates.
+        "first_cell" and "first_step" are None for an event that did not occur. None with `only`.
     parameters : dict of str to float or str
-        Of the case, all of them.
+        All parameters of the case.
     ranks, threads : int
-        Threads are those of one rank.
+        Number of ranks, and of threads per rank.
     nodes : int
         Number of nodes of the run. With `ranks_per_node`, every group of that many ranks counts as a node.
     ranks_of_node : int
-        Greatest number of ranks of a node.
+        Maximum number of ranks of a node.
     hosts : int
-        Number of machines that the ranks are on, as MPI sees them.
+        Number of machines of the ranks, as reported by MPI.
     parts : tuple of int
-        Parts of the grid along each axis, as it was cut.
+        Parts of the grid along each axis.
     methods_used : tuple of str
         Transfer methods by which any rank receives.
     cores_or_devices : int
-        Threads that computed, of all ranks, or devices; one that ranks of a node share counts once.
+        Number of computing threads of all ranks, or number of devices. A device that ranks of a node share
+        counts once.
     devices : tuple of OnDevice
-        Where each subdomain lies; empty on the CPU.
+        Device of each subdomain; empty on the CPU.
     memory_bytes : int
         Resident memory after the run (VmRSS), summed over the ranks.
     written_bytes : int
-        Of output and checkpoints, before they were compressed, of all ranks.
+        Bytes of output and checkpoints of all ranks, before compression.
     writing_seconds, waiting_seconds : float
-        That the slowest rank spent on them instead of computing; and of these, waiting for buffers or disks.
+        Time that the slowest rank spent on output and checkpoints instead of computation, and the part of it
+        spent waiting for buffers or disks.
     io_ranks : int
-        Ranks beside these that wrote them.
+        Number of additional ranks for output and checkpoints.
     balances : dict or None
-        Balances of the run: their "count", the "moved" subdomains, "bytes" and "seconds" of all, and "before"
-        of the last, the work of the rank with most over the mean. None where there was none.
+        Balances of the run: "count", "moved" subdomains, "bytes" and "seconds" of all balances. "before" is
+        the maximum work of a rank divided by the mean, before the last balance. None for a run without
+        balances.
     """
 
     case: str

@@ -1,4 +1,4 @@
-"""Runs of the last problem of a file, and their result."""
+"""Result of the runs of the last problem of a file."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ from halocline.words import shown
 
 log = logging.getLogger("halocline")
 
-CHECK = "check"  # name of the check of a file that asserts
-NOTHING = RunArguments(steps=0)  # a run that does no step, writes nothing and calls nothing
-UNKNOWN = (  # facts of a part of the steps
+CHECK = "check"  # name of a check with assertions
+NOTHING = RunArguments(steps=0)  # run without steps, output and callbacks
+UNKNOWN = (  # facts that a run of a part of the steps lacks
     *("time", "time_step", "limiter", "checksum", "checksums", "diagnostics", "series", "error", "events"),
 )
 
@@ -63,15 +63,15 @@ class Runs:
     numbers : dict of str to Expr, optional
         Diagnostics; None before the first row.
     steps : int
-        Steps or iterations so far; of a file with settings also those before the checkpoint that was resumed.
+        Number of steps or iterations. For a file with settings, it includes the steps before a restart.
     warm_up : int
-        Steps that were not timed.
+        Number of steps that were not timed.
     timed : list of (int, Outcome or Solution)
         Timed steps or iterations of each run, and its result.
     meter : EnergyMeter
         Meter of the timed steps.
     arguments : RunArguments
-        Arguments of the last run, as the file gives them.
+        Arguments of the last run in the file.
     part : Timing, optional
         Timing of a part of the steps.
     """
@@ -87,13 +87,13 @@ class Runs:
 
     @property
     def outcome(self) -> Any:
-        """Outcome, or Solution, of all timed runs together; None where nothing was timed."""
+        """Combined Outcome or Solution of all timed runs; None without a timed run."""
         outcomes = [outcome for _, outcome in self.timed]
         return reduce(lambda a, b: a.followed_by(b), outcomes) if outcomes else None
 
     @property
     def timing(self) -> Timing:
-        """Timing of all timed runs together."""
+        """Combined timing of all timed runs."""
         if self.part is not None:
             return self.part
         return Timing(
@@ -111,18 +111,18 @@ class Result:
     Attributes
     ----------
     record : Record or None
-        Record of the last problem that the file has run; None where it has run none.
+        Record of the last problem that the file has run; None for a file without a run.
     bandwidth : float or None
-        Bytes per second of a += s * b on all ranks at once, or of copies within their devices.
+        Bytes per second of a += s * b on all ranks at once, or of copies in device memory.
     peak : float or None
-        Operations per second of multiply-adds on as many cores, in the precision of the arithmetic; see
+        Operations per second of multiply-adds on as many cores, in the precision of the kernels; see
         `halocline.compile.schedule.Schedule.dtype_of`.
     observer : Following
         Observer of the run.
     names : Names
-        Names that the file has defined at its end.
+        Names at the top of the file at its end.
     fault : InputError, optional
-        Reason why `exact` or `error` of the file gave no error, so that the record has none.
+        Failure of `exact` or `error` of the file; the record then has no error.
     """
 
     record: Record | None
@@ -134,12 +134,12 @@ class Result:
 
     @property
     def problem(self) -> Any:
-        """Last simulation or linear problem that the file has made; None where it has made none."""
+        """Last simulation or linear problem of the file; None without a problem."""
         return self.observer.problem
 
     @property
     def simulation(self) -> Fields | None:
-        """Fields of the last problem; None where the file has made none."""
+        """Fields of the last problem; None without a problem."""
         return None if self.problem is None else fields_of(self.problem)
 
     @property
@@ -149,44 +149,44 @@ class Result:
 
     @cached_property
     def outcome(self) -> Any:
-        """Outcome of the timed steps, or Solution; None where the file has run no problem."""
+        """Outcome of the timed steps, or Solution; None for a file without a run."""
         return self.observer.runs.outcome
 
     @property
     def tuned(self) -> Tuned[Patch] | None:
-        """Known speeds of patches, where they decided; of a linear problem."""
+        """Measured speeds of patches that selected the patch of a linear problem, or None."""
         is_linear = self.problem is not None and not isinstance(self.problem, Simulation)
         return self.problem.prepared.tuned if is_linear else None
 
     def check(self) -> list[Check]:
-        """Return the checks of the run, the same on all ranks.
+        """Return the checks of the run, equal on all ranks.
 
-        A check that asserts gives one `Check` with the reason of its failure; it passes where its value is 0.
+        A check with assertions is one `Check` with the reason of a failure; its value 0 means success.
 
         Raises
         ------
         InputError
-            The file has no check, it returns something else, or the result is of a part of the steps alone.
+            The file has no check, the check returns another value, or only a part of the steps ran.
         """
         function, subject = self.names.check, self.observer.subject
         if function is None and CHECK in subject.script.defined:
             ended = f"--check: {subject.spelling} ended before it defined check(problem)"
             raise InputError(subject.complaints.get(CHECK, ended))
         if function is None:
-            what = subject.spelling if subject.is_file else f"case {subject.name}"
-            raise InputError(f"{what} has no check: it does not say what a run of it must satisfy")
+            subject_name = subject.spelling if subject.is_file else f"case {subject.name}"
+            raise InputError(f"{subject_name} has no check: it defines no function check(problem)")
         self._check_whole()
         count = arguments_taken(function, CHECK, (1, 2), "")
         comm = communicator_of(None) if self.simulation is None else self.simulation.domain.comm
-        checks, why = None, ""
+        checks, reason = None, ""
         try:
             checks = self._ordered(function, *(self.problem, self.record)[:count])
         except AssertionError as error:
-            why = str(error) or "an assertion does not hold"
+            reason = str(error) or "an assertion does not hold"
         except SystemExit as end:
-            why = "" if end.code in (None, 0) else f"it ended with status {end.code}"
+            reason = "" if end.code in (None, 0) else f"it ended with status {end.code}"
         with comm.agreement(f"check of {subject.spelling}"):
-            is_list = is_sequence(checks) and all(isinstance(each, Check) for each in checks or ())
+            is_list = is_sequence(checks) and all(isinstance(item, Check) for item in checks or ())
             if checks is not None and (not is_list or (comm.rank == 0 and not checks)):
                 raise InputError(
                     f"{subject.spelling}: check returns {shown(checks)}; expected assertions, or a list of "
@@ -195,16 +195,16 @@ class Result:
         if any(comm.allgather(checks is not None)):
             all_checks: list[Check] = comm.bcast(list(checks or ()))
             return all_checks
-        why = next(filter(None, comm.allgather(why)), "")
-        return [Check(CHECK, float(bool(why)), most=0.0, about=why)]
+        reason = next(filter(None, comm.allgather(reason)), "")
+        return [Check(CHECK, float(bool(reason)), most=0.0, about=reason)]
 
     def figures(self) -> dict[str, Any]:
-        """Return the figures of the run by name, on the first rank; None for each on the others.
+        """Return the figures of the run by name; on other ranks than the first, each is None.
 
         Raises
         ------
         InputError
-            The result is of a part of the steps alone.
+            Only a part of the steps ran.
         """
         from halocline.io.figure import Figure
 
@@ -223,19 +223,19 @@ class Result:
         return figures
 
     def pictures(self) -> dict[str, Any]:
-        """Return the quantities that pictures show, by name."""
+        """Return the quantities for pictures, by name."""
         self._check_whole()
         if self.names.pictures is not None:
-            what = f"{self.observer.subject.spelling}: pictures()"
-            return returned(self._ordered(self.names.pictures), what, "{'speed': abs(u)}")
+            call = f"{self.observer.subject.spelling}: pictures()"
+            return returned(self._ordered(self.names.pictures), call, "{'speed': abs(u)}")
         return {f.name: f for f in self.fields}
 
     def findings(self) -> dict[str, Any]:
-        """Return numbers of the run that readers of its JSON look for first."""
+        """Return the main numbers of the run, for the top of its JSON."""
         solution, record, function = self.outcome, self.record, self.names.findings
         if function is not None and record is not None and record.diagnostics is not None:
-            what = f"{self.observer.subject.spelling}: findings(diagnostics, steps)"
-            return returned(function(record.diagnostics, record.steps), what, "{'ratio': 0.5}")
+            call = f"{self.observer.subject.spelling}: findings(diagnostics, steps)"
+            return returned(function(record.diagnostics, record.steps), call, "{'ratio': 0.5}")
         if record is None or not isinstance(solution, Solution):
             return {}
         n, arguments = record.shape[0], self.observer.runs.arguments
@@ -254,8 +254,7 @@ class Result:
         }
 
     def write_state(self, path: Path) -> None:
-        """Write the fields of the last problem as arrays of their names, with the places of their points."""
-
+        """Write the fields of the last problem as arrays by name, with their staggered axes."""
         fields = fields_of(self.problem)
         arrays: dict[str, Any] = {f.name: fields.gather(f) for f in self.fields}
         arrays |= {f.name + PLACES: np.array(f.staggered) for f in self.fields}
@@ -264,28 +263,27 @@ class Result:
                 np.savez(file, **arrays)
 
     def _check_whole(self) -> None:
-        """Raise InputError for the result of a part of the steps."""
+        """Raise InputError if only a part of the steps ran."""
         if self.record is not None and self.record.only is not None:
             raise InputError(
-                f"a run of {self.record.only} alone leaves fields that hold nonsense: nothing to check or "
-                "draw"
+                f"a run of {self.record.only} alone leaves invalid fields: there is nothing to check or draw"
             )
 
     def _ordered(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function of the file with the order of differences of the problem."""
+        """Return the value of a function of the file, called with the order of the problem."""
         with trace.order(getattr(self.problem, "order", 2)):
             return function(*arguments)
 
 
 def result_of(observer: Any) -> Result:
-    """Return the result of a run, when the file has ended; all ranks call this."""
+    """Return the result of a run after the file has ended; all ranks call this."""
     problem, runs, subject = observer.problem, observer.runs, observer.subject
     names = subject.names
     if runs.part is None and not runs.timed and not runs.series:
         return Result(None, None, None, observer, names)
     if fields_of(problem).domain.comm.rank == 0:
         for name, complaint in subject.complaints.items():
-            if name != CHECK:  # which is an error where it is called
+            if name != CHECK:  # the call of the check raises this error
                 log.warning("%s", complaint)
     is_simulation = isinstance(problem, Simulation)
     if is_simulation:
@@ -310,7 +308,7 @@ def result_of(observer: Any) -> Result:
             facts["error"], fault = None, InputError(f"{subject.spelling}: {raised}")
     fields, only = fields_of(problem), observer.options.only
     domain = fields.domain
-    memory_bytes = sum(domain.comm.allgather(resident_bytes()))  # before memory for measurements is taken
+    memory_bytes = sum(domain.comm.allgather(resident_bytes()))  # before the measurements allocate memory
     speed, reference, peak = _speed(fields, runs.timing, problem.schedule, bytes_per_pass, only)
     record = Record(
         case=subject.name,
@@ -348,7 +346,7 @@ def _speed(
     """Return the speed of a run by the names of a record, and the rates that it is compared with.
 
     These rates are the bandwidth of memory and the peak of operations on as many ranks and threads. They are
-    None where there is none to measure. All ranks call this.
+    None if they cannot be measured. All ranks call this.
     """
     domain, cells = fields.domain, fields.grid.size
     duration = duration_beside(max(domain.comm.allgather(timing.seconds)))
@@ -373,17 +371,17 @@ def _speed(
 
 
 def _checksums(fields: Fields, of: Sequence[Field]) -> dict[str, Any]:
-    """Return a hash of the bits of each field, and one of all of them, by the names of a record."""
+    """Return the checksum of each field, and of all fields together, by the names of a record."""
     checksums = {f.name: fields.checksum(f) for f in of}
     checksum = hashlib.blake2b(repr(checksums).encode(), digest_size=16).hexdigest()
     return {"checksum": checksum, "checksums": checksums}
 
 
 def asked(how: Execution, axes: int) -> dict[str, Any]:
-    """Return the execution options of a run, as the command writes them, for a grid of `axes` axes."""
+    """Return the execution options of a run in the form of the command, for a number of axes."""
 
     def words(value: Any, between: str) -> str | None:
-        if isinstance(value, Mapping):  # 1 along the axes that the mapping omits
+        if isinstance(value, Mapping):  # 1 along axes that the mapping omits
             value = per_axis(value, axes, "cells or parts", whole, "whole numbers", default=1)
         if value is None or isinstance(value, str):
             return value
@@ -424,20 +422,20 @@ def _written(comm: Communicator, writing: Writing) -> dict[str, Any]:
 
 
 def _balanced(balances: Sequence[Balance]) -> dict[str, float] | None:
-    """Return the cost of balances, and what the last one found; None where there was none."""
+    """Return the cost of balances, and the imbalance before the last one; None without balances."""
     if not balances:
         return None
     return {
         "count": len(balances),
-        "moved": sum(each.moved for each in balances),
-        "bytes": sum(each.bytes for each in balances),
-        "seconds": sum(each.seconds for each in balances),
+        "moved": sum(balance.moved for balance in balances),
+        "bytes": sum(balance.bytes for balance in balances),
+        "seconds": sum(balance.seconds for balance in balances),
         "before": balances[-1].before,
     }
 
 
 def _facts_of_solve(problem: Any, runs: Runs, names: Names, *, has_settings: bool) -> dict[str, Any]:
-    """Return the facts of the record of a linear problem that follow from its fields and solution."""
+    """Return the facts of a record that depend on the fields and solution of a linear problem."""
     fields, solution = problem.fields, runs.outcome
     residuals = ("residual_relative", "true_residual_relative")
     return {
@@ -451,7 +449,7 @@ def _facts_of_solve(problem: Any, runs: Runs, names: Names, *, has_settings: boo
 
 
 def _facts_of_simulation(sim: Simulation, runs: Runs, names: Names) -> dict[str, Any]:
-    """Return the facts of the record of a simulation that follow from its fields and series."""
+    """Return the facts of a record that depend on the fields and series of a simulation."""
     series = runs.series
     events = getattr(sim, "events", None) or {}
     if names.events:
@@ -492,7 +490,7 @@ def results(fields: Fields) -> list[Field]:
 
 
 def method_of(sim: Simulation, name: str | None) -> tuple[int | None, str | None]:
-    """Return order and scheme of a simulation; None and the name of its scheme for a program."""
+    """Return the order and scheme name of a simulation; for a program, the order is None."""
     if sim.scheme is None:
         return None, name
     known = (name for name, scheme in SCHEMES.items() if scheme == sim.scheme)

@@ -15,9 +15,9 @@ from halocline.run.output.checkpoint import Checkpoint
 from halocline.run.output.every import steps as number_of_steps
 from halocline.run.output.output import Output
 
-# parts of a step that can be timed alone; of KINDS
+# parts of a step that can be timed alone, with the keys of KINDS
 PARTS = {
-    "compute": "computing alone, no messages",
+    "compute": "computation alone, no messages",
     "exchange": "the exchange alone, no kernels",
     "synchronisation": "synchronisation alone, a barrier of devices and ranks after each sweep",
 }
@@ -30,7 +30,7 @@ NO_EFFECT = {  # reason why an option has no effect, as the predicate of a sente
     "--warm-up": "runs no simulation",
     "--output": "runs no simulation",
     "--checkpoint": "runs no simulation and solves no linear problem",
-    "--resume": "does not run the problem that left that checkpoint",
+    "--resume": "does not run the problem that wrote the checkpoint",
     "--overwrite": "writes no output and no checkpoints",
     "--io-threads": "writes no output and no checkpoints",
     "--io-ranks": "writes no output and no checkpoints",
@@ -44,8 +44,8 @@ class RunOptions:
     Parameters
     ----------
     steps : int, optional
-        Greatest number of steps, from the start of the simulation. `steps` and `until` replace the end in the
-        file.
+        Maximum number of steps, from the start of the simulation. `steps` and `until` replace the end in
+        the file.
     until : float, optional
         Time to reach; the last step is shortened to end there.
     every : int, optional
@@ -53,29 +53,29 @@ class RunOptions:
     warm_up : int
         Steps at the start that are not timed.
     only : {"compute", "exchange", "synchronisation"}, optional
-        Time steps without messages, without kernels, or without both but with a barrier after each sweep.
-        Where their number is known, this replaces the first run of a file with settings, which ends there;
-        else it follows the end of the file, for as many steps as its last problem has made. The fields then
-        hold nonsense.
+        Part of each step to time: without messages, without kernels, or only a barrier after each sweep. If
+        the number of steps is known, the timing replaces the first run of a file with settings, and the file
+        ends. Otherwise the timing follows the end of the file, with the number of steps of its last problem.
+        The fields are invalid afterwards.
     output : Output, optional
-        Output in addition to that of the file.
+        Output in addition to the output in the file.
     checkpoint : Checkpoint, optional
-        Checkpoints that replace those of the file.
+        Checkpoints that replace the checkpoints in the file.
     resume : path, optional
-        Checkpoint of the same problem to continue from.
+        Checkpoint of the same problem for the restart.
     change : sequence of str
-        Parameters that are set anew and may differ from those of the checkpoint.
+        Parameters with new values, which may differ from the values in the checkpoint.
     overwrite, io_threads, io_ranks : optional
         Options that apply also to the output and checkpoints in the file.
     series : list, optional
-        Receives the diagnostics at once, also of a run that fails.
+        List that receives each row of diagnostics, also of a run that fails.
     on_look : callable, optional
-        Called on all ranks with each row of diagnostics.
+        Function of each row of diagnostics, called on all ranks.
     on_progress : callable, optional
-        Called a few times a second with the steps done and a text on time, step, speed and remaining time.
+        Function of the number of steps and a progress text, called a few times per second.
     share : bool
-        Measure the bandwidth of memory first, so that `on_progress` can report the share of it; the same on
-        all ranks.
+        True to measure the bandwidth of memory first, so that `on_progress` can report the achieved share.
+        It is equal on all ranks.
     """
 
     steps: int | None = None
@@ -101,7 +101,7 @@ class RunOptions:
         if self.every is not None:
             SOME_STEPS.check("every", self.every)
         if self.until is not None and not (math.isfinite(self.until) and self.until >= 0):
-            raise InputError(f"until is {self.until!r}; expected a finite time from 0 on")
+            raise InputError(f"until is {self.until!r}; expected a finite time of at least 0")
         STEPS.check("warm_up", self.warm_up)
         if self.steps is not None:
             (STEPS if self.only is None else SOME_STEPS).check("steps", self.steps)
@@ -109,11 +109,11 @@ class RunOptions:
 
     @property
     def has_end(self) -> bool:
-        """True where the command gives the end of the runs."""
+        """True if the command sets the end of the runs."""
         return self.steps is not None or self.until is not None
 
     def check_used(self, unused: Collection[str], spelling: str) -> None:
-        """Raise InputError where an option has applied to no run of a file."""
+        """Raise InputError if an option has not applied to any run of a file."""
         for name, text in self.given.items():
             if name in unused:
                 raise InputError(
@@ -122,7 +122,7 @@ class RunOptions:
 
     @property
     def given(self) -> dict[str, str]:
-        """Options that are given, as text, by their names on the command line."""
+        """Texts of the options with a value, by their names on the command line."""
         values = {
             "--steps": self.steps,
             "--until": self.until,
@@ -139,7 +139,7 @@ class RunOptions:
 
 
 def check_warm_up(warm_up: int, steps: int) -> None:
-    """Raise InputError where all steps of a run are warm-up."""
+    """Raise InputError if all steps of a run are warm-up."""
     if warm_up and warm_up >= steps:
         raise InputError(
             f"warm_up is {warm_up}; expected a whole number from 0, fewer than the {steps} steps"
@@ -152,7 +152,7 @@ def listed(output: Output | Sequence[Output] | None) -> list[Any]:
 
 
 class CommandOutput:
-    """Output and checkpoints that a command adds to those of a file, or changes.
+    """Output and checkpoints of a command, in addition to a file or in place of its options.
 
     Parameters
     ----------
@@ -169,13 +169,13 @@ class CommandOutput:
     def __init__(self, options: RunOptions, unused: set[str]) -> None:
         self.options, self.unused = options, unused
         self.stores: list[Path] = []
-        self._has_written = False  # checkpoints of an earlier problem are in the folder
+        self._has_written = False  # True if the folder contains checkpoints of an earlier problem
 
     def output(self, own: Output | Sequence[Output] | None, number: int) -> list[Any]:
-        """Return the output of a run: that of the file, then that of the command.
+        """Return the output of a run: output of the file, then output of the command.
 
-        The first simulation has the number 1 and writes STORE.zarr, the second writes STORE-2.zarr. Only the
-        output of the file remains where the number is 0.
+        The first simulation has the number 1 and writes STORE.zarr, the second writes STORE-2.zarr. For the
+        number 0, only the output of the file remains.
         """
         output, added = listed(own), self.options.output
         if added is not None and number:
@@ -188,7 +188,7 @@ class CommandOutput:
         return self._with_options(output)
 
     def checkpoint(self, own: Checkpoint | None) -> Checkpoint | None:
-        """Return the checkpoints of a run: those of the command, or else those of the file."""
+        """Return the checkpoints of a run: from the command, or else from the file."""
         checkpoint = self.options.checkpoint
         if checkpoint is None:
             return None if own is None else self._with_options([own])[0]
@@ -209,10 +209,10 @@ class CommandOutput:
 
 
 def without_end(output: Output | Sequence[Output] | None) -> list[Any]:
-    """Return the same output for a run after whose end steps go on."""
+    """Return output that does not write the end of a run, for a run that another one continues."""
     return [
-        replace(one, every=number_of_steps(STEPS.most))
-        if isinstance(one, Output) and one.every is None
-        else one
-        for one in listed(output)
+        replace(entry, every=number_of_steps(STEPS.most))
+        if isinstance(entry, Output) and entry.every is None
+        else entry
+        for entry in listed(output)
     ]

@@ -18,14 +18,14 @@ LIMITS = ("steps", own_name("max_iterations"))  # scalars that limit the number 
 
 
 class StepBench(PassTimer):
-    """Timer of the steps or iterations of a program. All ranks make it and call its methods.
+    """Timer of the steps or iterations of a program; all ranks construct it and call its methods.
 
     Parameters
     ----------
     fields : Fields
-        Fields of a problem that was made for this alone: they hold nonsense afterwards.
+        Fields of a problem that is used only for the timing; they are invalid afterwards.
     program : Program
-        Its steps or iterations.
+        Program of a step or iteration.
     """
 
     def __init__(self, fields: Fields, program: Program) -> None:
@@ -34,13 +34,13 @@ class StepBench(PassTimer):
         super().__init__(prepare_schedule(fields.store, endless(schedule), "overlap"), LIMITS, values)
 
     def seconds(self, passes: int, **kind: bool) -> float:
-        """Return the seconds of some steps, of fields that begin with ones; see `PassTimer.seconds`."""
-        self.prepared.store.fill(1.0)  # so that no number grows out of bounds from one run to the next
+        """Return the seconds of the given number of passes, from values of 1; see `PassTimer.seconds`."""
+        self.prepared.store.fill(1.0)  # values do not grow over repeated runs
         return super().seconds(passes, **kind)
 
 
 def part_timing(fields: Fields, program: Program, kind: str, steps: int, warm_up: int) -> Timing:
-    """Return the timing of steps without messages or without kernels, see `KINDS`; all ranks call this."""
+    """Return the timing of a part of the steps, see `KINDS`; all ranks call this."""
     bench = StepBench(fields, program)
     meter = EnergyMeter(fields.domain.comm, fields.domain.devices)
     bench.passes = max(1, warm_up)
@@ -52,7 +52,7 @@ def part_timing(fields: Fields, program: Program, kind: str, steps: int, warm_up
 
 
 def endless(schedule: Schedule) -> Schedule:
-    """Return the same sweeps, with no condition that ends them but the limit of passes."""
+    """Return the schedule without stop conditions, except the limit of passes."""
 
     def without(operations: Sequence[Operation]) -> tuple[Operation, ...]:
         return tuple(

@@ -26,13 +26,13 @@ def _vectors(bits: str) -> Mapping[str, str]:
 COMPILERS = Sweep(
     "environment",
     "--compilers P,P,...",
-    "C++ compilers, each a name or path as CXX takes it.",
+    "C++ compilers, each a name or path as for CXX.",
     means=_compiler,
 )
 LENGTHS = Sweep(
     "environment",
     "--vectors B,B,...",
-    "Bits of a vector; by default all that this machine has.",
+    "Vector lengths in bits. Default: all lengths of this machine.",
     words=tuple(map(str, VECTOR_BITS)),
     means=_vectors,
 )

@@ -41,36 +41,37 @@ WAYS = (
     Sweep(
         "communication",
         "--communication V,V,...",
-        "Ways of communicating: " + ", ".join(COMMUNICATIONS) + "; see `halocline run --help`.",
+        "Communication presets: " + ", ".join(COMMUNICATIONS) + "; see `halocline run --help`.",
         words=tuple(COMMUNICATIONS),
         decides=("halo", "packing", "overlap", "methods"),
     ),
     Sweep(
         "gpudirect",
         "--gpudirect on,off",
-        "With --communication on devices: whether MPI takes messages out of their memory, or the host's.",
+        "Pass device memory to MPI (on) or copy messages to host memory first (off). Applies to "
+        "--communication on devices.",
         words=("on", "off"),
     ),
     Sweep(
         "decomposition",
         "--decomposition D,D,...",
-        "Cuts of the grid over the ranks: optimal, 1d-x, 1d-z, 2d, 3d and others of `halocline run --help`, "
-        "or the parts along each axis, such as 4x2.",
+        "Decompositions of the grid: optimal, 1d-x, 1d-z, 2d, 3d and others of `halocline run --help`, or "
+        "the number of parts along each axis, such as 4x2.",
     ),
     Sweep(
         "python",
         "--pythons P,P,...",
-        "Python interpreters of environments, each with an MPI library of its own, such as .venv/bin/python "
-        "with MPICH and build/openmpi/venv/bin/python, which `make test-openmpi` makes.",
+        "Python interpreters of environments with different MPI libraries, such as .venv/bin/python (MPICH) "
+        "and build/openmpi/venv/bin/python (created by `make test-openmpi`).",
         means=_python,
     ),
     Sweep(
         "environment",
         "--affinity A,A,...",
-        "Bindings of threads: [bold]close[/] to the first one of a rank or [bold]spread[/], by OMP_PROC_BIND "
-        "and OMP_PLACES=cores; [bold]threads[/], close, on hardware threads; [bold]scatter[/], by "
-        "KMP_AFFINITY, which the OpenMP libraries of Intel and LLVM read, and libgomp does not; "
-        "[bold]none[/]. By default as the environment says.",
+        "Thread bindings. [bold]close[/] and [bold]spread[/]: OMP_PROC_BIND with OMP_PLACES=cores. "
+        "[bold]threads[/]: close, on hardware threads. [bold]scatter[/]: KMP_AFFINITY, for the OpenMP "
+        "libraries of Intel and LLVM, but not libgomp. [bold]none[/]: no binding. Default: the setting of "
+        "the environment.",
         words=tuple(AFFINITIES),
         means=lambda name: dict(AFFINITIES[name]),
     ),

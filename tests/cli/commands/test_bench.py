@@ -32,9 +32,9 @@ def test_the_grid_in_all(tmp_path: Path) -> None:
     told = json.loads(record.read_text())
     assert (told["shape"], told["scaling"], told["trace"]) == ([12, 8, 10], "strong", None)
     for more, words in (
-        ("--scaling weak", "--scaling weak: --n 12,8,10 is the grid in all: leave it out"),
+        ("--scaling weak", "--scaling weak: --n 12,8,10 sets the whole grid: leave it out"),
         ("--dim 2", "--n 12,8,10: expected one number, or 2 for the axes of --dim 2"),
-        ("--timeline t.png", "--timeline t.png: it draws the trace: give --trace FILE too"),
+        ("--timeline t.png", "--timeline t.png: the timeline shows the trace: give --trace FILE too"),
         ("--placement near", "placement 'near' is unknown; known: aware, trivial, random"),
     ):
         with pytest.raises(InputError, match=re.escape(words)):

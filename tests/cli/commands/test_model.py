@@ -67,9 +67,9 @@ def test_other_cases(
     ("options", "words"),
     [
         ("--traced 8 --trace {}/t.json", "rank 8 is to be traced, but on 1 node there are 0 to 5"),
-        ("--traced 1", "--traced 1 names ranks, but nothing shows them: give --trace or --timeline"),
+        ("--traced 1", "--traced 1 has no effect without --trace or --timeline: give one of these"),
         ("--picture {}/a.xyz", "a.xyz': expected a name that ends in .png, .pdf, .svg"),
-        ("--trace {0}/same.json --json {0}/same.json", "same.json is to hold two things"),
+        ("--trace {0}/same.json --json {0}/same.json", "same.json is given for two results"),
     ],
 )
 def test_wrong_outputs_are_told_before_any_work(options: str, words: str, tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def test_devices_are_listed_one_a_line_with_their_facts(drivers: SimpleNamespace
 def test_platforms_of_opencl_are_told_apart(drivers: SimpleNamespace) -> None:
     drivers.opencl = [device("opencl", n, platform=name) for n, name in enumerate(("One", "Two", "One"))]
     found = findings()
-    assert found["OpenCL"].text == "3 devices, --device opencl takes those of the platform One"
+    assert found["OpenCL"].text == "3 devices, --device opencl selects the platform One"
     assert "Two" in found["opencl:1"].text.split(", ")
     assert found["opencl:2"].as_dict()["facts"]["platform"] == "One"
 
@@ -125,7 +125,7 @@ def test_links_without_nvml_count_as_equal(drivers: SimpleNamespace) -> None:
     found = findings()
     assert drivers.asked == [gpu.uuid for gpu in SUMMIT.gpus]
     assert found["NVML"].state == "missing"
-    assert (found["NVML"].text, found["NVML"].advice) == ("no NVML: links count as equal", "install it")
+    assert (found["NVML"].text, found["NVML"].advice) == ("no NVML: all links count as equal", "install it")
     assert "links" not in found
 
 
@@ -142,18 +142,18 @@ def test_links_are_a_matrix(drivers: SimpleNamespace) -> None:
     assert rows[6:] == [
         "50.0: 2 NVLinks between them",
         "21.3: NVLink to processors, from one processor to another",
-        "subdomains lie on devices by these links",
+        "subdomains are placed on devices by these links",
     ]
     facts = found["links"].as_dict()["facts"]
     assert facts["devices"] == head.split()
     assert facts["bandwidth"][0][:2] == [None, 50e9]
     lines = line(found["links"]).splitlines()
-    assert lines[0].startswith("✓ links             GB/s one way")
+    assert lines[0].startswith("✓ links             GB/s in one direction")
     assert all(line.startswith(" " * 20) for line in lines[1:])
     drivers.cuda = [device("cuda", n, gpu) for n, gpu in enumerate(DGX_H100.gpus)]
     drivers.topology = (DGX_H100, "")
     last = findings()["links"].text.splitlines()[-1]
-    assert last == "subdomains lie on devices in order, since all are equal"
+    assert last == "subdomains are placed on devices in order, since all links are equal"
 
 
 def test_what_is_told_is_what_native_code_finds() -> None:

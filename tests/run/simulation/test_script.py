@@ -128,7 +128,7 @@ def test_parts_of_the_steps_of_a_file_are_timed(
 ) -> None:
     whole = recorded(configured, "--threads", "1", cwd=tmp_path)
     part = recorded(configured, "--threads", "1", "--only", "compute", "--halo", "read", cwd=tmp_path)
-    assert capsys.readouterr().out.startswith("computing alone, no messages: ")
+    assert capsys.readouterr().out.startswith("computation alone, no messages: ")
     assert of_own(part) == {**OWN, "only": "compute", "halo": "read"}
     assert part["steps"] == whole["steps"]
     assert part["ns_per_cell_step"] > 0

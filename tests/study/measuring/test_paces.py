@@ -48,7 +48,9 @@ def test_the_command_measures_a_pace(tmp_path: Path, capfd: pytest.CaptureFixtur
     assert run(words.split()) == 0
     record_data = json.loads(record.read_text())
     assert record_data["pace_measured_at"] == 64
-    assert f"Sweeps take {record_data['pace']:.2f} times as long" in capfd.readouterr().out
+    assert (
+        f"Measured sweeps take {record_data['pace']:.2f} times the time predicted" in capfd.readouterr().out
+    )
     assert record_data["runs"][0]["seconds"] > 0
-    with pytest.raises(InputError, match="--machine is summit: say host"):
+    with pytest.raises(InputError, match=r"--machine is summit\. Use --machine host"):
         run(["model", "wave", "--n", "96", "--machine", "summit", "--measure", "64"])

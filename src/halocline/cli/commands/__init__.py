@@ -1,4 +1,4 @@
-"""The commands, one module for each of them: the functions that typer makes commands of."""
+"""Commands of `halocline`, one module per command or group, as functions for typer."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Annotated, Any, get_args
 import typer
 from typer.core import TyperGroup
 
-# The docstring of a module is the help text of its group, that of a function the help text of its command.
+# The docstring of a module is the help text of a group; the docstring of a function, of a command.
 EXAMPLES = "\n\nExamples\n--------\n"  # begins the section Examples of a help text
 
 
 class CaseByName(TyperGroup):
-    """Group that runs its command CASE for a word that is none of its commands: the name of a case."""
+    """Group that runs its command CASE if the word is the name of a case, not of a command."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]
@@ -26,7 +26,7 @@ class CaseByName(TyperGroup):
 
 
 def group(text: str | None, cls: type[TyperGroup] = TyperGroup) -> typer.Typer:
-    """Return a group of commands with a help text, see `texts_of`."""
+    """Return a group of commands with a help text; see `texts_of`."""
     return typer.Typer(
         cls=cls,
         **texts_of(text),
@@ -48,16 +48,17 @@ def command(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator that adds a function to a group as a command.
 
-    The docstring of the function is the help text, see `texts_of`.
+    The docstring of the function is the help text; see `texts_of`.
 
     Parameters
     ----------
     app : typer.Typer
     name : str
     *options : class or sequence of inspect.Parameter
-        Classes whose fields are options of the command too. The function takes their values by keyword.
+        Classes whose fields are further options of the command. The function receives the values by
+        keyword.
     without : collection of str
-        Fields of these classes that are no options of the command.
+        Fields of these classes that are not options of the command.
     text : str, optional
         Help text, by default the docstring.
     **settings
@@ -79,8 +80,8 @@ def command(
 def parameters(source: Callable[..., Any], *only: str) -> list[Parameter]:
     """Return the parameters of a function, or the fields of a class, as options and arguments for typer.
 
-    Their help texts are those of the docstring, in a section Parameters or Attributes, if it has any. Only
-    some of them are returned if they are named.
+    The section Parameters or Attributes of the docstring provides the help texts. If `only` is not empty,
+    only these parameters are returned.
     """
     helps: dict[str, str] = {}
     for documented in reversed(getattr(source, "__mro__", (source,))):  # bases of a class first
@@ -101,7 +102,7 @@ def parameters(source: Callable[..., Any], *only: str) -> list[Parameter]:
 
 
 def texts_of(docstring: str | None) -> dict[str, Any]:
-    """Return the help text of a docstring, and its section Examples as the epilog."""
+    """Return the help text of a docstring, with the section Examples as the epilog."""
     text, _, examples = (docstring or "").partition(EXAMPLES)
     help = re.sub(r"(?<!\n)\n(?!\n)", " ", text.partition("\n\nParameters\n")[0])
     lines = ["[bold]Examples[/]", *(f"  {line}" for line in examples.rstrip().splitlines())]

@@ -1,4 +1,4 @@
-"""The group `halocline study ablation`, and its command for the exchange alone."""
+"""Group `halocline study ablation`, and its command for the exchange alone."""
 
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -30,15 +30,16 @@ def exchange(
     ranks: Annotated[int | None, options.RANKS] = None,
     **values: Any,
 ) -> None:
-    """Time the exchange of some fields on a periodic grid with one thing changed at a time: the transfer
-    methods (+remote, +colo, +peer, +kernel of Pearson et al. 2020, and mailboxes), edges and corners, halos
-    of one width or of each field's own, decompositions; and predict what the placement of subdomains is worth
-    on a node of another machine.
+    """Time the halo exchange alone with one option changed at a time.
+
+    The exchange is on a periodic grid. The options are the transfer methods (+remote, +colo, +peer, +kernel
+    of Pearson et al. 2020, and mailboxes), edges and corners, uniform or individual halo widths, and
+    decompositions. A model predicts the gain by the placement of subdomains on a node of another machine.
 
     Parameters
     ----------
     machine
-        The machine on whose node placements are compared.
+        Machine for the predicted placements: a name of `halocline model`, or a TOML file.
 
     Examples
     --------
@@ -65,26 +66,29 @@ def exchange(
     from halocline.words import counted
 
     check_files(*results.values())
-    there = load_machine(machine)
+    machine_model = load_machine(machine)
     comm = world()
     shape = weak_shape(n, comm.size, dim)
-    how: dict[str, Any] = {"fields": fields, "radius": radius, "dtype": dtype}
-    with devices_in_use() as met, progress("all variants in turn", f"of {repeat} rounds") as on_progress:
-        variants = study.measure(shape, **how, repeats=repeat, on_progress=on_progress, **execution)
-    places = met(comm)
+    settings: dict[str, Any] = {"fields": fields, "radius": radius, "dtype": dtype}
+    with (
+        devices_in_use() as devices_met,
+        progress("all variants in turn", f"of {repeat} rounds") as on_progress,
+    ):
+        variants = study.measure(shape, **settings, repeats=repeat, on_progress=on_progress, **execution)
+    places = devices_met(comm)
     if comm.rank != 0:
         return
-    variants += study.place(there, weak_shape(n, len(there.devices), dim), **how)
+    variants += study.place(machine_model, weak_shape(n, len(machine_model.devices), dim), **settings)
     cells = "x".join(map(str, shape))
-    what = f"{counted(fields, dtype + ' field')} of {cells} cells, radius {radius}"
-    lead = f"{what}, on {counted(comm.size, 'rank')}" + (f", {summary(places)}" if places else "")
-    record = {**how, "shape": shape, "ranks": comm.size, "devices": [asdict(place) for place in places]}
+    subject = f"{counted(fields, dtype + ' field')} of {cells} cells, radius {radius}"
+    lead = f"{subject}, on {counted(comm.size, 'rank')}" + (f", {summary(places)}" if places else "")
+    record = {**settings, "shape": shape, "ranks": comm.size, "devices": [asdict(place) for place in places]}
     report = Report(
         study.table(variants),
         study.verdicts(variants),
         lambda: {"ablation.png": study.plot(variants)},
-        footer="Time is that of one exchange on the slowest rank: the median of runs of 30, all variants in "
-        "turn.",
+        footer="Time of one exchange on the slowest rank: the median of runs of 30 exchanges, all variants "
+        "in turn.",
     )
     if results["json"] != "-":
         say(lead)

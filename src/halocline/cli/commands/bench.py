@@ -1,4 +1,4 @@
-"""Time one part of a run alone.
+"""Time one part of a run.
 
 Examples
 --------
@@ -36,21 +36,23 @@ def exchange(
     timeline: Annotated[Path | None, results("--timeline FILE", place("file"))] = None,
     **values: Any,
 ) -> None:
-    """Time the exchange of halos alone, without a stencil: some fields with halos of one radius on a periodic
-    grid, 30 exchanges a run, as in the study of node-aware communication of Pearson et al.
+    """Time the halo exchange alone, without a stencil.
+
+    The fields are on a periodic grid and have halos of the same width. A run has 30 exchanges, as in the
+    study of node-aware communication of Pearson et al.
 
     Parameters
     ----------
     n
-        Cells along each axis of a rank's share; several numbers give the whole grid.
+        Cells along each axis per rank. Several numbers set the axes of the whole grid.
     scaling
-        [bold]weak[/], the default of one N: the grid has round(N ranks^(1/3))³ cells. [bold]strong[/]: N³
-        in all.
+        [bold]weak[/] (default for one N): the grid has round(N ranks^(1/3))³ cells. [bold]strong[/]: the
+        grid has N³ cells.
     corners
-        Whether edges and corners are exchanged too.
+        Exchange edges and corners too.
     timeline
-        Draw two exchanges in the middle of the run that --trace writes, which comes after those that are
-        timed.
+        Draw the timeline of two exchanges of the traced run, which follows the timed runs. Requires
+        --trace.
 
     Examples
     --------
@@ -82,17 +84,17 @@ def exchange(
     check_files(json, trace, timeline)
     check_pictures(timeline)
     if trace is None:
-        refuse({"timeline": timeline}, "it draws the trace: give --trace FILE too")
+        refuse({"timeline": timeline}, "the timeline shows the trace: give --trace FILE too")
     growth, cells = {"strong": 1, "weak": world().size}, cells_of(n) or []
     if scaling is not None and scaling not in growth:
         raise unknown("scaling", scaling, list(growth))
     if len(cells) > 1:
-        refuse({"scaling": scaling}, f"--n {n} is the grid in all: leave it out")
+        refuse({"scaling": scaling}, f"--n {n} sets the whole grid: leave it out")
         AXES.check("dim", dim)
         if len(cells) != dim:
             raise InputError(f"--n {n}: expected one number, or {dim} for the axes of --dim {dim}")
     shape = tuple(cells) if len(cells) > 1 else weak_shape(cells[0], growth[scaling or "weak"], dim)
-    how: dict[str, Any] = {"radius": radius, "fields": fields, "dtype": dtype, "corners": corners}
+    settings: dict[str, Any] = {"radius": radius, "fields": fields, "dtype": dtype, "corners": corners}
 
     def on_trace(domain: "Domain") -> None:
         if timeline is not None:
@@ -100,13 +102,13 @@ def exchange(
 
     with progress(f"{counted(fields, 'field')}, radius {radius}", f"of {repeat} runs") as on_progress:
         timing = measure(
-            shape, **how, repeats=repeat, on_progress=on_progress, on_trace=on_trace, **execution
+            shape, **settings, repeats=repeat, on_progress=on_progress, on_trace=on_trace, **execution
         )
     kind = "sides, edges and corners" if corners else "sides"
-    what = f"{counted(fields, dtype + ' field')} of {'x'.join(map(str, shape))} cells"
+    subject = f"{counted(fields, dtype + ' field')} of {'x'.join(map(str, shape))} cells"
     time = f"{duration(timing['seconds'])} an exchange, {timing['rate'] / 1e9:.2f} GB/s of the busiest rank"
     lines = [
-        f"Exchange of {what}, radius {radius}, {kind}",
+        f"Exchange of {subject}, radius {radius}, {kind}",
         "",
         f"{'ranks':12} {ran_on(timing)}, subdomains {'x'.join(map(str, timing['parts']))}",
         *(

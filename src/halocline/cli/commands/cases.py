@@ -1,4 +1,4 @@
-"""The command `halocline cases`."""
+"""Command `halocline cases`."""
 
 from typing import Annotated
 
@@ -15,13 +15,14 @@ def cases(
     name: Annotated[str | None, typer.Argument(metavar="NAME")] = None,
     json: Annotated[str | None, options.JSON] = None,
 ) -> None:
-    """List the cases that `halocline run` knows by name, or show one: its parameters with units, defaults and
-    meaning, and where it comes from.
+    """List the cases of `halocline run`, or describe one of them.
+
+    The description of a case has its origin, and its parameters with meaning, unit and default.
 
     Parameters
     ----------
     name
-        The case to show.
+        Case to describe.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The command `halocline doctor`."""
+"""Command `halocline doctor`."""
 
 import sys
 from typing import Annotated
@@ -12,8 +12,10 @@ app = group("")
 
 @command(app, "doctor")
 def doctor(json: Annotated[str | None, options.JSON] = None) -> None:
-    """Look whether everything is there: compiler, MPI, cores, memory bandwidth, cache folder, GPUs. Says what
-    to do about what is missing; exit status 0 where a solve can run.
+    """Check the installation and report missing parts with advice.
+
+    The checks cover the compiler, MPI, cores, memory bandwidth, the cache folder and GPUs. The exit status is
+    0 if a solve can run, else 1.
 
     Examples
     --------
@@ -40,7 +42,7 @@ def doctor(json: Annotated[str | None, options.JSON] = None) -> None:
         if able:
             say("\nA solve can run. Try: halocline solve poisson --n 512")
         else:
-            say("\nNo solve can run yet: see what is missing above.")
+            say("\nNo solve can run yet. Install the parts marked ✗ above.")
         written([json])
     if not able:
         sys.exit(1)

@@ -1,4 +1,4 @@
-"""Show what a case, or your own file, would do on many ranks, without starting any.
+"""Show the plan of a case or file on many ranks without running it.
 
 Examples
 --------
@@ -31,14 +31,15 @@ app = group(__doc__, CaseByName)
 
 @dataclass
 class PlannedExecution(options.Execution):
-    """Options of an execution that is planned only.
+    """Options of an execution that is planned but not run.
 
     Attributes
     ----------
     threads
-        Threads of each rank.
+        Threads per rank.
     kernels
-        How threads of a device read the cells around theirs, as for solve; [bold]auto[/]: queue.
+        Method by which device threads read neighbouring cells; see `halocline solve poisson --help`.
+        [bold]auto[/]: queue.
     """
 
     threads: Annotated[int, where("--threads T", whole(ranges.THREADS))] = 1
@@ -47,20 +48,20 @@ class PlannedExecution(options.Execution):
 
 @dataclass
 class OfReport:
-    """Options of the ranks that are planned, and of the report.
+    """Options of the planned ranks and of the report.
 
     Attributes
     ----------
     ranks
-        As many ranks are planned for.
+        Number of ranks in the plan.
     rank
-        Which of them is explained; by default one in the middle.
+        Rank to explain. Default: a rank in the middle of the grid.
     code
-        Print the generated C++ too, with all the rest as comments.
+        Also print the generated C++, with the report as comments.
     passes
-        Print what every pass of the compiler leaves of each kernel too.
+        Also print each kernel after every pass of the compiler.
     picture
-        Draw who sends how much to whom, and how.
+        Draw the matrix of message sizes and transfer methods between subdomains.
     """
 
     ranks: Annotated[int, where("--ranks R", whole(ranges.RANKS))] = 1
@@ -80,9 +81,11 @@ class OfReport:
     without=("mailboxes", "schedule", "trace", *options.OF_MOVES),
 )
 def case(context: typer.Context, **values: Any) -> None:
-    """Steps or iterations of a case of `halocline cases`, or of the first problem that a Python file makes:
-    fields and halos, what is exchanged and why, messages, bytes, flops, memory, patches, and the least time
-    that the memory of this machine allows. No rank is started.
+    """Explain a step or iteration of a case or file.
+
+    The problem is a case of `halocline cases`, or the first problem of a Python file. The report covers
+    fields and halos, exchanges and their reasons, messages, bytes, flops, memory and patches. It also gives
+    the minimum time that the memory of this machine allows. No rank is started.
 
     Examples
     --------
@@ -102,16 +105,16 @@ def case(context: typer.Context, **values: Any) -> None:
     if report.json == "-" and (report.code or report.passes):
         option = "--code" if report.code else "--passes"
         raise InputError(f"{option}: --json - prints only the results. Give --json a file")
-    ready = problem_of(str(context.info_name), cells_of(values.pop("n")), **values)
+    problem = problem_of(str(context.info_name), cells_of(values.pop("n")), **values)
     explanation = explain_program(
-        ready.program, ready.grid, ranks=report.ranks, rank=report.rank, **execution
+        problem.program, problem.grid, ranks=report.ranks, rank=report.rank, **execution
     )
-    title, facts = ready.description
+    title, facts = problem.description
     _show(explanation, title, facts, report)
 
 
 def _show(explanation: "Explanation", title: str, heading: Mapping[str, Any], report: OfReport) -> None:
-    """Print an explanation, and write its picture and its JSON."""
+    """Print an explanation, and write its picture and JSON."""
     from halocline.compile.ir.show import show_trail
     from halocline.explanation.text import lines
 
@@ -139,7 +142,7 @@ def _show(explanation: "Explanation", title: str, heading: Mapping[str, Any], re
 
 
 def _print_code(source: str) -> None:
-    """Print C++, in colour on a terminal."""
+    """Print C++ code, in colour on a terminal."""
     if not sys.stdout.isatty() or not first():
         say(source.rstrip())
         return

@@ -1,5 +1,6 @@
-"""Predict how a case, or your own file, scales on a machine that you do not have: every rank's plan, executed
-by a model.
+"""Predict the scaling of a case or file on another machine.
+
+A performance model executes the plan of each rank.
 
 Examples
 --------
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from halocline.study.measuring.predict import Predicted
 
 app = group(__doc__, CaseByName)
-SHOWN = 4  # ranks of a trace, where none are named
-PASSED = ("ranks_per_node", "scaling", "placement", "methods")  # as they are
+SHOWN = 4  # ranks of a trace by default
+PASSED = ("ranks_per_node", "scaling", "placement", "methods")  # options that are passed unchanged
 
 
 @dataclass
@@ -39,30 +40,29 @@ class OfPrediction:
     Attributes
     ----------
     nodes
-        Nodes; one prediction for each.
+        Numbers of nodes, one prediction for each.
     ranks_per_node
-        By default one for each device of a node; more of them share these.
+        Ranks per node. Default: one per device of the node. More ranks share the devices.
     scaling
-        [bold]strong[/]: the same grid on all. [bold]weak[/]: N belongs to the fewest nodes; the axes
-        double in turn with them.
+        [bold]strong[/]: the same grid for all numbers of nodes. [bold]weak[/]: N is for the smallest number
+        of nodes, and the axes double in turn as nodes double.
     placement
-        Which device of a node takes which part of the grid: [bold]aware[/] of the links between them, in
-        order, or as drawn.
+        Placement of the subdomains of a node on its devices. [bold]aware[/]: by the links between devices.
+        [bold]trivial[/]: in order. [bold]random[/]: at random.
     overlap
-        Whether patches that need no message run before messages have come; [bold]auto[/]: whichever is
-        faster.
+        Run patches that need no message before messages have arrived. [bold]auto[/]: select the faster
+        case.
     picture
-        Draw seconds and efficiency over nodes (PNG, SVG or PDF).
+        Draw time and efficiency over the number of nodes (PNG, SVG or PDF).
     trace
-        Write what ranks and messages would do, for Perfetto or chrome://tracing, as runs do.
+        Write the predicted trace of ranks and messages, for Perfetto or chrome://tracing.
     traced
-        The ranks that --trace and --timeline show, on the last number of nodes; the first four by
-        default.
+        Ranks in --trace and --timeline, for the last number of nodes. Default: the first four.
     timeline
-        Draw what these ranks and their messages would do.
+        Draw the timeline of the traced ranks and their messages.
     measure
-        Run the case with N on every rank of this host by itself, and take the pace of its sweeps from
-        that, not from their bytes and operations; with --machine host.
+        Run the case with N cells on each rank of this host alone. The model then uses the measured speed of
+        the sweeps, not their bytes and operations. Requires --machine host.
     """
 
     nodes: Annotated[str, where("--nodes K,K,...")] = "1"
@@ -86,16 +86,17 @@ def case(
     machine: Annotated[str, where("--machine NAME|FILE")],
     **values: Any,
 ) -> None:
-    """Steps or iterations of a case of `halocline cases`, or of the first problem that a Python file makes.
+    """Predict the time of a step or iteration of a case or file.
 
-    The seconds of a step or iteration, executed by a model of links and memory, beside the closed formula
-    max(work, traffic). No rank is started.
+    The problem is a case of `halocline cases`, or the first problem of a Python file. A model of links and
+    memory executes the step. The report compares the result with the closed formula max(work, traffic). No
+    rank is started.
 
     Parameters
     ----------
     machine
-        [bold]host[/] is this one; blue-waters-xe, dgx-h100, dgx-h200, lumi-g, puhti, stampede2-skx, summit,
-        or a TOML file.
+        Machine of the prediction: [bold]host[/] (this machine), blue-waters-xe, dgx-h100, dgx-h200, lumi-g,
+        puhti, stampede2-skx, summit, or a TOML file.
 
     Examples
     --------
@@ -112,60 +113,68 @@ def case(
     from halocline.study.measuring import host
     from halocline.study.measuring import predict as study
 
-    asked = OfPrediction(**options.take(OfPrediction, values))
-    measure, n, name = asked.measure, values.pop("n"), str(context.info_name)
-    counts = whole_numbers(asked.nodes, "--nodes", NODES)
-    check_files(asked.json, asked.picture, asked.trace, asked.timeline)
-    check_pictures(asked.picture, asked.timeline)
-    if asked.traced is not None and asked.trace is None and asked.timeline is None:
+    request = OfPrediction(**options.take(OfPrediction, values))
+    measure, n, name = request.measure, values.pop("n"), str(context.info_name)
+    counts = whole_numbers(request.nodes, "--nodes", NODES)
+    check_files(request.json, request.picture, request.trace, request.timeline)
+    check_pictures(request.picture, request.timeline)
+    if request.traced is not None and request.trace is None and request.timeline is None:
         raise InputError(
-            f"--traced {asked.traced} names ranks, but nothing shows them: give --trace or --timeline"
+            f"--traced {request.traced} has no effect without --trace or --timeline: give one of these"
         )
-    there = host.machine_named(machine)
-    ready = problem_of(name, cells_of(n), **values)
-    title, facts = ready.description
-    schedule = compile_program(ready.program, ready.grid)
+    machine_model = host.machine_named(machine)
+    problem = problem_of(name, cells_of(n), **values)
+    title, facts = problem.description
+    schedule = compile_program(problem.program, problem.grid)
     pace = 1.0
     if measure is not None:
         if machine != host.HOST:
-            raise InputError(f"--measure {measure} runs the case here, but --machine is {machine}: say host")
-        per_node = asked.ranks_per_node or there.device.count
-        made = study.prepared(name, measure, **values)
+            raise InputError(
+                f"--measure {measure} needs this host, but --machine is {machine}. Use --machine host"
+            )
+        per_node = request.ranks_per_node or machine_model.device.count
+        small_problem = study.prepared(name, measure, **values)
         task = {"case": name, "n": measure, **values, "settings": list(values["settings"])}
-        pace = host.pace_of(task, made, there, per_node)
+        pace = host.pace_of(task, small_problem, machine_model, per_node)
     ranks: list[int] | range = range(0)
-    if asked.trace is not None or asked.timeline is not None:
-        shown = range(min(SHOWN, max(counts) * (asked.ranks_per_node or there.device.count)))
-        ranks = shown if asked.traced is None else whole_numbers(asked.traced, "--traced", RANK)
-    with progress(f"{title.partition(';')[0]} on {there.name}", f"of {len(counts)} numbers of nodes") as done:
+    if request.trace is not None or request.timeline is not None:
+        first_ranks = range(min(SHOWN, max(counts) * (request.ranks_per_node or machine_model.device.count)))
+        ranks = first_ranks if request.traced is None else whole_numbers(request.traced, "--traced", RANK)
+    with progress(
+        f"{title.partition(';')[0]} on {machine_model.name}", f"of {len(counts)} numbers of nodes"
+    ) as on_progress:
         predictions = study.predict(
             schedule,
-            ready.shape,
-            there,
+            problem.shape,
+            machine_model,
             counts,
-            **{name: getattr(asked, name) for name in PASSED},
-            strategy=asked.decomposition,
-            overlap=overlap_of(asked.overlap),
+            **{name: getattr(request, name) for name in PASSED},
+            strategy=request.decomposition,
+            overlap=overlap_of(request.overlap),
             traced=ranks,
             pace=pace,
-            on_progress=done,
+            on_progress=on_progress,
         )
     runs = [{k: v for k, v in vars(p).items() if k != "spans"} for p in predictions]
-    how: dict[str, Any] = {"machine": there.name}
-    how |= {name: getattr(asked, name) for name in ("scaling", "placement", "overlap")}
-    lines = [f"{title}\n", study.table(predictions, there, asked.scaling).text(), study.verdict(predictions)]
+    settings: dict[str, Any] = {"machine": machine_model.name}
+    settings |= {name: getattr(request, name) for name in ("scaling", "placement", "overlap")}
+    lines = [
+        f"{title}\n",
+        study.table(predictions, machine_model, request.scaling).text(),
+        study.verdict(predictions),
+    ]
     if measure is not None:
-        how |= {"pace": pace, "pace_measured_at": measure}
-        lines += [f"Sweeps take {pace:.2f} times as long, measured, as their bytes and operations predict."]
-    if asked.json != "-":
+        settings |= {"pace": pace, "pace_measured_at": measure}
+        lines += [f"Measured sweeps take {pace:.2f} times the time predicted from bytes and operations."]
+    if request.json != "-":
         say("\n".join(lines))
-    write_json(asked.json, {**facts, **how, "runs": runs})
-    _draw(predictions, asked)  # last, so that an error of a picture leaves the table and the JSON
-    written([asked.json, asked.picture, asked.trace, asked.timeline])
+    write_json(request.json, {**facts, **settings, "runs": runs})
+    _draw(predictions, request)  # last, so that the table and the JSON exist if a picture fails
+    written([request.json, request.picture, request.trace, request.timeline])
 
 
 def _draw(predictions: "list[Predicted]", asked: OfPrediction) -> None:
-    """Draw the pictures and write the trace that are asked for."""
+    """Draw the requested pictures, and write the requested trace."""
     from halocline.explanation import timeline as lanes
     from halocline.io.style import save, styled
     from halocline.plan.trace import lanes_of_host
@@ -185,14 +194,16 @@ def _draw(predictions: "list[Predicted]", asked: OfPrediction) -> None:
 
 @command(app, "calibrate")
 def calibrate(file: Annotated[Path | None, results("--file FILE", place("file"))] = None) -> None:
-    """Measure this host for --machine host, some 15 seconds: the pace of sweeps by bytes, operations and
-    sums, in cache and beyond it, with one rank and with one for each core; packing, and what messages, copies
-    between ranks and reductions take. Leave it alone meanwhile.
+    """Measure this host for predictions with --machine host.
+
+    The measurement takes about 15 seconds; run nothing else at that time. It covers the speed of sweeps by
+    bytes, operations and sums, in cache and in memory, with one rank and with one rank per core. It also
+    covers packing, messages, copies between ranks, and reductions.
 
     Parameters
     ----------
     file
-        Where the machine file goes; by default into the cache folder, for --machine host.
+        File for the measured machine. Default: the file of --machine host in the cache folder.
 
     Examples
     --------
@@ -205,7 +216,7 @@ def calibrate(file: Annotated[Path | None, results("--file FILE", place("file"))
 
     target = host.calibration_file() if file is None else file
     if file is None and first():
-        with suppress(OSError):  # the check that follows reports it
+        with suppress(OSError):  # check_files reports it
             own_folder(target.parent)
     check_files(target)
     with progress("calibrating this host", "of 2 numbers of ranks") as done:

@@ -1,4 +1,4 @@
-"""The command `halocline new`."""
+"""Command `halocline new`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -17,14 +17,14 @@ def new(
     name: Annotated[str, typer.Argument(metavar="NAME")],
     case: Annotated[str, problem("--from CASE")] = "heat",
 ) -> None:
-    """Write a problem file to edit: a copy of the file of a case, by default that of heat.
+    """Create a problem file as a copy of a case, for editing.
 
     Parameters
     ----------
     name
-        The file; .py is added to a name without it.
+        Name of the new file. The suffix .py is added if it is missing.
     case
-        The case to copy; see `halocline cases`.
+        Case to copy; see `halocline cases`.
 
     Examples
     --------

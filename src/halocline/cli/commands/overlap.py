@@ -1,4 +1,4 @@
-"""Measure the share of the exchange of halos that is hidden behind computing, from runs of each alone.
+"""Measure the share of the halo exchange that computation hides.
 
 Examples
 --------
@@ -25,7 +25,7 @@ LEFT_OUT = ("methods", "overlap", "trace", *options.TO_COMPARE, *options.OF_MOVE
 
 @dataclass
 class OfRounds:
-    """Options of the rounds of measurements, and of the report."""
+    """Options of the measurement rounds and of the report."""
 
     repeat: Annotated[int, options.REPEAT] = 15
     ranks: Annotated[int | None, options.RANKS] = None
@@ -41,11 +41,11 @@ def heat(
     dtype: Annotated[str, options.DTYPE] = "float64",
     **values: Any,
 ) -> None:
-    """Explicit steps of heat in a periodic box, order 2 R in space.
+    """Measure the overlap in explicit steps of the heat equation.
 
-    Times whole steps, steps whose patches wait for all messages, steps without messages, and steps without
-    kernels, all in turn, by each transfer method between ranks. What is hidden is 1 - (step - compute alone)
-    / exchange alone.
+    The box is periodic, and the differences in space are of order 2 R. The command times whole steps, steps
+    without overlap, steps without messages (compute), and steps without kernels (exchange), in turn, for each
+    transfer method between ranks. The hidden share is 1 - (step - compute) / exchange.
 
     Examples
     --------
@@ -63,18 +63,22 @@ def heat(
     from halocline.words import counted
 
     shape = weak_shape(n, world().size, dim)
-    what = f"Heat: {counted(fields, dtype + ' field')} of {'x'.join(map(str, shape))} cells, radius {radius}"
-    how: dict[str, Any] = {"radius": radius, "fields": fields, "dtype": dtype}
-    _show(partial(overlap.heat, shape, **how), what, {"shape": shape, **how}, execution, **values)
+    subject = (
+        f"Heat: {counted(fields, dtype + ' field')} of {'x'.join(map(str, shape))} cells, radius {radius}"
+    )
+    settings: dict[str, Any] = {"radius": radius, "fields": fields, "dtype": dtype}
+    _show(
+        partial(overlap.heat, shape, **settings), subject, {"shape": shape, **settings}, execution, **values
+    )
 
 
 @command(app, "CASE", options.OfCase, OfRounds, options.Execution, without=LEFT_OUT)
 def case(context: typer.Context, **values: Any) -> None:
-    """Steps or iterations of a case of `halocline cases`, or of a Python file.
+    """Measure the overlap in steps or iterations of a case or file.
 
-    Times whole steps, steps whose patches wait for all messages, steps without messages, and steps without
-    kernels, all in turn, by each transfer method between ranks. What is hidden is 1 - (step - compute alone)
-    / exchange alone.
+    The problem is a case of `halocline cases`, or a Python file. The command times whole steps, steps without
+    overlap, steps without messages (compute), and steps without kernels (exchange), in turn, for each
+    transfer method between ranks. The hidden share is 1 - (step - compute) / exchange.
 
     Examples
     --------
@@ -86,11 +90,13 @@ def case(context: typer.Context, **values: Any) -> None:
     from halocline.problems.problem import problem_of
 
     execution = execution_of(values)
-    asked = options.take(options.OfCase, values)
-    ready = problem_of(str(context.info_name), cells_of(asked.pop("n")), asked.pop("settings"), **asked)
+    case_options = options.take(options.OfCase, values)
+    problem = problem_of(
+        str(context.info_name), cells_of(case_options.pop("n")), case_options.pop("settings"), **case_options
+    )
     spread(values.pop("ranks"), threads=execution.get("threads"), per_node=execution.get("ranks_per_node"))
-    _, facts = ready.description
-    _show(ready.bench, ready.title, facts, execution, **values)
+    _, facts = problem.description
+    _show(problem.bench, problem.title, facts, execution, **values)
 
 
 def _show(
@@ -101,7 +107,7 @@ def _show(
     repeat: int,
     json: str | None,
 ) -> None:
-    """Measure the steps of a bench, and report."""
+    """Measure the steps of a bench, and print the report."""
     from halocline.cli.output import check_files, finish
     from halocline.cli.progress import progress
     from halocline.run.devices.devices import devices_in_use, where
@@ -109,13 +115,13 @@ def _show(
     from halocline.study.measuring import overlap
 
     check_files(json)
-    shown = progress("whole steps and parts of them in turn", f"of {repeat} rounds")
-    with devices_in_use() as met, shown as on_progress:
+    progress_line = progress("whole steps and parts of them in turn", f"of {repeat} rounds")
+    with devices_in_use() as devices_met, progress_line as on_progress:
         timings = overlap.measure(make, repeats=repeat, on_progress=on_progress, **execution)
-    places = met(world())
+    places = devices_met(world())
     record = {**facts, "repeats": repeat, "devices": [asdict(place) for place in places]}
     first = timings[0]
-    ran = where(first["ranks"], first["threads"], places)
-    lines = [f"{what}, {ran}, subdomains {' x '.join(map(str, first['parts']))}\n"]
+    layout = where(first["ranks"], first["threads"], places)
+    lines = [f"{what}, {layout}, subdomains {' x '.join(map(str, first['parts']))}\n"]
     lines += [overlap.table(timings).text(), *overlap.verdict(timings)]
     finish("\n".join(lines), json, {**record, "methods": timings})

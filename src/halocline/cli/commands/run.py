@@ -1,4 +1,4 @@
-"""The command `halocline run`."""
+"""Command `halocline run`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ app = group("")
 
 
 class FileOrCase(TyperCommand):
-    """Command that runs a case or a file; options of the file itself follow ``--``."""
+    """Command that runs a case or a file. Arguments of the file follow ``--``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         target = self._target(args)
@@ -34,9 +34,9 @@ class FileOrCase(TyperCommand):
             raise
 
     def _target(self, args: list[str]) -> str | None:
-        """Return the first word that is neither an option nor the value of an option."""
-        valued = [each for each in self.params if not getattr(each, "is_flag", False)]
-        options = {name for each in valued for name in each.opts if name.startswith("-")}
+        """Return the first word that is not an option or the value of an option."""
+        valued = [parameter for parameter in self.params if not getattr(parameter, "is_flag", False)]
+        options = {name for parameter in valued for name in parameter.opts if name.startswith("-")}
         words = iter(args)
         for word in words:
             if not word.startswith("-"):
@@ -48,23 +48,23 @@ class FileOrCase(TyperCommand):
 
 @dataclass
 class OfRun(options.OfCase):
-    """Options of the problem and the course of a run.
+    """Options of the problem and of the steps of a run.
 
     Attributes
     ----------
     steps
-        Steps at most. Without --steps and --until the case decides where it ends.
+        Maximum number of steps. Default: the end of the case, unless --until is given.
     until
-        The time to reach; the last step is shortened to end there.
+        Simulated time at the end. The last step is shortened to end at T.
     warm_up
-        The first K steps are not timed.
+        Exclude the first K steps from the timing.
     only
-        Time a part of the steps: [bold]compute[/], without messages; [bold]exchange[/], without kernels;
-        [bold]synchronisation[/], a barrier of all devices and ranks after each sweep, without both. The
-        fields then hold nonsense: no diagnostics, checksum, pictures or series.
+        Time a part of each step. [bold]compute[/]: no messages. [bold]exchange[/]: no kernels.
+        [bold]synchronisation[/]: only a barrier of all devices and ranks after each sweep. The fields are
+        then invalid, so the run has no diagnostics, checksum, pictures or series.
     every
-        Diagnostics each K steps (5 or '5 steps'): rows that come while it runs, and a series in --json
-        and --csv. For a file: call the callback of its runs each K steps.
+        Compute diagnostics every K steps (5 or '5 steps'). They are printed during the run and written to
+        --json and --csv. For a file, also call the callback of its runs every K steps.
     """
 
     steps: Annotated[int | None, problem("--steps S", whole(ranges.STEPS))] = None
@@ -81,24 +81,25 @@ class OfRun(options.OfCase):
 def run(
     context: typer.Context, target: Annotated[str, typer.Argument(metavar="FILE.py|CASE")], **values: Any
 ) -> None:
-    """Run a case by its name (see `halocline cases`), or a Python file, such as your own simulation, on one
-    or several ranks. A file takes precedence over a case of the same name.
+    """Run a case or a Python file on one or several ranks.
 
-    A case has the same bits for any ranks, threads, devices, decomposition and patch, as its checksum shows.
+    `halocline cases` lists the cases. A file takes precedence over a case of the same name.
+
+    The results of a case are bit-for-bit identical for all numbers of ranks and threads, devices,
+    decompositions and patches. The checksum shows this.
 
     For a file, the options replace arguments in the file. The options --steps, --until, --every, --output,
-    --checkpoint and --resume replace those of each run. The options from --threads to --trace replace those
-    of each simulation and linear problem. --set gives other values to the numbers and texts that the file
-    sets at its top, and --n gives the name n another value. A file that declares its parameters by hc.setting
-    and hc.cells takes --set, --n and --dim for these, as a case does. --order and --scheme replace those of
-    equations that are no program. --check calls the function check(problem) of the file. An option that has
-    no effect on the file is an error, at the latest when the file has ended. Options of the file itself
-    follow --.
+    --checkpoint and --resume replace the arguments of each run. The options from --threads to --trace replace
+    the arguments of each simulation and linear problem. --set replaces numbers and texts that are assigned at
+    the top of the file, and --n replaces the value of n. For a file with hc.setting and hc.cells, the options
+    --set, --n and --dim apply as for a case. --order and --scheme apply to equations, but not to programs.
+    --check calls the function check(problem) of the file. An option without effect on the file is an error.
+    Arguments of the file follow --.
 
     Parameters
     ----------
     target
-        What `python FILE.py` would run; or a case.
+        Python file, as for `python FILE.py`, or name of a case.
 
     Examples
     --------
@@ -109,7 +110,7 @@ def run(
     halocline run heat.py --n 256 --set kappa=0.1   (for n = 128 and kappa = 0.2 at its top)
     halocline run heat.py --steps 100 --checkpoint out/heat --checkpoint-every 50
     halocline run heat.py --resume out/heat --checkpoint out/heat --ranks 4
-    halocline run heat.py --json run.json -- --json results.json   (what follows -- is for heat.py)
+    halocline run heat.py --json run.json -- --json results.json   (arguments after -- are for heat.py)
     halocline run helical-turbulence --n 32 --until 50 --every 100 --csv dynamo.csv
     halocline run convection --n 128,64 --set rayleigh=1e5 --pictures out
     halocline run mhd-benchmark --n 64 --checkpoint out/mhd --checkpoint-every '30 min'
@@ -135,6 +136,6 @@ def run(
 
 
 def _is_given(context: typer.Context, option: str) -> bool:
-    """Return whether an option is given on the command line."""
+    """Return True if the command line sets the option."""
     source = context.get_parameter_source(option)
     return source is not None and source.name == "COMMANDLINE"

@@ -1,4 +1,4 @@
-"""Solve a case and report how it went: iterations, error, time, share of the bandwidth, checksum.
+"""Solve a linear problem and report its convergence and speed.
 
 Examples
 --------
@@ -24,7 +24,7 @@ class Results(options.Results):
     Attributes
     ----------
     pictures
-        Draw solution.png and error.png in that folder, and timeline.png with --trace.
+        Draw solution.png and error.png in this folder, and timeline.png with --trace.
     """
 
 
@@ -41,19 +41,19 @@ def poisson(
     ranks: Annotated[int | None, options.RANKS] = None,
     **values: Any,
 ) -> None:
-    """The elliptic problem -Δu = f with u = 0 on the boundary of the unit interval, square or cube, and the
-    exact solution u = Π sin²(π x); see UMBC HPCF-2018-10.
+    """Solve the Poisson equation -Δu = f with u = 0 on the boundary.
 
-    The short form of `halocline run poisson`. The result has the same bits for any number of ranks and
-    threads, any decomposition and patch: compare the checksum. With --resume, the points, the axes and the
-    method are those of the checkpoint.
+    The domain is the unit interval, square or cube. The exact solution is u = Π sin²(π x); see UMBC
+    HPCF-2018-10. This command is the short form of `halocline run poisson`. Results are bit-for-bit identical
+    for all numbers of ranks and threads, decompositions and patches; the checksum shows this. With --resume,
+    the checkpoint provides the points, the axes and the method.
 
     Parameters
     ----------
     n
-        Interior points along each axis.
+        Number of interior points along each axis. Required without --resume.
     dim
-        Axes of the problem; 2 by default, and with --resume those of the checkpoint.
+        Number of axes. Default: 2, or the axes of the checkpoint with --resume.
 
     Examples
     --------
@@ -70,13 +70,13 @@ def poisson(
     execution, keeping = execution_of(values), keeping_of(values)
     if n is None and keeping["resume"] is None:
         raise InputError("Missing option '--n': give the interior points along each axis, such as --n 512")
-    given: dict[str, float | str] = {"rtol": rtol}
+    parameters: dict[str, float | str] = {"rtol": rtol}
     if method is not None:
-        method_named(method)  # whose message is of --method, and not of --set
-        given["method"] = method
+        method_named(method)  # its message names --method instead of --set
+        parameters["method"] = method
     run(
         "poisson",
-        {"n": None if n is None else [n], "given": given, "dim": dim, "dtype": dtype},
+        {"n": None if n is None else [n], "given": parameters, "dim": dim, "dtype": dtype},
         {"steps": max_iterations, **keeping},
         Results(**values),
         ranks=ranks,

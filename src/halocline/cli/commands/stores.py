@@ -1,4 +1,4 @@
-"""The commands `halocline ls`, `halocline view` and `halocline export`."""
+"""Commands `halocline ls`, `halocline view` and `halocline export`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ from halocline.cli.progress import progress
 from halocline.errors import InputError
 
 app = group("")
-FIELDS = general("--fields NAME,NAME,...", help="By default all.")
+FIELDS = general("--fields NAME,NAME,...", help="Fields to use. Default: all.")
 
 
 @command(app, "ls")
@@ -24,15 +24,17 @@ def ls(
     equations: Annotated[bool, general("--equations")] = False,
     json: Annotated[str | None, options.JSON] = None,
 ) -> None:
-    """Show what a store holds: arrays with dimensions, units and size, times, parameters; or which
-    checkpoints are in a folder, and which is the newest.
+    """Describe output, a checkpoint, or a folder of checkpoints.
+
+    The report lists arrays with dimensions, units and sizes, times, and parameters. For a folder, it lists
+    the checkpoints and marks the newest one.
 
     Parameters
     ----------
     path
-        Of output, of a checkpoint, or of a folder of checkpoints.
+        Path of an output store, a checkpoint, or a folder of checkpoints.
     equations
-        Print the equations of the run that wrote it.
+        Also print the equations of the run that wrote the store.
 
     Examples
     --------
@@ -46,7 +48,7 @@ def ls(
     check_files(json)
     listing = described(path)
     if equations and listing["kind"] == "checkpoints":
-        raise InputError(f"--equations: {path} is a folder of checkpoints: name one of them")
+        raise InputError(f"--equations: {path} is a folder of checkpoints: give the path of one checkpoint")
     finish(TEXTS[listing["kind"]](listing, equations), json, listing)
 
 
@@ -60,24 +62,26 @@ def view(
     spectrum: Annotated[bool, general("--spectrum")] = False,
     every: Annotated[int, general("--every K", whole(ranges.SOME_STEPS))] = 1,
 ) -> None:
-    """Draw what output holds into a picture: fields as planes or lines, numbers and single points as time
-    series. Or into a film of its times: a target that ends in [bold].gif[/], or in [bold].mp4[/] where ffmpeg
-    is found.
+    """Draw output or a checkpoint as a picture or film.
+
+    Fields are drawn as planes or lines, and numbers and single points as time series. A target that ends in
+    [bold].gif[/] or [bold].mp4[/] is a film of all times; .mp4 requires ffmpeg.
 
     Parameters
     ----------
     path
-        Output of a run, or a checkpoint.
+        Output store of a run, or a checkpoint.
     target
-        Ends in .png, .pdf, .svg, .gif or .mp4.
+        File to write. It ends in .png, .pdf, .svg, .gif or .mp4.
     time
-        The nearest one counts; by default the last.
+        Simulated time to draw; the nearest stored time is used. Default: the last time.
     at
-        Where an axis is cut, z=0.5; may be given twice. By default z in the middle.
+        Position of the cut across an axis, such as z=0.5. The option may be given twice. Default: the middle
+        of z.
     spectrum
-        Draw the power of whole fields in shells of wavenumbers.
+        Draw the power spectrum of whole fields, summed over shells of wavenumbers.
     every
-        Draw every K-th time into a film.
+        Draw every K-th time in a film.
 
     Examples
     --------
@@ -98,7 +102,7 @@ def view(
 
 
 def _cuts(texts: Sequence[str]) -> dict[str, float]:
-    """Return the axes that are cut, with the coordinate of each cut."""
+    """Return the coordinate of the cut across each cut axis."""
     cuts: dict[str, float] = {}
     for text in texts:
         axis, _, value = text.partition("=")
@@ -123,16 +127,18 @@ def export(
     names: Annotated[str | None, FIELDS] = None,
     overwrite: Annotated[bool, options.OVERWRITE] = False,
 ) -> None:
-    """Write the fields of output for other programs. The name of the target says how: [bold].pvd[/], a
-    collection of VTK files, one for each time; [bold].vtr[/], one VTK file of the last time; [bold].xdmf[/],
-    with an HDF5 file beside it. ParaView opens all of them.
+    """Export the fields of output to VTK or XDMF files.
+
+    The suffix of the target sets the format. [bold].pvd[/]: a collection of VTK files, one per time.
+    [bold].vtr[/]: one VTK file of the last time. [bold].xdmf[/]: an XDMF file with an HDF5 file. ParaView
+    reads all formats.
 
     Parameters
     ----------
     path
-        Output of a run.
+        Output store of a run.
     target
-        Ends in .pvd, .vtr or .xdmf.
+        File to write. It ends in .pvd, .vtr or .xdmf.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The commands of `halocline study`: one for each declared study, and those for papers and reports."""
+"""Commands of `halocline study`: one per declared study, and commands for papers and reports."""
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +38,7 @@ app = group("")
 OF_LINEAR = ("method", "rtol", "max_iterations")
 OF_EXECUTION = ("device", "decomposition", "subdomains_per_rank", "patch", "methods", "overlap")
 OF_STEPS = ("order", "scheme", "steps", "warm_up")
-CASE_OR_FILE = typer.Argument(metavar="CASE|FILE.py", help="A case of `halocline cases`, or a Python file.")
+CASE_OR_FILE = typer.Argument(metavar="CASE|FILE.py", help="Case of `halocline cases`, or Python file.")
 PROBLEM = Parameter("problem", Parameter.KEYWORD_ONLY, annotation=Annotated[str, CASE_OR_FILE])
 of_study = panel("The study")
 cluster = panel("On a cluster")
@@ -46,17 +46,17 @@ cluster = panel("On a cluster")
 
 @dataclass
 class OfRuns(options.OfCase):
-    """Options of the runs of a study, beside those of `halocline.cli.options.Execution`.
+    """Options of the runs of a study, in addition to `halocline.cli.options.Execution`.
 
     Attributes
     ----------
     n
-        Points or cells along the first axis, the others in the problem's own proportion, for each run; by
-        default what suits the study.
+        Numbers of points or cells along the first axis, one run for each. The other axes keep the
+        proportions of the problem. The default depends on the study.
     steps
-        Steps of each run; by default those of the case.
+        Number of steps per run. Default: the steps of the case.
     warm_up
-        The first K steps are not timed; by default two, where there are more.
+        Exclude the first K steps from the timing. Default: 2, for runs of more than two steps.
     """
 
     n: Annotated[str | None, problem("--n N,N,...")] = None
@@ -70,19 +70,19 @@ class OfRuns(options.OfCase):
 
 @dataclass
 class Nodes:
-    """Options of the nodes that the runs of a study are on.
+    """Options of the nodes of the runs of a study.
 
     Attributes
     ----------
     nodes
-        Nodes; one run for each. By default one, with the ranks of --ranks.
+        Numbers of nodes, one run for each. Default: 1, with the ranks of --ranks.
     per_node
-        Ranks of each node, instead of --ranks; one run for each. Where a job has fewer nodes, such as on one
-        machine, every R ranks count as a node, and send messages to others by MPI alone.
+        Numbers of ranks per node, one run for each; replaces --ranks. If a job has fewer nodes, every R
+        ranks count as a node. Ranks of different nodes then use MPI messages only.
     affinity
-        How threads are bound: [bold]close[/] to the first one of a rank or [bold]spread[/], by
-        OMP_PROC_BIND and OMP_PLACES=cores; [bold]threads[/], close, on hardware threads;
-        [bold]scatter[/], by KMP_AFFINITY; [bold]none[/]. By default as the environment says.
+        Thread binding. [bold]close[/] and [bold]spread[/]: OMP_PROC_BIND with OMP_PLACES=cores.
+        [bold]threads[/]: close, on hardware threads. [bold]scatter[/]: KMP_AFFINITY. [bold]none[/]: no
+        binding. Default: the setting of the environment.
     """
 
     nodes: Annotated[str | None, where("--nodes K,K,...")] = None
@@ -97,20 +97,20 @@ class Submit:
     Attributes
     ----------
     submit
-        Do not run the study, but write one job script for each number of nodes, of ranks of a node and of
-        threads; the names of the scripts hold what the study varies.
+        Write job scripts instead of running the study, one script for each combination of nodes, ranks per
+        node and threads.
     time
-        Time limit of a job; an hour by default. Slurm also takes D-HH:MM:SS and minutes.
+        Time limit of a job. Default: one hour. Slurm also accepts D-HH:MM:SS and minutes.
     partition
-        Of the cluster: a partition of Slurm, a queue of PBS.
+        Slurm partition or PBS queue of the jobs.
     account
-        Whom the jobs are charged to.
+        Account that the jobs are charged to.
     exclusive
-        No other job runs on the nodes of a job meanwhile.
+        Reserve the nodes of a job for this job.
     directive
-        A further directive of the scheduler, such as '--constraint=skx'; may be given several times.
+        Additional directive of the scheduler, such as '--constraint=skx'. The option may be repeated.
     overwrite
-        Replace scripts and results of another study that have the same names.
+        Replace scripts and results of the same names from another study.
     """
 
     submit: Annotated[str | None, cluster("--submit slurm|pbs")] = None
@@ -130,8 +130,8 @@ def add(app: typer.Typer, study: Study, name: str) -> None:
     if study.to_the_end:
         layout = [*parameters(OfRuns, "ranks"), *parameters(Execution, "threads")]
     else:
-        ranks = "--ranks R,R,...", "Processes; one run for each.", study.ranks
-        threads = "--threads T,T,...", "Threads of each rank; one run for each.", study.threads
+        ranks = "--ranks R,R,...", "Numbers of processes, one run for each.", study.ranks
+        threads = "--threads T,T,...", "Numbers of threads per rank, one run for each.", study.threads
         layout = [_parameter(where, *ranks), _parameter(where, *threads)]
 
     arguments = [] if name == "CASE" else [[PROBLEM]]
@@ -157,7 +157,7 @@ def add(app: typer.Typer, study: Study, name: str) -> None:
 
 
 def _parameter(option: Any, form: str, help: str, default: Any) -> Parameter:
-    """Return the parameter of an option of a study, whose metavar may list the values that it takes."""
+    """Return the parameter of an option of a study; its metavar may list the accepted values."""
     metavar = form.partition(" ")[2]
     reader = one_of(*metavar.split("|")) if "|" in metavar else None
     kind: Any = str | None if metavar else bool
@@ -165,7 +165,10 @@ def _parameter(option: Any, form: str, help: str, default: Any) -> Parameter:
     return Parameter(keyword(form), Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-GROUPS = {"ablation": ablation.app, "overlap": overlap.app}  # commands beside the study of that name
+GROUPS = {
+    "ablation": ablation.app,
+    "overlap": overlap.app,
+}  # groups with the study of the same name and further commands
 for declared in studies().values():
     if declared.name in GROUPS:
         add(GROUPS[declared.name], declared, "CASE")
@@ -188,29 +191,31 @@ def paper(
     pythons: Annotated[str | None, where("--pythons P,P,...")] = None,
     **values: Any,
 ) -> None:
-    """A table or figure of a paper: what is published, what the model predicts for its machine, and the same
-    measured here, reduced to what this machine has. `halocline study papers` lists them.
+    """Compare a published table or figure with predictions and measurements.
+
+    The report has the published values, predictions for the machine of the paper, and measurements on this
+    machine, reduced to its size. `halocline study papers` lists the tables and figures.
 
     Parameters
     ----------
     name
-        Of the table or figure: umbc-4.1.
+        Name of the table or figure, such as umbc-4.1.
     n
-        Sizes that are predicted; by default one or a few of the paper's.
+        Sizes to predict. Default: one or a few sizes of the paper.
     nodes
-        Nodes that are predicted; by default all of the paper's.
+        Numbers of nodes to predict. Default: all numbers of the paper.
     machine
-        Another machine to predict for.
+        Machine of the predictions. Default: the machine of the paper.
     here
-        Whether the study is measured here too.
+        Also measure on this machine.
     ranks
-        Ranks that are measured here.
+        Numbers of ranks to measure.
     threads
-        Threads that are measured here.
+        Numbers of threads per rank to measure.
     device
-        What computes here: the processor, or devices.
+        Processor or devices of the measurements.
     pythons
-        Interpreters of environments with other MPI libraries, to compare them here.
+        Python interpreters of environments with other MPI libraries, for a comparison of the libraries.
 
     Examples
     --------
@@ -221,7 +226,7 @@ def paper(
 
     _alone()
     chosen = {"ranks": ranks, "threads": threads, "device": device, "pythons": pythons}
-    given = {option: value for option, value in chosen.items() if value}
+    given_options = {option: value for option, value in chosen.items() if value}
     known = declared_papers()
     if name not in known:
         raise unknown("table or figure", name, list(known))
@@ -230,30 +235,37 @@ def paper(
         None if text is None else whole_numbers(text, option, numbers)
         for text, option, numbers in ((n, "--n", POINTS), (nodes, "--nodes", NODES))
     )
-    places, there = paper.places_of(sizes, counts), paper.there(machine)
+    places, machine_model = paper.places_of(sizes, counts), paper.there(machine)
     if not (paper.measured and here):
-        why = "--not-here measures nothing" if paper.measured else f"{name} has nothing to measure"
-        refuse(chosen, f"{why}: leave it out")
+        reason = "--not-here measures nothing" if paper.measured else f"{name} has nothing to measure"
+        refuse(chosen, f"{reason}: leave it out")
     measurements: list[Measurement] = []
     reports: list[Report] = []
     with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
-        every = [
-            (_of_paper(study, paper.problem, options, given, Path(scratch), values), options.get("repeat"))
+        requests = [
+            (
+                _of_paper(study, paper.problem, options, given_options, Path(scratch), values),
+                options.get("repeat"),
+            )
             for study, options in paper.measured
             if here
         ]
-        for asked, _ in every:
-            engine.plan(asked)
+        for request, _ in requests:
+            engine.plan(request)
         check_files(values["json"], values["csv"], values["html"])
         if paper.facts and here:
             reports.append(paper.facts(paper))
-        if there is not None and places:
-            with progress(f"{paper.title} on {there.name}", f"of {len(places)} places") as on_progress:
-                places = paper.predict(places, there, on_progress)
-        for asked, repeat in every:
-            found, report = _measured(asked, {**values, "json": None}, repeat)
-            measurements += found
-            reports.append(replace(report, tables=with_note(report.tables, paper.differences(found))))
+        if machine_model is not None and places:
+            with progress(
+                f"{paper.title} on {machine_model.name}", f"of {len(places)} places"
+            ) as on_progress:
+                places = paper.predict(places, machine_model, on_progress)
+        for request, repeat in requests:
+            new_measurements, report = _measured(request, {**values, "json": None}, repeat)
+            measurements += new_measurements
+            reports.append(
+                replace(report, tables=with_note(report.tables, paper.differences(new_measurements)))
+            )
 
     def figures() -> dict[str, Any]:
         picture = paper.draw(places)
@@ -267,14 +279,14 @@ def paper(
     facts = {"paper": {**cited, "settings": list(paper.options.get("settings", ()))}, "places": places}
     report = Report(
         [
-            *([] if paper.facts and here else paper.tables(places, there)),
-            *(table for each in reports for table in each.tables),
+            *([] if paper.facts and here else paper.tables(places, machine_model)),
+            *(table for single_report in reports for table in single_report.tables),
         ],
-        [*paper.said, *(text for each in reports for text in each.said)],
+        [*paper.said, *(text for single_report in reports for text in single_report.said)],
         figures,
-        facts | {key: value for each in reports for key, value in each.facts.items()},
+        facts | {key: value for single_report in reports for key, value in single_report.facts.items()},
         paper.title,
-        "\n".join(dict.fromkeys(each.footer for each in reports)),
+        "\n".join(dict.fromkeys(single_report.footer for single_report in reports)),
     )
     title = f"{paper.data.place.partition(',')[0]}: {paper.title}"
     if measurements:
@@ -293,50 +305,60 @@ def _of_paper(
     scratch: Path,
     results: Files,
 ) -> Asked:
-    """Return the request for a study that measures a table or figure here."""
+    """Return the request for a study that measures a table or figure on this machine."""
     declared = studies()[study]
-    given: dict[str, Any] = {"ranks": declared.ranks, "threads": declared.threads}
-    given |= {keyword(form): default for form, _, default in declared.options} | dict(options) | dict(chosen)
-    given.pop("repeat", None)
+    request_options: dict[str, Any] = {"ranks": declared.ranks, "threads": declared.threads}
+    request_options |= (
+        {keyword(form): default for form, _, default in declared.options} | dict(options) | dict(chosen)
+    )
+    request_options.pop("repeat", None)
     if "ranks" in chosen:
-        given |= {"nodes": None, "per_node": None}
+        request_options |= {"nodes": None, "per_node": None}
     if "pythons" in chosen and not any(keyword(sweep.form) == "pythons" for sweep in declared.sweeps):
         raise InputError(
             f"--pythons {chosen['pythons']}: study {study} compares no MPI libraries: leave it out"
         )
     for option in ("ranks", "threads") if declared.to_the_end else ():
-        if "," in given[option]:
-            raise InputError(f"--{option} {given[option]}: study {declared.name} takes one number: give one")
-    asked = _asked(declared, problem, given, scratch, results)
-    return asked if "ranks" in chosen else replace(asked, cores=len(cores()))
+        if "," in request_options[option]:
+            raise InputError(
+                f"--{option} {request_options[option]}: study {declared.name} takes one number: give one"
+            )
+    request = _asked(declared, problem, request_options, scratch, results)
+    return request if "ranks" in chosen else replace(request, cores=len(cores()))
 
 
 @command(app, "papers")
 def papers() -> None:
-    """List all tables and figures of five papers, each with the command that has the same quantity, or the
-    reason why there is none.
+    """List tables and figures of five papers with their commands.
+
+    A table or figure without a command is listed with the reason.
 
     Examples
     --------
     halocline study papers
     """
     entries = register()
-    rows = tuple((own.paper, own.result, own.kind, own.what, own.command or own.reason) for own in entries)
+    rows = tuple(
+        (entry.paper, entry.result, entry.kind, entry.what, entry.command or entry.reason)
+        for entry in entries
+    )
     heads = ("paper", "", "kind", "what it shows", "command of halocline, or why there is none")
-    commands = sum(bool(own.command) for own in entries)
+    commands = sum(bool(entry.command) for entry in entries)
     note = f"{commands} of {len(rows)} have a command."
     say(Table("Tables and figures of papers", heads, rows, left=5, note=note).text().rstrip())
 
 
 @command(app, "report", ReportFiles)
 def report(files: Annotated[list[str], typer.Argument(metavar="FILES...")], **values: Any) -> None:
-    """Join measurement files, which --json of studies has left on any machines, with any MPI and at any
-    commit, into one set of tables and one page.
+    """Combine measurement files of studies into one report.
+
+    The files, written by --json of studies, may be from several machines, MPI libraries and commits. The
+    report is one set of tables and one page.
 
     Parameters
     ----------
     files
-        Measurement files; NAME=FILE names a file, such as by its network, and separates it from the others.
+        Measurement files. NAME=FILE gives a file a name, such as its network, and separates its results.
 
     Examples
     --------
@@ -348,11 +370,11 @@ def report(files: Annotated[list[str], typer.Argument(metavar="FILES...")], **va
     check_files(values["json"], values["csv"], values["html"])
     named = [joining.labelled(file) for file in files]
     paths = [path for _, path in named]
-    found, made = joining.joined(
+    measurements, joint_report = joining.joined(
         {path: label for label, path in named} if len(set(paths)) == len(paths) else paths
     )
-    names = ", ".join(dict.fromkeys(m["study"] for m in found))
-    _leave(found, made, values, title=f"Report: {names}")
+    names = ", ".join(dict.fromkeys(m["study"] for m in measurements))
+    _leave(measurements, joint_report, values, title=f"Report: {names}")
 
 
 # -- the work of the commands --------------------------------------------------------------------------------
@@ -361,41 +383,41 @@ def report(files: Annotated[list[str], typer.Argument(metavar="FILES...")], **va
 def measure(
     study: Study, problem: str, source: Callable[[str], Any], *, repeat: int | None = None, **values: Any
 ) -> None:
-    """Carry out a study, and print its tables."""
+    """Run a study, and print its tables."""
     _alone()
     results, submit = take(ReportFiles, values), take(Submit, values)
-    problem = f"./{problem}" if problem.startswith("-") else problem  # else the runs read an option
+    problem = f"./{problem}" if problem.startswith("-") else problem  # otherwise the runs read an option
     if (values["nodes"] or values["per_node"]) and source("ranks").name == "COMMANDLINE":
-        refuse({"ranks": values["ranks"]}, "--per-node says how many ranks each node has: leave it out")
+        refuse({"ranks": values["ranks"]}, "--per-node sets the ranks of each node: leave it out")
     with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
-        asked = _asked(study, problem, values, Path(scratch), results)
+        request = _asked(study, problem, values, Path(scratch), results)
         if submit["submit"] is not None:
-            refuse(results, "halocline study report makes the page and tables of all jobs: leave it out")
-            _submit(asked, submit)
+            refuse(results, "halocline study report writes the page and tables of all jobs: leave it out")
+            _submit(request, submit)
             return
         refuse(
             {**submit, "directive": submit["directive"] or None},
-            "it is for the jobs of --submit: leave it out",
+            "the option applies only to jobs of --submit: leave it out",
         )
-        measurements, report = _measured(asked, results, repeat)
+        measurements, report = _measured(request, results, repeat)
         _leave(
             measurements,
             report,
             results,
             title=f"{study.title}: {measurements[0]['case']}",
-            record=measurements if asked.is_linear else None,
-            drawn=[] if asked.drawn is None else sorted(asked.drawn.glob("*.png")),
+            record=measurements if request.is_linear else None,
+            drawn=[] if request.drawn is None else sorted(request.drawn.glob("*.png")),
         )
 
 
 def _asked(study: Study, problem: str, options: Mapping[str, Any], scratch: Path, results: Files) -> Asked:
-    """Return the request that the options make."""
-    given = dict(options)
-    sizes = given.pop("n", None)
+    """Return the request for a study from its options."""
+    remaining = dict(options)
+    sizes = remaining.pop("n", None)
     numbers = None if sizes is None else tuple(sorted(whole_numbers(sizes, "--n", POINTS)))
-    command = _command(study, problem, given)
-    nodes, per_node = given.pop("nodes", None), given.pop("per_node", None)
-    ranks, threads = given.pop("ranks"), given.pop("threads")
+    command = _command(study, problem, remaining)
+    nodes, per_node = remaining.pop("nodes", None), remaining.pop("per_node", None)
+    ranks, threads = remaining.pop("ranks"), remaining.pop("threads")
     if nodes or per_node:
         ranks = per_node or "1"
         nodes = tuple(sorted(whole_numbers(nodes or "1", "--nodes", NODES)))
@@ -403,14 +425,20 @@ def _asked(study: Study, problem: str, options: Mapping[str, Any], scratch: Path
     ranks, threads = _layouts(ranks, threads, command.device, option)
     if study.to_the_end and (len(nodes or (1,)), len(ranks)) != (1, 1):
         raise InputError(
-            f"study {study.name} takes one number of nodes, and one of their ranks: give one each"
+            f"study {study.name} takes one number of nodes and one number of ranks per node: give one of each"
         )
     drawn = scratch / "pictures" if results["pictures"] or results["html"] else None
-    return Asked(study, command, numbers, ranks, threads, given, scratch, drawn, nodes=nodes or ())
+    return Asked(study, command, numbers, ranks, threads, remaining, scratch, drawn, nodes=nodes or ())
 
 
 def _command(study: Study, problem: str, given: dict[str, Any]) -> "Command":
-    """Return the command that is measured; InputError for options that the problem does not take."""
+    """Return the command to measure.
+
+    Raises
+    ------
+    InputError
+        The problem does not accept an option.
+    """
     from halocline.problems.problem import Problem
     from halocline.study.measuring.command import EXECUTION, Command
 
@@ -418,52 +446,58 @@ def _command(study: Study, problem: str, given: dict[str, Any]) -> "Command":
     swept = {keyword(sweep.form) for sweep in study.sweeps}
     affinity = None if "affinity" in swept else given.pop("affinity", None)
     environment = {} if affinity is None else AFFINITIES[affinity]
-    how = {name: given.pop(name, None) for name in OF_EXECUTION[1:] if name not in swept}
-    how = {name: value for name, value in how.items() if value != EXECUTION[name]}
-    taken = {name: given.pop(name, None) for name in ("dim", "dtype", *OF_LINEAR)}
+    run_options = {name: given.pop(name, None) for name in OF_EXECUTION[1:] if name not in swept}
+    run_options = {name: value for name, value in run_options.items() if value != EXECUTION[name]}
+    problem_options = {name: given.pop(name, None) for name in ("dim", "dtype", *OF_LINEAR)}
     steps = {name: given.get(name) for name in OF_STEPS}
     if study.verb != "run":
         refuse(
-            {**taken, **steps, "set": settings or None, **how},
-            f"the study decides that of {problem}: leave it out",
+            {**problem_options, **steps, "set": settings or None, **run_options},
+            f"the study sets this for {problem}: leave it out",
         )
         return Command(study.verb, problem, {}, (), device, environment)
-    own = Problem(problem)
-    if not own.has_settings:
+    subject = Problem(problem)
+    if not subject.has_settings:
         orders = {"orders": given.get("orders")} if study.options else {}
-        how["dtype"] = taken.pop("dtype")
-        decided = {**taken, **steps, **orders}
-        refuse(decided, f"{problem} is a file without settings, which decides that itself: leave it out")
+        run_options["dtype"] = problem_options.pop("dtype")
+        decided = {**problem_options, **steps, **orders}
+        refuse(decided, f"{problem} is a file without settings, which sets this itself: leave it out")
     else:
-        of_linear = {name: taken.pop(name) for name in OF_LINEAR}
-        how |= {**taken, **steps}
-        del how["warm_up"]
-        if own.is_linear:
-            refuse(steps, f"{problem} is a linear problem, which has none: leave it out")
-            how["steps"] = of_linear.pop("max_iterations")
+        of_linear = {name: problem_options.pop(name) for name in OF_LINEAR}
+        run_options |= {**problem_options, **steps}
+        del run_options["warm_up"]
+        if subject.is_linear:
+            refuse(steps, f"{problem} is a linear problem without time steps: leave it out")
+            run_options["steps"] = of_linear.pop("max_iterations")
         else:
-            refuse(of_linear, f"{problem} is no linear problem: leave it out")
+            refuse(of_linear, f"{problem} is not a linear problem: leave it out")
         settings += tuple(f"{name}={value}" for name, value in of_linear.items() if value is not None)
-    options = {name: value for name, value in how.items() if value is not None}
+    options = {name: value for name, value in run_options.items() if value is not None}
     return Command("run", problem, options, settings, device, environment)
 
 
 def _layouts(
     ranks: str | int | None, threads: str | int | None, device: str | None, option: str = "--ranks"
 ) -> Any:
-    """Return the numbers of ranks and of threads; InputError for more than one thread on devices."""
+    """Return the numbers of ranks and of threads.
+
+    Raises
+    ------
+    InputError
+        A rank with devices has more than one thread.
+    """
     from halocline.run.domain.domain import default_threads
     from halocline.run.domain.execution import chosen_devices
     from halocline.run.ranks.communicator import Communicator
 
     on_devices = chosen_devices(device).interface != "cpu"
-    if not isinstance(ranks, str):  # one run, with as many threads as it takes by default
+    if not isinstance(ranks, str):  # one run with the default number of threads
         default = 1 if on_devices else default_threads(Communicator(ranks_of_node=ranks or 1))
         return (ranks or 1,), (threads or default,)
     counts = tuple(sorted(whole_numbers(ranks, option, RANKS if option == "--ranks" else RANKS_PER_NODE)))
     several = tuple(sorted(whole_numbers(str(1 if threads is None else threads), "--threads", THREADS)))
     if on_devices and max(several) > 1:
-        raise InputError(f"--threads {threads}: on devices each rank has 1 thread, which looks after these")
+        raise InputError(f"--threads {threads}: on devices each rank has 1 thread. Leave it out")
     return counts, several
 
 
@@ -477,9 +511,9 @@ def _measured(asked: Asked, results: Files, repeat: int | None = None) -> tuple[
     pictures = [folder / name for name in study.pictures] if folder else []
     check_files(results["json"], results["csv"], results["html"], *pictures)
     exchanged = engine.formula_of(asked, runs) if asked.command.verb != "bench" else {}
-    share_terminal()  # the runs, whose output is captured, show their progress there
+    share_terminal()  # the output of the runs is captured, but their progress is shown
 
-    def keep(done: list[Measurement]) -> None:  # a job that ends before the last run keeps the others
+    def keep(done: list[Measurement]) -> None:  # a job that ends early keeps the completed runs
         if results["json"] != STDOUT:
             write_json(results["json"], {"measurements": done})
 
@@ -496,7 +530,7 @@ def _leave(
     record: Any = None,
     drawn: Sequence[Path] = (),
 ) -> None:
-    """Print and write the report of measurements; the record is that of a study by default."""
+    """Print and write the report of measurements; the default record is the record of a study."""
     from halocline import __version__
     from halocline.study.measuring.command import as_csv, devices_of
     from halocline.study.reporting.page import facts_of_measurements
@@ -517,24 +551,24 @@ def _leave(
 
 
 def _alone() -> None:
-    """Raise InputError in one of several ranks, as a study starts ranks of its own."""
+    """Raise InputError in one of several ranks, because a study starts its own ranks."""
     started = launcher()
     if started is not None and started.size != 1:
-        raise InputError("a study starts mpiexec itself: run it without mpiexec, and name --ranks")
+        raise InputError("a study starts mpiexec itself: run it without mpiexec, and give --ranks")
 
 
 def _submit(asked: Asked, submit: Mapping[str, Any]) -> None:
-    """Write the scripts of jobs that run the study on a cluster."""
+    """Write the scripts of the jobs that run the study on a cluster."""
     from halocline.study import engine, jobs
 
-    engine.plan(asked)  # what cannot be is found here
-    made = jobs.scripts(asked, command_line(), submit["submit"], submit)
-    jobs.check_new(made, overwrite=submit["overwrite"])
-    check_files(*made)
-    for path, text in made.items():
+    engine.plan(asked)  # reports invalid requests
+    job_scripts = jobs.scripts(asked, command_line(), submit["submit"], submit)
+    jobs.check_new(job_scripts, overwrite=submit["overwrite"])
+    check_files(*job_scripts)
+    for path, text in job_scripts.items():
         write(path, text)
-    written(made)
-    say(jobs.advice(submit["submit"], list(made)))
+    written(job_scripts)
+    say(jobs.advice(submit["submit"], list(job_scripts)))
 
 
 made = typer.main.get_command(app)

@@ -1,4 +1,6 @@
-"""Measure a problem many times over, each time as a process of its own, and make tables, plots and a page.
+"""Run a problem repeatedly, and report tables, plots and a page.
+
+Each run is a separate process.
 
 Examples
 --------
@@ -16,7 +18,7 @@ from halocline.cli.commands import group
 
 
 class Studies(TyperGroup):
-    """Group that imports the studies when its commands are needed, so that other commands start sooner."""
+    """Group that imports the studies on first use, so that other commands start faster."""
 
     @property
     def commands(self) -> Any:
@@ -27,7 +29,7 @@ class Studies(TyperGroup):
 
     @commands.setter
     def commands(self, none: Any) -> None:
-        """Ignore the commands that the base class starts with."""
+        """Ignore the initial commands of the base class."""
 
 
 app = group(__doc__, Studies)

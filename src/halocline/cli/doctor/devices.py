@@ -1,4 +1,4 @@
-"""Devices: those of CUDA and OpenCL, what compiles for them, the links between them."""
+"""Findings on CUDA and OpenCL devices, their compilers, and the links between devices."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def cuda(machine: Machine) -> Iterator[Finding]:
     devices = yield from _devices("cuda", "CUDA")
     yield nvrtc(needed=bool(devices))
     if not devices:
-        yield Finding("NVML", "absent", "not asked; only links between CUDA devices come from it")
+        yield Finding("NVML", "absent", "not queried; only links between CUDA devices need it")
         return
     from halocline.run.devices.topology import read_topology
 
-    topology, why = read_topology([device.identity for device in devices])
+    topology, reason = read_topology([device.identity for device in devices])
     if topology is None:
-        text, _, advice = why.partition("; ")
-        yield Finding("NVML", "missing", f"{text}: links count as equal", advice)
+        text, _, advice = reason.partition("; ")
+        yield Finding("NVML", "missing", f"{text}: all links count as equal", advice)
         return
     yield Finding("NVML", "found", f"driver {topology.driver}", facts=asdict(topology))
     if len(devices) > 1:
@@ -46,13 +46,13 @@ def nvrtc(needed: bool) -> Finding:
     from halocline.compile.nvrtc import find_nvrtc
 
     try:
-        found = find_nvrtc()
+        library = find_nvrtc()
     except CompileError as error:
         if not needed:
             return Finding("NVRTC", "absent", "not found; only CUDA devices need it")
         return Finding("NVRTC", "missing", *advised(error))
-    architectures = f"sm_{min(found.architectures)} to sm_{max(found.architectures)}"
-    return Finding("NVRTC", "found", f"{'.'.join(map(str, found.version))}, compiles for {architectures}")
+    architectures = f"sm_{min(library.architectures)} to sm_{max(library.architectures)}"
+    return Finding("NVRTC", "found", f"{'.'.join(map(str, library.version))}, compiles for {architectures}")
 
 
 def _links(topology: Topology, names: Sequence[str]) -> Finding:
@@ -66,7 +66,7 @@ def _links(topology: Topology, names: Sequence[str]) -> Finding:
     kinds = {link(topology, a, b) for a in places for b in places if a < b}
     wide = max(8, *map(len, names)) + 2
     lines = [
-        "GB/s one way, where all devices send at once",
+        "GB/s in one direction, with all devices sending at once",
         " " * wide + "".join(f"{n:>{wide}}" for n in names),
     ]
     for name, row in zip(names, rates, strict=True):
@@ -75,8 +75,8 @@ def _links(topology: Topology, names: Sequence[str]) -> Finding:
     for kind in sorted(kinds, key=lambda kind: (-kind.bandwidth, kind.kind)):
         lines.append(f"{kind.bandwidth / 1e9:.1f}: {kind.kind}")
     equal = len({kind.bandwidth for kind in kinds}) == 1
-    how = "in order, since all are equal" if equal else "by these links"
-    lines.append(f"subdomains lie on devices {how}")
+    order = "in order, since all links are equal" if equal else "by these links"
+    lines.append(f"subdomains are placed on devices {order}")
     return Finding("links", "found", "\n".join(lines), facts={"devices": list(names), "bandwidth": rates})
 
 
@@ -86,31 +86,31 @@ def opencl(machine: Machine) -> Iterator[Finding]:
 
 
 def _devices(interface: str, title: str) -> Generator[Finding, None, list[Any]]:
-    """Yield a finding for each device of an interface, whose library is loaded only now."""
+    """Yield a finding for each device of an interface; load its library on the first call."""
     if not loads():
         return []
     try:
-        found = present_devices(interface)
+        devices = present_devices(interface)
     except RuntimeError as error:
         yield Finding(title, "missing", *advised(error))
         return []
-    if not found:
+    if not devices:
         yield Finding(title, "absent", native().why_no_devices(interface) or "no devices")
         return []
-    platforms = list(dict.fromkeys(device.platform for device in found))
-    taken = "" if len(platforms) == 1 else f" takes those of the platform {platforms[0]}"
-    yield Finding(title, "found", f"{counted(len(found), 'device')}, --device {interface}{taken}")
-    for device in found:
+    platforms = list(dict.fromkeys(device.platform for device in devices))
+    selection = "" if len(platforms) == 1 else f" selects the platform {platforms[0]}"
+    yield Finding(title, "found", f"{counted(len(devices), 'device')}, --device {interface}{selection}")
+    for device in devices:
         facts = {name: getattr(device, name) for name in FACTS}
         model = [device.name, device.platform if len(platforms) > 1 else "", device.architecture]
         sizes = [f"{device.memory / 1e9:.1f} GB", counted(device.units, "unit")]
         doubles = "float64" if device.doubles else "no float64 with fma, which runs need"
         parts = [*model, *sizes, doubles, f"driver {device.driver}"]
         yield Finding(label(device), "found", ", ".join(filter(None, parts)), facts=facts)
-    return found
+    return devices
 
 
 def mpi_with_devices(machine: Machine) -> Iterator[Finding]:
-    """Yield the finding on MPI with device memory: only a run can verify the flags of a library."""
+    """Yield the finding on MPI with device memory, which only a run can verify."""
     text = "unknown until verified at set-up: a run with --device sends a small message and compares"
     yield Finding("MPI with devices", "absent", text)

@@ -17,15 +17,17 @@ class Finding:
     Attributes
     ----------
     name : str
+        Name of the part.
     state : {"found", "missing", "absent"}
-        "absent" is what nothing needs.
+        State of the part; "absent" means missing but not required.
     text : str
+        Description of the part or problem.
     advice : str
-        What to do; "" where nothing is to be done.
+        Advice to the user; "" if no action is necessary.
     needed : bool
-        Whether a solve in one process needs it.
+        True if a solve in one process needs the part.
     facts : mapping, optional
-        More, for programs that read.
+        Further data, for the JSON.
     """
 
     name: str
@@ -48,7 +50,7 @@ def line(finding: Finding) -> str:
 
 
 def loads() -> bool:
-    """Return whether native code can be loaded."""
+    """Return True if native code can be loaded."""
     try:
         native()
     except RunError:
@@ -61,6 +63,6 @@ def first_line(error: Exception) -> str:
 
 
 def advised(error: Exception) -> tuple[str, str]:
-    """Return problem and advice of an error, which its message separates by the last semicolon."""
+    """Return the problem and the advice of an error, which a semicolon separates in its message."""
     text, _, advice = first_line(error).rpartition("; ")
     return (text, advice) if text else (advice, "")

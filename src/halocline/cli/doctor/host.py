@@ -29,31 +29,33 @@ levels = {MPI.THREAD_SINGLE: "single", MPI.THREAD_FUNNELED: "funneled", MPI.THRE
 if comm.rank == 0:
     print(comm.size, levels.get(MPI.Query_thread(), "multiple"))
 """
-PATIENCE = 60.0  # seconds for two ranks to start
+PATIENCE = 60.0  # time limit in seconds for two ranks to start
 
 
 def compiler(machine: Machine) -> Iterator[Finding]:
-    """Yield findings on the compiler of kernels, their cache, and a trial."""
+    """Yield findings on the compiler of kernels, the cache of kernels, and a trial compilation."""
     from halocline.compile.driver import compile_library, find_compiler
 
     try:
-        found = find_compiler()
+        cxx = find_compiler()
     except CompileError as error:
         yield Finding("C++ compiler", "missing", *advised(error), needed=True)
         return
-    yield Finding("C++ compiler", "found", f"{found.version} ({found.path})", needed=True)
+    yield Finding("C++ compiler", "found", f"{cxx.version} ({cxx.path})", needed=True)
     writable, text = _cache()
     yield Finding("compile cache", "found" if writable else "missing", *text, needed=True)
     if writable:
-        begun = time.monotonic()
+        start = time.monotonic()
         try:
-            made = compile_library(f"{TRIAL}// {time.time_ns()}\n")  # another source each time: not cached
-            for file in made.parent.glob(f"{made.stem}.*"):
+            library = compile_library(
+                f"{TRIAL}// {time.time_ns()}\n"
+            )  # unique source, so that no cached library is used
+            for file in library.parent.glob(f"{library.stem}.*"):
                 file.unlink(missing_ok=True)
         except CompileError as error:
             yield Finding("compiling", "missing", *advised(error), needed=True)
         else:
-            yield Finding("compiling", "found", f"works, {time.monotonic() - begun:.1f} s", needed=True)
+            yield Finding("compiling", "found", f"works, {time.monotonic() - start:.1f} s", needed=True)
 
 
 def _cache() -> tuple[bool, tuple[str, str]]:
@@ -63,11 +65,11 @@ def _cache() -> tuple[bool, tuple[str, str]]:
     try:
         folder = trusted(cache_folder())
         with workplace(folder):
-            kept = list(folder.glob("*.so"))
+            libraries = list(folder.glob("*.so"))
     except CompileError as error:
         return False, advised(error)
-    size = sum(file.stat().st_size for file in kept)
-    return True, (f"{folder}, writable: {len(kept)} libraries, {size / 1e6:.1f} MB", "")
+    size = sum(file.stat().st_size for file in libraries)
+    return True, (f"{folder}, writable: {len(libraries)} libraries, {size / 1e6:.1f} MB", "")
 
 
 def native_code(machine: Machine) -> Iterator[Finding]:
@@ -101,22 +103,22 @@ def mpi(machine: Machine) -> Iterator[Finding]:
 
 
 def _two_ranks() -> Finding:
-    """Start two ranks with mpiexec; they check that mpi4py and native code load the same library."""
+    """Return the finding of a trial with two ranks, which compare the MPI of mpi4py and native code."""
     from halocline.run.ranks.library import mpiexec
 
     program = mpiexec()
-    begun = time.monotonic()
+    start = time.monotonic()
     try:
         done = run_on_ranks(2, ["-c", RANKS], timeout=PATIENCE)
     except subprocess.TimeoutExpired:
         raise RunError(f"{program} -n 2 did not end within {PATIENCE:g} s") from None
-    said = done.stdout.split()
-    if done.returncode != 0 or len(said) != 2 or said[0] != "2":
+    answer = done.stdout.split()
+    if done.returncode != 0 or len(answer) != 2 or answer[0] != "2":
         lines = (done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}").splitlines()
         raise RunError(f"{program} -n 2 failed: {lines[-1]}")
-    seconds = time.monotonic() - begun
-    text = f"two started in {seconds:.1f} s, MPI thread level {said[1]}, one MPI in mpi4py and native code"
-    if said[1] == "multiple":
+    seconds = time.monotonic() - start
+    text = f"two started in {seconds:.1f} s, MPI thread level {answer[1]}, one MPI in mpi4py and native code"
+    if answer[1] == "multiple":
         return Finding("ranks", "found", f"{text} ({program})")
     return Finding("ranks", "missing", text, "an MPI whose thread level is multiple is needed")
 

@@ -39,9 +39,9 @@ def _number(measurement: Measurement) -> tuple[int, str]:
 STUDY = Study(
     "ablation",
     title="Ablation",
-    about="One option changed at a time, and what that costs.",
-    help="Whole runs of a problem with halos of one width, without overlap, by other transfer methods, "
-    "decompositions, patches and schedules; the exchange alone with `halocline study ablation exchange`.",
+    about="Measure the cost of one changed option at a time.",
+    help="The study runs a problem with uniform halos, without overlap, and with other transfer methods, "
+    "decompositions, patches and schedules. `halocline study ablation exchange` times the exchange alone.",
     examples=("halocline study ablation mhd-benchmark --n 32 --ranks 2",),
     contents=(comparison("", change, order=_number, base=BASE),),
     variants=tuple(CHANGES.values()),

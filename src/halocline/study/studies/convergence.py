@@ -194,15 +194,15 @@ def _check_times(measurements: Sequence[Measurement]) -> None:
 STUDY = Convergence(
     "convergence",
     title="Convergence",
-    about="Finer and finer grids: how fast the error falls, or what numbers of a steady state converge to.",
-    help="Each run goes to the end of the problem. Cases that have an exact solution are, among others, "
-    "[bold]poisson[/], in the form of Table 3.1 of UMBC HPCF-2018-10, [bold]linear-wave[/], which draws "
-    "Fig. 13 of Mendygral et al. 2017, and [bold]cp-alfven[/], the left panel of Fig. 23 there; --dim and "
-    "--set leave only the lines that match.\n\n[bold]cavity[/] and [bold]cavity-2d[/] have none, but are "
-    "steady in the end: three grids or more, of any spacings, give the order of each of their numbers, what "
-    "it leads to at spacing 0, and the grid-convergence index (Roache 1994; Celik et al. 2008).\n\nA file "
-    "that calls hc.cells and defines error, exact or extrapolated is studied as a case. Grids of any other "
-    "file are compared with its function exact(t), or each with the next finer one.",
+    about="Measure the convergence of errors or steady-state numbers on refined grids.",
+    help="Each run continues to the end of the problem. Cases with an exact solution are, among others, "
+    "[bold]poisson[/] (Table 3.1 of UMBC HPCF-2018-10), [bold]linear-wave[/] (Fig. 13 of Mendygral et al. "
+    "2017) and [bold]cp-alfven[/] (left panel of Fig. 23 there). --dim and --set select the matching lines "
+    "of these figures.\n\n[bold]cavity[/] and [bold]cavity-2d[/] have no exact solution, but a steady state. "
+    "With three or more grids, the study reports the order of each number, its value extrapolated to spacing "
+    "0, and the grid-convergence index (Roache 1994; Celik et al. 2008).\n\nA file that calls hc.cells and "
+    "defines error, exact or extrapolated is studied as a case. For any other file, each grid is compared "
+    "with its function exact(t), or with the next finer grid.",
     examples=(
         "halocline study convergence poisson --n 256,512,1024",
         "halocline study convergence linear-wave --n 64,128,256 --dim 1",

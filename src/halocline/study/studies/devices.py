@@ -52,8 +52,9 @@ def _tables(group: Group) -> Iterator[Table]:
 STUDY = Study(
     "devices",
     title="Processors and devices",
-    about="The same problem on the cores and on the devices of this machine.",
-    help="As Fig. 15 of Pekkilä et al. 2022. Devices are those of --device, or else those that are there.",
+    about="Compare the cores and the devices of this machine on one problem.",
+    help="The report is as Fig. 15 of Pekkilä et al. 2022. The devices are those of --device; by default, "
+    "all devices of this machine.",
     examples=("halocline study devices mhd-benchmark --n 64 --ranks 1,2",),
     contents=(c.SAME_BITS, Contents(_tables, of=c.whole)),
     variants=on_each,

@@ -46,14 +46,18 @@ class Exchange(Study):
 STUDY = Exchange(
     "exchange",
     title="The exchange of halos",
-    about="The exchange alone, with transfer methods added one after the other.",
-    help="Four fields of single precision with halos of three layers, as Pearson et al. 2020; say exchange "
-    "for the problem. `halocline study ablation exchange` times more variants, in turn.",
+    about="Time the halo exchange alone, with transfer methods added one by one.",
+    help="The exchange is of four fields in single precision with halos of three cells, as in Pearson et al. "
+    "2020. The problem must be `exchange`. `halocline study ablation exchange` times more variants.",
     examples=("halocline study exchange exchange --n 64 --ranks 1,2 --subdomains 2",),
     contents=(Contents(transfers.tables, transfers.sentences),),
     options=(
-        ("--scaling weak|strong", "Whether N belongs to a subdomain, or is that of the grid.", "weak"),
-        ("--subdomains S", f"{SHARED}; by default one for each rank or device.", None),
+        (
+            "--scaling weak|strong",
+            "[bold]weak[/]: N is the size of a subdomain. [bold]strong[/]: N is the size of the grid.",
+            "weak",
+        ),
+        ("--subdomains S", f"{SHARED}. Default: one for each rank or device.", None),
     ),
     verb="bench",
     compares=("methods", "methods_asked", "subdomains_per_rank"),

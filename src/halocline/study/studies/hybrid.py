@@ -102,9 +102,10 @@ class Hybrid(Study):
 STUDY = Hybrid(
     "hybrid",
     title="Hybrid runs",
-    about="The same cores shared out among ranks and threads in every way.",
-    help="The cores of a node are its ranks times their threads. Each divisor of them is a number of ranks "
-    "of the node, and the rest are threads, as in Tables 7.1 and 7.2 of UMBC HPCF-2018-10.",
+    about="Compare all divisions of the same cores into ranks and threads.",
+    help="The number of cores of a node is the product of --ranks (or --per-node) and --threads. Each "
+    "divisor of this number is used as a number of ranks per node, as in Tables 7.1 and 7.2 of UMBC "
+    "HPCF-2018-10.",
     examples=(
         "halocline study hybrid poisson --n 1024 --ranks 2 --threads 2",
         "halocline study hybrid poisson --n 4096 --nodes 1,2,4 --per-node 32 --submit slurm --exclusive",

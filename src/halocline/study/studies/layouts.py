@@ -55,11 +55,14 @@ def _tables(group: Group) -> Iterator[Table]:
 STUDY = Layouts(
     "layouts",
     title="Differences between layouts",
-    about="The greatest difference of fields between decompositions, numbers of ranks, and devices.",
-    help="In units in the last place, as Eqs. 15 and 16 of Pekkilä et al. 2022, after the steps of a run.",
+    about="Compare fields between decompositions, numbers of ranks, and devices.",
+    help="The report has the maximum difference at the end of a run, in units in the last place, as Eqs. 15 "
+    "and 16 of Pekkilä et al. 2022.",
     examples=("halocline study layouts mhd-benchmark --n 32 --steps 1 --ranks 1,2,4",),
     contents=(c.SAME_BITS, Contents(_tables)),
     variants=on_each,
-    sweeps=(Sweep("decomposition", "--decomposition D,D,...", "Decompositions.", "optimal,1d"),),
+    sweeps=(
+        Sweep("decomposition", "--decomposition D,D,...", "Decompositions, one run for each.", "optimal,1d"),
+    ),
     ranks="1,2,4",
 )

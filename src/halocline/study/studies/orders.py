@@ -91,10 +91,10 @@ ORDERS = Contents(_tables, _sentences, {"orders.png": _figure}, c.whole_steps)
 STUDY = Study(
     "orders",
     title="Orders of differences",
-    about="Strong scaling with stencils of several orders.",
-    help="Each order on each number of ranks and threads, as Fig. 14 of Pekkilä et al. 2022.",
+    about="Measure strong scaling with stencils of several orders.",
+    help="Each order runs on each number of ranks and threads, as in Fig. 14 of Pekkilä et al. 2022.",
     examples=("halocline study orders mhd-benchmark --n 64 --ranks 1,2 --orders 2,6",),
     contents=(ORDERS,),
-    sweeps=(Sweep("order", "--orders O,O,...", "Orders of accuracy.", "2,4,6,8", ORDER),),
+    sweeps=(Sweep("order", "--orders O,O,...", "Orders of accuracy, one run for each.", "2,4,6,8", ORDER),),
     formula=True,
 )

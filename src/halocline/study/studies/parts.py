@@ -134,8 +134,9 @@ VARIANTS = tuple({"only": only, "halo": halo} for only, halo in PARTS.values())
 STUDY = Study(
     "parts",
     title="A step and its parts",
-    about="Whole steps, computing, exchanges with and without edges and corners, and synchronisation apart.",
-    help="On each number of ranks and threads, as Fig. 12 of Pekkilä et al. 2022.",
+    about="Time whole steps and their parts: computation, exchange and synchronisation.",
+    help="The parts are timed on each number of ranks and threads, as in Fig. 12 of Pekkilä et al. 2022. The "
+    "exchange is timed with and without edges and corners.",
     examples=("halocline study parts mhd-benchmark --n 64 --ranks 1,2",),
     contents=(PARTS_OF_A_STEP,),
     variants=VARIANTS,

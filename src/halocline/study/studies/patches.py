@@ -67,8 +67,9 @@ class Patches(Study):
 STUDY = Patches(
     "patches",
     title="Patches",
-    about="Edges of the patches that threads work on, and which thread takes which.",
-    help="Each patch on each number of ranks and threads, as Figs. 5 and 9 of Mendygral et al. 2017.",
+    about="Compare patch sizes and schedules of threads.",
+    help="Each patch size runs on each number of ranks and threads, as in Figs. 5 and 9 of Mendygral et al. "
+    "2017.",
     examples=(
         "halocline study patches orszag-tang --n 192 --patches 16,32,64 --threads 1,2",
         "halocline study patches blast --n 64 --patches 16,32 --threads 2 --all-splits",
@@ -84,13 +85,21 @@ STUDY = Patches(
         ),
     ),
     sweeps=(
-        Sweep("patch", "--patches B,B,...", "Edges of patches; with several along axes B,B;B,B.", "16,32,64"),
-        Sweep("schedule", "--schedules S,S,...", "guided, static or dynamic.", "guided", words=SCHEDULES),
+        Sweep(
+            "patch", "--patches B,B,...", "Edges of patches in cells. For several axes: B,B;B,B.", "16,32,64"
+        ),
+        Sweep(
+            "schedule",
+            "--schedules S,S,...",
+            "Schedules of threads: guided, static or dynamic.",
+            "guided",
+            words=SCHEDULES,
+        ),
     ),
     options=(
         (
             "--all-splits",
-            "Each divisor of ranks times threads as a number of ranks, so that all runs have as many cores.",
+            "Use each divisor of ranks times threads as a number of ranks, with the same number of cores.",
             False,
         ),
     ),

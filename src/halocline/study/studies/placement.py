@@ -41,9 +41,10 @@ class Placement(Study):
 STUDY = Placement(
     "placement",
     title="Placement",
-    about="The exchange alone, with subdomains in order and placed by the links between devices.",
-    help="The worst case of Pearson et al. 2020, with N cells along the first axis; say exchange for the "
-    "problem. `halocline study paper pearson-fig11` predicts a node of Summit.",
+    about="Time the halo exchange alone for several placements of subdomains on devices.",
+    help="Subdomains are placed in order, and by the links between devices. The grid is the worst case of "
+    "Pearson et al. 2020, with N cells along the first axis. The problem must be `exchange`. `halocline "
+    "study paper pearson-fig11` predicts a node of Summit.",
     examples=("halocline study placement exchange --n 720 --device cuda --ranks 1",),
     contents=(Contents(placement_tables),),
     options=(("--subdomains S", f"{SHARED}.", "6"),),

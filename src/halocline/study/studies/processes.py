@@ -49,9 +49,10 @@ class Processes(Study):
 STUDY = Processes(
     "processes",
     title="Processes of a node",
-    about="One process with copies between its subdomains, and a process for each with messages by MPI.",
-    help="As Section 6 of Pekkilä et al. 2022: the one process cuts the grid along one axis into as many "
-    "subdomains as there are ranks, or drives all devices.",
+    about="Compare one process with many subdomains to one process per subdomain.",
+    help="The single process copies between its subdomains; several processes use MPI messages, as in "
+    "Section 6 of Pekkilä et al. 2022. The single process cuts the grid along one axis into as many "
+    "subdomains as there are ranks, or uses all devices.",
     examples=("halocline study processes mhd-benchmark --n 64 --ranks 2",),
     contents=(c.SAME_BITS, comparison("", way, layout=q.units, note=partial(with_notes, "processes"))),
     variants=(MESSAGES, COPIES),

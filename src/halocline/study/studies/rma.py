@@ -18,10 +18,10 @@ def label(measurement: Measurement) -> str:
 STUDY = Weak(
     "rma",
     title="One-sided messages",
-    about="Messages through mailboxes by MPI's one-sided communication, and by two-sided MPI.",
-    help="N cells a rank along the first axis, on ranks of one and of several threads, any of which makes "
-    "messages progress. Mendygral et al. 2017 (Fig. 8, right) compare MPI libraries that let one thread, or "
-    "all threads at once, into one-sided communication.",
+    about="Compare one-sided MPI communication through mailboxes with two-sided MPI.",
+    help="Each rank has N cells along the first axis, and one or several threads. Messages progress on any "
+    "thread. Mendygral et al. 2017 (Fig. 8, right) compare MPI libraries that permit one-sided "
+    "communication by one thread or by all threads at once.",
     examples=("halocline study rma blast --n 32 --ranks 2 --threads 1,2",),
     contents=(
         c.SAME_BITS,
@@ -31,7 +31,7 @@ STUDY = Weak(
         Sweep(
             "methods",
             "--methods M,M;M,M",
-            "Transfer methods of each run.",
+            "Transfer methods, one run for each list.",
             "self,peer,mpi;self,peer,rma,mpi",
         ),
     ),

@@ -246,10 +246,10 @@ def _watts(text: str) -> float:
 STUDY = Strong(
     "strong",
     title="Strong scaling",
-    about="One problem on more and more ranks and threads: time, speed-up, efficiency, hybrid runs.",
-    help="Each N on each number of ranks and threads: a linear problem in the form of UMBC HPCF-2018-10, "
-    "Tables 4.1 and 7.1, steps as in Figs. 10 to 12, 14 and 15 of Pekkilä et al. 2022, beside their closed "
-    "formula, max(work, exchange), with constants that were measured too.",
+    about="Measure the strong scaling of a problem with ranks and threads.",
+    help="Each N runs on each number of ranks and threads. The report has times, speed-up and efficiency. "
+    "Linear problems are shown as in Tables 4.1 and 7.1 of UMBC HPCF-2018-10, and steps as in Figs. 10 to "
+    "12, 14 and 15 of Pekkilä et al. 2022. Their closed formula max(work, exchange) uses measured constants.",
     examples=(
         "halocline study strong poisson --n 1024 --ranks 1,2 --threads 1,2",
         "halocline study strong mhd-benchmark --n 64,128 --ranks 1,2 --parts",
@@ -265,18 +265,18 @@ STUDY = Strong(
     options=(
         (
             "--orders 2,4,6,8",
-            "The same with differences of these orders too: a table and a picture, a line for each.",
+            "Repeat the study with differences of these orders, each shown as a line of a table and picture.",
             None,
         ),
         (
             "--watts W",
-            "Design power of a device, or of a core: that of a processor over its cores. The tables have "
-            "millions of cells and steps a joule by it.",
+            "Design power in watts of a device, or of a core (power of a processor divided by its cores). "
+            "The tables then report the million cell steps per joule.",
             None,
         ),
         (
             "--parts",
-            "Time computing, exchanges with and without all edges and corners, and synchronisation alone.",
+            "Also time computation, exchange (with and without edges and corners) and synchronisation alone.",
             False,
         ),
     ),

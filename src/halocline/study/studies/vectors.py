@@ -41,9 +41,10 @@ class Vectors(Study):
 STUDY = Vectors(
     "vectors",
     title="Vector lengths",
-    about="Vectors of 64 to 512 bits: time of an update, instructions, share of the peak.",
-    help="Kernels for each vector length (HALOCLINE_VECTORS; 64 bits is scalar code) by each compiler, as in "
-    "Fig. 3 and Table 4 of Mendygral et al. 2017. The first runs compile them.",
+    about="Compare vector lengths of 64 to 512 bits and compilers.",
+    help="The study runs kernels for each vector length (HALOCLINE_VECTORS; 64 bits is scalar code) and each "
+    "compiler, as in Fig. 3 and Table 4 of Mendygral et al. 2017. The report has the time of an update, the "
+    "instructions and the share of the peak. The first runs compile the kernels.",
     examples=("halocline study vectors blast --n 64,64,64 --threads 1",),
     contents=(c.SAME_BITS, vectors.CONTENTS),
     sweeps=(COMPILERS, LENGTHS),

@@ -126,17 +126,17 @@ def _growth(asked: Asked) -> int | None:
 STUDY = Weak(
     "weak",
     title="Weak scaling",
-    about="As much work for each of more and more ranks.",
-    help="N cells a rank along the first axis. With growth 1 the axes of the grid are doubled in turn, so "
-    "that each rank has a cube in Z-order (Fig. 13 of Pekkilä et al. 2022); with growth 2 it grows along the "
-    "axes that it is cut along (the cavity code, Tables 1 and 2).",
+    about="Measure the weak scaling of a problem with ranks.",
+    help="Each rank has N cells along the first axis. With growth 1, the axes of the grid double in turn, so "
+    "that each rank has a cube in Z-order (Fig. 13 of Pekkilä et al. 2022). With growth 2, the grid grows "
+    "along the axes of its decomposition (the cavity code, Tables 1 and 2).",
     examples=(
         "halocline study weak mhd-benchmark --n 64 --ranks 1,2,4",
         "halocline study weak cavity --n 32 --ranks 1,2 --growth 2 --decomposition 1d-x,1d-z",
     ),
     contents=(c.SAME_BITS, COMPARED, unless_varied(WEAK)),
     sweeps=WAYS,
-    options=(("--growth G,G,...", "How the grid grows with the ranks: 1 or 2, or both to compare.", "1"),),
+    options=(("--growth G,G,...", "Growth of the grid with the ranks: 1, 2, or both for comparison.", "1"),),
     formula=True,
     compares=("growth", "device"),
 )
