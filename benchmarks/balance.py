@@ -1,12 +1,14 @@
-"""Balances on two ranks by wall clock: how even ranks become, what a step gains, and what a balance costs.
+"""Balances on two ranks: the balance of the ranks, the gain of a step, and the cost of a balance.
 
     python benchmarks/balance.py [--n 400] [--steps 200] [--repeats 7] [--json FILE]
 
-Each rank has 16 subdomains and a core of its own. There are three cases: blocks in one corner of the grid are
-inactive; cells in one corner take many times as long, by a branch; the second rank shares its core with a
-process that only counts. In each, subdomains are balanced three times, by the time that each has taken. The
-program prints the time of the slowest rank over the mean before and after that, the time of a step before
-over that after, and the time of a balance in steps.
+Each rank has 16 subdomains and a core of its own. There are three cases. In the first, blocks in one corner
+of the grid are inactive. In the second, a branch makes cells in one corner much more expensive. In the third,
+the second rank shares its core with a process that only counts. In each case subdomains are balanced three
+times, by their measured times.
+
+The program prints the time of the slowest rank over the mean, before and after the balance. It also prints
+the time of a step before over that after, and the time of a balance in steps.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ CASES = {
 
 
 def simulation(case: str, n: int) -> hc.Simulation:
-    """Return steps of heat, with sums of many cosines in a corner in the case that has such."""
+    """Return steps of heat, with sums of many cosines in a corner in the case that has them."""
     active = {"active": [[x + y < 5 for y in range(8)] for x in range(8)]} if case == "inactive" else {}
     grid = hc.Grid((4 * n, 4 * n), periodic=True, **active)
     T = grid.field("T")
@@ -51,21 +53,21 @@ def simulation(case: str, n: int) -> hc.Simulation:
 
 
 def measure(case: str, n: int, steps: int) -> None:
-    """Run a case on this rank; the first rank prints what was found."""
+    """Run a case on this rank; the first rank prints the result."""
     from mpi4py import MPI
 
     rank, cores = MPI.COMM_WORLD.rank, sorted(os.sched_getaffinity(0))
-    own = cores[rank % len(cores)]
-    os.sched_setaffinity(0, {own})
+    core = cores[rank % len(cores)]
+    os.sched_setaffinity(0, {core})
     counting = None
     if case == "slow" and rank == 1:
         counting = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-        os.sched_setaffinity(counting.pid, {own})
+        os.sched_setaffinity(counting.pid, {core})
     try:
         sim = simulation(case, n)
 
         def paced() -> tuple[float, float]:
-            """Seconds of a step, and the time of the slowest rank over the mean."""
+            """Return the seconds of a step, and the time of the slowest rank over the mean."""
             sim.domain.work.clear()
             seconds = sim.run(steps=steps).loop_seconds / steps
             times = sim.domain.comm.allgather(sum(sim.domain.work.values()))
@@ -77,7 +79,7 @@ def measure(case: str, n: int, steps: int) -> None:
         for _ in range(BALANCES):
             result.append(sim.balance())
             began = time.perf_counter()
-            sim.run(steps=1)  # with a new plan and a new engine, where subdomains have moved
+            sim.run(steps=1)  # with a new plan and a new engine if subdomains have moved
             first.append(time.perf_counter() - began)
             after = paced()
     finally:
@@ -87,19 +89,19 @@ def measure(case: str, n: int, steps: int) -> None:
         print(json.dumps({
             "case": case, "cells": sim.store.cells, "step": [before[0], after[0]],
             "slowest": [before[1], after[1]], "subdomain": result[-1].largest,
-            "balance": [each.seconds for each in result], "first": first,
-            "moved": [each.moved for each in result], "bytes": [each.bytes for each in result],
+            "balance": [balance.seconds for balance in result], "first": first,
+            "moved": [balance.moved for balance in result], "bytes": [balance.bytes for balance in result],
         }))  # fmt: skip
 
 
 def main() -> None:
     """Start the ranks of each case."""
-    asked = arguments(str(__doc__), n=400, steps=200)
+    options = arguments(str(__doc__), n=400, steps=200)
     rows: list[dict[str, Any]] = []
     for case, words in CASES.items():
         runs = []
-        for _ in range(asked.repeats):
-            done = run_on_ranks(2, [__file__, "measure", case, str(asked.n), str(asked.steps)])
+        for _ in range(options.repeats):
+            done = run_on_ranks(2, [__file__, "measure", case, str(options.n), str(options.steps)])
             if done.returncode:
                 raise SystemExit(done.stderr)
             runs.append(json.loads(done.stdout.splitlines()[-1]))
@@ -119,7 +121,7 @@ def main() -> None:
             f"{cost:.0f} steps, with the first one after it"
         )
         rows += runs
-    save(asked.json, rows)
+    save(options.json, rows)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""A fall-back by hc.branch against the same by hc.where: the step of examples/sedov.py on one thread.
+"""A fallback by hc.branch compared with hc.where: the step of examples/sedov.py on one thread.
 
 python benchmarks/branches.py [rounds]
 
-Prints million cells a second, medians of rounds in which both have their turn, while the blast grows.
+Prints million cells per second while the blast grows. The values are medians of rounds in which both run in
+turn.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ FALL_BACK = "hc.branch(good[a], second, first)"
 
 
 def blast(n: int, choice: str) -> Any:
-    """The simulation of the example at its start, with this in place of the branch that falls back."""
+    """Return the simulation of the example at its start, with a replacement of the fallback branch."""
     source = (EXAMPLES / "sedov.py").read_text()
     assert FALL_BACK in source
     setup = source.replace(FALL_BACK, choice).partition("\np = primitive")[0]
@@ -43,8 +44,8 @@ def main() -> None:
         for _ in range(rounds):
             for kind, sim in sims.items():
                 speeds[kind].append(n * n * steps / sim.run(steps=steps).loop_seconds / 1e6)
-        branch, where = (statistics.median(result) for result in speeds.values())
-        print(f"{n}^2  {branch:7.1f} {where:7.1f} {branch / where:7.2f}", flush=True)
+        branch, where_rate = (statistics.median(result) for result in speeds.values())
+        print(f"{n}^2  {branch:7.1f} {where_rate:7.1f} {branch / where_rate:7.2f}", flush=True)
 
 
 if __name__ == "__main__":

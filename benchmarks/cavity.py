@@ -1,13 +1,14 @@
-"""The buoyancy-driven cavity: iterations beside the machine's limits, and how soon a flow is steady.
+"""The buoyancy-driven cavity: iterations compared with machine limits, and the time to a steady flow.
 
-An iteration of one stage, in float64, on n^3 points with each number of threads. It must read and write
-five fields, 80 bytes a point: the share is that of these bytes over a += s * b on the same threads, in turn
-(wanted: 70 %). Beside it stand the multiply-add peak of as many cores (peers/fma_peak.c), since arithmetic
-and loads are the nearer limit where a core has much bandwidth, and plain loops of the same equations,
-compiled with -ffast-math (peers/cavity_loops.c): with a residual that is filled and added, as in the code
-of Virginia Tech, and as one loop. ssspnt is that paper's measure (Eq. 6), 93.8 on one P100 at 256^3.
+An iteration of one stage, in float64, runs on n^3 points with each number of threads. It must read and write
+five fields, 80 bytes per point. The share is that of these bytes over a += s * b on the same threads, in turn
+(target: 70 %). Two more limits are measured. The first is the multiply-add peak of the same number of cores
+(peers/fma_peak.c), since arithmetic and loads limit a core with a high bandwidth. The second are plain loops
+of the same equations, compiled with -ffast-math (peers/cavity_loops.c): with a residual that is stored and
+added, as in the code of Virginia Tech, and as one loop. ssspnt is the measure of that paper (Eq. 6), 93.8 on
+one P100 at 256^3.
 
-Then squares to their steady state, with forward steps and with steps of several stages: iterations and
+Then squares run to their steady state, with forward steps and with steps of several stages: iterations and
 seconds.
 """
 
@@ -34,7 +35,7 @@ WANTED = 0.7
 
 
 def loops(folder: str, fused: int) -> Path:
-    """The plain loops."""
+    """Return the plain loops."""
     program = Path(folder) / f"cavity_loops_{fused}"
     flags = [
         "-O3",
@@ -53,7 +54,7 @@ def loops(folder: str, fused: int) -> Path:
 def iterating(
     n: int, threads: int, iterations: int
 ) -> tuple[Callable[[], float], Callable[[], float], float]:
-    """Measures seconds of an iteration, and of as many bytes of the triad; and the flops of a point."""
+    """Return measurements of the seconds of an iteration and of the triad, and the flops of a point."""
     case = Problem("cavity", [n], {"stages": 1, "watch": 1e6})
     result = case.run(steps=2, threads=threads)
     sim = result.simulation
@@ -71,7 +72,7 @@ def iterating(
 
 
 def rates(n: int, threads: list[int], iterations: int, repeats: int) -> list[dict[str, Any]]:
-    """All that iterates, in turn."""
+    """Measure all iterations and limits in turn."""
     rows = []
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
@@ -104,7 +105,7 @@ def rates(n: int, threads: list[int], iterations: int, repeats: int) -> list[dic
 
 
 def shown(row: dict[str, Any]) -> str:
-    """A row in words."""
+    """Return a row as text."""
     t = row["threads"]
     return (
         f"{row['n']}^3, {t} thread{'s' if t > 1 else ''}: {row['ns_per_point']:.2f} ns a point, ssspnt "
@@ -116,9 +117,9 @@ def shown(row: dict[str, Any]) -> str:
 
 
 def steady(n: int, rayleigh: float, gathered: float, stages: int) -> dict[str, Any]:
-    """A square to its steady state."""
-    given = {"Ra": rayleigh, "gathered": gathered, "stages": stages}
-    record = Problem("cavity-2d", [n], given).run(steps=1_000_000, threads=1).record
+    """Run a square to its steady state."""
+    settings = {"Ra": rayleigh, "gathered": gathered, "stages": stages}
+    record = Problem("cavity-2d", [n], settings).run(steps=1_000_000, threads=1).record
     assert record.diagnostics is not None
     return {
         "n": n, "Ra": rayleigh, "gathered": gathered, "scheme": record.scheme, "iterations": record.steps,
@@ -127,14 +128,14 @@ def steady(n: int, rayleigh: float, gathered: float, stages: int) -> dict[str, A
 
 
 def main() -> None:
-    """Measure, print, record."""
-    given = arguments(__doc__.splitlines()[0], n="256", threads="1,2", iterations=10, short=128)
-    threads, rows = numbers(given.threads), []
-    for n in numbers(given.n):
-        rows += rates(n, threads, given.iterations, given.repeats)
+    """Measure, print and record."""
+    options = arguments(__doc__.splitlines()[0], n="256", threads="1,2", iterations=10, short=128)
+    threads, rows = numbers(options.threads), []
+    for n in numbers(options.n):
+        rows += rates(n, threads, options.iterations, options.repeats)
     for gathered in (0.0, 0.6):
         for stages in (1, 0):
-            rows.append(steady(given.short, 1e5, gathered, stages))
+            rows.append(steady(options.short, 1e5, gathered, stages))
             row = rows[-1]
             print(
                 f"{row['n']}^2, Ra {row['Ra']:g}, gathered {gathered:g}, {row['scheme']}: steady after "
@@ -142,7 +143,7 @@ def main() -> None:
                 f"{row['nusselt_hot']:.4f}",
                 flush=True,
             )
-    save(given.json, rows)
+    save(options.json, rows)
 
 
 if __name__ == "__main__":

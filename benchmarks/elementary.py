@@ -1,9 +1,10 @@
-"""What an elementary function costs in a vector loop, beside the C library's.
+"""Costs of elementary functions in vector loops, compared with the C library.
 
 The loops are those of tests/support/elementary_driver.cpp, compiled as kernels are, with vectors of 512 and
-of 256 bits. The C library runs one number at a time ("scalar"), and in vectors as -ffast-math allows it to
-("vector": glibc's libmvec, up to 4 units in the last place off, and other bits at each width). Numbers and
-results stay in the cache. Ratios are medians over measurements in turn: the C library's time divided by ours.
+of 256 bits. The C library runs one number at a time ("scalar"), and in vectors as -ffast-math permits
+("vector"). The latter is glibc's libmvec, with errors up to 4 units in the last place, and other bits at each
+width. Numbers and results remain in the cache. Ratios are medians over measurements in turn: the C library's
+time over that of Halocline.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ PEERS = ("exp", "log", "sin", "cos", "pow")
 
 
 def peer_source() -> str:
-    """Loops over the C library's functions, under the names of the driver's."""
-    lines = ["#include <math.h>\n"]  # says under -ffast-math which functions have vector versions
+    """Return loops over the C library's functions, under the names of the driver's loops."""
+    lines = ["#include <math.h>\n"]  # under -ffast-math this declares the functions with vector versions
     for name in PEERS:
         for f, kind in (("", "double"), ("f", "float")):
             second, argument = (f"const {kind} *y, ", ", y[i]") if FUNCTIONS[name] == 2 else ("", "")
@@ -42,7 +43,7 @@ def peer_source() -> str:
 
 
 def build(folder: Path, name: str, source: Path, *flags: str) -> ctypes.CDLL:
-    """A library of loops."""
+    """Return a library of loops."""
     path = folder / f"{name.replace(' ', '_')}.so"
     command = [find_compiler().path, *FLAGS, f"-I{include_folder()}", *flags, str(source), "-o", str(path)]
     subprocess.run([*command, "-lm"], check=True)
@@ -50,7 +51,7 @@ def build(folder: Path, name: str, source: Path, *flags: str) -> ctypes.CDLL:
 
 
 def seconds(run: Callable[[], object], count: int) -> float:
-    """Seconds of processor time a run."""
+    """Return seconds of processor time per run."""
     begin = time.process_time()
     for _ in range(count):
         run()
@@ -58,43 +59,45 @@ def seconds(run: Callable[[], object], count: int) -> float:
 
 
 def main() -> None:
-    given = arguments("Elementary functions in vector loops.", elements=2048, count=400)
+    options = arguments("Elementary functions in vector loops.", elements=2048, count=400)
     rng = np.random.default_rng(1)
-    n = given.elements
+    n = options.elements
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         peers = folder / "peers.cpp"
         peers.write_text(peer_source())
         ours = {k: build(folder, k, DRIVER, f"-mprefer-vector-width={w}") for k, w in WIDTHS.items()}
-        theirs = {
+        peer_libraries = {
             "C library, scalar": build(folder, "scalar", peers),
             "C library, vector": build(folder, "vector", peers, "-ffast-math", "-mprefer-vector-width=512"),
         }
-        columns = [*WIDTHS, *theirs]
+        columns = [*WIDTHS, *peer_libraries]
         print("nanoseconds an element" + " " * 5 + "".join(f"{c:>20}" for c in columns) + f"{'ratios':>14}")
         for f, dtype in (("", np.float64), ("f", np.float32)):
             for function, inputs in FUNCTIONS.items():
                 vectors = [rng.uniform(0.1, 20, n).astype(dtype) for _ in range(inputs + 1)]
                 pointers = [ctypes.c_void_p(v.ctypes.data) for v in vectors]
-                near = f + "_near" if function in ("sin", "cos") else f
-                loops = {k: getattr(library, f"loop_{function}{near}") for k, library in ours.items()}
+                suffix = f + "_near" if function in ("sin", "cos") else f
+                loops = {k: getattr(library, f"loop_{function}{suffix}") for k, library in ours.items()}
                 if function in PEERS:
-                    loops |= {k: getattr(library, f"loop_{function}{f}") for k, library in theirs.items()}
+                    loops |= {
+                        k: getattr(library, f"loop_{function}{f}") for k, library in peer_libraries.items()
+                    }
                 runs = {
-                    k: partial(seconds, partial(loop, ctypes.c_long(n), *pointers), given.count)
+                    k: partial(seconds, partial(loop, ctypes.c_long(n), *pointers), options.count)
                     for k, loop in loops.items()
                 }
-                times = in_turn(runs, given.repeats)
+                times = in_turn(runs, options.repeats)
                 ns = {k: 1e9 * median(t) / n for k, t in times.items()}
-                ratios = {k: ratio(times, "512 bits", k) for k in theirs if k in times}
+                ratios = {k: ratio(times, "512 bits", k) for k in peer_libraries if k in times}
                 print(
-                    f"  {function + near:25}"
+                    f"  {function + suffix:25}"
                     + "".join(f"{ns[c]:20.3f}" if c in ns else " " * 20 for c in columns)
                     + "".join(f"{r:7.1f}" for r in ratios.values())
                 )
-                rows.append({"function": function + near, "ns_per_element": ns, "ratio": ratios})
-    save(given.json, rows)
+                rows.append({"function": function + suffix, "ns_per_element": ns, "ratio": ratios})
+    save(options.json, rows)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,15 @@
-"""Costs of setting and gathering fields, beside those of an array.
+"""Costs of setting and gathering fields, compared with those of an array.
 
     python benchmarks/evaluations.py [--n 64] [--repeats 7]
 
-Fields of n^2 cells of float64, one thread. A number, an expression and a function of the coordinates are
-assigned to a field, an expression is gathered, and a maximum is evaluated, in turn with the assignment of an
-array. The first call includes compilation with an empty cache; the others reuse the compiled program. Then a
-field is set to sums of more and more cosines, for the first time. At last, cases run for one step twice in a
-process of their own, with kernels in the cache: the second simulation has the same equations.
+Fields have n^2 cells of float64, on one thread. The program assigns a number, an expression and a function of
+the coordinates to a field, gathers an expression, and evaluates a maximum. All run in turn with the
+assignment of an array. The first call includes compilation with an empty cache; the others reuse the compiled
+program. Then a field is set to sums of more and more cosines, for the first time. At last, cases run for one
+step twice in a process of their own, with kernels in the cache: the second simulation has the same equations.
 
-Printed are ratios to the assignment of the array, medians over measurements in turn, and ratios of the
-second simulation to the first.
+Printed are ratios to the assignment of the array, medians over measurements in turn, and ratios of the second
+simulation to the first.
 """
 
 from __future__ import annotations
@@ -105,10 +105,15 @@ def costs(n: int, repeats: int) -> list[dict[str, Any]]:
              "seconds": median(times[name])}
         )  # fmt: skip
     for count in COSINES:
-        taken = timed(assign(sum_of_cosines(count)), 1)
-        print(f"{count} cosines: {taken / array:.0f} times at the first call, {taken / count:.3f} s each")
+        spent = timed(assign(sum_of_cosines(count)), 1)
+        print(f"{count} cosines: {spent / array:.0f} times at the first call, {spent / count:.3f} s each")
         rows.append(
-            {"what": f"{count} cosines", "n": n, "first": taken / array, "seconds_per_term": taken / count}
+            {
+                "what": f"{count} cosines",
+                "n": n,
+                "first": spent / array,
+                "seconds_per_term": spent / count,
+            }
         )
     return rows
 
@@ -129,12 +134,12 @@ def simulations(repeats: int) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Measure, print, record."""
-    given = arguments((__doc__ or "").splitlines()[0], n=64)
+    """Measure, print and record."""
+    options = arguments((__doc__ or "").splitlines()[0], n=64)
     with tempfile.TemporaryDirectory() as cache:
         os.environ["HALOCLINE_CACHE"] = cache
-        rows = costs(given.n, given.repeats) + simulations(given.repeats)
-    save(given.json, rows)
+        rows = costs(options.n, options.repeats) + simulations(options.repeats)
+    save(options.json, rows)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""The exchange of halos between two ranks against C programs (peers/exchange_*.c), in turn on one machine.
+"""Halo exchange between two ranks compared with C programs (peers/exchange_*.c), in turn on one machine.
 
-Some float32 fields of n^3 cells a rank, in memory of the same layout; the grid is periodic along the axis
-that is cut and no other, so that only what crosses ranks counts. The peers are MPI_Neighbor_alltoallw and
-persistent messages, both straight from and to derived datatypes, and as limits memcpy out of the other
-rank's shared window, row by row or in one piece, by both ranks at once and without waiting for each other;
-row by row also in memory with huge pages, as Halocline's, which windows do not have.
+Some float32 fields have n^3 cells per rank, in memory of the same layout. Only the cut axis is periodic, so
+that only messages between ranks count. The peers are MPI_Neighbor_alltoallw and persistent messages, both
+directly from and to derived datatypes. The limits are memcpy out of the other rank's shared window, row by
+row or in one piece. Both ranks copy at once and without waits. A further limit is memcpy row by row in memory
+with huge pages, which Halocline uses and windows do not.
 
-Prints, for each axis that is cut, milliseconds an exchange of each, and of our methods how many times
-faster than others they are, or which share of the speed of memcpy they reach.
+Prints, for each cut axis, milliseconds per exchange, and for Halocline's methods the speed-up over the peers,
+or the share of the speed of memcpy.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PEERS = {  # source and flags
     "memcpy rows, huge pages": ("exchange_memcpy.c", "-DHUGE=1"),
     "memcpy": ("exchange_memcpy.c", "-DCONTIGUOUS=1"),
 }
-RATIOS = {  # ours, theirs, what is wanted
+RATIOS = {  # method of Halocline, peer, target
     "colocated over mpi": ("colocated", "mpi", 2.0),
     "colocated, share of memcpy of rows": ("colocated", "memcpy rows", 0.7),
     "colocated, share of memcpy of rows, huge pages": ("colocated", "memcpy rows, huge pages", None),
@@ -46,7 +46,7 @@ RATIOS = {  # ours, theirs, what is wanted
 
 
 def build_peer(folder: Path, name: str) -> Path:
-    """A C program, compiled as its users would."""
+    """Compile a C program with the flags of its users."""
     source, *flags = PEERS[name]
     program = folder / name.replace(", ", "_").replace(" ", "_")
     mpicc = mpiexec().with_name("mpicc")
@@ -56,7 +56,7 @@ def build_peer(folder: Path, name: str) -> Path:
 
 
 def seconds(expected: int, *command: object) -> float:
-    """Seconds an exchange that a command on two ranks prints, after a look at how many bytes it moved."""
+    """Return the seconds per exchange that a command on two ranks prints, and check its bytes."""
     full = [str(mpiexec()), "-n", "2", *map(str, command)]
     done = subprocess.run(full, check=True, stdout=subprocess.PIPE, text=True, env=environment())
     actual, size = done.stdout.split()
@@ -88,15 +88,15 @@ def main() -> None:
                 options.repeats,
             )
             row: dict[str, Any] = {"axis": axis, "n": n, "radius": radius, "fields": fields, "bytes": size}
-            row["ms"] = {name: 1e3 * median(own) for name, own in times.items()}
+            row["ms"] = {name: 1e3 * median(seconds_of_runs) for name, seconds_of_runs in times.items()}
             print(
                 f"cut along {axis}, {size / 2**20:.1f} MiB a rank, ms:",
                 ", ".join(f"{name} {ms:.2f}" for name, ms in row["ms"].items()),
             )
-            for title, (mine, other, expected) in RATIOS.items():
-                if mine not in times or other not in times:
+            for title, (method, other, expected) in RATIOS.items():
+                if method not in times or other not in times:
                     continue
-                row[title] = ratio(times, mine, other)
+                row[title] = ratio(times, method, other)
                 print(f"  {title:46} {row[title]:6.2f}" + (f"  (wanted {expected})" if expected else ""))
             sys.stdout.flush()
             rows.append(row)

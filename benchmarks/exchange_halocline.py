@@ -1,5 +1,7 @@
-"""The exchange of halos with Halocline for benchmarks/exchange.py and gpu_exchange.py, on the ranks that this
-is started on. Prints seconds an exchange, and the bytes that come into a rank."""
+"""The halo exchange of Halocline for benchmarks/exchange.py and gpu_exchange.py, on the ranks of this job.
+
+Prints seconds per exchange, and the bytes that a rank receives.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,10 @@ from halocline.study.measuring.exchange import measure
 def main(axis: int, n: int, radius: int, fields: int, rounds: int, methods: str, device: str) -> None:
     """Time the exchange across the cut of one axis, the only one that is periodic."""
     choice = DeviceChoice.parse(device)
-    here = 1
+    devices = 1
     if choice.interface != "cpu":
-        here = len(choice.among([each.platform for each in native().devices(choice.interface)]))
-    parts = tuple(max(world().size, here) if a == axis else 1 for a in range(3))
+        devices = len(choice.among([available.platform for available in native().devices(choice.interface)]))
+    parts = tuple(max(world().size, devices) if a == axis else 1 for a in range(3))
     result = measure(
         tuple(n * p for p in parts),
         radius=radius,

@@ -1,4 +1,4 @@
-"""What the benchmarks on devices share: the devices meant, the speed of their copies, and records of both."""
+"""Common parts of the benchmarks on devices: options, the speed of device copies, and records."""
 
 from __future__ import annotations
 
@@ -18,20 +18,23 @@ from halocline.native import native
 from halocline.plan.devices import DeviceChoice
 from halocline.run.host.machine import this_machine
 
-ELSEWHERE = RESULTS.parents[1] / "out" / "gpu-bench"  # records of other sizes than a result has
+ELSEWHERE = RESULTS.parents[1] / "out" / "gpu-bench"  # records with other sizes than those of a result
 MEBIBYTE = 2**20
-COPIES, PASSES = 0.02, 0.2  # seconds of each that are timed at once
+COPIES, PASSES = 0.02, 0.2  # seconds of passes that are timed together
 
 
 def arguments(description: str, **defaults: Any) -> argparse.Namespace:
-    """Command-line options of a benchmark on devices; `device` names them, `devices` are they; `full` is
-    whether all sizes are those that a result has."""
+    """Return the command-line options of a benchmark on devices.
+
+    `device` is the text of the option, `devices` are the devices, and `full` is True if all sizes are those
+    of a result.
+    """
     parser = measure_parser(description, **defaults)
     parser.add_argument("--device", default="cuda", help="cuda or opencl, with numbers: cuda:0,1")
     parser.add_argument("--copy", type=int, default=1024, help="MiB that are copied to measure bandwidth")
     parser.add_argument("--commit", default="", help="what is measured, where git cannot tell")
     for action in parser._actions:
-        if action.dest == "json":  # the name of the device is known only here
+        if action.dest == "json":  # the name of the device is known only in this module
             action.nargs, action.const = "?", Path()
             action.help = (
                 "write the records to this file; without a name among the results, or to out/gpu-bench where "
@@ -43,11 +46,13 @@ def arguments(description: str, **defaults: Any) -> argparse.Namespace:
     try:
         choice = DeviceChoice.parse(options.device)
         result = native().devices(choice.interface) if choice.interface != "cpu" else []
-        platforms = [each.platform for each in result]
-        own = choice.among(platforms, native().why_no_devices(choice.interface)) if result else ()
-        if not own:
+        platforms = [device.platform for device in result]
+        numbers_of_devices = (
+            choice.among(platforms, native().why_no_devices(choice.interface)) if result else ()
+        )
+        if not numbers_of_devices:
             raise SystemExit(f"device {options.device!r}: {_why(choice)}")
-        options.devices = [result[n] for n in own]
+        options.devices = [result[n] for n in numbers_of_devices]
     except HaloclineError as error:
         raise SystemExit(str(error)) from None
     return options
@@ -60,13 +65,14 @@ def _why(choice: DeviceChoice) -> str:
 
 
 def label(devices: Sequence[Any]) -> str:
-    """How a user names them."""
+    """Return the name of devices in a command."""
     return f"{devices[0].interface}:" + ",".join(str(device.index) for device in devices)
 
 
 class Copies:
-    """Copies within the memory of a device: each call does some, and returns seconds a byte, where a byte
-    that is copied counts twice, read and written.
+    """Copies within the memory of a device; each call copies and returns seconds per byte.
+
+    A copied byte counts twice, since it is read and written.
 
     Parameters
     ----------
@@ -74,7 +80,7 @@ class Copies:
     size : int
         Bytes that are copied in one pass over the buffers.
     queues : int
-        How many are at work at once, each with buffers of its own.
+        Number of concurrent queues, each with buffers of its own.
     """
 
     def __init__(self, device: Any, size: int, queues: int) -> None:
@@ -98,7 +104,7 @@ class Copies:
 
 
 def fastest_copies(device: Any, mebibytes: int) -> Copies:
-    """The faster of one large copy and of four at once, which are eight streams."""
+    """Return the faster of one large copy and of four concurrent copies, which are eight streams."""
     size = min(mebibytes * MEBIBYTE, int(device.free_memory) // 8)
     best: tuple[float, int] | None = None
     for queues in (1, 4):
@@ -110,8 +116,10 @@ def fastest_copies(device: Any, mebibytes: int) -> Copies:
 
 
 def against_copies(sim: Any, copies: Copies, least: int, repeats: int) -> dict[str, Any]:
-    """What a pass of a simulation takes, and its share of the bound, measured in turn with copies; at least
-    `least` passes at once."""
+    """Return the seconds of a pass of a simulation, and its share of the bound, measured in turn with copies.
+
+    At least `least` passes are timed together.
+    """
     sim.run(steps=least)
     passes = max(least, round(PASSES / (sim.run(steps=least).loop_seconds / least)))
 
@@ -119,7 +127,7 @@ def against_copies(sim: Any, copies: Copies, least: int, repeats: int) -> dict[s
         return float(sim.run(steps=passes).loop_seconds) / passes
 
     times = in_turn({"pass": run, "copy": copies}, repeats)
-    times["bound"] = [sim.bytes_per_step * each for each in times["copy"]]
+    times["bound"] = [sim.bytes_per_step * copy_seconds for copy_seconds in times["copy"]]
     return {
         "passes": passes,
         "ms": 1e3 * median(times["pass"]),
@@ -129,18 +137,20 @@ def against_copies(sim: Any, copies: Copies, least: int, repeats: int) -> dict[s
 
 
 def copy_rate(rows: Sequence[Mapping[str, Any]]) -> float:
-    """Bytes a second of the copies beside some measurements."""
+    """Return the bytes per second of the copies that ran in turn with some measurements."""
     return 1e9 * median([row["copy_gigabytes_per_second"] for row in rows])
 
 
 def keep(options: argparse.Namespace, name: str, rows: list[dict[str, Any]], copies: float | None) -> None:
-    """Write a record with the devices, their drivers and the bound, where one is asked for. Without a name it
-    goes among the results, but to out/gpu-bench where sizes are others than those have.
+    """Write a record with the devices, their drivers and the bound, if a record is requested.
+
+    Without a name the record is written to the results, or to out/gpu-bench if the sizes are not those of a
+    result.
 
     Parameters
     ----------
     copies : float or None
-        Bytes a second of a device's copies: what shares of a bound are shares of.
+        Bytes per second of a device's copies, the base of shares of a bound.
     """
     if options.json is None:
         return

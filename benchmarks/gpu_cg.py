@@ -1,12 +1,11 @@
-"""Conjugate gradients on one device, for the Poisson problem of UMBC HPCF-2018-10, against copies within its
-memory, in turn.
+"""Conjugate gradients on one device, for the Poisson problem of UMBC HPCF-2018-10, compared with copies.
 
-Prints milliseconds an iteration and the share of the bound: the eight streams of `cg-fused`, 64 bytes a cell,
-at the speed of one large copy, or of four at once, whichever is faster. Then solves to the paper's tolerance,
-and sets the seconds beside the paper's: 14.5 hours on one core and 4 minutes 16 seconds on 512 for N = 16384.
-They are compared only where the iterations are those of the paper's Table 3.1, or differ by one. Every solve
-starts from zero, as the paper's do. Before that the checksum of a small solution is compared with the
-processor's.
+Prints milliseconds per iteration and the share of the bound: the eight streams of `cg-fused`, 64 bytes per
+cell, at the speed of one large copy, or of four concurrent copies, whichever is faster. The copies run in
+turn within the device's memory. Then the program solves to the paper's tolerance, and compares the seconds
+with the paper's: 14.5 hours on one core and 4 minutes 16 seconds on 512 for N = 16384. They are compared only
+if the iterations are those of the paper's Table 3.1, or differ by one. Every solve starts from zero, as in
+the paper. Before that the checksum of a small solution is compared with that of the processor.
 """
 
 from __future__ import annotations
@@ -47,14 +46,14 @@ def problem(n: int, method: str, device: str) -> Any:
 
 def solved(n: int, method: str, device: str) -> tuple[int, str]:
     """Return the iterations of a small solve, and the checksum of its solution."""
-    made = problem(n, method, device)
-    solution = made.solve(rtol=RTOL, start="zero")
-    return solution.iterations, solution.fields.checksum(made.unknown)
+    solver = problem(n, method, device)
+    solution = solver.solve(rtol=RTOL, start="zero")
+    return solution.iterations, solution.fields.checksum(solver.unknown)
 
 
-def seconds(made: Any, iterations: int) -> float:
+def seconds(solver: Any, iterations: int) -> float:
     """Return the seconds of an iteration."""
-    return float(made.solve(rtol=RTOL, max_iterations=iterations, start="zero").seconds_per_iteration)
+    return float(solver.solve(rtol=RTOL, max_iterations=iterations, start="zero").seconds_per_iteration)
 
 
 def main() -> None:
@@ -65,13 +64,13 @@ def main() -> None:
     expected, actual = solved(SMALL, method, "cpu"), solved(SMALL, method, name)
     if actual != expected:
         raise SystemExit(f"N = {SMALL}: iterations and checksum {actual} on {name}, {expected} on cpu")
-    made = problem(n, method, name)
-    first = made.solve(rtol=RTOL, max_iterations=options.iterations, start="zero")
+    solver = problem(n, method, name)
+    first = solver.solve(rtol=RTOL, max_iterations=options.iterations, start="zero")
     copies = fastest_copies(device, options.copy)
     times = in_turn(
-        {"iteration": partial(seconds, made, options.iterations), "copy": copies}, options.repeats
+        {"iteration": partial(seconds, solver, options.iterations), "copy": copies}, options.repeats
     )
-    bound = [first.bytes_per_iteration * each for each in times["copy"]]
+    bound = [first.bytes_per_iteration * copy_seconds for copy_seconds in times["copy"]]
     row: dict[str, Any] = {
         "n": n,
         "method": method,
@@ -91,8 +90,8 @@ def main() -> None:
     if not options.solve:
         return
     del copies
-    solution = made.solve(rtol=RTOL, start="zero")
-    exact = math.prod(hc.sin(math.pi * x) ** 2 for x in made.unknown.coordinates)
+    solution = solver.solve(rtol=RTOL, start="zero")
+    exact = math.prod(hc.sin(math.pi * x) ** 2 for x in solver.unknown.coordinates)
     row |= {
         "start": "zero",
         "seconds": solution.seconds,
@@ -100,8 +99,8 @@ def main() -> None:
         "converged": solution.converged,
         "true_residual_relative": solution.true_residual_relative,
         "seconds_per_iteration": solution.seconds_per_iteration,
-        "error_max": solution.fields.evaluate(largest(magnitude(made.unknown - exact))),
-        "checksum": solution.fields.checksum(made.unknown),
+        "error_max": solution.fields.evaluate(largest(magnitude(solver.unknown - exact))),
+        "checksum": solution.fields.checksum(solver.unknown),
     }
     print(
         f"solved to {RTOL:g}: {solution.seconds:.2f} s, {solution.iterations:,} iterations, error "
@@ -114,9 +113,9 @@ def main() -> None:
             f"N = {n}: {solution.iterations:,} iterations, but the paper has {expected_iterations:,}; the "
             "times are not compared"
         )
-    for where, paper in PAPER.get(n, {}).items():
-        row[f"times faster than the paper on {where}"] = paper / solution.seconds
-        print(f"  {paper / solution.seconds:.1f} times faster than the paper on {where} ({paper:.0f} s)")
+    for cores, paper in PAPER.get(n, {}).items():
+        row[f"times faster than the paper on {cores}"] = paper / solution.seconds
+        print(f"  {paper / solution.seconds:.1f} times faster than the paper on {cores} ({paper:.0f} s)")
     keep(options, "gpu_cg", [row], 1 / median(times["copy"]))
 
 

@@ -1,11 +1,11 @@
-"""The exchange of halos between ranks that share a device, and between devices, by each method in turn.
+"""Halo exchange between ranks that share a device, and between devices, by each method in turn.
 
-Some float32 fields of n^3 cells a subdomain; the grid is periodic along the axis that is cut and no other, so
-that only what crosses subdomains counts. Ranks that share a device take turns on it. The limit is one copy
-within the first device's memory of as many bytes as all subdomains get.
+Some float32 fields have n^3 cells per subdomain. Only the cut axis is periodic, so that only messages between
+subdomains count. Ranks that share a device take turns on it. The limit is one copy within the first device's
+memory of the bytes that all subdomains receive.
 
-Prints, for each axis that is cut, milliseconds an exchange of each method, how many times faster than `mpi`
-it is, and which share of the speed of the copy it reaches. A method that is not possible here is told.
+Prints, for each cut axis, milliseconds per exchange of each method, the speed-up over `mpi`, and the share of
+the speed of the copy. Methods that are not possible on this machine are named.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ PATIENCE = 120  # seconds for one process
 
 
 class NotHere(Exception):
-    """A method that is not possible here, and why."""
+    """A method that is not possible on this machine, and the reason."""
 
 
 def seconds(expected: int, *command: object) -> float:
-    """Seconds an exchange that a command prints, after a look at how many bytes it moved."""
+    """Return the seconds per exchange that a command prints, after a check of the bytes that it moved."""
     line = list(map(str, command))
     done = subprocess.run(
         line, capture_output=True, text=True, env=environment(), timeout=PATIENCE, check=False
     )
     if done.returncode:
         lines = done.stderr.splitlines()
-        if said := [text for text in lines if "was asked for" in text]:
-            why = [text.partition(": ")[2] for text in lines if "is not taken between devices: " in text]
-            raise NotHere(why[0] if why else said[0])
+        if notices := [text for text in lines if "was asked for" in text]:
+            reasons = [text.partition(": ")[2] for text in lines if "is not taken between devices: " in text]
+            raise NotHere(reasons[0] if reasons else notices[0])
         raise SystemExit(f"{' '.join(line)}\nended with status {done.returncode}:\n{done.stderr}")
     actual, size = done.stdout.split()[-2:]
     if int(size) != expected:
@@ -53,7 +53,7 @@ def seconds(expected: int, *command: object) -> float:
 
 
 def copy_of(device: Any, size: int) -> Callable[[], float]:
-    """Seconds of one copy of so many bytes, begun and waited for as an exchange is."""
+    """Return a function that measures one copy of the given bytes, with the start and wait of an exchange."""
     to, source, queue = device.allocate(size), device.allocate(size), device.queue()
 
     def run() -> float:
@@ -69,7 +69,7 @@ def copy_of(device: Any, size: int) -> Callable[[], float]:
 
 
 def cases(devices: list[Any], ranks: list[int]) -> list[tuple[str, int, list[Any], tuple[str, ...]]]:
-    """What is measured: in words, how many ranks, on which devices, by which methods."""
+    """Return the measurements: title, number of ranks, devices and methods."""
     between = ("mpi", "colocated", "gpu_aware")
     result = [(f"{n} ranks share {label(devices[:1])}", n, devices[:1], between) for n in ranks]
     if len(devices) > 1:
@@ -81,14 +81,14 @@ def cases(devices: list[Any], ranks: list[int]) -> list[tuple[str, int, list[Any
 
 
 def possible(turns: dict[str, Callable[[], float]]) -> dict[str, Callable[[], float]]:
-    """Those that run; the others are told. Each has been run once then."""
+    """Return the methods that run, after one run of each, and print the others."""
     able = {}
     for name, run in turns.items():
         try:
             run()
             able[name] = run
-        except NotHere as why:
-            print(f"  {name}: not here ({why})", flush=True)
+        except NotHere as reason:
+            print(f"  {name}: not here ({reason})", flush=True)
     return able
 
 
@@ -103,13 +103,13 @@ def main() -> None:
         raise SystemExit(str(error)) from None
     n, radius, fields = options.n, options.radius, options.fields
     rows: list[dict[str, Any]] = []
-    for what, ranks, devices, methods in cases(options.devices, numbers(options.ranks)):
+    for title, ranks, devices, methods in cases(options.devices, numbers(options.ranks)):
         for axis in options.axes.replace(",", ""):
             problem = (AXES.index(axis), n, radius, fields)
             count = max(ranks, len(devices))  # subdomains
             size = 2 * radius * n**2 * fields * 4 * (count // ranks)
             program = (sys.executable, HERE / "exchange_halocline.py", *problem, options.rounds)
-            print(f"{what}, cut along {axis}, {size / 2**20:.2f} MiB into a rank", flush=True)
+            print(f"{title}, cut along {axis}, {size / 2**20:.2f} MiB into a rank", flush=True)
             start = (starter, "-n", ranks)  # one rank too: without MPI it could only copy
             turns: dict[str, Callable[[], float]] = {
                 name: partial(seconds, size, *start, *program, METHODS[name], label(devices))
@@ -118,18 +118,18 @@ def main() -> None:
             }
             turns = possible(turns) | {"copy": copy_of(devices[0], size * ranks)}
             times = in_turn(turns, options.repeats)
-            row: dict[str, Any] = {"case": what, "ranks": ranks, "devices": label(devices), "axis": axis}
+            row: dict[str, Any] = {"case": title, "ranks": ranks, "devices": label(devices), "axis": axis}
             row |= {"n": n, "radius": radius, "fields": fields, "bytes_of_a_rank": size}
-            row["ms"] = {name: 1e3 * median(own) for name, own in times.items()}
+            row["ms"] = {name: 1e3 * median(seconds_of_runs) for name, seconds_of_runs in times.items()}
             for name, ms in row["ms"].items():
-                told = f"  {name:10} {ms:9.3f} ms"
+                line = f"  {name:10} {ms:9.3f} ms"
                 if name not in ("mpi", "copy") and "mpi" in times:
                     row[f"{name} over mpi"] = ratio(times, name, "mpi")
-                    told += f", {row[f'{name} over mpi']:6.2f} times faster than mpi"
+                    line += f", {row[f'{name} over mpi']:6.2f} times faster than mpi"
                 if name != "copy":
                     row[f"{name}, share of a copy"] = ratio(times, name, "copy")
-                    told += f", {row[f'{name}, share of a copy']:5.0%} of the speed of a copy"
-                print(told, flush=True)
+                    line += f", {row[f'{name}, share of a copy']:5.0%} of the speed of a copy"
+                print(line, flush=True)
             rows.append(row)
             keep(options, "gpu_exchange", rows, None)
 

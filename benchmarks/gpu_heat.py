@@ -1,9 +1,9 @@
-"""Explicit heat steps on one device against copies within its memory, in turn.
+"""Explicit heat steps on one device compared with copies within its memory, in turn.
 
-n^3 cells, forward Euler, differences of some orders (order 2 reads 7 points). Prints milliseconds a pass,
-million cells a second, and the share of the bound: 16 bytes a cell (8 in float32) at the speed of one large
-copy, or of four at once, whichever is faster. Before that the checksum of a small grid is compared with the
-processor's.
+n^3 cells, forward Euler, differences of some orders (order 2 reads 7 points). Prints milliseconds per pass,
+million cells per second, and the share of the bound. The bound is 16 bytes per cell (8 in float32) at the
+speed of one large copy, or of four concurrent copies, whichever is faster. Before that the checksum of a
+small grid is compared with that of the processor.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SMALL = 40  # cells along each axis of the grid whose checksum is compared
 
 
 def simulation(n: int, order: int, dtype: str, device: str, kernels: str = "auto") -> Any:
-    """Heat in a box of n^3 cells."""
+    """Return heat in a box of n^3 cells."""
     grid = hc.Grid((n, n, n), periodic=True)
     T = grid.field("T", dtype=dtype)
     sim = hc.Simulation(
@@ -40,7 +40,7 @@ def simulation(n: int, order: int, dtype: str, device: str, kernels: str = "auto
 
 
 def checksum(order: int, dtype: str, device: str, kernels: str = "auto") -> str:
-    """The bits of some steps on a small grid."""
+    """Return the checksum of some steps on a small grid."""
     sim = simulation(SMALL, order, dtype, device, kernels)
     sim.run(steps=10)
     return str(sim.checksum("T"))
@@ -79,7 +79,7 @@ def main() -> None:
             )
             keep(options, "gpu_heat", rows, copy_rate(rows))
             del sim
-            gc.collect()  # its fields leave the device before the next come
+            gc.collect()  # frees the device memory of its fields
 
 
 if __name__ == "__main__":

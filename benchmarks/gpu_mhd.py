@@ -1,11 +1,11 @@
-"""Magnetohydrodynamics on one device: steps of all eight fields and terms, against copies within its memory,
-in turn.
+"""Magnetohydrodynamics on one device: steps of all eight fields and terms, compared with copies.
 
-The case is `mhd-benchmark`, the one of Astaroth (Pekkilä et al., Parallel Computing 111, 2022): n^3 cells,
-double precision, third-order Runge-Kutta, so that a step is three right-hand sides. Prints nanoseconds a cell
-and step, how many times faster that is than the paper's one V100 at order 6 (2.2 ns), and the share of the
-bound: the bytes that a step must move, at the speed of one large copy, or of four at once, whichever is
-faster. Before that the checksum of a small grid is compared with the processor's.
+The case is `mhd-benchmark`, that of Astaroth (Pekkilä et al., Parallel Computing 111, 2022): n^3 cells,
+double precision, third-order Runge-Kutta, so that a step has three right-hand sides. Prints nanoseconds per
+cell and step, the speed-up over the paper's V100 at order 6 (2.2 ns), and the share of the bound. The bound
+is the bytes that a step must move, at the speed of one large copy, or of four concurrent copies, whichever is
+faster. The copies run in turn within the device's memory. Before that the checksum of a small grid is
+compared with that of the processor.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from mhd import simulation
 from halocline.problems.problem import Problem
 
 SMALL = 24  # cells along each axis of the grid whose checksum is compared
-PAPER = {6: 2.2}  # nanoseconds a cell and step, by the order of differences
+PAPER = {6: 2.2}  # nanoseconds per cell and step, by the order of differences
 
 
 def checksum(order: int, device: str, kernels: str = "auto") -> str:
-    """The bits of some steps on a small grid."""
+    """Return the checksum of some steps on a small grid."""
     ready = Problem("mhd-benchmark", [SMALL], order=order)
     return str(ready.run(steps=3, device=device, kernels=kernels).record.checksum)
 
@@ -62,7 +62,7 @@ def main() -> None:
         )
         keep(options, "gpu_mhd", rows, copy_rate(rows))
         del sim
-        gc.collect()  # its fields leave the device before the next come
+        gc.collect()  # frees the device memory of its fields
 
 
 if __name__ == "__main__":

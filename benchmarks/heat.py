@@ -1,8 +1,8 @@
-"""Explicit 3D heat steps against Devito (heat_devito.py, installed into an environment of its own), in turn.
+"""Explicit 3D heat steps compared with Devito (heat_devito.py, in an environment of its own), in turn.
 
-Each case has one process of each, which is set up once and then waits for its turns. Prints million cells a
-second of both, their ratio, and the share of the bound: 16 bytes a cell (8 in float32) at the measured speed
-of a streaming copy.
+Each case has one process of Halocline and one of Devito. Each process is set up once and then waits for its
+turns. Prints million cells per second of both, their ratio, and the share of the bound: 16 bytes per cell (8
+in float32) at the measured speed of a streaming copy.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PLACE = HERE.parent / "build" / "devito"
 
 
 def devito_python() -> Path:
-    """The Python of Devito's environment, made at the first call."""
+    """Return the Python of Devito's environment, which the first call creates."""
     python = PLACE / "bin" / "python"
     if not (PLACE / "installed").exists():
         venv.create(PLACE, with_pip=True)
@@ -44,9 +44,12 @@ def main() -> None:
     )
     for n, dtype, order, threads in cases:
         steps = options.steps or max(10, round(1.5e9 / n**3) * threads)
-        mine = (sys.executable, HERE / "heat_halocline.py", n, order, dtype, threads, steps)
-        others = (other, HERE / "heat_devito.py", n, order, dtype, steps)
-        with competitor(*mine, threads=threads) as halocline, competitor(*others, threads=threads) as devito:
+        halocline_command = (sys.executable, HERE / "heat_halocline.py", n, order, dtype, threads, steps)
+        devito_command = (other, HERE / "heat_devito.py", n, order, dtype, steps)
+        with (
+            competitor(*halocline_command, threads=threads) as halocline,
+            competitor(*devito_command, threads=threads) as devito,
+        ):
             times = in_turn({"halocline": halocline, "devito": devito}, options.repeats)
         speed = 1 / median(times["halocline"])
         bytes_per_cell = 16 if dtype == "float64" else 8
@@ -68,7 +71,7 @@ def main() -> None:
             f"{row['share_of_bound']:4.0%} of the bound",
             flush=True,
         )
-        save(options.json, rows)  # all at once take a while
+        save(options.json, rows)  # all cases together take a while
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
-"""The same steps with Devito for benchmarks/heat.py, in an environment of its own. Says "ready", and for each
-line that it is given prints million cells a second."""
+"""Explicit heat steps with Devito for benchmarks/heat.py, in an environment of its own.
+
+Prints "ready", and then million cells per second for each input line.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Explicit heat steps with Halocline for benchmarks/heat.py. Says "ready", and for each line that it is given
-prints million cells a second."""
+"""Explicit heat steps with Halocline for benchmarks/heat.py.
+
+Prints "ready", and then million cells per second for each input line.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measuring on a shared machine: competitors in turn, medians, ratios, and a record of where and when."""
+"""Measurements on a shared machine: competitors in turn, medians, ratios, and records with place and time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 from halocline.run.host.machine import this_machine
 
 RESULTS = Path(__file__).parent / "results"
-MEANINGS = {  # of options
+MEANINGS = {  # help texts of options
     "axes": "the axes that are cut, in turn",
     "cases": "what is measured, separated by commas",
     "dtypes": "precisions, separated by commas",
@@ -39,9 +39,9 @@ MEANINGS = {  # of options
 
 
 class Competitor:
-    """A process that is ready to measure: each call lets it run once, and returns seconds a million cells.
+    """Process that is ready to measure: each call runs it once, and returns seconds per million cells.
 
-    It says "ready", and what else it has to say, then million cells a second for each line that it is given.
+    The process prints "ready" and other words, and then million cells per second for each input line.
 
     Attributes
     ----------
@@ -62,21 +62,21 @@ class Competitor:
         return self.end()
 
     def begin(self) -> None:
-        """Let it run, and do not wait for it."""
+        """Start a run without a wait."""
         print("run", file=self.given, flush=True)
 
     def end(self) -> float:
-        """Wait for what was begun; see above."""
+        """Wait for the end of a run that `begin` started, and return its seconds per million cells."""
         return 1.0 / float(self.told.readline())
 
 
 def at_once(competitors: Sequence[Competitor]) -> Callable[[], float]:
-    """Several that run at the same time, as one: seconds a million cells of them all."""
+    """Run several competitors concurrently and return their common seconds per million cells."""
 
     def run() -> float:
-        for each in competitors:
-            each.begin()
-        return 1.0 / sum(1.0 / each.end() for each in competitors)
+        for competitor_process in competitors:
+            competitor_process.begin()
+        return 1.0 / sum(1.0 / competitor_process.end() for competitor_process in competitors)
 
     return run
 
@@ -102,9 +102,9 @@ def competitor(*command: object, threads: int = 1) -> Iterator[Competitor]:
 
 
 def in_turn(competitors: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, list[float]]:
-    """Seconds of each competitor, measured one after the other, `repeats` times around.
+    """Return the seconds of each competitor, measured in turn, `repeats` times.
 
-    The order is turned around every other time, so that neither always follows the other.
+    Every other round runs in the opposite order, so that no competitor always follows another one.
     """
     times: dict[str, list[float]] = {name: [] for name in competitors}
     for turn in range(repeats):
@@ -115,46 +115,46 @@ def in_turn(competitors: Mapping[str, Callable[[], float]], repeats: int) -> dic
 
 
 def ratio(times: Mapping[str, list[float]], ours: str, theirs: str) -> float:
-    """How many times faster `ours` is: the median over pairs that ran next to each other."""
+    """Return the speed-up of `ours`: the median over pairs of adjacent runs."""
     return statistics.median(t / o for o, t in zip(times[ours], times[theirs], strict=True))
 
 
 def median(times: list[float]) -> float:
-    """The median of the times."""
+    """Return the median of the times."""
     return statistics.median(times)
 
 
 def arguments(description: str, **defaults: Any) -> argparse.Namespace:
-    """What the command line says; see `parser`."""
+    """Return the options of the command line; see `parser`."""
     return parser(description, **defaults).parse_args()
 
 
 def parser(description: str, **defaults: Any) -> argparse.ArgumentParser:
-    """Command-line options of a benchmark: --repeats, --json, and one for each default."""
-    made = argparse.ArgumentParser(
+    """Return a parser of a benchmark's options: --repeats, --json, and one for each default."""
+    result = argparse.ArgumentParser(
         description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
-    made.add_argument("--repeats", type=int, default=7, help="interleaved measurements of each competitor")
-    made.add_argument("--json", type=Path, help="write the records to this file")
+    result.add_argument("--repeats", type=int, default=7, help="interleaved measurements of each competitor")
+    result.add_argument("--json", type=Path, help="write the records to this file")
     for name, value in defaults.items():
-        made.add_argument(
+        result.add_argument(
             f"--{name.replace('_', '-')}", type=type(value), default=value, help=MEANINGS.get(name)
         )
-    return made
+    return result
 
 
 def save(path: Path | None, rows: list[dict[str, Any]], **facts: Any) -> None:
-    """Write records with the machine they were measured on, and what else holds of them."""
+    """Write records with the machine of the measurement and further facts."""
     if path is not None:
         machine = this_machine().as_dict()
-        for program in ("compiler", "mpi_library"):  # where they lie says nothing to others
+        for program in ("compiler", "mpi_library"):  # the paths of files have no meaning elsewhere
             machine[program] = Path(machine[program] or "").name
-        if "commit" in facts:  # where git cannot tell the user does
+        if "commit" in facts:  # if git knows no commit, the user names it
             del machine["commit"]
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps({"machine": machine, **facts, "rows": rows}, indent=1) + "\n")
 
 
 def numbers(text: str) -> list[int]:
-    """The numbers of a comma-separated list."""
+    """Return the numbers of a comma-separated list."""
     return [int(part) for part in text.split(",")]

@@ -1,12 +1,15 @@
-"""Magnetohydrodynamics: a step of all eight fields and terms, beside what the machine can do.
+"""Magnetohydrodynamics: a step of all eight fields and terms, compared with machine limits.
 
-The case is `mhd-benchmark` (third-order Runge-Kutta, so three right-hand sides a step). Printed are
-nanoseconds a cell and step, the share of the multiply-add peak of as many cores at once (peers/fma_peak.c, an
-fma counted as two operations; additions that no product joins count as one, so that 1 cannot be reached), the
-share of the bandwidth bound, what a second thread gains, in steps and in multiply-adds alone, and what
-computing group by group gains over one loop; and the seconds from the equations to a simulation that can run,
-with an empty cache (wanted: below 15) and with the kernels in it, which leaves tracing and analysis (below
-1).
+The case is `mhd-benchmark` (third-order Runge-Kutta, so three right-hand sides per step). The program prints:
+
+- nanoseconds per cell and step;
+- the share of the multiply-add peak of the same cores (peers/fma_peak.c), in which an fma counts as two
+  operations, and an addition that is part of no fma as one, so that the share remains below 1;
+- the share of the bandwidth bound;
+- the gain of a second thread, in steps and in multiply-adds alone;
+- the gain of computation in groups over one loop;
+- the seconds from the equations to a simulation that can run, with an empty cache (target: below 15) and with
+  cached kernels, which leaves tracing and analysis (target: below 1).
 """
 
 from __future__ import annotations
@@ -28,19 +31,19 @@ from halocline.compile.targets import cpu
 from halocline.problems.problem import Problem
 
 HERE = Path(__file__).parent
-CELLS = 2e6  # that a measurement updates
+CELLS = 2e6  # of one measurement
 SMALL = 64  # cells along each axis, up to which one loop is measured too
 
 
 def simulation(n: int, order: int, **execution: Any) -> hc.Simulation:
-    """The case on n^3 cells, warmed up."""
+    """Return the case on n^3 cells after a warm-up."""
     sim = Problem("mhd-benchmark", (n, n, n), order=order).run(steps=2, **execution).simulation
     assert isinstance(sim, hc.Simulation)
     return sim
 
 
 def one_loop(n: int, order: int) -> hc.Simulation:
-    """The same without groups."""
+    """Return the case without groups."""
     split, cpu.split = cpu.split, lambda kernel: kernel
     try:
         return simulation(n, order, threads=1)
@@ -49,7 +52,7 @@ def one_loop(n: int, order: int) -> hc.Simulation:
 
 
 def stepping(sim: hc.Simulation) -> Callable[[], float]:
-    """Measures seconds of a step."""
+    """Return a measurement of the seconds of a step."""
     steps = max(1, round(CELLS / sim.grid.size))
     return lambda: sim.run(steps=steps).loop_seconds / steps
 
@@ -65,13 +68,13 @@ print(time.perf_counter() - begun)
 """
 
 
-def start(script: str, *given: object) -> dict[str, float]:
-    """Seconds that a script prints, with an empty cache and with its kernels in it."""
+def start(script: str, *arguments_of_script: object) -> dict[str, float]:
+    """Return the seconds that a script prints, with an empty cache and with cached kernels."""
     with tempfile.TemporaryDirectory() as folder:
         result = {}
         for name in ("compile_seconds", "trace_seconds"):
             done = subprocess.run(
-                [sys.executable, "-c", script, *map(str, given)],
+                [sys.executable, "-c", script, *map(str, arguments_of_script)],
                 env=os.environ | {"HALOCLINE_CACHE": folder},
                 capture_output=True,
                 text=True,
@@ -82,7 +85,7 @@ def start(script: str, *given: object) -> dict[str, float]:
 
 
 def peak(folder: str) -> Path:
-    """The program that does nothing but multiply-adds."""
+    """Return the program that computes multiply-adds only."""
     compiler, program = find_compiler(), Path(folder) / "fma_peak"
     other = ("-std", "-fPIC", "-shared", "-w", "-fno-exceptions", "-fno-rtti")
     flags = [flag for flag in compiler.flags if not flag.startswith(other)]
@@ -101,7 +104,7 @@ def peak(folder: str) -> Path:
 
 
 def measure(n: int, order: int, threads: list[int], repeats: int) -> dict[str, Any]:
-    """One size: threads, peak and perhaps one loop, all in turn."""
+    """Measure one size in turn: threads, peak and, for small sizes, one loop."""
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         program = peak(folder)
@@ -133,7 +136,7 @@ def measure(n: int, order: int, threads: list[int], repeats: int) -> dict[str, A
 
 
 def told(row: dict[str, Any], threads: list[int]) -> str:
-    """A row in words."""
+    """Return a row as text."""
     lines = [
         f"{row['n']}^3, order {row['order']}: {row['flops_per_cell_step']:.0f} operations and "
         f"{row['bytes_per_cell_step']:.0f} bytes a cell and step; a core's peak is "
@@ -156,19 +159,19 @@ def told(row: dict[str, Any], threads: list[int]) -> str:
 
 
 def main() -> None:
-    """Measure, print, record."""
-    given = arguments(__doc__.splitlines()[0], n="64,128", threads="1,2", order=6)
-    threads, rows = numbers(given.threads), []
-    begun = start(START, given.order)
+    """Measure, print and record."""
+    options = arguments(__doc__.splitlines()[0], n="64,128", threads="1,2", order=6)
+    threads, rows = numbers(options.threads), []
+    begun = start(START, options.order)
     print(
         f"from the equations to a simulation: {begun['compile_seconds']:.1f} s with an empty cache (wanted: "
         f"below 15), {begun['trace_seconds']:.2f} s with the kernels in it (below 1)",
         flush=True,
     )
-    for n in numbers(given.n):
-        rows.append(measure(n, given.order, threads, given.repeats) | begun)
+    for n in numbers(options.n):
+        rows.append(measure(n, options.order, threads, options.repeats) | begun)
         print(told(rows[-1], threads), flush=True)
-    save(given.json, rows)
+    save(options.json, rows)
 
 
 if __name__ == "__main__":

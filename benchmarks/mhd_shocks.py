@@ -1,15 +1,15 @@
-"""Magnetohydrodynamics with shocks: steps of the un-split scheme on three axes, beside machine limits.
+"""Magnetohydrodynamics with shocks: steps of the unsplit scheme on three axes, compared with machine limits.
 
-The case is `blast`. Printed are zone updates a second with each flux, the share of the multiply-add peak of
-as many cores at once (peers/fma_peak.c), the share of the bandwidth bound, and what a second thread gains.
-WOMBAT updates 1.25e5 zones a second on each core of a full Broadwell node, 2.7e5 with one thread (Mendygral
-et al. 2017, Sections 3.1.1 and 3.2, Table 4).
+The case is `blast`. The program prints zone updates per second with each flux, and the share of the
+multiply-add peak of the same cores (peers/fma_peak.c). It also prints the share of the bandwidth bound, and
+the gain of a second thread. WOMBAT updates 1.25e5 zones per second on each core of a full Broadwell node,
+2.7e5 with one thread (Mendygral et al. 2017, Sections 3.1.1 and 3.2, Table 4).
 
 Shares are of a peak with multiply-adds. The 14.1 % of Table 4 there are of a peak without them: about 7 %.
-Then vectors of 64 to 512 bits, as in Figure 3 and Table 4 there (as `halocline study vectors`, in turn): how
-much faster a step is than with scalars, and floating-point instructions for each zone, scalar and vector,
-with the share of vector ones (wanted: at least 90 %). At last the seconds from the equations to a first step,
-with an empty cache (wanted: below 60) and with the kernels in it.
+Vectors of 64 to 512 bits follow, as in Figure 3 and Table 4 there (as `halocline study vectors`, in turn).
+Printed are the speed-up of a step over scalars, and floating-point instructions per zone, scalar and vector,
+with the share of vector ones (target: at least 90 %). The last results are the seconds from the equations to
+a first step, with an empty cache (target: below 60) and with cached kernels.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from halocline.compile import driver
 from halocline.problems.problem import Problem
 from halocline.run.measurements.instructions import Instructions, instructions_of
 
-WANTED = {"mhdtvd": 1.2e6, "hlld": 1.8e6}  # zones a second on one core
+WANTED = {"mhdtvd": 1.2e6, "hlld": 1.8e6}  # zones per second on one core
 WOMBAT = 1.25e5
 
 
 def simulation(n: int, flux: str, threads: int) -> hc.Simulation:
-    """The case on n^3 cells, warmed up."""
+    """Return the case on n^3 cells after a warm-up."""
     sim = Problem("blast", (n, n, n), {"flux": flux}).run(steps=2, threads=threads).simulation
     assert isinstance(sim, hc.Simulation)
     return sim
 
 
 def rates(n: int, flux: str, threads: list[int], repeats: int) -> dict[str, Any]:
-    """Zone updates with a flux: threads and peak in turn."""
+    """Measure zone updates with a flux: threads and peak in turn."""
     with ExitStack() as stack:
         program = peak(stack.enter_context(tempfile.TemporaryDirectory()))
         fmas = [stack.enter_context(competitor(program)) for _ in range(max(threads))]
@@ -62,7 +62,7 @@ def rates(n: int, flux: str, threads: list[int], repeats: int) -> dict[str, Any]
 
 
 def shown(row: dict[str, Any], threads: list[int]) -> str:
-    """A row in words."""
+    """Return a row as text."""
     lines = [f"{row['flux']}, {row['n']}^3: {row['flops_per_zone']:.0f} operations a zone"]
     for t in threads:
         rate = row[f"zones_per_second_{t}"]
@@ -84,20 +84,20 @@ def shown(row: dict[str, Any], threads: list[int]) -> str:
 
 
 def with_vectors(bits: int, n: int, flux: str) -> tuple[hc.Simulation, Instructions]:
-    """Return the case compiled with vectors of so many bits, and its instructions for each cell."""
+    """Return the case compiled with vectors of the given bits, and its instructions per cell."""
     with patch.dict(os.environ, {driver.VECTORS: str(bits)}):
-        made = simulation(n, flux, 1)
-        return made, instructions_of(made.schedule.source, n)
+        sim = simulation(n, flux, 1)
+        return sim, instructions_of(sim.schedule.source, n)
 
 
 def vectors(n: int, flux: str, repeats: int) -> list[dict[str, Any]]:
-    """A step with vectors of each length that the machine has, in turn."""
+    """Measure a step with vectors of each length of the machine, in turn."""
     has = "avx512f" in driver.cpu(), "avx2" in driver.cpu()
     widths = [bits for bits in driver.VECTOR_BITS if bits <= (512 if has[0] else 256 if has[1] else 128)]
-    made = {bits: with_vectors(bits, n, flux) for bits in widths}
-    times = in_turn({str(bits): stepping(sim) for bits, (sim, _) in made.items()}, repeats)
+    variants = {bits: with_vectors(bits, n, flux) for bits in widths}
+    times = in_turn({str(bits): stepping(sim) for bits, (sim, _) in variants.items()}, repeats)
     rows = []
-    for bits, (_, counts) in made.items():
+    for bits, (_, counts) in variants.items():
         share, faster = counts.vector_share, ratio(times, str(bits), "64")
         counted = {"scalar": counts.scalar, "vector": counts.vector, "vector_share": share}
         rows.append({"bits": bits, "flux": flux, "n": n, "faster": faster, **counted})
@@ -120,16 +120,16 @@ print(time.perf_counter() - begun)
 
 
 def main() -> None:
-    """Measure, print, record."""
-    given = arguments(__doc__.splitlines()[0], n="128", threads="1,2", fluxes="mhdtvd,hlld", short=64)
-    threads, rows = numbers(given.threads), []
-    fluxes = given.fluxes.split(",")
-    for n in numbers(given.n):
+    """Measure, print and record."""
+    options = arguments(__doc__.splitlines()[0], n="128", threads="1,2", fluxes="mhdtvd,hlld", short=64)
+    threads, rows = numbers(options.threads), []
+    fluxes = options.fluxes.split(",")
+    for n in numbers(options.n):
         for flux in fluxes:
-            rows.append(rates(n, flux, threads, given.repeats))
+            rows.append(rates(n, flux, threads, options.repeats))
             print(shown(rows[-1], threads), flush=True)
-    print(f"vectors, {fluxes[0]}, {given.short}^3:", flush=True)
-    rows += vectors(given.short, fluxes[0], given.repeats)
+    print(f"vectors, {fluxes[0]}, {options.short}^3:", flush=True)
+    rows += vectors(options.short, fluxes[0], options.repeats)
     for flux in fluxes:
         begun = start(START, Path(__file__).parent, flux)
         rows.append({"flux": flux} | begun)
@@ -138,7 +138,7 @@ def main() -> None:
             f"60), {begun['trace_seconds']:.1f} s with the kernels in it",
             flush=True,
         )
-    save(given.json, rows)
+    save(options.json, rows)
 
 
 if __name__ == "__main__":

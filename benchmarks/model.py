@@ -1,10 +1,10 @@
-"""What the model predicts for this host, beside what runs take.
+"""Predictions of the model for this host, compared with runs.
 
-Calibrates the model by kernels of known bytes, operations and sums and by exchanges between ranks; then
-predicts conjugate gradients, heat and waves, which took no part in that, and runs them. Prints predicted over
-measured time: by the roofline alone, and with the pace (1/π) of each case measured on every rank by itself at
-another size, in turn with the runs: medians of ratios of neighbouring measurements, each the best of ten
-rounds. Ranks beyond the cores are only told.
+Calibrates the model by kernels of known bytes, operations and sums, and by exchanges between ranks. Then the
+program predicts conjugate gradients, heat and waves, which are not part of the calibration, and runs them. It
+prints predicted over measured time: by the roofline only, and with the pace (1/π) of each case. The pace is
+measured on every rank separately at another size, in turn with the runs. The results are medians of ratios of
+neighbouring measurements, each the best of ten rounds. Runs with more ranks than cores are printed only.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ CASES: tuple[tuple[dict[str, Any], int], ...] = (
 
 
 def made(case: dict[str, Any], n: int) -> predict.Case:
-    """The schedule and the shape of a case with another size."""
+    """Return the schedule and the shape of a case with another size."""
     return predict.prepared(case["case"], n)
 
 
-def predicted(case: predict.Case, there: Machine, ranks: int, pace: float) -> float:
-    """Seconds of a pass on so many ranks of a node."""
+def predicted(case: predict.Case, machine: Machine, ranks: int, pace: float) -> float:
+    """Return the seconds of a pass on the given number of ranks of a node."""
     schedule, shape = case
     layout = lay_out(
         shape,
@@ -45,14 +45,14 @@ def predicted(case: predict.Case, there: Machine, ranks: int, pace: float) -> fl
         thickness=least_thickness(schedule),
         periodic=schedule.periodic,
     )
-    rates = Rates.of(there, ranks, memory=memory_of_node(schedule, layout)).slowed(pace)
-    return execute(schedule, layout, there, rates=rates).seconds
+    rates = Rates.of(machine, ranks, memory=memory_of_node(schedule, layout)).slowed(pace)
+    return execute(schedule, layout, machine, rates=rates).seconds
 
 
 def main() -> None:
     """Calibrate, measure and print."""
     options = arguments(__doc__ or "", ranks="1,2,3,4", cases="poisson,heat,wave")
-    there, cores = host.calibrate(), this_machine().cores
+    machine, cores = host.calibrate(), this_machine().cores
     rows = []
     for case, other in CASES:
         if case["case"] not in options.cases.split(","):
@@ -63,25 +63,25 @@ def main() -> None:
         paces: dict[int, list[float]] = {ranks: [] for ranks in counts}
         for _ in range(options.repeats):
             for ranks in counts:
-                pace = host.pace_of({**case, "n": other}, small, there, min(ranks, cores))
+                pace = host.pace_of({**case, "n": other}, small, machine, min(ranks, cores))
                 paces[ranks].append(pace)
                 times[ranks].append(host.on_ranks(ranks, {"do": "case", "case": case, "alone": False}))
         for ranks in counts:
             ratios = [
-                predicted(whole, there, ranks, pace) / seconds
+                predicted(whole, machine, ranks, pace) / seconds
                 for pace, seconds in zip(paces[ranks], times[ranks], strict=True)
             ]
-            told = median(times[ranks])
+            measured = median(times[ranks])
             row = {
                 **case,
                 "ranks": ranks,
                 "cores": cores,
-                "ms": 1e3 * told,
+                "ms": 1e3 * measured,
                 "predicted_over_measured": median(ratios),
                 "ratios": ratios,
                 "pace": median(paces[ranks]),
                 "pace_measured_at": other,
-                "roofline_over_measured": predicted(whole, there, ranks, 1.0) / told,
+                "roofline_over_measured": predicted(whole, machine, ranks, 1.0) / measured,
             }
             rows.append(row)
             print(

@@ -1,17 +1,18 @@
-"""What output costs a run, and how fast one rank writes beside the library underneath.
+"""The cost of output in a run, and the speed of one rank compared with the library below it.
 
     python benchmarks/output.py [--n 128] [--steps 500] [--repeats 7] [--cases rows,steps,library]
 
-Runs with a row of output each step on 16^2 cells, beside the same run without output and a plain append of
-the same values to a file, flushed each row, in turn: the cost of a row of a number (wanted: at most 20 us),
-of values at points, of a slice and of a field. The time includes the set-up of the output and its end.
+Runs write a row of output each step on 16^2 cells. They alternate with the same run without output, and with
+a plain append of the same values to a file, flushed each row. The result is the cost of a row of a number
+(target: at most 20 us), of values at points, of a slice and of a field. The time includes the set-up of the
+output and its end.
 
-Heat on n^3 cells of float64, one thread, with output of the whole field every 50 steps, beside the same
-steps without, in turn: a core is free for the writer (wanted: at most 5 % slower). How much of the writing is
-hidden is what the run did not wait for.
+Heat on n^3 cells of float64 runs on one thread, with output of the whole field every 50 steps, in turn with
+the same steps without output. A core is free for the writer (target: at most 5 % slower). The hidden part of
+the output is the part for which the run did not wait.
 
 Then one rank writes a field of 256^3 as output does, and TensorStore alone writes the same chunks with the
-same codecs and threads (wanted: at least 80 % of its rate); so does zarr-python, with one thread too.
+same codecs and threads (target: at least 80 % of its rate); zarr-python does the same, with one thread too.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ SMALL = 16  # cells along each axis for the cost of a row
 
 
 def heat(n: int) -> hc.Simulation:
-    """The field is smooth with some noise, as those of simulations are."""
+    """Return heat with a field that is smooth with some noise, as in simulations."""
     grid = hc.Grid((n, n, n), periodic=True)
     T = grid.field("T")
     sim = hc.Simulation(
@@ -53,7 +54,7 @@ def heat(n: int) -> hc.Simulation:
 
 
 def cost(n: int, steps: int, repeats: int, folder: Path) -> dict[str, Any]:
-    """Steps with output and without."""
+    """Measure steps with output and without."""
     alone, written = heat(n), heat(n)
     output = hc.Output(folder / "heat.zarr", every=hc.steps(EVERY), overwrite=True)
     waits: list[tuple[float, float]] = []
@@ -70,8 +71,8 @@ def cost(n: int, steps: int, repeats: int, folder: Path) -> dict[str, Any]:
         waits.append((written.writing.seconds - before.seconds, seconds))
         return seconds
 
-    for each in (without, with_output):
-        each()
+    for run_once in (without, with_output):
+        run_once()
     waits.clear()
     times = in_turn({"with": with_output, "without": without}, repeats)
     slower = 1.0 / ratio(times, "with", "without")
@@ -98,8 +99,8 @@ def row_costs(repeats: int, folder: Path) -> list[dict[str, Any]]:
     )
     sim[T] = np.random.default_rng(1).standard_normal((SMALL, SMALL))
 
-    def output(kind: str, fields: Any, **how: Any) -> hc.Output:
-        return hc.Output(folder / f"{kind}.zarr", fields, every=hc.steps(1), overwrite=True, **how)
+    def output(kind: str, fields: Any, **options: Any) -> hc.Output:
+        return hc.Output(folder / f"{kind}.zarr", fields, every=hc.steps(1), overwrite=True, **options)
 
     points, line = hc.Points([(0.3, 0.4)]), hc.Slice(x=0.5)
     return [
@@ -111,13 +112,13 @@ def row_costs(repeats: int, folder: Path) -> list[dict[str, Any]]:
 
 
 def row_cost(sim: hc.Simulation, output: hc.Output, steps: int, size: int, repeats: int) -> dict[str, Any]:
-    """Return the cost of a row of an output that has one each step, of `size` values."""
+    """Return the cost of a row of `size` values of an output with one row per step."""
     kind, values = Path(output.path).stem, np.ones(size)
 
-    def run(**how: Any) -> float:
+    def run(**options: Any) -> float:
         sim.restart()
         began = perf_counter()
-        sim.run(steps=steps, **how)
+        sim.run(steps=steps, **options)
         return perf_counter() - began
 
     def append() -> float:
@@ -131,10 +132,10 @@ def row_cost(sim: hc.Simulation, output: hc.Output, steps: int, size: int, repea
     runs: dict[str, Callable[[], float]] = {
         "with": lambda: run(output=output), "without": run, "append": append,
     }  # fmt: skip
-    for each in runs.values():
-        each()
+    for run_once in runs.values():
+        run_once()
     times = in_turn(runs, repeats)
-    seconds = {name: median(each) / steps for name, each in times.items()}
+    seconds = {name: median(seconds_of_runs) / steps for name, seconds_of_runs in times.items()}
     row = seconds["with"] - seconds["without"]
     expected = f" (wanted: at most {MOST_NUMBER * 1e6:.0f})" if kind == "number" else ""
     print(
@@ -148,7 +149,7 @@ def row_cost(sim: hc.Simulation, output: hc.Output, steps: int, size: int, repea
 
 
 def throughput(repeats: int, folder: Path, compression: str) -> dict[str, Any]:
-    """One rank's output of a large field, and the library alone."""
+    """Measure one rank's output of a large field, and the library alone."""
     sim = heat(LARGE)
     values = np.array(sim["T"])
     chunk = chunk_shape(values.shape, 8)
@@ -164,15 +165,15 @@ def throughput(repeats: int, folder: Path, compression: str) -> dict[str, Any]:
             box = grid.box(index)
             part = np.ascontiguousarray(values[tuple(map(slice, box.lo, box.hi))])
             pending.append(array.write((0, *box.lo), part[None]))
-        for each in pending:
-            each.result()
+        for write in pending:
+            write.result()
         return perf_counter() - began
 
     def ours() -> float:
         shutil.rmtree(folder / "ours.zarr", ignore_errors=True)
-        how = hc.Output(folder / "ours.zarr", every=hc.steps(1), compression=compression)
+        output = hc.Output(folder / "ours.zarr", every=hc.steps(1), compression=compression)
         began = perf_counter()
-        store = OutputStore(how, sim._session, "heat", run="of a benchmark", owner="ours", number=0)
+        store = OutputStore(output, sim._session, "heat", run="of a benchmark", owner="ours", number=0)
         store.check()
         store.lock()
         store.contents.prepare()
@@ -194,32 +195,32 @@ def throughput(repeats: int, folder: Path, compression: str) -> dict[str, Any]:
         run()
     times = in_turn(runs, repeats)
     share = ratio(times, "ours", "library")
-    rate, others = values.nbytes / 1e6 / median(times["ours"]), ratio(times, "zarr", "library")
+    rate, zarr_ratio = values.nbytes / 1e6 / median(times["ours"]), ratio(times, "zarr", "library")
     print(
         f"{LARGE}^3, compression {compression}: {rate:.0f} MB/s, {share:.2f} of TensorStore alone "
-        f"(wanted: at least {LEAST_SHARE}); zarr-python, which syncs nothing: {others:.2f}"
+        f"(wanted: at least {LEAST_SHARE}); zarr-python, which syncs nothing: {zarr_ratio:.2f}"
     )
     return {
         "n": LARGE, "compression": compression, "megabytes_a_second": rate, "share": share,
-        "share_of_zarr_python": others,
+        "share_of_zarr_python": zarr_ratio,
         "wanted": LEAST_SHARE,
     }  # fmt: skip
 
 
 def main() -> None:
-    """Measure, print, record."""
-    given = arguments((__doc__ or "").splitlines()[0], n=128, steps=500, cases=CASES)
+    """Measure, print and record."""
+    options = arguments((__doc__ or "").splitlines()[0], n=128, steps=500, cases=CASES)
     zarr.config.set({"async.concurrency": 1, "threading.max_workers": 1})
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        cases, rows = given.cases.split(","), []
+        cases, rows = options.cases.split(","), []
         if "rows" in cases:
-            rows += row_costs(given.repeats, folder)
+            rows += row_costs(options.repeats, folder)
         if "steps" in cases:
-            rows.append(cost(given.n, given.steps, given.repeats, folder))
+            rows.append(cost(options.n, options.steps, options.repeats, folder))
         if "library" in cases:
-            rows += [throughput(given.repeats, folder, each) for each in ("zstd", "none")]
-    save(given.json, rows)
+            rows += [throughput(options.repeats, folder, codec) for codec in ("zstd", "none")]
+    save(options.json, rows)
 
 
 if __name__ == "__main__":

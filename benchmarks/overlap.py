@@ -1,11 +1,11 @@
-"""How much of the exchange is hidden behind computing: two ranks of one thread, steps of heat.
+"""The part of the exchange that computation hides: two ranks of one thread, steps of heat.
 
     python benchmarks/overlap.py [--shape 768,128,128] [--wires 1gbit,500mbit] [--patch 192,128,128]
 
-Once with both ranks on this node, by each method: the two cores that compute also copy. Then over a wire of a
-limited rate between two pretended nodes (benchmarks/wire.py), which moves bytes by itself, as a network does;
-there, at least 80 % of the exchange should be hidden, where computing takes longer than the exchange. With
-long patches too, to compare.
+First both ranks are on this node, with each method: the two cores that compute also copy. Then messages use a
+wire of a limited rate between two emulated nodes (benchmarks/wire.py), which transfers bytes without the
+cores, as a network does. There at least 80 % of the exchange should be hidden if computation takes longer
+than the exchange. Long patches are measured too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WANTED = 0.8
 
 
 def steps(shape: str, radius: int, fields: int, dtype: str, repeats: int, methods: str, patch: str) -> None:
-    """On a rank: measure, and print one line for each method."""
+    """Measure on a rank, and print one line for each method."""
     from functools import partial
 
     from halocline.run.ranks.mpi import world
@@ -46,7 +46,7 @@ def steps(shape: str, radius: int, fields: int, dtype: str, repeats: int, method
 
 
 def measured(before: list[str], more: dict[str, str], *problem: object) -> list[dict[str, Any]]:
-    """What two ranks found."""
+    """Return the results of two ranks."""
     command = [*before, str(mpiexec()), "-n", "2", sys.executable, str(Path(__file__)), "--on-rank"]
     done = subprocess.run(
         [*command, *map(str, problem)],
@@ -60,7 +60,7 @@ def measured(before: list[str], more: dict[str, str], *problem: object) -> list[
 
 
 def hidden(share: float | None) -> str:
-    """A share in words."""
+    """Return a share as text."""
     return "too short to tell" if share is None else f"{share:.0%} hidden"
 
 
@@ -87,13 +87,13 @@ def main() -> None:
         except OSError as error:
             print(f"no wire of {rate}: {error}")
     for row in rows:
-        own = f"{row['name']}, {row['wire']} wire" if row["wire"] else f"{row['name']}, one node"
-        own += f", patches of {row['patch']}" if row["patch"] else ""
+        title = f"{row['name']}, {row['wire']} wire" if row["wire"] else f"{row['name']}, one node"
+        title += f", patches of {row['patch']}" if row["patch"] else ""
         beyond = row["exchange"] - row["neither"]
         aimed = row["wire"] and not row["patch"] and row["compute"] > beyond
         expected = f" (wanted {WANTED:.0%})" if aimed else ""
         print(
-            f"{own:42} step {1e3 * row['step']:6.2f} ms, waiting {1e3 * row['waiting']:6.2f}, compute "
+            f"{title:42} step {1e3 * row['step']:6.2f} ms, waiting {1e3 * row['waiting']:6.2f}, compute "
             f"{1e3 * row['compute']:6.2f}, exchange {1e3 * beyond:6.2f}: {hidden(row['share'])}{expected}, "
             f"without overlap {hidden(row['share_waiting'])}"
         )

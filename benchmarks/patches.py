@@ -1,14 +1,13 @@
-"""The patch engine: what a count of patches costs, what the engine adds to a loop nest, and which patches
-are best.
+"""The patch engine: the cost of a number of patches, the overhead over a loop nest, and the best patches.
 
-- *counts*: 40 equal patches on two threads, and 41. Two threads run them in 20 and 21 rounds; how long a
-  round takes is that of one thread, which runs all. Printed are time over rounds, for each schedule.
-- *overhead*: a second-order heat step on 64^3 periodic cells, one thread, beside one plain loop nest in C
-  with the same flags and the same arithmetic (peers/heat_nest.c, whose bits must be ours), and beside that
-  nest without any halo.
+- *counts*: 40 equal patches on two threads, and 41. Two threads run them in 20 and 21 rounds; the time of a
+  round is that of one thread that runs all patches. Printed are time over rounds, for each schedule.
+- *overhead*: a second-order heat step on 64^3 periodic cells, one thread, compared with one plain loop nest
+  in C with the same flags and the same arithmetic. The bits of peers/heat_nest.c must be those of Halocline.
+  The nest without any halo is measured too.
 - *sizes*: heat steps with patches of 8^3 cells to the whole grid, as in J. Mendygral et al., WOMBAT: A
-  Scalable and High-performance Astrophysical Magnetohydrodynamics Code (2017), Fig. 5; with those by cache
-  size and those that tuning finds.
+  Scalable and High-performance Astrophysical Magnetohydrodynamics Code (2017), Fig. 5; with the patches by
+  cache size and by tuning.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ ROUNDS = {40: 20, 41: 21}  # of two threads
 PATCH = (32, 512)
 SWEEPS = 20
 SIZES = (8, 16, 24, 32, 40, 50, 64, 96, 128)
-CELLS = 6e7  # that a measurement of sizes updates
+CELLS = 6e7  # of a measurement of sizes
 
 
 @hc.program
@@ -44,7 +43,7 @@ def costly(u):  # type: ignore[no-untyped-def]
 
 
 def equal_patches(count: int, threads: int, schedule: str) -> Callable[[], float]:
-    """Seconds of a sweep over so many equal patches."""
+    """Return a measurement of a sweep over the given number of equal patches."""
     grid = hc.Grid((PATCH[0] * count, PATCH[1]))
     u = grid.field("u")
     sim = hc.Simulation(grid, costly, patch=PATCH, threads=threads, schedule=schedule)
@@ -54,7 +53,7 @@ def equal_patches(count: int, threads: int, schedule: str) -> Callable[[], float
 
 
 def counts(repeats: int) -> list[dict[str, Any]]:
-    """Time of 40 and 41 patches over what their number demands."""
+    """Measure the time of 40 and 41 patches over the rounds that their number requires."""
     runs = {f"{s} {n}": equal_patches(n, 2, s) for s in SCHEDULES for n in COUNTS}
     alone = equal_patches(40, 1, "static")
     times = in_turn({"alone": alone, **runs}, repeats)
@@ -73,7 +72,7 @@ def counts(repeats: int) -> list[dict[str, Any]]:
 
 
 def nest(folder: Path, fill: int) -> Path:
-    """The loop nest in C, compiled as kernels are."""
+    """Return the loop nest in C, compiled as kernels are."""
     compiler, program = find_compiler(), folder / f"heat_nest_{fill}"
     other = ("-std", "-fPIC", "-shared", "-w", "-fno-exceptions", "-fno-rtti")
     flags = [flag for flag in compiler.flags if not flag.startswith(other)]
@@ -83,12 +82,12 @@ def nest(folder: Path, fill: int) -> Path:
 
 
 def overhead(repeats: int, n: int, steps: int) -> list[dict[str, Any]]:
-    """A step of ours over a step of the loop nest."""
+    """Measure a step of Halocline over a step of the loop nest."""
     with tempfile.TemporaryDirectory() as folder:
-        mine = (sys.executable, HERE / "patches_halocline.py", n, steps)
+        halocline_command = (sys.executable, HERE / "patches_halocline.py", n, steps)
         peers = {"nest": nest(Path(folder), 1), "nest without halo": nest(Path(folder), 0)}
         with (
-            competitor(*mine) as halocline,
+            competitor(*halocline_command) as halocline,
             competitor(peers["nest"], n, steps) as filled,
             competitor(peers["nest without halo"], n, steps) as bare,
         ):
@@ -97,7 +96,7 @@ def overhead(repeats: int, n: int, steps: int) -> list[dict[str, Any]]:
             runs = {"halocline": halocline, "nest": filled, "nest without halo": bare}
             times = in_turn(runs, repeats)
     row: dict[str, Any] = {"part": "overhead", "n": n}
-    row["us"] = {name: median(own) * n**3 for name, own in times.items()}
+    row["us"] = {name: median(seconds_per_cell) * n**3 for name, seconds_per_cell in times.items()}
     for peer in peers:
         row[f"over_{peer.replace(' ', '_')}"] = 1 / ratio(times, "halocline", peer)
     print(
@@ -109,7 +108,7 @@ def overhead(repeats: int, n: int, steps: int) -> list[dict[str, Any]]:
 
 
 def heat(n: int, order: int, threads: int, patch: int | str) -> hc.Simulation:
-    """Heat on n^3 periodic cells."""
+    """Return heat on n^3 periodic cells."""
     grid = hc.Grid((n, n, n), periodic=True)
     T = grid.field("T")
 
@@ -124,10 +123,10 @@ def heat(n: int, order: int, threads: int, patch: int | str) -> hc.Simulation:
 
 
 def sizes(repeats: int, n: int, order: int, threads: int) -> list[dict[str, Any]]:
-    """Million cells a second by the edge of cubic patches, and how they compare."""
+    """Measure million cells per second by the edge of cubic patches, and compare them."""
     steps = max(1, round(CELLS * threads / n**3))
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["HALOCLINE_CACHE"] = folder  # where nothing is remembered
+        os.environ["HALOCLINE_CACHE"] = folder  # a folder without stored tuning results
         expected: list[int | str] = [edge for edge in SIZES if edge < n]
         sims = {str(patch): heat(n, order, threads, patch) for patch in [*expected, n, BY_CACHES, TUNE]}
         del os.environ["HALOCLINE_CACHE"]
@@ -137,7 +136,9 @@ def sizes(repeats: int, n: int, order: int, threads: int) -> list[dict[str, Any]
     )
     tuned = sims[TUNE].prepared.tuned
     row: dict[str, Any] = {"part": "sizes", "n": n, "order": order, "threads": threads, "tuned": str(tuned)}
-    row["million_cells_per_second"] = {name: n**3 / median(own) / 1e6 for name, own in times.items()}
+    row["million_cells_per_second"] = {
+        name: n**3 / median(seconds_per_cell) / 1e6 for name, seconds_per_cell in times.items()
+    }
     row["over_caches"] = {name: ratio(times, name, BY_CACHES) for name in times}
     print(f"{n}^3 order {order} threads {threads}; {tuned}")
     for name, speed in row["million_cells_per_second"].items():
@@ -150,7 +151,7 @@ def sizes(repeats: int, n: int, order: int, threads: int) -> list[dict[str, Any]
 
 
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
-    """Million cells a second over the edge of patches."""
+    """Draw million cells per second over the edge of patches."""
     from matplotlib import pyplot
 
     from halocline.io.style import styled
@@ -160,8 +161,8 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
         for row in (row for row in rows if row["part"] == "sizes"):
             speed = row["million_cells_per_second"]
             edges = [int(name) for name in speed if name.isdigit()]
-            what = f"{row['n']}³, order {row['order']}, {row['threads']} thread{'s'[: row['threads'] > 1]}"
-            (line,) = axes.plot(edges, [speed[str(edge)] for edge in edges], marker="o", label=what)
+            title = f"{row['n']}³, order {row['order']}, {row['threads']} thread{'s'[: row['threads'] > 1]}"
+            (line,) = axes.plot(edges, [speed[str(edge)] for edge in edges], marker="o", label=title)
             axes.axhline(speed[BY_CACHES], color=line.get_color(), linestyle="--", linewidth=1)
             axes.axhline(speed[TUNE], color=line.get_color(), linestyle=":", linewidth=1)
         axes.set_xscale("log", base=2)

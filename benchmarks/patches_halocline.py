@@ -1,5 +1,8 @@
-"""Heat steps with Halocline for benchmarks/patches.py, as peers/heat_nest.c does them: says "ready" and a
-number made of all bits after ten steps, then million cells a second for each line that it is given."""
+"""Heat steps with Halocline for benchmarks/patches.py, equal to those of peers/heat_nest.c.
+
+Prints "ready" and a number made of all bits after ten steps, then million cells per second for each input
+line.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Conjugate gradients against the seed-style C program (peers/seed_cg.c), in turn on the same machine.
+"""Conjugate gradients compared with the seed-style C program (peers/seed_cg.c), in turn on the same machine.
 
-Prints, for each mesh and number of ranks, milliseconds an iteration, how many times faster than the C
-program, and the share of the bound: the method's streams (cg 11, cg-fused 8) of 8 bytes a cell at the
-measured speed of a sweep a += s * b.
+Prints, for each mesh and number of ranks, milliseconds per iteration, the speed-up over the C program, and
+the share of the bound: the method's streams (cg 11, cg-fused 8) of 8 bytes per cell at the measured speed of
+a sweep a += s * b.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HALOCLINE = Path(sys.executable).with_name("halocline")
 
 
 def build_peer(folder: Path) -> Path:
-    """The C program, compiled as its users would."""
+    """Compile the C program with the flags of its users."""
     program = folder / "seed_cg"
     source = Path(__file__).parent / "peers" / "seed_cg.c"
     mpicc = mpiexec().with_name("mpicc")
@@ -34,7 +34,7 @@ def build_peer(folder: Path) -> Path:
 def ours(
     n: int, ranks: int, threads: int, iterations: int, method: str, shares: dict[str, list[float]]
 ) -> float:
-    """Seconds an iteration of the command that a user would type; adds its share of the bound."""
+    """Return the seconds per iteration of the user's command, and add its share of the bound."""
     command = [str(HALOCLINE), "solve", "poisson", "--n", str(n), "--method", method, "--ranks", str(ranks)]
     command += ["--threads", str(threads), "--max-iterations", str(iterations), "--json", "-"]
     record = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
@@ -43,7 +43,7 @@ def ours(
 
 
 def theirs(peer: Path, n: int, ranks: int, iterations: int) -> float:
-    """Seconds an iteration of the C program."""
+    """Return the seconds per iteration of the C program."""
     command = [str(mpiexec()), "-n", str(ranks), str(peer), str(n), str(iterations)]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[2])
 

@@ -1,7 +1,7 @@
-"""Single precision against double precision, in turn: steps of heat and mhd-benchmark, iterations of poisson.
+"""Single precision compared with double precision: heat, mhd-benchmark and poisson, in turn.
 
-Prints nanoseconds a cell in float64, how many times faster float32 is, and how many times fewer bytes it
-moves, which is the most that a step limited by memory can gain.
+Prints nanoseconds per cell in float64, the speed-up of float32, and its reduction of the moved bytes. This
+reduction is the maximum gain of a step that memory limits.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from halocline.problems.problem import Problem
 from halocline.problems.step_bench import StepBench
 
 PRECISIONS = ("float64", "float32")
-UPDATES = 4e7  # cells that a measurement updates; at least two passes
+UPDATES = 4e7  # cells of a measurement; at least two passes
 CASES = {"heat": (512, 512, 512), "mhd-benchmark": (192, 192, 192), "poisson": (4096, 4096)}
 
 
@@ -37,14 +37,14 @@ def main() -> None:
             times = in_turn(
                 {dtype: stepping(bench, cells) for dtype, bench in benches.items()}, options.repeats
             )
-            moved = {dtype: bench.prepared.bytes_per_pass for dtype, bench in benches.items()}
+            bytes_per_pass = {dtype: bench.prepared.bytes_per_pass for dtype, bench in benches.items()}
             row = {
                 "case": name,
                 "shape": shape,
                 "threads": threads,
                 "ns_per_cell": 1e9 * median(times["float64"]) / cells,
                 "times_faster": ratio(times, "float32", "float64"),
-                "times_fewer_bytes": moved["float64"] / moved["float32"],
+                "times_fewer_bytes": bytes_per_pass["float64"] / bytes_per_pass["float32"],
             }
             rows.append(row)
             print(

@@ -1,8 +1,8 @@
-"""Fourteen programs with two versions of Halocline, in turn: what a change of the compiler is worth.
+"""Fourteen programs with two versions of Halocline, in turn: the effect of a change of the compiler.
 
---before names the Python of the other version, in the environment that `make build` makes in another
-checkout. It runs the programs as that checkout states them.
-Prints million cells a second on one core of both, and their ratio: above 1 this version is faster.
+--before names the Python of the other version, in the environment that `make build` creates in another
+checkout. It runs the programs in the form of that checkout. Prints million cells per second on one core of
+both, and their ratio: above 1 this version is faster.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ PROGRAM = "programs_halocline.py"
 
 
 def main() -> int:
-    """Measure and print; 1 where a program has become slower by more than 3 %."""
-    made = parser(__doc__ or "", cases=",".join(name.replace(", ", "/") for name in PROGRAMS))
-    made.add_argument("--before", type=Path, required=True, help="the Python of the other version")
-    options = made.parse_args()
-    theirs = options.before.absolute().parents[2] / "benchmarks" / PROGRAM  # for their interface
+    """Measure and print; return 1 if a program has become slower by more than 3 %."""
+    options_parser = parser(__doc__ or "", cases=",".join(name.replace(", ", "/") for name in PROGRAMS))
+    options_parser.add_argument("--before", type=Path, required=True, help="the Python of the other version")
+    options = options_parser.parse_args()
+    # written for the interface of that version
+    other_program = options.before.absolute().parents[2] / "benchmarks" / PROGRAM
     rows = []
     for case in options.cases.split(","):
         name = case.replace("/", ", ")
         with (
-            competitor(sys.executable, HERE / PROGRAM, name) as now,
-            competitor(options.before, theirs, name) as before,
+            competitor(sys.executable, HERE / PROGRAM, name) as current,
+            competitor(options.before, other_program, name) as before,
         ):
-            times = in_turn({"now": now, "before": before}, options.repeats)
+            times = in_turn({"now": current, "before": before}, options.repeats)
         row = {
             "program": name,
             "million_cells_per_second": 1 / median(times["now"]),

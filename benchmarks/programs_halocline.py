@@ -1,5 +1,7 @@
-"""One of fourteen programs for benchmarks/programs.py, with the Halocline of the Python that runs it: says
-"ready", and for each line that it is given prints million cells a second."""
+"""One of fourteen programs for benchmarks/programs.py, with the Halocline of the Python that runs it.
+
+Prints "ready", and then million cells per second for each input line.
+"""
 
 from __future__ import annotations
 
@@ -13,30 +15,30 @@ import numpy as np
 
 import halocline as hc
 
-sys.path.insert(0, str(Path(hc.__file__).parents[2] / "examples"))  # those that belong to it
+sys.path.insert(0, str(Path(hc.__file__).parents[2] / "examples"))  # files of the examples
 
-Run = Callable[[], float]  # million cells a second
+Run = Callable[[], float]  # million cells per second
 
 
 def stepped(sim: Any, size: int, steps: int) -> Run:
-    """Steps of a simulation."""
+    """Return steps of a simulation."""
     sim.run(steps=3)
     return lambda: size * steps / sim.run(steps=steps).loop_seconds / 1e6
 
 
 def heat(n: int, order: int, dtype: str) -> Run:
-    """Forward Euler in space."""
+    """Return forward Euler steps in space."""
     grid = hc.Grid((n, n, n), periodic=True)
     T = grid.field("T", dtype=dtype)
     equations = lambda T, kappa: {T: kappa * hc.laplacian(T)}  # noqa: E731
-    how: dict[str, Any] = {"scheme": hc.Euler(), "order": order, "dt": 0.05 / n**2, "threads": 1}
-    sim = hc.Simulation(grid, equations, parameters={"kappa": 1.0}, **how)
+    options: dict[str, Any] = {"scheme": hc.Euler(), "order": order, "dt": 0.05 / n**2, "threads": 1}
+    sim = hc.Simulation(grid, equations, parameters={"kappa": 1.0}, **options)
     sim[T] = lambda x, y, z: x * (1 - x) * y * (1 - y) * z * (1 - z)
     return stepped(sim, n**3, max(20, round(2e8 / n**3)))
 
 
 def poisson(n: int, method: str) -> Run:
-    """Iterations of conjugate gradients in the plane."""
+    """Return iterations of conjugate gradients in the plane."""
     grid = hc.Grid((n, n), walls="node")
     u = grid.field("u", boundary=hc.Value(0))
     x, y = u.coordinates
@@ -56,7 +58,7 @@ def poisson(n: int, method: str) -> Run:
 
 
 def wave(n: int) -> Run:
-    """Leapfrog steps in space."""
+    """Return leapfrog steps in space."""
     grid = hc.Grid((n, n, n))
     p, v = grid.field("p", boundary=hc.Derivative(0.0)), grid.vector("v", location="face")
 
@@ -72,7 +74,7 @@ def wave(n: int) -> Run:
 
 
 def gray_scott(n: int) -> Run:
-    """Two species that react and spread in the plane."""
+    """Return steps of two species that react and diffuse in the plane."""
     grid = hc.Grid((n, n), periodic=True)
     u, v = grid.field("u"), grid.field("v")
 
@@ -89,7 +91,7 @@ def gray_scott(n: int) -> Run:
 
 
 def hancock(n: int, dim: int) -> Run:
-    """A blast, by the scheme of examples/hancock.py."""
+    """Return steps of a blast, with the scheme of examples/hancock.py."""
     import hancock as scheme
     from gas import GAMMA
 
@@ -111,12 +113,12 @@ def hancock(n: int, dim: int) -> Run:
         return lambda *x: np.where(sum((c - 0.35) ** 2 for c in x) < 0.2**2, inside, outside)
 
     sim[rho], sim[E] = burst(1.0, 0.125), burst(1.0 / (GAMMA - 1), 0.1 / (GAMMA - 1))
-    sim.run(steps=n)  # waves are everywhere
+    sim.run(steps=n)  # waves have reached the whole grid
     return stepped(sim, n**dim, max(5, round(3e7 / n**dim)))
 
 
 def mhd(n: int) -> Run:
-    """Steps of the case mhd-benchmark."""
+    """Return steps of the case mhd-benchmark."""
     from halocline.problems.problem import Problem
 
     sim = Problem("mhd-benchmark", [n]).run(steps=0, threads=1).simulation

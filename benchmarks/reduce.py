@@ -1,8 +1,8 @@
-"""What order-independent sums cost beside ordinary vector sums, alone and within a sweep.
+"""Costs of order-independent sums compared with ordinary vector sums, alone and within a sweep.
 
-The sweep is an update of conjugate gradients, x += a p; r -= a q, with or without the sum of r r, over
-vectors that fit the second-level cache, the last-level cache, or neither. Ratios are medians over
-measurements in turn: time divided by that with the ordinary sum.
+The sweep is an update of conjugate gradients, x += a p; r -= a q, with or without the sum of r r. The vectors
+fit the second-level cache, the last-level cache, or neither. Ratios are medians over measurements in turn:
+time divided by that with the ordinary sum.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ROW = 512  # elements; HC_CHUNK
 
 
 def vectors(n: int) -> np.ndarray:
-    """Four vectors of n random numbers, on cache lines and not a power of two apart."""
+    """Return four vectors of n random numbers, on cache lines and at distances that are no powers of two."""
     stride = n + 17 * 8
     memory = np.random.default_rng(2).uniform(-1, 1, 4 * stride + 8)
     first = -memory.ctypes.data % 64 // 8
@@ -41,7 +41,7 @@ def vectors(n: int) -> np.ndarray:
 
 
 def seconds(run: Callable[[], object], count: int) -> float:
-    """Seconds of processor time a run, over `count` runs; all here runs on one thread."""
+    """Return seconds of processor time per run, over `count` runs; all code runs on one thread."""
     begin = time.process_time()
     for _ in range(count):
         run()
@@ -49,12 +49,12 @@ def seconds(run: Callable[[], object], count: int) -> float:
 
 
 def report(title: str, times: dict[str, list[float]], elements: int) -> list[dict[str, Any]]:
-    """Print and return nanoseconds an element and the ratio to the ordinary sum."""
+    """Print and return nanoseconds per element and the ratio to the ordinary sum."""
     print(title)
     rows = []
-    for name, own in times.items():
-        ns = 1e9 * median(own) / elements
-        share = statistics.median(t / o for t, o in zip(own, times["ordinary sum"], strict=True))
+    for name, seconds_of_runs in times.items():
+        ns = 1e9 * median(seconds_of_runs) / elements
+        share = statistics.median(t / o for t, o in zip(seconds_of_runs, times["ordinary sum"], strict=True))
         print(f"  {name:20} {ns:7.3f} ns an element {share:8.3f}")
         rows.append({"case": title, "sum": name, "ns_per_element": ns, "ratio": share})
     return rows

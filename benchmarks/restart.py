@@ -60,7 +60,7 @@ def write_checkpoint(n: int, folder: Path) -> Path:
 
 
 def wait(request: Any) -> None:
-    """Wait for a request of MPI without taking a core."""
+    """Wait for an MPI request without using a core."""
     while not request.Test():
         time.sleep(PAUSE)
 
@@ -133,12 +133,12 @@ def compare(folder: Path, repeats: int) -> None:
     boxes = [cut.box(rank) for rank in range(ranks)]
     ways: dict[str, NDArray[Any]] = {}
     if computing:
-        mine = boxes[world.rank]
-        ways = {way: np.ones(tuple(map(sub, mine.hi, mine.lo))) for way in ("direct", "sent")}
+        box = boxes[world.rank]
+        ways = {way: np.ones(tuple(map(sub, box.hi, box.lo))) for way in ("direct", "sent")}
 
     def direct() -> None:
         if computing:
-            read_pieces(arrays.read(folder), [(mine.lo, ways["direct"])], threads + 1)
+            read_pieces(arrays.read(folder), [(box.lo, ways["direct"])], threads + 1)
 
     def sent() -> None:
         if computing:
@@ -185,14 +185,14 @@ def count(shape: Sequence[int], ranks: int) -> dict[str, Any]:
 
 def main() -> None:
     """Write a checkpoint, and start the ranks that read it."""
-    asked = arguments(str(__doc__), n=320, ranks="1,2,3")
-    size = 8 * asked.n**3
+    options = arguments(str(__doc__), n=320, ranks="1,2,3")
+    size = 8 * options.n**3
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
-        field = write_checkpoint(asked.n, Path(folder))
+        field = write_checkpoint(options.n, Path(folder))
         stored = sum(path.stat().st_size for path in field.iterdir())
-        for ranks in numbers(asked.ranks):
-            done = run_on_ranks(ranks + 1, [__file__, "compare", str(field), str(asked.repeats)])
+        for ranks in numbers(options.ranks):
+            done = run_on_ranks(ranks + 1, [__file__, "compare", str(field), str(options.repeats)])
             if done.returncode:
                 raise SystemExit(done.stderr)
             times = json.loads(done.stdout)
@@ -208,13 +208,13 @@ def main() -> None:
                     "seconds_direct": pair["direct"], "seconds_sent": pair["sent"]})  # fmt: skip
     for shape, ranks in product(SHAPES, COUNTS):
         row = count(shape, ranks)
-        parts, cells = ("x".join(map(str, each)) for each in (row["parts"], shape))
+        parts, cells = ("x".join(map(str, numbers_of_axes)) for numbers_of_axes in (row["parts"], shape))
         print(
             f"{cells}, {ranks} ranks ({parts}): all ranks read {row['read']:.2f} times the field, "
             f"one rank at most {row['most_of_a_rank']:.3f}"
         )
         rows.append(row)
-    save(asked.json, rows)
+    save(options.json, rows)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""All benchmarks, one after the other; records go to benchmarks/results.
+"""All benchmarks, one after the other; records are written to benchmarks/results.
 
-Each can be run alone, with --help. They print ratios against a peer or a measured limit of the machine,
-never times to be believed alone.
+Each benchmark can be run alone, with --help. They print ratios to a competitor or to a measured limit of the
+machine, since times alone have little meaning.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ALL = (
 
 
 def main() -> int:
-    """Run those named on the command line, or all; the exit status of the worst."""
+    """Run the benchmarks that the command line names, or all, and return the worst exit status."""
     names = sys.argv[1:] or list(ALL)
     status = 0
     for name in names:

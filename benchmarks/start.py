@@ -56,7 +56,7 @@ PARTS = ("import halocline", "first step", "checksum and maximum")
 def measured(start: str, cache: str) -> list[tuple[float, float]]:
     """Return seconds by the clock and of processors at the end of each part, in a new process."""
     environment = os.environ | {"HALOCLINE_CACHE": cache}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # a user has bytecode from the second process on
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # bytecode exists from a user's second process on
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM.format(start=STARTS[start])],
         env=environment,
@@ -80,21 +80,26 @@ def costs(start: str, repeats: int) -> list[dict[str, Any]]:
     rows = []
     for kind, runs in times.items():
         for number, part in enumerate(PARTS):
-            clock, own = (median([run[number][which] for run in runs]) for which in (0, 1))
+            clock, cpu = (
+                median([run[number][number_of_clock] for run in runs]) for number_of_clock in (0, 1)
+            )
             compiled = libraries if kind == "cold" else 0
-            print(f"{start}, {kind}: {part} after {clock:.2f} s, {own:.2f} s of processors", end="")
+            print(
+                f"{start}, {kind}: {part} after {clock:.2f} s, {cpu:.2f} s of processors",
+                end="",
+            )
             print(f"; {compiled} libraries compiled" if part == PARTS[-1] else "")
             rows.append(
-                {"start": start, "cache": kind, "part": part, "seconds": clock, "processor_seconds": own,
+                {"start": start, "cache": kind, "part": part, "seconds": clock, "processor_seconds": cpu,
                  "libraries": compiled}
             )  # fmt: skip
     return rows
 
 
 def main() -> None:
-    """Measure, print, record."""
-    given = arguments((__doc__ or "").splitlines()[0])
-    save(given.json, [row for start in STARTS for row in costs(start, given.repeats)])
+    """Measure, print and record."""
+    options = arguments((__doc__ or "").splitlines()[0])
+    save(options.json, [row for start in STARTS for row in costs(start, options.repeats)])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Two nodes on one machine that only a wire of some rate joins: namespaces, a veth pair, a token bucket.
+"""Two nodes on one machine that a wire of limited rate joins: namespaces, a veth pair, a token bucket.
 
-The kernel holds bytes back as a slow network would, so that messages take time but next to no core.
+The kernel delays bytes as a slow network does, so that messages take time but almost no core.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from pathlib import Path
 ADDRESSES = ("10.78.0.1", "10.78.0.2")
 PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
 OWN = ("--net", "--uts", "--mount")  # namespaces of each node
-AROUND = ("--user", "--preserve-credentials")  # that of both, where anybody may make the others
+# namespace of both nodes, in which any user may create the others
+AROUND = ("--user", "--preserve-credentials")
 HOLD = "mount -t sysfs sysfs /sys && hostname node && ip link set lo up && echo made && exec cat"
 
 
 def _node(*within: str) -> subprocess.Popen[str]:
-    """A process that holds the namespaces of a node."""
+    """Return a process that holds the namespaces of a node."""
     holder = subprocess.Popen(
         [*within, "unshare", *(() if within else ("--user", "--map-root-user")), *OWN, "sh", "-c", HOLD],
         env={**os.environ, "PATH": PATH},
@@ -41,12 +42,17 @@ def _enter(node: subprocess.Popen[str], *namespaces: str) -> list[str]:
 
 @contextlib.contextmanager
 def wire(rate: str) -> Iterator[tuple[list[str], dict[str, str]]]:
-    """What goes before mpiexec, and its environment, for one rank on each node; `rate` as `tc` takes it.
+    """Yield the command before mpiexec, and its environment, for one rank on each node.
+
+    Parameters
+    ----------
+    rate : str
+        Rate of the wire in the form of `tc`.
 
     Raises
     ------
     OSError
-        Such nodes cannot be made here.
+        If this machine cannot create such nodes.
     """
     with contextlib.ExitStack() as after:
         nodes: list[subprocess.Popen[str]] = []
@@ -55,11 +61,11 @@ def wire(rate: str) -> Iterator[tuple[list[str], dict[str, str]]]:
             after.callback(nodes[-1].wait)
             after.callback(nodes[-1].kill)
         lines = [f"ip link add halo type veth peer name halo netns {nodes[1].pid}"]
-        each = "ip address add {}/24 dev halo && ip link set halo mtu 9000 up && "
-        each += f"tc qdisc add dev halo root tbf rate {rate} burst 256kb limit 64mb"
+        set_up = "ip address add {}/24 dev halo && ip link set halo mtu 9000 up && "
+        set_up += f"tc qdisc add dev halo root tbf rate {rate} burst 256kb limit 64mb"
         for node, line in [
             (nodes[0], lines[0]),
-            *((node, each.format(own)) for node, own in zip(nodes, ADDRESSES, strict=True)),
+            *((node, set_up.format(address)) for node, address in zip(nodes, ADDRESSES, strict=True)),
         ]:
             command = [*_enter(node, *AROUND, *OWN), "sh", "-c", line]
             if subprocess.run(command, env={**os.environ, "PATH": PATH}, check=False).returncode:

@@ -13,7 +13,7 @@ n = 280  # cells along each axis
 frequency = 10.0  # Hz, of the source
 slow, fast = 1.5, 2.5  # km/s, above and below
 end = 0.5  # s
-side, layer = 1.4, 0.2  # km: the square, and what absorbs on each side of it
+side, layer = 1.4, 0.2  # km: the square, and the absorbing layer on each side of it
 
 grid = hc.Grid((n, n), extent=side, origin=-layer)
 u = grid.field("u", boundary=hc.Value(0.0))
@@ -27,7 +27,7 @@ def speed():
 
 
 def damping():
-    """From 0 at the inner edge of the layer, as a square, to what leaves 1/1000 of a wave at the wall."""
+    """Return a damping that grows as a square from 0 at the inner edge to 1/1000 of a wave at the wall."""
     inside = side - 2 * layer
     depth = sum(hc.maximum(-a, a - inside, 0.0) ** 2 for a in (x, y)) / layer**2
     return 1.5 * math.log(1000) * fast / layer * depth

@@ -1,7 +1,7 @@
-"""Hot water flows through a channel and cools: four walls of three kinds, relaxed until nothing changes.
+"""Hot water flows through a channel and cools: four walls of three kinds, relaxed to a steady state.
 
-At the inlet the temperature is given, through outlet and middle of the channel nothing diffuses, and the cold
-side takes heat in proportion to its temperature: a boundary condition of one's own.
+The temperature at the inlet is prescribed. Nothing diffuses through the outlet and the middle. The cold side
+takes heat in proportion to its temperature, by a user-defined boundary condition.
 
 python examples/channel.py [cells across]
 """
@@ -19,7 +19,7 @@ transfer = k * np.tan(k)  # of heat to the cold side, so that cos(k y) is the pr
 
 
 def losing_heat(T):
-    """dT/dy = -transfer T on the wall, half-way between the ghost and the first cell."""
+    """Return the ghost value for dT/dy = -transfer T on the wall, half-way to the first cell."""
     return T[0] * (2 - transfer * T.h) / (2 + transfer * T.h)
 
 
@@ -41,7 +41,7 @@ def relax(T):
 
 
 def exact(x, y):
-    """cos(k y) f(x) with f'' - speed f' - k^2 f = 0, f(0) = 1, f'(length) = 0."""
+    """Return cos(k y) f(x) with f'' - speed f' - k^2 f = 0, f(0) = 1, f'(length) = 0."""
     a, b = speed / 2 + np.sqrt(speed**2 / 4 + k**2) * np.array([1.0, -1.0])
     ea, eb = a * np.exp(a * length), b * np.exp(b * length)
     return np.cos(k * y) * (eb * np.exp(a * x) - ea * np.exp(b * x)) / (eb - ea)

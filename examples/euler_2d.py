@@ -21,7 +21,7 @@ grid = hc.Grid((n, n), extent=1.0)
 wall, bounce = hc.Symmetric(), hc.Antisymmetric()
 rho, E = grid.field("rho", boundary=wall), grid.field("E", boundary=wall)
 m = grid.vector("m", boundary=[{f"{a}-": bounce, f"{a}+": bounce, "other": wall} for a in "xy"])
-crossed = grid.vector("crossed", location="face")  # mass through each face so far
+crossed = grid.vector("crossed", location="face")  # mass through each face since the start
 h = [grid.h(axis) for axis in range(grid.ndim)]
 
 

@@ -33,7 +33,7 @@ def flux(w, axis):
 
 
 def hllc(left, right, axis):
-    """The flux between two states, from an approximate solution with three waves: slow, middle, fast."""
+    """Return the flux between two states, from an approximate solution with three waves."""
     (rho_l, *v_l, p_l), (rho_r, *v_r, p_r) = left, right
     slow = hc.min(v_l[axis] - sound(left), v_r[axis] - sound(right))
     fast = hc.max(v_l[axis] + sound(left), v_r[axis] + sound(right))
@@ -41,7 +41,7 @@ def hllc(left, right, axis):
     middle = (p_r - p_l + push_l * v_l[axis] - push_r * v_r[axis]) / (push_l - push_r)
 
     def jump(w, speed, push):
-        """From the state outside a wave to that between it and the middle one."""
+        """Return the state between a wave and the middle one, from the state outside."""
         U, density = conserved(w), push / (speed - middle)
         momentum = [density * (middle if a == axis else u) for a, u in enumerate(w[1:-1])]
         energy = density * (U[-1] / U[0] + (middle - w[1 + axis]) * (middle + w[-1] / push))

@@ -39,7 +39,7 @@ sim[v] = lambda x, y: 0.5 * np.minimum(spots(x, y), 1.0)
 
 outcome = sim.run(steps=steps)
 
-# diffusion moves matter but makes none: one more step changes the whole by what is fed and killed
+# diffusion creates no matter: one more step changes the total by the feed and the kill only
 whole = hc.sum(u + v)
 supply = rates["feed"] * hc.sum(1 - u) - (rates["feed"] + rates["kill"]) * hc.sum(v)
 before, expected = sim.evaluate(whole, supply)

@@ -21,7 +21,7 @@ def heat(T, kappa):
 
 
 def warm_spots(variance, start=0.05**2):
-    """Gaussians stay Gaussian: the variance grows by 2 kappa t. Other periods are too far away to matter."""
+    """Return Gaussians, whose variance grows by 2 kappa t; other periods are too far away to matter."""
 
     def spot(a, b, x, y, z):
         distance2 = (x - a) ** 2 + (y - b) ** 2 + (z - 0.5) ** 2

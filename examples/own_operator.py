@@ -1,6 +1,6 @@
-"""A linear operator of one's own: -div(a grad u) + c u = f, where a differs by a factor of fifty.
+"""A user-defined linear operator: -div(a grad u) + c u = f, in which a varies by a factor of fifty.
 
-Solved by conjugate gradients on two grids and compared with a solution that was chosen beforehand.
+The system is solved by conjugate gradients on two grids and compared with a chosen solution.
 
 python examples/own_operator.py [cells along each axis]
 """
@@ -25,7 +25,7 @@ def chosen(x, y):
 
 
 def source(x, y):
-    """What the operator makes of the chosen solution, by hand."""
+    """Return the operator applied to the chosen solution, derived by hand."""
     a, u = material(x, y), chosen(x, y)
     bend = np.cos(2 * pi * x) * np.cos(pi * x) * np.sin(2 * pi * y) ** 2
     bend = bend + 2 * np.sin(2 * pi * x) * np.sin(pi * x) * np.cos(2 * pi * y) ** 2

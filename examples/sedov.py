@@ -1,8 +1,8 @@
-"""A blast wave from almost a point, in cold gas (Sedov 1959), with a flux of first order to fall back on.
+"""A blast wave from almost a point, in cold gas (Sedov 1959), with a fallback to a first-order flux.
 
 The states at the faces are reconstructed with steep slopes of the conserved variables, so that density or
-pressure may be negative. There the flux is that between the cells as they are. Rows are counted in vectors of
-8 and pieces of 128 faces, much as a processor takes them: it computes that flux only in pieces that need it.
+pressure may be negative. There the flux is that between the cell averages. Rows are counted in vectors of 8
+and pieces of 128 faces, as a processor handles them: it computes that flux only in pieces that need it.
 
 python examples/sedov.py [cells along each axis] [end of time]
 """
@@ -19,7 +19,7 @@ import halocline as hc
 n = int(sys.argv[1]) if len(sys.argv) > 1 else 128
 end = float(sys.argv[2]) if len(sys.argv) > 2 else 0.15
 ALPHA = 0.9840  # E t^2 / (rho R^4) in the plane (Kamm and Timmes 2007: E = 0.311357 has R = 0.75 at t = 1)
-COLD = 1e-6  # pressure of the gas around
+COLD = 1e-6  # pressure of the surrounding gas
 grid = hc.Grid((n, n), extent=(1.0, 1.0), origin=(-0.5, -0.5), periodic=True)
 rho, E, m = grid.field("rho"), grid.field("E"), grid.vector("m")
 fell = grid.vector("fell", location="face")  # 1 where this step fell back
@@ -27,7 +27,7 @@ h = [grid.h(axis) for axis in range(grid.ndim)]
 
 
 def steep(v, axis):
-    """Twice the lesser difference, or the central one where that is less: nothing at an extremum."""
+    """Return twice the smaller difference, or the central one if smaller, and nothing at an extremum."""
     pairs = zip(v - hc.shift(v, axis, -1), hc.shift(v, axis) - v, strict=True)
     return hc.Vector(
         hc.where(a * b > 0, hc.sign(a) * hc.min(2 * abs(a), 2 * abs(b), 0.5 * abs(a + b)), 0.0)
@@ -53,7 +53,7 @@ def step(rho, m, E, fell, dt):
 
 
 def needed(flags, length):
-    """How many pieces of rows hold a face that fell back, and how many pieces there are."""
+    """Return the number of pieces of rows with a face that fell back, and the number of pieces."""
     pieces = np.logical_or.reduceat(flags, np.arange(0, n, length), axis=-1)
     return np.array((pieces.sum(), pieces.size))
 
@@ -68,12 +68,12 @@ while sim.time < end:
     count = sim.run(until=end, steps=1).scalars["fallbacks"]
     flags = [sim.gather(f) for f in fell] if count else np.zeros((2, n, n))
     faces += count
-    if flags[0] is not None:  # the first rank has them
+    if flags[0] is not None:  # the first rank has the flags
         vectors, pieces = vectors + needed(flags, 8), pieces + needed(flags, 128)
 
 *final, peak = sim.evaluate(hc.sum(rho), hc.sum(E), hc.max(p))
 lost = [1 - after / before for before, after in zip(totals, final, strict=True)]
-# the blast is where the pressure is a fifth of its peak: all of its inside has more
+# the blast is the region with more than a fifth of the peak pressure
 inside, *least = sim.evaluate(hc.count(p > 0.2 * peak), hc.min(rho), hc.min(p))
 radius, exact = np.sqrt(inside / grid.size / np.pi), (end**2 / ALPHA) ** 0.25
 hc.print(f"steps             {sim.steps}")

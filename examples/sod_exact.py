@@ -5,7 +5,7 @@ from gas import GAMMA
 
 
 def density(x, t, left=(1.0, 1.0), right=(0.125, 0.1)):
-    """At x and time t, for gas of (density, pressure) that rests on both sides of x = 1/2 at the start."""
+    """Return the density at x and time t, for gas of (density, pressure) at rest on both sides of x = 1/2."""
     (rho_l, p_l), (rho_r, p_r) = left, right
     c_l, g = np.sqrt(GAMMA * p_l / rho_l), (GAMMA - 1) / (GAMMA + 1)
     cooling = (GAMMA - 1) / (2 * GAMMA)

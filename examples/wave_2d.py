@@ -1,6 +1,6 @@
 """Sound in a closed room: pressure in the cells, velocity on the faces between them, leapfrog in time.
 
-The walls reflect: no air crosses them. The scheme keeps an energy to the last bits.
+The walls reflect: no air crosses them. The scheme conserves an energy up to rounding.
 
 python examples/wave_2d.py [cells along the short side]
 """

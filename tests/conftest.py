@@ -59,13 +59,8 @@ sys.dont_write_bytecode = False
 # NumPy starts these threads in every process, and they poll for work for a while.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-SIGNALS = (
-    signal.SIGINT,
-    signal.SIGTERM,
-    signal.SIGUSR1,
-    signal.SIGQUIT,
-    signal.SIGHUP,
-)  # signals that tests send
+# signals that tests send
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGQUIT, signal.SIGHUP)
 KEPT = "HALOCLINE_TEST_CACHE"  # optional: the folder that keeps libraries for the next run
 KEEP = 14 * 24 * 3600.0  # seconds after which libraries are compiled again, so that unused ones disappear
 WORKER = "PYTEST_XDIST_WORKER"  # set in the processes that distribute the files
@@ -117,9 +112,8 @@ def pytest_configure(config: pytest.Config) -> None:
         library_folder = os.environ.get(KEPT)
         if library_folder:
             copy_libraries(Path(library_folder), Path(folder))
-            config.add_cleanup(
-                lambda: copy_libraries(Path(folder), Path(library_folder))
-            )  # before the folder is removed
+            # before the folder is removed
+            config.add_cleanup(lambda: copy_libraries(Path(folder), Path(library_folder)))
         os.environ["HALOCLINE_CACHE"] = folder  # the workers and ranks inherit it
         # before anything loads OpenCL: two devices of two threads each
         os.environ |= {"POCL_DEVICES": "pthread pthread", "POCL_MAX_PTHREAD_COUNT": "2"}

@@ -104,15 +104,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("commit", nargs="?", help="commit to compare the working tree with")
     commit = parser.parse_args().commit
-    now = sizes(working_tree())
+    current = sizes(working_tree())
     if commit is None:
-        for name, lines in rows(now, sorted(now)).items():
+        for name, lines in rows(current, sorted(current)).items():
             print(f"{name:14}{lines:8,}")
         return
     before = sizes(at_commit(commit))
-    parts = sorted(before | now)
+    parts = sorted(before | current)
     print(f"{'':14}{commit[:8]:>8}{'now':>8}{'change':>9}")
-    for (name, old), new in zip(rows(before, parts).items(), rows(now, parts).values(), strict=True):
+    for (name, old), new in zip(rows(before, parts).items(), rows(current, parts).values(), strict=True):
         change = f"{100 * (new / old - 1):+.1f} %" if old else "new"
         print(f"{name:14}{old:8,}{new:8,}{change:>9}")
 

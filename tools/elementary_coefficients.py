@@ -3,11 +3,11 @@
     python tools/elementary_coefficients.py            print them
     python tools/elementary_coefficients.py --check    name those that the header lacks
 
-Each polynomial is the minimax approximation by Remez's exchange algorithm (E. Ya. Remez, 1934; J.-M.
-Muller, Elementary Functions, 3rd ed. 2016, ch. 3), in an arithmetic of 320 bits. Rounding all coefficients
-at once would cost accuracy, so the first ones, which carry the most weight, are rounded one at a time and
-the rest is fitted again with those fixed (cf. N. Brisebarre and S. Chevillard, ARITH 18, 2007). The
-printed error is that of the rounded polynomial, relative to the function it serves.
+Each polynomial is the minimax approximation by Remez's exchange algorithm (E. Ya. Remez, 1934; J.-M. Muller,
+Elementary Functions, 3rd ed. 2016, ch. 3), in an arithmetic of 320 bits. Rounding all coefficients at once
+would cost accuracy. Hence the first ones, which carry the most weight, are rounded one at a time, and the
+rest is fitted again with those fixed (cf. N. Brisebarre and S. Chevillard, ARITH 18, 2007). The printed error
+is that of the rounded polynomial, relative to the function that uses it.
 """
 
 from __future__ import annotations
@@ -26,8 +26,11 @@ mp.prec = 320
 
 @dataclass(frozen=True)
 class Polynomial:
-    """p(t) of `terms` coefficients near `function` on `interval`; an error e of p is an error
-    weight(t) * e, relative, of what p serves. The first `fixed` coefficients are rounded one at a time."""
+    """Polynomial p(t) of `terms` coefficients near `function` on `interval`.
+
+    An error e of p is a relative error weight(t) * e of the function that uses p. The first `fixed`
+    coefficients are rounded one at a time.
+    """
 
     name: str
     function: Function
@@ -37,7 +40,7 @@ class Polynomial:
     fixed: int
 
     def coefficients(self) -> tuple[list[mpf], mpf]:
-        """The rounded coefficients, lowest order first, and the largest weighted error."""
+        """Return the rounded coefficients, lowest order first, and the largest weighted error."""
         rounded: list[mpf] = []
         while len(rounded) < self.terms:
             fit = self.rest(rounded)
@@ -49,7 +52,7 @@ class Polynomial:
         return rounded, error
 
     def rest(self, known: list[mpf]) -> list[mpf]:
-        """The best coefficients to follow known ones."""
+        """Return the best coefficients after known ones."""
         order = len(known)
         return remez(
             lambda t: (self.function(t) - polyval(known[::-1], t)) / t**order,
@@ -60,13 +63,13 @@ class Polynomial:
 
 
 def nodes(interval: tuple[mpf, mpf], count: int) -> list[mpf]:
-    """Chebyshev nodes in ascending order; an even count avoids the middle, where a weight may vanish."""
+    """Return Chebyshev nodes in ascending order; an even count avoids the middle (weights may vanish)."""
     low, high = interval
     return [(low + high) / 2 - (high - low) / 2 * cos(pi * (2 * i + 1) / (2 * count)) for i in range(count)]
 
 
 def remez(function: Function, weight: Function, interval: tuple[mpf, mpf], terms: int) -> list[mpf]:
-    """The polynomial of `terms` coefficients with the least weighted error on the interval."""
+    """Return the polynomial of `terms` coefficients with the minimum weighted error on the interval."""
     grid = nodes(interval, 40 * (terms + 1))
     values, weights = [function(t) for t in grid], [abs(weight(t)) for t in grid]
     reference = [20 + 40 * i for i in range(terms + 1)]
@@ -89,7 +92,7 @@ def remez(function: Function, weight: Function, interval: tuple[mpf, mpf], terms
 
 
 def alternation(errors: list[mpf], count: int) -> list[int]:
-    """Positions of `count` extrema of alternating sign."""
+    """Return the positions of `count` extrema of alternating sign."""
     extrema = [0]
     for i, error in enumerate(errors):
         if (error > 0) != (errors[extrema[-1]] > 0):
@@ -98,7 +101,7 @@ def alternation(errors: list[mpf], count: int) -> list[int]:
             extrema[-1] = i
     while (surplus := len(extrema) - count) > 0:
         least = min(range(len(extrema)), key=lambda i: abs(errors[extrema[i]]))
-        if surplus > 1 and 0 < least < len(extrema) - 1:  # its neighbours have one sign: keep the larger
+        if surplus > 1 and 0 < least < len(extrema) - 1:  # its neighbours have the same sign: keep the larger
             around = extrema[least - 1], extrema[least + 1]
             extrema[least - 1 : least + 2] = [max(around, key=lambda i: abs(errors[i]))]
         else:
@@ -107,7 +110,7 @@ def alternation(errors: list[mpf], count: int) -> list[int]:
 
 
 def series(term: Callable[[int], mpf]) -> Function:
-    """The power series of these coefficients, to more digits than the arithmetic has."""
+    """Return the power series of these coefficients, to more digits than the arithmetic has."""
     coefficients = [term(k) for k in range(80)][::-1]
     return lambda t: polyval(coefficients, t)
 
@@ -125,7 +128,7 @@ cosine = series(lambda k: (-1) ** k / factorial(2 * k))
 
 
 def exp_polynomial(name: str, order: int, terms: int, fixed: int) -> Polynomial:
-    """exp(r) = 1 + r + ..., from r^order on."""
+    """Return the polynomial of exp(r) = 1 + r + ..., from r^order on."""
     rest = series(lambda k: 1 / factorial(k + order))
     return Polynomial(name, rest, lambda r: r**order / exp(r), (-HALF, HALF), terms, fixed)
 
@@ -139,13 +142,13 @@ def cos_polynomial(name: str, terms: int) -> Polynomial:
 
 
 def atanh_polynomial(name: str, order: int, terms: int) -> Polynomial:
-    """log(m) = 2s + 2/3 s^3 + ... = 2 atanh(s), from s^(2 order + 1) on."""
+    """Return the polynomial of log(m) = 2s + 2/3 s^3 + ... = 2 atanh(s), from s^(2 order + 1) on."""
     rest = series(lambda k: mpf(2) / (2 * (k + order) + 1))
     return Polynomial(name, rest, lambda z: z**order / 2, ATANH, terms, 2)
 
 
 def log_polynomial(name: str, terms: int) -> Polynomial:
-    """log(1 + f) = f + f^2 p(f)."""
+    """Return the polynomial p of log(1 + f) = f + f^2 p(f)."""
     return Polynomial(name, lambda f: (log1p(f) - f) / f**2, lambda f: f**2 / log1p(f), MANTISSA, terms, 0)
 
 
@@ -164,7 +167,7 @@ POLYNOMIALS = (
 
 
 def parts(value: mpf, bits: list[int]) -> list[mpf]:
-    """`value` as a sum of numbers with so many bits each."""
+    """Return `value` as a sum of numbers with the given bits each."""
     results = []
     for width in bits:
         unit = mpf(2) ** (floor(log(abs(value), 2)) + 1 - width)
@@ -174,7 +177,7 @@ def parts(value: mpf, bits: list[int]) -> list[mpf]:
 
 
 def lines() -> Iterator[tuple[str, list[str]]]:
-    """A title and numbers as the header spells them."""
+    """Return a title and numbers in the spelling of the header."""
     for polynomial in POLYNOMIALS:
         coefficients, error = polynomial.coefficients()
         yield f"{polynomial.name}: error 2^{float(log(error, 2)):.1f}", [float(c).hex() for c in coefficients]

@@ -54,12 +54,12 @@ def counting_calls() -> Iterator[Counter[str]]:
 
 
 def is_import(frame: FrameType) -> bool:
-    """Return True where the import system runs a module; the file of a problem is run by the package."""
+    """Return True if the import system runs a module; the package itself runs the file of a problem."""
     return frame.f_back is not None and frame.f_back.f_code.co_filename.startswith("<frozen importlib")
 
 
 def run_command(arguments: list[str]) -> Counter[str]:
-    """Return the calls of a command of `halocline`, which says itself where it fails."""
+    """Return the calls of a command of `halocline`, which reports its own errors."""
     from halocline.cli.main import main
 
     with counting_calls() as calls, suppress(SystemExit):

@@ -1,4 +1,4 @@
-"""What `make gpu-check` runs, each case in a process of its own: gpu_cases.py CASE --device D.
+"""Cases of `make gpu-check`, each in a process of its own: gpu_cases.py CASE --device D.
 
 A case prints one line of JSON: rows of a name, "passed", "failed" or "missing", and a note.
 """
@@ -37,14 +37,14 @@ from halocline.words import counted
 
 Row = tuple[str, str, str]
 STEPS = 12
-LARGE = "mhd-benchmark"  # its kernels have more values at once than a thread has registers
+LARGE = "mhd-benchmark"  # its kernels need more registers than a thread has
 
 
 def chosen(device: str) -> list[Any]:
-    """The native devices that a text means."""
+    """Return the native devices that a text names."""
     choice = DeviceChoice.parse(device)
     result = native().devices(choice.interface)
-    platforms = [each.platform for each in result]
+    platforms = [native_device.platform for native_device in result]
     return [result[n] for n in choice.among(platforms, native().why_no_devices(choice.interface))]
 
 
@@ -52,7 +52,7 @@ def chosen(device: str) -> list[Any]:
 
 
 def heat(shape: Sequence[int], order: int, dtype: str, scheme: Any, **execution: Any) -> str:
-    """The bits of heat after some steps."""
+    """Return the checksum of heat after some steps."""
     grid = hc.Grid(shape, extent=tuple(n / shape[0] for n in shape), periodic=True)
     T = grid.field("T", dtype=dtype)
     sim = hc.Simulation(
@@ -70,7 +70,7 @@ def heat(shape: Sequence[int], order: int, dtype: str, scheme: Any, **execution:
 
 
 def wave(n: int, dim: int, **execution: Any) -> str:
-    """The bits of pressure after some steps."""
+    """Return the checksum of pressure after some steps."""
     grid = hc.Grid((n,) * dim)
     p, v = grid.field("p", boundary=hc.Derivative(0.0)), grid.vector("v", location="face")
 
@@ -86,7 +86,7 @@ def wave(n: int, dim: int, **execution: Any) -> str:
 
 
 def cg(n: int, dim: int, method: str, **execution: Any) -> tuple[str, tuple[str, ...]]:
-    """Iterations and bits of a solution, and the transfer methods that were taken."""
+    """Return iterations and checksum of a solution, and the transfer methods of the run."""
     grid = hc.Grid((n,) * dim, walls="node")
     u = grid.field("u", boundary=hc.Value(0))
     rhs = math.prod(hc.sin(math.pi * x) ** 2 for x in u.coordinates)
@@ -97,7 +97,7 @@ def cg(n: int, dim: int, method: str, **execution: Any) -> tuple[str, tuple[str,
 
 
 def problems(small: bool) -> Iterator[tuple[str, Callable[[str], str]]]:
-    """Every problem that is compared, by name."""
+    """Return every compared problem, by name."""
     for dtype in ("float64",) if small else ("float64", "float32"):
         for order in (2,) if small else (2, 4, 6, 8):
             yield (
@@ -117,7 +117,7 @@ def problems(small: bool) -> Iterator[tuple[str, Callable[[str], str]]]:
 
 
 def limited(shape: Sequence[int], **execution: Any) -> str:
-    """The bits of an upwind step of which a slope is a stage, so that kernels have one too."""
+    """Return the checksum of an upwind step with a slope as a stage, so that kernels have a stage."""
     grid = hc.Grid(shape, periodic=True)
     u = grid.field("u")
 
@@ -134,7 +134,7 @@ def limited(shape: Sequence[int], **execution: Any) -> str:
 
 
 def case(name: str, n: int, **execution: Any) -> str:
-    """The bits of all fields of a case after some steps, and its diagnostics."""
+    """Return the checksum of all fields of a case after some steps, and its diagnostics."""
     record = Problem(name, [n]).run(steps=4, **execution).record
     numbers = [repr(number) for number in (record.time, *(record.diagnostics or {}).values())]
     return f"{record.checksum}, {' '.join(numbers)}"
@@ -144,7 +144,7 @@ def case(name: str, n: int, **execution: Any) -> str:
 
 
 def devices(options: argparse.Namespace) -> Iterator[Row]:
-    """What there is."""
+    """Report the devices."""
     for device in chosen(options.device):
         facts = [device.name, device.architecture, f"{device.memory / 1e9:.1f} GB", f"driver {device.driver}"]
         facts += ["records graphs"] * device.captures + ["shared between processes"] * device.shares
@@ -152,19 +152,19 @@ def devices(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def kernels(options: argparse.Namespace) -> Iterator[Row]:
-    """The bits of every problem, beside those of the processor."""
+    """Compare the bits of every problem with those of the processor."""
     for name, run in problems(options.small):
         yield compared(name, lambda run=run: (run("cpu"), run(options.device)))
 
 
 def share_of(names: Sequence[str], share: str) -> Sequence[str]:
-    """Those of one share: "0/3" is the first of three."""
-    own, shares = map(int, share.split("/"))
-    return names[own::shares]
+    """Return the names of one share: "0/3" is the first of three."""
+    number_of_share, shares = map(int, share.split("/"))
+    return names[number_of_share::shares]
 
 
 def physics(options: argparse.Namespace) -> Iterator[Row]:
-    """The bits of every case of `halocline cases`, beside those of the processor; of one share of them."""
+    """Compare the bits of every case of `halocline cases`, or of a share of them, with the processor's."""
     for name in share_of(case_names(), options.share) if not options.small else ["alfven-decay"]:
         n = 16 if len(Problem(name).default_cells()) == 3 else 48
         yield compared(
@@ -174,15 +174,17 @@ def physics(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def strategies(options: argparse.Namespace) -> Iterator[Row]:
-    """The bits of kernels that go through cells in each way that a user can ask for. What is measured here is
-    not remembered, so that it is measured each time."""
+    """Compare the bits of kernels with each strategy that a user can select.
+
+    Results of measurements are not stored, so that each run measures.
+    """
     shape = (20, 24, 70)
     runs: dict[str, Callable[..., str]] = {
-        "heat 3D order 6": lambda **how: heat(shape, 6, "float64", hc.RK3(), **how),
-        "stages": lambda **how: limited(shape, **how),
+        "heat 3D order 6": lambda **options: heat(shape, 6, "float64", hc.RK3(), **options),
+        "stages": lambda **options: limited(shape, **options),
     }
     if not options.small:
-        runs["mhd-benchmark 16"] = lambda **how: case("mhd-benchmark", 16, **how)
+        runs["mhd-benchmark 16"] = lambda **options: case("mhd-benchmark", 16, **options)
     for name, run in runs.items():
         expected = run(device="cpu")
         for kernels in ("direct",) if options.small else ("direct", "planes"):
@@ -197,7 +199,7 @@ def strategies(options: argparse.Namespace) -> Iterator[Row]:
         return
     with tempfile.TemporaryDirectory() as cache:
         os.environ["HALOCLINE_CACHE"] = cache
-        for name in list(runs)[:2]:  # those that compile fast: a measurement compiles many
+        for name in list(runs)[:2]:  # strategies that compile fast: a measurement compiles many
             yield compared(
                 f"{name}, tune",
                 lambda run=runs[name]: (run(device="cpu"), run(device=options.device, kernels="tune")),
@@ -205,7 +207,7 @@ def strategies(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def graphs(options: argparse.Namespace) -> Iterator[Row]:
-    """Whether steps on one device are launched as graphs."""
+    """Check that steps on one device are launched as graphs."""
     name, device = "steps in graphs", chosen(options.device)[0]
     bench = overlap.heat((32, 32, 64), device=f"{device.interface}:{device.index}")
     bench.passes = 100
@@ -227,32 +229,32 @@ def trace(options: argparse.Namespace) -> Iterator[Row]:
             if event.kind not in OVERLAPPING:
                 lanes.setdefault(event.lane, []).append(event)
         late = 0.0  # seconds by which an event ends after the next one begins
-        for own in lanes.values():
-            own.sort(key=lambda event: event.begin)
-            late = max([late, *(one.end - other.begin for one, other in pairwise(own))])
+        for events in lanes.values():
+            events.sort(key=lambda event: event.begin)
+            late = max([late, *(one.end - other.begin for one, other in pairwise(events))])
         count = sum(map(len, lanes.values()))
         note = f"{count} events of {counted(len(lanes), 'lane')}, apart but for {1e6 * late:.3g} µs"
         rows.append(("trace", "passed" if late < 1e-6 and count else "failed", note))
 
     with tempfile.TemporaryDirectory() as folder:
-        how = {"device": options.device, "subdomains_per_rank": 2, "trace": f"{folder}/trace.json"}
-        exchange.measure((24, 24, 24), repeats=1, fields=1, on_trace=check, **how)
+        settings = {"device": options.device, "subdomains_per_rank": 2, "trace": f"{folder}/trace.json"}
+        exchange.measure((24, 24, 24), repeats=1, fields=1, on_trace=check, **settings)
     yield from rows
 
 
 def reach(options: argparse.Namespace) -> Iterator[Row]:
-    """Report the way of halos between each two devices of a process."""
+    """Report the path of halos between each two devices of a process."""
     result = chosen(options.device)
     pairs = [(a, b) for a in result for b in result if a is not b]
     for a, b in pairs:
-        how = "read directly" if b.reaches(a) else "through a copy between the devices"
-        yield f"{a.interface}:{a.index} to {b.interface}:{b.index}", "passed", how
+        path = "read directly" if b.reaches(a) else "through a copy between the devices"
+        yield f"{a.interface}:{a.index} to {b.interface}:{b.index}", "passed", path
     if not pairs:
         yield "from device to device", "missing", f"there is one device, {result[0].name}"
 
 
 def compared(name: str, run: Callable[[], tuple[str, str]]) -> Row:
-    """Whether two runs give the same; a failure of either is told."""
+    """Compare two runs; a failure of either is reported."""
     try:
         expected, actual = run()
     except (HaloclineError, RuntimeError, MemoryError) as error:
@@ -263,7 +265,7 @@ def compared(name: str, run: Callable[[], tuple[str, str]]) -> Row:
 
 
 def reductions(options: argparse.Namespace) -> Iterator[Row]:
-    """Sums of numbers of very different sizes and signs, which depend on the order of additions elsewhere."""
+    """Compare sums of numbers of very different sizes and signs, which elsewhere depend on the order."""
     for dtype in ("float64", "float32"):
         results = []
         for device in ("cpu", options.device):
@@ -283,7 +285,7 @@ def reductions(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def memory(options: argparse.Namespace) -> Iterator[Row]:
-    """A grid that does not fit is one clear error."""
+    """Check that a grid that does not fit gives one clear error."""
     device = chosen(options.device)[0]
     n = int((device.memory / 8) ** (1 / 3)) + 64
     name = f"a grid of {n}^3, which does not fit"
@@ -295,16 +297,16 @@ def memory(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def ranks(options: argparse.Namespace) -> Iterator[Row]:
-    """Heat and conjugate gradients on the ranks that this is started on; which methods were taken."""
-    how = {"device": options.device, "subdomains_per_rank": options.each}
-    how["methods"] = options.methods
-    result, taken = cg(65, 2, "cg-fused", **how)
-    bits = [heat((33, 20, 70), 2, "float64", hc.Euler(), **how), wave(50, 2, **how), result]
-    yield " ".join(bits), "passed", ",".join(taken)
+    """Run heat and conjugate gradients on the ranks that run this program, and report the methods."""
+    settings = {"device": options.device, "subdomains_per_rank": options.each}
+    settings["methods"] = options.methods
+    result, methods = cg(65, 2, "cg-fused", **settings)
+    bits = [heat((33, 20, 70), 2, "float64", hc.Euler(), **settings), wave(50, 2, **settings), result]
+    yield " ".join(bits), "passed", ",".join(methods)
 
 
 def resources(options: argparse.Namespace) -> Iterator[Row]:
-    """Registers and spills of kernels; one that spills fails, where a device can have enough."""
+    """Report registers and spills of kernels; a spill is a failure if the device has enough registers."""
     device = chosen(options.device)[0]
     programs: dict[str, Problem] = {}
     for order in (2,) if options.small else (2, 4, 6, 8):
@@ -316,28 +318,32 @@ def resources(options: argparse.Namespace) -> Iterator[Row]:
     for name, problem in programs.items():
         schedule = compile_program(problem.program, problem.grid, device=Strategy())
         module = compile_for(device, schedule.device.source)
-        told, spills = [], 0
-        for kernel in dict.fromkeys(k.name for each in schedule.device.kernels.values() for k in each):
+        registers_of_kernels, spills = [], 0
+        for kernel in dict.fromkeys(
+            k.name for kernels_of_sweep in schedule.device.kernels.values() for k in kernels_of_sweep
+        ):
             registers, spilled = module.registers(kernel), module.spilled(kernel)
             spills += spilled
             if registers or spilled:
-                told.append(f"{kernel} {registers}" + (f" (spills {spilled} bytes)" if spilled else ""))
-        if not told:
+                registers_of_kernels.append(
+                    f"{kernel} {registers}" + (f" (spills {spilled} bytes)" if spilled else "")
+                )
+        if not registers_of_kernels:
             yield name, "missing", f"{options.device} does not tell registers"
         else:
             spoilt = spills and name != LARGE
-            yield name, "failed" if spoilt else "passed", f"registers: {', '.join(told)}"
+            yield name, "failed" if spoilt else "passed", f"registers: {', '.join(registers_of_kernels)}"
 
 
 def short(options: argparse.Namespace) -> Iterator[Row]:
-    """A short run of heat and of conjugate gradients, for a tool that watches it."""
+    """Run heat and conjugate gradients for a short time, under a tool that observes them."""
     yield "heat", "passed", heat((20, 20, 40), 2, "float64", hc.Euler(), device=options.device)
     yield "cg-fused", "passed", cg(33, 2, "cg-fused", device=options.device)[0]
 
 
 CASES = {
-    made.__name__: made
-    for made in (
+    function.__name__: function
+    for function in (
         *(
             devices,
             reach,
@@ -357,7 +363,7 @@ CASES = {
 
 
 def main() -> int:
-    """Run the case that is named."""
+    """Run the case of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("case", choices=sorted(CASES))
     parser.add_argument("--device", default="cuda")

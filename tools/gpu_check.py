@@ -1,11 +1,11 @@
 """Check Halocline on the devices of this machine: `make gpu-check`.
 
-Finds or makes a Python with Halocline in it (tools/gpu_python.py), and runs everything that a device must do
-(tools/gpu_cases.py): kernels, cases and examples against the processor's bits, kernels that go through cells
-in other ways, several ranks on one device by each transfer method, steps in graphs, traces, halos from
-device to device, sums, errors, NVIDIA's compute-sanitizer, registers of kernels. Needs no network, ends
-within --limit seconds, and prints what passed, failed, or is missing on this machine. The exit status is 1
-where something failed.
+The tool finds or creates a Python with Halocline (tools/gpu_python.py), and runs all checks of a device
+(tools/gpu_cases.py). Kernels, cases and examples must have the bits of the processor. Other checks concern
+kernel strategies, ranks on one device by each transfer method, graphs, traces, and halos between devices. The
+last ones are sums, errors, NVIDIA's compute-sanitizer, and registers of kernels. The tool needs no network,
+ends within --limit seconds, and prints the checks that passed, failed, or are missing on this machine. The
+exit status is 1 if a check failed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ EXAMPLES = {  # with arguments that make them small
 }
 SPEEDS = ("million cells/s", "bandwidth")  # lines of examples that differ from run to run
 SANITIZER = ("compute-sanitizer", "/usr/local/cuda/bin/compute-sanitizer")
-COMPILING = 500.0  # seconds for what compiles many kernels
+COMPILING = 500.0  # seconds for cases that compile many kernels
 SIGNS = {"passed": "✓", "failed": "✗", "missing": "–"}
 MACHINE = """
 import json, platform
@@ -66,16 +66,16 @@ print(json.dumps(rows))
 
 @dataclass(frozen=True)
 class Row:
-    """What came of one thing that was tried.
+    """Result of one check.
 
     Attributes
     ----------
     group, name : str
     outcome : {"passed", "failed", "missing"}
-        "missing" is what this machine does not have, or no time was left for.
+        "missing" means that this machine lacks a requirement, or that no time was left.
     note : str
     seconds : float
-        Of the process that tried it, and perhaps others: those of a process are told in its first row.
+        Seconds of the process of the check; the first row of a process has them for all its rows.
     """
 
     group: str
@@ -91,22 +91,24 @@ class Row:
 
 
 class Check:
-    """Runs cases on a device with a Python, until a deadline."""
+    """Checks of a device with a Python, until a deadline."""
 
     def __init__(self, python: Path, device: str, small: bool, deadline: float) -> None:
         self.python, self.device, self.small, self.deadline = python, device, small, deadline
         self.first = device if ":" in device else f"{device}:0"
 
     def groups(self) -> Iterator[tuple[str, list[Row]]]:
-        """Everything, the most telling first, some of it at once where there are cores for that; nothing more
-        where there is no device."""
+        """Yield all groups of checks, the most important first; some run concurrently on enough cores.
+
+        Without a device only the first groups run.
+        """
         yield "machine", self.machine()
         devices = self.case("devices", "devices")
         yield "devices", devices
         if all(row.outcome == "failed" for row in devices):
             return
         workers = max(1, min(8, len(os.sched_getaffinity(0)) // 2))
-        shares = 1 if self.small else workers  # of what compiles longest
+        shares = 1 if self.small else workers  # of the checks that compile longest
         with ThreadPoolExecutor(workers) as pool:
             jobs = [
                 ("devices", pool.submit(self.case, "devices", "reach")),
@@ -128,8 +130,11 @@ class Check:
     def run(
         self, command: Sequence[object], limit: float, **variables: str
     ) -> tuple[int | None, str, str, float]:
-        """Status, output, errors and seconds of a command; no status where it was ended at its limit, and no
-        seconds where no time was left for it."""
+        """Return status, output, errors and seconds of a command.
+
+        The status is None for a command that reached its limit, and the seconds are 0 if no time was left for
+        it.
+        """
         begun = time.monotonic()
         limit = min(limit, self.deadline - begun)
         if limit < 3:
@@ -148,23 +153,23 @@ class Check:
             out, error = process.communicate(timeout=limit)
             return process.returncode, out, error, time.monotonic() - begun
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)  # with the ranks that it has started
+            os.killpg(process.pid, signal.SIGKILL)  # together with the ranks that it has started
             process.communicate()
             return None, "", f"did not end within {limit:.0f} s", time.monotonic() - begun
 
     def rows(self, group: str, name: str, command: Sequence[object], limit: float) -> list[Row]:
-        """What a case prints; a row that says why where it prints nothing."""
+        """Return the rows that a case prints, or a row with the reason if it prints none."""
         status, out, error, seconds = self.run(command, limit)
         try:
-            told = json.loads(out.strip().splitlines()[-1])
-            rows = [Row(group, own, outcome, note) for own, outcome, note in told]
+            printed = json.loads(out.strip().splitlines()[-1])
+            rows = [Row(group, row_name, outcome, note) for row_name, outcome, note in printed]
             return [replace(row, seconds=0.0 if n else seconds) for n, row in enumerate(rows)]
         except (IndexError, ValueError):
             outcome = "missing" if status is None and not seconds else "failed"
             return [Row(group, name, outcome, _last(error) or f"status {status}", seconds)]
 
     def case(self, group: str, name: str, *options: object, limit: float = 120) -> list[Row]:
-        """A case of tools/gpu_cases.py."""
+        """Run a case of tools/gpu_cases.py."""
         small = ["--small"] if self.small else []
         device = self.device if name in ("devices", "reach") else self.first
         if "--device" not in options:
@@ -172,44 +177,46 @@ class Check:
         return self.rows(group, name, [self.python, CASES, name, *options, *small], limit)
 
     def physics(self, share: str) -> list[Row]:
-        """A share of the cases that Halocline has."""
+        """Run a share of the cases of Halocline."""
         command = [self.python, CASES, "physics", "--device", self.first, "--share", share]
         return self.rows("physics", f"share {share}", [*command, *["--small"] * self.small], COMPILING)
 
     def machine(self) -> list[Row]:
-        """What there is to work with."""
+        """Report the tools of this machine."""
         result = self.rows("machine", "machine", [self.python, "-c", MACHINE], 60)
         tool = shutil.which("nvidia-smi")
         if tool:
-            asked = "--query-gpu=name,driver_version,memory.total,mig.mode.current"
-            _, out, error, _ = self.run([tool, asked, "--format=csv,noheader"], 30)
+            query = "--query-gpu=name,driver_version,memory.total,mig.mode.current"
+            _, out, error, _ = self.run([tool, query, "--format=csv,noheader"], 30)
             result.append(
                 Row("machine", "nvidia-smi", "passed", " | ".join((out or error).split("\n")).strip(" |"))
             )
         return result
 
     def ranks(self) -> list[Row]:
-        """Ranks that share the first device, by each method; with several also a rank for each."""
+        """Run ranks that share the first device, by each method; several devices also have one rank each."""
         (expected,) = self.case("ranks", "ranks", "--device", "cpu")
         if expected.outcome != "passed":
             return [replace(expected, name="one process on the processor")]
-        far = ("mpi", "colocated", "gpu_aware")
-        wanted = [(1, "peer", 2), *((n, method, 1) for n in (2, 4) for method in far)]
+        remote_methods = ("mpi", "colocated", "gpu_aware")
+        settings = [(1, "peer", 2), *((n, method, 1) for n in (2, 4) for method in remote_methods)]
         if self.small:
-            wanted = [(1, "peer", 2), (2, "mpi", 1), (2, "colocated", 1)]
-        actual = [self._ranks(expected.name, self.first, *each) for each in wanted]
+            settings = [(1, "peer", 2), (2, "mpi", 1), (2, "colocated", 1)]
+        actual = [self._ranks(expected.name, self.first, *setting) for setting in settings]
         every = self.case("devices", "devices")
         if len(every) > 1 and not self.small:
             several = (
                 f"{self.device.partition(':')[0]}:{','.join(row.name.partition(':')[2] for row in every)}"
             )
             actual.append(self._ranks(expected.name, several, 1, "peer", 1))
-            actual += [self._ranks(expected.name, several, len(every), method, 1) for method in far]
+            actual += [
+                self._ranks(expected.name, several, len(every), method, 1) for method in remote_methods
+            ]
         return actual
 
-    def _ranks(self, expected: str, device: str, ranks: int, method: str, each: int) -> Row:
+    def _ranks(self, expected: str, device: str, ranks: int, method: str, subdomains: int) -> Row:
         methods = method if method == "mpi" else f"{method},mpi"
-        options = ("--device", device, "--ranks", ranks, "--methods", methods, "--each", each)
+        options = ("--device", device, "--ranks", ranks, "--methods", methods, "--each", subdomains)
         (row,) = self.case("ranks", "ranks", *options)
         bits, row = row.name, replace(row, name=f"{ranks} on {device}, {method}")
         if row.outcome != "passed":
@@ -223,16 +230,16 @@ class Check:
         return row
 
     def examples(self) -> Iterator[str]:
-        """Those that are run; one that is not known here is told."""
-        here = {path.stem for path in (ROOT / "examples").glob("*.py")}
-        unknown = here - EXAMPLES.keys() - {"gas", "hancock", "sod_exact"}
+        """Yield the examples that are run, and report examples without arguments."""
+        examples = {path.stem for path in (ROOT / "examples").glob("*.py")}
+        unknown = examples - EXAMPLES.keys() - {"gas", "hancock", "sod_exact"}
         if unknown:
             say(f"examples that are not run: {', '.join(sorted(unknown))}")
         yield from list(EXAMPLES)[:1] if self.small else EXAMPLES
 
     def example(self, name: str) -> list[Row]:
-        """What an example prints, beside what it prints on the processor."""
-        told, spent = [], 0.0
+        """Compare the output of an example with that on the processor."""
+        outputs, spent = [], 0.0
         for device in ("cpu", self.first):
             out = ROOT / "out" / "gpu-check" / f"{name}-{device.replace(':', '-')}"
             status, text, error, seconds = self.run(
@@ -245,20 +252,22 @@ class Check:
             if status != 0:
                 outcome = "missing" if status is None and not seconds else "failed"
                 return [Row("examples", name, outcome, f"on {device}: {_last(error)}", spent)]
-            told.append([line for line in text.splitlines() if not line.startswith(SPEEDS)])
-        if told[0] == told[1]:
-            return [Row("examples", name, "passed", told[0][-1], spent)]
-        differ = next((b for a, b in zip(*told, strict=False) if a != b), "another number of lines")
+            outputs.append([line for line in text.splitlines() if not line.startswith(SPEEDS)])
+        if outputs[0] == outputs[1]:
+            return [Row("examples", name, "passed", outputs[0][-1], spent)]
+        differ = next((b for a, b in zip(*outputs, strict=False) if a != b), "another number of lines")
         return [Row("examples", name, "failed", f"differs from the processor in: {differ}", spent)]
 
     def sanitizer(self, tool: str) -> list[Row]:
-        """A short run that NVIDIA's tool watches."""
+        """Run a short case under a tool of NVIDIA."""
         program = next((result for name in SANITIZER if (result := shutil.which(name))), None)
         if program is None or not self.device.startswith("cuda"):
-            why = "compute-sanitizer is not installed" if self.device.startswith("cuda") else "for CUDA only"
-            return [Row("sanitizer", tool, "missing", why)]
-        # calls that return errors are no faults: each is looked at, and the last argument of a kernel is
-        # found by asking for the one after it
+            reason = (
+                "compute-sanitizer is not installed" if self.device.startswith("cuda") else "for CUDA only"
+            )
+            return [Row("sanitizer", tool, "missing", reason)]
+        # calls that return errors are no faults, since each result is checked; the last argument of a kernel
+        # is found by a query of the next one
         command = [program, "--tool", tool, "--report-api-errors", "no"]
         command += ["--error-exitcode", "99", "--target-processes", "all"]
         command += [self.python, CASES, "short", "--device", self.first]
@@ -270,10 +279,12 @@ class Check:
                 Row("sanitizer", tool, outcome, _last(error) or _last(out) or f"status {status}", seconds)
             ]
         if status != 0:
-            kept = ROOT / "out" / "gpu-check" / f"{tool}.log"
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            kept.write_text(out + error)
-            return [Row("sanitizer", tool, "failed", f"{summary[-1]} (out/gpu-check/{kept.name})", seconds)]
+            log_file = ROOT / "out" / "gpu-check" / f"{tool}.log"
+            log_file.parent.mkdir(parents=True, exist_ok=True)
+            log_file.write_text(out + error)
+            return [
+                Row("sanitizer", tool, "failed", f"{summary[-1]} (out/gpu-check/{log_file.name})", seconds)
+            ]
         return [Row("sanitizer", tool, "passed", summary[-1], seconds)]
 
 
@@ -283,7 +294,7 @@ def _last(text: str) -> str:
 
 
 def main() -> int:
-    """Check, print, and write what was found."""
+    """Check, print and write the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cuda", help="cuda or opencl, with a number where one is meant")
     parser.add_argument("--wheels", type=Path, help="a folder with wheels of packages that are missing here")
@@ -296,8 +307,8 @@ def main() -> int:
     rows: list[Row] = []
     try:
         python = find_or_make(options.wheels)
-        where = str(python.relative_to(ROOT))
-        rows.append(Row("machine", "build", "passed", where, time.monotonic() - begun))
+        python_path = str(python.relative_to(ROOT))
+        rows.append(Row("machine", "build", "passed", python_path, time.monotonic() - begun))
     except Lacking as error:
         rows.append(Row("machine", "build", "failed", str(error), time.monotonic() - begun))
     print(rows[0] if rows[0].outcome == "passed" else f"{SIGNS['failed']} build: {rows[0].note}", flush=True)

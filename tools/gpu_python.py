@@ -1,9 +1,9 @@
-"""Find or make a Python with Halocline in it, on a machine that may have no network: for `make gpu-check`.
+"""Find or create a Python with Halocline, on a machine that may have no network: for `make gpu-check`.
 
-The environment of `make build` is taken where there is one. Elsewhere build/gpu/venv is made from the Python
-that runs this, whose packages it sees, with the wheels of a folder on top (`--wheels`), and native code is
-built with what there is. As a program it prints the path of that Python; what it did and what is missing goes
-to stderr.
+The tool uses the environment of `make build` if it exists. Otherwise it creates build/gpu/venv from the
+running Python, whose packages remain visible, with the wheels of a folder (`--wheels`), and builds native
+code with the available tools. As a program it prints the path of that Python; reports and missing packages
+are printed to stderr.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NEEDED = {  # to build or to run anything
     "numpy": "numpy",
     "nanobind": "nanobind",
 }
-WANTED = {  # what lacks without it
+WANTED = {  # the consequence of a missing package
     "mpi4py": "runs on several ranks",
     "typer": "the command halocline",
     "rich": "the command halocline",
@@ -37,16 +37,16 @@ WANTED = {  # what lacks without it
 
 
 class Lacking(Exception):
-    """No Python with Halocline can be had; why, and what to do."""
+    """Error without any Python with Halocline: the reason, and the next step."""
 
 
 def say(text: str) -> None:
-    """For people, while stdout is for programs."""
+    """Print a text for people on stderr, since stdout is for programs."""
     print(text, file=sys.stderr, flush=True)
 
 
 def run(*command: object, **variables: str) -> subprocess.CompletedProcess[str]:
-    """A command in the root of the source, its output taken."""
+    """Run a command in the root of the source and return its output."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     return subprocess.run(
         list(map(str, command)),
@@ -59,30 +59,30 @@ def run(*command: object, **variables: str) -> subprocess.CompletedProcess[str]:
 
 
 def works(python: Path) -> bool:
-    """Whether it imports Halocline with its native code."""
+    """Return True if a Python imports Halocline with its native code."""
     return python.exists() and run(python, "-c", WORKS).returncode == 0
 
 
 def has(python: Path, module: str) -> bool:
-    """Whether it finds a module."""
+    """Return True if a Python finds a module."""
     find = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"
     return run(python, "-c", find).returncode == 0
 
 
 def find_or_make(wheels: Path | None) -> Path:
-    """A Python that imports Halocline.
+    """Return a Python that imports Halocline.
 
     Raises
     ------
     Lacking
     """
-    own = ROOT / ".venv" / "bin" / "python"
-    if (ROOT / ".venv" / "installed").exists() and run(own, "--version").returncode == 0:
+    build_python = ROOT / ".venv" / "bin" / "python"
+    if (ROOT / ".venv" / "installed").exists() and run(build_python, "--version").returncode == 0:
         done = run("make", "build")
-        if works(own):
+        if works(build_python):
             if done.returncode:
                 say(f".venv is taken as it is: make build failed ({last(done)})")
-            return own
+            return build_python
         say(f".venv is of no use here: {last(done)}")
     if sys.version_info < (3, 11):  # noqa: UP036, since this runs outside of the environment
         raise Lacking(
@@ -97,7 +97,7 @@ def find_or_make(wheels: Path | None) -> Path:
 
 
 def make_environment(wheels: Path | None) -> Path:
-    """build/gpu/venv, which sees the packages of this Python, with the wheels of a folder on top."""
+    """Create build/gpu/venv with the packages of this Python and the wheels of a folder."""
     place = PLACE / "venv"
     python = place / "bin" / "python"
     if not python.exists():
@@ -118,19 +118,19 @@ def make_environment(wheels: Path | None) -> Path:
 
 
 def packages_of(python: Path) -> Path:
-    """Where its own packages lie."""
-    told = run(python, "-c", "import sysconfig; print(sysconfig.get_path('platlib'))")
-    return Path(told.stdout.strip())
+    """Return the folder of a Python's own packages."""
+    result = run(python, "-c", "import sysconfig; print(sysconfig.get_path('platlib'))")
+    return Path(result.stdout.strip())
 
 
 def pip(python: Path, *command: object) -> subprocess.CompletedProcess[str]:
-    """pip of this Python, at work in the environment of another."""
+    """Run the pip of this Python in the environment of another Python."""
     line = (sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check", *command)
     return run(*line, PATH=programs_of(python))
 
 
 def programs_of(python: Path) -> str:
-    """Where programs are looked for: first beside this Python and that of the environment."""
+    """Return the search path of programs, with the folders of both Pythons first."""
     return f"{python.parent}:{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
 
 
@@ -141,7 +141,9 @@ def build(python: Path) -> None:
     path = programs_of(python)
     if shutil.which("clang++", path=path):
         del programs["g++"]
-    missing += [what for program, what in programs.items() if not shutil.which(program, path=path)]
+    missing += [
+        description for program, description in programs.items() if not shutil.which(program, path=path)
+    ]
     header = run(python, "-c", "import sysconfig; print(sysconfig.get_path('include'))").stdout.strip()
     if not (Path(header) / "Python.h").exists():
         missing.append(f"the headers of Python ({header}/Python.h)")
@@ -153,15 +155,16 @@ def build(python: Path) -> None:
             f"native code cannot be built, without {', '.join(missing)}; bring packages as wheels: "
             "`pip download -d .whl ...` where there is a network, and WHEELS=.whl here"
         )
-    kind, *where = mpi.stdout.strip().split(";")
-    # native code looks for the package's MPI in its own environment, and that for what it needs beside it
-    folder = Path(where[-1]).parent
+    kind, *libraries = mpi.stdout.strip().split(";")
+    # native code searches the package's MPI in its own environment, and that MPI searches its files next to
+    # it
+    folder = Path(libraries[-1]).parent
     for library in (*folder.glob("lib*.so*"), folder / "mpich") if kind == "package" else ():
         link = python.parent.parent / "lib" / library.name
         if not link.exists():
             link.symlink_to(library)
     folder = PLACE / "native"
-    why = "scikit-build-core is missing"
+    reason = "scikit-build-core is missing"
     if has(python, "scikit_build_core"):
         done = pip(
             python,
@@ -175,8 +178,8 @@ def build(python: Path) -> None:
         )
         if done.returncode == 0 and works(python):
             return
-        why = last(done if done.returncode else run(python, "-c", WORKS))
-    say(f"built with CMake alone, since pip does not ({why})")
+        reason = last(done if done.returncode else run(python, "-c", WORKS))
+    say(f"built with CMake alone, since pip does not ({reason})")
     target = packages_of(python)
     for command in (
         ("cmake", "-S", ROOT, "-B", f"{folder}-cmake", f"-DPython_EXECUTABLE={python}"),
@@ -195,14 +198,14 @@ def build(python: Path) -> None:
 
 
 def last(done: subprocess.CompletedProcess[str]) -> str:
-    """The last thing that a command said: of its errors, where it told some."""
+    """Return the last line of the output of a command, an error if it has one."""
     lines = (done.stdout + done.stderr).strip().splitlines() or [f"status {done.returncode}"]
     errors = [line for line in lines if "error" in line.lower()]
     return (errors or lines)[-1].strip()
 
 
 def parse(arguments: Sequence[str] | None = None) -> Path | None:
-    """The folder of wheels, where the command line names one."""
+    """Return the folder of wheels, if the command line names one."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--wheels", type=Path, help="a folder with wheels of packages that are missing here")
     result: Path | None = parser.parse_args(arguments).wheels

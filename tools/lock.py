@@ -1,4 +1,4 @@
-"""Write the lock files: the newest versions that fit pyproject.toml, each with all that it needs.
+"""Write the lock files: the newest versions that satisfy pyproject.toml, each with all its requirements.
 
 Run by `make lock`, with the oldest Python that Halocline supports.
 """
@@ -16,7 +16,7 @@ HEAD_DEV = "# Written by `make lock`: what checks the code and builds the docume
 
 
 def freeze(requirements: list[str]) -> list[str]:
-    """The packages of a new environment with these requirements, pinned."""
+    """Return the packages of a new environment with these requirements, with their versions."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         pip = [f"{folder}/bin/python", "-m", "pip", "--quiet"]

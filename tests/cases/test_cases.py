@@ -250,9 +250,8 @@ def test_a_value_that_is_not_finite_is_told_with_the_terms_before_it():
     step = int(re.search(r"after step (\d+)", text)[1])
     assert step < 64  # the first value, not that of the first check
     named = re.search(rf"(?:terms that are not finite|largest terms) before step {step}: (.+)", text)[1]
-    assert (
-        1 <= len(re.findall(r" of \w+", named)) <= 8
-    )  # of 14: the terms that lead to it, not all terms that contain NaN
+    # the terms that lead to it, not all of the 14 terms that contain NaN
+    assert 1 <= len(re.findall(r" of \w+", named)) <= 8
 
 
 @pytest.mark.ranks(1, 2, long=(1,))

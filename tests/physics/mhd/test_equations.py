@@ -348,9 +348,8 @@ def test_what_travels(physics: Physics, order: int):
         for f, slope in mhd.equations(force).items():
             f.set(f + slope)
     (halo,) = arranged(program, mhd.grid).halos.values()
-    assert {f for f, footprint in halo.exchange.items() if footprint} == set(
-        mhd.fields
-    )  # no component of the force
+    # no component of the force
+    assert {f for f, footprint in halo.exchange.items() if footprint} == set(mhd.fields)
     radius = order // 2
     for f in mhd.fields:
         reach = max(3, radius) if physics.hyperdiffusion else radius

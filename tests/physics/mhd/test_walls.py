@@ -15,9 +15,8 @@ from halocline.physics.mhd import MHD
 from loops import some
 
 Array = NDArray[np.float64]
-Ghosts = Callable[
-    [Array, int, int], Array
-]  # arguments: lines along the first axis, the side, and the layer, counted outward
+# arguments: lines along the first axis, the side, and the layer, counted outward
+Ghosts = Callable[[Array, int, int], Array]
 
 SHAPE, EXTENT = (9, 10, 11), (0.9, 1.1, 1.3)
 SLOPE, LEVEL = 0.7, 0.4

@@ -28,15 +28,8 @@ EACH = 400  # number of states of each kind
 SOLVERS = sorted(RIEMANN)
 EPSILON = {"epsilon_fast": 0.2, "epsilon_alfven": 0.15, "epsilon_slow": 0.3, "epsilon_entropy": 0.1}
 EQUAL = dict.fromkeys(EPSILON, 0.2)
-FAMILY = (
-    "fast",
-    "alfven",
-    "slow",
-    "entropy",
-    "slow",
-    "alfven",
-    "fast",
-)  # in the order of ascending eigenvalues
+# in the order of ascending eigenvalues
+FAMILY = ("fast", "alfven", "slow", "entropy", "slow", "alfven", "fast")
 RHO, U, V, W, BY, BZ, P = range(7)
 MIRROR = np.array([-1, 1, -1, -1, -1, -1, -1.0])[:, None]  # signs of the flux in a mirror
 
@@ -598,9 +591,8 @@ def test_viscosity_is_the_size_far_from_nothing_and_smooth_near(small: Any) -> N
     close(Q[None], (np.where(is_outside, np.abs(a), a**2 / (2 * edge) + epsilon))[None], 1, 1e-15)
     assert Q[4] == epsilon
     assert Q[:4] == pytest.approx(edge, rel=1e-15)  # continuous
-    assert np.abs(np.diff(Q[5:])).max() <= (a[6] - a[5]) * (
-        1 + 1e-9
-    )  # the slope is continuous too, and at most 1
+    # the slope of Q is continuous too, and at most 1
+    assert np.abs(np.diff(Q[5:])).max() <= (a[6] - a[5]) * (1 + 1e-9)
     assert (np.abs(a) <= Q).all()
     Q, *_ = small(a, a, epsilon_fast=0.0)
     assert np.array_equal(Q, np.abs(a))

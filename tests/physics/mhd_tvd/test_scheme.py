@@ -76,9 +76,8 @@ def test_waves_in_both_directions_are_mirror_images(wave: str) -> None:
 
 @pytest.mark.parametrize("wave", ["fast", "alfven", "slow", "sound"])
 def test_waves_in_both_directions_have_the_same_error(wave: str) -> None:
-    left, right = (
-        wave_error((128,), {"wave": wave} | options) for options in ({"direction": -1}, {})
-    )  # or 1
+    # the default direction is 1
+    left, right = (wave_error((128,), {"wave": wave} | options) for options in ({"direction": -1}, {}))
     assert abs(left - right) < 1e-6 * right
 
 

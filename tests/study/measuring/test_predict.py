@@ -22,9 +22,8 @@ def test_a_weak_study_without_a_network_is_perfect() -> None:
     result = predict.predict(schedule, shape, machine(4), [1, 2, 8, 12], scaling="weak")
     assert [p.shape for p in result] == [(64, 64), (128, 64), (256, 128), (384, 128)]
     assert [p.ranks for p in result] == [4, 8, 32, 48]
-    assert [p.efficiency for p in result] == pytest.approx(
-        [1.0] * 4, rel=0.03
-    )  # the cost of packing depends on the cuts
+    # the cost of packing depends on the cuts
+    assert [p.efficiency for p in result] == pytest.approx([1.0] * 4, rel=0.03)
     assert result[0].seconds == pytest.approx(64 * 64 / 4 * 64 / 1e9, rel=0.1)  # 8 streams of 8 bytes
 
 

@@ -107,10 +107,8 @@ def test_the_picture_shows_numbers_and_distances() -> None:
         numbers, distances = plot(GRIDS, limits(GRIDS)).axes
     labels = [line.get_label() for line in numbers.lines if not line.get_label().startswith("_")]
     assert labels == ["flux", "speed (oscillates), from 63²", "published"]
-    assert [line.get_label() for line in distances.lines] == [
-        "flux",
-        "slope 2",
-    ]  # a number without a limit is omitted
+    # a number without a limit is omitted
+    assert [line.get_label() for line in distances.lines] == ["flux", "slope 2"]
     start, *_, end = distances.lines[0].get_ydata()
     assert start / end == pytest.approx(64.0)
     published = numbers.lines[2]
