@@ -82,8 +82,8 @@ def test_what_writing_took_is_reported(tmp_path: Path) -> None:
     (line,) = [each for each in done.stdout.splitlines() if each.startswith("written")]
     time = r"\S+ \w?s"
     assert re.fullmatch(
-        rf"written +\S+ kB of output and checkpoints; the run paused {time} for it, {time} of that to wait "
-        "for the disk",
+        rf"written +\S+ kB +output and checkpoints; the run paused {time} for them, "
+        rf"{time} of it for the disk",
         line,
     )
 

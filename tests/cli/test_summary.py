@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from halocline.cli.summary import event_lines, judgement, number, rows_of
+from halocline.cli.summary import event_lines, judgement, number, rows_of, table
 from halocline.run.simulation.checks import Check
 
 
@@ -46,10 +46,18 @@ def test_events_are_a_table() -> None:
     none = {"count": 0, "share": 0.0, "first_cell": None, "first_step": None}
     some = {"count": 1234, "share": 0.015, "first_cell": [2, 3], "first_step": 4}
     odd = {"count": 1, "share": 1e-5, "first_cell": None, "first_step": None}
-    assert event_lines({}) == []
-    assert event_lines({"floor": none, "ceiling": none}) == [f"{'events':13} none of floor, ceiling"]
+    assert event_lines({}) == event_lines({"floor": none, "ceiling": none}) == []
     assert event_lines({"floor": some, "ceiling": none, "wall": odd}) == [
-        "events               cells  share  first cell  in step",
-        "              floor  1,234  0.015      (2, 3)        4",
-        "              wall       1  1e-05           -        -",
+        "event  cells  share of updates  first cell  first step",
+        "floor  1,234             0.015      (2, 3)           4",
+        "wall       1             1e-05           -           -",
+    ]
+
+
+def test_quantities_are_a_table() -> None:
+    rows = [("time", "3 ms", "in all"), ("bandwidth", "12.5 GB/s", "of memory"), ("checksum", "x" * 32, "")]
+    assert table(rows) == [
+        "time       3 ms       in all",
+        "bandwidth  12.5 GB/s  of memory",
+        "checksum   " + "x" * 32,
     ]

@@ -54,7 +54,7 @@ def test_a_solve_tells_where_it_ran_and_has_the_same_bits(tmp_path: Path, opencl
     assert result.returncode == 0, result.stderr
     name = re.escape(opencl[0].name)
     assert re.search(rf", 1 rank, devices opencl:0, opencl:1 \({name}\)$", result.stdout, re.MULTILINE)
-    assert re.search(r"^bandwidth .* of copies within the same devices now$", result.stdout, re.MULTILINE)
+    assert re.search(r"^memory bandwidth .* by copies within the same devices;", result.stdout, re.MULTILINE)
     assert result.stderr.count("threads 4: ignored") == 1
     record = json.loads((tmp_path / "r.json").read_text())
     assert places(record) == [(0, 0, "opencl:0"), (0, 1, "opencl:1")]

@@ -226,7 +226,7 @@ def test_a_program_has_its_own_scheme(capsys: pytest.CaptureFixture[str]):
     command(["run", "sink", "--steps", "1"])
     out = capsys.readouterr().out
     assert out.startswith("sink, 8 cells, evenly, 1 rank")
-    assert "events        none of floor" in out
+    assert re.search("^events +none +monitored: floor$", out, re.MULTILINE)
     command(["explain", "sink", "--dim", "2"])
     assert capsys.readouterr().out.startswith("sink, 6 x 4 cells, evenly; a pass is a step")
 
@@ -258,7 +258,7 @@ def test_what_a_program_counts(caplog: pytest.LogCaptureFixture, capsys: pytest.
     command(["run", "sink", "--n", "4,6", "--set", "most=1.5"])
     out = capsys.readouterr().out
     cells = ["floor", str(count), f"{count / 96:.2g}", f"{(number // 6, number % 6)}", "4"]
-    assert (re.search(r"^ {14}" + " +".join(map(re.escape, cells)) + "$", out, re.M) is not None) == first
+    assert (re.search("^" + " +".join(map(re.escape, cells)) + "$", out, re.M) is not None) == first
 
 
 def test_an_event_that_the_program_does_not_set(use: Using):

@@ -1,4 +1,4 @@
-"""What a run of a case says on the terminal: rows while it goes on, and a summary at its end."""
+"""Terminal output of a run: rows of diagnostics during the run, and a summary at its end."""
 
 from __future__ import annotations
 
@@ -22,39 +22,39 @@ WIDEST = 11  # characters of a number: -1.2346e-05
 
 
 def number(value: Any) -> str:
-    """Of five digits; - where there is none."""
+    """Return a number with five digits, or "-" for None."""
     if value is None:
         return "-"
     return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
 def rows_of(problem: Problem) -> Callable[[Mapping[str, Any]], None]:
-    """Return a function that prints diagnostics as they come, as rows of a table."""
+    """Return a function that prints diagnostics as rows of a table during a run."""
     columns: list[str] = []
 
     def line(cells: Iterable[str]) -> str:
         widths = (max(len(column), WIDEST) for column in columns)
         return "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
 
-    def row(found: Mapping[str, Any]) -> None:
+    def row(diagnostics: Mapping[str, Any]) -> None:
         if not columns:
             columns.extend(("step", "time", "time_step", *problem.names.shown))
             heads = line(columns)
             say(f"Diagnostics\n\n{heads}\n{'─' * len(heads)}")
-        say(line(number(found.get(column)) for column in columns))
+        say(line(number(diagnostics.get(column)) for column in columns))
 
     return row
 
 
 def part_line(problem: Problem, result: Result, only: str) -> str:
-    """Return a line on the time of a part of the steps."""
+    """Return a line with the time of a part of the steps."""
 
     record = result.record
     if record is None:
-        raise InputError(f"--only {only}: {problem.spelling} has run no problem whose steps could be timed")
+        raise InputError(f"--only {only}: {problem.spelling} has run no problem with steps to time")
     ns = record.ns_per_cell_step
-    each = "" if ns is None else f", {ns:.4g} ns a cell and step"
-    return f"{PARTS[only]}: {duration(record.seconds)} for {counted(record.steps, 'step')}{each}"
+    time_per_cell = "" if ns is None else f", {ns:.4g} ns per cell and step"
+    return f"{PARTS[only]}: {duration(record.seconds)} for {counted(record.steps, 'step')}{time_per_cell}"
 
 
 def judgement(checks: Sequence[Check]) -> str:
@@ -75,15 +75,25 @@ def judgement(checks: Sequence[Check]) -> str:
     failed = sum(not check.passed for check in checks)
     left_out = sum(not check.compared for check in checks)
     note = f"{counted(failed, 'check')} of {len(checks)} failed." if failed else "All checks passed."
-    note += f" {left_out} could not be made." if left_out else ""
+    note += f" {left_out} could not be evaluated." if left_out else ""
     return table_of("Checks", checks, columns, left=2, note=note).text().rstrip()
 
 
+Row = tuple[str, str, str]  # quantity, value with its unit, explanation
+
+
+def table(rows: Sequence[Row]) -> list[str]:
+    """Return the lines of a table of quantities; values without an explanation do not widen their column."""
+    quantities = max(len(quantity) for quantity, _, _ in rows)
+    values = max((len(value) for _, value, note in rows if note), default=0)
+    return [f"{quantity:{quantities}}  {value:{values}}  {note}".rstrip() for quantity, value, note in rows]
+
+
 def event_lines(events: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return a table of the events that happened, or a line that names those that did not."""
-    happened = [(name, event) for name, event in events.items() if event["count"]]
-    if not happened:
-        return [f"{'events':13} none of {', '.join(events)}"] if events else []
+    """Return a table of the events that occurred."""
+    occurred = [(name, event) for name, event in events.items() if event["count"]]
+    if not occurred:
+        return []
 
     def row(name: str, event: Mapping[str, Any]) -> tuple[str, ...]:
         cell, step = event["first_cell"], event["first_step"]
@@ -95,140 +105,157 @@ def event_lines(events: Mapping[str, Mapping[str, Any]]) -> list[str]:
             "-" if step is None else str(step),
         )
 
-    rows = [("", "cells", "share", "first cell", "in step"), *(row(*each) for each in happened)]
+    head = ("event", "cells", "share of updates", "first cell", "first step")
+    rows = [head, *(row(name, event) for name, event in occurred)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
-    for number, cells in enumerate(rows):
-        texts = (cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
-        lines.append(f"{'' if number else 'events':13} {cells[0].ljust(widths[0])}  {'  '.join(texts)}")
+    for name, *cells in rows:
+        texts = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
+        lines.append(f"{name.ljust(widths[0])}  {'  '.join(texts)}")
     return lines
 
 
 def summary(problem: Problem, result: Result) -> str:
-    """Return the results of a run, and its speed."""
+    """Return the results of a run, and its speed, as a table."""
 
     r, whole = result.record, result.outcome
     assert r is not None
-    ran = where(r.ranks, r.threads, r.devices)
-    lines = [f"{problem.title}, {ran}", ""]
+    title = f"{problem.title}, {where(r.ranks, r.threads, r.devices)}"
+    rows: list[Row] = []
     if r.only is not None:
-        lines += [
-            f"{'timed':13} {PARTS[r.only]}: {_after(problem, r)}",
-            f"{'':13} the fields hold nonsense, so there is no result",
-        ]
+        rows.append(
+            ("timed part", r.only, f"{PARTS[r.only]}, {_steps(problem, r)}; fields have no valid values")
+        )
     elif isinstance(whole, Solution):
-        lines += _solved(whole, result)
+        rows += _solved(whole, result)
     else:
-        lines += _reached(problem, r)
+        rows += _reached(problem, r)
     if r.error is not None:
-        lines.append(f"{'error':13} {r.error:.4e}, {problem.names.error_name}")
-    lines += event_lines(r.events or {})
-    lines += _speed(result, problem.unit)
+        rows.append(("error", f"{r.error:.4e}", problem.names.error_name))
+    events = event_lines(r.events or {})
+    if r.events and not events:
+        rows.append(("events", "none", f"monitored: {', '.join(r.events)}"))
+    rows += _speed(result, problem.unit)
     if result.tuned is not None:
         from halocline.run.tuning.patches import text_of
 
-        lines.append(f"{'patches':13} {text_of(result.tuned)}")
+        rows.append(("patches", text_of(result.tuned), ""))
     if r.ranks > 1 and whole is not None:
-        lines.append(f"{'overlap':13} {whole.overlap}")
-    lines += _balancing(r)
-    lines += _writing(r)
-    of = " of the host" if r.devices else ""
-    lines.append(f"{'memory':13} {amount(r.memory_bytes)}{of} resident")
+        rows.append(("overlap", str(whole.overlap), ""))
+    rows += _balancing(r)
+    rows += _writing(r)
+    owner = "host memory" if r.devices else "resident memory"
+    rows.append(("memory", amount(r.memory_bytes), f"{owner} of all ranks"))
     if r.checksum is not None:
-        lines.append(f"{'checksum':13} {r.checksum}")
-    return "\n".join(lines)
+        rows.append(("checksum", r.checksum, ""))
+    lines = [title, "", *table(rows)]
+    return "\n".join([*lines, "", *events] if events else lines)
 
 
-def _after(problem: Problem, record: Record) -> str:
-
-    not_timed = f", {record.warm_up} of them not timed" if record.warm_up else ""
+def _steps(problem: Problem, record: Record) -> str:
+    """Return the number of steps or iterations."""
+    not_timed = f" ({record.warm_up} not timed)" if record.warm_up else ""
     return counted(record.steps, problem.unit) + not_timed
 
 
-def _reached(problem: Problem, record: Record) -> list[str]:
-    """Return lines on the time that steps have reached, and the diagnostics."""
-    reached = f"{'reached':13} t = {record.time:.6g} after {_after(problem, record)}"
+def _reached(problem: Problem, record: Record) -> list[Row]:
+    """Return the reached time and the diagnostics."""
+    note = _steps(problem, record)
     if record.time_step is not None:
-        reached += f", the last of {record.time_step:.4g}"
-        reached += f", limited by {record.limiter}" if record.limiter else ""
-    lines, shown, numbers = [reached], problem.names.shown, record.diagnostics or {}
-    for start in range(0, len(shown) if numbers else 0, 3):
-        parts = [f"{name} = {number(numbers.get(name))}" for name in shown[start : start + 3]]
-        lines.append(f"{'diagnostics' if start == 0 else '':13} {', '.join(parts)}")
-    return lines
+        note += f", last time step {record.time_step:.4g}"
+        note += f", limited by {record.limiter}" if record.limiter else ""
+    rows = [("time reached", f"{record.time:.6g}", note)]
+    diagnostics = record.diagnostics or {}
+    if diagnostics:
+        rows += [(name, number(diagnostics.get(name)), "") for name in problem.names.shown]
+    return rows
 
 
-def _solved(solution: Solution, result: Result) -> list[str]:
-    """Return lines on the convergence of a linear problem."""
+def _solved(solution: Solution, result: Result) -> list[Row]:
+    """Return the convergence of a linear problem."""
 
-    how = "converged" if solution.converged else "not converged"
-    reason = ", since rounding errors are the rest" if solution.reason == "rounding limit" else ""
+    state = "converged" if solution.converged else "not converged"
+    limit = ", limited by rounding errors" if solution.reason == "rounding limit" else ""
+    tolerance = result.observer.runs.arguments.rtol
     return [
-        f"{how:13} after {counted(solution.iterations, 'iteration')}, residual "
-        f"{solution.residual_relative:.3g} times the right-hand side (asked for: "
-        f"{result.observer.runs.arguments.rtol:g})",
-        f"{'':13} computed anew, as b - A x: {solution.true_residual_relative:.3g} times the right-hand side"
-        f"{reason}",
+        ("iterations", str(solution.iterations), f"{state}, tolerance {tolerance:g}"),
+        (
+            "residual",
+            f"{solution.residual_relative:.3g}",
+            "norm relative to the right-hand side, updated by the iterations",
+        ),
+        (
+            "true residual",
+            f"{solution.true_residual_relative:.3g}",
+            f"b - A x relative to the right-hand side, computed after the last iteration{limit}",
+        ),
     ]
 
 
-def _speed(result: Result, unit: str) -> list[str]:
-    """Return lines on times of a step or iteration, and rates beside those of processors and memory."""
+def _speed(result: Result, unit: str) -> list[Row]:
+    """Return times of a step or iteration, and rates with those of processors and memory."""
 
-    r, whole, lines = result.record, result.outcome, []
+    r, whole = result.record, result.outcome
+    rows: list[Row] = []
     assert r is not None
     ns = r.ns_per_cell_step
     if ns is not None or whole is not None:
-        pace = "" if ns is None else f", {ns:.4g} ns a cell and {unit}"
-        each = "" if ns is None or unit == "step" else f", {duration(1e-9 * ns * r.cells)} an iteration"
-        speed = "" if r.ssspnt is None else f", ssspnt {r.ssspnt:.4g}"
-        lines.append(f"{'time':13} {duration(r.seconds)}{each}{pace}{speed}")
-    if whole is not None and r.only is None:
-        parts = {"compute": whole.compute, "exchange": whole.exchange, "reductions": whole.reduction}
-        shares = (f"{name} {each / r.seconds if r.seconds else 0:.0%}" for name, each in parts.items())
-        lines.append(f"{'':13} {', '.join(shares)}")
+        note = ""
+        if whole is not None and r.only is None:
+            parts = {"compute": whole.compute, "exchange": whole.exchange, "reductions": whole.reduction}
+            shares = (f"{name} {part / r.seconds if r.seconds else 0:.0%}" for name, part in parts.items())
+            note = ", ".join(shares)
+        rows.append(("wall time", duration(r.seconds), note))
+    if ns is not None:
+        if unit != "step":
+            rows.append((f"per {unit}", duration(1e-9 * ns * r.cells), ""))
+        ssspnt = "" if r.ssspnt is None else f"ssspnt {r.ssspnt:.4g}"
+        rows.append((f"per cell and {unit}", f"{ns:.4g} ns", ssspnt))
     if ns is not None and r.only in (None, "compute"):
-        arithmetic = (
-            f"{'arithmetic':13} {r.flops_per_cell_step:,.0f} operations a cell and {unit}, "
-            f"{r.flops_per_cell_step / ns:.1f} GFLOP/s"
-        )
+        operations = f"{r.flops_per_cell_step:,.0f} operations per cell and {unit}"
         if r.share_of_peak is not None and result.peak is not None:
-            most = f"{result.peak / 1e9:.1f} GFLOP/s of multiply-adds of this precision on as many cores"
-            arithmetic += f", {r.share_of_peak:.0%} of the {most}"
-        lines.append(arithmetic)
+            peak = f"{result.peak / 1e9:.1f} GFLOP/s, the peak measured on these cores"
+            operations = f"{r.share_of_peak:.0%} of {peak}; {operations}"
+        rows.append(("arithmetic", f"{r.flops_per_cell_step / ns:.1f} GFLOP/s", operations))
     if r.share_of_bound is not None and result.bandwidth is not None:
-        rate = r.share_of_bound * result.bandwidth
-        most = f"{result.bandwidth / 1e9:.1f} GB/s of {yardstick(r.devices)}"
-        lines.append(
-            f"{'bandwidth':13} {r.bytes_per_cell_step:,.0f} bytes a cell and {unit}, {rate / 1e9:.1f} GB/s, "
-            f"{r.share_of_bound:.0%} of the {most}"
+        reference = f"{result.bandwidth / 1e9:.1f} GB/s by {yardstick(r.devices)}"
+        traffic = f"{r.bytes_per_cell_step:,.0f} bytes per cell and {unit}"
+        rows.append(
+            (
+                "memory bandwidth",
+                f"{r.share_of_bound * result.bandwidth / 1e9:.1f} GB/s",
+                f"{r.share_of_bound:.0%} of {reference}; {traffic}",
+            )
         )
     if r.joules_per_cell_step is not None:
-        whose = " and ".join(r.joules_of)
-        lines.append(f"{'energy':13} {1e9 * r.joules_per_cell_step:.4g} nJ a cell and {unit}, of {whose}")
-    return lines
+        energy = f"{1e9 * r.joules_per_cell_step:.4g} nJ"
+        rows.append(("energy", energy, f"per cell and {unit}, of {' and '.join(r.joules_of)}"))
+    return rows
 
 
-def _balancing(record: Record) -> list[str]:
-    """Return a line on balances, if there were any."""
-    found = record.balances
-    if found is None:
+def _balancing(record: Record) -> list[Row]:
+    """Return the balances, if there were any."""
+    balances = record.balances
+    if balances is None:
         return []
-    return [
-        f"{'balance':13} {counted(int(found['count']), 'time')}, {duration(found['seconds'])}: "
-        f"{counted(int(found['moved']), 'subdomain')} moved ({amount(int(found['bytes']))}); before the "
-        f"last, the rank with most work had {found['before']:.2f} times the mean"
-    ]
+    return [(
+        "balances",
+        str(int(balances["count"])),
+        f"{duration(balances['seconds'])}, {counted(int(balances['moved']), 'subdomain')} moved "
+        f"({amount(int(balances['bytes']))}); maximum work of a rank before the last one "
+        f"{balances['before']:.2f} times the mean",
+    )]  # fmt: skip
 
 
-def _writing(record: Record) -> list[str]:
-    """Return a line on output and checkpoints, if there are any."""
+def _writing(record: Record) -> list[Row]:
+    """Return the cost of output and checkpoints, if there are any."""
 
     if not record.written_bytes:
         return []
-    by = f" by {counted(record.io_ranks, 'I/O rank')}" if record.io_ranks else ""
-    return [
-        f"{'written':13} {amount(record.written_bytes)} of output and checkpoints{by}; the run paused "
-        f"{duration(record.writing_seconds)} for it, {duration(record.waiting_seconds)} of that to wait for "
-        "the disk"
-    ]
+    writers = f" by {counted(record.io_ranks, 'I/O rank')}" if record.io_ranks else ""
+    return [(
+        "written",
+        amount(record.written_bytes),
+        f"output and checkpoints{writers}; the run paused {duration(record.writing_seconds)} for them, "
+        f"{duration(record.waiting_seconds)} of it for the disk",
+    )]  # fmt: skip

@@ -66,7 +66,7 @@ def bandwidth_share(domain: Domain, working_set: int, rate: float) -> float | No
 
 def yardstick(devices: Sequence[Any]) -> str:
     """Return a description of the measurement in `bandwidth`."""
-    return "copies within the same devices now" if devices else "a += s * b on the same cores now"
+    return "copies within the same devices" if devices else "a += s * b on these cores"
 
 
 def triad_bandwidth(comm: Communicator, threads: int, working_set: int) -> float:
