@@ -4,13 +4,13 @@
 
 The checkpoint is one of heat on n^3 cells of float64. In the first way, which `resume` uses, each rank reads
 its own cells, with one thread more than its share of the cores. In the second way, one more rank reads each
-chunk once, with one thread more than there are cores, and sends the parts of the chunk to the ranks that
-compute. Both ways run in turn in the same processes, and each rank compares its cells with those of the other
-way. Ranks that wait sleep, so that they take no core from the I/O rank. The files are read from the disk
+chunk once, and sends the parts of the chunk to the ranks that compute. This rank has one thread more than
+there are cores. Both ways run in turn in the same processes, and each rank compares its cells with those of
+the other way. Waiting ranks sleep, so that they use no core of the I/O rank. The files are read from the disk
 ("cold") and from the page cache ("warm").
 
 Then the program counts the bytes that ranks read and decompress in the first way, over the bytes of a field.
-Ranks whose subdomains cut a chunk all read it.
+All ranks whose subdomains cut a chunk read it.
 """
 
 from __future__ import annotations

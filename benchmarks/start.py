@@ -3,10 +3,10 @@
     python benchmarks/start.py [--repeats 7] [--json FILE]
 
 Each measurement is a process of its own. `import halocline` is measured alone. The first program of the
-README, on 64^3 cells and one thread, is measured up to the end of its first step, and up to its checksum and
-maximum. It runs with an empty kernel cache (cold), and again with the same cache (warm), from the README's
-initial values and from `sim[T] = 1.0`. Seconds of processor time, with those of the compiler, are given
-beside those of the clock, because other processes may hold the cores.
+README runs on 64^3 cells and one thread. It is measured up to the end of its first step, and up to its
+checksum and maximum. It runs with an empty kernel cache (cold), and again with the same cache (warm), from
+the README's initial values and from `sim[T] = 1.0`. Seconds of processor time, including those of the
+compiler, are printed next to wall-clock seconds, because other processes may use the cores.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@
 
 Each polynomial is the minimax approximation by Remez's exchange algorithm (E. Ya. Remez, 1934; J.-M. Muller,
 Elementary Functions, 3rd ed. 2016, ch. 3), in an arithmetic of 320 bits. Rounding all coefficients at once
-would cost accuracy. Hence the first ones, which carry the most weight, are rounded one at a time, and the
-rest is fitted again with those fixed (cf. N. Brisebarre and S. Chevillard, ARITH 18, 2007). The printed error
-is that of the rounded polynomial, relative to the function that uses it.
+would cost accuracy. Hence the first ones, which carry the most weight, are rounded one at a time. The rest is
+fitted again with those fixed (cf. N. Brisebarre and S. Chevillard, ARITH 18, 2007). The printed error is that
+of the rounded polynomial, relative to the function that uses it.
 """
 
 from __future__ import annotations

@@ -21,17 +21,17 @@ def test_every_case_says_what_it_takes():
         assert problem.script.about.endswith("."), name
         assert problem.script.origin, name
         assert problem.declared, name
-        for key, own in some(problem.declared.items()):
-            assert own.unit, (name, key)
-            assert own.about, (name, key)
-            assert own.origin, (name, key)
+        for key, parameter in some(problem.declared.items()):
+            assert parameter.unit, (name, key)
+            assert parameter.about, (name, key)
+            assert parameter.origin, (name, key)
 
 
 def test_ranges_hold_the_defaults_and_are_told():
     count = 0
     for name in case_names():
-        for key, own in Problem(name).declared.items():
-            own.check(f"{key} of {name}", own.default)
+        for key, parameter in Problem(name).declared.items():
+            parameter.check(f"{key} of {name}", parameter.default)
             count += 1
     assert count > 100
     assert Setting(1, "1", "", least=0, most=9, whole=True).range == "a whole number from 0 to 9"
@@ -50,7 +50,11 @@ def test_ranges_are_shown_by_the_command(capsys: pytest.CaptureFixture[str]):
     assert re.search(r"  0, which leaves it out: .*\bzeta\b", page)
     assert re.search(r"  chosen here: .*\bseed_field\b", page)
     show("helical-turbulence", "-")
-    told = json.loads(capsys.readouterr().out)["parameters"]
-    assert (told["seed"]["least"], told["seed"]["whole"], told["seed"]["above"]) == (0, True, None)
-    assert told["cs0"]["above"] == 0.0
-    assert told["cs0"]["origin"] == "the unit"
+    parameters = json.loads(capsys.readouterr().out)["parameters"]
+    assert (parameters["seed"]["least"], parameters["seed"]["whole"], parameters["seed"]["above"]) == (
+        0,
+        True,
+        None,
+    )
+    assert parameters["cs0"]["above"] == 0.0
+    assert parameters["cs0"]["origin"] == "the unit"

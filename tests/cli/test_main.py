@@ -1,4 +1,4 @@
-"""The entry of the command: exit statuses, and the last words where it fails."""
+"""The entry of the command: exit statuses, and the last lines of a failing command."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ CALLED = {
     "run": "halocline.cli.run:run",
 }
 LINES = {"solve poisson": "--n 8", "run": "heat"}
-OWN = {  # commands that do their work themselves, or call a function with single values
+OWN = {  # commands that do their work themselves, or that pass single values to a function
     "explain CASE", "model CASE", "model calibrate", "bench exchange", "cases", "new", "ls", "view", "export",
     "doctor", "study paper", "study papers", "study report",
     "study ablation exchange", "study overlap heat", "study overlap CASE",
@@ -75,7 +75,7 @@ def of_command(
     one = group("")
 
     @command(one, "try", *sources, without=without, text=text)
-    def function(**given: Any) -> None:
+    def function(**arguments: Any) -> None:
         """Try the options.
 
         All of
@@ -86,16 +86,16 @@ def of_command(
         try --cells-of-it 4
         try
         """
-        values.update(given)
+        values.update(arguments)
 
     return typer.main.get_group(one).commands["try"], values
 
 
 def ran(words: list[str], *sources: Any, **settings: Any) -> dict[str, Any]:
     """Return the values that a command with the options of some classes is called with."""
-    made, values = of_command(*sources, **settings)
-    with made.make_context("try", words) as context:
-        made.invoke(context)
+    command, values = of_command(*sources, **settings)
+    with command.make_context("try", words) as context:
+        command.invoke(context)
     return values
 
 
@@ -128,14 +128,14 @@ def test_options_have_values_and_texts() -> None:
     assert ran(["--cells-of-it", "8,9"], ManyCells)["cells_of_it"] == "8,9"
     assert ran(["--set", "a=1", "--set", "b=2"], Cells)["settings"] == ["a=1", "b=2"]
     assert ran(["--no-corners"], Cells, without=("settings",)) == {"cells_of_it": 4, "corners": False}
-    first, *others = of_command(Cells)[0].params
+    first, *other_options = of_command(Cells)[0].params
     assert (first.opts, first.metavar, first.help) == (
         ["--cells-of-it"], "N", "Cells, in words of a docstring.",
     )  # fmt: skip
     assert first.rich_help_panel == "The problem"
-    assert [each.name for each in others] == ["settings", "corners"]
+    assert [option.name for option in other_options] == ["settings", "corners"]
     assert of_command(ManyCells)[0].params[0].help == first.help
-    assert [each.name for each in parameters(Cells, "settings")] == ["settings"]
+    assert [option.name for option in parameters(Cells, "settings")] == ["settings"]
     more = [Parameter("k", Parameter.KEYWORD_ONLY, default="2", annotation=str)]
     assert ran(["--k", "3"], more) == {"k": "3"}
     with pytest.raises(Exception, match="it is empty; expected the name of a folder"):
@@ -143,23 +143,28 @@ def test_options_have_values_and_texts() -> None:
 
 
 def test_a_docstring_is_the_help_text() -> None:
-    made, _ = of_command(Cells)
-    assert made.help == "Try the options.\n\nAll of them."
-    assert made.epilog == "[bold]Examples[/]\n  try --cells-of-it 4\n  try"
+    command, _ = of_command(Cells)
+    assert command.help == "Try the options.\n\nAll of them."
+    assert command.epilog == "[bold]Examples[/]\n  try --cells-of-it 4\n  try"
     assert of_command(Cells, text="Another.")[0].help == "Another."
-    for each in ALL.values():
-        assert each.help
-        assert each.epilog
-        assert all(option.help for option in each.params)
+    for listed_command in ALL.values():
+        assert listed_command.help
+        assert listed_command.epilog
+        assert all(option.help for option in listed_command.params)
 
 
 def test_options_of_an_execution_are_taken_out_of_all() -> None:
     values = ran(["--patch", "8,16", "--overlap", "on"], options.Execution, Cells)
-    how = execution_of(values)
+    execution = execution_of(values)
     assert list(values) == ["cells_of_it", "settings", "corners"]
-    assert (how["patch"], how["overlap"], how["mailboxes"], how["trace"]) == ([8, 16], True, 2, None)
+    assert (execution["patch"], execution["overlap"], execution["mailboxes"], execution["trace"]) == (
+        [8, 16],
+        True,
+        2,
+        None,
+    )
     assert list(execution_of(ran([], options.Execution, without=("patch", "trace")))) == [
-        name for name in how if name not in ("patch", "trace")
+        name for name in execution if name not in ("patch", "trace")
     ]
     with pytest.raises(InputError, match="--overlap maybe: expected auto, on or off"):
         execution_of(ran(["--overlap", "maybe"], options.Execution))

@@ -1,6 +1,6 @@
-"""Every option of every command is obeyed or rejected, for cases and for files.
+"""Every option of every command takes effect or is rejected, for cases and for files.
 
-Each option is given to each command that lists it, with a value that is not its default. The test replaces
+Each option is passed to each command that lists it, with a value that is not its default. The test replaces
 the functions that do the work and records their arguments. The option must change these arguments, or the
 command must end with an error that names the option.
 """
@@ -55,8 +55,8 @@ OF_PROBLEMS = ("heat --n 8", "poisson --n 8", "own.py")
 LINES = {
     "solve poisson": ["solve poisson --n 8"],
     "run": ["run heat --n 8", "run poisson --n 8", "run own.py"],
-    "explain CASE": [f"explain {each}" for each in OF_PROBLEMS],
-    "model CASE": [f"model {each} --machine summit" for each in OF_PROBLEMS],
+    "explain CASE": [f"explain {problem}" for problem in OF_PROBLEMS],
+    "model CASE": [f"model {problem} --machine summit" for problem in OF_PROBLEMS],
     "model calibrate": ["model calibrate"],
     "bench exchange": ["bench exchange"],
     "study overlap CASE": ["study overlap wave --n 8", "study overlap poisson --n 8", "study overlap own.py"],
@@ -132,14 +132,14 @@ class DispatchedError(BaseException):
 def plain(value: Any) -> Any:
     """Return the text of a value without the parts that differ from run to run."""
     if isinstance(value, Problem):
-        how = value.order, value.scheme, value.dtype_given
-        return type(value).__name__, value.name, value.shape, str(value.values), *how
+        scheme_facts = value.order, value.scheme, value.dtype_given
+        return type(value).__name__, value.name, value.shape, str(value.values), *scheme_facts
     if isinstance(value, partial):
         return value.func, plain(value.args), plain(value.keywords)
     if isinstance(value, Mapping):
-        return {str(key): plain(each) for key, each in value.items()}
+        return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(each) for each in value]
+        return [plain(entry) for entry in value]
     if hasattr(value, "__self__"):
         return plain(value.__self__)
     return re.sub(r"/tmp/halocline-\w+| at 0x[0-9a-f]+", "", repr(value))
@@ -156,13 +156,13 @@ def dispatched(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[Any]
         *holders, name = name.split(".")
         for holder in holders:
             owner = getattr(owner, holder)
-        own = getattr(owner, name)
+        original = getattr(owner, name)
 
         def called(*arguments: Any, **options: Any) -> Any:
             record.append((place, plain(arguments), plain(options)))
             if ends:
                 raise DispatchedError
-            return own(*arguments, **options) if real else result
+            return original(*arguments, **options) if real else result
 
         monkeypatch.setattr(owner, name, called)
 
@@ -210,7 +210,7 @@ def dispatched(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[Any]
 
 def listed(command: Any) -> list[Any]:
     """Return the options of a command, without its arguments."""
-    return [each for each in command.params if each.param_type_name == "option"]
+    return [option for option in command.params if option.param_type_name == "option"]
 
 
 def words_of(option: Any) -> list[str]:
@@ -223,22 +223,22 @@ def words_of(option: Any) -> list[str]:
 
 
 def is_named(option: Any, error: str) -> bool:
-    """Return whether an error names the option, by its command or Python name, or its path."""
+    """Return True if an error names the option, by its command or Python name, or its path."""
     name = option.opts[0]
     reader = getattr(option.type, "func", None)
     is_path = name != "--json" and getattr(reader, "__qualname__", "").startswith(f"{place.__name__}.")
     path = VALUES[name] if is_path else name
     path = VALUES[name].partition("=")[0] if name == "--set" else path
     known = [name, path, *([option.name] if len(option.name) > 2 else [])]
-    return any(re.search(rf"(?<![\w-]){re.escape(each)}\b", error) for each in known)
+    return any(re.search(rf"(?<![\w-]){re.escape(spelling)}\b", error) for spelling in known)
 
 
 def lines_of(words: str) -> list[str]:
     """Return the lines of a command, with default options."""
-    found = LINES.get(words)
-    if found is None and words.startswith("study ") and words != "study papers":
-        found = [f"{words.replace(' CASE', '')} {each}" for each in OF_PROBLEMS]
-    return found or []
+    lines = LINES.get(words)
+    if lines is None and words.startswith("study ") and words != "study papers":
+        lines = [f"{words.replace(' CASE', '')} {problem}" for problem in OF_PROBLEMS]
+    return lines or []
 
 
 @pytest.fixture(scope="module")
@@ -269,8 +269,8 @@ def test_every_option_is_obeyed_or_rejected(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own.py").write_text(FILE)
-    for each in left.iterdir():
-        (tmp_path / each.name).symlink_to(each)
+    for path in left.iterdir():
+        (tmp_path / path.name).symlink_to(path)
     silent, rejected = [], set()
     bases = {"": dispatched(line)}
     assert bases[""][1] == "", "the line alone works"
@@ -282,11 +282,11 @@ def test_every_option_is_obeyed_or_rejected(
         beside = beside if beside.partition(" ")[0] in names else ""
         if beside not in bases:
             bases[beside] = dispatched(line, *beside.split())
-        found, error = dispatched(line, *beside.split(), *words_of(option))
+        calls, error = dispatched(line, *beside.split(), *words_of(option))
         if (words, name) in ALIKE:
             continue
         rejected |= {name} if error else set()
-        obeyed = not error and found != bases[beside][0]
+        obeyed = not error and calls != bases[beside][0]
         if not obeyed and not is_named(option, error):
             silent.append((name, error or "no effect"))
     assert not silent, (bases[""][1], silent)

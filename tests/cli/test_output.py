@@ -1,4 +1,4 @@
-"""Output of commands: files that can be written, and what was written."""
+"""Output of commands: writable files, and the list of written files."""
 
 from __future__ import annotations
 

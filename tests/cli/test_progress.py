@@ -18,11 +18,11 @@ from hang import HANG
 
 def test_a_case_shows_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "LEAST", 0.0)
-    shown: list[tuple[int, str]] = []
+    reports: list[tuple[int, str]] = []
     Problem("alfven-decay", [16]).run(
-        steps=100_000, threads=1, share=True, on_progress=lambda step, line: shown.append((step, line))
+        steps=100_000, threads=1, share=True, on_progress=lambda step, line: reports.append((step, line))
     )
-    step, line = shown[-1]
+    step, line = reports[-1]
     assert step == 100_000
     number = r"\d\S*"
     assert re.fullmatch(
@@ -35,14 +35,14 @@ def test_a_case_shows_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_batch_log_gets_a_line_now_and_then(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    now = [0.0]
-    monkeypatch.setattr(progress, "monotonic", lambda: now[0])
+    clock = [0.0]
+    monkeypatch.setattr(progress, "monotonic", lambda: clock[0])
     monkeypatch.setattr(progress, "terminal", lambda: None)
     with progress.progress("heat, 8 x 8", "steps") as on_progress:
         assert on_progress is not None
         for _ in range(150):
-            now[0] += 10.0
-            on_progress(int(now[0]), "t = 1")
+            clock[0] += 10.0
+            on_progress(int(clock[0]), "t = 1")
     lines = capsys.readouterr().err.splitlines()
     assert lines == [f"heat, 8 x 8: {step:,} steps, t = 1" for step in (60, 660, 1260)]
 
@@ -65,18 +65,18 @@ sim.run(steps=1)
             stdout=subprocess.PIPE, stderr=slave, text=True, check=True, timeout=HANG,
         )  # fmt: skip
         os.close(slave)
-        shown = b""
+        output = b""
         while block := _read(master):
-            shown += block
+            output += block
     finally:
         os.close(master)
-    assert b"own.py" in shown
-    assert b"printed" not in shown
+    assert b"own.py" in output
+    assert b"printed" not in output
     assert done.stdout.startswith("printed before the run\n")
 
 
 def _read(terminal: int) -> bytes:
-    """Return what a terminal shows next; nothing where all of its users have closed it."""
+    """Return the next output of a terminal, or nothing if all of its users have closed it."""
     try:
         return os.read(terminal, 65536)
     except OSError:  # Linux reports the end as EIO

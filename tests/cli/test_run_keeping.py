@@ -1,4 +1,4 @@
-"""Output, checkpoints and going on from the command line."""
+"""Output, checkpoints and restarts from the command line."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from kept_runs import ran, steps_of
 
 
 def wave(*words: str | Path) -> dict[str, Any]:
-    """What a run of a case printed as JSON, and said beside."""
+    """Return the JSON record of a run of a case, with its messages."""
     done = ran("run", "sound-wave", "--n", "16", "--threads", "1", "--json", "-", *words)
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found | {"said": done.stderr}
+    record_data: dict[str, Any] = json.loads(done.stdout)
+    return record_data | {"said": done.stderr}
 
 
 def test_a_case_goes_on_with_the_bits_and_rows_of_one_that_never_stopped(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_a_case_goes_on_with_the_bits_and_rows_of_one_that_never_stopped(tmp_pat
     whole = wave("--steps", "30", "--every", "6", "--output", tmp_path / "whole.zarr", "--output-every", "4")
     first = wave("--steps", "14", "--every", "6", *keeps, "--keep", "3", "--io-threads", "2")
     assert f"checkpoints are in {folder}; restart with --resume {folder}" in first["said"]
-    steps = [int(each.name.split("-")[1]) for each in checkpoints.folders(folder)]
+    steps = [int(path.name.split("-")[1]) for path in checkpoints.folders(folder)]
     assert steps == [5, 10, 14]
     second = wave("--steps", "30", "--every", "6", "--resume", folder, *keeps, "--ranks", "2")
     assert second["checksum"] == whole["checksum"]
@@ -43,7 +43,7 @@ def test_a_case_goes_on_with_the_bits_and_rows_of_one_that_never_stopped(tmp_pat
     assert second["series"][-1] == whole["series"][-1]
     assert xarray.open_zarr(store).load().equals(xarray.open_zarr(tmp_path / "whole.zarr").load())
     assert steps_of(store) == list(range(0, 31, 4))
-    # from an older one, by its name
+    # from an older checkpoint, by its name
     third = wave("--steps", "30", "--resume", checkpoints.folders(folder)[0])
     assert third["checksum"] == whole["checksum"]
 
@@ -53,12 +53,12 @@ def test_what_is_changed_on_purpose_is_reported(tmp_path: Path) -> None:
     changed = wave("--steps", "6", "--resume", tmp_path, "--set", "nu=0.02")
     assert "parameter nu is changed from" in changed["said"]
     assert changed["parameters"]["nu"] == 0.02
-    kept = wave("--steps", "6", "--resume", tmp_path)
-    assert kept["said"] == ""
-    assert kept["checksum"] != changed["checksum"]
+    resumed = wave("--steps", "6", "--resume", tmp_path)
+    assert resumed["said"] == ""
+    assert resumed["checksum"] != changed["checksum"]
     idle = wave("--steps", "6", "--resume", tmp_path, "--set", "amplitude=0.5", "--set", "nu=0.01")
     assert "amplitude: set, but a restarted run does not depend on it" in idle["said"]
-    assert kept["checksum"] == idle["checksum"]
+    assert resumed["checksum"] == idle["checksum"]
 
 
 def test_parameters_need_not_be_given_again(tmp_path: Path) -> None:
@@ -73,13 +73,15 @@ def test_a_run_that_is_there_already_says_so(tmp_path: Path) -> None:
     assert f"nothing was done: {tmp_path / 'c'} is at step 5 (time" in done["said"]
     assert "wrote" not in done["said"]
     assert "checkpoints are in" not in done["said"]
-    assert [each.name for each in tmp_path.iterdir()] == ["c"]
+    assert [path.name for path in tmp_path.iterdir()] == ["c"]
 
 
 def test_what_writing_took_is_reported(tmp_path: Path) -> None:
     words = ["run", "sound-wave", "--n", "16", "--steps", "5", "--threads", "1"]
     done = ran(*words, "--output", tmp_path / "a.zarr")
-    (line,) = [each for each in done.stdout.splitlines() if each.startswith("written")]
+    (line,) = [
+        line_printed for line_printed in done.stdout.splitlines() if line_printed.startswith("written")
+    ]
     time = r"\S+ \w?s"
     assert re.fullmatch(
         rf"written +\S+ kB +output and checkpoints; the run paused {time} for them, "
@@ -121,7 +123,7 @@ def test_wrong_options_are_refused_with_what_to_do(
     assert error in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
     assert done.stderr.count("error") == 1
-    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
     assert (tmp_path / "file").read_text() == "mine"
 
 
@@ -181,11 +183,11 @@ def test_the_end_of_the_warm_up_is_not_the_end(tmp_path: Path) -> None:
 def test_the_end_is_written_of_a_run_that_ends_while_it_warms_up(tmp_path: Path, goal: list[str]) -> None:
     store, folder = tmp_path / "a.zarr", tmp_path / "c"
     wave("--steps", "2", "--output", store, "--checkpoint", folder)
-    found = wave(
+    record_data = wave(
         "--resume", folder, "--output", store, *goal, "--warm-up", "2" if "--steps" in goal else "100000"
     )
-    assert steps_of(store)[-1] == found["steps"]
-    assert "nothing was done" not in found["said"]
+    assert steps_of(store)[-1] == record_data["steps"]
+    assert "nothing was done" not in record_data["said"]
 
 
 def test_damage_is_no_matter_of_parameters(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Texts of `halocline ls`, from what it found."""
+"""Texts of `halocline ls` for given listings."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ def test_output_has_its_times_and_arrays() -> None:
 )
 def test_output_may_have_no_time(times: Any, steps: Any, line: str) -> None:
     text = TEXTS["output"]({**OUTPUT, "times": times, "steps": steps, "history": ""}, False)
-    assert [each for each in text.splitlines() if each.startswith(("times", "steps"))] == [line] * bool(line)
+    assert [
+        printed_line for printed_line in text.splitlines() if printed_line.startswith(("times", "steps"))
+    ] == [line] * bool(line)
 
 
 def test_a_checkpoint_has_the_command_that_wrote_it() -> None:
@@ -72,5 +74,5 @@ def test_a_checkpoint_has_the_command_that_wrote_it() -> None:
     ],
 )
 def test_checkpoints_say_which_to_go_on_from(checkpoints: list[dict[str, Any]], note: str) -> None:
-    found = {"path": "c", "checkpoints": checkpoints, "problem": "b is damaged; it lost T"}
-    assert TEXTS["checkpoints"](found, False).endswith(note)
+    listing = {"path": "c", "checkpoints": checkpoints, "problem": "b is damaged; it lost T"}
+    assert TEXTS["checkpoints"](listing, False).endswith(note)

@@ -518,8 +518,7 @@ def test_long_reductions(reductions: Program, host: Reductions, case: str) -> No
 
 @pytest.mark.parametrize("top", [2, 27, 51, 52])
 def test_the_most_summands_of_a_group(reductions: Program, host: Reductions, top: int) -> None:
-    """2^24 - 1 summands, each with the maximum contribution to a bin, give the exact sum in thread blocks of
-    1024."""
+    """2^24 - 1 summands with the maximum contribution to a bin have an exact sum in 1024 threads."""
     quantum = math.ldexp(1, 40 * top - 1074)  # of the top bin
     unit = [quantum, *[quantum / 2] * 7] if top < 52 else [2.0**1023, *[-quantum / 2] * 7]
     x = np.array([v for v in unit for _ in range(2)])

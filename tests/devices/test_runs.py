@@ -436,8 +436,7 @@ def test_what_is_not_finite_is_told() -> None:
 
 @pytest.mark.ranks(1, 2)
 def test_what_is_not_finite_is_told_as_on_the_cpu() -> None:
-    """The error names the first field that is not finite, its rank and subdomain; inactive cells do not
-    count."""
+    """The error names the first field that is not finite, rank and subdomain, and ignores inactive cells."""
 
     def act(**options: Any) -> Any:
         messages = []

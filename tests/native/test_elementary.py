@@ -160,8 +160,7 @@ def test_pow_agrees_with_the_c_library(library: Library, dtype: type) -> None:
 @pytest.mark.parametrize("dtype", [DOUBLE, FLOAT])
 @pytest.mark.parametrize("name", ["min", "max"])
 def test_min_and_max(library: Library, name: str, dtype: type) -> None:
-    """NaN precedes the order of numbers, which precedes the sign of zero; the order of evaluation has no
-    effect."""
+    """NaN precedes the order of numbers, which precedes the sign of zero, so that the order has no effect."""
     choose = min if name == "min" else max
 
     def reference(a: float, b: float) -> float:
@@ -205,8 +204,7 @@ def test_every_build_gives_the_same_bits(libraries: dict[str, Library], name: st
 @pytest.mark.parametrize("name", ["sin", "cos"])
 @pytest.mark.parametrize("dtype", [DOUBLE, FLOAT])
 def test_near_and_far(library: Library, name: str, dtype: type) -> None:
-    """The vector loop for near arguments has the bits of the general function, after a test for far
-    arguments."""
+    """The vector loop for near arguments has the bits of the general function; far arguments are detected."""
     rng = np.random.default_rng(8)
     x = np.concatenate([rng.uniform(-(2.0**40), 2.0**40, 100_000).astype(dtype), around([2.0**40], dtype)])
     near_arguments = x[np.abs(x) <= 2.0**40]

@@ -1,4 +1,4 @@
-"""A user's own file in the commands that take cases: run, explain, model, and studies."""
+"""A user's file in the commands that accept cases: run, explain, model, and studies."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def test_names_at_the_top_are_numbers_and_texts_that_are_set_once(heat: Path) ->
     script = Script(heat)
     assert script.names == {"n": 16, "kappa": 0.1, "name": "T", "late": -0.5}
     assert script.about == "Heat on a square."
-    given = {"n": "8", "kappa": "1", "name": "S", "late": "1e-3"}
-    assert script.values(given) == {"n": 8, "kappa": 1.0, "name": "S", "late": 1e-3}
+    settings = {"n": "8", "kappa": "1", "name": "S", "late": "1e-3"}
+    assert script.values(settings) == {"n": 8, "kappa": 1.0, "name": "S", "late": 1e-3}
     for texts, words in (
         ({"m": "8"}, "heat.py: number or text 'm' is unknown"),
         ({"n": "8.5"}, r"n is 8\.5; expected a whole number: .*heat\.py has n = 16"),
@@ -142,9 +142,14 @@ def test_what_is_wrong_with_a_file_is_one_line(tmp_path: Path, text: str, words:
 
 
 def test_a_problem_is_known_before_it_takes_memory(heat: Path) -> None:
-    found = Problem(str(heat), [30_000], {"kappa": "0.2"})
-    assert (found.name, found.shape, found.order, found.scheme) == ("heat.py", (30_000, 30_000), 4, "rk3")
-    assert found.values["kappa"] == 0.2
+    problem = Problem(str(heat), [30_000], {"kappa": "0.2"})
+    assert (problem.name, problem.shape, problem.order, problem.scheme) == (
+        "heat.py",
+        (30_000, 30_000),
+        4,
+        "rk3",
+    )
+    assert problem.values["kappa"] == 0.2
     heat.write_text(SOLVE)
     assert (Problem(str(heat)).scheme, Problem(str(heat)).unit) == ("cg-fused", "iteration")
 
@@ -155,9 +160,9 @@ def test_a_problem_is_known_before_it_takes_memory(heat: Path) -> None:
 @pytest.mark.parametrize("end", ["import sys\nsys.exit(0)\n", "raise SystemExit\n"])
 def test_a_file_that_ends_itself_is_checked_and_compared(heat: Path, tmp_path: Path, end: str) -> None:
     heat.write_text(heat.read_text() + end)
-    found = result("run", heat, "--check", cwd=tmp_path)
-    assert found["checks"][0]["passed"]
-    assert 0 < found["run"]["error"] < 1e-3
+    record_data = result("run", heat, "--check", cwd=tmp_path)
+    assert record_data["checks"][0]["passed"]
+    assert 0 < record_data["run"]["error"] < 1e-3
     done = halocline("run", heat, "--set", "kappa=0.4", "--check", "--json", "-", cwd=tmp_path)
     assert done.returncode == 1
     assert json.loads(done.stdout)["checks"] == [
@@ -177,8 +182,8 @@ def test_files_are_explained_and_predicted(heat: Path, verb: str, capsys: pytest
 
 
 def test_a_file_converges_to_the_solution_that_it_knows(heat: Path, tmp_path: Path) -> None:
-    found = result("study", "convergence", heat, "--n", "16,32,64", cwd=tmp_path)
-    (line,) = found["orders"]
+    study = result("study", "convergence", heat, "--n", "16,32,64", cwd=tmp_path)
+    (line,) = study["orders"]
     assert line["expected_order"] == 4
     assert line["last_order"] == pytest.approx(4.0, abs=0.1)
     done = halocline("study", "convergence", heat, "--n", "16,32", "--json", heat / "a.json", cwd=tmp_path)
@@ -248,9 +253,9 @@ def test_a_file_writes_checkpoints_and_is_resumed(runs: Path, capsys: pytest.Cap
     assert left(runs, "--resume", "ck") == (*first[:3], [20])
     assert left(runs, "--resume", "ck", "--steps", "30")[:3] == further[:3]
     saved = sorted(Path("ck").glob("step-*"))
-    assert [int(each.name.split("-")[1]) for each in saved] == [8, 16, 20]
-    for each in saved:  # the 20 steps in the file count from its start
-        assert left(runs, "--resume", str(each))[:3] == first[:3]
+    assert [int(path.name.split("-")[1]) for path in saved] == [8, 16, 20]
+    for checkpoint in saved:  # the 20 steps in the file count from its start
+        assert left(runs, "--resume", str(checkpoint))[:3] == first[:3]
     with pytest.raises(SystemExit) as ended:
         run(["run", str(runs), "--checkpoint", "ck"])
     assert ended.value.code == 2
@@ -290,26 +295,26 @@ def test_a_file_of_several_problems_is_resumed_from_any_checkpoint(
     path = tmp_path / "sequence.py"
     path.write_text(SEQUENCE + LEFT)
 
-    def found(*words: str) -> list[Any]:
+    def results_of(*words: str) -> list[Any]:
         assert run(["run", str(path), "--threads", "1", *words]) == 0
-        made: list[Any] = json.loads(Path("left.json").read_text())
-        return made
+        results: list[Any] = json.loads(Path("left.json").read_text())
+        return results
 
-    whole = found()
-    assert [each[0] for each in whole[1:]] == [25, 25]
+    whole = results_of()
+    assert [result_of_run[0] for result_of_run in whole[1:]] == [25, 25]
     assert whole[1][2] != whole[2][2]
     words = ["--checkpoint", "ck", "--checkpoint-every", "4", "--keep", "99", "--output", "o.zarr"]
-    assert found(*words) == whole
-    assert {each.name for each in tmp_path.glob("*.zarr")} == {"o.zarr", "o-2.zarr"}
+    assert results_of(*words) == whole
+    assert {path.name for path in tmp_path.glob("*.zarr")} == {"o.zarr", "o-2.zarr"}
     saved = sorted(Path("ck").glob("step-*"))
     assert len(saved) > 6
-    for each in saved[::3]:
-        assert found("--resume", str(each)) == whole
-    assert found("--resume", str(saved[2]), *words, "--overwrite") == whole
+    for checkpoint in saved[::3]:
+        assert results_of("--resume", str(checkpoint)) == whole
+    assert results_of("--resume", str(saved[2]), *words, "--overwrite") == whole
     again = "if kappa == 0.1: first = sim\n    else: first.run(steps=1)\n    found.append("
     path.write_text(SEQUENCE.replace("found.append((", again + "(") + LEFT)
     with pytest.raises(SystemExit) as ended:
-        found("--checkpoint", "other")
+        results_of("--checkpoint", "other")
     assert ended.value.code == 2
 
 
@@ -361,7 +366,7 @@ def test_checkpoints_of_one_problem_stay_until_the_next_has_one(
     Path("go").touch()
     assert run([*words, "--resume", "ck"]) == 0
     assert Path("left.json").read_text() == whole
-    steps = [int(each.name.split("-")[1]) for each in sorted(Path("ck").glob("step-*"))]
+    steps = [int(path.name.split("-")[1]) for path in sorted(Path("ck").glob("step-*"))]
     assert (steps, Saved(newest(Path("ck"))).facts["step"]) == ([4, 5], 5)
 
 
@@ -397,7 +402,7 @@ def test_a_file_that_waits_beyond_the_end_of_the_command_is_ended(
         run(["run", str(runs), "--steps", "30", *words])
     assert ended.value.code == 1
     assert "sw.py has called run 20 times without a step since the end was reached" in capsys.readouterr().err
-    (warning,) = [each.message for each in caplog.records if each.levelname == "WARNING"]
+    (warning,) = [log_record.message for log_record in caplog.records if log_record.levelname == "WARNING"]
     assert "runs the simulation again, but it has already reached that end" in warning
     assert len(list(Path("ck").glob("step-*"))) == 1
 
@@ -447,8 +452,8 @@ def test_runs_at_the_end_of_the_command_call_and_write_nothing(runs: Path) -> No
     text = runs.read_text()
     again = "sim.run(steps=4, callback=lambda sim: seen.append('again'), output=hc.Output('own.zarr'))\n"
     runs.write_text(text.replace("left =", again + "sim.restart()\nsim.run(steps=2)\nleft ="))
-    steps, _, _, seen = left(runs, "--steps", "10")
-    assert (steps, seen) == (10, [5, 10])  # the restart moves the simulation away from the end
+    steps, _, _, times_of_calls = left(runs, "--steps", "10")
+    assert (steps, times_of_calls) == (10, [5, 10])  # the restart moves the simulation away from the end
     assert not Path("own.zarr").exists()
 
 
@@ -500,7 +505,7 @@ def test_diagnostics_are_those_of_files_with_settings(runs: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "why"),
+    ("words", "reason"),
     [
         (["--dim", "2"], "declares no axes to choose from"),
         (["--csv", "a.csv"], "has no function diagnostics"),
@@ -511,9 +516,9 @@ def test_diagnostics_are_those_of_files_with_settings(runs: Path) -> None:
     ],
 )
 def test_options_without_meaning_for_a_file_are_rejected_before_it_begins(
-    tmp_path: Path, words: list[str], why: str
+    tmp_path: Path, words: list[str], reason: str
 ) -> None:
     path = tmp_path / "a.py"
     path.write_text("raise ValueError('begun')\n")
-    with pytest.raises(InputError, match=f"^{words[-2]} .*{why}"):
+    with pytest.raises(InputError, match=f"^{words[-2]} .*{reason}"):
         run(["run", str(path), *words])

@@ -1,4 +1,4 @@
-"""The line that shows how far a run is."""
+"""The line that shows the progress of a run."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from halocline.problems.live import LiveLine, clock
 
 
 def test_speed_share_and_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [100.0]
-    monkeypatch.setattr(live, "monotonic", lambda: now[0])
+    time_now = [100.0]
+    monkeypatch.setattr(live, "monotonic", lambda: time_now[0])
     scalars = {"t": 0.0, "dt": 0.01, "speed": 3.0}
     line = LiveLine(
         lambda: scalars, 10**6, until=2.0, last=1000, limiter=lambda s: f"speed {s['speed']:g}",
@@ -18,29 +18,29 @@ def test_speed_share_and_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     )  # fmt: skip
     assert line(0) == "t = 0"
     for second in range(1, 4):
-        now[0] += 1.0
+        time_now[0] += 1.0
         scalars |= {"t": 0.2 * second}
-        shown = line(20 * second)
-    # 20 steps a second of a million cells; 0.2 of time a second, and 1.4 left: sooner than 940 steps
-    assert shown == "t = 0.6, dt = 0.01 (speed 3), 20 M cells/s, 20% of the bound, 0:07 left"
-    for _ in range(30):  # it stands still
-        now[0] += 1.0
-        shown = line(61)
-    assert shown == "t = 0.6, dt = 0.01 (speed 3)"
+        text = line(20 * second)
+    # 20 steps per second of a million cells; 0.2 of time per second, and 1.4 left: sooner than 940 steps
+    assert text == "t = 0.6, dt = 0.01 (speed 3), 20 M cells/s, 20% of the bound, 0:07 left"
+    for _ in range(30):  # the time does not advance
+        time_now[0] += 1.0
+        text = line(61)
+    assert text == "t = 0.6, dt = 0.01 (speed 3)"
 
 
 def test_the_speed_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [0.0]
-    monkeypatch.setattr(live, "monotonic", lambda: now[0])
+    time_now = [0.0]
+    monkeypatch.setattr(live, "monotonic", lambda: time_now[0])
     line = LiveLine(lambda: {"t": 0.0}, 1, until=None, last=10_000)
     step = 0
     for rate in (100, 10):
         for _ in range(40):
-            now[0] += 1.0
+            time_now[0] += 1.0
             step += rate
-            shown = line(step)
-    assert "10 cells/s" in shown
-    assert f"{clock((10_000 - step) / 10)} left" in shown
+            text = line(step)
+    assert "10 cells/s" in text
+    assert f"{clock((10_000 - step) / 10)} left" in text
 
 
 def test_clock() -> None:

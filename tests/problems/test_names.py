@@ -74,7 +74,7 @@ def test_numbers_are_extrapolated_where_there_is_no_error() -> None:
 
 
 def refusal(capsys: pytest.CaptureFixture[str], *words: Any) -> str:
-    """Return the message with which a command fails, also where it is printed below a line of the file."""
+    """Return the error message of a command, also if it is printed below a line of the file."""
     with pytest.raises((hc.InputError, SystemExit)) as error:
         command([str(word) for word in words])
     return str(error.value) + capsys.readouterr().err
@@ -130,8 +130,8 @@ WRONG = [
 
 
 def test_each_name_is_tried() -> None:
-    tried = {line.removeprefix("def ").replace("(", " ").split()[0] for line, _ in WRONG}
-    assert tried == set(Names.__dataclass_fields__)
+    tried_names = {line.removeprefix("def ").replace("(", " ").split()[0] for line, _ in WRONG}
+    assert tried_names == set(Names.__dataclass_fields__)
 
 
 @pytest.mark.parametrize(("line", "words"), WRONG, ids=[line for line, _ in WRONG])
@@ -212,9 +212,9 @@ def test_what_functions_of_a_file_return(
 ) -> None:
     file = written(tmp_path, lines)
     check = ["--check"] if "check" in lines else []
-    said = refusal(capsys, "run", file, "--json", tmp_path / "a.json", "--pictures", tmp_path, *check)
-    assert words in said
-    assert file in said
+    message = refusal(capsys, "run", file, "--json", tmp_path / "a.json", "--pictures", tmp_path, *check)
+    assert words in message
+    assert file in message
 
 
 @pytest.mark.parametrize("option", [["--n", "8"], ["--dim", "1"]])
@@ -224,8 +224,8 @@ def test_cells_of_a_file_that_declares_none_are_rejected(
 ) -> None:
     file = Path(written(tmp_path, "k = hc.setting('k', 1.0)"))
     file.write_text(file.read_text().replace("hc.cells(4)", "(4,)"))
-    said = refusal(capsys, verb, file, *option)
-    assert f"{' '.join(option)}: {file} declares no cells: leave it out, or call hc.cells" in said
+    message = refusal(capsys, verb, file, *option)
+    assert f"{' '.join(option)}: {file} declares no cells: leave it out, or call hc.cells" in message
 
 
 def test_a_declaration_by_another_name_is_an_error(tmp_path: Path) -> None:
@@ -251,5 +251,5 @@ def test_a_vector_has_a_diagnostic_for_each_component(tmp_path: Path) -> None:
 def test_findings_of_a_file_are_in_its_json(tmp_path: Path) -> None:
     file = written(tmp_path, "def findings(numbers, steps): return {'ratio': steps / 4, 'file': 'other'}")
     assert command(["run", file, "--json", str(tmp_path / "a.json")]) == 0
-    found = json.loads((tmp_path / "a.json").read_text())
-    assert (found["ratio"], found["file"], found["run"]["steps"]) == (0.5, file, 2)
+    record_data = json.loads((tmp_path / "a.json").read_text())
+    assert (record_data["ratio"], record_data["file"], record_data["run"]["steps"]) == (0.5, file, 2)

@@ -1,4 +1,4 @@
-"""Problems: every case as a file, with the checksums and JSON keys that cases have always had."""
+"""Problems: every case as a file, with the recorded checksums and JSON keys of cases."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from halocline.run.simulation.script import Script
 
 EXPECTED = json.loads((Path(__file__).parents[1] / "data" / "case_runs.json").read_text())
 STEPS = 3
-SHORT = ("alfven-decay", "heat", "poisson", "wave")  # whose kernels compile fast
+SHORT = ("alfven-decay", "heat", "poisson", "wave")  # kernels that compile fast
 
 
 def runs() -> list[Any]:

@@ -1,5 +1,8 @@
-"""What a case can bring beside its equations: further grids, words, a time to end at, a step of its own,
-events, checks of its result, pictures of derived quantities, a look at its start. On two small cases."""
+"""Additions of a case to its equations, on two small cases.
+
+Additions are further grids, words, an end time, a step function, events, and checks of the result. Others
+are pictures of derived quantities, and a check of the start.
+"""
 
 from __future__ import annotations
 
@@ -106,7 +109,7 @@ Using = Callable[..., None]
 
 @pytest.fixture(autouse=True)
 def use(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Using:
-    """Return a function that makes cases known by their texts; these two are known at first."""
+    """Return a function that registers cases by their texts; these two are registered at first."""
 
     def known(**cases: str) -> None:
         folder = tmp_path_factory.mktemp("cases")
@@ -119,9 +122,9 @@ def use(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactor
 
 
 def refused(*words: str) -> str:
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as raised:
         command(list(words))
-    return str(told.value)
+    return str(raised.value)
 
 
 # -- shapes --------------------------------------------------------------------------------------------
@@ -167,9 +170,9 @@ def test_a_word_is_chosen_and_kept(tmp_path: Path):
     assert fast.parameters == {"floor": 0.25, "most": 2.0, "rate": "fast"}
     line = ["run", "sink", "--set", "rate=fast", "--steps", "1", "--json", f"{tmp_path / 'a.json'}"]
     assert command(line) == 0
-    told = json.loads((tmp_path / "a.json").read_text())
-    assert (told["parameters"]["rate"], told["checksum"]) == ("fast", fast.checksum)
-    assert "checks" not in told
+    record_data = json.loads((tmp_path / "a.json").read_text())
+    assert (record_data["parameters"]["rate"], record_data["checksum"]) == ("fast", fast.checksum)
+    assert "checks" not in record_data
 
 
 def test_other_words_are_refused(capsys: pytest.CaptureFixture[str]):
@@ -184,8 +187,8 @@ def test_other_words_are_refused(capsys: pytest.CaptureFixture[str]):
             _ = Problem("sink", given={"rate": value}).program
     with pytest.raises(InputError, match="floor is 'deep'; expected a number from 0 on: where u ends"):
         _ = Problem("sink", given={"floor": "deep"}).program
-    told = refused("run", "sink", "--set", "rate=slwo")
-    assert told == "rate is 'slwo' (did you mean 'slow'?); expected one of slow, fast, faster: of the fall"
+    message = refused("run", "sink", "--set", "rate=slwo")
+    assert message == "rate is 'slwo' (did you mean 'slow'?); expected one of slow, fast, faster: of the fall"
     assert "rate is given twice" in refused("run", "sink", "--set", "rate=slow", "--set", "rate=slow")
     command(["cases", "sink"])
     page = capsys.readouterr().out
@@ -201,7 +204,7 @@ def test_a_case_runs_to_its_time_where_nobody_says_otherwise(use: Using):
     assert Problem("sink").run(threads=1).record.time == 1.0
     assert Problem("sink").run(threads=1, steps=2).record.time == 0.5
     assert Problem("sink").run(threads=1, until=0.75).record.steps == 3
-    # without a number of steps in the file, a part is timed of as many as the run has
+    # without a number of steps in the file, the timed part has the steps of the run
     assert Problem("sink").run(only="compute", threads=1).record.steps == 4
     use(sink=SINK.replace("sim.run(until=until)", "sim.run(steps=3)"))
     assert Problem("sink").run(threads=1).record.steps == 3
@@ -218,10 +221,10 @@ def test_a_program_has_its_own_scheme(capsys: pytest.CaptureFixture[str]):
     other = Problem("decay", order=4).run(threads=1).record
     assert (other.order, other.scheme, other.steps, other.events) == (4, "rk3", 2, {})
     for option, value in (("--scheme", "rk4"), ("--order", "4")):
-        what = option[2:]
-        told = refused("run", "sink", option, value)
-        assert told == (
-            f"{what} is {value}, but sink is a program with a scheme of its own, evenly: leave {what} out"
+        name = option[2:]
+        message = refused("run", "sink", option, value)
+        assert message == (
+            f"{name} is {value}, but sink is a program with a scheme of its own, evenly: leave {name} out"
         )
     command(["run", "sink", "--steps", "1"])
     out = capsys.readouterr().out
@@ -236,22 +239,22 @@ def test_a_program_has_its_own_scheme(capsys: pytest.CaptureFixture[str]):
 
 @pytest.mark.ranks(1, 2, long=(1,))
 def test_what_a_program_counts(caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]):
-    # least of all is the last cell: it begins at 1.02, and is at 0.27 after 3 steps
+    # the last cell has the minimum: it begins at 1.02, and is at 0.27 after 3 steps
     with caplog.at_level(logging.WARNING):
         result = Problem("sink", [4, 6], {"most": 1.5}).run(threads=1, every=1)
-    told = result.record.events["floor"]
+    event = result.record.events["floor"]
     count = sum(1.5 - 0.5 * i / 24 - 1.0 < 0.25 for i in range(24))
     assert 0 < count < 24
-    assert told["count"] == count
-    assert told["share"] == count / (24 * 4)
+    assert event["count"] == count
+    assert event["share"] == count / (24 * 4)
     number = 24 - count
-    assert (told["first_cell"], told["first_step"]) == ([number // 6, number % 6], 4)
+    assert (event["first_cell"], event["first_step"]) == ([number // 6, number % 6], 4)
     first = result.simulation.domain.comm.rank == 0
     warned = [r.getMessage() for r in caplog.records if "more than 1 %" in r.getMessage()]
     assert len(warned) == first
     if first:
         assert warned[0].endswith("the sink takes less than it should")
-    # how often one looks changes no bit, though the time step is delayed
+    # the interval of checks changes no bit, although the time step is delayed
     whole = Problem("sink", [4, 6], {"most": 1.5}).run(threads=1).record
     assert (whole.checksum, whole.events) == (result.record.checksum, result.record.events)
     capsys.readouterr()
@@ -291,7 +294,7 @@ def test_a_check_has_bounds():
 def test_all_ranks_get_the_same_checks():
     ready = Problem("sink", given={"rate": "fast"})
     checks = ready.run(threads=1).check()
-    assert [(each.name, each.passed) for each in checks] == [
+    assert [(check.name, check.passed) for check in checks] == [
         ("least u", True),
         ("loss", True),
         ("floored", False),
@@ -312,10 +315,10 @@ def test_the_command_checks_and_says_so(tmp_path: Path, capsys: pytest.CaptureFi
     if first:
         assert "1 check of 3 failed." in out
         assert "FAILED" in out
-        told = json.loads((tmp_path / "a.json").read_text())["checks"]
-        assert [each["passed"] for each in told] == [True, True, False]
-        assert told[1]["about"] == "of the mean of u"
-        assert (told[2]["value"], told[2]["most"], told[2]["least"]) == (
+        checks = json.loads((tmp_path / "a.json").read_text())["checks"]
+        assert [check["passed"] for check in checks] == [True, True, False]
+        assert checks[1]["about"] == "of the mean of u"
+        assert (checks[2]["value"], checks[2]["most"], checks[2]["least"]) == (
             11.0,
             0.0,
             None,
@@ -353,10 +356,10 @@ def test_a_parameter_below_a_number(value: float, fits: bool):
 
 
 def test_what_cannot_be_checked():
-    told = refused("run", "decay", "--check")
-    assert told == "--check: decay has no check; `halocline cases` marks the cases that have one"
-    told = refused("run", "sink", "--check", "--only", "compute", "--steps", "2")
-    assert told.startswith("--check: with --only compute")
+    message = refused("run", "decay", "--check")
+    assert message == "--check: decay has no check; `halocline cases` marks the cases that have one"
+    message = refused("run", "sink", "--check", "--only", "compute", "--steps", "2")
+    assert message.startswith("--check: with --only compute")
     ready = Problem("decay")
     with pytest.raises(InputError, match="case decay has no check"):
         ready.run(threads=1).check()

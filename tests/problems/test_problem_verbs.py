@@ -1,4 +1,4 @@
-"""Every command takes every problem, or rejects the options that a problem does not take."""
+"""Every command accepts every problem, or rejects the options that a problem does not support."""
 
 from __future__ import annotations
 

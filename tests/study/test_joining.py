@@ -59,8 +59,7 @@ def test_measurement_files_are_joined(tmp_path: Path) -> None:
 
 
 def test_problems_are_not_compared_with_each_other(tmp_path: Path) -> None:
-    """A page shows all problems of several files, which jobs on different hosts have written, in their own
-    tables."""
+    """A page shows all problems of several files, which jobs on different hosts wrote, in separate tables."""
     line = ("--n", "16", "--dim", "2", "--ranks", "1", "--steps", "4")
     found("study", "strong", "heat", *line, cwd=tmp_path)
     heat = json.loads((tmp_path / "found.json").read_text())
@@ -264,8 +263,7 @@ def test_ways_of_joined_files_are_rows_of_one_table(
 
 
 def test_names_of_files_separate_what_looks_alike() -> None:
-    """Names of files separate two networks of the same nodes (UMBC HPCF-2018-10, Tables 6.1 and 6.3), or
-    clusters."""
+    """Names of files separate networks of the same nodes (UMBC HPCF-2018-10, Table 6.1), or clusters."""
     with tempfile.TemporaryDirectory() as folder:
         files = {}
         for label, factor in (("Ethernet", 3.0), ("Omni-Path", 1.0)):

@@ -369,8 +369,7 @@ def test_wrong_use(check_line, line, words):
 
 @pytest.mark.ranks(4)
 def test_wrong_use_of_ranks_is_told_once(shared_tmp_path, monkeypatch, capfd):
-    """One message appears; the command itself runs on four ranks that survive, which is faster than a new
-    start."""
+    """Four ranks print one message; they run all commands in turn, since a new start takes longer."""
     from halocline.cli.main import main
     from halocline.run.ranks.mpi import world
 

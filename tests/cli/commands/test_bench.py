@@ -19,8 +19,8 @@ def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     line = f"bench exchange --n 24 --fields 2 --repeat 2 --threads 1 --no-corners --json {record}"
     assert run(line.split()) == 0
     assert "Exchange of 2 float32 fields of 24x24x24 cells, radius 3, sides" in capfd.readouterr().out
-    told = json.loads(record.read_text())
-    assert told["bytes_by_method"] == {"self": 6 * 24 * 24 * 3 * 2 * 4}
+    record_data = json.loads(record.read_text())
+    assert record_data["bytes_by_method"] == {"self": 6 * 24 * 24 * 3 * 2 * 4}
     with pytest.raises(InputError, match="scaling 'big' is unknown"):
         run([*line.split(), "--scaling", "big"])
 
@@ -29,8 +29,12 @@ def test_the_grid_in_all(tmp_path: Path) -> None:
     record = tmp_path / "exchange.json"
     line = f"bench exchange --n 12,8,10 --fields 1 --repeat 1 --threads 1 --json {record}"
     assert run(line.split()) == 0
-    told = json.loads(record.read_text())
-    assert (told["shape"], told["scaling"], told["trace"]) == ([12, 8, 10], "strong", None)
+    record_data = json.loads(record.read_text())
+    assert (record_data["shape"], record_data["scaling"], record_data["trace"]) == (
+        [12, 8, 10],
+        "strong",
+        None,
+    )
     for more, words in (
         ("--scaling weak", "--scaling weak: --n 12,8,10 sets the whole grid: leave it out"),
         ("--dim 2", "--n 12,8,10: expected one number, or 2 for the axes of --dim 2"),
@@ -55,5 +59,5 @@ def test_a_trace_is_drawn(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> 
 
 def test_one_rank_sends_messages_to_itself_by_mpi(tmp_path: Path) -> None:
     words = "bench exchange --n 8 --fields 1 --repeat 1 --threads 1 --ranks 1 --methods mpi"
-    told = found(*words.split(), cwd=tmp_path)
-    assert (told["ranks"], list(told["bytes_by_method"])) == (1, ["mpi"])
+    record_data = found(*words.split(), cwd=tmp_path)
+    assert (record_data["ranks"], list(record_data["bytes_by_method"])) == (1, ["mpi"])

@@ -20,9 +20,9 @@ def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     out = capfd.readouterr().out
     assert "Summit, Oak Ridge" in out
     assert "Efficiency stays above 80% up to 1 node; on 4 nodes" in out
-    told = json.loads(record.read_text())
-    assert [p["nodes"] for p in told["runs"]] == [1, 4]
-    assert told["runs"][0]["ranks"] == 6
+    record_data = json.loads(record.read_text())
+    assert [p["nodes"] for p in record_data["runs"]] == [1, 4]
+    assert record_data["runs"][0]["ranks"] == 6
     assert picture.stat().st_size > 10_000
 
 
@@ -57,8 +57,8 @@ def test_other_cases(
     words = f"model {line} --machine {tmp_path}/m.toml --json {record}"
     assert run(words.split()) == 0
     assert title in capfd.readouterr().out
-    told = json.loads(record.read_text())
-    (one,) = told["runs"]
+    record_data = json.loads(record.read_text())
+    (one,) = record_data["runs"]
     assert one["formula"] == pytest.approx(prod(one["shape"]) * bytes_per_cell / 1e9)
     assert one["seconds"] == pytest.approx(one["formula"], rel=0.3), "and copies around periodic axes"
 
@@ -73,7 +73,7 @@ def test_other_cases(
     ],
 )
 def test_wrong_outputs_are_told_before_any_work(options: str, words: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as raised:
         run(f"model poisson --n 1024 --machine summit {options.format(tmp_path)}".split())
-    assert words in str(told.value)
+    assert words in str(raised.value)
     assert not list(tmp_path.iterdir())

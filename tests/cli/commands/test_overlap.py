@@ -17,11 +17,11 @@ def test_the_command(tmp_path: Any, capfd: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "overlap.json"
     line = "study overlap heat --n 12 --dim 2 --fields 2 --repeat 1 --threads 1 --subdomains-per-rank 2"
     assert run([*line.split(), "--json", str(file)]) == 0
-    said = capfd.readouterr().out
-    assert "Heat: 2 float64 fields of 12x12 cells, radius 1, 1 rank of 1 thread, subdomains " in said
-    assert "hidden" in said
-    told = json.loads(file.read_text())
-    assert (told["shape"], told["repeats"]) == ([12, 12], 1)
-    assert set(told["methods"][0]["bytes_by_method"]) == {"peer"}
+    output = capfd.readouterr().out
+    assert "Heat: 2 float64 fields of 12x12 cells, radius 1, 1 rank of 1 thread, subdomains " in output
+    assert "hidden" in output
+    record_data = json.loads(file.read_text())
+    assert (record_data["shape"], record_data["repeats"]) == ([12, 12], 1)
+    assert set(record_data["methods"][0]["bytes_by_method"]) == {"peer"}
     with pytest.raises(InputError, match="'--repeat': 0; expected"):
         run(["study", "overlap", "poisson", "--n", "8", "--repeat", "0"])

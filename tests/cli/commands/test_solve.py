@@ -1,4 +1,4 @@
-"""The command `halocline solve`, stopped and continued."""
+"""The command `halocline solve`, interrupted and restarted."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def test_iterations_go_on(tmp_path: Path) -> None:
     def solve(*words: str | Path) -> dict[str, Any]:
         done = ran("solve", "poisson", "--n", "48", "--threads", "1", "--json", "-", *words)
         assert done.returncode == 0, done.stderr
-        found: dict[str, Any] = json.loads(done.stdout)
-        return found
+        record_data: dict[str, Any] = json.loads(done.stdout)
+        return record_data
 
     store, folder = tmp_path / "u.zarr", tmp_path / "c"
     whole = solve("--rtol", "1e-9")

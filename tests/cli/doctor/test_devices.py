@@ -1,4 +1,4 @@
-"""What `halocline doctor` says of devices, with what stands in for drivers that are not here."""
+"""The findings of `halocline doctor` on devices, with stand-ins for absent drivers."""
 
 from __future__ import annotations
 
@@ -45,25 +45,27 @@ def device(interface: str, index: int, gpu: Gpu | None = None, **other: Any) -> 
 
 @pytest.fixture
 def drivers(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """What there is to be found: `cuda` and `opencl`, lists of devices or errors, `why`, and `topology`."""
-    here = SimpleNamespace(cuda=[], opencl=[], why="no driver here", topology=(None, "no NVML; install it"))
+    """Replace the drivers by lists of devices or errors (`cuda`, `opencl`), `why`, and `topology`."""
+    machine = SimpleNamespace(
+        cuda=[], opencl=[], why="no driver here", topology=(None, "no NVML; install it")
+    )
 
     def devices(interface: str) -> list[Any]:
-        found = getattr(here, interface)
-        if isinstance(found, Exception):
-            raise found
-        return list(found)
+        devices_or_error = getattr(machine, interface)
+        if isinstance(devices_or_error, Exception):
+            raise devices_or_error
+        return list(devices_or_error)
 
     def read(identities: list[str]) -> tuple[Topology | None, str]:
-        here.asked = list(identities)
-        found: tuple[Topology | None, str] = here.topology
-        return found
+        machine.asked = list(identities)
+        topology: tuple[Topology | None, str] = machine.topology
+        return topology
 
-    module = SimpleNamespace(devices=devices, why_no_devices=lambda interface: here.why)
+    module = SimpleNamespace(devices=devices, why_no_devices=lambda interface: machine.why)
     for home in (looks, finding, present):
         monkeypatch.setattr(home, "native", lambda: module)
     monkeypatch.setattr(topology, "read_topology", read)
-    return here
+    return machine
 
 
 def findings() -> dict[str, Finding]:
@@ -71,10 +73,10 @@ def findings() -> dict[str, Finding]:
         for look in (looks.cuda, looks.opencl, looks.mpi_with_devices):
             yield from look(this_machine())
 
-    found = {each.name: each for each in every()}
-    json.dumps([each.as_dict() for each in found.values()], allow_nan=False)
-    assert not any(each.needed for each in found.values()), "solves run on CPUs too"
-    return found
+    by_name = {finding.name: finding for finding in every()}
+    json.dumps([finding.as_dict() for finding in by_name.values()], allow_nan=False)
+    assert not any(finding.needed for finding in by_name.values()), "solves run on CPUs too"
+    return by_name
 
 
 def test_without_devices_nothing_is_missing(
@@ -83,59 +85,62 @@ def test_without_devices_nothing_is_missing(
     monkeypatch.setattr(
         looks, "nvrtc", lambda needed: Finding("NVRTC", "missing" if needed else "absent", "")
     )
-    found = findings()
-    assert {each.state for each in found.values()} == {"absent"}
-    assert found["CUDA"].text == found["OpenCL"].text == "no driver here"
-    assert found["MPI with devices"].text.startswith("unknown until verified at set-up")
+    by_name = findings()
+    assert {finding.state for finding in by_name.values()} == {"absent"}
+    assert by_name["CUDA"].text == by_name["OpenCL"].text == "no driver here"
+    assert by_name["MPI with devices"].text.startswith("unknown until verified at set-up")
     assert not hasattr(drivers, "asked"), "NVML is for CUDA devices"
 
 
 def test_devices_are_listed_one_a_line_with_their_facts(drivers: SimpleNamespace) -> None:
     drivers.cuda = [device("cuda", 0, DGX_H100.gpus[0])]
     drivers.opencl = [device("opencl", n, doubles=n > 0) for n in range(2)]
-    found = findings()
-    assert found["CUDA"].text == "1 device, --device cuda"
-    assert found["OpenCL"].text == "2 devices, --device opencl"
+    by_name = findings()
+    assert by_name["CUDA"].text == "1 device, --device cuda"
+    assert by_name["OpenCL"].text == "2 devices, --device opencl"
     text = "NVIDIA H100 80GB HBM3, 17.0 GB, sm_70, 80 units, float64, driver 550.54.15"
-    assert sorted(found["cuda:0"].text.split(", ")) == sorted(text.split(", "))
-    assert ", no float64 with fma, which runs need, " in found["opencl:0"].text
-    assert ", float64, " in found["opencl:1"].text
-    assert found["opencl:1"].as_dict()["facts"]["identity"] == "made up #1"
-    assert "facts" not in found["OpenCL"].as_dict()
-    assert "links" not in found, "one device has none"
+    assert sorted(by_name["cuda:0"].text.split(", ")) == sorted(text.split(", "))
+    assert ", no float64 with fma, which runs need, " in by_name["opencl:0"].text
+    assert ", float64, " in by_name["opencl:1"].text
+    assert by_name["opencl:1"].as_dict()["facts"]["identity"] == "made up #1"
+    assert "facts" not in by_name["OpenCL"].as_dict()
+    assert "links" not in by_name, "one device has none"
 
 
 def test_platforms_of_opencl_are_told_apart(drivers: SimpleNamespace) -> None:
     drivers.opencl = [device("opencl", n, platform=name) for n, name in enumerate(("One", "Two", "One"))]
-    found = findings()
-    assert found["OpenCL"].text == "3 devices, --device opencl selects the platform One"
-    assert "Two" in found["opencl:1"].text.split(", ")
-    assert found["opencl:2"].as_dict()["facts"]["platform"] == "One"
+    by_name = findings()
+    assert by_name["OpenCL"].text == "3 devices, --device opencl selects the platform One"
+    assert "Two" in by_name["opencl:1"].text.split(", ")
+    assert by_name["opencl:2"].as_dict()["facts"]["platform"] == "One"
 
 
 def test_a_driver_that_fails_is_told_with_what_to_do(drivers: SimpleNamespace) -> None:
     drivers.cuda = RuntimeError("the driver does not start: 999; reboot")
-    found = findings()
-    assert (found["CUDA"].state, found["CUDA"].text) == ("missing", "the driver does not start: 999")
-    assert found["CUDA"].advice == "reboot"
+    by_name = findings()
+    assert (by_name["CUDA"].state, by_name["CUDA"].text) == ("missing", "the driver does not start: 999")
+    assert by_name["CUDA"].advice == "reboot"
 
 
 def test_links_without_nvml_count_as_equal(drivers: SimpleNamespace) -> None:
     drivers.cuda = [device("cuda", n, gpu) for n, gpu in enumerate(SUMMIT.gpus)]
-    found = findings()
+    by_name = findings()
     assert drivers.asked == [gpu.uuid for gpu in SUMMIT.gpus]
-    assert found["NVML"].state == "missing"
-    assert (found["NVML"].text, found["NVML"].advice) == ("no NVML: all links count as equal", "install it")
-    assert "links" not in found
+    assert by_name["NVML"].state == "missing"
+    assert (by_name["NVML"].text, by_name["NVML"].advice) == (
+        "no NVML: all links count as equal",
+        "install it",
+    )
+    assert "links" not in by_name
 
 
 def test_links_are_a_matrix(drivers: SimpleNamespace) -> None:
     drivers.cuda = [device("cuda", n, gpu) for n, gpu in enumerate(SUMMIT.gpus)]
     drivers.topology = (SUMMIT, "")
-    found = findings()
-    assert found["NVML"].text == "driver 550.54.15"
-    assert found["NVML"].as_dict()["facts"]["gpus"][0]["nvlinks"]["processor"] == 2
-    _, head, *rows = found["links"].text.splitlines()
+    by_name = findings()
+    assert by_name["NVML"].text == "driver 550.54.15"
+    assert by_name["NVML"].as_dict()["facts"]["gpus"][0]["nvlinks"]["processor"] == 2
+    _, head, *rows = by_name["links"].text.splitlines()
     assert head.split() == [f"cuda:{n}" for n in range(6)]
     assert rows[1].split() == ["cuda:1", "50.0", "–", "50.0", "21.3", "21.3", "21.3"]
     assert len(rows[1]) == len(head)
@@ -144,10 +149,10 @@ def test_links_are_a_matrix(drivers: SimpleNamespace) -> None:
         "21.3: NVLink to processors, from one processor to another",
         "subdomains are placed on devices by these links",
     ]
-    facts = found["links"].as_dict()["facts"]
+    facts = by_name["links"].as_dict()["facts"]
     assert facts["devices"] == head.split()
     assert facts["bandwidth"][0][:2] == [None, 50e9]
-    lines = line(found["links"]).splitlines()
+    lines = line(by_name["links"]).splitlines()
     assert lines[0].startswith("✓ links             GB/s in one direction")
     assert all(line.startswith(" " * 20) for line in lines[1:])
     drivers.cuda = [device("cuda", n, gpu) for n, gpu in enumerate(DGX_H100.gpus)]
@@ -157,7 +162,7 @@ def test_links_are_a_matrix(drivers: SimpleNamespace) -> None:
 
 
 def test_what_is_told_is_what_native_code_finds() -> None:
-    """On two OpenCL devices of PoCL, and CUDA devices or their stand-in."""
+    """The findings agree with native code, on two devices of PoCL, and CUDA devices or their stand-in."""
     script = """if True:
         import json
         from halocline.cli.doctor import CHECKS
@@ -181,22 +186,22 @@ def test_what_is_told_is_what_native_code_finds() -> None:
     assert int(done.stdout.split()[0]) >= 1
 
 
-@pytest.mark.parametrize("needed", [False, True])
+@pytest.mark.parametrize("is_needed", [False, True])
 def test_nvrtc_is_missing_only_where_there_are_cuda_devices(
-    needed: bool, monkeypatch: pytest.MonkeyPatch
+    is_needed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HALOCLINE_NVRTC", "/nonexistent/libnvrtc.so.12")
-    found = looks.nvrtc(needed)
-    assert found.state == ("missing" if needed else "absent")
-    assert ("nvidia-cuda-nvrtc-cu12" in found.advice) == needed
-    assert ("/nonexistent/libnvrtc.so.12" in found.text) == needed
+    finding = looks.nvrtc(is_needed)
+    assert finding.state == ("missing" if is_needed else "absent")
+    assert ("nvidia-cuda-nvrtc-cu12" in finding.advice) == is_needed
+    assert ("/nonexistent/libnvrtc.so.12" in finding.text) == is_needed
 
 
 def test_nvrtc_is_told_with_what_it_compiles_for() -> None:
     pytest.importorskip("nvidia.cuda_nvrtc", reason="nvidia-cuda-nvrtc-cu12 is not installed")
-    found = looks.nvrtc(True)
-    assert found.state == "found"
-    assert re.fullmatch(r"\d+\.\d+, compiles for sm_\d+ to sm_\d+", found.text)
+    finding = looks.nvrtc(True)
+    assert finding.state == "found"
+    assert re.fullmatch(r"\d+\.\d+, compiles for sm_\d+ to sm_\d+", finding.text)
 
 
 def test_looking_imports_nothing_without_devices(

@@ -36,8 +36,7 @@ def test_steps_are_timed_whole_and_in_parts(case: str) -> None:
 
 
 def test_parts_of_a_step_are_left_out_indeed() -> None:
-    """A run without kernels leaves the fields unchanged, and a run without messages leaves the halos
-    unchanged."""
+    """A run without kernels does not change the fields, and one without messages not the halos."""
     from halocline.study.measuring import overlap
 
     bench = overlap.heat((8, 6), threads=1, decomposition=(2, 1), subdomains_per_rank=2)
