@@ -38,7 +38,7 @@ CELLS = 6e7  # of a measurement of sizes
 
 @hc.program
 def costly(u):  # type: ignore[no-untyped-def]
-    """Work that fits in the first-level cache and takes long for its bytes."""
+    """Update u by an expensive expression, with few bytes that fit in the first-level cache."""
     u.set(hc.exp(-hc.sin(u) * hc.cos(u)))
 
 

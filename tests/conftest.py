@@ -282,7 +282,7 @@ if on_rank:
         new.rename(outcome)  # complete or absent
 
 
-# -- where the ranks are started ---------------------------------------------------------------------
+# -- start of the ranks ------------------------------------------------------------------------------
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -295,7 +295,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def turn(path: str) -> int:
-    """Return the turn of a test file: long ones, those of FIRST, all others."""
+    """Return the rank of a test file in the order: long files, those of FIRST, all others."""
     if path.startswith("long/"):
         return -1
     return FIRST.index(path) if path in FIRST else len(FIRST)

@@ -1,8 +1,8 @@
 """Count the lines of Python code of the package, also in comparison with another commit.
 
-Run `.venv/bin/python tools/code_size.py [COMMIT]`. Docstrings, comments and blank lines do not count. With
-a commit, the table has the lines there, the lines of the working tree, and the change. Modules that have
-moved between the framework and the applications since count on both sides for where they are now.
+Run `.venv/bin/python tools/code_size.py [COMMIT]`. Docstrings, comments and blank lines do not count. With a
+commit, the table has the lines at that commit, the lines of the working tree, and the change. A module that
+has moved between the framework and the applications counts for its present place on both sides.
 """
 
 from __future__ import annotations

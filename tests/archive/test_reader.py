@@ -144,7 +144,7 @@ class LostChunk:
 
 
 def replaced(file: Path, make: Callable[[Path], None]) -> None:
-    """Move a file or folder out of the store, and make a replacement."""
+    """Move a file or folder out of the store, and put a replacement there."""
     away = Path(tempfile.mkdtemp(dir=file.parent.parent.parent)) / file.name
     file.rename(away)
     make(away)

@@ -238,7 +238,7 @@ def test_waves_of_heat_and_sound_are_as_exact_as_they_say(
     assert all(check.passed for check in checks), checks
 
 
-# -- what can go wrong ---------------------------------------------------------------------------------
+# -- failures ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.ranks(1, 2, long=(1,))

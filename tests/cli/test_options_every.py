@@ -81,7 +81,7 @@ LINES = {
 LONG = ("study", "explain heat", "explain poisson", "model heat", "model poisson", "bench", "solve")
 # lines of long commands that the default test suite includes
 SHORT = ("study strong own.py", "study paper umbc-4.1", "study report left.json")
-# values that are not the default; two where the default differs between commands
+# values that are not the default; two values if the default differs between commands
 VALUES = {
     **{"--n": "12", "--dim": "1", "--order": "4", "--scheme": "rk2", "--method": "cg", "--rtol": "1e-3"},
     **{"--max-iterations": "7", "--steps": "7", "--until": "0.5", "--warm-up": "1", "--only": "compute"},

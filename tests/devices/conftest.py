@@ -11,7 +11,7 @@ from halocline import _native as native
 
 Devices = list[native.Device]
 
-# A layer between OpenCL's loader and the driver, which makes one kind of call fail. The numbers are those of
+# A layer between OpenCL's loader and the driver, which lets one kind of call fail. The numbers are those of
 # the functions in the loader's table (cl_icd.h).
 FAULTS = r"""
 #include <stdint.h>

@@ -22,7 +22,7 @@ PROGRAM = Path(__file__).parents[1] / "support" / "seldom_loops.py"
 
 
 def on_standin(*arguments: str) -> str:
-    """Return the output of seldom_loops.py on the stand-in for CUDA, whose streams start work late."""
+    """Return the output of seldom_loops.py on the stand-in for CUDA, whose streams start their work late."""
     done = subprocess.run(
         [sys.executable, str(PROGRAM), *arguments],
         env=os.environ | cuda_standin.environment(1, delay=50),

@@ -189,7 +189,7 @@ def test_a_script_leaves_the_process_as_it_was(tmp_path: Path, monkeypatch: pyte
     assert (dict(os.environ), sys.argv, sys.path[:]) == before
 
 
-# -- what is chosen ------------------------------------------------------------------------------------------
+# -- choices -------------------------------------------------------------------------------------------------
 
 
 def test_the_model_of_this_host_is_measured_on_the_host(monkeypatch: pytest.MonkeyPatch):
@@ -260,7 +260,7 @@ def test_advice_about_subdomains_is_true(
         run(**{**options, "device": match[1]})
 
 
-# -- what is not as it was asked for -------------------------------------------------------------------------
+# -- changed requests ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from halocline.study.measuring import overlap
 from hang import HANG
 from loops import some
 
-pytestmark = pytest.mark.ranks(1, alone="file")  # the stand-in stays in their process
+pytestmark = pytest.mark.ranks(1, alone="file")  # only the processes of these tests use the stand-in
 
 SLOW = 20_000_000  # steps of add_slowly(): some ten milliseconds
 
@@ -386,7 +386,7 @@ def test_events_order_queues(cuda, modules):
         second.wait(done)
         second.copy(y, x)
         copied = second.record()
-        first.wait(copied)  # else the next addition may overtake the copy
+        first.wait(copied)  # otherwise the next addition may overtake the copy
         copied.wait()
         assert copied.done()
         assert done.done()

@@ -38,7 +38,7 @@ def standin() -> ctypes.CDLL:
     return cuda_standin.load(2, shared=SHARED, delay=2000)
 
 
-# -- threads of a group ------------------------------------------------------------------------------
+# -- threads of a thread block -----------------------------------------------------------------------
 
 
 def test_kernels_run_with_the_threads_that_they_were_compiled_for(

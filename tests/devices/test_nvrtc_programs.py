@@ -49,7 +49,7 @@ ALIKE |= {f"{p.__name__}-float32" for p in bitwise_programs.PROBLEMS} - {
     "gray_scott-float32",
 }
 
-# the period differs from that of the dimensions, of which there are three too
+# the order of architectures does not repeat with the three dimensions
 SHORT = [(name, ARCHITECTURES[12][(n + n // 3) % 3]) for n, name in enumerate(PROGRAMS) if name not in ALIKE]
 
 

@@ -90,7 +90,7 @@ def in_another_process(code: str, **environment: str) -> str:
     return done.stdout
 
 
-# -- which there are ---------------------------------------------------------------------------------
+# -- available devices -------------------------------------------------------------------------------
 
 
 def test_devices_describe_themselves(opencl: Devices):

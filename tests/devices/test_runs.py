@@ -146,7 +146,7 @@ def test_examples(name: str, tmp_path: Path) -> None:
     assert printed[0] == printed[1]
 
 
-# -- programs drawn at random ------------------------------------------------------------------------
+# -- random programs ---------------------------------------------------------------------------------
 
 
 def test_a_kernel_that_waits_for_its_group_runs_at_all() -> None:
@@ -186,7 +186,7 @@ def test_random_holes(case: dict[str, Any]) -> None:
     random_holes(case, [{"device": BOTH}])
 
 
-# -- what a user may do with a run -------------------------------------------------------------------
+# -- actions of a user -------------------------------------------------------------------------------
 
 
 def on_both(act: Callable[..., Any], *devices: str) -> Any:
@@ -568,7 +568,7 @@ def test_two_programs_on_one_device_at_a_time() -> None:
     assert np.array_equal(second.gather("u"), np.full((18, 21), 1.25))
 
 
-# -- ranks that die or stand still -------------------------------------------------------------------
+# -- ranks that die or stop --------------------------------------------------------------------------
 
 
 def test_a_killed_rank_is_named(start: Any) -> None:

@@ -12,7 +12,7 @@ from device_commands import SIDES, Devices, explained, halocline, heat
 from halocline.errors import InputError
 from halocline.run.host.streams import say_once
 
-# -- what is not as it was asked for -------------------------------------------------------------------------
+# -- changed requests ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture

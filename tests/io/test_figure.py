@@ -24,7 +24,7 @@ from halocline.run.ranks.mpi import world
 
 Array = NDArray[np.float64]
 
-# -- figures as they are drawn -------------------------------------------------------------------------------
+# -- drawing of figures --------------------------------------------------------------------------------------
 
 
 def plane(values: Array, at: tuple[tuple[str, float], ...] = ()) -> Section:

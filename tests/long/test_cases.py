@@ -51,7 +51,7 @@ def test_a_layer_at_rest_stays_so():
     assert errors[1] < errors[0] / 6
 
 
-# -- what can go wrong ---------------------------------------------------------------------------------
+# -- failures ------------------------------------------------------------------------------------------
 
 
 # separate compilation of the terms takes half a minute

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from random_program_checks import agrees_with_numpy, on_ranks, shapes_odd, shapes_tiny
 from random_programs import ANY_SPEED, Recipe, options, recipes
 
-# --- one process against NumPy ---
+# --- one process compared with NumPy ---
 
 
 @settings(max_examples=600, **ANY_SPEED)
@@ -26,7 +26,7 @@ def test_many_random_programs_agree_with_numpy(
     agrees_with_numpy(recipe, large, tiny, drawn)
 
 
-# --- several ranks against one ---
+# --- several ranks compared with one ---
 
 
 @pytest.mark.ranks(2, 3, 4, 6, 8, timeout=3000)

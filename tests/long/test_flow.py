@@ -69,7 +69,7 @@ def test_nothing_is_compared_where_nothing_is_known(n: tuple[int, ...], rayleigh
     assert last == Check.not_compared("nusselt_hot", "nothing is known of this Ra, Pr and shape")
 
 
-# --- what must hold of the flow ---
+# --- properties of the flow -------
 
 
 @pytest.mark.parametrize("stages", [2, 3, 6])
@@ -94,7 +94,7 @@ def test_points_that_gather_at_walls_are_worth_more(rayleigh: float) -> None:
     assert abs(gathered - known) < 0.5 * abs(even - known)
 
 
-# --- what cannot be ---
+# --- rejected input ---
 
 
 AWAY = r"three times that of free fall over the height, after step \d+ \(time \S+\)\n"

@@ -19,7 +19,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return results("whole", tmp_path_factory.mktemp("whole"))
 
 
-# -- the same bits -------------------------------------------------------------------------------------------
+# -- identical bits ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("opencl")

@@ -41,7 +41,7 @@ def test_every_way_of_running_on_devices_gives_the_bits_of_the_cpu(
     assert compared(problem, dtype, WAYS) >= (4 if world().size < 3 else 2)
 
 
-# -- programs drawn at random ------------------------------------------------------------------------
+# -- random programs ---------------------------------------------------------------------------------
 
 
 @settings(max_examples=100, **programs.ANY_SPEED)

@@ -309,7 +309,7 @@ def test_sources_are_of_second_order_in_time() -> None:
     assert 1.8 < order < 2.6
 
 
-# -- the same bits everywhere ------------------------------------------------------------------------------
+# -- identical bits ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.ranks(8)

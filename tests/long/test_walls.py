@@ -13,7 +13,7 @@ import pytest
 from halocline.errors import InputError
 from random_walls import FIELDS, checked, drawn, induction, ran, wanted
 
-# --- plans: everything that a ghost is formed of is there ---
+# --- plans: all inputs of a ghost value are present ---------
 
 
 def test_all_that_ghosts_are_formed_of_is_there_before_in_many_programs() -> None:
@@ -36,7 +36,7 @@ def test_random_ghosts_are_those_of_the_definition() -> None:
     assert count > 15
 
 
-# --- a magnetic field on faces, without divergence beyond walls too ---
+# --- a face field without divergence, also beyond walls ---------------
 
 
 @pytest.mark.usefixtures("opencl")

@@ -87,7 +87,7 @@ def nan(dtype: type) -> int:
 
 
 def assert_same(result: Array, expected: Array, *arguments: Array) -> None:
-    """Assert equal bits; NaNs of `expected` stand for the canonical NaN."""
+    """Assert equal bits; NaNs of `expected` represent the canonical NaN."""
     expected_bits = np.where(
         np.isnan(expected), bits(expected).dtype.type(nan(expected.dtype.type)), bits(expected)
     )

@@ -17,7 +17,7 @@ from halocline.study.registry import papers
 from halocline.study.study import studies
 from step_measurements import runs_of
 
-# -- every problem in every verb -----------------------------------------------------------------------------
+# -- every problem in every command --------------------------------------------------------------------------
 
 
 PLANNED = {f"{study.problem} {study.measured}": name for name, study in papers().items() if study.study}

@@ -155,7 +155,7 @@ def test_wrong_options_are_named(options, words):
     assert words in str(raised.value)
 
 
-# -- the same bits everywhere --------------------------------------------------------------------------------
+# -- identical bits ------------------------------------------------------------------------------------------
 
 
 HOW = {

@@ -80,7 +80,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: Any) -> str:
     return str(error.value) + capsys.readouterr().err
 
 
-# -- names of another form -----------------------------------------------------------------------------------
+# -- names of another kind -----------------------------------------------------------------------------------
 
 SETTINGS = """
 import halocline as hc

@@ -197,7 +197,7 @@ def test_other_words_are_refused(capsys: pytest.CaptureFixture[str]):
     assert "4 x 2 x 2 cells with --dim 3" in page
 
 
-# -- where a run ends ----------------------------------------------------------------------------------
+# -- end of a run --------------------------------------------------------------------------------------
 
 
 def test_a_case_runs_to_its_time_where_nobody_says_otherwise(use: Using):

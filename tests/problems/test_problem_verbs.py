@@ -11,7 +11,7 @@ from halocline.cli.app import run
 from halocline.errors import InputError
 from step_measurements import found
 
-# -- every problem in every verb -----------------------------------------------------------------------------
+# -- every problem in every command --------------------------------------------------------------------------
 
 
 def test_a_linear_problem_is_a_case(tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ def test_what_is_missing_for_tests_is_named(tmp_path):
     assert "pocl-opencl-icd" in done.stdout.split()
 
 
-# -- which MPI ---------------------------------------------------------------------------------------
+# -- choice of the MPI -------------------------------------------------------------------------------
 
 
 def find_mpi(

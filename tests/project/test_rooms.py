@@ -81,7 +81,7 @@ def test_a_folder_of_run_imports_only_from_those_before_it(folder: str) -> None:
         assert folders <= set(allowed), f"{path.name} imports {folders - set(allowed)}"
 
 
-# -- circles -----------------------------------------------------------------------------------------
+# -- import cycles -----------------------------------------------------------------------------------
 
 # Fields, expressions and programs of the language import each other.
 LAYERS = [layer for layer in ALL_LAYERS if layer != "lang" and (SOURCE / layer).is_dir()]

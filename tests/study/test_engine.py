@@ -27,11 +27,11 @@ from step_measurements import runs_of, step
 RUN_APART = command._run
 
 
-# -- every problem in every verb -----------------------------------------------------------------------------
+# -- every problem in every command --------------------------------------------------------------------------
 
 
 def _in_this_process(case: Command, words: list[str]) -> dict[str, Any]:
-    """Run a command on one rank in this process; starting another process would take most of the time."""
+    """Run a command on one rank in this process, since a new process would take most of the time."""
     needs_mpi = "peer" not in (case.methods or "peer")
     if words[words.index("--ranks") + 1] != "1" or needs_mpi:
         return RUN_APART(case, words)

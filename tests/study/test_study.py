@@ -115,7 +115,7 @@ def test_a_solve_has_the_keys_of_steps(tmp_path: Path) -> None:
     assert one["ssspnt"] == pytest.approx(1e-7 * 512 / one["seconds_per_iteration"])
 
 
-# -- every problem in every verb -----------------------------------------------------------------------------
+# -- every problem in every command --------------------------------------------------------------------------
 
 
 def test_values_of_sweeps_are_checked_before_anything_runs() -> None:

@@ -283,7 +283,7 @@ def test_errors_of_a_users_file_point_at_its_lines(tmp_path, ranks):
     assert 'File "grid.py", line 2' in result.stderr
 
 
-# -- wrong use: one error, status 2, nothing on the terminal but that ----------------------------------------
+# -- wrong use: one error on the terminal, status 2 ----------------------------------------------------------
 
 
 WRONG = [
@@ -451,7 +451,7 @@ def test_progress_and_interrupt(tmp_path, ranks):
         os.close(ours)
 
 
-# -- a rank that is killed -----------------------------------------------------------------------------------
+# -- a killed rank -------------------------------------------------------------------------------------------
 
 
 def stat(process: int) -> tuple[str, int] | None:

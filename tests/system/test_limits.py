@@ -54,7 +54,7 @@ def with_ranks(file: Path, ranks: int, launcher: str = "halocline") -> list[str]
     return [sys.executable, "-m", "halocline.cli", "run", str(file), "--ranks", str(ranks)]
 
 
-# -- what ranks leave in /dev/shm ------------------------------------------------------------------------
+# -- files of ranks in /dev/shm --------------------------------------------------------------------------
 
 
 WAITING = """
@@ -127,7 +127,7 @@ def test_ranks_leave_no_shared_memory_however_they_end(script, killed, launcher)
         process.communicate()
 
 
-# -- room in /dev/shm --------------------------------------------------------------------------------------
+# -- size of /dev/shm --------------------------------------------------------------------------------------
 
 
 def in_small_shm(size: str, command: list[str]) -> tuple[int, str, str]:
@@ -201,7 +201,7 @@ def test_room_that_ranks_of_this_run_have_taken_already_is_not_counted_twice(tmp
     segment = tmp_path / "mpich_shm_1_0"
     segment.write_bytes(bytes(2 * segments.NEEDED))
     segments.prepare(two)
-    os.utime(segment, (0, 0))  # that of a run long ago
+    os.utime(segment, (0, 0))  # memory of an earlier run
     with pytest.raises(RunError, match="for 2 ranks"):
         segments.prepare(two)
 

@@ -44,7 +44,7 @@ def test_the_sweep_finds_faults(tmp_path: Path) -> None:
     assert judged("said an error and went on", err=message) == "status 0 and 1 messages"
 
 
-# -- values that crashed, hung, took long or were accepted ---------------------------------------------------
+# -- values that crashed, hung, were slow or were accepted ---------------------------------------------------
 
 
 HUGE = str(10**20)

@@ -244,7 +244,7 @@ def test_the_pressure_on_planes_in_space(shape: tuple[int, ...]) -> None:
     assert total == pytest.approx(3.0)
 
 
-# -- how they are drawn --------------------------------------------------------------------------------------
+# -- drawing -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shape", [(6, 6), (4, 5, 6)])

@@ -45,7 +45,7 @@ def test_a_case_checks_itself(name: str) -> None:
     assert not early["residual"].passed
 
 
-# --- what must hold of the flow ---
+# --- properties of the flow -------
 
 
 def test_the_flow_is_symmetric() -> None:
@@ -129,7 +129,7 @@ def test_heat_is_conducted_where_nothing_moves() -> None:
         assert result[quantity] == pytest.approx(1.0, rel=1e-6)
 
 
-# --- the same bits everywhere ---
+# --- identical bits -------------
 
 
 SMALL = {"cavity": (12, 12, 11), "cavity-2d": (20, 18)}
@@ -197,7 +197,7 @@ def test_an_iteration_is_one_sweep_that_exchanges_what_is_read() -> None:
     assert set(widths.values()) == {((1, 1),) * 3}
 
 
-# --- what cannot be ---
+# --- rejected input ---
 
 
 @pytest.mark.parametrize(

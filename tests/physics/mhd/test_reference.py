@@ -410,7 +410,7 @@ def test_hyperdiffusion_and_upwinding_are_in_the_fields_that_ask_for_them():
             assert np.mean(state[field] * change) < 0, (field, term)
 
 
-# --- what the equations keep ---
+# --- conservation --------------
 
 parameters = st.builds(
     replace,

@@ -342,7 +342,7 @@ def test_steps_are_stable_below_the_limit_and_not_above(scheme: str, order: int,
         assert grown[1] > 200, mode
 
 
-# -- what ends a run -----------------------------------------------------------------------------------
+# -- end of a run --------------------------------------------------------------------------------------
 
 
 def still(**options: Any) -> hc.Simulation:

@@ -308,7 +308,7 @@ def limited_of(a: Array, b: Array, beta: float) -> Array:
     return np.where(abs(one) > abs(other), one, other)
 
 
-# -- what is tested ------------------------------------------------------------------------------------
+# -- tested code ---------------------------------------------------------------------------------------
 
 
 class Machine:

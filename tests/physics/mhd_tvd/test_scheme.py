@@ -238,7 +238,7 @@ def test_floors_act_and_are_counted() -> None:
     assert (result["first_cell"], result["first_step"]) == ([0, 0], 0)
 
 
-# -- the same bits everywhere ------------------------------------------------------------------------------
+# -- identical bits ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", [
@@ -295,7 +295,7 @@ def test_no_bit_depends_on_the_device(name: str) -> None:
     assert run(name, SMALL[name], steps=4, device="opencl:0").record.checksum == alone(name)
 
 
-# -- one exchange a step -----------------------------------------------------------------------------------
+# -- one exchange per step ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("name", "n", "settings", "wide"), [
@@ -373,7 +373,7 @@ def test_a_start_without_pressure_is_refused_with_its_cell() -> None:
     assert value == pytest.approx(p, rel=1e-4)
 
 
-# -- what is kept ------------------------------------------------------------------------------------------
+# -- conserved quantities ----------------------------------------------------------------------------------
 
 
 STILL = {

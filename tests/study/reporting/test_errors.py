@@ -30,7 +30,7 @@ def made(
     }  # fmt: skip
 
 
-# -- which lines ---------------------------------------------------------------------------------------
+# -- lines of a study ----------------------------------------------------------------------------------
 
 
 def labels(families: list[tuple[str, Family]]) -> list[tuple[str, str, tuple[int, ...]]]:
@@ -89,7 +89,7 @@ def test_the_families_of_every_case_can_be_run() -> None:
     assert count > 20
 
 
-# -- what is made of measurements ----------------------------------------------------------------------
+# -- evaluation of measurements ------------------------------------------------------------------------
 
 
 def test_the_order_is_that_of_the_shorter_side() -> None:

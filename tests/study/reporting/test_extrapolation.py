@@ -16,7 +16,7 @@ from halocline.problems.files import case_names
 from halocline.problems.problem import Problem
 from halocline.study.reporting.extrapolation import limits, numbers, plot, tables, verdicts
 
-# -- what is made of measurements ----------------------------------------------------------------------
+# -- evaluation of measurements ------------------------------------------------------------------------
 
 
 WHAT = {
