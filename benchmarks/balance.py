@@ -110,8 +110,8 @@ def main() -> None:
         cost = median([
             (seconds + first) / run["step"][1]
             for run in runs
-            for seconds, first, many in zip(run["balance"], run["first"], run["moved"], strict=True)
-            if many
+            for seconds, first, moved_counts in zip(run["balance"], run["first"], run["moved"], strict=True)
+            if moved_counts
         ])  # fmt: skip
         share = max(run["subdomain"] for run in runs)
         print(

@@ -92,7 +92,7 @@ class Copies:
         self.passes = max(2, round(COPIES / (self() * 2 * size)))
 
     def __call__(self) -> float:
-        begun = perf_counter()
+        start_time = perf_counter()
         for _ in range(self.passes):
             for queue, (to, source) in zip(self.queues, self.pairs, strict=True):
                 queue.copy(to, source)
@@ -100,7 +100,7 @@ class Copies:
             queue.flush()
         for queue in self.queues:
             queue.finish()
-        return (perf_counter() - begun) / (2 * self.passes * self.size * len(self.queues))
+        return (perf_counter() - start_time) / (2 * self.passes * self.size * len(self.queues))
 
 
 def fastest_copies(device: Any, mebibytes: int) -> Copies:

@@ -59,11 +59,11 @@ def copy_of(device: Any, size: int) -> Callable[[], float]:
     def run() -> float:
         queue.copy(to, source)
         queue.finish()
-        begun = perf_counter()
+        start_time = perf_counter()
         for _ in range(30):
             queue.copy(to, source)
             queue.finish()
-        return (perf_counter() - begun) / 30
+        return (perf_counter() - start_time) / 30
 
     return run
 

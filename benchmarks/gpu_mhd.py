@@ -49,14 +49,14 @@ def main() -> None:
             "bytes_per_cell_step": sim.bytes_per_step / n**3,
             "checksum": actual,
         }
-        beside = ""
+        note = ""
         if order in PAPER:
             row["times_faster_than_the_paper"] = PAPER[order] / row["ns_per_cell_step"]
-            beside = f", {row['times_faster_than_the_paper']:.1f} times faster than the paper's V100"
+            note = f", {row['times_faster_than_the_paper']:.1f} times faster than the paper's V100"
         rows.append(row)
         print(
             f"{n}^3 order {order}: {row['ns_per_cell_step']:6.3f} ns a cell and step, "
-            f"{row['share_of_bound']:4.0%} of the bound ({row['copy_gigabytes_per_second']:.0f} GB/s){beside}"
+            f"{row['share_of_bound']:4.0%} of the bound ({row['copy_gigabytes_per_second']:.0f} GB/s){note}"
             ", bits as on the processor",
             flush=True,
         )

@@ -162,14 +162,14 @@ def main() -> None:
     """Measure, print and record."""
     options = arguments(__doc__.splitlines()[0], n="64,128", threads="1,2", order=6)
     threads, rows = numbers(options.threads), []
-    begun = start(START, options.order)
+    starts = start(START, options.order)
     print(
-        f"from the equations to a simulation: {begun['compile_seconds']:.1f} s with an empty cache (wanted: "
-        f"below 15), {begun['trace_seconds']:.2f} s with the kernels in it (below 1)",
+        f"from the equations to a simulation: {starts['compile_seconds']:.1f} s with an empty cache (wanted: "
+        f"below 15), {starts['trace_seconds']:.2f} s with the kernels in it (below 1)",
         flush=True,
     )
     for n in numbers(options.n):
-        rows.append(measure(n, options.order, threads, options.repeats) | begun)
+        rows.append(measure(n, options.order, threads, options.repeats) | starts)
         print(told(rows[-1], threads), flush=True)
     save(options.json, rows)
 

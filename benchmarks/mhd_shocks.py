@@ -131,11 +131,11 @@ def main() -> None:
     print(f"vectors, {fluxes[0]}, {options.short}^3:", flush=True)
     rows += vectors(options.short, fluxes[0], options.repeats)
     for flux in fluxes:
-        begun = start(START, Path(__file__).parent, flux)
-        rows.append({"flux": flux} | begun)
+        starts = start(START, Path(__file__).parent, flux)
+        rows.append({"flux": flux} | starts)
         print(
-            f"{flux}: {begun['compile_seconds']:.1f} s to a first step with an empty cache (wanted: below "
-            f"60), {begun['trace_seconds']:.1f} s with the kernels in it",
+            f"{flux}: {starts['compile_seconds']:.1f} s to a first step with an empty cache (wanted: below "
+            f"60), {starts['trace_seconds']:.1f} s with the kernels in it",
             flush=True,
         )
     save(options.json, rows)

@@ -76,17 +76,17 @@ def cost(n: int, steps: int, repeats: int, folder: Path) -> dict[str, Any]:
     waits.clear()
     times = in_turn({"with": with_output, "without": without}, repeats)
     slower = 1.0 / ratio(times, "with", "without")
-    beside = median([seconds for seconds, _ in waits])
+    waiting = median([seconds for seconds, _ in waits])
     size = 8 * n**3 * (steps // EVERY)
     print(
         f"{n}^3, {steps} steps, {size / 1e6:.0f} MB of output every {EVERY}: {slower:.3f} times as long as "
-        f"without (wanted: at most {MOST_SLOWER}); the run spent {1e3 * beside:.0f} ms of "
+        f"without (wanted: at most {MOST_SLOWER}); the run spent {1e3 * waiting:.0f} ms of "
         f"{1e3 * median(times['with']):.0f} on output, the rest of the writing was hidden"
     )
     return {
         "n": n, "steps": steps, "every": EVERY, "slower": slower, "wanted": MOST_SLOWER,
         "seconds_with": median(times["with"]), "seconds_without": median(times["without"]),
-        "seconds_beside_steps": beside, "bytes": size,
+        "seconds_beside_steps": waiting, "bytes": size,
     }  # fmt: skip
 
 

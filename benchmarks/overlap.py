@@ -89,12 +89,12 @@ def main() -> None:
     for row in rows:
         title = f"{row['name']}, {row['wire']} wire" if row["wire"] else f"{row['name']}, one node"
         title += f", patches of {row['patch']}" if row["patch"] else ""
-        beyond = row["exchange"] - row["neither"]
-        aimed = row["wire"] and not row["patch"] and row["compute"] > beyond
+        costs = row["exchange"] - row["neither"]
+        aimed = row["wire"] and not row["patch"] and row["compute"] > costs
         expected = f" (wanted {WANTED:.0%})" if aimed else ""
         print(
             f"{title:42} step {1e3 * row['step']:6.2f} ms, waiting {1e3 * row['waiting']:6.2f}, compute "
-            f"{1e3 * row['compute']:6.2f}, exchange {1e3 * beyond:6.2f}: {hidden(row['share'])}{expected}, "
+            f"{1e3 * row['compute']:6.2f}, exchange {1e3 * costs:6.2f}: {hidden(row['share'])}{expected}, "
             f"without overlap {hidden(row['share_waiting'])}"
         )
     save(options.json, rows)

@@ -146,7 +146,7 @@ def hear_signals() -> None:
 
 
 def _ignore(number: int, frame: FrameType | None) -> None:
-    """Do nothing, as in the initial state of the process."""
+    """Ignore a signal, as the process did at its start."""
 
 
 def copy_libraries(source: Path, target: Path) -> None:
@@ -396,23 +396,23 @@ class SharedRanks:
         if test not in self.seen:
             names = [*self.tests]
             self.run({name: self.tests[name] for name in names[names.index(test) :]}, root)
-        output, late = self.seen[test]
-        judge(place(self.folder, test), self.ranks, self.tests[test] if late else None, output)
+        output, timed_out = self.seen[test]
+        judge(place(self.folder, test), self.ranks, self.tests[test] if timed_out else None, output)
 
     def run(self, tests: dict[str, float], root: Path) -> None:
         """Run the tests; outcomes after a failing or incomplete test do not count."""
         if self.alone:
             server = RankServer(self.ranks, root)
-            output, late = server.run(tests, self.folder)
+            output, timed_out = server.run(tests, self.folder)
             server.close()
         else:
-            output, late = rank_server(self.ranks, root).run(tests, self.folder)
+            output, timed_out = rank_server(self.ranks, root).run(tests, self.folder)
         sound = True
         for test in tests:
             if sound:
                 outcomes = [result(place(self.folder, test), rank)[0] for rank in range(self.ranks)]
                 sound = all(outcome in ("passed", "skipped") for outcome in outcomes)
-                self.seen[test] = output, late and not sound
+                self.seen[test] = output, timed_out and not sound
             else:
                 shutil.rmtree(place(self.folder, test), ignore_errors=True)
 

@@ -86,11 +86,13 @@ def section(words: str, command: Any, described: dict[tuple[str, ...], str]) -> 
 
 def page() -> str:
     """Return the text of the page."""
-    every = list(commands(typer.main.get_command(app)))
-    first = [[f"`halocline {words}`", prose(command.help.partition("\n\n")[0])] for words, command in every]
+    all_commands = list(commands(typer.main.get_command(app)))
+    first = [
+        [f"`halocline {words}`", prose(command.help.partition("\n\n")[0])] for words, command in all_commands
+    ]
     first.append(["`halocline --version`", "Print the version and exit."])
     described: dict[tuple[str, ...], str] = {}
-    sections = [section(words, command, described) for words, command in every]
+    sections = [section(words, command, described) for words, command in all_commands]
     return "\n".join([HEAD, table(["command", ""], first), *sections])
 
 

@@ -228,13 +228,17 @@ def trace(options: argparse.Namespace) -> Iterator[Row]:
         for event in domain.timeline.all:
             if event.kind not in OVERLAPPING:
                 lanes.setdefault(event.lane, []).append(event)
-        late = 0.0  # seconds by which an event ends after the next one begins
+        overlap_seconds = 0.0  # seconds by which an event ends after the next one begins
         for events in lanes.values():
             events.sort(key=lambda event: event.begin)
-            late = max([late, *(one.end - other.begin for one, other in pairwise(events))])
+            overlap_seconds = max(
+                [overlap_seconds, *(one.end - other.begin for one, other in pairwise(events))]
+            )
         count = sum(map(len, lanes.values()))
-        note = f"{count} events of {counted(len(lanes), 'lane')}, apart but for {1e6 * late:.3g} µs"
-        rows.append(("trace", "passed" if late < 1e-6 and count else "failed", note))
+        note = (
+            f"{count} events of {counted(len(lanes), 'lane')}, apart but for {1e6 * overlap_seconds:.3g} µs"
+        )
+        rows.append(("trace", "passed" if overlap_seconds < 1e-6 and count else "failed", note))
 
     with tempfile.TemporaryDirectory() as folder:
         settings = {"device": options.device, "subdomains_per_rank": 2, "trace": f"{folder}/trace.json"}

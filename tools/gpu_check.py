@@ -135,8 +135,8 @@ class Check:
         The status is None for a command that reached its limit, and the seconds are 0 if no time was left for
         it.
         """
-        begun = time.monotonic()
-        limit = min(limit, self.deadline - begun)
+        start_time = time.monotonic()
+        limit = min(limit, self.deadline - start_time)
         if limit < 3:
             return None, "", "no time was left", 0.0
         process = subprocess.Popen(
@@ -151,11 +151,11 @@ class Check:
         )
         try:
             out, error = process.communicate(timeout=limit)
-            return process.returncode, out, error, time.monotonic() - begun
+            return process.returncode, out, error, time.monotonic() - start_time
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)  # together with the ranks that it has started
             process.communicate()
-            return None, "", f"did not end within {limit:.0f} s", time.monotonic() - begun
+            return None, "", f"did not end within {limit:.0f} s", time.monotonic() - start_time
 
     def rows(self, group: str, name: str, command: Sequence[object], limit: float) -> list[Row]:
         """Return the rows that a case prints, or a row with the reason if it prints none."""
@@ -203,14 +203,14 @@ class Check:
         if self.small:
             settings = [(1, "peer", 2), (2, "mpi", 1), (2, "colocated", 1)]
         actual = [self._ranks(expected.name, self.first, *setting) for setting in settings]
-        every = self.case("devices", "devices")
-        if len(every) > 1 and not self.small:
+        devices = self.case("devices", "devices")
+        if len(devices) > 1 and not self.small:
             several = (
-                f"{self.device.partition(':')[0]}:{','.join(row.name.partition(':')[2] for row in every)}"
+                f"{self.device.partition(':')[0]}:{','.join(row.name.partition(':')[2] for row in devices)}"
             )
             actual.append(self._ranks(expected.name, several, 1, "peer", 1))
             actual += [
-                self._ranks(expected.name, several, len(every), method, 1) for method in remote_methods
+                self._ranks(expected.name, several, len(devices), method, 1) for method in remote_methods
             ]
         return actual
 
@@ -303,22 +303,22 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=570.0, help="seconds for all of it")
     parser.add_argument("--commit", default="", help="what is checked, where git cannot tell")
     options = parser.parse_args()
-    begun = time.monotonic()
+    start_time = time.monotonic()
     rows: list[Row] = []
     try:
         python = find_or_make(options.wheels)
         python_path = str(python.relative_to(ROOT))
-        rows.append(Row("machine", "build", "passed", python_path, time.monotonic() - begun))
+        rows.append(Row("machine", "build", "passed", python_path, time.monotonic() - start_time))
     except Lacking as error:
-        rows.append(Row("machine", "build", "failed", str(error), time.monotonic() - begun))
+        rows.append(Row("machine", "build", "failed", str(error), time.monotonic() - start_time))
     print(rows[0] if rows[0].outcome == "passed" else f"{SIGNS['failed']} build: {rows[0].note}", flush=True)
     if rows[0].outcome == "passed":
-        for _, result in Check(python, options.device, options.small, begun + options.limit).groups():
+        for _, result in Check(python, options.device, options.small, start_time + options.limit).groups():
             rows += result
             for row in result:
                 print(row, flush=True)
     counts = {outcome: sum(row.outcome == outcome for row in rows) for outcome in SIGNS}
-    spent = time.monotonic() - begun
+    spent = time.monotonic() - start_time
     print(f"{', '.join(f'{count} {outcome}' for outcome, count in counts.items())}, in {spent:.0f} s")
     for row in rows:
         if row.outcome == "failed":

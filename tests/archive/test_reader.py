@@ -105,8 +105,8 @@ def summary(path: Path) -> dict[str, Any]:
 
 def files(path: Path) -> dict[str, bytes]:
     """Return the content of all files below a folder, by name; entries that are not files are empty."""
-    every = sorted(path.rglob("*"))
-    return {str(file.relative_to(path)): file.read_bytes() if file.is_file() else b"" for file in every}
+    paths = sorted(path.rglob("*"))
+    return {str(file.relative_to(path)): file.read_bytes() if file.is_file() else b"" for file in paths}
 
 
 # -- damages -------------------------------------------------------------------------------------------------
@@ -121,8 +121,8 @@ class LostChunk:
     place: float
 
     def __call__(self, path: Path) -> None:
-        every = sorted(path.glob("*/c.*"))
-        file = every[self.number % len(every)]
+        chunks = sorted(path.glob("*/c.*"))
+        file = chunks[self.number % len(chunks)]
         content = bytearray(file.read_bytes())
         at = int(self.place * len(content))
         if self.kind == "cut":
@@ -145,9 +145,9 @@ class LostChunk:
 
 def replaced(file: Path, make: Callable[[Path], None]) -> None:
     """Move a file or folder out of the store, and put a replacement there."""
-    away = Path(tempfile.mkdtemp(dir=file.parent.parent.parent)) / file.name
-    file.rename(away)
-    make(away)
+    moved_file = Path(tempfile.mkdtemp(dir=file.parent.parent.parent)) / file.name
+    file.rename(moved_file)
+    make(moved_file)
 
 
 @dataclass(frozen=True)
@@ -160,8 +160,8 @@ class ChangedMetadata:
     value: Any
 
     def __call__(self, path: Path) -> None:
-        every = [path / "zarr.json", *sorted(path.glob("*/zarr.json"))]
-        file = every[self.number % len(every)]
+        metadata_files = [path / "zarr.json", *sorted(path.glob("*/zarr.json"))]
+        file = metadata_files[self.number % len(metadata_files)]
         text = file.read_text()
         if self.kind in ("change", "remove key"):
             tree = json.loads(text)
@@ -202,8 +202,8 @@ class ChangedEverywhere:
     size: int
 
     def __call__(self, path: Path) -> None:
-        every = sorted(path.glob("*/zarr.json"))
-        name = every[self.number % len(every)].parent.name
+        metadata_files = sorted(path.glob("*/zarr.json"))
+        name = metadata_files[self.number % len(metadata_files)].parent.name
         group = json.loads((path / "zarr.json").read_text())
         array = group["consolidated_metadata"]["metadata"][name]
         if self.key == "shape":
@@ -365,18 +365,18 @@ def test_a_listing_leaves_out_checkpoints_that_are_being_removed(
     new = path / "step-000000000009-00000000"
     shutil.copytree(old, new)
     (path / "newest.json").write_text(json.dumps({"checkpoint": (old, new)[number].name}))
-    gone, remaining = (old, new) if number == 0 else (new, old)
+    removed, remaining = (old, new) if number == 0 else (new, old)
     original = getattr(listing, at)
 
     def hook(path_or_store: Any) -> Any:
-        if gone.exists() and gone.name in str(getattr(path_or_store, "path", path_or_store)):
+        if removed.exists() and removed.name in str(getattr(path_or_store, "path", path_or_store)):
             (path / "newest.json").write_text(json.dumps({"checkpoint": remaining.name}))
-            remove_folder(gone, "zarr.json")
+            remove_folder(removed, "zarr.json")
         return original(path_or_store)
 
     monkeypatch.setattr(listing, at, hook)
     result = described(path)
-    assert not gone.exists()
+    assert not removed.exists()
     assert result["problem"] is None
     assert [
         (checkpoint["name"], checkpoint["whole"], checkpoint["newest"])

@@ -140,8 +140,8 @@ def test_the_forcing_is_one_wave_of_the_right_size_and_helicity(helicity: float)
 
 
 def test_the_forcing_is_a_function_of_the_step():
-    again, other = forced(1.0, range(3, 4))[0], forced(1.0, range(4))
-    assert np.array_equal(again, other[3])
+    repeated, other = forced(1.0, range(3, 4))[0], forced(1.0, range(4))
+    assert np.array_equal(repeated, other[3])
     assert not np.allclose(other[2], other[3])
 
 

@@ -123,7 +123,7 @@ def test_a_shock_tube_of_no_gas_is_refused(settings: dict[str, float], message: 
 
 
 def drift(zeta: float) -> float:
-    """Return the drift of the total energy in a vortex of about sound speed, over the other losses."""
+    """Return the change of the total energy in a transonic vortex over the loss of flow and field."""
     settings = {"nu": 0.05, "eta": 0.05, "K": 0.05, "zeta": zeta, "cs0": 1.0}
     first, *_, last = run("orszag-tang-resistive", [48], settings, until=0.5, every=20).record.series
     energy = [row["E_kin"] + row["E_mag"] + row["E_th"] for row in (first, last)]

@@ -278,15 +278,15 @@ def test_every_option_is_obeyed_or_rejected(
     names = {option.opts[0] for option in options}
     for option in options:
         name = option.opts[0]
-        beside = BESIDE.get(name, "")
-        beside = beside if beside.partition(" ")[0] in names else ""
-        if beside not in bases:
-            bases[beside] = dispatched(line, *beside.split())
-        calls, error = dispatched(line, *beside.split(), *words_of(option))
+        needed_options = BESIDE.get(name, "")
+        needed_options = needed_options if needed_options.partition(" ")[0] in names else ""
+        if needed_options not in bases:
+            bases[needed_options] = dispatched(line, *needed_options.split())
+        calls, error = dispatched(line, *needed_options.split(), *words_of(option))
         if (words, name) in ALIKE:
             continue
         rejected |= {name} if error else set()
-        obeyed = not error and calls != bases[beside][0]
+        obeyed = not error and calls != bases[needed_options][0]
         if not obeyed and not is_named(option, error):
             silent.append((name, error or "no effect"))
     assert not silent, (bases[""][1], silent)

@@ -80,9 +80,9 @@ def test_a_run_that_is_paused_has_whole_passes(every: int) -> None:
     passes = on_device.scalars()["step"]
     assert passes > 0
 
-    on_cpu, same = counting(lambda step: hc.every(every), threads=1)
+    on_cpu, field_on_cpu = counting(lambda step: hc.every(every), threads=1)
     on_cpu.set_scalars({"limit": passes, "step": 0.0, "total": 0.0})
     expected = on_cpu.engine.run()
     assert report["sweep_counts"] == expected["sweep_counts"]
     assert on_device.scalars()["total"] == on_cpu.scalars()["total"]
-    assert checksum(on_device.store, field) == checksum(on_cpu.store, same)
+    assert checksum(on_device.store, field) == checksum(on_cpu.store, field_on_cpu)

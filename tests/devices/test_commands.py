@@ -115,8 +115,11 @@ def test_a_run_on_devices_draws_a_timeline_where_it_is_traced(tmp_path: Path, op
     line = "study convergence poisson --n 9 --device opencl:0 --pictures q --html c.html"
     result = halocline(line, tmp_path)
     assert result.returncode == 0, result.stderr
-    drawn = {"solution.png", "error.png"}
-    for folder, files in (("p", drawn | {"timeline.png"}), ("q", drawn | {"convergence.png"})):
+    picture_names = {"solution.png", "error.png"}
+    for folder, files in (
+        ("p", picture_names | {"timeline.png"}),
+        ("q", picture_names | {"convergence.png"}),
+    ):
         assert {file.name for file in (tmp_path / folder).iterdir()} == files
 
 
@@ -359,9 +362,9 @@ def test_layouts_that_parameters_have_no_room_for_lie_in_memory(count: int, open
         sim = sum_of_fields(count, device)
         sim.run(steps=2)
         u = sim.grid.fields["u0"]
-        around = sim.evaluate(hc.norm(u[3, 4] - u))  # a wider halo that covers all changes of cells
+        norm = sim.evaluate(hc.norm(u[3, 4] - u))  # a wider halo that covers all changes of cells
         sim.run(steps=1)
-        sums.append((sim.checksum("u0"), around))
+        sums.append((sim.checksum("u0"), norm))
     assert sums[0] == sums[1]
 
 

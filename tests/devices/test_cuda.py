@@ -689,7 +689,7 @@ def test_processes_share_memory_and_events(cuda, modules):
         comm.barrier()  # all have read
     del peer_memory, their_event
     gc.collect()
-    comm.barrier()  # shared memory lives longer than its attachments
+    comm.barrier()  # the owner must keep shared memory until it is detached
 
 
 @pytest.mark.ranks(2, alone=True)

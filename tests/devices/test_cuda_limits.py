@@ -80,8 +80,8 @@ def test_kernels_that_cannot_be_had_are_not_tuned(
 ) -> None:
     results: list[Tuned[Strategy]] = []
     monkeypatch.setattr(prepare, "remember", lambda place, tuned, program: results.append(tuned))
-    few = (Strategy("planes", (32, 4), 16), Strategy("direct", (32, 4), 8))
-    monkeypatch.setattr(kernels, "strategies", lambda ndim, staged: few)
+    strategies = (Strategy("planes", (32, 4), 16), Strategy("direct", (32, 4), 8))
+    monkeypatch.setattr(kernels, "strategies", lambda ndim, staged: strategies)
     monkeypatch.setattr("halocline.run.tuning.patches.TURN", 1e-4)
     monkeypatch.setattr("halocline.run.tuning.patches.ROUNDS", 1)
     compile_for = prepared.compile_for

@@ -13,39 +13,39 @@ PEERS = [1, pytest.param(0, marks=pytest.mark.long)]
 
 
 def test_one_rank_on_one_device_and_on_two():
-    came, errors = run(1, ["one device", "default", "several", "mpi"])
-    assert came["methods"] == ["mpi", "peer", "self"]
+    results, errors = run(1, ["one device", "default", "several", "mpi"])
+    assert results["methods"] == ["mpi", "peer", "self"]
     assert errors == ""
 
 
 def test_one_rank_without_peer_access():
     """Without peer access the halos between two devices are copied through the host."""
-    came, _ = run(1, ["default"], peers=0)
-    assert "peer" in came["methods"]
+    results, _ = run(1, ["default"], peers=0)
+    assert "peer" in results["methods"]
 
 
 @pytest.mark.parametrize("peers", PEERS)
 def test_two_ranks(peers: int):
-    came, errors = run(2, ["default", "one device", "several", "mpi"], peers=peers)
-    assert {"colocated", "mpi"} <= set(came["methods"])
+    results, errors = run(2, ["default", "one device", "several", "mpi"], peers=peers)
+    assert {"colocated", "mpi"} <= set(results["methods"])
     assert errors == ""
 
 
 def test_four_ranks_on_two_devices():
-    came, _ = run(4, ["no self", "no peer"], ["heat"])
-    assert "colocated" in came["methods"]
+    results, _ = run(4, ["no self", "no peer"], ["heat"])
+    assert "colocated" in results["methods"]
 
 
 def test_stages_walls_and_reductions():
-    came, _ = run(2, ["default"], ["fluxes"])
-    assert "colocated" in came["methods"]
+    results, _ = run(2, ["default"], ["fluxes"])
+    assert "colocated" in results["methods"]
 
 
 @pytest.mark.parametrize("peers", PEERS)
 def test_work_that_begins_late_finds_what_it_waits_for(peers: int):
     """Streams begin their work at random moments; a missing wait would change the bits."""
-    came, _ = run(2, ["default"], ["heat", "gray_scott"], peers=peers, delay=20000)
-    assert "colocated" in came["methods"]
+    results, _ = run(2, ["default"], ["heat", "gray_scott"], peers=peers, delay=20000)
+    assert "colocated" in results["methods"]
 
 
 # -- between processes -------------------------------------------------------------------------------
@@ -56,27 +56,27 @@ def notices(errors: str, method: str) -> list[str]:
 
 
 def test_processes_that_are_out_of_reach_take_mpi_and_say_so():
-    came, errors = run(2, ["default"], ["heat"], ipc=0)
-    assert "colocated" not in came["methods"]
-    assert "mpi" in came["methods"]
+    results, errors = run(2, ["default"], ["heat"], ipc=0)
+    assert "colocated" not in results["methods"]
+    assert "mpi" in results["methods"]
     (notice,) = notices(errors, "colocated")
     assert "opening what another process shares" in notice
 
 
 def test_memory_that_is_not_what_it_should_be_is_not_used():
-    came, errors = run(2, ["default"], ["heat"], fault="other memory")
-    assert "colocated" not in came["methods"]
+    results, errors = run(2, ["default"], ["heat"], fault="other memory")
+    assert "colocated" not in results["methods"]
     (notice,) = notices(errors, "colocated")
     assert "sees other bytes than rank 1 has in its memory" in notice
 
 
 def test_each_rank_sees_its_own_device_alone():
     """Both ranks name their device cuda:0 (CUDA_VISIBLE_DEVICES); peer access reaches the other one."""
-    came, errors = run(2, ["default"], ["heat"], own_device=True)
-    assert "colocated" in came["methods"]
+    results, errors = run(2, ["default"], ["heat"], own_device=True)
+    assert "colocated" in results["methods"]
     assert errors == ""
-    came, errors = run(2, ["default"], ["heat"], own_device=True, peers=0)
-    assert "colocated" not in came["methods"]
+    results, errors = run(2, ["default"], ["heat"], own_device=True, peers=0)
+    assert "colocated" not in results["methods"]
     assert len(notices(errors, "colocated")) == 1
 
 
@@ -87,17 +87,17 @@ AWARE = {"device": "cuda", "methods": "self,gpu_aware"}
 
 
 def test_mpi_that_says_nothing_is_given_no_address():
-    came, errors = run(2, [AWARE], ["heat"])
-    assert came["methods"] == ["mpi"]
+    results, errors = run(2, [AWARE], ["heat"])
+    assert results["methods"] == ["mpi"]
     (notice,) = notices(errors, "gpu_aware")
     assert "does not say that it takes CUDA memory" in notice
 
 
 def test_mpi_that_takes_addresses_is_given_them():
     """The stand-in's memory is host memory, so that any MPI library can read it."""
-    came, errors = run(2, [AWARE, {**AWARE, "subdomains_per_rank": 2}], QUICK, fault="claims", delay=5000)
-    assert "gpu_aware" in came["methods"]
-    assert "mpi" not in came["methods"]
+    results, errors = run(2, [AWARE, {**AWARE, "subdomains_per_rank": 2}], QUICK, fault="claims", delay=5000)
+    assert "gpu_aware" in results["methods"]
+    assert "mpi" not in results["methods"]
     assert errors == ""
 
 
@@ -106,7 +106,7 @@ def test_mpi_that_takes_addresses_is_given_them():
     [("wrong bytes", "other bytes came from rank 1"), ("silent", "did not come in 0.3 s")],
 )
 def test_mpi_that_does_not_keep_its_word_is_given_no_address(fault: str, reason: str):
-    came, errors = run(2, [AWARE], ["heat"], fault=fault)
-    assert came["methods"] == ["mpi"]
+    results, errors = run(2, [AWARE], ["heat"], fault=fault)
+    assert results["methods"] == ["mpi"]
     (notice,) = notices(errors, "gpu_aware")
     assert reason in notice

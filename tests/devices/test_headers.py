@@ -204,8 +204,8 @@ def test_arithmetic(arithmetic: Program, host_arithmetic: ctypes.CDLL, dtype: ty
     for n, name in enumerate(names):
         assert_equal(name, result[n], expected[n], a, b, c)
         assert np.unique(bits_of(result[n])).size > (60 if name == "zeros" else 1000)
-    fused, apart = result[names.index("fused")], result[names.index("apart")]
-    assert np.count_nonzero(fused[:1000] != apart[:1000]) > 400
+    fused, separate = result[names.index("fused")], result[names.index("apart")]
+    assert np.count_nonzero(fused[:1000] != separate[:1000]) > 400
 
 
 # ---- elementary functions --------------------------------------------------------------------
@@ -492,11 +492,11 @@ def test_reductions_have_the_bytes_of_the_host(
     write: bool,
     random: Random,
 ) -> None:
-    every = x * repeats
-    expected = [host(kind).deposit(every[:1] if kind == VALUE else every) for kind in KINDS]
-    order = list(range(len(every)))
+    values = x * repeats
+    expected = [host(kind).deposit(values[:1] if kind == VALUE else values) for kind in KINDS]
+    order = list(range(len(values)))
     random.shuffle(order)
-    shuffled = np.array([every[i] for i in order], float)
+    shuffled = np.array([values[i] for i in order], float)
     place = order.index(0) if order else -1
     cut = min(cut, shuffled.size)
     pieces = [(first, shuffled[:cut], cut, place), (second, shuffled[cut:], shuffled.size - cut, place - cut)]

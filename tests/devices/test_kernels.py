@@ -87,5 +87,5 @@ def test_stages_are_kept_where_they_fit() -> None:
     together = kernels_of(schedule("group", 1))
     assert [kernel.scratch for kernel in together] == [False]
     assert together[0].tile is not None
-    for apart in (kernels_of(schedule("memory", 1)), kernels_of(schedule("group", 12))):
-        assert [(kernel.scratch, kernel.tile) for kernel in apart] == [(True, None)] * 2
+    for kernels_by_name in (kernels_of(schedule("memory", 1)), kernels_of(schedule("group", 12))):
+        assert [(kernel.scratch, kernel.tile) for kernel in kernels_by_name] == [(True, None)] * 2

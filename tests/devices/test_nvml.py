@@ -112,10 +112,10 @@ def test_who_shares_much_sits_on_a_good_link() -> None:
         ring[n, (n + 1) % 8] = ring[(n + 1) % 8, n] = 1e6
     rates = bandwidths(DGX_1)
     places = place(ring, distance_between(rates))
-    around = [rates[places[n]][places[(n + 1) % 8]] for n in range(8)]
+    ring_rates = [rates[places[n]][places[(n + 1) % 8]] for n in range(8)]
     in_order = [rates[n][(n + 1) % 8] for n in range(8)]
     assert min(in_order) < 20 * GB  # 3 to 4 and 7 to 0 through the host
-    assert min(around) == 50 * GB  # the mesh contains a ring of double links
+    assert min(ring_rates) == 50 * GB  # the mesh contains a ring of double links
 
 
 # -- reading -------------------------------------------------------------------------------------------------
@@ -224,10 +224,10 @@ def test_the_real_one_tells_or_says_why_not() -> None:
         pytest.skip(f"no NVIDIA driver here: {reason}")
     assert topology.gpus
     rates = bandwidths(topology)
-    again, _ = read_topology([gpu.uuid for gpu in reversed(topology.gpus)])
-    assert again is not None
-    assert bandwidths(again)[0][0] == rates[0][0]
-    assert [gpu.uuid for gpu in again.gpus] == [gpu.uuid for gpu in reversed(topology.gpus)]
+    reordered, _ = read_topology([gpu.uuid for gpu in reversed(topology.gpus)])
+    assert reordered is not None
+    assert bandwidths(reordered)[0][0] == rates[0][0]
+    assert [gpu.uuid for gpu in reordered.gpus] == [gpu.uuid for gpu in reversed(topology.gpus)]
 
 
 def test_nvml_is_imported_only_when_asked() -> None:

@@ -474,19 +474,19 @@ def test_only_what_is_asked_for_leaves_a_device(device: str, monkeypatch: pytest
         return fetch(store, storages)
 
     monkeypatch.setattr(FieldStore, "on_host", noted)
-    looked: list[str] = []
+    checks: list[str] = []
     check = contents.check_finite
-    monkeypatch.setattr(contents, "check_finite", lambda *args: (looked.append(args[2]), check(*args)))
+    monkeypatch.setattr(contents, "check_finite", lambda *args: (checks.append(args[2]), check(*args)))
     sim.run(until=40.0, every=10.0, callback=lambda sim: None)
     sim.run(steps=130)
     assert fetched == []
-    assert looked[0] == "before the run"
-    assert len(looked) >= 1 + 4 + 2  # before each call, and after 64 steps of the second run, or at its end
+    assert checks[0] == "before the run"
+    assert len(checks) >= 1 + 4 + 2  # before each call, and after 64 steps of the second run, or at its end
     parts = sim.views("u")
     assert len(fetched) == len(parts)
     sim.run(steps=1)
     assert len(fetched) == len(parts)
-    assert looked.count("before the run") == 1  # a read of a copy has no effect
+    assert checks.count("before the run") == 1  # a read of a copy has no effect
 
 
 @pytest.mark.parametrize("device", [ALONE, BOTH])

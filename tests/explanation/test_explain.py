@@ -11,9 +11,9 @@ from halocline.problems.problem import Problem
 
 
 def test_the_program_that_is_explained_is_the_one_that_runs():
-    ready, again = Problem("alfven-decay", [16]), Problem("alfven-decay", [16])
+    ready, run_problem = Problem("alfven-decay", [16]), Problem("alfven-decay", [16])
     compiled = compile_program(ready.program, ready.grid)
-    sim = again.run(steps=0, device="cpu").simulation
+    sim = run_problem.run(steps=0, device="cpu").simulation
     assert compiled == sim.schedule
 
 

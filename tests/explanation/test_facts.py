@@ -50,9 +50,9 @@ def test_what_travels_and_what_does_not():
 
 def test_one_rank_of_many_costs_no_more():
     tracemalloc.start()
-    begun = time.process_time()
+    start_time = time.process_time()
     explanation = poisson(4096, 3, ranks=100_000)
-    seconds, (_, peak) = time.process_time() - begun, tracemalloc.get_traced_memory()
+    seconds, (_, peak) = time.process_time() - start_time, tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert explanation.plan.decomposition.count == 100_000
     assert seconds < 3

@@ -37,8 +37,13 @@ def test_every_byte_of_every_halo_is_in_it() -> None:
         assert result[b, a] == (method, size)
         ranks = layout.home(a)[0], layout.home(b)[0]
         nodes = tuple(map(layout.node, ranks))
-        same = {"self": a == b, "peer": ranks[0] == ranks[1], "colocated": nodes[0] == nodes[1], "mpi": True}
-        assert method == next(name for name, holds in same.items() if holds)
+        is_possible = {
+            "self": a == b,
+            "peer": ranks[0] == ranks[1],
+            "colocated": nodes[0] == nodes[1],
+            "mpi": True,
+        }
+        assert method == next(name for name, holds in is_possible.items() if holds)
 
 
 def test_the_command_draws_it(tmp_path: Path) -> None:

@@ -22,12 +22,12 @@ def test_explain_says_why() -> None:
         v.set(w + u)
 
     result = hc.explain(hc.Simulation(grid, step), ranks=2, decomposition=(2, 1))
-    once, *sweeps = [step for step in result.steps if step.kind in ("exchange", "sweep")]
-    assert once.kind == "exchange"
-    assert {halo.field: halo.why for halo in once.halos} == {
+    exchange, *sweeps = [step for step in result.steps if step.kind in ("exchange", "sweep")]
+    assert exchange.kind == "exchange"
+    assert {halo.field: halo.why for halo in exchange.halos} == {
         "k": "the loop reads it in each pass and never assigns it"
     }
-    assert once.messages == 1
+    assert exchange.messages == 1
     reasons = {(n, halo.field): halo.why for n, sweep in enumerate(sweeps, 1) for halo in sweep.halos}
     assert reasons[1, "k"] == "it is still there from the exchange before the loop"
     assert reasons[2, "k"] == "it is still there from the exchange before the loop"

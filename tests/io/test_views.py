@@ -240,12 +240,12 @@ def test_each_frame_of_a_film_is_that_of_its_time(stores: Path) -> None:
     store = Store(stores / "fields.zarr")
     for options in (Wanted(["T"]), Wanted(["T"], at={"y": 0.4, "z": 0.3}), Wanted(["T"], spectrum=True)):
         (panel,), (other,) = panels(store, options), panels(store, options)
-        figure, again = _figure(store, [panel], 0), _figure(store, [other], 2)
+        figure, other_figure = _figure(store, [panel], 0), _figure(store, [other], 2)
         panel.show(2)
         put_title(figure, _title(store, 2))
-        titles = [drawing._suptitle for drawing in (figure, again)]
+        titles = [drawing._suptitle for drawing in (figure, other_figure)]
         assert len({(title.get_text(), title.get_position(), title.get_size()) for title in titles}) == 1
-        drawn, expected = figure.axes[0], again.axes[0]
+        drawn, expected = figure.axes[0], other_figure.axes[0]
         if drawn.images:
             actual = [axes.images[0].get_array() for axes in (drawn, expected)]
         else:

@@ -15,9 +15,9 @@ ALL = [problem.__name__ for problem in bitwise_programs.PROBLEMS]
 
 
 def test_ranks_of_different_nodes_do_not_share():
-    came, errors = run(2, ["pretended nodes"], ["heat"])
-    assert "colocated" not in came["methods"]
-    assert "mpi" in came["methods"]
+    results, errors = run(2, ["pretended nodes"], ["heat"])
+    assert "colocated" not in results["methods"]
+    assert "mpi" in results["methods"]
     assert errors == ""
 
 
@@ -34,9 +34,9 @@ def test_every_problem_in_every_way(ranks: int, dtype: str, settings: dict[str, 
 
 
 def test_memory_is_given_back_once_the_other_process_has_let_go_of_it():
-    came, _ = run(2, ["default"] * 24, ["heat"])
+    results, _ = run(2, ["default"] * 24, ["heat"])
     # memory that the other process held a moment ago remains until one of the next engines
-    for held in some(came["held"]):
+    for held in some(results["held"]):
         assert len(held) == 24
         # an engine has 6 blocks of memory, which may remain for a while; a leak of one per run would reach 24
         assert max(held) <= 12, held

@@ -14,7 +14,7 @@ from wide_stencil import star
 def test_how_far_threads_march_changes_no_bit(
     order: int, opencl: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The length of 2.5D streaming changes no bit; threads process eight cells per plane."""
+    """The length of 2.5D streaming changes no bit, such as eight cells per initial plane on large grids."""
     shape = (70, 12, 12)
     expected = star(shape, order)
     marches = set()
@@ -26,8 +26,8 @@ def test_how_far_threads_march_changes_no_bit(
 
     launched = launches._launch
     monkeypatch.setattr(launches, "_launch", launch)
-    for many, first in ((2, 4), (2**20, 4), (2, 16)):
-        monkeypatch.setattr(launches, "MANY_GROUPS", many)
-        monkeypatch.setattr(launches, "MARCH", first)
-        assert star(shape, order, device="opencl:0") == expected, (many, first)
+    for many_groups, march in ((2, 4), (2**20, 4), (2, 16)):
+        monkeypatch.setattr(launches, "MANY_GROUPS", many_groups)
+        monkeypatch.setattr(launches, "MARCH", march)
+        assert star(shape, order, device="opencl:0") == expected, (many_groups, march)
     assert {4, 16} <= marches if order == 2 else {4, 64} <= marches

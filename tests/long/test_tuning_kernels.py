@@ -26,8 +26,8 @@ def nothing_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_is_measured_is_remembered_and_used(
     nothing_known: Path, opencl: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    few = (Strategy("direct", (32, 4), 8), Strategy("planes", (32, 4), 16))
-    monkeypatch.setattr(kernels, "strategies", lambda ndim, staged: few)
+    strategies = (Strategy("direct", (32, 4), 8), Strategy("planes", (32, 4), 16))
+    monkeypatch.setattr(kernels, "strategies", lambda ndim, staged: strategies)
     monkeypatch.setattr("halocline.run.tuning.patches.TURN", 1e-4)
     monkeypatch.setattr("halocline.run.tuning.patches.ROUNDS", 1)
     expected = star((24, 40), 2)
@@ -35,7 +35,7 @@ def test_what_is_measured_is_remembered_and_used(
     (record_file,) = nothing_known.glob("*.kernels.json")
     assert json.loads(record_file.read_text())["tried"] == 3
 
-    winner = Tuned(few[1], 1.5, 3)
+    winner = Tuned(strategies[1], 1.5, 3)
     remember(record_file, winner, "step")
     assert recall(Tuned[Strategy], record_file) == winner
     devices = []
@@ -46,4 +46,4 @@ def test_what_is_measured_is_remembered_and_used(
 
     monkeypatch.setattr(prepare, "compile_program", remembered)
     assert star((24, 40), 2, device="opencl:0") == expected
-    assert few[1] in devices
+    assert strategies[1] in devices

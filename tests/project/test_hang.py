@@ -33,17 +33,17 @@ def limits(text: str) -> list[str]:
 
 
 def test_time_limits_catch_hangs_alone() -> None:
-    within = re.search(r"^HANG := (\d+)$", (TESTS.parent / "Makefile").read_text(), re.MULTILINE)
-    assert within is not None
+    limit_match = re.search(r"^HANG := (\d+)$", (TESTS.parent / "Makefile").read_text(), re.MULTILINE)
+    assert limit_match is not None
     result = {
         str(file.relative_to(TESTS)): limits(file.read_text())
         for file in TESTS.rglob("*.py")
         if file != Path(__file__)
     }
     assert len(result) > 100
-    short = {name: [n for n in numbers if float(n) <= HANG] for name, numbers in result.items()}
-    assert {name: numbers for name, numbers in short.items() if numbers} == MEANT
-    assert max(HANG, *(float(n) for numbers in result.values() for n in numbers)) < float(within[1])
+    short_limits = {name: [n for n in numbers if float(n) <= HANG] for name, numbers in result.items()}
+    assert {name: numbers for name, numbers in short_limits.items() if numbers} == MEANT
+    assert max(HANG, *(float(n) for numbers in result.values() for n in numbers)) < float(limit_match[1])
 
 
 def test_limits_are_found() -> None:

@@ -130,14 +130,14 @@ def test_times_have_the_form_of_the_scheduler() -> None:
 def test_each_layout_has_a_script() -> None:
     """Scripts name nodes, ranks of a node and threads (UMBC HPCF-2018-10, Tables 4.1 and 7.1)."""
     line = ["halocline", "study", "strong", "heat", "--nodes", "1,2", "--per-node=2,8", "--threads", "1,4"]
-    every = replace(asked_of("heat"), ranks=(2, 8), threads=(1, 4))
+    request = replace(asked_of("heat"), ranks=(2, 8), threads=(1, 4))
     for system in some(jobs.SYSTEMS):
-        scripts = jobs.scripts(every, line, system, {})
+        scripts = jobs.scripts(request, line, system, {})
         assert len(scripts) == 8
         layouts = [script.split("halocline.cli ")[1].partition(" --json")[0] for script in scripts.values()]
         assert "study strong heat --nodes 2 --per-node 8 --threads 4" in layouts
         assert len({*layouts}) == 8
-    script = jobs.scripts(every, line, "slurm", {})[Path("strong-heat-4-threads-8-per-node-2-nodes.sh")]
+    script = jobs.scripts(request, line, "slurm", {})[Path("strong-heat-4-threads-8-per-node-2-nodes.sh")]
     facts = ("--nodes=2", "--ntasks=16", "--ntasks-per-node=8", "--cpus-per-task=4")
     assert {f"#SBATCH {fact}" for fact in facts} <= {*script.splitlines()}
 

@@ -114,9 +114,9 @@ def measurement_files(draw: st.DrawFn) -> list[list[dict[str, Any]]]:
     study = draw(st.sampled_from(SHOWN_IN_ROWS))
     names = draw(st.lists(st.sampled_from(sorted(DIFFERENT)), unique=True, max_size=4))
     places = st.fixed_dictionaries({name: st.sampled_from(DIFFERENT[name]) for name in names})
-    drawn = draw(st.lists(st.tuples(places, st.sampled_from(SOURCES)), min_size=2, max_size=8))
+    choices = draw(st.lists(st.tuples(places, st.sampled_from(SOURCES)), min_size=2, max_size=8))
     measured = []
-    for number, (place, cpu) in enumerate(drawn):
+    for number, (place, cpu) in enumerate(choices):
         base = step()
         shape = {"shape": [place["n"]] * 2} if "n" in place and "shape" not in place else {}
         seconds = 100.0 + 2 * number  # means of two values are whole numbers
@@ -146,12 +146,14 @@ def _cells(tables: Sequence[Table]) -> list[str]:
 @given(measurement_files())
 @settings(deadline=None)
 def test_every_measurement_appears_in_a_joined_report(files: list[list[dict[str, Any]]]) -> None:
-    every = [m for measured in files for m in measured]
+    measurements = [m for measured in files for m in measured]
     joined, report = _report_of(files)
-    assert joined == every
-    distinct = joined_repeats(every)
-    assert sum(m.get("repeats", 1) for m in distinct) == len(every)
-    assert sorted(t for m in distinct for t in m["times"]) == sorted(t for m in every for t in m["times"])
+    assert joined == measurements
+    distinct = joined_repeats(measurements)
+    assert sum(m.get("repeats", 1) for m in distinct) == len(measurements)
+    assert sorted(t for m in distinct for t in m["times"]) == sorted(
+        t for m in measurements for t in m["times"]
+    )
     words = set(_cells(report.tables))
     for m in distinct:
         seconds = f"{m['seconds']:.2f}" if m["study"] == "hybrid" else f"{m['seconds']:.0f}"
@@ -176,8 +178,8 @@ def _parts(n: int, seconds: float, **other: Any) -> list[dict[str, Any]]:
 def test_files_of_the_same_layouts_are_joined_as_repeats() -> None:
     """Two files of strong scaling on two grids do not count as the parts of a step."""
     file = [step(shape=[n, n], n=n, ranks=ranks, seconds=n / ranks) for n in (16, 32) for ranks in (1, 2)]
-    again = [{**m, "seconds": 3 * m["seconds"], "times": [3 * m["seconds"]] * 2} for m in file]
-    result, report = _report_of([file, again])
+    slower = [{**m, "seconds": 3 * m["seconds"], "times": [3 * m["seconds"]] * 2} for m in file]
+    result, report = _report_of([file, slower])
     assert len(result) == 8
     assert "A step and its parts" not in [table.title for table in report.tables]
     (times,) = (t for t in report.tables if t.title == "Time of a cell and step" and "16²" in t.heading)
@@ -190,12 +192,12 @@ def test_tables_show_the_median_of_repeats_in_two_files() -> None:
     """Each cell shows the median of two files whose times differ by a factor of 2, in both directions."""
     speed = {"ssspnt": 3.0, "share_of_bound": 0.3, "share_of_peak": 0.3}
     file = [step(ranks=ranks, seconds=100.0 / ranks, **speed) for ranks in (1, 2)]
-    again = []
+    slower = []
     for m, factor in zip(file, (2.0, 0.5), strict=True):
         faster = {name: value / factor for name, value in speed.items()}
         seconds = factor * m["seconds"]
-        again.append({**m, **faster, "seconds": seconds, "ns_per_cell_step": seconds, "times": [seconds]})
-    result, report = _report_of([file, again])
+        slower.append({**m, **faster, "seconds": seconds, "ns_per_cell_step": seconds, "times": [seconds]})
+    result, report = _report_of([file, slower])
     joined = joined_repeats(result)
     assert [(m["seconds"], m["ns_per_cell_step"]) for m in joined] == [(150.0, 150.0), (37.5, 37.5)]
     for m, one in zip(joined, file, strict=True):
@@ -393,7 +395,7 @@ def test_other_runs_are_no_repeats(one: dict[str, Any], other: dict[str, Any]) -
 
 
 def test_ranks_of_a_node_count_as_observed() -> None:
-    """Ranks of one host are the same run, with or without --per-node."""
+    """Runs with the same ranks of one host are equal, with or without --per-node."""
     measurements = [
         step(ranks=4, ranks_of_node=4, ranks_per_node=ranks_per_node) for ranks_per_node in (None, 4)
     ]

@@ -41,14 +41,14 @@ def test_a_file_without_damage_has_a_report(file: Path, draw: bool) -> None:
 def test_a_damaged_value_gives_a_report_or_a_message(file: Path, tmp_path: Path) -> None:
     """One of three values, each with another damage and another study, gives a report or a message."""
     whole, path = content(file), tmp_path / "damaged.json"
-    every = damaged_places(whole, 0)[::3]
+    places = damaged_places(whole, 0)[::3]
     names = LIKE_STRONG if file.stem == "strong-steps" else (whole["measurements"][0]["study"],)
     trees = (
         changed(of_study(whole, names[number % len(names)]), way, WRONG[number % len(WRONG)])
-        for number, way in enumerate(every)
+        for number, way in enumerate(places)
     )
     reports, messages = outcomes(path, trees)
-    assert reports + len(messages) == len(every) > 20
+    assert reports + len(messages) == len(places) > 20
     assert reports
     assert messages
     for message in messages:

@@ -213,9 +213,11 @@ def test_the_job_of_the_guide_puts_itself_in_the_queue_again(slurm: Slurm, tmp_p
     done = slurm.call(*job, tmp_path / "job.sh", **more)
     assert done.returncode == 0, (tmp_path / "job.out").read_text()
     steps = newest(tmp_path / "out" / "mhd") + 3
-    again = tmp_path / "again.sh"
-    again.write_text(again.read_text().replace(f"--steps {10**7}", f"--steps {steps}").replace("=1 ", "=10 "))
-    done = slurm.call(*job, again, **more)
+    resubmission = tmp_path / "again.sh"
+    resubmission.write_text(
+        resubmission.read_text().replace(f"--steps {10**7}", f"--steps {steps}").replace("=1 ", "=10 ")
+    )
+    done = slurm.call(*job, resubmission, **more)
     output = (tmp_path / "job.out").read_text()
     assert done.returncode == 0, output
     assert f"after {steps:,} steps" in output

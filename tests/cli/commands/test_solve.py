@@ -42,6 +42,6 @@ def test_a_solve_that_goes_on_is_the_same(tmp_path: Path, words: list[str], erro
     done = ran("solve", "poisson", "--resume", tmp_path, *words)
     assert done.returncode == 2
     assert error in done.stderr
-    again = ran("solve", "poisson", "--resume", tmp_path)
-    assert again.returncode == 0, again.stderr
-    assert "cg, 1 rank" in again.stdout
+    resumed = ran("solve", "poisson", "--resume", tmp_path)
+    assert resumed.returncode == 0, resumed.stderr
+    assert "cg, 1 rank" in resumed.stdout

@@ -61,4 +61,4 @@ def test_a_group_without_a_case_lists_its_commands(capsys: pytest.CaptureFixture
     out = capsys.readouterr().out
     assert "CASE" in out
     assert "linear-wave" in out
-    assert SHORT_OF < 0.5  # an order of 1 must never pass for 2
+    assert SHORT_OF < 0.5  # an order of 1 must never be accepted as 2

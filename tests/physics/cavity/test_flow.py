@@ -41,8 +41,8 @@ def test_a_case_checks_itself(name: str) -> None:
     result = ready.run(steps=100_000, threads=1)
     checks = {c.name: c for c in result.check()}
     assert all(c.passed for c in checks.values()), checks
-    early = {c.name: c for c in ready.run(steps=200, threads=1).check()}
-    assert not early["residual"].passed
+    early_checks = {c.name: c for c in ready.run(steps=200, threads=1).check()}
+    assert not early_checks["residual"].passed
 
 
 # --- properties of the flow -------
@@ -139,8 +139,10 @@ SMALL = {"cavity": (12, 12, 11), "cavity-2d": (20, 18)}
 def alone(name: str, stages: int, **settings: Any) -> str:
     from mpi4py import MPI
 
-    every = {"stages": stages, "watch": 5, **settings}
-    record = Problem(name, SMALL[name], every).run(steps=12, threads=1, communicator=MPI.COMM_SELF).record
+    all_settings = {"stages": stages, "watch": 5, **settings}
+    record = (
+        Problem(name, SMALL[name], all_settings).run(steps=12, threads=1, communicator=MPI.COMM_SELF).record
+    )
     assert record.checksum is not None
     return record.checksum
 
@@ -190,9 +192,9 @@ def test_an_iteration_is_one_sweep_that_exchanges_what_is_read() -> None:
 
     ready = Problem("cavity", SMALL["cavity"], {"stages": 1})
     schedule = compile_program(ready.program, ready.grid)
-    always = [sweep for sweep in schedule.pass_sweeps() if sweep.share == 1.0]
-    assert len(always) == 1
-    widths = {schedule.fields[f].name: p.layers(3) for f, p in always[0].reads.items()}
+    full_sweeps = [sweep for sweep in schedule.pass_sweeps() if sweep.share == 1.0]
+    assert len(full_sweeps) == 1
+    widths = {schedule.fields[f].name: p.layers(3) for f, p in full_sweeps[0].reads.items()}
     assert widths.pop("p") == ((2, 2),) * 3
     assert set(widths.values()) == {((1, 1),) * 3}
 

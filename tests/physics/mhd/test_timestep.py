@@ -251,7 +251,7 @@ def test_rates_and_step_are_those_by_hand(limit: str, changed: dict[str, float],
     travel = r["advection"] + r["fast magnetosonic waves"]
     step_length = 1 / max(travel / (0.8 * math.sqrt(3)), damped / (0.6 * 2.5127453))
     assert sim.values["dt_courant"] == pytest.approx(step_length, rel=1e-6)
-    # of a step of this length, and of a shortened step
+    # the limits of a step of this length, and of a shortened step
     assert Courant().limit({**sim.values, "dt": sim.values["dt_courant"]}) == limit
     assert Courant().limit({**sim.values, "dt": 0.9 * sim.values["dt_courant"]}) == "until"
 

@@ -51,12 +51,12 @@ def standing(
     problem = Problem(name, n, settings, dim=len(n))
     grid, values = problem.grid, problem.values
     fields = problem.fields
-    still = {f: 0.0 * f for f in fields}
+    zero_fields = {f: 0.0 * f for f in fields}
     read = {"quantities": problem.known.pictures(), "numbers": values, "set_state": MHDSimulation.set_state}
     read["mhd"] = problem.script.top["gas"]
     kind = type("Still", (hc.Simulation,), read)
     gamma = {"gamma": values["gamma"]}
-    sim = kind(grid, lambda: still, parameters=gamma, scheme=hc.Euler(), dt=1.0, threads=1)
+    sim = kind(grid, lambda: zero_fields, parameters=gamma, scheme=hc.Euler(), dt=1.0, threads=1)
     random = np.random.default_rng(1)
     if start and problem.known.exact is not None:
         for f, value in problem.known.exact(0.0).items():

@@ -84,7 +84,7 @@ def kinds() -> dict[str, Pair]:
     left[[BY, BZ]] = right[[BY, BZ]] = bn[:] = 0
     left, right, bn = kind("nothing along the left")
     left[[BY, BZ]] = 0
-    left, right, bn = kind("opposite fields")  # the average of this field vanishes
+    left, right, bn = kind("opposite fields")  # their average vanishes
     right[RHO] = left[RHO]
     right[[BY, BZ]] = -left[[BY, BZ]]
     left, right, bn = kind("sound as fast as Alfvén waves")
@@ -617,10 +617,10 @@ def test_limiter(small: Any, limiter_index: int, known: Callable[..., Array], be
     assert np.array_equal(-result, small(-a, -b, limiter=beta)[limiter_index])
     assert (result[a * b <= 0] == 0).all()
     close(result[None], known(a, b, beta)[None], np.abs(a) + np.abs(b) + 1e-300, 1e-15)
-    alike = a * b > 0
-    less, more = np.minimum(abs(a), abs(b))[alike], np.maximum(abs(a), abs(b))[alike]
+    same_sign = a * b > 0
+    less, more = np.minimum(abs(a), abs(b))[same_sign], np.maximum(abs(a), abs(b))[same_sign]
     if beta == 1:
-        assert np.array_equal(np.abs(result[alike]), less)
+        assert np.array_equal(np.abs(result[same_sign]), less)
     if beta == 2 and known is limited_of:  # superbee
-        assert np.array_equal(np.abs(result[alike]), np.where(2 * less < more, 2 * less, more))
+        assert np.array_equal(np.abs(result[same_sign]), np.where(2 * less < more, 2 * less, more))
     assert result[3] == 2

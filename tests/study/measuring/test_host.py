@@ -72,10 +72,12 @@ def test_a_reduction_takes_what_was_measured(calibrated: Machine) -> None:
 
 
 def test_a_host_without_shared_memory_and_one_of_one_core() -> None:
-    apart = host.machine_of([measurement(1), measurement(2, signal=None, **{"large colocated": None})])
-    assert apart.measured is not None
-    assert apart.measured.copying == apart.measured.packing
-    assert apart.device.latency < SEEN["message"]
+    partial_machine = host.machine_of(
+        [measurement(1), measurement(2, signal=None, **{"large colocated": None})]
+    )
+    assert partial_machine.measured is not None
+    assert partial_machine.measured.copying == partial_machine.measured.packing
+    assert partial_machine.device.latency < SEEN["message"]
     only = {name: SEEN[name] for name in ("begin", "sum alone", "copy")}
     single = host.machine_of([{**measurement(1), "between": only}])
     assert single.measured is not None

@@ -96,8 +96,8 @@ def test_verdicts_make_no_order_up() -> None:
     assert "in the asymptotic range, with orders within 0.2 of 2" in verdicts(flux, limits(flux))[0]
     steep = [made(n, 2.0 + 4.0 / (n + 1) ** 3, 1.0, names=["flux"]) for n in (7, 15, 31)]
     assert "likely too small where the order is above 2." in verdicts(steep, limits(steep))[0]
-    still = but(names=["flux"], noise=0.1)
-    assert "no number changes" in verdicts(still, limits(still))[0]
+    constant = but(names=["flux"], noise=0.1)
+    assert "no number changes" in verdicts(constant, limits(constant))[0]
     close = [made(n, 2.0 + 4.0 / (n + 1) ** 2, 1.0, names=["flux"]) for n in (15, 19, 24)]
     assert "15² and 19² differ 1.25 times only" in verdicts(close, limits(close))[2]
 

@@ -29,8 +29,8 @@ def test_one_process_drives_all_devices() -> None:
 
 def test_the_environment_may_choose_the_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HALOCLINE_DEVICE", "opencl")
-    every = Asked(studies()["processes"], Command("run", "heat", {"steps": 4, "dim": 2}), (16,), (2,), (1,))
-    assert plan(every)[1].command.subdomains_per_rank == 1
+    request = Asked(studies()["processes"], Command("run", "heat", {"steps": 4, "dim": 2}), (16,), (2,), (1,))
+    assert plan(request)[1].command.subdomains_per_rank == 1
 
 
 def test_processes_of_several_nodes_are_not_compared() -> None:
