@@ -438,7 +438,8 @@ MUTATIONS = (
     Mutation(
         "inactive-neighbours",
         EXCHANGE,
-        "if peer is None or peer == own or Subdomain(subdomain.decomposition, peer).active(blocks):",
+        "if peer is None or peer == this_subdomain or "
+        "Subdomain(subdomain.decomposition, peer).active(blocks):",
         "if True:",
         "messages go to subdomains that receive none",
         ("lang/test_blocks.py",),
@@ -462,7 +463,7 @@ MUTATIONS = (
     Mutation(
         "sends-copied",
         EXCHANGE,
-        "and not along_rows and not transfers.copied(own, peer):",
+        "and not along_rows and not transfers.copied(this_subdomain, peer):",
         "and not along_rows:",
         "messages are sent that nobody receives",
         PLAN,
@@ -510,8 +511,8 @@ MUTATIONS = (
     Mutation(
         "along-core",
         FILLS,
-        "start = min(below, n) if comes[0] else",
-        "start = 0 if comes[0] else",
+        "start = min(below, n) if is_received[0] else",
+        "start = 0 if is_received[0] else",
         "ghosts that read along a wall are formed before the messages that they read have come",
         ("compile/test_walls.py",),
     ),
@@ -598,7 +599,7 @@ MUTATIONS = (
     Mutation(
         "held-later",
         "run/fields/fields.py",
-        "                self._set_walls(field)  # it may never have been set, or through a view\n",
+        "                self._set_walls(field)  # the field may be unset, or set through a view\n",
         "                pass\n",
         "a run starts with points on walls that nobody gave their value",
         ("lang/test_boundary_walls.py",),
