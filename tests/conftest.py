@@ -133,7 +133,7 @@ def once(verify: Callable[[Kernel], None]) -> Callable[[Kernel], None]:
 
 
 def hear_signals() -> None:
-    """Let the processes that tests start begin with the default action of each signal that tests send.
+    """Set handlers, so that processes of tests start with the default action of each signal that tests send.
 
     A shell without job control starts its background commands with SIGINT and SIGQUIT ignored, and `nohup`
     with SIGHUP. Child processes inherit ignored and blocked signals, but not handlers.

@@ -14,7 +14,7 @@ from wide_stencil import star
 def test_how_far_threads_march_changes_no_bit(
     order: int, opencl: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The length of 2.5D streaming changes no bit, such as eight cells per initial plane on large grids."""
+    """The length of 2.5D streaming, such as eight cells per plane read in advance, changes no bit."""
     shape = (70, 12, 12)
     expected = star(shape, order)
     marches = set()

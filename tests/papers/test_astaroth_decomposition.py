@@ -19,7 +19,7 @@ def places(name: str) -> list[dict[str, Any]]:
 
 
 def test_halo_sizes() -> None:
-    """From eight subdomains on, more cut axes give a smaller halo (Fig. 5)."""
+    """More cut axes give a smaller halo, from eight subdomains on (Fig. 5)."""
     result: dict[str, dict[int, int]] = {}
     for row in places("astaroth-fig5"):
         result.setdefault(row["cut"], {})[row["subdomains"]] = row["computed"]
@@ -33,7 +33,7 @@ def test_halo_sizes() -> None:
 
 
 def test_faces_off_a_node() -> None:
-    """On nodes of eight devices 4 to 5 faces lead off a node by rows, and 3 in Z-order (Section 3.3)."""
+    """A node of eight devices has 4 to 5 faces to other nodes by rows, and 3 in Z-order (Section 3.3)."""
     study = papers()["astaroth-fig6"]
     rows = study.places_of(None, None)
     result = {(row["strategy"], row["ranks_per_node"], row["ranks"]): row for row in rows}

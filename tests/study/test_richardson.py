@@ -97,7 +97,7 @@ def test_an_order_needs_a_difference_that_falls(values: list[float], trend: Tren
 
 
 def test_whether_a_difference_falls_depends_on_the_spacings() -> None:
-    """From spacing 10 to 2 a difference must fall more than from 2 to 1: 8 times even at order 1."""
+    """A difference must fall more from spacing 10 to 2 than from 2 to 1: 8 times even at order 1."""
     assert limit([10.0, 2.0, 1.0], [10.0, 2.0, 1.0]).order == pytest.approx(1.0)
     assert limit([4.0, 2.0, 1.0], [10.0, 2.0, 1.0]).trend == Trend.DOES_NOT_FALL
 
