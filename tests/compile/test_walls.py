@@ -271,9 +271,9 @@ def test_walls_that_wait_for_each_other_are_named() -> None:
     u = grid.field("u", boundary={"x-": smooth, "y+": smooth, "other": hc.Value(0.0)})
     v = grid.field("v")
     message = (
-        r"condition of field 'u' on side 'x-' reads ghosts of field 'u' beyond side 'y\+', which wait for "
-        r"those it forms \(in a circle: 'u' beyond 'y\+', 'u' beyond 'x-'\): on one of the walls read "
-        r"straight inward, u\[m\], or make axis x or y periodic"
+        r"condition of field 'u' on side 'x-' reads ghosts of field 'u' beyond side 'y\+'\. Those ghosts "
+        r"depend on the ghosts of this condition \('u' beyond 'y\+', 'u' beyond 'x-'\): on one of the walls, "
+        r"read straight inward, u\[m\], or make axis x or y periodic"
     )
     with pytest.raises(InputError, match=message):
         compile_program(hc.program(lambda: v.set(u[-1, 0] + u[0, 1])).trace(), grid)
@@ -289,7 +289,7 @@ def test_a_field_without_a_point_beside_is_named() -> None:
         v = grid.field(f"v{-s}", location="face-y")
         program = hc.program(lambda v=v, w=w: v.set(w[-1, 0])).trace()
         if refused:
-            with pytest.raises(InputError, match=r"'p', which has no point beside that of 'w0' at the upper"):
+            with pytest.raises(InputError, match=r"'p'\. 'p' has no point next to that of 'w0' at the upper"):
                 compile_program(program, grid)
         else:
             compile_program(program, grid)

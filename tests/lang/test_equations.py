@@ -91,7 +91,7 @@ def test_a_name_of_two_things_is_refused() -> None:
     def program(u: Any, v: Any) -> None:
         u.set(v)
 
-    with pytest.raises(InputError, match=r"argument 'v' stands for a field and for a scalar or parameter"):
+    with pytest.raises(InputError, match=r"argument 'v' names both a field and a scalar or parameter"):
         hc.Simulation(grid, hc.program(program), parameters={"v": 1.0})
 
 

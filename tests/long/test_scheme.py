@@ -220,7 +220,7 @@ def test_a_blast_counts_what_falls_back() -> None:
     result = checked("blast", (24, 36, 24))
     assert result["steps"].value > 5
     record = run("blast", (24, 36, 24)).record
-    fallback = record.events["HLL fall-back"]
+    fallback = record.events["HLL fallback"]
     assert fallback["count"] > 0
     assert fallback["first_step"] == 0
     assert fallback["share"] == fallback["count"] / (record.cells * record.steps)

@@ -175,7 +175,7 @@ WRONG: list[tuple[str, Callable[[], object], type[Exception], str]] = [
     ("other count of subdomains", lambda: simulation(decomposition=(7, 1)), hc.InputError,
      r"decomposition 7x1 has 7 subdomains, but \d are needed"),
     ("axis shorter than a halo", lambda: simulation(2, 64, order=6), hc.InputError,
-     "axis x has 2 cells, but what is read across its periodic ends reaches 3 cells"),
+     "axis x has 2 cells, but reads across its periodic ends reach 3 cells"),
     # time
     ("step of zero", lambda: simulation(dt=0), hc.InputError, "dt is 0; expected a positive number"),
     ("step that is a NaN", lambda: simulation(dt=np.nan), hc.InputError, "dt is nan; expected a positive"),

@@ -43,6 +43,8 @@ FIRST_WORDS = {
     "Why",
     "The same",
 }
+# Lines of code, headings and comments. Commands are lines of code in the sections Examples of docstrings.
+NO_PROSE = (">>>", "...", "#", "<!--", ".. ", "halocline ", "mpiexec ")
 FOLDERS = ("src", "native", "docs", "examples", "benchmarks", "tools", "tests")
 # The text of this page comes from the help texts in the source; the folder holds records, which are data.
 LEFT_OUT = ("docs/reference/command.md", "docs/verification/")
@@ -116,7 +118,7 @@ def paragraphs(lines: list[str], first: int) -> Iterator[tuple[int, str]]:
         if part and (not line or item or line[0] in "|#" or set(line) <= set("-=")):
             yield begin, " ".join(part)
             part = []
-        if not line or set(line) <= set("-=|: ") or line.startswith((">>>", "...", "#", "<!--", ".. ")):
+        if not line or set(line) <= set("-=|: ") or line.startswith(NO_PROSE):
             continue
         if line[0] == "|":
             for cell in line.strip("|").split("|"):

@@ -139,8 +139,8 @@ class Series:
         if not overwrite:
             content = "other output of this run" if is_same_run else "output of another run"
             raise InputError(
-                f"{path} holds {content}: choose another path, go on from that run's checkpoint, or let it "
-                "be overwritten (overwrite=True, --overwrite)"
+                f"{path} holds {content}: choose another path, restart from the checkpoint of that run, or "
+                "overwrite it (overwrite=True, --overwrite)"
             )
         return False
 

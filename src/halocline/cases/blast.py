@@ -48,7 +48,7 @@ def check(sim, record):
     floors = sum(record.events[name]["count"] for name in ("density floor", "pressure floor"))
     checks.append(hc.Check("floors", floors, most=0, about="cells raised to the least density or pressure"))
     if state is not None:
-        about = "difference from itself turned by 180°, over the greatest value"
+        about = "difference from the field turned by 180°, over its maximum"
         checks += [
             hc.Check(f"{quantity} symmetric", turned(state[quantity]), most=grid.rounding(1e-13), about=about)
             for quantity in ("rho", "p")

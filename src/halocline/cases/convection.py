@@ -27,7 +27,7 @@ contrast = hc.setting(
     "contrast", 1.0, "1", "fall of temperature over the layer, over that at the top", above=0.0
 )
 width = hc.setting("width", WIDTH, "depth of the layer", "of the box, along each periodic axis", above=0.0)
-amplitude = hc.setting("amplitude", 1e-3, "length/time", "greatest velocity at the start, of the even rolls")
+amplitude = hc.setting("amplitude", 1e-3, "length/time", "maximum initial velocity of the even rolls")
 seed = hc.setting(
     "seed", 0, "1", "of the random part of the velocity at the start", least=0, most=10**9, whole=True
 )

@@ -74,7 +74,7 @@ def check(sim, record):
     results.append(checks.wave_error(sim, exact, amplitude, ERROR, until))
     wave = profile(sim)
     if wave is not None:
-        about = "greatest spread of B₂ among cells of the same phase, over the amplitude"
+        about = "maximum spread of B₂ among cells of equal phase, over the amplitude"
         spread = scatter(shape, wave[1]) / amplitude
         results.append(hc.Check("scatter", spread, most=grid.rounding(SCATTER) / amplitude, about=about))
     return results

@@ -100,7 +100,7 @@ def check(sim, record):
         most = min(1.0, APART * smeared)
         checks.append(hc.Check("loop carried", difference, least=least, most=most, about=about))
     if axes == 2:
-        about = "greatest |B_z| over the loop's field"
+        about = "maximum |B_z| over the field of the loop"
         checks.append(hc.Check("B_z", along / amplitude, most=grid.rounding(ALONG), about=about))
     return checks
 

@@ -24,7 +24,7 @@ kmax = hc.setting(
     "kmax", 3.0, "1/length", "wave number below which that of the forcing is", above=0.0, origin=SAMPLE
 )
 seed = hc.setting("seed", 0, "1", "of the random numbers", least=0, most=10**9, whole=True)
-seed_field = hc.setting("seed_field", 1e-4, "field length", "greatest vector potential at the start")
+seed_field = hc.setting("seed_field", 1e-4, "field length", "maximum initial vector potential")
 physics = mhd.Physics(entropy=False)
 step_control = mhd.time_step_settings()
 values = mhd.settings(physics, SAMPLE, nu=5e-3, eta=5e-3)

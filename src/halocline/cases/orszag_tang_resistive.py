@@ -13,10 +13,8 @@ import halocline.physics.mhd as mhd
 
 steps = 400
 shape = hc.cells(128, 128)
-velocity = hc.setting(
-    "velocity", 1.0, "length/time", "greatest velocity of each component", origin="the unit"
-)
-strength = hc.setting("field", 1.0, "magnetic field", "greatest field along x", origin="the unit")
+velocity = hc.setting("velocity", 1.0, "length/time", "maximum of each velocity component", origin="the unit")
+strength = hc.setting("field", 1.0, "magnetic field", "maximum field along x", origin="the unit")
 physics = mhd.Physics()
 step_control = mhd.time_step_settings()
 values = mhd.settings(physics, nu=0.02, eta=0.02, K=0.02, cs0=3.0)

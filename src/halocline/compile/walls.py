@@ -280,8 +280,8 @@ def _circle(before: dict[Node, list[Node]]) -> str:
     names = ", ".join(f"{name!r} beyond {_side(a, s)!r}" for name, a, s in circle)
     return (
         f"the boundary condition of field {field!r} on side {_side(axis, side)!r} reads ghosts of field "
-        f"{other!r} beyond side {_side(other_axis, beyond)!r}, which wait for those it forms "
-        f"(in a circle: {names}): on one of the walls read straight inward, u[m], or make axis "
+        f"{other!r} beyond side {_side(other_axis, beyond)!r}. Those ghosts depend on the ghosts of this "
+        f"condition ({names}): on one of the walls, read straight inward, u[m], or make axis "
         f"{AXES[axis]} or {AXES[other_axis]} periodic"
     )
 
@@ -303,6 +303,6 @@ def _check_points(fill: WallFill, other: Field, offsets: frozenset[Offset]) -> N
         if axis != fill.axis and staggered and not other_staggered and not wraps and reads_one_point:
             raise InputError(
                 f"the boundary condition of field {f.name!r} on side {fill.name!r} reads field "
-                f"{other.name!r}, which has no point beside that of {f.name!r} at the upper wall of axis "
-                f"{AXES[axis]}"
+                f"{other.name!r}. {other.name!r} has no point next to that of {f.name!r} at the upper wall "
+                f"of axis {AXES[axis]}"
             )

@@ -351,7 +351,7 @@ def _bound(explanation: Explained, bound: Bound | None) -> Iterator[str]:
     )
     if bound.exceeds_cache:
         yield (
-            "  kernels fetch ahead and write results past the cache, because the fields exceed it "
+            "  kernels prefetch, and write results past the cache, because the fields exceed it "
             "(-DHC_STREAMING)"
         )
     else:

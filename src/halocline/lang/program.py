@@ -1005,7 +1005,7 @@ def bind(function: Callable[..., Any], grid: Grid, names: Mapping[str, Any]) -> 
         thing, field = names.get(name), grid.named(name)
         if thing is not None and field is not None:
             raise InputError(
-                f"{title}: argument {name!r} stands for a field and for a scalar or parameter "
+                f"{title}: argument {name!r} names both a field and a scalar or parameter "
                 "(t, dt and step are the program's own); give one of them another name"
             )
         if thing is None:

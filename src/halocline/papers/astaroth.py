@@ -512,7 +512,7 @@ PAPERS = (
     Derived(
         "astaroth-verification",
         "Differences between layouts",
-        "The greatest difference of a value of a field after a step, in units in the last place.",
+        "Maximum difference of a field value after a step, in units in the last place.",
         "layouts",
         CASE,
         options={"steps": 1},

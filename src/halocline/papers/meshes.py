@@ -31,7 +31,7 @@ def solution_and_error(paper: Paper) -> Report:
         [
             _greatest("u_h", solution, line),
             _greatest("|u - u_h|", abs(error), line),
-            f"h² = {line[1] ** 2:.2e}; the greatest error over h² is {abs(error).max() / line[1] ** 2:.2f}.",
+            f"h² = {line[1] ** 2:.2e}; the maximum error over h² is {abs(error).max() / line[1] ** 2:.2f}.",
         ],
         lambda: {f"{paper.name}.png": _figure(line, solution, error)},
     )

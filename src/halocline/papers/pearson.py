@@ -84,7 +84,7 @@ _figure = partial(
     text=duration,
     unit="seconds of an exchange",
     differs="Without --device, subdomains of processors take the place of devices, and +remote copies "
-    "nothing through the host. No barrier stands between the exchanges of a run.",
+    "nothing through the host. There is no barrier between the exchanges of a run.",
 )
 _ON_A_NODE: dict[str, Any] = {
     "rows": "run",

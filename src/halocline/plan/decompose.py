@@ -216,10 +216,10 @@ class _Problem:
             return
         if parts == 1:
             raise InputError(
-                f"axis {name} has {_cells(n)}, but what is read across its periodic ends reaches "
+                f"axis {name} has {_cells(n)}, but reads across its periodic ends reach "
                 f"{_cells(least)}: make the axis at least {_cells(least)} long"
             )
-        reason = " each (what is read from neighbours reaches that far)" if least > 1 else ""
+        reason = " each (the reach of reads from neighbours)" if least > 1 else ""
         raise InputError(
             f"axis {name} with {_cells(n)} cannot be cut into {parts} subdomains of at least "
             f"{_cells(least)}{reason}: at most {max(1, n // least)} fit, "

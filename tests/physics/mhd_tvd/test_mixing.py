@@ -226,5 +226,5 @@ def test_a_run_that_fails_names_what_acted() -> None:
     mhd = IdealMHD(grid, source=lambda w: Source(E=1e200 * w.p))
     sim = MHDSimulation(mhd, threads=1, warn_above=0)
     sim.set_state(rho=1.0, p=1.0)
-    with pytest.raises(RunError, match=r"so far: HLL fall-back in \d+ cells, first at \(0,\) in step 0"):
+    with pytest.raises(RunError, match=r"so far: HLL fallback in \d+ cells, first at \(0,\) in step 0"):
         sim.run(steps=10)

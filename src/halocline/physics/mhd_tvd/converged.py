@@ -73,7 +73,7 @@ class Converged:
         checks += self._agreement(sim, state)
         most = sim.grid.rounding(SYMMETRIC)
         for quantity in ("rho", "p"):
-            about = "difference from itself turned by 180°, over the greatest value"
+            about = "difference from the field turned by 180°, over its maximum"
             checks.append(Check(f"{quantity} symmetric", turned(state[quantity]), most=most, about=about))
         p = state["p"]
         pressure_range = float((p.max() - p.min()) / p.mean())

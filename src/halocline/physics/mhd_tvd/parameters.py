@@ -62,7 +62,7 @@ ALL: Mapping[str, Setting] = {
     "warn_above": Setting(
         1e-3,
         "1",
-        "share of all cell updates on which a floor, or the fall-back, acts before a run warns; 0: never",
+        "share of cell updates with a floor or fallback above which a run warns; 0: never",
         least=0.0,
         most=1.0,
     ),
@@ -75,7 +75,7 @@ STABLE = {1: 1.0, 2: 1.0, 3: 0.5}
 WITHOUT_EPSILON = ("hll", "hlld")  # fluxes without numerical viscosity
 
 _REPORTED = (
-    ("HLL fall-back", "density or pressure would have been below the protection floors"),
+    ("HLL fallback", "density or pressure would have been below the protection floors"),
     ("mixing", "cells without mass or heat exchanged some with their neighbours"),
     ("density floor", "the density was raised: mass is not kept"),
     ("pressure floor", "the pressure was raised: energy is not kept"),

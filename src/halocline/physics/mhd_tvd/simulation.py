@@ -157,7 +157,7 @@ class MHDSimulation(Simulation):
 
     @property
     def events(self) -> dict[str, dict[str, Any]]:
-        """Events so far, by name: "HLL fall-back", "mixing", "density floor", "pressure floor".
+        """Events so far, by name: "HLL fallback", "mixing", "density floor", "pressure floor".
 
         An event has the "count" of cells, its "share" of all cell updates, and "first_cell" and "first_step".
         The latter two are None if the event has not happened.

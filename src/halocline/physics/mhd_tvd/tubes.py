@@ -301,7 +301,7 @@ def _plateau_checks(sim: MHDSimulation, measured: Profiles, converged: Profiles)
             / _size(lambda v: np.abs(v).max(), exact, q, turned)
             for q in QUANTITIES
         )
-        about = "over the greatest value"
+        about = "difference over the maximum"
         checks.append(Check(f"plateau at {centre:+.3f}", float(error), most=0.01, about=about))
     return checks
 

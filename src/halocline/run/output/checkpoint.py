@@ -183,7 +183,7 @@ class Checkpoints(RunStore):
             if foreign and not self.how.overwrite:
                 raise InputError(
                     f"{self.path} holds checkpoints of another run, the newest {foreign[-1].name}: "
-                    "go on from it (--resume), choose another folder, or overwrite it (--overwrite)"
+                    "restart from it (--resume), choose another folder, or overwrite it (--overwrite)"
                 )
 
     def _of_others(self) -> list[Path]:

@@ -265,7 +265,7 @@ class Simulation(Fields):
         assert domain.decomposition is not None
         if domain.comm.size > 1 and domain.decomposition.count <= active == domain.active_ranks:
             raise InputError(
-                "no rank has several subdomains, so that nothing can be balanced: take several, as in "
+                "no rank has several subdomains, so a balance can move none: give each rank several, such as "
                 "subdomains_per_rank=8"
             )
         self.settle()

@@ -252,9 +252,9 @@ def table(found: Sequence[Predicted], machine: Machine, scaling: str) -> Table:
         "cells/s": lambda p: f"{p.cells_per_second:.3g}",
     }
     note = (
-        f"{machine.title}.\nEvery rank's plan was executed by a model of links and memory; the closed "
-        "formula\nknows neither latency, nor shared links, nor reductions, and lets what a node\nsends and "
-        "receives, on all sides of its part, pass one after the other."
+        f"{machine.title}.\nThe model of links and memory executed the plan of every rank. The closed "
+        "formula\ncontains no latency, shared links or reductions, and adds the times of all\n"
+        "messages of a node."
     )
     return table_of(f"Predicted {scaling} scaling", found, columns, left=0, note=note)
 
