@@ -36,6 +36,8 @@ EXAMPLES = {  # with arguments that make them small
     "euler_1d": ["120"],
     "euler_2d": ["40", "0.2"],
     "sedov": ["32", "0.05"],
+    "shallow_water": ["64"],
+    "obstacle_flow": ["16", "0.5"],
     "acoustic": [],
 }
 SPEEDS = ("million cells/s", "bandwidth")  # lines of examples that differ from run to run

@@ -42,7 +42,7 @@ def test_solve_gives_the_same_bits_on_one_rank_and_three(tmp_path):
     )
     assert three.returncode == 0
     assert three.stdout.count("checksum") == 1
-    assert f"checksum      {alone['checksum']}" in three.stdout
+    assert re.search(rf"^checksum +{alone['checksum']}$", three.stdout, re.MULTILINE)
     spread = json.loads((tmp_path / "new" / "r.json").read_text())
     assert list(spread) == ALL
     assert spread["ranks"] == 3
@@ -76,8 +76,8 @@ def test_stopped_by_the_limit_is_a_result(tmp_path):
     assert "not converged" in result.stdout
     result = halocline("solve poisson --n 8 --max-iterations 0", tmp_path)
     lines = [line.split() for line in result.stdout.splitlines()]
-    assert lines[2][:6] == ["not", "converged", "after", "0", "iterations,", "residual"]
-    assert [line[0] for line in lines[4:7]] == ["error", "time", "compute"]
+    assert lines[2][:4] == ["iterations", "0", "not", "converged,"]
+    assert [line[0] for line in lines[3:7]] == ["residual", "true", "error", "wall"]
     record = json.loads((tmp_path / "r.json").read_text())
     assert (record["converged"], record["iterations"]) == (False, 3)
 
@@ -158,7 +158,8 @@ def test_help_teaches(tmp_path):
         "--rtol",
         "--decomposition",
         "--patch",
-        "default: cg-fused",
+        "cg-fused",
+        "(default)",
         "Examples",
         "mpiexec -n",
     ):
@@ -232,7 +233,7 @@ def test_a_case_runs_by_its_name_on_one_rank_and_two(tmp_path):
     assert alone["machine"]["host"]
     assert len((tmp_path / "r.csv").read_text().splitlines()) == 5
     assert {path.name for path in (tmp_path / "p").iterdir()} >= {"lnrho.png", "A_z.png"}
-    assert f"checksum      {alone['checksum']}" in one.stdout
+    assert re.search(rf"^checksum +{alone['checksum']}$", one.stdout, re.MULTILINE)
     assert re.search(r"^ +5 +[\d.]+ +[\d.]+ ", one.stdout, re.MULTILINE)
     two = halocline(f"{run} --ranks 2 --json -", tmp_path)
     assert two.returncode == 0, two.stderr

@@ -390,7 +390,7 @@ def endless(path: Path, more: str = "") -> str:
 
 
 @pytest.mark.parametrize(
-    ("request", "ranks", "io_ranks"),
+    ("stop_request", "ranks", "io_ranks"),
     [
         ("SIGTERM", 2, 1), ("SIGUSR1", 1, 0), ("SIGINT", 2, 0), ("file", 2, 0), ("time", 1, 0),
         ("Slurm", 2, 0),
@@ -398,12 +398,12 @@ def endless(path: Path, more: str = "") -> str:
     ],
 )  # fmt: skip
 def test_a_run_that_is_asked_to_stop_leaves_a_checkpoint(
-    request: str, ranks: int, io_ranks: int, tmp_path: Path
+    stop_request: str, ranks: int, io_ranks: int, tmp_path: Path
 ) -> None:
     script, path = tmp_path / "endless.py", tmp_path / "out"
-    script.write_text(endless(path, ", time_limit='62 s'" if request == "time" else ""))
+    script.write_text(endless(path, ", time_limit='62 s'" if stop_request == "time" else ""))
     environment = dict(os.environ)
-    if request == "Slurm":
+    if stop_request == "Slurm":
         environment |= {"SLURM_JOB_ID": "7", "SLURM_JOB_END_TIME": str(int(time.time()) + 64)}
     run = [sys.executable, "-m", "halocline.cli", "run", str(script), "--ranks", str(ranks)]
     run += ["--io-ranks", str(io_ranks)]
@@ -414,11 +414,11 @@ def test_a_run_that_is_asked_to_stop_leaves_a_checkpoint(
         assert process.stdout is not None
         assert process.stdout.readline() == "runs\n"
         time.sleep(0.5)
-        if request == "file":
+        if stop_request == "file":
             path.mkdir(exist_ok=True)
             (path / "stop").touch()
-        elif request.startswith("SIG"):
-            process.send_signal(signal.Signals[request])
+        elif stop_request.startswith("SIG"):
+            process.send_signal(signal.Signals[stop_request])
         _, errors = process.communicate(timeout=HANG)
     finally:
         process.kill()
@@ -430,13 +430,13 @@ def test_a_run_that_is_asked_to_stop_leaves_a_checkpoint(
     sim.resume(path)
     assert sim.steps == int(match[1])
     words = {"file": "the file", "time": "its time is nearly up", "Slurm": "its time is nearly up"}
-    if request == "SIGINT":
+    if stop_request == "SIGINT":
         assert "interrupted" in errors
         assert process.returncode == 130
     else:
-        assert words.get(request, request) in errors
+        assert words.get(stop_request, stop_request) in errors
         assert process.returncode == 75
-    assert not (path / "stop").exists() or request == "file"
+    assert not (path / "stop").exists() or stop_request == "file"
 
 
 def test_the_end_of_a_job_is_what_slurm_says(tmp_path: Path) -> None:

@@ -101,13 +101,13 @@ def test_a_signal_between_outputs_of_every_step_costs_no_row(shared_tmp_path: Pa
     assert steps_of(path / "T.zarr") == list(range(0, 13, 2))
 
 
-@pytest.mark.parametrize("request", ["signal", "wall clock"])
-def test_loops_within_steps_come_to_their_end_first(request: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("stop_request", ["signal", "wall clock"])
+def test_loops_within_steps_come_to_their_end_first(stop_request: str, tmp_path: Path) -> None:
     """A loop within a step ends before a pause or a stop."""
     alone = relaxed()
     alone.run(steps=6000)
     sim = relaxed()
-    if request == "wall clock":
+    if stop_request == "wall clock":
         steps: list[int] = []
         sim.run(
             steps=6000, every="0.01 s", callback=lambda sim: steps.append(sim.steps),

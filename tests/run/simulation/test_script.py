@@ -119,7 +119,7 @@ def test_a_file_without_a_problem_has_nothing_that_runs_so(
     path.write_text("import sys\nassert sys.argv[1:] == ['--patch', '4']\n")
     with pytest.raises(InputError, match=f"^{words[0]}\\b.*so the option has no effect: leave it out"):
         run(["run", str(path), *words, "--", "--patch", "4"])
-    with pytest.raises(InputError, match="has run no problem whose steps could be timed"):
+    with pytest.raises(InputError, match="has run no problem with steps to time"):
         run(["run", str(path), "--only", "compute", "--", "--patch", "4"])
 
 

@@ -17,10 +17,7 @@ from halocline.study.study import Asked, Run, Study
 class Exchange(Study):
     """Study of the command `halocline bench exchange`."""
 
-    footer = (
-        "Time is that of one exchange on the slowest rank: the mean of 30 without a barrier between them, "
-        "the median of the runs."
-    )
+    footer = "Time of one exchange on the slowest rank: mean of 30 without barriers, median of the runs."
 
     def runs(self, asked: Asked) -> list[Run]:
         """Return a run for each size, layout and set of transfer methods."""
@@ -52,11 +49,7 @@ STUDY = Exchange(
     examples=("halocline study exchange exchange --n 64 --ranks 1,2 --subdomains 2",),
     contents=(Contents(transfers.tables, transfers.sentences),),
     options=(
-        (
-            "--scaling weak|strong",
-            "[bold]weak[/]: N is the size of a subdomain. [bold]strong[/]: N is the size of the grid.",
-            "weak",
-        ),
+        ("--scaling weak|strong", "N is the size of a subdomain (weak) or of the grid (strong).", "weak"),
         ("--subdomains S", f"{SHARED}. Default: one for each rank or device.", None),
     ),
     verb="bench",
