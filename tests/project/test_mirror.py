@@ -40,7 +40,6 @@ ELSEWHERE = {
         "cli/app.py": ("project/test_docs.py", "app"),
         "cli/ranks.py": ("system/test_command.py", "--ranks"),
         "study/studies/devices.py": ("devices/test_commands.py", "devices"),
-        "study/studies/exchange.py": ("study/reporting/test_transfers.py", "exchange"),
         "cli/doctor/finding.py": ("cli/doctor/test_devices.py", ""),
         "cli/doctor/host.py": ("system/test_command.py", "doctor"),
         "cli/commands/stores.py": ("io/test_listing.py", '"ls"'),

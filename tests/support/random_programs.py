@@ -347,7 +347,7 @@ def bounded(e: Any) -> Any:
 def too_small(error: InputError) -> bool:
     """Return True if a grid has fewer cells, or axes, than the program and decomposition need."""
     messages = (
-        r"subdomains? leave \d|cannot be cut into \d|periodic ends reaches|grid has only|'bisection' into \d"
+        r"subdomains? leave \d|cannot be cut into \d|periodic ends reach |grid has only|'bisection' into \d"
     )
     return re.search(messages, str(error)) is not None
 

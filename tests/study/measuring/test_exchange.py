@@ -83,7 +83,7 @@ def test_weak_shapes() -> None:
         ({"fields": 0}, "fields is 0; expected a whole number from 1"),
         ({"repeats": 0}, "repeats is 0; expected a whole number from 1"),
         ({"dtype": "float16"}, "dtype 'float16' is unknown"),
-        ({"radius": 9}, "reaches 9 cells"),
+        ({"radius": 9}, "reach 9 cells"),
     ],
 )
 def test_wrong_numbers(options: dict[str, Any], words: str) -> None:
