@@ -152,14 +152,13 @@ def test_help_teaches(tmp_path):
     result = halocline("--help", tmp_path)
     for command in ("solve", "study", "explain", "run", "cases", "doctor"):
         assert re.search(rf"│ {command} ", result.stdout)
-    solve = halocline("solve poisson --help", tmp_path).stdout
+    solve = re.sub(r"[│\s]+", " ", halocline("solve poisson --help", tmp_path).stdout)
     for word in (
         "--method",
         "--rtol",
         "--decomposition",
         "--patch",
-        "cg-fused",
-        "(default)",
+        "cg-fused (default)",
         "Examples",
         "mpiexec -n",
     ):
