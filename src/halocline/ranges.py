@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from operator import index
 
 from halocline.errors import InputError
-from halocline.words import shown
+from halocline.words import short_repr
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Range:
         except TypeError:
             number = None
         if number is None or not self.least <= number <= self.most:
-            raise InputError(f"{name} is {shown(value)}; expected {self}")
+            raise InputError(f"{name} is {short_repr(value)}; expected {self}")
         return number
 
 

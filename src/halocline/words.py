@@ -29,15 +29,15 @@ def one_line(text: str) -> str:
     return re.sub(r"[\n\t]", _escape, printable(text))
 
 
-def _escape(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode("ascii")
+def _escape(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode("ascii")
 
 
 _SHORT = Repr()
 _SHORT.maxlong, _SHORT.maxstring, _SHORT.maxother = 60, 120, 160  # characters
 
 
-def shown(value: Any) -> str:
+def short_repr(value: Any) -> str:
     """Return the representation of a value for a message, shortened if it is long."""
     try:
         return _SHORT.repr(value)
@@ -46,15 +46,15 @@ def shown(value: Any) -> str:
         return f"<{type(value).__name__}{size}>"
 
 
-def near(name: Any, known: Iterable[str]) -> str:
+def suggestion(name: Any, known: Iterable[str]) -> str:
     """Return the suggestion " (did you mean 'name'?)", or an empty string if no known name is similar."""
     close = get_close_matches(name, list(known), n=1) if isinstance(name, str) else []
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
-def counted(number: int, what: str) -> str:
+def counted(number: int, noun: str) -> str:
     """Return a number with its noun: "1 rank", "2 ranks"."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def joined(*parts: str | None) -> str:
@@ -108,9 +108,9 @@ def duration(seconds: float) -> str:
     return f"{seconds / scale:.3g} {unit}"
 
 
-def invalid(problem: Mapping[str, Any]) -> str:
+def validation_message(problem: Mapping[str, Any]) -> str:
     """Return the key, requirement and value of an entry of `pydantic.ValidationError.errors()`."""
     place = ".".join(map(str, problem["loc"]))
     message = problem["msg"].removeprefix("Value error, ")
-    value = f", but it is {shown(problem['input'])}" if message.startswith("Input should") else ""
+    value = f", but it is {short_repr(problem['input'])}" if message.startswith("Input should") else ""
     return f"{place}: {message}{value}" if place else f"{message}{value}"

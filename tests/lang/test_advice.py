@@ -15,7 +15,7 @@ import pytest
 import halocline as hc
 from halocline.errors import InputError
 from halocline.lang import advice
-from halocline.words import shown
+from halocline.words import short_repr
 from hang import HANG
 from sine_field import simulation, sine
 
@@ -175,7 +175,7 @@ def test_an_error_in_a_function_of_the_user_names_its_line() -> None:
     ids=["digits", "more digits than Python prints", "text", "array", "list", "dictionary"],
 )
 def test_long_values_are_shortened_in_messages(value: Any) -> None:
-    assert len(shown(value)) < 300
+    assert len(short_repr(value)) < 300
     for call in (
         lambda: hc.Grid(value),
         lambda: hc.steps(value),

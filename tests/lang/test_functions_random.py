@@ -32,7 +32,7 @@ from halocline.compile.strategy import Strategy
 from halocline.errors import InputError
 from halocline.lang.program import Program
 from halocline.lang.trace import tracing
-from halocline.words import shown
+from halocline.words import short_repr
 from hang import HANG
 from kernels import kernel_of, results
 from loops import some
@@ -426,7 +426,7 @@ def test_numbers_are_uniform_and_independent() -> None:
 def test_literals_that_are_no_whole_numbers(name: str, wrong: float) -> None:
     arguments: dict[str, Any] = {"seed": 1, name: wrong}
     with pytest.raises(
-        InputError, match=rf"^{name} of random is {re.escape(shown(wrong))}; expected a whole"
+        InputError, match=rf"^{name} of random is {re.escape(short_repr(wrong))}; expected a whole"
     ):
         hc.random(**arguments)
 

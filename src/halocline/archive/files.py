@@ -16,7 +16,7 @@ from typing import IO, Any
 
 from halocline.errors import InputError, RunError
 from halocline.lang.values import json_value
-from halocline.words import shown
+from halocline.words import short_repr
 
 LOCK, MAKING = ".lock", ".making-"  # prefixes of the names of locks and temporary files
 
@@ -124,7 +124,7 @@ def as_path(value: Any, what: str) -> Path:
             return Path(value)
     except TypeError:
         pass
-    raise InputError(f"{what} is {shown(value)}; expected a text such as 'out/heat', or a pathlib.Path")
+    raise InputError(f"{what} is {short_repr(value)}; expected a text such as 'out/heat', or a pathlib.Path")
 
 
 def check_text(path: Path) -> None:

@@ -38,7 +38,7 @@ from halocline.run.ranks.mpi import has_ranks
 from halocline.run.tuning import patches as tuning
 from halocline.run.tuning.kernels import AUTO
 from halocline.run.tuning.patches import BY_CACHES, TUNE
-from halocline.words import shown
+from halocline.words import short_repr
 
 
 class Explanation(Explained):
@@ -224,7 +224,9 @@ def explain(problem: Any, **options: Any) -> Explanation:
     """
     domain = getattr(problem, "domain", None)
     if domain is None:
-        raise InputError(f"problem is {shown(problem)}; expected an hc.Simulation or an hc.LinearProblem")
+        raise InputError(
+            f"problem is {short_repr(problem)}; expected an hc.Simulation or an hc.LinearProblem"
+        )
     planned = {"ranks": domain.comm.size, **asdict(domain.how), "threads": domain.threads}
     if domain.how.kernels == TUNE:
         planned["kernels"] = AUTO  # an explanation makes no measurements for the choice of kernels

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from halocline.errors import InputError
-from halocline.words import near
+from halocline.words import suggestion
 
 # Functions that combine the values of several points, by their replacement.
 _COMBINING_BY_ADVICE: Mapping[str, str] = {
@@ -170,7 +170,7 @@ def missing_attribute(kind: str, name: str, known: list[str]) -> AttributeError:
     known : list of str
         Attributes of the operand.
     """
-    advice = numpy_advice(name) or near(name, known)
+    advice = numpy_advice(name) or suggestion(name, known)
     error = CombinesPointsError if name in COMBINING else AttributeError
     return error(f"{kind!r} object has no attribute {name!r}{advice}")
 
@@ -178,5 +178,5 @@ def missing_attribute(kind: str, name: str, known: list[str]) -> AttributeError:
 def missing_name(name: str, known: list[str]) -> AttributeError:
     """Return the error for a name that halocline lacks."""
     answer = MISSING.get(name)
-    text = f"; use {answer}" if answer else near(name, known)
+    text = f"; use {answer}" if answer else suggestion(name, known)
     return AttributeError(f"module 'halocline' has no attribute {name!r}{text}")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from halocline.errors import InputError
-from halocline.words import near
+from halocline.words import suggestion
 
 _ABSENT = object()
 
@@ -52,7 +52,7 @@ class KnownAttributes:
         known = sorted({n for n in (*self.__dict__, *dir(type(self))) if not n.startswith("_")})
         settable = [n for n in known if self._has_setter(n)]
         hint = f"; it can set {', '.join(settable)}" if settable else ""
-        return InputError(f"a {kind} has no attribute {name!r}{near(name, known)}{hint}")
+        return InputError(f"a {kind} has no attribute {name!r}{suggestion(name, known)}{hint}")
 
 
 class _Sealing(type):

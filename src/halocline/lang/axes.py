@@ -7,7 +7,7 @@ from operator import index
 from typing import Any, TypeVar
 
 from halocline.errors import InputError
-from halocline.words import shown
+from halocline.words import short_repr
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ def axis_number(axis: Any, ndim: int = len(AXES)) -> int:
         if number is not None and 0 <= number < ndim:
             return number
     numbers, names = ", ".join(map(str, range(ndim))), ", ".join(map(repr, AXES[:ndim]))
-    raise InputError(f"axis {shown(axis)} is unknown; expected {numbers} or {names}")
+    raise InputError(f"axis {short_repr(axis)} is unknown; expected {numbers} or {names}")
 
 
 def per_axis(
@@ -77,20 +77,22 @@ def per_axis(
             try:
                 number = axis_number(axis, ndim)
             except InputError as error:
-                raise InputError(f"{what} {shown(value)}: {error}") from None
+                raise InputError(f"{what} {short_repr(value)}: {error}") from None
             if number in used_axes:
-                raise InputError(f"{what} {shown(value)} names axis {AXES[number]} twice")
+                raise InputError(f"{what} {short_repr(value)} names axis {AXES[number]} twice")
             used_axes.add(number)
             values[number] = entry
         if default is None and len(used_axes) < ndim:
             missing = next(AXES[axis] for axis in range(ndim) if axis not in used_axes)
             raise InputError(
-                f"{what} {shown(value)} leaves out axis {missing}; expected {expected} for each axis"
+                f"{what} {short_repr(value)} leaves out axis {missing}; expected {expected} for each axis"
             )
     elif is_sequence(value):
         values = list(value)
         if len(values) != ndim:
-            raise InputError(f"{what} {shown(value)} has {len(values)} entries for a grid of {ndim} axes")
+            raise InputError(
+                f"{what} {short_repr(value)} has {len(values)} entries for a grid of {ndim} axes"
+            )
     else:
         values = [value] * ndim
     result = []
@@ -98,8 +100,8 @@ def per_axis(
         converted = None if entry is None else read(entry)
         if converted is None:
             raise InputError(
-                f"{what} {shown(value)}: axis {AXES[axis]} has {shown(entry)}; expected {expected}: one for "
-                "all axes, one per axis, or a mapping by axis name"
+                f"{what} {short_repr(value)}: axis {AXES[axis]} has {short_repr(entry)}; expected "
+                f"{expected}: one for all axes, one per axis, or a mapping by axis name"
             )
         result.append(converted)
     return tuple(result)
@@ -127,9 +129,9 @@ def axis_flags(value: Any, ndim: int, what: str) -> tuple[bool, ...]:
         try:
             numbers = [axis_number(name, ndim) for name in names]
         except InputError as error:
-            raise InputError(f"{what} {shown(value)}: {error}; or True or False") from None
+            raise InputError(f"{what} {short_repr(value)}: {error}; or True or False") from None
         if len(set(numbers)) != len(numbers):
-            raise InputError(f"{what} {shown(value)} names an axis twice")
+            raise InputError(f"{what} {short_repr(value)} names an axis twice")
         return tuple(axis in numbers for axis in range(ndim))
     return per_axis(value, ndim, what, _flag, "True or False (or names of axes, such as 'x')", default=False)
 

@@ -12,7 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
-from halocline.words import shown
+from halocline.words import short_repr
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,7 +62,7 @@ class Blocks:
         try:
             array = np.asarray(mask)
         except ValueError:
-            raise InputError(f"active is {shown(mask)}; expected an array of True or False") from None
+            raise InputError(f"active is {short_repr(mask)}; expected an array of True or False") from None
         if array.ndim != len(shape):
             raise InputError(
                 f"active has {array.ndim} axes; expected {len(shape)}, one entry for each block of a grid of "

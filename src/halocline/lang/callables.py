@@ -18,7 +18,7 @@ from types import CodeType
 from typing import Any
 
 from halocline.errors import InputError
-from halocline.words import counted, shown
+from halocline.words import counted, short_repr
 
 
 def name_of(function: Any) -> str:
@@ -38,7 +38,7 @@ def signature_of(function: Any, what: str) -> inspect.Signature | None:
         The function cannot be called. `what` names the function in the message.
     """
     if not callable(function):
-        raise InputError(f"{what} is {shown(function)}; expected a function")
+        raise InputError(f"{what} is {short_repr(function)}; expected a function")
     try:
         return inspect.signature(function)
     except (TypeError, ValueError):

@@ -20,7 +20,7 @@ from halocline.lang.advice import missing_attribute, numpy_advice, untraceable
 from halocline.lang.axes import whole
 from halocline.lang.location import Place, Placement, common_places, formed_at
 from halocline.lang.values import as_real, plain
-from halocline.words import shown
+from halocline.words import short_repr
 
 if TYPE_CHECKING:
     from halocline.lang.grid import Grid
@@ -422,7 +422,7 @@ def as_expr(value: Any, what: str = "operand") -> Expr:
             "np.vectorize cannot be traced"
         )
     raise InputError(
-        f"{what} is {shown(value)} of type {kind}; expected a field, a scalar, an expression or a number"
+        f"{what} is {short_repr(value)} of type {kind}; expected a field, a scalar, an expression or a number"
         + _number_advice(value)
     )
 

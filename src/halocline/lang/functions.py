@@ -15,7 +15,7 @@ from halocline.lang import expression as graph
 from halocline.lang.expression import Expr, Operand, Operators, branch, where
 from halocline.lang.grid import Vector, by_component
 from halocline.lang.values import as_real
-from halocline.words import shown
+from halocline.words import short_repr
 
 LARGEST_TABLE = 8192  # maximum number of entries: 64 KiB, the constant memory of devices
 
@@ -107,7 +107,7 @@ def symmetric_sum(*terms: Any) -> Any:
     if any(isinstance(t, tuple) for t in terms):
         if not all(isinstance(t, tuple) and len(t) == len(terms[0]) for t in terms):
             raise InputError(
-                f"terms of symmetric_sum are {shown(terms)}; expected expressions only, or vectors "
+                f"terms of symmetric_sum are {short_repr(terms)}; expected expressions only, or vectors "
                 "of the same number of components only"
             )
         return Vector(symmetric_sum(*components) for components in zip(*terms, strict=True))
@@ -181,7 +181,9 @@ def _counter(value: Operand, name: str) -> Expr:
         if argument.condition:
             raise InputError(f"{name} of random is the condition {argument!r}; expected a whole number")
     if not (0 <= number < 2**53 and number == int(number)):
-        raise InputError(f"{name} of random is {shown(number)}; expected a whole number from 0 to 2**53 - 1")
+        raise InputError(
+            f"{name} of random is {short_repr(number)}; expected a whole number from 0 to 2**53 - 1"
+        )
     return graph.as_expr(value, name)
 
 
@@ -229,7 +231,7 @@ def _entry(value: Any, position: int) -> float:
     number = as_real(value)
     if number is None or not math.isfinite(number):
         raise InputError(
-            f"entry {position} of the values of lookup is {shown(value)}; expected a finite number"
+            f"entry {position} of the values of lookup is {short_repr(value)}; expected a finite number"
         )
     return number
 

@@ -24,7 +24,7 @@ from halocline.lang.location import Place, locations, sorted_places, staggering
 from halocline.lang.stretch import mapped, maps_of, traced
 from halocline.lang.values import as_name, as_quantity, as_real, identifier
 from halocline.ranges import POINTS
-from halocline.words import near, shown
+from halocline.words import short_repr, suggestion
 
 if TYPE_CHECKING:
     import numpy as np
@@ -112,9 +112,9 @@ class Grid(Sealed):
     ) -> None:
         counts: tuple[Any, ...] = tuple(shape) if is_sequence(shape) else (shape,)  # type: ignore[arg-type]
         if not 1 <= len(counts) <= 3:
-            raise InputError(f"shape {shown(shape)} has {len(counts)} axes; a grid has 1, 2 or 3")
+            raise InputError(f"shape {short_repr(shape)} has {len(counts)} axes; a grid has 1, 2 or 3")
         for axis, n in enumerate(counts):
-            subject = f"shape {shown(shape)}: axis {AXES[axis]} has {shown(n)} cells"
+            subject = f"shape {short_repr(shape)}: axis {AXES[axis]} has {short_repr(n)} cells"
             if whole(n) is None:
                 raise InputError(f"{subject}; expected a whole number")
             if int(n) < 1:
@@ -127,11 +127,11 @@ class Grid(Sealed):
         self.origin = per_axis(origin, self.ndim, "origin", as_quantity, "a number", default=0.0)
         self.periodic = axis_flags(periodic, self.ndim, "periodic")
         if not all(map(math.isfinite, self.origin)):
-            raise InputError(f"origin {shown(origin)}: expected finite numbers")
+            raise InputError(f"origin {short_repr(origin)}: expected finite numbers")
         for axis, length in enumerate(self.extent):
             if not (math.isfinite(length) and length > 0):
                 raise InputError(
-                    f"extent {shown(extent)}: axis {AXES[axis]} has length {length}; "
+                    f"extent {short_repr(extent)}: axis {AXES[axis]} has length {length}; "
                     "expected a positive number"
                 )
         self.walls = per_axis(walls, self.ndim, "walls", _wall, "'face' or 'node'", default="face")
@@ -325,13 +325,13 @@ class Grid(Sealed):
         expected = f"expected some of {tuple(range(self.ndim))}, in this order"
         names = range(self.ndim) if axes is None else axes
         if not (isinstance(names, str) or is_sequence(names)):
-            raise InputError(f"axes {shown(axes)}: {expected}")
+            raise InputError(f"axes {short_repr(axes)}: {expected}")
         try:
             numbered_axes = [axis_number(axis, self.ndim) for axis in names]
         except InputError as error:
-            raise InputError(f"axes {shown(axes)}: {expected}; {error}") from None
+            raise InputError(f"axes {short_repr(axes)}: {expected}; {error}") from None
         if not numbered_axes or numbered_axes != sorted(set(numbered_axes)):
-            raise InputError(f"axes {shown(axes)}: {expected}")
+            raise InputError(f"axes {short_repr(axes)}: {expected}")
 
         def at(place: Sequence[bool | None]) -> Expr:
             number = graph.index(self, numbered_axes[0])
@@ -452,7 +452,7 @@ class Grid(Sealed):
         """
         count = whole(self.ndim if components is None else components)
         if count is None or not 1 <= count <= 3:
-            raise InputError(f"vector {name!r}: {shown(components)} components; expected 1 to 3")
+            raise InputError(f"vector {name!r}: {short_repr(components)} components; expected 1 to 3")
         name = as_name(name, "vector name")
         places = locations(location, count)
         conditions: list[Any] = list(boundary) if isinstance(boundary, (list, tuple)) else [boundary] * count
@@ -814,7 +814,7 @@ def unknown(kind: str, name: Any, known: Sequence[str], listed: Sequence[str] | 
         Known names in the form for the message; by default `known`.
     """
     names = ", ".join(known if listed is None else listed) or "none"
-    return InputError(f"{kind} {shown(name)} is unknown{near(name, known)}; known: {names}")
+    return InputError(f"{kind} {short_repr(name)} is unknown{suggestion(name, known)}; known: {names}")
 
 
 def check_options(given: Iterable[str], *functions: Callable[..., Any]) -> None:
@@ -825,4 +825,4 @@ def check_options(given: Iterable[str], *functions: Callable[..., Any]) -> None:
             raise unknown("option", name, known)
 
 
-__all__ = ["AXES", "Value", "near"]  # names of other modules that are imported from here
+__all__ = ["AXES", "Value", "suggestion"]  # names of other modules that are imported from here

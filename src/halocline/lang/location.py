@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from halocline.errors import InputError
 from halocline.lang.axes import AXES
-from halocline.words import shown
+from halocline.words import short_repr
 
 if TYPE_CHECKING:
     from halocline.lang.expression import Expr
@@ -217,7 +217,9 @@ def _known(ndim: int) -> dict[str, tuple[bool, ...]]:
 def staggering(location: str, ndim: int, what: str) -> tuple[bool, ...]:
     """Return the axes along which points at a location are staggered; `what` names the object in messages."""
     if not isinstance(location, str):
-        raise InputError(f"{what}: location is {shown(location)}; expected text such as 'cell' or 'face-x'")
+        raise InputError(
+            f"{what}: location is {short_repr(location)}; expected text such as 'cell' or 'face-x'"
+        )
     if location in _known(ndim):
         return _known(ndim)[location]
     if location in _known(len(AXES)):
@@ -230,7 +232,7 @@ def locations(location: str | Sequence[str], count: int) -> list[str]:
     """Return the location of each component of a vector; "face" means "face-x" for the x component."""
     if not isinstance(location, (str, list, tuple)):
         raise InputError(
-            f"location is {shown(location)}; expected text such as 'cell', or one for each component"
+            f"location is {short_repr(location)}; expected text such as 'cell', or one for each component"
         )
     places = [location] * count if isinstance(location, str) else list(location)
     return [

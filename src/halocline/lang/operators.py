@@ -28,7 +28,7 @@ from halocline.lang.location import Place, formed_at, locations, sorted_places, 
 from halocline.lang.stretch import beside, check_even, neighbours, sides
 from halocline.lang.weights import weights
 from halocline.ranges import ORDER
-from halocline.words import shown
+from halocline.words import short_repr
 
 
 def first_coefficients(order: int) -> tuple[Fraction, ...]:
@@ -169,7 +169,7 @@ def shift(f: Any, axis: int | str, by: int = 1) -> Any:
     e, a = graph.as_expr(f), axis_number(axis)
     cells = whole(by)
     if cells is None:
-        raise InputError(f"shift by {shown(by)}: expected a whole number of cells")
+        raise InputError(f"shift by {short_repr(by)}: expected a whole number of cells")
     e = graph.bare(e)
     if not e.varies or a >= _grid(e, "a shift").ndim:
         return e
@@ -305,7 +305,9 @@ def to(f: Any, location: str | Sequence[str], *, order: int | None = None) -> An
         return Vector(to(c, place, order=order) for c, place in zip(f, places, strict=True))
     e = graph.as_expr(f)
     if not isinstance(location, str):
-        raise InputError(f"hc.to: location is {shown(location)}; expected text such as 'cell' or 'face-x'")
+        raise InputError(
+            f"hc.to: location is {short_repr(location)}; expected text such as 'cell' or 'face-x'"
+        )
     order = trace.check_order(trace.default_order() if order is None else order)
     if not e.varies:
         return e
@@ -470,7 +472,7 @@ def difference(f: Operand, axis: int | str, count: int) -> Expr:
     even_count = whole(count)
     if even_count is None or not 2 <= even_count <= ORDER.most or even_count % 2:
         raise InputError(
-            f"difference of count {shown(count)}; expected an even number from 2 to {ORDER.most}"
+            f"difference of count {short_repr(count)}; expected an even number from 2 to {ORDER.most}"
         )
     if not e.varies or a >= _grid(e, "a difference").ndim:
         return graph.constant(0.0)
@@ -570,5 +572,7 @@ def traceless_strain(u: Sequence[Operand], *, order: int | None = None) -> tuple
 
 def _vector(v: Any, what: str) -> Sequence[Any]:
     if not isinstance(v, (tuple, list)):
-        raise InputError(f"{what} needs a vector (grid.vector or a tuple of expressions), got {shown(v)}")
+        raise InputError(
+            f"{what} needs a vector (grid.vector or a tuple of expressions), got {short_repr(v)}"
+        )
     return v

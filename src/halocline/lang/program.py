@@ -29,7 +29,7 @@ from halocline.lang.origin import Line, calling_line, worded
 from halocline.lang.trace import OWN
 from halocline.lang.values import as_name, as_number, identifier
 from halocline.ranges import SOME_STEPS
-from halocline.words import shown
+from halocline.words import short_repr
 
 K = TypeVar("K")
 
@@ -195,7 +195,7 @@ def stage(
     label = program.fresh("stage") if name is None else identifier(name, "stage name", "'flux_x'")
     if location is not None and not isinstance(location, str):
         raise InputError(
-            f"stage {label!r}: location is {shown(location)}; expected text such as 'cell' or 'face-x', "
+            f"stage {label!r}: location is {short_repr(location)}; expected text such as 'cell' or 'face-x', "
             "since a stage of one expression has one location"
         )
     staggered: tuple[bool, ...] | None
@@ -586,7 +586,7 @@ class Program:
         """Record scalar.set(expression)."""
         if expression.varies:
             raise InputError(
-                f"scalar {target.name!r} is set to {shown(expression)}, which varies from cell to cell; "
+                f"scalar {target.name!r} is set to {short_repr(expression)}, which varies from cell to cell; "
                 "reduce it with hc.sum, hc.min, hc.max, hc.norm or hc.value"
             )
         # A reduction inside a reduction needs an earlier pass of its own.
@@ -616,7 +616,9 @@ def _scalar_condition(value: Any, what: str, name: str, example: str) -> Expr:
     """Return a condition on scalars, or raise InputError for any other value."""
     condition = graph.as_expr(value, name)
     if not condition.condition or condition.varies:
-        raise InputError(f"{what} is {shown(condition)}; expected a comparison of scalars, such as {example}")
+        raise InputError(
+            f"{what} is {short_repr(condition)}; expected a comparison of scalars, such as {example}"
+        )
     return condition
 
 
@@ -672,20 +674,22 @@ def loop(*, until: Any = None, limit: Any = None, record: Scalar | Sequence[Scal
     """
     scalars = (record,) if isinstance(record, Scalar) else record
     if not isinstance(scalars, (list, tuple)):
-        raise InputError(f"hc.loop: record is {shown(record)}; expected a scalar, or a list of scalars")
+        raise InputError(f"hc.loop: record is {short_repr(record)}; expected a scalar, or a list of scalars")
     program = trace.current("hc.loop(...)")
     stop = None
     if until is not None:
         stop = _scalar_condition(until, "hc.loop: until", "until", "rho <= stop")
     max_passes = None if limit is None else graph.as_expr(limit, "limit")
     if max_passes is not None and (max_passes.varies or max_passes.condition):
-        raise InputError(f"hc.loop: limit is {shown(max_passes)}; expected a whole number or a scalar")
+        raise InputError(f"hc.loop: limit is {short_repr(max_passes)}; expected a whole number or a scalar")
     if (
         max_passes is not None
         and max_passes.op == "const"
         and not (max_passes.attribute >= 0 and max_passes.attribute % 1 == 0)
     ):
-        raise InputError(f"hc.loop: limit is {shown(limit)}; expected a whole number from 0, or a scalar")
+        raise InputError(
+            f"hc.loop: limit is {short_repr(limit)}; expected a whole number from 0, or a scalar"
+        )
     if stop is None and max_passes is None:
         raise InputError(
             "hc.loop: neither until nor limit is given, so that it would never end; give one of them"
@@ -796,8 +800,8 @@ def assign(changes: Mapping[Any, Any]) -> None:
     program = trace.current("hc.assign(...)")
     if not isinstance(changes, Mapping) or not all(isinstance(key, (Field, Vector)) for key in changes):
         raise InputError(
-            f"changes of hc.assign are {shown(changes)}; expected a mapping of fields to expressions, such "
-            "as {u: a, v: b}"
+            f"changes of hc.assign are {short_repr(changes)}; expected a mapping of fields to expressions, "
+            "such as {u: a, v: b}"
         )
     program.assign(changes)
 
@@ -818,7 +822,7 @@ def scalar(name: str) -> Scalar:
 def scalars(names: str) -> tuple[Scalar, ...]:
     """Return several new scalars, whose names are given in one text and separated by blanks."""
     if not isinstance(names, str):
-        raise InputError(f"names of scalars are {shown(names)}; expected one text, such as 'rho old'")
+        raise InputError(f"names of scalars are {short_repr(names)}; expected one text, such as 'rho old'")
     return tuple(scalar(name) for name in names.split())
 
 
@@ -847,7 +851,7 @@ def parameter(name: str, *, unit: str | None = None, about: str | None = None) -
     identifier(name, "parameter name", "'kappa'")
     for option, value in (("unit", unit), ("about", about)):
         if value is not None and not isinstance(value, str):
-            raise InputError(f"{option} of parameter {name!r} is {shown(value)}; expected a text")
+            raise InputError(f"{option} of parameter {name!r} is {short_repr(value)}; expected a text")
     meaning = ", in ".join(part for part in (about, None if unit == "1" else unit) if part) or None
     return (Scalar(name) if program is None else program.parameter(name, meaning)).expr
 

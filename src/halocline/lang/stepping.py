@@ -21,7 +21,7 @@ from halocline.lang.grid import Field, Grid, Vector, unknown
 from halocline.lang.location import at_target
 from halocline.lang.origin import Line, is_framework, plain_function, returned_lines, worded
 from halocline.lang.values import as_quantity
-from halocline.words import shown
+from halocline.words import short_repr
 
 TIME_STEPS = ("exact", "delayed")
 BAD_STEP = "the time step is not a positive number"
@@ -132,7 +132,8 @@ def stepping(
         raise unknown("time_step", time_step, TIME_STEPS)
     if time_step == "delayed" and not callable(dt):
         raise InputError(
-            f"time_step is 'delayed', but dt is {shown(dt)}; expected a function of fields, which is reduced"
+            f"time_step is 'delayed', but dt is {short_repr(dt)}; expected a function of fields, which is "
+            "reduced"
         )
     function = lang.program_in(function) or function
     plain = function.function if isinstance(function, lang.ProgramFunction) else function
@@ -338,7 +339,7 @@ def _check_scheme(scheme: Any) -> None:
     match = known.get(name.lower().removesuffix("()").removeprefix("hc."))
     advice = f"; write scheme=hc.{match}()" if match else ""
     raise InputError(
-        f"scheme is {shown(scheme)}; expected a time integration scheme, such as "
+        f"scheme is {short_repr(scheme)}; expected a time integration scheme, such as "
         f"{', '.join(f'hc.{scheme_name}()' for scheme_name in SCHEMES)}{advice}"
     )
 
@@ -378,7 +379,7 @@ def time_step_of(dt: Any) -> float:
     """
     number = as_quantity(dt)
     if number is None or not (math.isfinite(number) and number > 0):
-        raise InputError(f"dt is {shown(dt)}; expected a positive number, or a function of fields")
+        raise InputError(f"dt is {short_repr(dt)}; expected a positive number, or a function of fields")
     return number
 
 

@@ -12,7 +12,7 @@ from halocline.lang.callables import arguments_taken
 from halocline.lang.expression import Expr, as_expr, bare, shift
 from halocline.lang.location import Place
 from halocline.lang.values import real_array
-from halocline.words import shown
+from halocline.words import short_repr
 
 if TYPE_CHECKING:
     from halocline.lang.grid import Grid
@@ -35,7 +35,8 @@ def maps_of(stretch: Mapping[str, Map] | None, grid: Grid) -> tuple[Map | None, 
     known = AXES[: grid.ndim]
     if not isinstance(functions, Mapping):
         raise InputError(
-            f"stretch is {shown(functions)}; expected a map for each axis, such as {{'x': lambda x: ...}}"
+            f"stretch is {short_repr(functions)}; expected a map for each axis, such as "
+            f"{{'x': lambda x: ...}}"
         )
     maps: dict[int, Any] = {}
     for axis, function in functions.items():
@@ -59,7 +60,7 @@ def _checked(function: Any, grid: Grid, axis: int) -> Map:
         )
     if not callable(function):
         raise InputError(
-            f"{name} is {shown(function)}; expected a function of the coordinate of an even grid"
+            f"{name} is {short_repr(function)}; expected a function of the coordinate of an even grid"
         )
     arguments_taken(function, name, (1,), "the coordinate of an even grid")
     first, length = grid.origin[axis], grid.extent[axis]

@@ -22,7 +22,7 @@ from halocline.lang.callables import arguments_taken, captured, name_of
 from halocline.lang.expression import Expr, as_expr, bare, node
 from halocline.lang.origin import is_framework
 from halocline.ranges import ORDER
-from halocline.words import shown
+from halocline.words import short_repr
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -261,7 +261,7 @@ def check_order(accuracy: Any) -> int:
     order = whole(accuracy)
     if order is None or not ORDER.least <= order <= ORDER.most or order % 2:
         raise InputError(
-            f"order {shown(accuracy)} is not an order of central differences: expected 2, 4, 6, 8 or any "
-            f"even number up to {ORDER.most}"
+            f"order {short_repr(accuracy)} is not an order of central differences: expected 2, 4, 6, 8 or "
+            f"any even number up to {ORDER.most}"
         )
     return order

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
 from halocline.lang.axes import is_sequence
-from halocline.words import shown
+from halocline.words import short_repr
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,7 +34,7 @@ def as_name(value: Any, what: str) -> str:
         The name is not text.
     """
     if not isinstance(value, str):
-        raise InputError(f"{what} is {shown(value)}; expected text")
+        raise InputError(f"{what} is {short_repr(value)}; expected text")
     return str(value) if value.isascii() else unicodedata.normalize("NFKC", value)
 
 
@@ -121,7 +121,7 @@ def as_number(value: Any, what: str) -> float:
     """
     number = as_quantity(value)
     if number is None:
-        raise InputError(f"{what} is {shown(value)}; expected a number")
+        raise InputError(f"{what} is {short_repr(value)}; expected a number")
     return number
 
 
@@ -134,7 +134,7 @@ def as_texts(value: Any, what: str) -> tuple[str, ...]:
         The value is not a sequence, or has an entry other than text. `what` names the value in the message.
     """
     if not is_sequence(value) or not all(isinstance(text, str) for text in value):
-        raise InputError(f"{what} is {shown(value)}; expected texts, such as ('u', 'v')")
+        raise InputError(f"{what} is {short_repr(value)}; expected texts, such as ('u', 'v')")
     return tuple(value)
 
 
@@ -147,7 +147,7 @@ def identifier(value: Any, what: str, example: str) -> str:
         The value is not an identifier. `what` names the value in the message.
     """
     if not isinstance(value, str) or not value.isidentifier():
-        raise InputError(f"{what} {shown(value)} is not an identifier such as {example}")
+        raise InputError(f"{what} {short_repr(value)} is not an identifier such as {example}")
     return as_name(value, what)
 
 

@@ -20,7 +20,7 @@ from halocline.lang.axes import AXES, axis_flags, is_sequence, per_axis, whole
 from halocline.lang.grid import chosen
 from halocline.plan.box import Box
 from halocline.plan.traffic import Traffic, exchange_cost
-from halocline.words import near
+from halocline.words import suggestion
 
 STRATEGIES = ("optimal", "bisection", "morton", "row", "1d", "1d-x", "1d-y", "1d-z", "2d", "3d")
 LEVELS = ("node", "device")
@@ -280,7 +280,7 @@ def _choose(
         case "2d" | "3d":
             return _even(problem, int(strategy[0]))
     raise InputError(
-        f"unknown decomposition {strategy!r}{near(strategy.lower(), STRATEGIES)}; "
+        f"unknown decomposition {strategy!r}{suggestion(strategy.lower(), STRATEGIES)}; "
         f"known are {', '.join(STRATEGIES)}, or the subdomains along each axis, such as 4x2x1"
     )
 

@@ -17,7 +17,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from halocline.errors import InputError
-from halocline.words import invalid, near
+from halocline.words import suggestion, validation_message
 
 
 class _Part(BaseModel):
@@ -412,7 +412,7 @@ def load_machine(name: str | Path) -> Machine:
         return parse_machine(content, text)
     path = Path(name)
     if not path.suffix:
-        hint = near(text, known_machines())
+        hint = suggestion(text, known_machines())
         raise InputError(
             f"machine {text!r} is unknown{hint}; known: {', '.join(known_machines())}, or the path of a TOML "
             "file"
@@ -431,4 +431,6 @@ def parse_machine(content: str, where: str) -> Machine:
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"machine file {where!r} is not TOML: {error}") from None
     except ValidationError as error:
-        raise InputError(f"machine file {where!r}: {'; '.join(map(invalid, error.errors()))}") from None
+        raise InputError(
+            f"machine file {where!r}: {'; '.join(map(validation_message, error.errors()))}"
+        ) from None

@@ -18,7 +18,7 @@ from halocline.lang.values import as_number, real_array
 from halocline.problems.names import Names
 from halocline.run.fields.fields import Fields
 from halocline.run.simulation.observers import RunArguments
-from halocline.words import shown
+from halocline.words import short_repr
 
 
 def error_of(problem: Any, arguments: RunArguments, names: Names) -> float | None:
@@ -61,7 +61,7 @@ def difference(fields: Fields, time: float, exact: Any) -> float:
     call = f"exact({time:g})"
     maximum, solutions = 0.0, exact(time)
     if not isinstance(solutions, Mapping):
-        raise InputError(f"{call} returns {shown(solutions)}; expected a mapping of fields to values")
+        raise InputError(f"{call} returns {short_repr(solutions)}; expected a mapping of fields to values")
     for known, solution in solutions.items():
         target = fields.stored(known)
         if isinstance(solution, Operators):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from halocline.errors import InputError
-from halocline.words import near
+from halocline.words import suggestion
 
 CASES = Path(__file__).parents[1] / "cases"
 RESOLUTION = "n"  # name of the cells along the first axis, in a file without settings
@@ -35,6 +35,6 @@ def path_of(name: str) -> Path:
         return Path(name)
     if name not in (known := case_names()):
         problem = f"there is no file {name}" if not Path(name).exists() else f"{name} is no file"
-        nearest = near(name, [f"{name}.py"] if Path(f"{name}.py").is_file() else known)
+        nearest = suggestion(name, [f"{name}.py"] if Path(f"{name}.py").is_file() else known)
         raise InputError(f"{problem} and no case of that name{nearest}; cases: {', '.join(known)}")
     return CASES / f"{name.replace('-', '_')}.py"

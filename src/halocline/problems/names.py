@@ -14,7 +14,7 @@ from halocline.lang.callables import arguments_taken
 from halocline.lang.values import as_name, as_number, as_texts
 from halocline.ranges import AXES, ORDER, POINTS, SOME_STEPS, Range
 from halocline.run.simulation.events import Event
-from halocline.words import shown
+from halocline.words import short_repr
 
 _POWER = Range(1, ORDER.most)
 
@@ -57,12 +57,16 @@ class Family:
         AXES.check(f"{label}: dim", self.dim)
         _POWER.check(f"{label}: order", self.order)
         if not is_sequence(self.sizes):
-            raise InputError(f"{label}: sizes are {shown(self.sizes)}; expected numbers, such as (16, 32)")
+            raise InputError(
+                f"{label}: sizes are {short_repr(self.sizes)}; expected numbers, such as (16, 32)"
+            )
         sizes = tuple(POINTS.check(f"{label}: a size", size) for size in self.sizes)
         object.__setattr__(self, "sizes", sizes)
         lines = self.lines
         if not is_sequence(lines) or not all(isinstance(line, Mapping) for line in lines):
-            raise InputError(f"{label}: lines are {shown(lines)}; expected mappings of parameters to values")
+            raise InputError(
+                f"{label}: lines are {short_repr(lines)}; expected mappings of parameters to values"
+            )
         object.__setattr__(self, "lines", tuple(lines))
 
 
@@ -217,7 +221,7 @@ def returned(value: Any, what: str, example: str) -> dict[str, Any]:
         The value is not a mapping by name. The message contains the call `what` and the mapping `example`.
     """
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
-        raise InputError(f"{what} returns {shown(value)}; expected a mapping by name, such as {example}")
+        raise InputError(f"{what} returns {short_repr(value)}; expected a mapping by name, such as {example}")
     return dict(value)
 
 
@@ -246,7 +250,7 @@ def _end(value: Any, what: str) -> float:
 
 def _figures(value: Any, what: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        raise InputError(f"{what} is {shown(value)}; expected a mapping of names to functions")
+        raise InputError(f"{what} is {short_repr(value)}; expected a mapping of names to functions")
     for name, function in value.items():
         arguments_taken(function, f"{what}[{as_name(name, 'name of a figure')!r}]", (1,), "the simulation")
     return dict(value)
@@ -254,7 +258,7 @@ def _figures(value: Any, what: str) -> dict[str, Any]:
 
 def _numbers(value: Any, what: str) -> dict[str, float]:
     if not isinstance(value, Mapping):
-        raise InputError(f"{what} is {shown(value)}; expected a mapping of names to numbers")
+        raise InputError(f"{what} is {short_repr(value)}; expected a mapping of names to numbers")
     return {as_name(name, what): as_number(number, f"{what}[{name!r}]") for name, number in value.items()}
 
 
@@ -263,7 +267,7 @@ def _several(kind: type) -> Callable[[Any, str], Any]:
 
     def convert(value: Any, what: str) -> Any:
         if not is_sequence(value) or not all(isinstance(item, kind) for item in value):
-            raise InputError(f"{what} is {shown(value)}; expected a sequence of hc.{kind.__name__}")
+            raise InputError(f"{what} is {short_repr(value)}; expected a sequence of hc.{kind.__name__}")
         return tuple(value)
 
     return convert
@@ -271,7 +275,7 @@ def _several(kind: type) -> Callable[[Any, str], Any]:
 
 def _extrapolated(value: Any, what: str) -> Extrapolated:
     if not isinstance(value, Extrapolated):
-        raise InputError(f"{what} is {shown(value)}; expected hc.Extrapolated")
+        raise InputError(f"{what} is {short_repr(value)}; expected hc.Extrapolated")
     return value
 
 

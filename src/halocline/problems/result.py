@@ -41,7 +41,7 @@ from halocline.run.simulation.simulation import Simulation
 from halocline.run.tuning.patches import Patch, Tuned
 from halocline.solvers.linear import Solution
 from halocline.solvers.schemes import SCHEMES
-from halocline.words import shown
+from halocline.words import short_repr
 
 log = logging.getLogger("halocline")
 
@@ -189,8 +189,8 @@ class Result:
             is_list = is_sequence(checks) and all(isinstance(item, Check) for item in checks or ())
             if checks is not None and (not is_list or (comm.rank == 0 and not checks)):
                 raise InputError(
-                    f"{subject.spelling}: check returns {shown(checks)}; expected assertions, or a list of "
-                    "hc.Check"
+                    f"{subject.spelling}: check returns {short_repr(checks)}; expected assertions, or a "
+                    "list of hc.Check"
                 )
         if any(comm.allgather(checks is not None)):
             all_checks: list[Check] = comm.bcast(list(checks or ()))
@@ -217,8 +217,8 @@ class Result:
                 figures[name] = drawn = self._ordered(figure, self.problem)
                 if not (drawn is None or isinstance(drawn, Figure)):
                     raise InputError(
-                        f"{self.observer.subject.spelling}: figure {name!r} is {shown(drawn)}; expected a "
-                        "halocline.io.figure.Figure"
+                        f"{self.observer.subject.spelling}: figure {name!r} is {short_repr(drawn)}; "
+                        "expected a halocline.io.figure.Figure"
                     )
         return figures
 

@@ -57,7 +57,7 @@ from halocline.solvers.cg import (
     true_residual,
 )
 from halocline.solvers.matrix import Matrix, Probe, Properties, check_linear
-from halocline.words import shown
+from halocline.words import short_repr
 
 log = logging.getLogger("halocline")
 
@@ -309,7 +309,7 @@ class LinearProblem(Sealed):
             "the unknown field alone: read a parameter as hc.parameter(name), with its value in parameters=",
         )
         if not isinstance(unknown_field, Field):
-            raise InputError(f"the unknown is {shown(unknown_field)}; expected a Field of a grid")
+            raise InputError(f"the unknown is {short_repr(unknown_field)}; expected a Field of a grid")
         execution = observers.options(None, {"communicator": communicator, **execution})
         comm = communicator_of(execution.pop("communicator"))
         self.unknown, self.method = unknown_field, method
@@ -388,8 +388,8 @@ class LinearProblem(Sealed):
         shape, points = getattr(rhs, "shape", None), u.points
         if shape is None:
             raise InputError(
-                f"the right-hand side is {shown(rhs)}; expected a field, an expression, a number, an array "
-                "or a function"
+                f"the right-hand side is {short_repr(rhs)}; expected a field, an expression, a number, an "
+                "array or a function"
             )
         if tuple(shape) != points:
             raise InputError(
@@ -713,7 +713,7 @@ def check_limits(rtol: float, max_iterations: int | None, start: str = "zero") -
     """
     tolerance = as_quantity(rtol)
     if tolerance is None or not 0 < tolerance < 1:
-        raise InputError(f"rtol is {shown(rtol)}; expected a positive number below 1, such as 1e-6")
+        raise InputError(f"rtol is {short_repr(rtol)}; expected a positive number below 1, such as 1e-6")
     if max_iterations is not None:
         STEPS.check("max_iterations", max_iterations)
     if start not in STARTS:

@@ -20,7 +20,7 @@ from halocline.ranges import AXES, NODES, ORDER, POINTS, RANKS, STEPS, THREADS, 
 from halocline.study.measurement import Measurement
 from halocline.study.reporting.theory import Exchanged
 from halocline.study.study import studies
-from halocline.words import invalid
+from halocline.words import validation_message
 
 SHORTEST, LONGEST = 1e-12, 1e12  # range of times in seconds, and of other measured numbers
 LEAST, MOST = 1e-100, 1e100  # range of the numbers of a problem, whose ratios are finite
@@ -363,7 +363,7 @@ def _validate(validate: Callable[[Any], T], record: Any, where: str) -> T:
         first, *further_errors = error.errors()
         count_text = f" (and {len(further_errors)} more)" if further_errors else ""
         raise InputError(
-            f"{where}: {invalid(first)}{count_text}. Measure it again, or leave the file out."
+            f"{where}: {validation_message(first)}{count_text}. Measure it again, or leave the file out."
         ) from None
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from halocline.errors import InputError
-from halocline.lang.grid import near
+from halocline.lang.grid import suggestion
 from halocline.problems.files import RESOLUTION, is_file
 from halocline.ranges import Range, whole_numbers
 from halocline.study.layout import Layout
@@ -89,7 +89,7 @@ class Sweep:
         for value in values:
             if self.words and value not in self.words:
                 raise InputError(
-                    f"{flag} {text}: {value!r} is unknown{near(value, self.words)}; expected a list of "
+                    f"{flag} {text}: {value!r} is unknown{suggestion(value, self.words)}; expected a list of "
                     f"{', '.join(self.words)}"
                 )
         return [self.means(value) for value in values]

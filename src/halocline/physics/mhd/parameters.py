@@ -9,7 +9,7 @@ from math import log
 from halocline.errors import InputError
 from halocline.lang import program
 from halocline.lang.expression import Expr
-from halocline.lang.grid import AXES, near, unknown
+from halocline.lang.grid import AXES, suggestion, unknown
 from halocline.run.simulation.settings import Setting, setting
 
 ACCELERATION = "length/time²"
@@ -116,7 +116,9 @@ def settings(
     """
     for name, default in defaults.items():
         if name not in ALL:
-            raise InputError(f"there is no parameter {name!r}{near(name, ALL)}; known: {', '.join(ALL)}")
+            raise InputError(
+                f"there is no parameter {name!r}{suggestion(name, ALL)}; known: {', '.join(ALL)}"
+            )
         ALL[name].check(name, default)
     changed = {name: replace(ALL[name], default=default, origin=origin) for name, default in defaults.items()}
     names = (name for name in read_by(physics) if name not in without)

@@ -56,7 +56,7 @@ from halocline.run.fields.pointwise import Pointwise, pointwise
 from halocline.run.fields.sources import Reader, is_numpy_file, is_source, last_time, numpy_arrays, source_of
 from halocline.run.memory import contents
 from halocline.run.memory.store import FieldStore, Place
-from halocline.words import shown
+from halocline.words import short_repr
 
 RESERVED = ("t", "dt", "step", "until", "steps", *GRID_SCALARS)
 
@@ -79,7 +79,9 @@ class Parameters(KnownAttributes, MutableMapping[str, float]):
         self, given: Mapping[str, Any], values: dict[str, float], before_change: Callable[[], None]
     ) -> None:
         if not isinstance(given, Mapping):
-            raise InputError(f'parameters is {shown(given)}; expected a mapping, such as {{"kappa": 0.1}}')
+            raise InputError(
+                f'parameters is {short_repr(given)}; expected a mapping, such as {{"kappa": 0.1}}'
+            )
         given = by_name(given, "parameter")
         self._names = tuple(given)
         self._values, self._before_change = values, WeakMethod(before_change)
@@ -131,7 +133,7 @@ def _finite(name: str, value: Any) -> float:
     number = as_real(value)
     if number is None:
         raise InputError(
-            f"parameter {name!r} is {shown(value)}; expected a number, which is real and not masked"
+            f"parameter {name!r} is {short_repr(value)}; expected a number, which is real and not masked"
         )
     if not math.isfinite(number):
         raise InputError(f"parameter {name!r} is {number}; expected a finite number")

@@ -17,7 +17,7 @@ from halocline.lang.grid import AXES, Grid, chosen
 from halocline.lang.values import as_quantity, plain
 from halocline.plan.chunks import Selection
 from halocline.run.fields.interpolation import Weights, nearest, polynomial
-from halocline.words import shown
+from halocline.words import short_repr
 
 FACE = "_face"
 
@@ -150,7 +150,7 @@ class Slice(_AlongAxes):
             low, high = grid.origin[number], grid.origin[number] + grid.extent[number]
             if as_quantity(value) is None or not low <= value <= high:
                 raise InputError(
-                    f"Slice: {axis} is {shown(value)}; expected a number from {low:g} to {high:g}"
+                    f"Slice: {axis} is {short_repr(value)}; expected a number from {low:g} to {high:g}"
                 )
         if len(self.values) == grid.ndim:
             raise InputError(f"Slice of {grid!r} along all of its axes: use hc.Points for single points")
@@ -184,7 +184,7 @@ class Box(_AlongAxes):
             bounds = tuple(ends) if isinstance(ends, (tuple, list)) else ()
             if len(bounds) != 2 or None in map(as_quantity, bounds) or bounds[0] >= bounds[1]:
                 raise InputError(
-                    f"Box: {axis} is {shown(ends)}; expected its lower and upper end, such as (0.2, 0.4)"
+                    f"Box: {axis} is {short_repr(ends)}; expected its lower and upper end, such as (0.2, 0.4)"
                 )
             low, high = grid.origin[number], grid.origin[number] + grid.extent[number]
             slack = ROUNDING * grid.extent[number]
@@ -192,11 +192,11 @@ class Box(_AlongAxes):
                 if not (low - slack <= end <= high + slack or math.isinf(end)):
                     around = ", and a box does not continue around it" if grid.periodic[number] else ""
                     raise InputError(
-                        f"Box: {axis} is {shown(ends)}; expected ends from {low:g} to {high:g}, where the "
-                        f"axis lies{around}; -inf and inf stand for its ends"
+                        f"Box: {axis} is {short_repr(ends)}; expected ends from {low:g} to {high:g}, where "
+                        f"the axis lies{around}; -inf and inf stand for its ends"
                     )
             if not len(_within(grid.positions()[number], *bounds)):
-                raise InputError(f"Box: {axis} is {shown(ends)}; no cell of {grid!r} lies there")
+                raise InputError(f"Box: {axis} is {short_repr(ends)}; no cell of {grid!r} lies there")
 
     def interval(self, grid: Grid, axis: int, line: NDArray[np.float64]) -> tuple[int, int]:
         """Return the index of the first point along an axis, and the number of points."""
@@ -205,7 +205,7 @@ class Box(_AlongAxes):
         inside = _within(line, *ends)
         if not len(inside):
             raise InputError(
-                f"Box: {name} is {shown(ends)}; no face of {grid!r} lies there, and a field on faces "
+                f"Box: {name} is {short_repr(ends)}; no face of {grid!r} lies there, and a field on faces "
                 f"along {name} is to be written: expected a box that holds some of its points"
             )
         return int(inside[0]), len(inside)
@@ -229,7 +229,7 @@ class Coarsen(Region):
     def __init__(self, cells: int) -> None:
         block = whole(cells)
         if block is None or block < 2:
-            raise InputError(f"Coarsen: cells is {shown(cells)}; expected a whole number from 2")
+            raise InputError(f"Coarsen: cells is {short_repr(cells)}; expected a whole number from 2")
         self.block = block
 
     def check(self, grid: Grid) -> None:

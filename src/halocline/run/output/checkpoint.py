@@ -46,7 +46,7 @@ from halocline.run.output.restart import (
     step_of,
 )
 from halocline.run.output.store import Part, RunStore, coordinate
-from halocline.words import shown
+from halocline.words import short_repr
 
 # Minimum time in seconds between the stop of a run and its time limit.
 MARGIN = 60.0
@@ -100,8 +100,8 @@ class Checkpoint:
             Every.parse("every", self.every)
         if self.time_limit is not None and wall_clock("time_limit", self.time_limit) <= MARGIN:
             raise InputError(
-                f"time_limit is {shown(self.time_limit)}; expected more than {MARGIN:g} s: a run ends as "
-                "long before its time is up"
+                f"time_limit is {short_repr(self.time_limit)}; expected more than {MARGIN:g} s: a run ends "
+                "as long before its time is up"
             )
 
 

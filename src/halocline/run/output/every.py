@@ -11,7 +11,7 @@ from halocline.lang.axes import whole
 from halocline.lang.values import plain
 from halocline.ranges import SOME_STEPS
 from halocline.run.host.streams import say_once
-from halocline.words import shown
+from halocline.words import short_repr
 
 SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _STEPS = re.compile(r"\s*([0-9]{1,40})\s*steps?\s*")
@@ -35,13 +35,13 @@ def wall_clock(name: str, text: str, alternative: str = "") -> float:
         The text is not a wall-clock time.
     """
     if not isinstance(text, str):
-        raise InputError(f'{name} is {shown(text)}; expected a text such as "30 min" (s, min, h, d)')
+        raise InputError(f'{name} is {short_repr(text)}; expected a text such as "30 min" (s, min, h, d)')
     parts = _PART.findall(text)
     is_complete = "".join(number + unit for number, unit in parts) == "".join(text.split())
     seconds = sum(float(number) * SECONDS[unit] for number, unit in parts)
     if not (parts and is_complete and 0 < seconds < math.inf):
         raise InputError(
-            f'{name} is {shown(text)}; expected a time such as "30 min" or "1 h 30 min" (s, min, h, d)'
+            f'{name} is {short_repr(text)}; expected a time such as "30 min" or "1 h 30 min" (s, min, h, d)'
             + alternative
         )
     return seconds
@@ -109,7 +109,7 @@ class Every:
         if isinstance(given, float) and 0 < given < math.inf:
             return cls(time=given)
         raise InputError(
-            f"{name} is {shown(given)}; expected a positive time such as 0.5, a number of steps such as "
+            f"{name} is {short_repr(given)}; expected a positive time such as 0.5, a number of steps such as "
             'hc.steps(50) or "50 steps", or a wall-clock time such as "30 min" (s, min, h, d)'
         )
 

@@ -27,7 +27,7 @@ from halocline.run.output.output import PREFIX, Output, Statistics
 from halocline.run.output.output_store import OutputStore
 from halocline.run.output.restart import Saved, newest
 from halocline.run.ranks.communicator import Communicator
-from halocline.words import shown
+from halocline.words import short_repr
 
 log = logging.getLogger("halocline")
 
@@ -128,7 +128,7 @@ class Ledger:
         declared = _outputs_of(output)
         if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
             example = _example("hc.Checkpoint", checkpoint)
-            raise InputError(f"checkpoint is {shown(checkpoint)}; expected an hc.Checkpoint{example}")
+            raise InputError(f"checkpoint is {short_repr(checkpoint)}; expected an hc.Checkpoint{example}")
         every: list[Output | Checkpoint] = [*declared, *([] if checkpoint is None else [checkpoint])]
         declared_facts = [
             (str(declaration.path), declaration.every, declaration.overwrite) for declaration in every
@@ -205,7 +205,7 @@ def _outputs_of(output: Any) -> list[Output]:
             return list(output)
         output = wrong[0]
     example = _example("hc.Output", output)
-    raise InputError(f"output is {shown(output)}; expected an hc.Output{example}, or a list of them")
+    raise InputError(f"output is {short_repr(output)}; expected an hc.Output{example}, or a list of them")
 
 
 def _example(kind: str, value: Any) -> str:

@@ -20,7 +20,7 @@ from halocline.ranges import IO_THREADS
 from halocline.run.fields.fields import location_and_dtype
 from halocline.run.fields.regions import Region, Whole
 from halocline.run.output.every import Every
-from halocline.words import shown
+from halocline.words import short_repr
 
 PREFIX = STATISTIC  # prefix of the names of statistics fields, which fields of users cannot have
 
@@ -270,7 +270,7 @@ class Output:
             object.__setattr__(self, "dtype", chosen("dtype", dtype_name(self.dtype), DTYPES))
         if not isinstance(self.units, Mapping):
             raise InputError(
-                f'units is {shown(self.units)}; expected a mapping such as {{"T": "K", "x": "m"}}'
+                f'units is {short_repr(self.units)}; expected a mapping such as {{"T": "K", "x": "m"}}'
             )
         for name, unit in self.units.items():
             if not (isinstance(name, str) and isinstance(unit, str)):
@@ -279,12 +279,12 @@ class Output:
                     '"1" for a number without a unit.'
                 )
         if not isinstance(plain(self.overwrite), bool):
-            raise InputError(f"overwrite is {shown(self.overwrite)}; expected True or False")
+            raise InputError(f"overwrite is {short_repr(self.overwrite)}; expected True or False")
         chosen("window", self.window, WINDOWS)
         chosen("compression", self.compression, COMPRESSIONS)
         if not isinstance(self.region, Region):
             raise InputError(
-                f"region is {shown(self.region)}; expected hc.Slice, hc.Box, hc.Coarsen or hc.Points"
+                f"region is {short_repr(self.region)}; expected hc.Slice, hc.Box, hc.Coarsen or hc.Points"
             )
 
 

@@ -36,7 +36,7 @@ from halocline.run.output.every import Every
 from halocline.run.output.output import CELL_METHODS, PREFIX, Output, Statistic, Statistics
 from halocline.run.output.restart import Saved
 from halocline.run.output.store import Part, RunStore, coordinate
-from halocline.words import shown
+from halocline.words import short_repr
 
 log = logging.getLogger("halocline")
 
@@ -121,7 +121,8 @@ class OutputContents:
             return {f.name: f for f in users if f.name in self.fields.store.storages}
         if isinstance(fields, (Field, Vector, str)) or not isinstance(fields, (Sequence, Mapping)):
             raise InputError(
-                f"fields is {shown(fields)}; expected a list of fields, or a mapping of names to expressions"
+                f"fields is {short_repr(fields)}; expected a list of fields, or a mapping of names to "
+                "expressions"
             )
         if not fields:
             raise InputError("fields is empty; expected a field or an expression, or None for all fields")
@@ -416,7 +417,7 @@ class OutputStore(RunStore):
         if how.exact and self.every.time is None:
             raise InputError(
                 f"output {self.path}: exact=True shortens steps to meet times, but every is "
-                f"{shown(how.every)}; give a time (a float)"
+                f"{short_repr(how.every)}; give a time (a float)"
             )
         self.count = self.committed = self.synced = 0
         self._is_continued = False

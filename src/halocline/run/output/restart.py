@@ -31,7 +31,7 @@ from halocline.run.fields.session import Session
 from halocline.run.memory.contents import checksum
 from halocline.run.memory.store import FieldStore
 from halocline.run.output.output import PREFIX
-from halocline.words import invalid
+from halocline.words import validation_message
 
 FORMAT, KIND = 1, "checkpoint"  # format of the facts; readers reject other formats
 POINTER = "newest.json"
@@ -154,7 +154,9 @@ def _problem(facts: Mapping[str, Any]) -> str:
     except ValidationError as error:
         first = error.errors()[0]
         return (
-            f"it lacks {'.'.join(map(str, first['loc']))}" if first["type"] == "missing" else invalid(first)
+            f"it lacks {'.'.join(map(str, first['loc']))}"
+            if first["type"] == "missing"
+            else validation_message(first)
         )
     if facts.get(DIGEST, digest(facts)) != digest(facts):  # checkpoints of earlier versions have no digest
         return "its facts of the run are not those that were written"

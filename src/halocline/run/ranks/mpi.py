@@ -27,7 +27,7 @@ from halocline.run.ranks.library import (
     mpiexec,
     send_to_launcher,
 )
-from halocline.words import shown
+from halocline.words import short_repr
 
 IO_RANKS = "HALOCLINE_IO_RANKS"  # number of I/O ranks, which are the last ranks of the launcher
 
@@ -68,7 +68,8 @@ def world() -> Communicator:
     setting = os.environ.get(IO_RANKS) or "0"
     if not setting.isdecimal() or int(setting) >= comm.size:
         raise InputError(
-            f"{IO_RANKS} is {shown(setting)}; expected fewer I/O ranks than the {comm.size} ranks there are"
+            f"{IO_RANKS} is {short_repr(setting)}; expected fewer I/O ranks than the {comm.size} ranks "
+            "there are"
         )
     return _beside_io_ranks(MPI, comm, int(setting)) if int(setting) else _wrap(MPI, comm)
 
@@ -130,7 +131,7 @@ def from_user(comm: Any) -> Communicator:
     MPI = initialised()
     if not isinstance(comm, MPI.Intracomm):
         raise InputError(
-            f"communicator is {shown(comm)}: expected an mpi4py.MPI.Intracomm, such as MPI.COMM_WORLD"
+            f"communicator is {short_repr(comm)}: expected an mpi4py.MPI.Intracomm, such as MPI.COMM_WORLD"
         )
     excepthook.install_again()
     return _wrap(MPI, comm)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from halocline.errors import InputError
 from halocline.lang.values import as_name, as_number
-from halocline.words import shown
+from halocline.words import short_repr
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Check:
                 object.__setattr__(self, attribute, as_number(value, f"check {self.name!r}: {attribute}"))
         if not isinstance(self.compared, bool):
             raise InputError(
-                f"check {self.name!r}: compared is {shown(self.compared)}; expected True or False"
+                f"check {self.name!r}: compared is {short_repr(self.compared)}; expected True or False"
             )
 
     @classmethod

@@ -29,7 +29,7 @@ from halocline.run.output.ledger import RunFiles
 from halocline.run.output.output_store import OutputStore
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.simulation.observers import RunArguments
-from halocline.words import shown
+from halocline.words import short_repr
 
 log = logging.getLogger("halocline")
 
@@ -272,7 +272,7 @@ def finite_time(name: str, value: object) -> float:
     """
     time = float(value) if isinstance(value, float) else as_quantity(value)
     if time is None or not math.isfinite(time):
-        raise InputError(f"{name} is {shown(value)}; expected a finite time")
+        raise InputError(f"{name} is {short_repr(value)}; expected a finite time")
     return time
 
 
@@ -304,10 +304,11 @@ def run_bounds(arguments: RunArguments, *, timed: bool) -> tuple[float, float, E
         STEPS.check("steps", steps)
     interval = None if every is None else Every.parse("every", every)
     if interval is not None and arguments.callback is None:
-        raise InputError(f"every is {shown(every)}, but there is no callback to call so often")
+        raise InputError(f"every is {short_repr(every)}, but there is no callback to call so often")
     if arguments.exact and (interval is None or interval.time is None):
         raise InputError(
-            f"exact=True shortens steps to meet times, but every is {shown(every)}; give a time (a float)"
+            f"exact=True shortens steps to meet times, but every is {short_repr(every)}; give a time (a "
+            "float)"
         )
     if not timed and (until is not None or (interval is not None and interval.time is not None)):
         raise InputError(

@@ -10,10 +10,10 @@ from typing import Any
 
 from halocline.errors import InputError
 from halocline.lang.axes import is_sequence
-from halocline.lang.grid import near, unknown
+from halocline.lang.grid import suggestion, unknown
 from halocline.lang.values import as_name, as_number, as_quantity, as_texts
 from halocline.ranges import AXES, POINTS
-from halocline.words import shown
+from halocline.words import short_repr
 
 BOUNDS = ("least", "above", "most", "below")
 
@@ -63,7 +63,7 @@ class Setting:
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, as_number(getattr(self, name), f"{name} of a setting"))
         if not isinstance(self.whole, bool):
-            raise InputError(f"whole of a setting is {shown(self.whole)}; expected True or False")
+            raise InputError(f"whole of a setting is {short_repr(self.whole)}; expected True or False")
         object.__setattr__(self, "words", as_texts(self.words, "words of a setting"))
 
     @property
@@ -85,12 +85,12 @@ class Setting:
         meaning = f": {self.about}" if self.about else ""
         if self.words:
             if value not in self.words:
-                hint = near(value, self.words) if isinstance(value, str) else ""
-                raise InputError(f"{name} is {shown(value)}{hint}; expected {self.range}{meaning}")
+                hint = suggestion(value, self.words) if isinstance(value, str) else ""
+                raise InputError(f"{name} is {short_repr(value)}{hint}; expected {self.range}{meaning}")
             return
         number = as_quantity(value)
         if number is None:
-            raise InputError(f"{name} is {shown(value)}; expected {self.range}{meaning}")
+            raise InputError(f"{name} is {short_repr(value)}; expected {self.range}{meaning}")
         fits = math.isfinite(number)
         fits = fits and (self.least is None or number >= self.least)
         fits = fits and (self.above is None or number > self.above)
@@ -279,13 +279,13 @@ def cells(*shape: int, also: Sequence[tuple[int, ...]] = ()) -> tuple[int, ...]:
     (64, 32)
     """
     if not is_sequence(also):
-        raise InputError(f"also is {shown(also)}; expected shapes, such as [(64,), (64, 64)]")
+        raise InputError(f"also is {short_repr(also)}; expected shapes, such as [(64,), (64, 64)]")
     return _active[-1].shape([_checked_shape(size) for size in (shape, *also)])
 
 
 def _checked_shape(shape: Any) -> tuple[int, ...]:
     """Return the default number of cells along each axis, after a check."""
     if not is_sequence(shape):
-        raise InputError(f"cells are {shown(shape)}; expected a number for each axis, such as (64, 64)")
+        raise InputError(f"cells are {short_repr(shape)}; expected a number for each axis, such as (64, 64)")
     AXES.check("number of axes of cells", len(shape))
     return tuple(POINTS.check("cells along an axis", number) for number in shape)

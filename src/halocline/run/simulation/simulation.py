@@ -44,7 +44,7 @@ from halocline.run.simulation import observers
 from halocline.run.simulation.course import NEVER, Course, finite_time, run_bounds
 from halocline.run.simulation.observers import RunArguments
 from halocline.run.simulation.replay import FailureReplay
-from halocline.words import shown
+from halocline.words import short_repr
 
 log = logging.getLogger("halocline")
 
@@ -142,7 +142,7 @@ class Simulation(Fields):
         **execution: Any,
     ) -> None:
         if not isinstance(grid, Grid):
-            raise InputError(f"grid is {shown(grid)}; expected a halocline.Grid")
+            raise InputError(f"grid is {short_repr(grid)}; expected a halocline.Grid")
         check_options(execution, Simulation.__init__, Execution.__init__)
         named_options = {"communicator": communicator, "scheme": scheme, "order": order}
         execution = observers.options(program_in(function) or function, {**named_options, **execution})
@@ -349,7 +349,7 @@ class Simulation(Fields):
         if self._stepping.wanted is None:
             problem = "is a function" if callable(self._traced.keywords["dt"]) else "was not given"
             raise InputError(
-                f"dt is set to {shown(value)}, but the time step of this simulation {problem}; "
+                f"dt is set to {short_repr(value)}, but the time step of this simulation {problem}; "
                 "give a number as dt= when it is made, or let the function read a parameter"
             )
         self.values[WANTED_STEP] = time_step_of(value)
@@ -523,7 +523,7 @@ class Simulation(Fields):
             With `checkpoint`, the run ended early on request, and has written a checkpoint.
         """
         if positional:
-            number = ", ".join(map(shown, positional))
+            number = ", ".join(map(short_repr, positional))
             raise InputError(
                 f"run({number}): write run(until={number}) for a time, or run(steps=...) for steps"
             )
