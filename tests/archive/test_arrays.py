@@ -20,7 +20,7 @@ VALUES = np.arange(24.0).reshape(4, 6)
 
 @pytest.mark.parametrize("compression", arrays.COMPRESSIONS)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
-def test_what_is_written_is_read(compression: str, dtype: str, tmp_path: Path) -> None:
+def test_written_arrays_are_read_back_unchanged(compression: str, dtype: str, tmp_path: Path) -> None:
     spec = replace(SPEC, dtype=dtype, compression=compression)
     values = VALUES.astype(dtype)
     arrays.create(tmp_path / "a", spec).put((0, 0), values[:, :4])
@@ -47,7 +47,7 @@ def test_other_programs_read_a_store(tmp_path: Path) -> None:
         assert np.array_equal(store["x"], np.linspace(0, 1, 6))
 
 
-def test_numbers_that_become_infinite_are_counted() -> None:
+def test_overflows_to_infinity_are_counted() -> None:
     values = np.array([1.0, 1e300, -1e300, np.inf, np.nan])
     converted, count = narrowed(values, "float32")
     assert (converted.dtype, count) == (np.float32, 2)
@@ -69,7 +69,7 @@ def test_a_damaged_chunk_is_named(tmp_path: Path) -> None:
         arrays.attach(tmp_path / "a", SPEC).put(first, VALUES[:1, :1])  # a part of the chunk
 
 
-def test_an_array_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_array_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a cannot be read: "):
         arrays.read(tmp_path / "a")
     (tmp_path / "file").touch()

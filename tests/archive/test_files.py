@@ -19,7 +19,7 @@ def names(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("synced", [True, False])
-def test_a_mapping_is_read_as_it_was_written(synced: bool, tmp_path: Path) -> None:
+def test_a_mapping_is_read_back_unchanged(synced: bool, tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     files.write_json(path, {"x": np.float64(0.1), "n": 3}, synced=synced)
     files.write_json(path, {"x": 0.1, "n": np.int64(4)}, synced=synced)
@@ -36,14 +36,14 @@ def test_a_mapping_is_read_as_it_was_written(synced: bool, tmp_path: Path) -> No
         (None, "cannot be read: No such file"),
     ],
 )
-def test_another_file_is_an_error(text: str | None, words: str, tmp_path: Path) -> None:
+def test_a_file_of_another_kind_is_an_error(text: str | None, words: str, tmp_path: Path) -> None:
     if text is not None:
         (tmp_path / "a.json").write_text(text)
     with pytest.raises(InputError, match=words):
         files.read_object(tmp_path / "a.json")
 
 
-def test_a_file_that_fails_is_as_it_was(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_the_file_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text("old")
     with pytest.raises(KeyError), files.whole(path) as making:
@@ -69,7 +69,7 @@ def test_files_of_a_folder_appear_together(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
-def test_paths_of_users_are_text() -> None:
+def test_paths_from_users_are_strings() -> None:
     assert files.as_path("out/heat", "path") == files.as_path(Path("out/heat"), "path") == Path("out/heat")
     for value in ("", 3, None):
         with pytest.raises(InputError, match=r"path is .*; expected a text such as 'out/heat'"):
@@ -81,7 +81,7 @@ def test_paths_of_users_are_text() -> None:
         files.check_text(Path("a\0b"))
 
 
-def test_stores_have_plain_files_only(tmp_path: Path) -> None:
+def test_stores_contain_only_regular_files(tmp_path: Path) -> None:
     (tmp_path / "T").mkdir()
     (tmp_path / "T" / "zarr.json").write_text("{}")
     (tmp_path / "link").symlink_to(tmp_path / "T")
@@ -96,7 +96,7 @@ def test_stores_have_plain_files_only(tmp_path: Path) -> None:
     assert files.plain_files(tmp_path) == {}
 
 
-def test_folders_are_made_cleared_and_removed(tmp_path: Path) -> None:
+def test_folders_are_created_cleared_and_removed(tmp_path: Path) -> None:
     folder = tmp_path / "a" / "b"
     assert files.is_free(folder)
     files.make_folder(folder)

@@ -268,7 +268,7 @@ def same(actual: dict[str, np.ndarray], truth: dict[str, np.ndarray]) -> None:
 
 @settings(max_examples=EXAMPLES)
 @given(damages, st.integers(0, 3))
-def test_values_and_listings_are_true(intact: Intact, damage: Any, number: int) -> None:
+def test_damaged_values_are_never_returned_or_listed(intact: Intact, damage: Any, number: int) -> None:
     name = intact.names[number]
     with damaged(intact, name, damage) as path:
         with error_names(path / name):
@@ -279,7 +279,7 @@ def test_values_and_listings_are_true(intact: Intact, damage: Any, number: int) 
 
 @settings(max_examples=EXAMPLES)
 @given(damages, st.sampled_from([0, 3]))
-def test_exports_and_initial_values_are_true(intact: Intact, damage: Any, number: int) -> None:
+def test_damaged_values_are_never_exported_or_set(intact: Intact, damage: Any, number: int) -> None:
     name = intact.names[number]
     with damaged(intact, name, damage) as path:
         out = path / "out"
@@ -355,7 +355,7 @@ def test_a_damaged_time_does_not_hide_the_others(intact: Intact, tmp_path: Path,
 
 @pytest.mark.parametrize("at", ["Saved", "_check", "folder_bytes"])
 @pytest.mark.parametrize("number", [0, 1])
-def test_a_listing_leaves_out_checkpoints_that_are_being_removed(
+def test_a_listing_omits_checkpoints_under_removal(
     intact: Intact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str, number: int
 ) -> None:
     """A run may remove a checkpoint at any moment, but only after a newer one is named."""
@@ -404,7 +404,7 @@ def test_folders_that_vanish_have_no_size(tmp_path: Path, monkeypatch: pytest.Mo
 
 @settings(max_examples=EXAMPLES // 2)
 @given(damages, st.integers(0, 3))
-def test_runs_resume_from_true_values(intact: Intact, damage: Any, number: int) -> None:
+def test_runs_never_resume_from_damaged_values(intact: Intact, damage: Any, number: int) -> None:
     """A run that cannot resume changes nothing on disk."""
     name = intact.names[number]
     with damaged(intact, name, damage) as path:
@@ -422,7 +422,7 @@ def test_runs_resume_from_true_values(intact: Intact, damage: Any, number: int) 
 @example(LostChunk("dangling", 0, 0.0), 1)
 @example(ChangedEverywhere("chunk", 0, 10**6), 0)
 @given(damages, st.integers(0, 1))
-def test_pictures_are_true(intact: Intact, damage: Any, number: int) -> None:
+def test_damaged_values_are_never_drawn(intact: Intact, damage: Any, number: int) -> None:
     name = intact.names[number]
     with damaged(intact, name, damage) as path, error_names(path / name):
         view(Store(path / name), path / "a.png", Wanted())
@@ -484,7 +484,9 @@ DELETED = object()
 WRONG_FACTS = [None, -1, 1.5, True, "0x1p99999", [], {}, 10**30, DELETED]
 
 
-def test_every_changed_fact_of_a_checkpoint_is_an_input_error(intact: Intact, tmp_path: Path) -> None:
+def test_every_changed_metadata_entry_of_a_checkpoint_is_an_input_error(
+    intact: Intact, tmp_path: Path
+) -> None:
     """Without the digest, as in checkpoints of earlier versions, each fact is checked by itself."""
     shutil.copytree(intact.path / "checkpoints", tmp_path / "c")
     file = newest(tmp_path / "c") / "zarr.json"
@@ -552,7 +554,7 @@ def test_a_failed_export_leaves_no_files(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_collection_that_cannot_be_written_leaves_no_parts(
+def test_a_failed_collection_leaves_no_partial_files(
     intact: Intact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any) -> None:

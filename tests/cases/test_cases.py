@@ -36,7 +36,7 @@ def amplitude(values: Array, k: float = 1.0) -> complex:
 
 
 @pytest.mark.parametrize(("field", "waves"), [(1.3, 1.0), (-0.7, 2.0)])
-def test_an_alfven_wave_decays_and_turns_as_it_must(field: float, waves: float):
+def test_an_alfven_wave_decays_and_rotates_like_the_exact_solution(field: float, waves: float):
     settings = {
         "nu": 0.03,
         "eta": 0.03,
@@ -81,7 +81,7 @@ def sound(settings: dict[str, float]) -> complex:
     ],
     ids=["viscosity", "bulk viscosity", "conduction", "all"],
 )
-def test_a_sound_wave_is_damped_as_linear_theory_says(damped: dict[str, float]):
+def test_a_sound_wave_decays_as_linear_theory_predicts(damped: dict[str, float]):
     settings = {**damped, "gamma": 1.5, "cp": 1.3, "cs0": 1.2, "lnrho0": 0.2, "dt": 0.01}
     ready = Problem("sound-wave", [48], settings)
     start, end = (ready.run(steps=steps, threads=1).simulation for steps in (0, 200))
@@ -117,7 +117,7 @@ def forced(helicity: float, steps: range) -> list[Array]:
 
 
 @pytest.mark.parametrize("helicity", [1.0, -1.0, 0.0, 0.5])
-def test_the_forcing_is_one_wave_of_the_right_size_and_helicity(helicity: float):
+def test_the_forcing_is_one_wave_of_given_amplitude_and_helicity(helicity: float):
     met = set()
     for f in forced(helicity, range(24)):
         modes = np.fft.fftn(f, axes=(1, 2, 3)) / 12**3
@@ -145,7 +145,7 @@ def test_the_forcing_is_a_function_of_the_step():
     assert not np.allclose(other[2], other[3])
 
 
-def test_the_wave_vectors_are_those_of_the_shell():
+def test_the_wave_vectors_are_all_those_in_the_shell():
     cube = hc.Grid((8, 8, 8), extent=2 * np.pi, periodic=True)
     result = Forcing(2.1, 3.0).vectors(cube)
     whole = itertools.product(range(-3, 4), repeat=3)
@@ -229,7 +229,7 @@ def test_no_bit_depends_on_the_device(name: str, device: str):
         ("wave", [16], {}, {"dim": 3}),
     ],
 )
-def test_waves_of_heat_and_sound_are_as_exact_as_they_say(
+def test_heat_and_sound_waves_reach_their_documented_accuracy(
     name: str, n: list[int], settings: dict[str, float], options: dict[str, int]
 ) -> None:
     ready = Problem(name, n, settings, **options)
@@ -242,7 +242,7 @@ def test_waves_of_heat_and_sound_are_as_exact_as_they_say(
 
 
 @pytest.mark.ranks(1, 2, long=(1,))
-def test_a_value_that_is_not_finite_is_told_with_the_terms_before_it():
+def test_a_nonfinite_value_is_reported_with_the_terms_of_its_equation():
     with pytest.raises(RunError) as raised:
         run("sound-wave", [24], {"dt": 5.0, "amplitude": 0.5}, steps=200)
     text = str(raised.value)
@@ -255,19 +255,19 @@ def test_a_value_that_is_not_finite_is_told_with_the_terms_before_it():
 
 
 @pytest.mark.ranks(1, 2, long=(1,))
-def test_densities_that_are_absurd_are_named():
+def test_extreme_densities_are_reported():
     with pytest.raises(RunError, match="the rate of conduction is not finite, after step 0") as raised:
         run("sound-wave", [24], {"amplitude": 1e3}, steps=2)
     assert "conduction of s" in str(raised.value)
     assert re.search(r"at cell \(\d+,\), where lnrho = -\d{3}", str(raised.value))
 
 
-def test_a_case_keeps_no_copy_of_its_start(monkeypatch: pytest.MonkeyPatch):
+def test_a_case_writes_no_copy_of_its_initial_state(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(FailureReplay, "_write", lambda *_: pytest.fail("it can be begun anew"))
     assert run("sound-wave", [24], steps=8, every=2).record.steps == 8
 
 
-def test_what_starts_wrong_is_told_with_its_terms(tmp_path: Path):
+def test_a_nonfinite_initial_value_is_reported_with_its_terms(tmp_path: Path):
     text, wrong = (CASES / "sound_wave.py").read_text(), "hc.log(grid.x - 3.0)"  # of a negative density
     (tmp_path / "wrong.py").write_text(text.replace('values["lnrho0"] + lnrho', wrong))
     ready = Problem(str(tmp_path / "wrong.py"), [16])
@@ -277,7 +277,7 @@ def test_what_starts_wrong_is_told_with_its_terms(tmp_path: Path):
         ready.run(steps=1, threads=1)
 
 
-def test_a_time_step_below_its_floor_names_the_limit():
+def test_a_time_step_below_its_minimum_names_the_limiter():
     with pytest.raises(RunError, match=r"below 0.1, limited by conduction, after step 0"):
         run("sound-wave", [24], {"K": 2.0, "floor": 0.1}, steps=2)
 
@@ -306,7 +306,7 @@ def wrong(name: str, **settings: float) -> Any:
         wrong("convection", index=-1.0),
     ],
 )
-def test_values_that_a_parameter_cannot_have(name: str, settings: dict[str, float]):
+def test_parameter_values_outside_their_range_are_rejected(name: str, settings: dict[str, float]):
     ((key, value),) = settings.items()
     parameter = Problem(name).declared[key]
     unit = "" if parameter.unit == "1" else f", in {parameter.unit}"
@@ -316,7 +316,7 @@ def test_values_that_a_parameter_cannot_have(name: str, settings: dict[str, floa
     assert "number" in parameter.range
 
 
-def test_numbers_that_make_no_case():
+def test_invalid_numbers_of_a_case_are_rejected():
     for name, n, settings, message in (
         ("alfven-decay", [8, 8], {}, r"n is 8,8; expected one number, or 1"),
         ("convection", [8], {"rayleigh": -1.0}, "rayleigh is -1; expected a number above 0"),
@@ -337,7 +337,7 @@ def test_a_missing_parameter_is_named_with_its_unit():
         parameters.complete(Physics(entropy=False), {"nu": 1.0, "zeta": 0.0, "cs0": 1.0, "mu0": 1.0})
 
 
-def test_numbers_that_parameters_cannot_have_are_refused():
+def test_invalid_parameters_are_rejected():
     good = {name: parameter.default for name, parameter in parameters.ALL.items()}
     for wrong, message in (
         ({"nu": -1.0}, r"nu is -1; expected a number from 0 on, in length²/time: kinematic viscosity"),
@@ -352,7 +352,7 @@ def test_numbers_that_parameters_cannot_have_are_refused():
         parameters.settings(Physics(), nuu=1.0)
 
 
-def test_walls_of_fields_that_there_are_not_are_refused():
+def test_wall_conditions_of_missing_fields_are_rejected():
     grid = hc.Grid(8)
     for name in ("u_x", "rho"):
         with pytest.raises(
@@ -361,7 +361,7 @@ def test_walls_of_fields_that_there_are_not_are_refused():
             MHD(grid, boundary={name: hc.Symmetric()})
 
 
-def test_a_parameter_that_equations_of_a_user_read_is_named_with_its_unit():
+def test_a_missing_parameter_of_user_equations_is_named_with_its_unit():
     grid = hc.Grid(8, periodic=True)
     mhd = MHD(grid, Physics(cooling=True))
     settings = parameters.complete(
@@ -383,12 +383,12 @@ def test_a_parameter_that_equations_of_a_user_read_is_named_with_its_unit():
         ({"magnetic": False, "imposed": True}, "imposed is True, but magnetic is False"),
     ],
 )
-def test_options_that_would_be_ignored_are_refused(options: dict[str, Any], words: str):
+def test_options_without_effect_are_rejected(options: dict[str, Any], words: str):
     with pytest.raises(InputError, match=words):
         Physics(**options)
 
 
-def test_cells_that_are_no_numbers():
+def test_invalid_numbers_of_cells_are_rejected():
     for text in ("²", "8,²", "0", "8,", "-8"):
         with pytest.raises(InputError, match=f"--n {text}: expected whole numbers"):
             cells_of(text)

@@ -53,7 +53,7 @@ def crossing(x: Array, rho: Array, level: float, between: tuple[float, float]) -
     return float(x0 + (r0 - level) / (r0 - r1) * (x1 - x0))
 
 
-def test_a_shock_tube_is_that_of_the_exact_solution(exact: Any):
+def test_a_shock_tube_matches_the_exact_solution(exact: Any):
     n = 200
     x, rho, sim = tube(n)
     # plateaux of Sod's problem: density left and right of the contact, velocity between the waves
@@ -76,13 +76,13 @@ def test_a_shock_tube_is_that_of_the_exact_solution(exact: Any):
     assert rho.min() > 0.124
 
 
-def test_the_tube_and_its_image_are_the_same():
+def test_a_mirrored_shock_tube_has_the_mirrored_solution():
     sim = run("shock-tube", [64], steps=20).simulation
     assert sim["lnrho"] == pytest.approx(sim["lnrho"][::-1], abs=1e-11)
     assert sim["u_x"] == pytest.approx(-sim["u_x"][::-1], abs=1e-11)
 
 
-def test_without_shock_viscosity_the_tube_rings():
+def test_a_shock_tube_without_shock_viscosity_oscillates():
     """The shock viscosity is the term that suppresses the oscillations."""
     _, rho, _ = tube(100)
     _, bare, _ = tube(100, nu_shock=0.05)
@@ -114,7 +114,7 @@ def test_no_bit_of_a_shock_tube_depends_on_the_device():
         ({"gamma": 1.0}, "gamma"),
     ],
 )
-def test_a_shock_tube_of_no_gas_is_refused(settings: dict[str, float], message: str):
+def test_a_shock_tube_without_density_or_pressure_is_rejected(settings: dict[str, float], message: str):
     with pytest.raises(InputError, match=f"{message} is .* expected a number"):
         _ = Problem("shock-tube", [32], settings).program
 
@@ -131,7 +131,7 @@ def drift(zeta: float) -> float:
     return abs(energy[1] - energy[0]) / lost
 
 
-def test_bulk_viscosity_keeps_energy_but_for_the_term_that_the_paper_lacks():
+def test_bulk_viscosity_conserves_energy_except_for_the_omitted_term():
     """ζ ∇(∇·u) without ζ (∇·u) ∇ln ρ is not the divergence of a stress over ρ."""
     assert drift(0.0) < 1e-4
     assert 3e-3 < drift(0.3) < 3e-2
@@ -148,7 +148,7 @@ def growth(rayleigh: float) -> float:
     return float(np.polyfit([e["time"] for e in late], [math.log(e["u_rms"]) for e in late], 1)[0])
 
 
-def test_convection_sets_in_at_the_rayleigh_number_of_rayleigh():
+def test_convection_sets_in_at_the_critical_rayleigh_number_of_linear_theory():
     """The limit is 27 π⁴ / 4 = 657.5 for frictionless walls of fixed temperature (Rayleigh 1916)."""
     critical = 27 * math.pi**4 / 4
     below, above = 0.8 * critical, 1.2 * critical

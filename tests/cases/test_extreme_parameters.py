@@ -33,7 +33,7 @@ def extreme_values(name: str, sizes: Sequence[float]) -> Iterator[tuple[str, flo
 
 @pytest.mark.parametrize("sizes", [SIZES, pytest.param(MORE, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", case_names())
-def test_an_extreme_parameter_gives_a_problem_or_an_input_error(name: str, sizes: Sequence[float]) -> None:
+def test_an_extreme_parameter_is_valid_or_an_input_error(name: str, sizes: Sequence[float]) -> None:
     accepted = rejected = 0
     for parameter, value in extreme_values(name, sizes):
         with warnings.catch_warnings():
@@ -60,7 +60,7 @@ def test_the_error_names_the_parameters_that_were_changed() -> None:
     assert isinstance(caught.value.__cause__, ArithmeticError)
 
 
-def test_a_run_that_is_steady_at_the_start_has_a_record(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_from_a_steady_state_has_a_record(capsys: pytest.CaptureFixture[str]) -> None:
     assert (
         run(["run", "cavity-2d", "--n", "8", "--threads", "1", "--set", "tolerance=1e20", "--json", "-"]) == 0
     )

@@ -14,7 +14,7 @@ from halocline.run.simulation.settings import Setting
 from loops import some
 
 
-def test_every_case_says_what_it_takes():
+def test_every_case_documents_its_parameters():
     assert len(case_names()) > 20
     for name in some(case_names()):
         problem = Problem(name)
@@ -27,7 +27,7 @@ def test_every_case_says_what_it_takes():
             assert parameter.origin, (name, key)
 
 
-def test_ranges_hold_the_defaults_and_are_told():
+def test_defaults_lie_in_the_documented_ranges():
     count = 0
     for name in case_names():
         for key, parameter in Problem(name).declared.items():
@@ -40,7 +40,7 @@ def test_ranges_hold_the_defaults_and_are_told():
     assert Setting(1.0, "1", "").range == "a number"
 
 
-def test_ranges_are_shown_by_the_command(capsys: pytest.CaptureFixture[str]):
+def test_the_command_prints_ranges(capsys: pytest.CaptureFixture[str]):
     show("alfven-decay", None)
     assert re.search(r"mu0 +1 +number above 0 +field² length time²/mass", capsys.readouterr().out)
     show("helical-turbulence", None)

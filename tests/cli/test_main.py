@@ -48,7 +48,7 @@ def outcome(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], int]:
         (ZeroDivisionError("x"), 1, "ZeroDivisionError: x"),
     ],
 )
-def test_the_status_tells_how_a_command_ended(
+def test_the_exit_status_shows_the_outcome_of_a_command(
     value: Any, status: int, words: str, outcome: Callable[[Any], int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert outcome(value) == status
@@ -57,7 +57,7 @@ def test_the_status_tells_how_a_command_ended(
     assert words in (printed.err.splitlines() or [""])  # lines of the user may follow
 
 
-def test_sigterm_ends_the_command_where_nobody_handles_it(outcome: Callable[[Any], int]) -> None:
+def test_sigterm_without_a_handler_ends_the_command(outcome: Callable[[Any], int]) -> None:
     before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
         outcome(0)

@@ -47,7 +47,7 @@ def arguments_of(
 
 
 @pytest.mark.parametrize("words", sorted(set(ALL) - OWN))
-def test_a_function_takes_what_its_command_hands_on(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_function_accepts_the_arguments_of_its_command(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     is_study = words not in CALLED
     line = LINES.get(words, "heat" if is_study and "CASE" not in words else "").split()
     arguments = arguments_of(
@@ -58,7 +58,7 @@ def test_a_function_takes_what_its_command_hands_on(words: str, monkeypatch: pyt
         assert arguments["problem"] == "heat"
 
 
-def test_a_file_gets_what_its_command_hands_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+def test_a_file_receives_its_options_and_arguments(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own.py").touch()
     line = ["own.py", "--threads", "2", "--", "--n", "4"]
@@ -122,7 +122,7 @@ class ManyCells(Cells):
     cells_of_it: Annotated[str, general("--cells-of-it N,N,...")] = "1"
 
 
-def test_options_have_values_and_texts() -> None:
+def test_options_have_values_and_help_texts() -> None:
     assert ran([], Cells) == {"cells_of_it": 4, "settings": [], "corners": True}
     assert ran(["--cells-of-it", "8"], Cells)["cells_of_it"] == 8
     assert ran(["--cells-of-it", "8,9"], ManyCells)["cells_of_it"] == "8,9"
@@ -153,7 +153,7 @@ def test_a_docstring_is_the_help_text() -> None:
         assert all(option.help for option in listed_command.params)
 
 
-def test_options_of_an_execution_are_taken_out_of_all() -> None:
+def test_execution_options_are_separated_from_others() -> None:
     values = ran(["--patch", "8,16", "--overlap", "on"], options.Execution, Cells)
     execution = execution_of(values)
     assert list(values) == ["cells_of_it", "settings", "corners"]
@@ -170,7 +170,7 @@ def test_options_of_an_execution_are_taken_out_of_all() -> None:
         execution_of(ran(["--overlap", "maybe"], options.Execution))
 
 
-def test_options_to_keep_results_are_those_of_a_run() -> None:
+def test_output_options_become_run_options() -> None:
     from halocline.cli.texts import keeping_of
     from halocline.problems.run_options import RunOptions
 

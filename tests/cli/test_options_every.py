@@ -259,12 +259,12 @@ def cases() -> Iterator[Any]:
             yield pytest.param(words, line, id=line, marks=[pytest.mark.long] if is_long else [])
 
 
-def test_every_command_with_options_has_a_line() -> None:
+def test_every_command_with_options_is_tested() -> None:
     assert {words for words in ALL if any(listed(ALL[words]))} == {w for w in ALL if lines_of(w)}
 
 
 @pytest.mark.parametrize(("words", "line"), list(cases()))
-def test_every_option_is_obeyed_or_rejected(
+def test_every_option_has_an_effect_or_is_rejected(
     words: str, line: str, dispatched: Any, left: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -317,7 +317,7 @@ def test_every_option_is_obeyed_or_rejected(
         ("run heat --n 8 -- --steps 3", "unexpected extra argument"),
     ],
 )
-def test_options_that_were_dropped_are_rejected(
+def test_removed_options_are_rejected(
     line: str, words: str, left: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

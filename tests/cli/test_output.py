@@ -39,7 +39,7 @@ def test_texts_go_to_files_or_to_the_terminal(tmp_path: Path, capsys: pytest.Cap
     assert printed.err == ""
 
 
-def test_numbers_that_json_lacks_are_an_error(tmp_path: Path) -> None:
+def test_nonfinite_numbers_in_json_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         output.write_json(str(tmp_path / "a.json"), {"x": float("nan")})
 

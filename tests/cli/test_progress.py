@@ -16,7 +16,7 @@ from halocline.problems.problem import Problem
 from hang import HANG
 
 
-def test_a_case_shows_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_case_shows_its_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "LEAST", 0.0)
     reports: list[tuple[int, str]] = []
     Problem("alfven-decay", [16]).run(
@@ -32,7 +32,7 @@ def test_a_case_shows_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_a_batch_log_gets_a_line_now_and_then(
+def test_a_batch_log_gets_periodic_progress_lines(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock = [0.0]
@@ -47,7 +47,7 @@ def test_a_batch_log_gets_a_line_now_and_then(
     assert lines == [f"heat, 8 x 8: {step:,} steps, t = 1" for step in (60, 660, 1260)]
 
 
-def test_what_a_file_prints_goes_where_its_output_goes(tmp_path: Path) -> None:
+def test_output_of_a_file_goes_to_its_stream(tmp_path: Path) -> None:
     """The terminal shows the progress, and the file's output is redirected, as in `> out.txt`."""
     file = tmp_path / "own.py"
     file.write_text("""

@@ -28,7 +28,7 @@ def wave(*words: str | Path) -> dict[str, Any]:
     return record_data | {"said": done.stderr}
 
 
-def test_a_case_goes_on_with_the_bits_and_rows_of_one_that_never_stopped(tmp_path: Path) -> None:
+def test_a_resumed_case_has_the_bits_and_rows_of_an_uninterrupted_run(tmp_path: Path) -> None:
     store, folder = tmp_path / "wave.zarr", tmp_path / "c"
     keeps = ["--output", store, "--output-every", "4", "--checkpoint", folder, "--checkpoint-every", "5"]
     whole = wave("--steps", "30", "--every", "6", "--output", tmp_path / "whole.zarr", "--output-every", "4")
@@ -48,7 +48,7 @@ def test_a_case_goes_on_with_the_bits_and_rows_of_one_that_never_stopped(tmp_pat
     assert third["checksum"] == whole["checksum"]
 
 
-def test_what_is_changed_on_purpose_is_reported(tmp_path: Path) -> None:
+def test_changed_parameters_are_reported_on_resume(tmp_path: Path) -> None:
     wave("--steps", "3", "--checkpoint", tmp_path)
     changed = wave("--steps", "6", "--resume", tmp_path, "--set", "nu=0.02")
     assert "parameter nu is changed from" in changed["said"]
@@ -61,12 +61,12 @@ def test_what_is_changed_on_purpose_is_reported(tmp_path: Path) -> None:
     assert resumed["checksum"] == idle["checksum"]
 
 
-def test_parameters_need_not_be_given_again(tmp_path: Path) -> None:
+def test_resumed_runs_reuse_stored_parameters(tmp_path: Path) -> None:
     wave("--steps", "3", "--set", "nu=0.02", "--checkpoint", tmp_path)
     assert wave("--steps", "6", "--resume", tmp_path)["parameters"]["nu"] == 0.02
 
 
-def test_a_run_that_is_there_already_says_so(tmp_path: Path) -> None:
+def test_a_run_beyond_the_requested_steps_does_nothing(tmp_path: Path) -> None:
     wave("--steps", "5", "--checkpoint", tmp_path / "c")
     more = ["--resume", tmp_path / "c", "--checkpoint", tmp_path / "d", "--output", tmp_path / "a.zarr"]
     done = wave("--steps", "3", *more)
@@ -76,7 +76,7 @@ def test_a_run_that_is_there_already_says_so(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["c"]
 
 
-def test_what_writing_took_is_reported(tmp_path: Path) -> None:
+def test_the_time_of_writing_is_reported(tmp_path: Path) -> None:
     words = ["run", "sound-wave", "--n", "16", "--steps", "5", "--threads", "1"]
     done = ran(*words, "--output", tmp_path / "a.zarr")
     (line,) = [
@@ -113,7 +113,7 @@ def test_what_writing_took_is_reported(tmp_path: Path) -> None:
         (["--only", "compute", "--output", "a.zarr"], "--output a.zarr"),
     ],
 )
-def test_wrong_options_are_refused_with_what_to_do(
+def test_invalid_options_are_rejected_with_a_remedy(
     words: list[str], error: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -141,7 +141,7 @@ def test_a_checkpoint_of_another_case_is_refused(tmp_path: Path) -> None:
         assert "Traceback" not in done.stderr
 
 
-def test_a_case_keeps_its_order_and_scheme(tmp_path: Path) -> None:
+def test_a_resumed_case_keeps_its_order_and_scheme(tmp_path: Path) -> None:
     folder = tmp_path / "c"
     wave("--steps", "2", "--checkpoint", folder)
     for option, value in (("order", "4"), ("scheme", "euler")):
@@ -154,7 +154,7 @@ def test_a_case_keeps_its_order_and_scheme(tmp_path: Path) -> None:
     assert "dt: the new values may be the reason" in done.stderr
 
 
-def test_stores_say_which_command_wrote_them(tmp_path: Path) -> None:
+def test_stores_contain_the_command_that_wrote_them(tmp_path: Path) -> None:
     store = tmp_path / "a wave.zarr"
     wave("--steps", "2", "--output", store)
     history = xarray.open_zarr(store).attrs["history"]
@@ -165,7 +165,7 @@ def test_stores_say_which_command_wrote_them(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_a_launcher_has_its_own_io_ranks(tmp_path: Path) -> None:
+def test_io_ranks_under_a_launcher_need_the_variable(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "halocline.cli", "run", "sound-wave", "--n", "16", "--steps", "2"]
     words += ["--io-ranks", "1", "--output", str(tmp_path / "a.zarr")]
     done = subprocess.run([str(mpiexec()), "-n", "2", *words], capture_output=True, text=True, timeout=HANG)
@@ -173,14 +173,14 @@ def test_a_launcher_has_its_own_io_ranks(tmp_path: Path) -> None:
     assert "set HALOCLINE_IO_RANKS=1 there, which makes the last 1 of them I/O ranks" in done.stderr
 
 
-def test_the_end_of_the_warm_up_is_not_the_end(tmp_path: Path) -> None:
+def test_no_final_output_is_written_after_the_warm_up(tmp_path: Path) -> None:
     store, folder = tmp_path / "a.zarr", tmp_path / "c"
     wave("--steps", "6", "--warm-up", "2", "--output", store, "--checkpoint", folder)
     assert steps_of(store) == [0, 6]
 
 
 @pytest.mark.parametrize("goal", [["--until", "1.0"], ["--steps", "3"]])
-def test_the_end_is_written_of_a_run_that_ends_while_it_warms_up(tmp_path: Path, goal: list[str]) -> None:
+def test_final_output_is_written_of_a_run_that_ends_in_the_warm_up(tmp_path: Path, goal: list[str]) -> None:
     store, folder = tmp_path / "a.zarr", tmp_path / "c"
     wave("--steps", "2", "--output", store, "--checkpoint", folder)
     record_data = wave(
@@ -190,7 +190,7 @@ def test_the_end_is_written_of_a_run_that_ends_while_it_warms_up(tmp_path: Path,
     assert "nothing was done" not in record_data["said"]
 
 
-def test_damage_is_no_matter_of_parameters(tmp_path: Path) -> None:
+def test_damage_is_not_reported_as_changed_parameters(tmp_path: Path) -> None:
     wave("--steps", "2", "--checkpoint", tmp_path)
     chunk = next(next(tmp_path.glob("step-*")).glob("lnrho/c*"))
     chunk.write_bytes(chunk.read_bytes()[:-8])
@@ -201,7 +201,7 @@ def test_damage_is_no_matter_of_parameters(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("option", ["--output", "--checkpoint", "--resume"])
-def test_a_path_that_is_no_text_is_refused(tmp_path: Path, option: str) -> None:
+def test_an_unprintable_path_is_rejected(tmp_path: Path, option: str) -> None:
     name = os.fsdecode(os.fsencode(tmp_path) + b"/a\xff")
     for words in (["run", "sound-wave", "--n", "16", "--steps", "2"], ["solve", "poisson", "--n", "16"]):
         done = ran(*words, option, name)

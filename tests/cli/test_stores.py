@@ -73,6 +73,6 @@ def test_a_checkpoint_has_the_command_that_wrote_it() -> None:
         ([{**BROKEN, "step": 3}], "b is damaged; it lost T."),
     ],
 )
-def test_checkpoints_say_which_to_go_on_from(checkpoints: list[dict[str, Any]], note: str) -> None:
+def test_a_listing_shows_the_checkpoint_to_resume_from(checkpoints: list[dict[str, Any]], note: str) -> None:
     listing = {"path": "c", "checkpoints": checkpoints, "problem": "b is damaged; it lost T"}
     assert TEXTS["checkpoints"](listing, False).endswith(note)

@@ -9,7 +9,7 @@ from halocline.errors import InputError
 from halocline.run.tuning.patches import BY_CACHES, TUNE
 
 
-def test_numbers_of_cells() -> None:
+def test_cells_are_parsed() -> None:
     assert [cells_of(text) for text in (None, "64", "64, 32,1")] == [None, [64], [64, 32, 1]]
     for text in ("0", "-3", "8,", "8x8", "1.5", ""):
         with pytest.raises(InputError, match=f"--n {text}: expected whole numbers of cells"):
@@ -24,13 +24,13 @@ def test_patches_are_edges_or_words() -> None:
             patch_edges(text)
 
 
-def test_overlap_is_on_off_or_chosen() -> None:
+def test_overlap_is_on_off_or_automatic() -> None:
     assert [overlap_of(text) for text in ("on", "off", "auto")] == [True, False, "auto"]
     with pytest.raises(InputError, match="--overlap yes: expected auto, on or off"):
         overlap_of("yes")
 
 
-def test_a_part_of_a_step_leaves_no_result() -> None:
+def test_a_part_of_a_step_has_no_checksum() -> None:
     check_part("compute", {"json": None})
     with pytest.raises(InputError, match="--only all: expected "):
         check_part("all", {})

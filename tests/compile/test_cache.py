@@ -88,7 +88,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_a_damaged_library_is_made_anew_and_then_serves(
+def test_a_damaged_library_is_compiled_again(
     cache: Path, caplog: pytest.LogCaptureFixture, damage: str
 ) -> None:
     library = compile_library(SOURCE)
@@ -128,7 +128,7 @@ def test_a_solve_survives_damage_of_its_library(cache: Path, damage: str) -> Non
 # -- ownership -----------------------------------------------------------------------------------------------
 
 
-def test_nothing_of_a_folder_that_others_may_write_is_run(cache: Path) -> None:
+def test_no_library_from_a_folder_writable_by_others_is_loaded(cache: Path) -> None:
     compile_library(SOURCE)
     cache.chmod(0o777)
     with pytest.raises(
@@ -144,7 +144,7 @@ def test_nothing_of_a_folder_that_others_may_write_is_run(cache: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
-def test_nothing_that_belongs_to_another_user_is_run(cache: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_library_of_another_user_is_loaded(cache: Path, caplog: pytest.LogCaptureFixture) -> None:
     library = compile_library(SOURCE)
     os.chown(library, 12345, -1)
     compile_library(SOURCE)
@@ -158,7 +158,7 @@ def test_nothing_that_belongs_to_another_user_is_run(cache: Path, caplog: pytest
     assert "chmod" not in halocline(SOLVE)[2]  # the command would not help
 
 
-def test_a_generous_umask_leaves_nothing_that_others_may_write(cache: Path) -> None:
+def test_a_permissive_umask_leaves_nothing_writable_by_others(cache: Path) -> None:
     before = os.umask(0)
     try:
         library = compile_library(SOURCE)
@@ -170,7 +170,7 @@ def test_a_generous_umask_leaves_nothing_that_others_may_write(cache: Path) -> N
     assert compile_library(SOURCE).stat().st_mtime_ns == compiled
 
 
-def test_every_folder_of_a_generous_umask_is_the_owners(cache: Path) -> None:
+def test_folders_of_the_cache_are_private_for_any_umask(cache: Path) -> None:
     """Only the owner may write to parent folders, and to folders that are created for other files."""
     before = os.umask(0)
     try:
@@ -185,7 +185,7 @@ def test_every_folder_of_a_generous_umask_is_the_owners(cache: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
-def test_a_folder_that_another_user_makes_first_is_refused(
+def test_a_folder_created_first_by_another_user_is_rejected(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The folder appears after the first check, before the compiler writes to it."""
@@ -198,7 +198,7 @@ def test_a_folder_that_another_user_makes_first_is_refused(
     assert not list(cache.iterdir())
 
 
-def test_what_killed_compilers_left_is_removed(cache: Path) -> None:
+def test_files_of_killed_compilers_are_removed(cache: Path) -> None:
     compile_library(SOURCE)
     (cache / "making-folder").mkdir()
     (cache / "making-file").touch()
@@ -242,12 +242,12 @@ def test_a_full_disk_is_one_error(tmp_path: Path) -> None:
         ("/etc/passwd", "no program on the PATH"),
     ],
 )
-def test_a_compiler_that_compiles_nothing_is_one_error(cache: Path, compiler: str, words: str) -> None:
+def test_a_compiler_without_output_is_one_error(cache: Path, compiler: str, words: str) -> None:
     check_error(halocline(SOLVE, CXX=compiler), words)
     assert not list(cache.glob("*.so"))
 
 
-def test_a_compiler_that_says_nothing_of_its_version(cache: Path, tmp_path: Path) -> None:
+def test_a_compiler_without_version_text_is_accepted(cache: Path, tmp_path: Path) -> None:
     compiler = tmp_path / "mute"
     compiler.write_text('#!/bin/sh\ntest "$1" = --version || exec g++ "$@"\n')
     compiler.chmod(0o755)

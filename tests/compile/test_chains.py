@@ -7,7 +7,7 @@ from halocline.compile.compiler import arranged
 from halocline.problems.problem import Problem
 
 
-def test_the_chains_of_stages_lead_as_far_as_the_halo_is_wide() -> None:
+def test_the_longest_chain_of_stages_determines_the_halo_width() -> None:
     ready = Problem("orszag-tang", (20, 20))
     (kernel_nests,) = (
         candidate

@@ -57,9 +57,7 @@ def test_processes_that_compile_the_same_source_at_once_all_succeed(
     assert not list((tmp_path / "cache").glob("making-*"))
 
 
-def test_a_killed_compiler_leaves_nothing_that_could_be_taken_for_a_library(
-    wrapper: tuple[Path, Path], tmp_path: Path
-) -> None:
+def test_a_killed_compiler_leaves_no_library(wrapper: tuple[Path, Path], tmp_path: Path) -> None:
     call_log, hold = wrapper
     hold.touch()
     process = start()
@@ -78,7 +76,7 @@ def test_a_killed_compiler_leaves_nothing_that_could_be_taken_for_a_library(
     assert not leftover.exists()
 
 
-def test_a_broken_write_never_takes_the_name_of_a_library(wrapper: tuple[Path, Path], tmp_path: Path) -> None:
+def test_an_interrupted_write_leaves_no_library(wrapper: tuple[Path, Path], tmp_path: Path) -> None:
     """A source that the compiler rejects is stored for the report, and never has the name of a library."""
     with pytest.raises(CompileError, match="could not compile generated code") as caught:
         compile_library("this is no C++\n")
@@ -88,7 +86,7 @@ def test_a_broken_write_never_takes_the_name_of_a_library(wrapper: tuple[Path, P
     assert not list((tmp_path / "cache").glob("*.so"))
 
 
-def test_a_cache_that_cannot_be_written_is_named_with_what_to_do(
+def test_an_unwritable_cache_is_reported_with_a_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")
@@ -114,7 +112,7 @@ def test_no_compiler_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None
         compile_library(SMALL)
 
 
-def test_another_compiler_or_flag_is_another_library(
+def test_each_compiler_and_flag_has_its_own_library(
     wrapper: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from halocline.compile import driver
@@ -132,7 +130,7 @@ def test_another_compiler_or_flag_is_another_library(
     assert calls(call_log) == 3
 
 
-def test_parameters_shape_and_spacing_are_no_part_of_the_code() -> None:
+def test_the_code_is_independent_of_parameters_shape_and_spacing() -> None:
     libraries = set()
     for n, extent, kappa in ((16, 1.0, 0.1), (21, 2.5, 0.7)):
         grid = hc.Grid((n, n + 1), extent, origin=extent, periodic=(True, False))

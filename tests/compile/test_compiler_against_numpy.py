@@ -90,11 +90,11 @@ def test_a_linear_solve_agrees_with_a_dense_matrix(method: str) -> None:
 
 
 @pytest.mark.ranks(2, 3, 4, long=(2, 4))
-def test_random_programs_are_the_same_on_ranks() -> None:
+def test_random_programs_have_the_same_bits_on_ranks() -> None:
     assert on_ranks(12) > 12
 
 
-def test_what_has_no_bound_has_none_times_zero() -> None:
+def test_unbounded_errors_stay_unbounded_times_zero() -> None:
     """Zero times an unbounded error has an unbounded error, and a value that is not formed stays NaN."""
     zero, free = (
         Number(np.zeros(1), np.zeros(1), "float64"),

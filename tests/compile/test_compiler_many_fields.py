@@ -27,7 +27,7 @@ def test_no_function_grows_with_the_number_of_fields(statements: Statements) -> 
     assert sizes[0] == sizes[1]
 
 
-def test_few_reductions_that_share_fields_read_these_once() -> None:
+def test_reductions_that_share_fields_read_them_once() -> None:
     grid = Grid((8, 8), periodic=True)
     u = grid.field("u")
     program = Program("shared")
@@ -39,7 +39,7 @@ def test_few_reductions_that_share_fields_read_these_once() -> None:
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["apart", "sharing"])
-def test_reductions_in_loops_of_their_own_see_the_values_from_before(shared: bool) -> None:
+def test_reductions_in_separate_loops_use_values_before_the_sweep(shared: bool) -> None:
     """Reductions read the old values of fields that later statements set in place in the same sweep."""
     count = MOST_SHARING + 2 * MOST + 1
     grid = hc.Grid((6, 40), periodic=True)

@@ -44,7 +44,7 @@ def sweeps(function: Callable[..., None], *arguments: Any) -> list[Any]:
 # -- statements that join a sweep, and statements that wait ------------------------------------------
 
 
-def test_what_is_set_is_read_in_place_within_the_sweep_and_at_neighbours_after_it() -> None:
+def test_assigned_values_are_read_in_the_sweep_or_at_neighbours_after_it() -> None:
     _, (u, v, w) = fields("u", "v", "w")
 
     def in_place(u: Any, v: Any) -> None:
@@ -59,7 +59,7 @@ def test_what_is_set_is_read_in_place_within_the_sweep_and_at_neighbours_after_i
     assert sweeps(beside, u, v) == ["u", "w"]
 
 
-def test_stages_are_read_where_they_are() -> None:
+def test_stages_read_at_neighbours_wait_for_the_sweep() -> None:
     """A stage that is read in place joins the sweep; one that is read at a neighbour waits."""
     _, (u, v) = fields("u", "v")
 
@@ -77,7 +77,7 @@ def test_stages_are_read_where_they_are() -> None:
         assert sweeps(at(1, 0, deep=deep), u, v) == ["u", "v"]
 
 
-def test_sums_see_the_sweep_and_what_takes_them_waits() -> None:
+def test_sums_include_the_sweep_and_their_uses_wait() -> None:
     _, (u, v) = fields("u", "v")
 
     def program(u: Any, v: Any) -> None:
@@ -91,7 +91,7 @@ def test_sums_see_the_sweep_and_what_takes_them_waits() -> None:
     assert sweeps(program, u, v) == ["u v sum", "s", "u"]
 
 
-def test_points_that_a_field_lacks_are_ghosts() -> None:
+def test_points_outside_a_field_are_ghosts() -> None:
     """A face field that is set from a cell field in place reads a ghost at the upper wall."""
     grid = hc.Grid((8, 8))
     u = grid.field("u", boundary=hc.Symmetric())
@@ -105,7 +105,7 @@ def test_points_that_a_field_lacks_are_ghosts() -> None:
 
 
 @pytest.mark.parametrize("reads", ["field", "scalar", "through another"])
-def test_ghosts_follow_what_their_conditions_read(reads: str) -> None:
+def test_ghosts_depend_on_the_reads_of_their_conditions(reads: str) -> None:
     grid = hc.Grid((8, 8), periodic=(False, True))
     v = grid.field("v", boundary=hc.Symmetric())
     middle = grid.field("middle", boundary=hc.BoundaryKernel(lambda m: m.of(v)[0]))
@@ -137,7 +137,7 @@ def test_ghosts_follow_what_their_conditions_read(reads: str) -> None:
 # -- values that are overwritten ---------------------------------------------------------------------
 
 
-def test_a_sweep_ends_before_what_overwrites_a_value_that_a_later_one_needs() -> None:
+def test_a_sweep_ends_before_a_needed_value_is_overwritten() -> None:
     """The statement of v waits for neighbours of u, in one sweep with that of w, whose old value it reads."""
     _, (u, v, w) = fields("u", "v", "w")
 
@@ -152,7 +152,7 @@ def test_a_sweep_ends_before_what_overwrites_a_value_that_a_later_one_needs() ->
     assert sweeps(program, u, v, w, False) == ["u w v sum", "s"]
 
 
-def test_a_chain_of_such_cuts() -> None:
+def test_overwrites_may_end_several_sweeps_in_a_row() -> None:
     _, (u, v, w, x, y) = fields("u", "v", "w", "x", "y")
 
     def program(u: Any, v: Any, w: Any, x: Any, y: Any) -> None:
@@ -169,7 +169,7 @@ def test_a_chain_of_such_cuts() -> None:
     assert sweeps(program, u, v, w, x, y) == ["u sum", "s", "w v sum", "s", "x y"]
 
 
-def test_assignments_that_follow_each_other_are_cut_together_or_not_at_all() -> None:
+def test_adjacent_assignments_are_cut_together_or_not_at_all() -> None:
     _, (u, v, w) = fields("u", "v", "w")
 
     def program(u: Any, v: Any, w: Any) -> None:
@@ -182,7 +182,7 @@ def test_assignments_that_follow_each_other_are_cut_together_or_not_at_all() -> 
         lower(traced(program, u, v, w))
 
 
-def test_a_value_that_is_gone_is_named_with_the_line() -> None:
+def test_an_overwritten_value_is_reported_with_its_line() -> None:
     _, (u, v) = fields("u", "v")
 
     def of_a_field(u: Any, v: Any) -> None:
@@ -206,7 +206,7 @@ def test_a_value_that_is_gone_is_named_with_the_line() -> None:
         lower(traced(of_a_scalar, u))
 
 
-def test_in_loops_what_was_read_before_is_another_value() -> None:
+def test_loops_distinguish_values_of_successive_passes() -> None:
     _, (u, v) = fields("u", "v")
 
     def program(u: Any, v: Any) -> None:
@@ -232,7 +232,7 @@ def test_in_loops_what_was_read_before_is_another_value() -> None:
 # -- parts of the analysis ---------------------------------------------------------------------------
 
 
-def test_verdicts() -> None:
+def test_dependences_have_the_expected_kind() -> None:
     grid, (u, v) = fields("u", "v")
     progress = Progress(Walls(traced(lambda u, v: u.set(v), u, v)))
     assert progress.verdict(Use(u, 0)) is Verdict.READS
@@ -251,7 +251,7 @@ def test_verdicts() -> None:
     assert grid is u.grid
 
 
-def test_layers_follow_the_longest_way_through_stages() -> None:
+def test_layers_follow_the_longest_path_through_stages() -> None:
     _, (u,) = fields("u")
 
     def program(u: Any) -> None:
@@ -263,7 +263,7 @@ def test_layers_follow_the_longest_way_through_stages() -> None:
     assert layers(traced(program, u)) == 1 + 1 + 1 + 2  # less than the sum over all stages, 1 + 1 + 1 + 2 + 3
 
 
-def test_an_error_in_a_kernel_of_the_users_comes_through() -> None:
+def test_an_error_in_a_user_kernel_is_raised_unchanged() -> None:
     """The error is raised if the program reads the layer; a condition for an unread layer may fail."""
 
     def kernel(u: Any, layer: int) -> Any:

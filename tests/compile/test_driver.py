@@ -44,14 +44,14 @@ def test_each_level_has_libraries_of_its_own(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("level", ["2", "fast", "-O3"])
-def test_other_levels_are_rejected(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_optimization_levels_are_rejected(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(LEVEL, level)
     with pytest.raises(CompileError, match=f"{LEVEL} is '{level}'; set it to 3 .* or g"):
         library_path("int x;")
 
 
 @pytest.mark.parametrize("level", driver.GCC_LEVELS)
-def test_flags_change_no_results(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flags_do_not_change_results(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(LEVEL, level)
     flags = find_compiler().flags
     assert {"-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", f"-O{level}"} <= set(flags)
@@ -78,7 +78,7 @@ def test_scalar_code_has_no_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "-fno-openmp-simd" in Compiler("clang++", "clang version 16").flags
 
 
-def test_other_vector_lengths_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_vector_lengths_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VECTORS, "96")
     with pytest.raises(CompileError, match=f"{VECTORS} is '96'; set it to one of 64, 128, 256, 512"):
         library_path("int x;")

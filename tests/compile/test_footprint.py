@@ -40,7 +40,7 @@ def test_a_footprint_is_the_union_of_those_of_its_accesses() -> None:
         assert Footprint.from_offsets(offsets) == union
 
 
-def test_what_reads_a_large_neighbourhood_is_analysed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_neighbourhoods_are_analysed_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     """The analysis of a large footprint is bounded: it forms fewer than a million sums of offsets.
 
     Shock viscosity reads the velocity in a cube of 13 cells at second order. A test of all pairs of offsets
@@ -95,7 +95,7 @@ def numpy_second(f: np.ndarray, a: int, b: int, h: float) -> np.ndarray:
     )
 
 
-def test_the_parts_of_a_right_hand_side_of_magnetohydrodynamics() -> None:
+def test_terms_of_magnetohydrodynamics_have_the_expected_footprints() -> None:
     """Gradients, stresses, second and mixed derivatives read 55 points and no corner."""
     n, h = 12, 1 / 12
     grid = hc.Grid((n, n, n), periodic=True)
@@ -234,7 +234,7 @@ def test_footprints_compose_through_stages() -> None:
     assert len(sweep.scratch) == 2
 
 
-def test_a_face_field_reads_a_layer_more_at_its_upper_wall() -> None:
+def test_a_face_field_reads_one_more_layer_at_its_upper_wall() -> None:
     grid = hc.Grid((8, 8), periodic=(False, True))
     grid.field("u", boundary=hc.Value(0.0))
     grid.field("F", location="face-x", boundary=hc.Value(0.0))

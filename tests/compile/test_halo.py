@@ -54,7 +54,7 @@ def line(names: str) -> tuple[hc.Grid, dict[str, hc.Field]]:
 
 
 @subdomains
-def test_a_loop_that_leaves_less_of_a_halo_than_it_found(parts: int) -> None:
+def test_a_loop_may_narrow_the_valid_halo(parts: int) -> None:
     """The first pass reads two valid layers from before the loop; later passes have one, of new values."""
     grid, fields = line("uvwxg")
     u, v, w, x, g = fields.values()
@@ -77,7 +77,7 @@ def test_a_loop_that_leaves_less_of_a_halo_than_it_found(parts: int) -> None:
 
 
 @subdomains
-def test_a_loop_that_leaves_more_of_a_halo_than_it_found(parts: int) -> None:
+def test_a_loop_may_widen_the_valid_halo(parts: int) -> None:
     """The first pass exchanges the second layer, although it is valid in the later passes."""
     grid, fields = line("uvx")
     u, v, x = fields.values()
@@ -202,7 +202,7 @@ def test_ghosts_at_a_corner_follow_a_field_through_ghosts_of_another(parts: int,
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @subdomains
-def test_ghosts_of_ghosts_of_ghosts(parts: int, axis: int) -> None:
+def test_ghosts_may_depend_on_ghosts_of_other_fields(parts: int, axis: int) -> None:
     """Ghosts beyond z- read those of v beyond y-, which read those of u beyond x-."""
     shape = (6, 6, 6)
     grid = hc.Grid(shape)
@@ -226,7 +226,7 @@ def test_ghosts_of_ghosts_of_ghosts(parts: int, axis: int) -> None:
 
 
 @pytest.mark.ranks(2)
-def test_ghosts_at_a_corner_wait_for_the_other_field_alone() -> None:
+def test_ghosts_at_a_corner_wait_only_for_the_other_field() -> None:
     """Only v is exchanged before the second read; the ghosts of w next to the neighbour are formed from v."""
     shape = (6, 64)
     grid = hc.Grid(shape, periodic=(False, True))
@@ -277,7 +277,7 @@ def test_fills_wait_for_messages_of_each_field_that_they_read() -> None:
 
 
 @pytest.mark.parametrize("parts", [(1, 1), (2, 2)])
-def test_what_would_need_a_corner_that_nothing_fills_is_exchanged(parts: tuple[int, int]) -> None:
+def test_fields_that_need_an_unfilled_corner_are_exchanged(parts: tuple[int, int]) -> None:
     """The halo of u is exchanged, since its computation would read a corner of a that nothing fills."""
     shape = (8, 8)
     grid = hc.Grid(shape, periodic=True)
@@ -297,7 +297,7 @@ def test_what_would_need_a_corner_that_nothing_fills_is_exchanged(parts: tuple[i
 
 
 @pytest.mark.parametrize("parts", [1, 2])
-def test_what_would_need_a_ghost_that_nothing_fills_is_exchanged(parts: int) -> None:
+def test_fields_that_need_an_unfilled_ghost_are_exchanged(parts: int) -> None:
     """The face at the upper wall is formed from ghosts of a, which next to a neighbour nothing else reads."""
     shape = (6, 8)
     grid = hc.Grid(shape, periodic=(False, True))
@@ -319,7 +319,7 @@ def test_what_would_need_a_ghost_that_nothing_fills_is_exchanged(parts: int) -> 
     assert np.array_equal(sim[result], np.roll(expected, -1, 1) + 3 * np.roll(expected, 1, 1))
 
 
-def test_inactive_cells_are_zero_in_halos_too() -> None:
+def test_inactive_cells_in_halos_are_zero() -> None:
     """An inactive cell is zero in the halo, although the expression has another value there."""
     grid = hc.Grid(N, active=[True, False, True])
     a, u, v, w = (grid.field(name, boundary=hc.Value(0.0)) for name in "auvw")
@@ -343,7 +343,7 @@ def sweeps(grid: hc.Grid, function: Callable[[], None]) -> list[Sweep]:
     return list(compile_program(hc.program(function).trace(), grid).sweeps())
 
 
-def test_ghosts_are_kept_while_more_of_their_field_travels() -> None:
+def test_ghosts_stay_valid_while_more_of_their_field_is_exchanged() -> None:
     """Ghosts stay valid if the values from which they are formed do not change."""
     grid = hc.Grid((8, 8), periodic=(False, True))
     u = grid.field("u", boundary={"x-": hc.Value(LEVEL)})
@@ -360,7 +360,7 @@ def test_ghosts_are_kept_while_more_of_their_field_travels() -> None:
     assert [fill.field for fill in second.fills] == []
 
 
-def test_what_has_come_once_does_not_come_again_with_more() -> None:
+def test_halo_segments_are_not_sent_twice() -> None:
     grid = hc.Grid((8, 8), periodic=True)
     u, v, w, x = (grid.field(name) for name in "uvwx")
 
@@ -374,7 +374,7 @@ def test_what_has_come_once_does_not_come_again_with_more() -> None:
     assert [number in fields for fields in exchanged] == [True, True, False]
 
 
-def test_nothing_is_computed_in_the_halo_for_reads_of_later_values() -> None:
+def test_reads_of_later_values_need_no_computation_in_the_halo() -> None:
     """The halo of u is computed only after its second assignment, since neighbours are read after that."""
     grid = hc.Grid((8, 8), periodic=True)
     a, u, v, w = (grid.field(name) for name in "auvw")
@@ -390,7 +390,7 @@ def test_nothing_is_computed_in_the_halo_for_reads_of_later_values() -> None:
     assert first.halo_kernel is None
 
 
-def test_what_the_next_pass_reads_is_computed_in_the_halo() -> None:
+def test_reads_of_the_next_pass_are_computed_in_the_halo() -> None:
     grid = hc.Grid((8, 8), periodic=True)
     a, u, v, x = (grid.field(name) for name in "auvx")
 

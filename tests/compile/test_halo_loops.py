@@ -267,7 +267,7 @@ def diffused(u: Any, k: Any, steps: int) -> Any:
 
 
 @pytest.mark.ranks(1, 2)
-def test_a_coefficient_that_is_set_between_two_runs_is_seen() -> None:
+def test_a_coefficient_set_between_two_runs_is_exchanged() -> None:
     sim, u, k = diffusion()
     u0 = np.arange(1.0, 17.0)
     sim[u] = u0
@@ -281,7 +281,7 @@ def test_a_coefficient_that_is_set_between_two_runs_is_seen() -> None:
 
 @pytest.mark.ranks(2)
 @pytest.mark.parametrize("method", ["mpi", "rma"])
-def test_one_message_part_less_is_packed_in_each_pass(tmp_path: Path, method: str) -> None:
+def test_an_invariant_coefficient_is_packed_once(tmp_path: Path, method: str) -> None:
     comm = world()
     file = Path(comm.bcast(str(tmp_path))) / "trace.json"
     sim, u, k = diffusion(methods=f"self,{method}", trace=file)
@@ -296,7 +296,7 @@ def test_one_message_part_less_is_packed_in_each_pass(tmp_path: Path, method: st
         assert len(packs) == 2 * steps + 2
 
 
-def test_the_bits_on_a_device(opencl: Any) -> None:
+def test_devices_have_the_same_bits(opencl: Any) -> None:
     checksums = set()
     for options in ({}, {"device": "opencl", "subdomains_per_rank": 2}):
         sim, u, k = diffusion(**options)

@@ -32,7 +32,7 @@ def both(function: Any, grid: hc.Grid, *names: str) -> list[Any]:
 @pytest.mark.parametrize(
     ("offset", "halo", "counts"), [((1, 1, 1), "edges", (18, 19)), ((0, 1, 1), "faces", (6, 7))]
 )
-def test_other_segments_travel_where_they_are_read(
+def test_exchanges_cover_the_halo_shape_and_all_read_segments(
     offset: tuple[int, ...], halo: str, counts: tuple[int, int]
 ) -> None:
     """All fields exchange the segments of the named shape, and a field also the segment that it reads.
@@ -56,7 +56,7 @@ def test_other_segments_travel_where_they_are_read(
     assert all(max(width) == 2 for direction, width in segments["a"].items() if direction != offset)
 
 
-def test_all_fields_travel_as_wide_as_the_widest() -> None:
+def test_all_fields_are_exchanged_with_the_largest_width() -> None:
     grid = hc.Grid((16, 16, 16), periodic=(True, True, False))
     boundary = {"z-": hc.Value(0.0), "z+": hc.Value(0.0)}
     for name in ("p", "v", "w"):
@@ -82,7 +82,7 @@ def test_all_fields_travel_as_wide_as_the_widest() -> None:
     assert [s.fills for s in read.sweeps()] == [s.fills for s in uniform.sweeps()]
 
 
-def test_what_travels_elsewhere_is_not_overwritten_where_it_is_computed_in_the_halo() -> None:
+def test_computation_in_the_halo_does_not_overwrite_exchanged_cells() -> None:
     grid = hc.Grid((16, 16), periodic=True)
     for name in "auvwx":
         grid.field(name)
@@ -98,7 +98,7 @@ def test_what_travels_elsewhere_is_not_overwritten_where_it_is_computed_in_the_h
     assert names == [{"a", "u", "w"}, {"a", "w"}, set()]
 
 
-def test_what_is_computed_in_the_halo_does_not_travel() -> None:
+def test_cells_computed_in_the_halo_are_not_exchanged() -> None:
     """The search direction of conjugate gradients is not exchanged; the residual is, with its corners."""
     grid = hc.Grid((32, 32), walls="node")
     u = grid.field("u", boundary=hc.Value(0))
@@ -114,7 +114,7 @@ def test_what_is_computed_in_the_halo_does_not_travel() -> None:
 
 
 @pytest.mark.ranks(2)
-def test_more_travels_and_thin_subdomains_are_told() -> None:
+def test_larger_exchanges_and_thin_subdomains_are_reported() -> None:
     from halocline.study.measuring.exchange import moved
 
     def simulation(n: int, halo: str) -> hc.Simulation:
@@ -136,7 +136,7 @@ def test_more_travels_and_thin_subdomains_are_told() -> None:
         simulation(4, "uniform")
 
 
-def test_explain_tells(capfd: pytest.CaptureFixture[str]) -> None:
+def test_explain_reports_uniform_halos(capfd: pytest.CaptureFixture[str]) -> None:
     line = ["explain", "poisson", "--n", "64", "--ranks", "4", "--halo"]
     assert run([*line, "uniform"]) == 0
     output = capfd.readouterr().out

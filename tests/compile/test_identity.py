@@ -115,7 +115,7 @@ def test_functions_of_the_user_are_called_for_each_program(options: dict[str, An
     assert compile_program(program, grid) is not compile_program(program, grid)
 
 
-def test_blocks_of_other_shapes_are_other_programs() -> None:
+def test_different_block_shapes_are_different_programs() -> None:
     one, other = (identity(*diffusion(active=MASK.reshape(shape))) for shape in ((2, 3), (3, 2)))
     assert None not in (one, other)
     assert one != other
@@ -135,7 +135,7 @@ def test_stages_of_the_same_name_and_formula_have_no_identity(options: list[dict
     assert identity(hc.program(step).trace(grid.fields["u"]), grid) is None
 
 
-def test_all_attributes_that_the_compiler_may_read_are_known() -> None:
+def test_all_attributes_read_by_the_compiler_are_in_the_identity() -> None:
     """A new attribute is part of the identity, or is listed as one that the compiler does not read."""
     program, grid = diffusion()
     read = {
@@ -163,7 +163,7 @@ def test_equal_programs_are_compiled_once() -> None:
     assert compile_program(*diffusion(factor=0.3)) is not first
 
 
-def test_programs_of_other_lines_are_other_programs() -> None:
+def test_programs_on_different_lines_are_different_programs() -> None:
     """Programs with different line numbers differ, since errors of a loop name its line."""
 
     def one(u: Any) -> None:
@@ -186,7 +186,7 @@ def test_programs_of_other_lines_are_other_programs() -> None:
     assert schedules[0] != schedules[1]
 
 
-def test_a_schedule_of_a_programs_own_grid_is_not_found_for_another_grid() -> None:
+def test_a_cached_schedule_is_not_used_for_another_grid() -> None:
     def step(s: Any, u: Any) -> None:
         total = hc.scalar("total")
         total.set(hc.sum(u))
@@ -202,14 +202,14 @@ def test_a_schedule_of_a_programs_own_grid_is_not_found_for_another_grid() -> No
         compile_program(foreign, grids[0])
 
 
-def test_passes_are_recorded_for_a_program_that_was_compiled_before() -> None:
+def test_passes_are_recorded_for_a_cached_program() -> None:
     compile_program(*diffusion())
     with recorded() as trail:
         compile_program(*diffusion())
     assert "translate" in [name for name, _ in trail]
 
 
-def test_the_schedules_used_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recently_used_schedules_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiler, "MOST_SCHEDULES", 2)
     monkeypatch.setattr(compiler, "_schedules", {})
     schedules = {factor: compile_program(*diffusion(factor=factor)) for factor in (1.0, 2.0)}

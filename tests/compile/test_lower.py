@@ -29,7 +29,7 @@ def test_statements_of_a_cell_are_one_sweep() -> None:
     assert sweep.reductions == {}
 
 
-def test_a_loop_holds_its_operations() -> None:
+def test_a_loop_contains_its_operations() -> None:
     def program(u: Any, v: Any) -> None:
         with hc.loop(limit=3):
             u.set(u[0, 1])

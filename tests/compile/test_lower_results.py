@@ -38,7 +38,7 @@ def arranged(program: Callable[..., None], reads: set[str] = frozenset()) -> lis
     return words(awaited(operations, lambda sweep: set(reads)))
 
 
-def test_what_does_not_need_a_result_goes_on_meanwhile() -> None:
+def test_independent_operations_overlap_with_a_reduction() -> None:
     def program(u: Any, v: Any) -> None:
         total = hc.scalar("total")
         total.set(hc.sum(u))
@@ -52,7 +52,7 @@ def test_what_does_not_need_a_result_goes_on_meanwhile() -> None:
     assert operations.count("wait") == 1
 
 
-def test_another_reduction_waits_for_the_one_before() -> None:
+def test_a_reduction_waits_for_the_previous_one() -> None:
     def program(u: Any, v: Any) -> None:
         hc.scalar("first").set(hc.sum(u))
         v.set(u[1, 0])

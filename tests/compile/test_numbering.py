@@ -89,7 +89,7 @@ def test_a_scalar_after_a_parameter_of_its_name_is_an_error(parameters: dict[str
         hc.Simulation(grid, step, parameters=parameters)
 
 
-def test_a_program_s_own_scalar_may_not_be_left_without_a_value() -> None:
+def test_an_internal_scalar_is_an_unknown_parameter() -> None:
     grid = hc.Grid(5)
     grid.field("u")
     with pytest.raises(InputError, match="parameter '_mu' is unknown"):
@@ -139,7 +139,7 @@ def test_a_repeated_simulation_leaves_no_fields_and_compiles_nothing() -> None:
     assert one.checksum("u") == alone != other.checksum("u")
 
 
-def test_an_own_field_asked_for_twice_is_two_fields() -> None:
+def test_two_temporary_fields_of_one_name_are_distinct() -> None:
     grid = hc.Grid(5)
     names = []
 

@@ -39,7 +39,7 @@ def test_plain_conjugate_gradients_exchange_p_and_never_r() -> None:
     assert all(r not in fields for fields in exchanged)
 
 
-def test_streams_of_memory_of_an_iteration() -> None:
+def test_an_iteration_has_the_expected_memory_traffic() -> None:
     """An iteration moves 8 arrays if fused and 11 if plain.
 
     Fused: r, p read, p' written; p', x, r read, x, r written: 8.
@@ -50,7 +50,7 @@ def test_streams_of_memory_of_an_iteration() -> None:
     assert sum(s.bytes for s in body(poisson("cg"))) == 11 * 8
 
 
-def test_a_wider_read_later_is_exchanged_in_full() -> None:
+def test_a_wider_later_read_is_exchanged_completely() -> None:
     """Exchanges of widths (2, 1) and (1, 2) do not replace the exchange of (2, 2)."""
     grid = hc.Grid((8, 8), periodic=True)
     for name in "uvwz":
@@ -71,7 +71,7 @@ def test_a_wider_read_later_is_exchanged_in_full() -> None:
             assert any(all(a >= b for a, b in zip(h, width, strict=True)) for h in exchanged[direction])
 
 
-def test_nothing_is_exchanged_twice_while_it_does_not_change() -> None:
+def test_unchanged_fields_are_exchanged_once() -> None:
     grid = hc.Grid((8, 8), periodic=True)
     for name in "uvw":
         grid.field(name)
@@ -86,7 +86,7 @@ def test_nothing_is_exchanged_twice_while_it_does_not_change() -> None:
     assert set(second.exchange) == {number(schedule, "v")}
 
 
-def test_fields_whose_old_values_neighbours_read_have_a_second_buffer_and_others_not() -> None:
+def test_only_fields_whose_old_values_neighbours_read_have_a_second_buffer() -> None:
     grid = hc.Grid((8, 8), periodic=True)
     for name in "uv":
         grid.field(name)
@@ -101,7 +101,7 @@ def test_fields_whose_old_values_neighbours_read_have_a_second_buffer_and_others
     assert sweep.swaps == ((number(schedule, "u"), number(schedule, "u'")),)
 
 
-def test_neighbouring_statements_share_a_sweep_where_reads_allow_it() -> None:
+def test_adjacent_statements_share_a_sweep_if_reads_allow_it() -> None:
     grid = hc.Grid((8, 8), periodic=True)
     for name in "uvw":
         grid.field(name)

@@ -20,11 +20,11 @@ from halocline.errors import InputError
         ({"stages": "heap"}, "'heap': expected group or memory"),
     ],
 )
-def test_wrong_strategies_are_named(wrong: dict[str, Any], words: str) -> None:
+def test_invalid_strategies_are_reported(wrong: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         Strategy(**wrong)
 
 
-def test_wrong_kernels_are_named() -> None:
+def test_invalid_kernels_are_reported() -> None:
     with pytest.raises(InputError, match="kernels 'fast' is unknown; known: auto, tune, direct, queue"):
         hc.Simulation(hc.Grid((4, 4)), lambda u: {}, kernels="fast")

@@ -37,7 +37,7 @@ def test_fields_are_read_through_stages() -> None:
     assert nests.offsets(hc.Grid((4, 4)).field("w")) == frozenset()
 
 
-def test_a_kept_stage_has_a_nest_before_those_that_read_it() -> None:
+def test_a_stored_stage_has_a_nest_before_its_readers() -> None:
     _, nests = built()
     verify(nests.kernel)
     stored = [[s.array for s in nest.body if isinstance(s, Store)] for nest in nests.kernel.body]
@@ -46,7 +46,7 @@ def test_a_kept_stage_has_a_nest_before_those_that_read_it() -> None:
     assert {name for names in stored[1:] for name in names} == {"u", "v"}
 
 
-def test_the_kernel_of_the_halo_stores_fields_alone() -> None:
+def test_the_halo_kernel_stores_only_fields() -> None:
     """The kernel recomputes stages at each read."""
     _, nests = built()
     kernel = in_halo(nests.staged, {"u"})

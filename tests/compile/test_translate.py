@@ -18,7 +18,7 @@ def ops(root: hc.Expr) -> list[str]:
     return [n.op for n in walk([root]) if n.args]
 
 
-def test_flops_are_counted_by_hand() -> None:
+def test_flop_counts_match_hand_counts() -> None:
     grid, _ = fields("u", "v")
 
     def program(u: Any, v: Any) -> None:
@@ -35,7 +35,7 @@ def test_flops_are_counted_by_hand() -> None:
     assert sweep.flops == 2 + 1 + 4
 
 
-def test_common_expressions_are_formed_once() -> None:
+def test_common_subexpressions_are_computed_once() -> None:
     grid, _ = fields("u", "v", "w")
 
     def program(u: Any, v: Any, w: Any) -> None:
@@ -48,7 +48,7 @@ def test_common_expressions_are_formed_once() -> None:
     assert len(re.findall(r"= u_at_\w+\[k\];", kernel)) == 1
 
 
-def test_literals_are_folded_and_what_is_structurally_zero_vanishes() -> None:
+def test_literals_are_folded_and_structural_zeros_vanish() -> None:
     _, (u,) = fields("u")
     two = hc.sqrt(4.0)
     assert two.op == "const"
@@ -67,7 +67,7 @@ def test_literals_are_folded_and_what_is_structurally_zero_vanishes() -> None:
     assert -(-u) is u.expr  # noqa: B002
 
 
-def test_choices_between_numbers_are_made_in_the_precision_of_their_use() -> None:
+def test_numbers_are_selected_in_the_precision_of_their_use() -> None:
     """No operation on float32 fields or stages needs double precision."""
     grid = hc.Grid((6, 6), periodic=True, dtype="float32")
     grid.field("u")

@@ -42,7 +42,7 @@ from random_walls import (
 # --- plans: every fill has its operands ---
 
 
-def test_all_that_ghosts_are_formed_of_is_there_before() -> None:
+def test_the_operands_of_ghosts_are_valid_before_their_fill() -> None:
     """Each cell that a formula reads is filled first, in random programs on random decompositions."""
     assert checked(range(40)) > 10
 
@@ -105,7 +105,7 @@ WAYS: tuple[dict[str, Any], ...] = (
 
 
 @pytest.mark.ranks(1, 2, 4, long=(1, 4))
-def test_ghosts_are_those_of_the_definition() -> None:
+def test_ghosts_have_the_values_of_their_definition() -> None:
     for case in RUNS:
         expected = wanted(case, 2)
         for way in WAYS:
@@ -116,7 +116,7 @@ def test_ghosts_are_those_of_the_definition() -> None:
 
 
 @pytest.mark.usefixtures("opencl")
-def test_ghosts_on_devices_are_those_of_the_definition() -> None:
+def test_ghosts_on_devices_have_the_values_of_their_definition() -> None:
     for case in some(RUNS[::2]):
         for way in ({"device": "opencl:0,1"},):
             for values, right in some(zip(ran(case, **way), wanted(case, 2), strict=True)):
@@ -193,7 +193,7 @@ CUTS: tuple[dict[str, Any], ...] = (
 
 @pytest.mark.ranks(1, 2, 4, long=(1, 4))
 @pytest.mark.parametrize(("shape", "periodic"), FIELDS)
-def test_ghosts_have_no_divergence(shape: Point, periodic: tuple[bool, ...]) -> None:
+def test_ghosts_of_a_solenoidal_field_have_no_divergence(shape: Point, periodic: tuple[bool, ...]) -> None:
     from mpi4py import MPI
 
     ndim = len(shape)
@@ -229,7 +229,7 @@ def test_ghosts_have_no_divergence(shape: Point, periodic: tuple[bool, ...]) -> 
         (2, lambda u: u[0, 1:2], r"reads \[0, slice\(1, 2, None\)\]; expected whole numbers"),
     ],
 )
-def test_wrong_places_are_named(ndim: int, read: Any, message: str) -> None:
+def test_invalid_reads_of_boundary_kernels_are_rejected(ndim: int, read: Any, message: str) -> None:
     grid = hc.Grid((8,) * ndim)
     u, v = grid.field("u", boundary=hc.BoundaryKernel(read)), grid.field("v")
     with pytest.raises(InputError, match=message):
@@ -248,7 +248,7 @@ def test_wrong_places_are_named(ndim: int, read: Any, message: str) -> None:
         (lambda a, u, w, q: a[0] + q, "mixes fields of two grids"),
     ],
 )
-def test_what_is_not_read_inward_is_refused(ghost: Any, message: str) -> None:
+def test_reads_that_are_not_inward_are_rejected(ghost: Any, message: str) -> None:
     grid = hc.Grid((8, 8))
     u, v, w = grid.field("u"), grid.field("v"), grid.field("w", boundary=hc.Value(0.0))
     q = hc.Grid((8, 8, 8)).field("q")
@@ -257,7 +257,7 @@ def test_what_is_not_read_inward_is_refused(ghost: Any, message: str) -> None:
         compile_program(hc.program(lambda: v.set(u[-1, 0])).trace(), grid)
 
 
-def test_places_may_be_numbers_of_numpy() -> None:
+def test_offsets_in_boundary_kernels_may_be_numpy_integers() -> None:
     u = hc.Grid((8, 8)).field("u")
     whole = hc.BoundaryKernel(lambda u: u[1, -1])
     numpy = hc.BoundaryKernel(lambda u: u[np.int64(1), np.int64(-1)])
@@ -265,7 +265,7 @@ def test_places_may_be_numbers_of_numpy() -> None:
     assert ghosts[0] is ghosts[1]
 
 
-def test_walls_that_wait_for_each_other_are_named() -> None:
+def test_circular_dependences_of_walls_are_reported() -> None:
     grid = hc.Grid((8, 8))
     smooth = hc.BoundaryKernel(lambda u: 0.5 * u[0] + 0.25 * (u[0, -1] + u[0, 1]))
     u = grid.field("u", boundary={"x-": smooth, "y+": smooth, "other": hc.Value(0.0)})
@@ -279,7 +279,7 @@ def test_walls_that_wait_for_each_other_are_named() -> None:
         compile_program(hc.program(lambda: v.set(u[-1, 0] + u[0, 1])).trace(), grid)
 
 
-def test_a_field_without_a_point_beside_is_named() -> None:
+def test_a_boundary_kernel_needs_a_neighbouring_point() -> None:
     """The condition is rejected if it reads in place; with points on both sides, the ends are ghosts."""
     grid = hc.Grid((8, 8))
     p = grid.field("p", boundary=hc.Value(0.0))
@@ -299,7 +299,7 @@ def mean_of(p: hc.Field, s: int, w: Any) -> Any:
     return 0.5 * (w.of(p)[0, s] + w.of(p)[0, 0])
 
 
-def test_corners_do_not_depend_on_what_else_a_sweep_reads() -> None:
+def test_corners_do_not_depend_on_other_reads_of_a_sweep() -> None:
     """Corners are equal for sweeps that read one or two layers, if the formula differs between the layers."""
     checksums = []
     for deeper in (False, True):

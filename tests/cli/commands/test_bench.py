@@ -14,7 +14,7 @@ from halocline.study.measuring.exchange import PASSES
 from step_measurements import found
 
 
-def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_command_measures_an_exchange(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     record = tmp_path / "exchange.json"
     line = f"bench exchange --n 24 --fields 2 --repeat 2 --threads 1 --no-corners --json {record}"
     assert run(line.split()) == 0
@@ -25,7 +25,7 @@ def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
         run([*line.split(), "--scaling", "big"])
 
 
-def test_the_grid_in_all(tmp_path: Path) -> None:
+def test_a_complete_grid_shape_is_accepted(tmp_path: Path) -> None:
     record = tmp_path / "exchange.json"
     line = f"bench exchange --n 12,8,10 --fields 1 --repeat 1 --threads 1 --json {record}"
     assert run(line.split()) == 0

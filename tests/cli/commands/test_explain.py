@@ -7,7 +7,7 @@ import json
 from case_measurements import halocline
 
 
-def test_cases_are_explained_by_the_command(tmp_path):
+def test_the_command_explains_cases(tmp_path):
     result = halocline("explain mhd-benchmark --n 16 --ranks 8 --order 2 --json e.json", tmp_path)
     assert result.returncode == 0, result.stderr
     assert result.stdout.startswith("mhd-benchmark, 16 x 16 x 16 cells, order 2, rk3; a pass is a step\n")

@@ -13,7 +13,9 @@ from halocline.errors import InputError, RunError
 from modelled_machine import DEFAULTS, MACHINE
 
 
-def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_draws_and_stores_predictions(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     picture, record = tmp_path / "summit.png", tmp_path / "summit.json"
     line = f"model poisson --n 512 --machine summit --nodes 1,4 --picture {picture} --json {record}"
     assert run(line.split()) == 0
@@ -26,7 +28,7 @@ def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert picture.stat().st_size > 10_000
 
 
-def test_a_picture_that_fails_leaves_the_table_and_the_json(
+def test_a_failed_picture_leaves_the_table_and_the_json(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object) -> None:
@@ -49,7 +51,7 @@ def test_a_picture_that_fails_leaves_the_table_and_the_json(
         ("wave --n 512", "wave, 512 x 512 cells, leapfrog; a pass is a step", 72),
     ],
 )
-def test_other_cases(
+def test_cases_are_predicted_by_their_bytes_per_cell(
     line: str, title: str, bytes_per_cell: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "m.toml").write_text(MACHINE.format(**DEFAULTS))
@@ -72,7 +74,7 @@ def test_other_cases(
         ("--trace {0}/same.json --json {0}/same.json", "same.json is given for two results"),
     ],
 )
-def test_wrong_outputs_are_told_before_any_work(options: str, words: str, tmp_path: Path) -> None:
+def test_invalid_output_files_are_rejected_before_any_work(options: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(InputError) as raised:
         run(f"model poisson --n 1024 --machine summit {options.format(tmp_path)}".split())
     assert words in str(raised.value)

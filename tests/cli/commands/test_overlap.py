@@ -9,7 +9,7 @@ import pytest
 from halocline.errors import InputError
 
 
-def test_the_command(tmp_path: Any, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_command_measures_overlap(tmp_path: Any, capfd: pytest.CaptureFixture[str]) -> None:
     import json
 
     from halocline.cli.app import run

@@ -21,7 +21,7 @@ def heat(tmp_path: Path) -> Path:
 # -- commands ------------------------------------------------------------------------------------------------
 
 
-def test_run_says_what_a_file_did(heat: Path, tmp_path: Path) -> None:
+def test_run_returns_the_record_of_a_file(heat: Path, tmp_path: Path) -> None:
     one = result("run", heat, "--threads", "1", cwd=tmp_path)
     assert one["file"] == str(heat)
     record = one["run"]
@@ -49,7 +49,7 @@ def test_a_check_that_fails_ends_the_command_with_1(heat: Path, tmp_path: Path) 
     assert done.stdout.count("check FAILED: seen on one rank alone") == 1
 
 
-def test_the_status_of_a_file_is_that_of_the_command(tmp_path: Path) -> None:
+def test_the_command_returns_the_status_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "a.py"
     path.write_text("import sys\n\ndef check(problem):\n    sys.exit(problem)\n\nsys.exit(3)\n")
     assert halocline("run", path, "--check", cwd=tmp_path).returncode == 3

@@ -11,7 +11,7 @@ import pytest
 from kept_runs import ran, steps_of
 
 
-def test_iterations_go_on(tmp_path: Path) -> None:
+def test_a_resumed_solve_continues_its_iterations(tmp_path: Path) -> None:
     def solve(*words: str | Path) -> dict[str, Any]:
         done = ran("solve", "poisson", "--n", "48", "--threads", "1", "--json", "-", *words)
         assert done.returncode == 0, done.stderr
@@ -36,7 +36,7 @@ def test_iterations_go_on(tmp_path: Path) -> None:
         (["--method", "cg-fused"], "method is cg-fused, but checkpoint"),
     ],
 )
-def test_a_solve_that_goes_on_is_the_same(tmp_path: Path, words: list[str], error: str) -> None:
+def test_a_resumed_solve_keeps_its_problem_and_method(tmp_path: Path, words: list[str], error: str) -> None:
     first = ran("solve", "poisson", "--n", "24", "--method", "cg", "--rtol", "1e-3", "--checkpoint", tmp_path)
     assert first.returncode == 0, first.stderr
     done = ran("solve", "poisson", "--resume", tmp_path, *words)

@@ -46,7 +46,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("line", "words"), WRONG)
-def test_wrong_use_is_refused_before_any_run(
+def test_invalid_options_are_rejected_before_any_run(
     line: str, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)

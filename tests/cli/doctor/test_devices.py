@@ -107,7 +107,7 @@ def test_devices_are_listed_one_a_line_with_their_facts(drivers: SimpleNamespace
     assert "links" not in by_name, "one device has none"
 
 
-def test_platforms_of_opencl_are_told_apart(drivers: SimpleNamespace) -> None:
+def test_platforms_of_opencl_are_distinguished(drivers: SimpleNamespace) -> None:
     drivers.opencl = [device("opencl", n, platform=name) for n, name in enumerate(("One", "Two", "One"))]
     by_name = findings()
     assert by_name["OpenCL"].text == "3 devices, --device opencl selects the platform One"
@@ -115,7 +115,7 @@ def test_platforms_of_opencl_are_told_apart(drivers: SimpleNamespace) -> None:
     assert by_name["opencl:2"].as_dict()["facts"]["platform"] == "One"
 
 
-def test_a_driver_that_fails_is_told_with_what_to_do(drivers: SimpleNamespace) -> None:
+def test_a_driver_failure_is_reported_with_a_remedy(drivers: SimpleNamespace) -> None:
     drivers.cuda = RuntimeError("the driver does not start: 999; reboot")
     by_name = findings()
     assert (by_name["CUDA"].state, by_name["CUDA"].text) == ("missing", "the driver does not start: 999")
@@ -161,7 +161,7 @@ def test_links_are_a_matrix(drivers: SimpleNamespace) -> None:
     assert last == "subdomains are placed on devices in order, since all links are equal"
 
 
-def test_what_is_told_is_what_native_code_finds() -> None:
+def test_reported_devices_are_those_of_native_code() -> None:
     """The findings agree with native code, on two devices of PoCL, and CUDA devices or their stand-in."""
     script = """if True:
         import json
@@ -187,9 +187,7 @@ def test_what_is_told_is_what_native_code_finds() -> None:
 
 
 @pytest.mark.parametrize("is_needed", [False, True])
-def test_nvrtc_is_missing_only_where_there_are_cuda_devices(
-    is_needed: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nvrtc_is_required_only_with_cuda_devices(is_needed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HALOCLINE_NVRTC", "/nonexistent/libnvrtc.so.12")
     finding = looks.nvrtc(is_needed)
     assert finding.state == ("missing" if is_needed else "absent")
@@ -197,14 +195,14 @@ def test_nvrtc_is_missing_only_where_there_are_cuda_devices(
     assert ("/nonexistent/libnvrtc.so.12" in finding.text) == is_needed
 
 
-def test_nvrtc_is_told_with_what_it_compiles_for() -> None:
+def test_nvrtc_is_reported_with_its_architectures() -> None:
     pytest.importorskip("nvidia.cuda_nvrtc", reason="nvidia-cuda-nvrtc-cu12 is not installed")
     finding = looks.nvrtc(True)
     assert finding.state == "found"
     assert re.fullmatch(r"\d+\.\d+, compiles for sm_\d+ to sm_\d+", finding.text)
 
 
-def test_looking_imports_nothing_without_devices(
+def test_a_check_without_devices_does_not_import_nvml(
     drivers: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)  # an import would fail

@@ -24,14 +24,14 @@ from halocline.compile.ir.verify import verify
 from kernels import in_nest, small
 
 
-def test_a_compact_kernel_has_the_values_that_it_uses() -> None:
+def test_a_compacted_kernel_has_only_used_values() -> None:
     kernel = compacted(in_nest(replace(small(), body=(Store("r", 1),))))
     verify(kernel)
     assert [value.op for value in kernel.values] == ["load", "mul"]
     assert compacted(kernel) == kernel
 
 
-def test_other_values_stand_in_for_some() -> None:
+def test_values_can_be_substituted() -> None:
     kernel = small()
     table = Table(kernel.grid, kernel.arrays, kernel.values)
     two = table.add("load", (), ("u", (2,)), "float64", 3)
@@ -41,7 +41,7 @@ def test_other_values_stand_in_for_some() -> None:
     assert substituted(table, (3,), {3: two}) == [two]
 
 
-def test_every_statement_that_names_values_has_their_new_numbers() -> None:
+def test_renumbering_updates_every_statement() -> None:
     body = (
         Store("r", 0),
         Reduce(0, "sum", 1),

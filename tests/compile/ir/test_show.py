@@ -7,7 +7,7 @@ from pathlib import Path
 import preloaded
 
 
-def test_explain_prints_what_each_pass_leaves(tmp_path: Path) -> None:
+def test_explain_prints_the_kernel_after_each_pass(tmp_path: Path) -> None:
     words = ("explain", "poisson", "--n", "16", "--passes")
     done = preloaded.halocline(*words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

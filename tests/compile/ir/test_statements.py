@@ -14,7 +14,7 @@ from halocline.compile.passes.loops import loops
 from kernels import small
 
 
-def test_tables_hold_each_value_once_whatever_the_order() -> None:
+def test_value_tables_are_unique_in_any_order() -> None:
     arrays = [Array(name, "float64", label=(name.encode(), b"")) for name in "uv"]
     numbers = []
     for order in ("uv", "vu"):
@@ -30,7 +30,7 @@ def test_tables_hold_each_value_once_whatever_the_order() -> None:
     assert numbers[0] == numbers[1]
 
 
-def test_statements_are_changed_from_the_inside() -> None:
+def test_inner_statements_are_rewritten_first() -> None:
     kernel = loops(small())
     inner = [type(s).__name__ for s in flat(kernel.body)]
     assert inner.index("Nest") < inner.index("Loop") < inner.index("Strip") < inner.index("Store")

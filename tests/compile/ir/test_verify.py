@@ -118,13 +118,13 @@ WRONG: dict[str, tuple[Callable[[], Kernel], str]] = {
 
 
 @pytest.mark.parametrize("mistake", WRONG)
-def test_what_is_no_kernel(mistake: str) -> None:
+def test_invalid_kernels_are_rejected(mistake: str) -> None:
     make, words = WRONG[mistake]
     with pytest.raises(InvalidKernel, match=words):
         verify(make())
 
 
-def test_a_pass_that_breaks_a_kernel_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pass_that_breaks_a_kernel_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(kernel: Kernel) -> Kernel:
         return replace(kernel, arrays=())
 

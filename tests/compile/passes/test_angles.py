@@ -24,7 +24,7 @@ def fields(count: int) -> list[hc.Field]:
 # -- sines and cosines -------------------------------------------------------------------------------------
 
 
-def test_angles_are_looked_at_before_the_loop_that_needs_their_sines() -> None:
+def test_the_range_of_angles_is_checked_before_the_loop_of_their_sines() -> None:
     (u,) = fields(1)
     kernel = angles(loops(scratch(in_nest(kernel_of(hc.sin(u * 2.0) + hc.cos(u))))))
     verify(kernel)
@@ -37,7 +37,7 @@ def test_angles_are_looked_at_before_the_loop_that_needs_their_sines() -> None:
     assert [s.near for s in flat(selection.far) if isinstance(s, Strip)] == [False]
 
 
-def test_loops_without_angles_are_left_alone() -> None:
+def test_loops_without_angles_are_unchanged() -> None:
     (u,) = fields(1)
     kernel = loops(scratch(in_nest(kernel_of(hc.exp(u)))))
     assert angles(kernel) == kernel

@@ -55,7 +55,7 @@ def run(shape: tuple[int, ...], dtype: str = "float64", **options: Any) -> tuple
         ((4, 1100), "float64"),
     ],
 )
-def test_the_same_bits_as_in_every_row(
+def test_bands_do_not_change_bits(
     monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], dtype: str, streaming: bool
 ) -> None:
     """Bits are equal for one loop and groups, bands that end within rows, and patches that begin there."""
@@ -73,7 +73,7 @@ def test_the_same_bits_as_in_every_row(
     assert all(result == bits for result in results)
 
 
-def test_a_force_has_the_values_that_it_should_have() -> None:
+def test_values_from_bands_are_correct() -> None:
     grid = hc.Grid((6, 700), extent=(1.0, 2.0))
     u = grid.field("u")
     sim = hc.Simulation(
@@ -103,7 +103,7 @@ def test_a_map_is_computed_once_for_all_rows() -> None:
     assert "/" not in rows.replace("//", "")
 
 
-def test_what_a_condition_is_made_of_is_computed_once_too() -> None:
+def test_operands_of_a_condition_are_computed_once() -> None:
     source = source_of((8, 8), lambda u: u + hc.where(hc.sin(u.coordinates[1]) > 0.3, 1.0, 0.0))
     for sweep in some(re.findall(r'extern "C" void sweep_0.*?^}', source, flags=re.DOTALL | re.MULTILINE)):
         assert "hc_sin" in sweep
@@ -120,5 +120,5 @@ def test_what_a_condition_is_made_of_is_computed_once_too() -> None:
         ((8, 8), lambda u: u + hc.sin(u * u.coordinates[1])),
     ],
 )
-def test_what_is_left_where_it_is(shape: tuple[int, ...], change: Any) -> None:
+def test_these_values_are_not_moved_into_bands(shape: tuple[int, ...], change: Any) -> None:
     assert "band" not in source_of(shape, change)

@@ -32,7 +32,7 @@ def fields_of(kernel: Kernel, body: Any) -> set[str]:
 # -- small kernels -----------------------------------------------------------------------------------
 
 
-def test_a_side_is_what_nothing_else_needs() -> None:
+def test_a_side_contains_only_values_that_no_other_value_needs() -> None:
     shared = hc.sqrt(U + 2.0)
     kernel = kernel_of(hc.branch(V > 0, A + shared, B * shared) + shared)
     branch_group = group(kernel.values, results(kernel))
@@ -46,7 +46,7 @@ def test_a_side_is_what_nothing_else_needs() -> None:
     assert all(root not in side for side in branch_group.sides)
 
 
-def test_what_is_cheap_or_needed_elsewhere_is_no_side() -> None:
+def test_cheap_or_shared_values_form_no_side() -> None:
     for expression in (
         hc.branch(U > 0, U + 1.0, V * 2.0),  # cheap
         hc.branch(U > 0, A, 0.0) + A,  # needed everywhere
@@ -58,7 +58,7 @@ def test_what_is_cheap_or_needed_elsewhere_is_no_side() -> None:
         assert len(strip.body) == 1
 
 
-def test_each_side_has_a_loop_that_may_be_left_out() -> None:
+def test_each_side_has_a_loop_that_may_be_skipped() -> None:
     kernel = branches(loops(in_nest(kernel_of(hc.branch(U[1, 0] > 0, A, B), hc.branch(U[1, 0] > 0, V, A)))))
     strips = [s for s in flat(kernel.body) if isinstance(s, Strip)]
     guards = [s for s in flat(kernel.body) if isinstance(s, Needed)]
@@ -79,7 +79,7 @@ def test_a_condition_may_depend_on_the_first_axis_alone() -> None:
     assert sum(isinstance(s, Needed) for s in flat(kernel.body)) == 2
 
 
-def test_branches_in_branches() -> None:
+def test_branches_may_be_nested() -> None:
     inner = hc.branch(V > 1, A, B)
     kernel = branches(loops(in_nest(kernel_of(hc.branch(U > 0, inner * hc.exp(U * V), hc.exp(V - U))))))
     nested = [s for s in flat(kernel.body) if isinstance(s, Needed) and s.number == 0 and s.holds]
@@ -87,7 +87,7 @@ def test_branches_in_branches() -> None:
     assert len([s for s in flat(kernel.body) if isinstance(s, Needed)]) == 4
 
 
-def test_on_devices_each_cell_takes_its_side() -> None:
+def test_each_cell_of_a_device_computes_one_side() -> None:
     kernel = threads(in_nest(kernel_of(hc.branch(V > 0, A, B) * 2.0)), Strategy(), 0)
     kernel = branched(kernel)
     (branch,) = (s for s in flat(kernel.body) if isinstance(s, Branch))
@@ -95,7 +95,7 @@ def test_on_devices_each_cell_takes_its_side() -> None:
     assert [sum(kernel.values[n].op == "exp" for n in side) for side in inside] == [1, 1]
 
 
-def test_wrong_conditions() -> None:
+def test_invalid_conditions_are_rejected() -> None:
     with pytest.raises(InputError, match="branch needs a condition such as u > 0"):
         hc.branch(U, A, B)
     assert hc.branch(True, A, B) is A
@@ -140,7 +140,7 @@ def flow(
     pytest.param((7, 150), False, "float64", marks=pytest.mark.long),
     pytest.param((3, 4, 70), True, "float32", marks=pytest.mark.long),
 ])  # fmt: skip
-def test_the_bits_of_where(
+def test_branch_has_the_bits_of_where(
     monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], periodic: bool, dtype: str, streaming: bool
 ) -> None:
     monkeypatch.setattr("halocline.run.engine.prepare.exceeds_cache", lambda *_: streaming)
@@ -156,7 +156,9 @@ def test_the_bits_of_where(
 
 
 @pytest.mark.parametrize("reads", ["direct", "queue", "planes"])
-def test_the_bits_of_where_on_devices(opencl: Any, monkeypatch: pytest.MonkeyPatch, reads: str) -> None:
+def test_branch_has_the_bits_of_where_on_devices(
+    opencl: Any, monkeypatch: pytest.MonkeyPatch, reads: str
+) -> None:
     reference = flow(hc.where, hc.Grid((7, 90), periodic=True), "float64")[1]
     monkeypatch.setattr(passes, "WORTH", 1)
     sim, checksums = flow(
@@ -167,6 +169,6 @@ def test_the_bits_of_where_on_devices(opencl: Any, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.ranks(2, 3, long=(2,))
-def test_the_bits_of_where_on_ranks() -> None:
+def test_branch_has_the_bits_of_where_on_ranks() -> None:
     reference = flow(hc.where, hc.Grid((12, 90), periodic=True), "float64")[1]
     assert flow(hc.branch, hc.Grid((12, 90), periodic=True), "float64")[1] == reference

@@ -27,7 +27,7 @@ def test_a_product_that_is_used_once_is_fused_into_its_sum() -> None:
     assert kernel_ops(kernel_of(hc.symmetric_sum(u * v, w))) == ["mul", "sum2"]
 
 
-def test_products_of_scalars_are_formed_once_outside() -> None:
+def test_products_of_scalars_are_computed_once_outside_loops() -> None:
     _, (u,) = fields("u")
     a, b = hc.parameter("a"), hc.parameter("b")
     assert kernel_ops(kernel_of(a * b + u)) == ["mul", "add"]
@@ -48,7 +48,7 @@ def fma(a: float, b: float, c: float) -> float:
     return float(Fraction(a) * Fraction(b) + Fraction(c))
 
 
-def test_which_of_two_products_is_fused_depends_on_the_formula_alone() -> None:
+def test_the_choice_of_the_fused_product_depends_only_on_the_formula() -> None:
     grid, _ = fields("a", "b", "c", "d", "p", "q", "r")
 
     def program(a: Any, b: Any, c: Any, d: Any, p: Any, q: Any, r: Any) -> None:
@@ -71,7 +71,7 @@ def test_which_of_two_products_is_fused_depends_on_the_formula_alone() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_nothing_is_fused_behind_our_back(dtype: str) -> None:
+def test_the_compiler_fuses_no_other_products(dtype: str) -> None:
     """A product that the program also stores is rounded, even if the sum follows immediately."""
     grid = hc.Grid(1000, periodic=True)
     a, b, p, s = (grid.field(n, dtype=dtype) for n in "abps")

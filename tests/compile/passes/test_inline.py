@@ -14,7 +14,7 @@ from kernels import staged
 
 
 @pytest.mark.parametrize(("storage", "is_stored"), [("inline", False), ("patch", True), ("auto", False)])
-def test_cheap_stages_are_computed_where_they_are_read(storage: str, is_stored: bool) -> None:
+def test_cheap_stages_are_recomputed_at_each_read(storage: str, is_stored: bool) -> None:
     kernel = inline(staged(storage))
     verify(kernel)
     assert any(isinstance(s, Stage) for s in kernel.body) == is_stored

@@ -29,12 +29,12 @@ def weighted(count: int) -> Kernel:
     return in_nest(kernel_of(total))
 
 
-def test_weights_take_registers() -> None:
+def test_weights_occupy_registers() -> None:
     assert needed(weighted(MANY)) > REGISTERS > needed(weighted(10))
     assert needed(weighted(MANY)) - needed(weighted(10)) == 2 * (MANY - 10)
 
 
-def test_the_first_thread_of_a_group_computes_what_is_the_same_in_all_cells() -> None:
+def test_the_first_thread_of_a_block_computes_the_invariants() -> None:
     kernel = invariants(weighted(MANY), SHARED_BYTES)
     verify(kernel)
     assert needed(kernel) == needed(weighted(MANY))  # loaded from shared memory, but counted
@@ -50,21 +50,21 @@ def test_the_first_thread_of_a_group_computes_what_is_the_same_in_all_cells() ->
     assert not any(placed.values[n].op == "scalar" for n in inside)
 
 
-def test_what_the_first_thread_leaves_it_has_computed() -> None:
+def test_verify_requires_that_the_first_thread_computes_its_values() -> None:
     placed = marched(invariants(weighted(MANY), SHARED_BYTES))
     body = tuple(replace(s, body=()) if isinstance(s, First) else s for s in placed.body)
     with pytest.raises(InvalidKernel, match="does not compute its values"):
         verify(replace(placed, body=body))
 
 
-def test_a_group_holds_as_much_as_it_has_room_for() -> None:
+def test_invariants_fit_into_shared_memory() -> None:
     kernel = invariants(weighted(MANY), 800 - 8)
     verify(kernel)
     assert kernel.array[NAME].shape == (MANY - 1,)
     assert invariants(weighted(MANY), -8).arrays == weighted(MANY).arrays
 
 
-def test_planes_have_the_room_that_is_left() -> None:
+def test_shared_memory_tiles_use_the_remaining_memory() -> None:
     grid = hc.Grid((8, 8, 8), (1.0, 1.0, 1.0), periodic=True)
     u, p = grid.field("u"), hc.parameter("p")
     total: Expr = u[0, 0, 1] + u[0, 1, 0]
@@ -77,7 +77,7 @@ def test_planes_have_the_room_that_is_left() -> None:
         assert sum(a.kind == "plane" for a in kernel_of_threads.arrays) == planes
 
 
-def test_kernels_without_such_values_stay_as_they_are() -> None:
+def test_kernels_without_invariants_are_unchanged() -> None:
     grid = hc.Grid((8, 8), (1.0, 1.0), periodic=True)
     kernel = in_nest(kernel_of(grid.field("u") * 2.0))
     assert invariants(kernel, SHARED_BYTES) is kernel
@@ -101,6 +101,6 @@ def queues(fields: int) -> int:
     return device.source.count("_queue_m3 = 0,")
 
 
-def test_queues_are_as_many_as_registers_are_left_for() -> None:
+def test_the_number_of_queues_fits_the_free_registers() -> None:
     assert queues(4) == 4
     assert 4 < queues(30) < 20

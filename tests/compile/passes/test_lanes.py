@@ -78,7 +78,7 @@ if clang := shutil.which("clang++"):
 
 
 @pytest.mark.parametrize(("compiler", "machine"), BUILDS)
-def test_vectors_do_what_their_elements_would(compiler: str, machine: str, tmp_path: Path):
+def test_vector_operations_agree_with_scalar_ones(compiler: str, machine: str, tmp_path: Path):
     """Vector operations give the results of scalar ones, with and without instructions of this machine."""
     source, program = tmp_path / "lanes.cpp", tmp_path / "lanes"
     source.write_text(DRIVER)
@@ -110,7 +110,7 @@ def test_a_difference_along_the_row_loads_the_row_once():
     assert shared.first == 2
 
 
-def test_a_mixed_difference_is_one_of_differences_that_the_other_one_has_too():
+def test_a_mixed_difference_reuses_columns_of_the_other_difference():
     kernel, shared = found(hc.mixed(F, 0, 2, order=6), hc.derivative(F, 0, order=6))
     ahead = [sorted(loads(kernel, (base,))) for base in shared.ahead]
     for k in (1, 2, 3):
@@ -120,7 +120,7 @@ def test_a_mixed_difference_is_one_of_differences_that_the_other_one_has_too():
     assert all(offset[2] == 0 for _, offset in loads(kernel, shared.ahead))
 
 
-def test_what_is_read_here_alone_is_not_loaded_ahead():
+def test_values_without_shifts_are_not_loaded_ahead():
     kernel, shared = found(hc.derivative(F, 2, order=2), hc.derivative(F, 1, order=2))
     assert loads(kernel, shared.ahead) == [("f", (0, 0, 0))]
     assert found(F[0, 0, 1] - F)[1].first == 1
@@ -128,7 +128,7 @@ def test_what_is_read_here_alone_is_not_loaded_ahead():
     assert found(hc.derivative(F, 0))[1] == Columns([], {}, 0)
 
 
-def test_what_vectors_cannot_do_is_left_to_the_compiler():
+def test_loops_without_vector_form_are_left_to_the_compiler():
     def none(*values: Expr) -> bool:
         kernel = kernel_of(*values)
         return columns(Table(kernel.grid, kernel.arrays, kernel.values), results(kernel)) is None
@@ -140,7 +140,7 @@ def test_what_vectors_cannot_do_is_left_to_the_compiler():
     assert not none(F[0, 0, 1] - F)
 
 
-def test_a_loop_of_vectors_in_small():
+def test_a_forward_difference_has_one_column_and_two_shifts():
     """A forward difference has one column, which is computed one vector ahead, and two shifts of it."""
     kernel = loops(in_nest(kernel_of(F[0, 0, 1] - F)))
     arrays = tuple(replace(array, kind="kept") if array.name == "r0" else array for array in kernel.arrays)
@@ -184,7 +184,7 @@ def some_expression(draw: np.random.Generator, field: hc.Field, terms: int) -> E
         (3, "float32", False),
     ],
 )
-def test_random_programs_have_the_bits_of_one_loop(
+def test_vector_loops_do_not_change_bits_of_random_programs(
     monkeypatch: pytest.MonkeyPatch, ndim: int, dtype: str, streaming: bool
 ):
     """The bits are equal for rows of any length, for short pieces, and for loops that read stored values."""

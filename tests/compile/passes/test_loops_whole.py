@@ -38,7 +38,7 @@ def test_rows_of_stages_are_whole_vectors_and_those_of_fields_are_not() -> None:
         verify(replace(small(), body=(*before, replace(last, whole=True))))
 
 
-def test_rows_stay_as_they_are_where_more_would_do_harm() -> None:
+def test_rows_that_cannot_be_padded_are_unchanged() -> None:
     kernel = small()
     stored = replace(kernel, body=(*kernel.body, Nest((Store("u", 6),), HERE, (0,))))
     assert wholes(stored)[0] is False  # another thread may store a value beyond the patch that this row reads
@@ -51,7 +51,7 @@ def test_rows_stay_as_they_are_where_more_would_do_harm() -> None:
     assert wholes(table)[0] is False  # an index outside the table would be read
 
 
-def test_every_operation_is_known_to_accept_any_number_or_not() -> None:
+def test_every_operation_is_classified_by_its_valid_operands() -> None:
     """Each operation is in one of the two sets, since rows of whole vectors contain uninitialized numbers."""
     accepts_any = {
         "const", "scalar", "index", "load", "invariant", "neg", "abs", "sign", "sqrt", "cast", "not", "add",

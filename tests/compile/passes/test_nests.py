@@ -32,7 +32,7 @@ def buffers(grid: hc.Grid, program: Any) -> list[str]:
 
 
 @storages
-def test_a_stage_has_the_numbers_of_its_own_cell(storage: str) -> None:
+def test_a_stage_uses_the_coordinates_of_its_own_cell(storage: str) -> None:
     grid, (u, v) = periodic("uv")
 
     @hc.program
@@ -50,7 +50,7 @@ def test_a_stage_has_the_numbers_of_its_own_cell(storage: str) -> None:
 
 @storages
 @pytest.mark.parametrize("inner", ["inline", "patch", "auto"])
-def test_a_stage_of_a_stage_reaches_as_far_as_both(storage: str, inner: str) -> None:
+def test_extents_of_nested_stages_add_up(storage: str, inner: str) -> None:
     """The extent is correct if a result also reads the first stage, nearer than the second stage does."""
     grid, (u, v, w) = periodic("uvw")
 
@@ -72,7 +72,7 @@ def test_a_stage_of_a_stage_reaches_as_far_as_both(storage: str, inner: str) -> 
 
 
 @storages
-def test_a_stage_is_known_at_the_last_point_of_a_field_on_faces(storage: str) -> None:
+def test_a_stage_is_computed_at_the_last_face(storage: str) -> None:
     """The face field has one point beyond the last cell, in one of the two loops that read the stage."""
     grid = hc.Grid(6, 6.0)
     u = grid.field("u", boundary=hc.Value(4.0))
@@ -93,7 +93,7 @@ def test_a_stage_is_known_at_the_last_point_of_a_field_on_faces(storage: str) ->
     assert np.array_equal(sim[f], s[1:] + 3 * s[:-1])
 
 
-def test_the_value_of_a_cell_is_that_from_before_the_sweep() -> None:
+def test_reads_of_a_cell_return_the_value_before_the_sweep() -> None:
     """A field is set, summed and read at one cell in one sweep, in the order of the program.
 
     The cell value is read first, since the field would otherwise need a second buffer.
@@ -144,7 +144,7 @@ def test_an_old_value_is_read_by_the_loop_that_replaces_it() -> None:
     assert np.array_equal(sim[fields[5]], values[5] + 1)
 
 
-def test_a_stage_that_inline_stages_read_at_many_cells_is_kept() -> None:
+def test_a_stage_read_at_many_cells_by_inline_stages_is_stored() -> None:
     """The cost of a stage counts once per cell at which it would be recomputed, not once per read."""
     grid, (u, v) = periodic("uv")
 
@@ -225,7 +225,7 @@ def test_stages_that_share_most_of_their_values_have_one_nest(other: str, count:
     assert np.array_equal(sim[v], expected)
 
 
-def test_stages_that_are_needed_to_different_sides_have_one_nest_around_all_points() -> None:
+def test_stages_with_different_extents_share_one_nest() -> None:
     """A joint nest extends the stage that both read, but no field."""
     grid, (u, v, w) = periodic("uvw")
 
@@ -254,7 +254,7 @@ def test_stages_that_are_needed_to_different_sides_have_one_nest_around_all_poin
     np.testing.assert_allclose(sim[v], expected, rtol=1e-14)
 
 
-def test_stages_are_not_joined_where_what_they_read_would_be_too_much_work() -> None:
+def test_stages_are_not_joined_if_their_reads_cost_too_much() -> None:
     grid, (u, v, w) = periodic("uvw")
 
     @hc.program
@@ -275,7 +275,7 @@ def test_stages_are_not_joined_where_what_they_read_would_be_too_much_work() -> 
     assert extents["base"] == extents["across"] == ((0, 0), (2, 2))
 
 
-def test_the_pairs_that_are_compared_grow_as_the_square_of_stages(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_comparisons_grow_quadratically_with_the_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     comparisons: list[int] = []
     together = nests_pass._Joining._together
     counting = lambda self, *pair: comparisons.append(1) or together(self, *pair)  # noqa: E731

@@ -20,7 +20,7 @@ HERE = ((0, 0),)
 # -- stages ------------------------------------------------------------------------------------------------
 
 
-def test_a_stage_has_a_nest_as_far_around_as_it_is_read() -> None:
+def test_the_nest_of_a_stage_covers_all_reads() -> None:
     kernel = staged("patch")
     kernel = replace(
         kernel,

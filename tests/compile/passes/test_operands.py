@@ -19,7 +19,7 @@ HERE = ((0, 0),)
 # -- buffers of results ------------------------------------------------------------------------------------
 
 
-def test_results_that_others_read_around_them_go_to_a_second_buffer() -> None:
+def test_results_read_at_neighbours_use_a_second_buffer() -> None:
     kernel = replace(small(), arrays=(*small().arrays[:2], small().arrays[2]))
     onto = replace(kernel, body=(kernel.body[0], Nest((Store("u", 6),), HERE, (0,))))
     assert doubled(onto, {"u": {(0,), (1,)}}) == {"u"}
@@ -27,12 +27,12 @@ def test_results_that_others_read_around_them_go_to_a_second_buffer() -> None:
     assert doubled(in_nest(replace(onto, body=(Store("u", 1),))), {"u": {(0,)}}) == set()
 
 
-def test_results_of_earlier_nests_that_later_ones_read_go_to_a_second_buffer() -> None:
+def test_results_read_by_later_nests_use_a_second_buffer() -> None:
     body = (Nest((Store("u", 1),), HERE, (0,)), Nest((Store("r", 6),), HERE, (0,)))
     assert doubled(replace(small(), body=body), {"u": {(0,)}}) == {"u"}
 
 
-def test_operands_have_the_numbers_they_are_given() -> None:
+def test_operands_keep_their_assigned_numbers() -> None:
     kernel = replace(small(), body=(small().body[0], Nest((Store("u", 6),), HERE, (0,))))
     buffers = Operands(("u",), {"u": second("u")})
     numbered = operands(kernel, buffers, {"u": 4, second("u"): 7})
@@ -46,7 +46,7 @@ def test_operands_have_the_numbers_they_are_given() -> None:
     assert doubled(numbered, {"u": {(1,)}}) == set()
 
 
-def test_only_operands_that_a_kernel_touches() -> None:
+def test_a_kernel_has_only_operands_that_it_accesses() -> None:
     kernel = in_nest(replace(small(), body=(Store("r", 1),)))
     buffers = Operands(("u", "s"), {"r": "r"})
     numbers = {"u": 0, "s": 1, "r": 2}

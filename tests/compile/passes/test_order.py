@@ -46,7 +46,7 @@ def far_apart() -> Kernel:
     return in_nest(kernel_of(one, other))
 
 
-def test_values_are_used_up_before_others_are_computed() -> None:
+def test_values_are_consumed_before_others_are_computed() -> None:
     before = marched(far_apart())
     after = order(before)
     verify(after)
@@ -54,7 +54,7 @@ def test_values_are_used_up_before_others_are_computed() -> None:
     assert most(after) <= 16
 
 
-def test_all_values_and_results_are_still_there() -> None:
+def test_reordering_keeps_all_values_and_results() -> None:
     before = marched(far_apart())
     after = order(before)
     assert after.values == before.values
@@ -64,7 +64,7 @@ def test_all_values_and_results_are_still_there() -> None:
     assert set(statements(before, Store)) == set(statements(after, Store))
 
 
-def test_cells_that_have_registers_enough_stay_as_they_are() -> None:
+def test_kernels_with_enough_registers_are_unchanged() -> None:
     grid = hc.Grid((8, 8, 8), (1.0, 1.0, 1.0), periodic=True)
     u = grid.field("u")
     kernel = marched(in_nest(kernel_of(hc.laplacian(u, order=6))))
@@ -157,7 +157,7 @@ RESULTS = {  # per program: u, v and w after it, computed by NumPy
 
 
 @pytest.mark.parametrize("statements", RESULTS)
-def test_every_result_is_stored_and_sees_what_was_there_before(
+def test_every_result_is_stored_after_reads_of_old_values(
     statements: Callable[[hc.Field, hc.Field, hc.Field], None], opencl: None
 ) -> None:
     starts = [1.0 + np.arange(42.0).reshape(6, 7) % (5 + n) for n in range(3)]
@@ -178,7 +178,7 @@ def test_every_result_is_stored_and_sees_what_was_there_before(
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 8), min_size=5, max_size=5), st.permutations(range(5)))
-def test_stores_wait_for_old_values_alone(chosen: list[int], stored: list[int]) -> None:
+def test_stores_wait_only_for_old_values(chosen: list[int], stored: list[int]) -> None:
     """Stores wait only for reads of old values, for any arrangement of copies and large values."""
     grid = hc.Grid((8, 8), (1.0, 1.0), periodic=True)
     fields = [grid.field(f"f{n}") for n in range(5)]

@@ -10,7 +10,7 @@ from halocline.compile.passes.reach import reach
 from kernels import staged
 
 
-def test_what_is_read_reaches_through_stages() -> None:
+def test_extents_propagate_through_stages() -> None:
     reads = reach(staged())
     assert reads.points["s"] == {((-1,), ())}  # the arrays of `small` are not staggered
     assert {o for o, _ in reads.points["u"]} == {(-1,), (0,), (1,)}

@@ -20,7 +20,7 @@ from stage_chains import chain
 
 @pytest.mark.ranks(1, 2, 3, long=(1, 2))
 @pytest.mark.parametrize("storage", ["inline", "patch", "array"])
-def test_a_flux_of_cells_has_a_face_at_the_upper_wall(storage: str) -> None:
+def test_a_flux_from_cell_values_includes_the_upper_wall_face(storage: str) -> None:
     """The flux has a face at the upper wall, in reductions and arrays too; the solution agrees with NumPy."""
     grid = hc.Grid((9, 6), periodic=(False, True))
     u = grid.field("u", boundary=hc.Value(0.25))
@@ -51,7 +51,7 @@ def test_a_flux_of_cells_has_a_face_at_the_upper_wall(storage: str) -> None:
 
 @pytest.mark.ranks(1, 2, 4, long=(1, 2))
 @pytest.mark.parametrize("storage", ["inline", "patch", "array"])
-def test_electric_fields_on_edges_keep_the_divergence(storage: str) -> None:
+def test_electric_fields_on_edges_preserve_the_divergence(storage: str) -> None:
     """The curl of an edge field keeps the divergence of a face field (constrained transport)."""
     grid = hc.Grid((8, 10), periodic=(True, False))
     b = grid.vector("b", location="face", boundary=hc.Symmetric())
@@ -80,7 +80,7 @@ def test_electric_fields_on_edges_keep_the_divergence(storage: str) -> None:
     assert point_values[0] == pytest.approx(point_values[1], abs=1e-14)
 
 
-def test_wrong_locations() -> None:
+def test_invalid_locations_are_rejected() -> None:
     grid = hc.Grid((4, 4), periodic=True)
     grid.field("u")
 
@@ -98,7 +98,7 @@ def test_wrong_locations() -> None:
         run(location=["cell"])
 
 
-def test_locations_of_components() -> None:
+def test_components_have_their_own_locations() -> None:
     grid = hc.Grid((4, 4))
     u = grid.field("u", boundary=hc.Symmetric())
 
@@ -130,7 +130,7 @@ def test_stages_of_a_chain_take_two_slots() -> None:
     assert sweep.scratch == (Slot(0, 8, (12,)), Slot(1, 8, (10,)))
 
 
-def test_what_is_read_while_another_is_stored_keeps_its_memory() -> None:
+def test_a_stage_read_while_another_is_stored_keeps_its_memory() -> None:
     grid = hc.Grid(64, periodic=True)
     u, v = grid.field("u"), grid.field("v", dtype="float32")
 
@@ -169,7 +169,7 @@ def test_bits_do_not_depend_on_patches(length: int) -> None:
 
 
 @pytest.mark.parametrize("length", [3, 20])
-def test_on_devices_a_group_keeps_what_it_has_room_for(opencl: Any, length: int) -> None:
+def test_a_thread_block_keeps_stages_that_fit(opencl: Any, length: int) -> None:
     """The last stages are stored in shared memory in turn, and the earlier ones in global memory."""
 
     def flow(**options: Any) -> tuple[hc.Simulation, str]:

@@ -38,7 +38,7 @@ def flow(u: Any) -> None:
     u.set(0.1 * (third + first[-3, 0] + second[-1, 0]))
 
 
-def test_nests_are_no_more_planes_ahead_than_they_must_be() -> None:
+def test_nests_run_the_minimum_of_planes_ahead() -> None:
     kernel = scratch(planes(kernel_of((16, 16), flow)))
     ahead = {plain(nest.body[0].array): nest.ahead for nest in kernel.body if isinstance(nest, Nest)}
     assert ahead == {"s0": 2, "s1": 0, "s2": 0, "u": 0}
@@ -53,7 +53,7 @@ def test_nests_are_no_more_planes_ahead_than_they_must_be() -> None:
     verify(rolled)
 
 
-def test_stages_of_the_same_plane_have_memory_in_turn() -> None:
+def test_stages_of_one_plane_reuse_memory() -> None:
     def chain(u: Any) -> None:
         value = u
         for n in range(6):
@@ -67,7 +67,7 @@ def test_stages_of_the_same_plane_have_memory_in_turn() -> None:
     assert sweep.scratch[0].points((40, 40)) == (1, 50)
 
 
-def test_along_one_axis_there_are_no_planes() -> None:
+def test_grids_of_one_axis_have_no_planes() -> None:
     def chain(u: Any) -> None:
         u.set(hc.stage(u[1] * u[-1], "s", storage="patch")[1])
 
@@ -83,7 +83,7 @@ def test_along_one_axis_there_are_no_planes() -> None:
         (lambda s: replace(s, ahead=None) if isinstance(s, Nest) and s.ahead == 0 else s, "plane by plane"),
     ],
 )
-def test_verify_finds_planes_that_are_not_there(change: Any, words: str) -> None:
+def test_verify_detects_reads_of_missing_planes(change: Any, words: str) -> None:
     kernel = scratch(planes(kernel_of((16, 16), flow)))
     with pytest.raises(InvalidKernel, match=words):
         verify(together(replace(kernel, body=tuple(map(change, kernel.body)))))
@@ -95,7 +95,7 @@ links = st.lists(st.tuples(offsets, offsets, st.integers(0, 3)), min_size=1, max
 
 @settings(max_examples=12, deadline=None)
 @given(links, st.tuples(st.integers(1, 9), st.integers(3, 20)), st.booleans())
-def test_rings_hold_what_is_read(reads: list[Any], patch: tuple[int, int], wall: bool) -> None:
+def test_rings_hold_all_planes_that_are_read(reads: list[Any], patch: tuple[int, int], wall: bool) -> None:
     """Rings of planes give the bits of inline stages for all patches, also for face fields at a wall."""
     if wall:  # a stage has no ghosts, so it is read along the wall only
         reads = [((0, a[1]), (0, b[1]), back) for a, b, back in reads]

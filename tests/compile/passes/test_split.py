@@ -24,7 +24,7 @@ def right_hand_side() -> tuple[MHD, Kernel]:
         return mhd, kernel_of(*mhd.equations().values())
 
 
-def test_groups_are_the_differences_of_one_array_each():
+def test_each_part_contains_differences_of_one_array():
     mhd, kernel = right_hand_side()
     value_groups = groups(kernel, results(kernel))
     arrays = [{name for name, _ in loads(kernel, group)} for group in value_groups]
@@ -48,7 +48,7 @@ def test_a_loop_reads_along_few_rows_and_the_last_reads_each_array_at_the_cell()
     assert {offset for _, offset in loads(kernel, results(kernel), stored)} == {(0, 0, 0)}
 
 
-def test_what_fits_one_loop_is_not_split():
+def test_loops_that_fit_are_not_split():
     grid = hc.Grid((8, 8, 8), periodic=True)
     u, v = grid.field("u"), grid.field("v")
 
@@ -64,7 +64,7 @@ def test_what_fits_one_loop_is_not_split():
     assert count(many * hc.derivative(v, "x")) == 3 + 1  # three directions, and one group of v
 
 
-def test_what_one_loop_keeps_the_next_ones_load():
+def test_later_loops_load_values_stored_by_earlier_ones():
     """One loop stores two differences of u, another one a difference of v, and the last loop loads both."""
     grid = hc.Grid((8, 8), periodic=True)
     u, v = grid.field("u"), grid.field("v")
@@ -84,7 +84,7 @@ def test_what_one_loop_keeps_the_next_ones_load():
 
 @pytest.mark.parametrize("streaming", [False, True])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_the_same_bits_as_in_one_loop(monkeypatch: pytest.MonkeyPatch, dtype: str, streaming: bool):
+def test_split_loops_have_the_bits_of_one_loop(monkeypatch: pytest.MonkeyPatch, dtype: str, streaming: bool):
     """Bits are equal for long rows, staggered points, a stage, a wall, sums and a sine of large angles."""
     monkeypatch.setattr("halocline.run.engine.prepare.exceeds_cache", lambda *_: streaming)
     monkeypatch.setattr("halocline.compile.passes.split.LOADS", 12)
@@ -124,7 +124,7 @@ def test_the_same_bits_as_in_one_loop(monkeypatch: pytest.MonkeyPatch, dtype: st
     assert results(grouped=False) == grouped
 
 
-def test_the_same_bits_direction_by_direction(monkeypatch: pytest.MonkeyPatch):
+def test_splitting_by_direction_does_not_change_bits(monkeypatch: pytest.MonkeyPatch):
     """The bits are equal in three dimensions, for rows longer than a piece."""
 
     def results(*, grouped: bool) -> list[str]:

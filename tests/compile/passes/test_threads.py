@@ -36,7 +36,7 @@ def star() -> Kernel:
 
 
 @pytest.mark.parametrize(("reads", "queues", "planes"), [("direct", 0, 0), ("queue", 1, 0), ("planes", 1, 1)])
-def test_a_march_reads_as_its_strategy_says(reads: str, queues: int, planes: int) -> None:
+def test_streaming_reads_follow_the_strategy(reads: str, queues: int, planes: int) -> None:
     kernel = marched(star(), reads)
     verify(kernel)
     (streaming,) = statements(kernel, March)
@@ -48,7 +48,7 @@ def test_a_march_reads_as_its_strategy_says(reads: str, queues: int, planes: int
     assert len(statements(kernel, Inside)) >= 1
 
 
-def test_cells_of_one_axis_are_not_marched_along() -> None:
+def test_grids_of_one_axis_are_not_streamed() -> None:
     grid = hc.Grid((8,), (1.0,), periodic=True)
     u = grid.field("u")
     kernel = marched(in_nest(kernel_of(u[1] - u)))
@@ -58,7 +58,7 @@ def test_cells_of_one_axis_are_not_marched_along() -> None:
     assert threads.march is None
 
 
-def test_sums_are_reset_and_finished() -> None:
+def test_partial_sums_are_reset_and_finished() -> None:
     kernel = in_nest(kernel_of(U * 2.0))
     assert statements(marched(kernel), Reset, Finish) == []
     (nest,) = kernel.body
@@ -69,7 +69,7 @@ def test_sums_are_reset_and_finished() -> None:
     assert statements(kernel, Finish)[0].kinds == ("sum",)
 
 
-def test_what_is_the_same_in_all_cells_is_computed_outside() -> None:
+def test_invariants_are_computed_outside_the_loop() -> None:
     kernel = in_nest(kernel_of(U * 2.0))
     (nest,) = kernel.body
     ((outside,), (inside,)) = lets(kernel, nest)

@@ -25,7 +25,7 @@ HERE = ((0, 0),)
 # -- tiles -------------------------------------------------------------------------------------------------
 
 
-def test_a_group_works_through_its_tile_stage_by_stage() -> None:
+def test_a_thread_block_computes_its_tile_stage_by_stage() -> None:
     kernel = tile(small())
     verify(kernel)
     assert [type(s) for s in kernel.body][1:4] == [Share, Tile, Nest]
@@ -37,14 +37,14 @@ def test_a_group_works_through_its_tile_stage_by_stage() -> None:
     assert any(isinstance(s, Let) and 5 in s.values for s in last.body)  # constant: once for all cells
 
 
-def test_tiles_that_do_not_fit_are_none() -> None:
+def test_tiles_that_do_not_fit_are_not_used() -> None:
     assert fits(small(), 40 * 2**10)
     assert not fits(small(), 513 * 8)  # the sum needs shared memory too
     cell = replace(small(), body=(small().body[0], replace(small().body[1], cell=(0,))))  # type: ignore[call-arg]
     assert not fits(cell, 40 * 2**10)
 
 
-def test_fields_may_be_called_as_the_memory_of_groups_is() -> None:
+def test_fields_may_have_the_names_of_shared_memory_arrays() -> None:
     kernel = small()
     arrays = tuple(replace(a, name="slot0") if a.name == "u" else a for a in kernel.arrays)
     values = tuple(
@@ -54,7 +54,7 @@ def test_fields_may_be_called_as_the_memory_of_groups_is() -> None:
     verify(tile(replace(kernel, arrays=arrays, values=values)))
 
 
-def test_a_tile_that_is_read_farther_than_it_is_stored_is_found() -> None:
+def test_verify_detects_reads_beyond_a_stored_tile() -> None:
     tiled = tile(small())
     first = next(s for s in tiled.body if isinstance(s, Nest))
     body = tuple(replace(s, extent=HERE) if s is first else s for s in tiled.body)
@@ -62,6 +62,6 @@ def test_a_tile_that_is_read_farther_than_it_is_stored_is_found() -> None:
         verify(replace(tiled, body=body))
 
 
-def test_small_kernels_store_what_they_say() -> None:
+def test_small_kernels_have_the_expected_results() -> None:
     assert results(staged()) == [6]
     assert isinstance(small().array["s"], Array)

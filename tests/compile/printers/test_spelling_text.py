@@ -150,7 +150,7 @@ def test_parameters_on_devices_may_have_the_names_of_locals_keywords_and_macros(
     assert sim.values["total"] == 9 * weighted
 
 
-def test_names_of_macros_are_no_matter() -> None:
+def test_names_of_macros_are_accepted() -> None:
     grid = hc.Grid(5, periodic=True)
     names = ["NULL", "INT32_MAX", "SIZE_MAX", "HC_NAN", "HC_LANES", "INT64_C", "linux", "memcpy", "int64_t"]
     total = sum(grid.field(name) for name in names)
@@ -196,7 +196,7 @@ print(compile_program(step.trace(u), grid))
 """
 
 
-def test_the_source_depends_on_nothing_but_the_program() -> None:
+def test_the_source_depends_only_on_the_program() -> None:
     outputs = {
         subprocess.run(
             [sys.executable, "-c", PROGRAM, live],

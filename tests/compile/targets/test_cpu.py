@@ -40,7 +40,7 @@ def large(name: str, value: str) -> str:
     return f'extern "C" int {name}() {{ return {value}; }}{" " * len(SMALL)}'
 
 
-def test_large_kernels_are_compiled_apart_and_lie_in_one_library(
+def test_large_kernels_are_compiled_separately_into_one_library(
     wrapper: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call_log, _ = wrapper
@@ -79,7 +79,7 @@ def test_a_part_that_the_compiler_rejects_is_one_error(
     assert [f.name for f in (tmp_path / "cache").iterdir()] == [Path(report.group(1)).name]
 
 
-def test_parts_are_compiled_at_a_time_and_a_kill_leaves_no_library(
+def test_parts_are_compiled_in_parallel_and_a_kill_leaves_no_library(
     wrapper: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call_log, hold = wrapper
@@ -96,7 +96,7 @@ def test_parts_are_compiled_at_a_time_and_a_kill_leaves_no_library(
     assert ctypes.CDLL(str(compile_library(source))).two() == 2
 
 
-def test_kernels_compiled_apart_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_separate_compilation_does_not_change_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     checksums = []
     for longest in (cpu.LARGE, 500):
         monkeypatch.setattr(cpu, "LARGE", longest)

@@ -28,7 +28,7 @@ def fields(count: int) -> list[hc.Field]:
 # -- functions ---------------------------------------------------------------------------------------------
 
 
-def test_nests_that_share_no_stage_are_functions_of_their_own() -> None:
+def test_nests_without_common_stages_are_separate_functions() -> None:
     one, other = fields(2)
     kernel = kernel_of(one * 2.0, other + one, other * other)
     none = ((0, 0),)
@@ -46,7 +46,7 @@ def test_nests_that_share_no_stage_are_functions_of_their_own() -> None:
     assert all(len(part.values) == len(part.below(roots(part.body))) for part in parts)
 
 
-def test_what_makes_or_reads_a_stage_stays_together() -> None:
+def test_nests_that_write_or_read_a_stage_stay_in_one_function() -> None:
     kernel = scratch(small())
     assert functions(kernel) == [kernel]
     more = replace(kernel, body=(*kernel.body, Nest((Reduce(1, "max", 0),), HERE, (0,))))
