@@ -591,8 +591,8 @@ MUTATIONS = (
     Mutation(
         "stretch-place",
         "lang/stretch.py",
-        "    x = bare(grid.coordinates([bool(p) for p in place])[axis])\n    step =",
-        "    x = bare(grid.coordinates([False for p in place])[axis])\n    step =",
+        "    x = without_location(grid.coordinates([bool(p) for p in place])[axis])\n    step =",
+        "    x = without_location(grid.coordinates([False for p in place])[axis])\n    step =",
         "distances between faces are taken for those between cells",
         ("lang/test_stretch.py",),
     ),

@@ -33,7 +33,7 @@ def test_reductions_that_share_fields_read_them_once() -> None:
     program = Program("shared")
     with tracing(program):
         for number in range(MOST_SHARING):
-            program.own(f"result{number}").set(hc.sum(u * (number + 1.0)))
+            program.internal_scalar(f"result{number}").set(hc.sum(u * (number + 1.0)))
     source = compile_program(program, grid).source
     assert source.count("for (int64_t i = ") == 2  # a loop of each kernel
 

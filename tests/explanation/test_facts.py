@@ -120,5 +120,5 @@ def test_a_simulation_is_explained_as_it_runs_and_as_it_would_on_more_ranks() ->
     text = str(hc.explain(sim, ranks=4, decomposition="optimal", threads=1))
     assert "4 ranks of 1 thread: 4 x 1 subdomains, optimal" in text
     assert "predicted:" in text
-    u = grid.named("u")
+    u = grid.find("u")
     assert "sweep 2" in str(hc.explain(hc.LinearProblem(lambda u: u - hc.laplacian(u), u, 1.0)))

@@ -53,7 +53,7 @@ def test_pieces_and_patches_cover_the_active_cells_once(
         covered[tuple(map(slice, *piece))] += 1
     assert (covered[box] == active_cells[box]).all()
     assert covered.sum() == active_cells[box].sum()
-    assert blocks.any(lo, hi) == active_cells[box].any()
+    assert blocks.has_active_cell(lo, hi) == active_cells[box].any()
 
     parts = tuple(data.draw(st.integers(1, min(n, 3))) for n in shape)
     cut = decompose(shape, int(np.prod(parts)), strategy=parts, radius=0)

@@ -16,8 +16,8 @@ from arguments import ENDS, WRONG_ARRAYS, WRONG_FUNCTIONS, Called, Heat, line, m
 from halocline.errors import InputError
 from halocline.lang import equations
 from halocline.lang.boundary import Ghost
-from halocline.lang.callables import arguments_taken
-from halocline.lang.expression import bare, place_of
+from halocline.lang.callables import argument_count
+from halocline.lang.expression import place_of, without_location
 from halocline.lang.program import bind
 from halocline.problems.error import difference
 from loops import some
@@ -165,7 +165,10 @@ def test_functions_may_use_the_grid_and_its_fields(name: str, periodic: bool) ->
         traced = memory(grid).traced(u, function)
         assert isinstance(traced, hc.Expr)
         expected = function(*u.coordinates)
-        assert (bare(traced), place_of(traced)) == (bare(expected), place_of(expected))
+        assert (without_location(traced), place_of(traced)) == (
+            without_location(expected),
+            place_of(expected),
+        )
         if not periodic and "derivative" not in name and "field" not in name:
             assert Ghost(u, 0, -1, 0).at_wall(function).digest == Ghost(u, 0, -1, 0).at_wall(expected).digest
 
@@ -179,7 +182,7 @@ def test_a_function_of_a_grid_may_be_a_right_hand_side() -> None:
 
 def test_arguments_of_functions_without_signature_are_counted() -> None:
     def counted(function: Any, *counts: int) -> int:
-        return arguments_taken(function, "f", counts, "so many")
+        return argument_count(function, "f", counts, "so many")
 
     assert [counted(np.sin, 1), counted(np.hypot, 2), counted(math.sin, 1), counted(max, 3)] == [1, 2, 1, 3]
     assert counted(np.frompyfunc(lambda a, b: a, 2, 1), 1, 2) == 2
@@ -281,7 +284,7 @@ class Called1:
 
 def test_a_default_binds_where_it_names_a_field_or_a_parameter() -> None:
     grid = line()
-    T = grid.named("T")
+    T = grid.find("T")
     kappa = hc.Scalar("kappa")
     arguments = bind(lambda T, kappa=1.0, k=2.0: None, grid, {"kappa": kappa})
     assert list(arguments) == ["T", "kappa"]

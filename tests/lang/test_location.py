@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import halocline as hc
 from halocline.errors import InputError
-from halocline.lang.expression import Expr, as_expr, bare, place_of, placed, walk
-from halocline.lang.location import at_target, location, staggering
+from halocline.lang.expression import Expr, as_expr, place_of, walk, with_location, without_location
+from halocline.lang.location import form_at_target, location, staggering
 from halocline.lang.operators import interpolation_coefficients, staggered_coefficients
 from loops import some
 from numpy_reference import Reference
@@ -93,7 +93,7 @@ class Problem:
         }
 
     def error(self, e: Any, target: Place, expected: Array) -> float:
-        located = at_target(as_expr(e), target, "target")
+        located = form_at_target(as_expr(e), target, "target")
         computed = evaluated(located, self.values, self.grid.shape, self.grid.spacing)
         return float(np.abs(computed - expected).max())
 
@@ -127,7 +127,7 @@ def test_orders_of_derivatives_between_locations(ndim: int, order: int) -> None:
             d = hc.derivative(Problem([4] * ndim, place).fields[0], axis, order=order)
             assert place_name(d) == location(min(place, flipped(place, axis), key=sum))
             with pytest.raises(InputError, match=rf"target lies at '{location(target)}', but .* at"):
-                at_target(d, target, "target")
+                form_at_target(d, target, "target")
             continue
 
         def error(n: int, place: Place = place, axis: int = axis, target: Place = target) -> float:
@@ -283,7 +283,7 @@ def test_stretched_axes_have_second_order_between_locations(walls: str) -> None:
             (hc.derivative(f, 0), 3 * np.cos(3 * x)),
             (hc.to(f, location(flipped(place, 0))), np.sin(3 * x)),
         ):
-            located = at_target(e, flipped(place, 0), "target")
+            located = form_at_target(e, flipped(place, 0), "target")
             computed = evaluated(located, values, (n,), [grid.even_spacing(0)])
             maxima.append(float(np.abs(computed - expected)[inside].max()))
         return maxima
@@ -299,7 +299,7 @@ def test_stretched_axes_have_second_order_between_locations(walls: str) -> None:
 def test_interpolation_along_a_stretched_axis_is_exact_for_lines() -> None:
     grid = hc.Grid(10, stretch={"x": lambda x: x - 0.1 * np.sin(2 * math.pi * x)})
     u = grid.field("u")
-    located = at_target(hc.to(u, "face-x"), (True,), "target")
+    located = form_at_target(hc.to(u, "face-x"), (True,), "target")
     computed = evaluated(located, {u: 3 * u.positions[0] + 1}, (10,), [grid.even_spacing(0)])
     np.testing.assert_allclose(computed[1:], 3 * grid.positions((True,))[0][1:-1] + 1, rtol=1e-14)
 
@@ -448,13 +448,13 @@ def test_coordinates_follow_their_target() -> None:
         for place in places(ndim):
             f = grid.field(f"f{len(grid.fields)}", location=location(place))
             expected = sum((k * c for k, c in enumerate(f.coordinates, 1)), as_expr(0.0))
-            assert at_target(total, place, "target") is at_target(expected, place, "target")
+            assert form_at_target(total, place, "target") is form_at_target(expected, place, "target")
             assert place_name(total * f) == f.location == place_name(expected * f)
             ran += 1
             for other in places(ndim):
                 if other != place:
                     with pytest.raises(InputError, match="lies at"):
-                        at_target(expected, other, "target")
+                        form_at_target(expected, other, "target")
     assert ran == 28
 
 
@@ -462,8 +462,8 @@ def test_numbers_of_points_follow_their_target() -> None:
     """Points on a wall have their own numbers."""
     grid = hc.Grid((3, 4), periodic=(True, False))
     for place in places(2):
-        numbers = at_target(grid.cell_number(), place, "target")
-        assert numbers is at_target(grid.cell_number(place), place, "target")
+        numbers = form_at_target(grid.cell_number(), place, "target")
+        assert numbers is form_at_target(grid.cell_number(place), place, "target")
     walled = hc.Grid((3, 4))
     with pytest.raises(InputError, match="lies at"):
         walled.cell_number((False, True)) + walled.field("u")
@@ -474,9 +474,11 @@ def test_operators_settle_at_explicit_offsets() -> None:
     grid = hc.Grid((6, 6), periodic=True)
     u = grid.field("u")
     central = (u[1, 0] - u[-1, 0]) * (0.5 * (1.0 / grid.h(0)))
-    assert hc.derivative(u, 0).placement.bare is central
+    assert hc.derivative(u, 0).placement.without_location is central
     assert hc.derivative(u, 0) + u[1, 0] is central + u[1, 0]
-    assert hc.derivative(hc.derivative(u, 0), 0).placement.bare is bare(hc.derivative(central, 0))
+    assert hc.derivative(hc.derivative(u, 0), 0).placement.without_location is without_location(
+        hc.derivative(central, 0)
+    )
 
 
 def test_operands_at_explicit_offsets_count_as_cells_where_all_fields_are_in_cells() -> None:
@@ -485,9 +487,9 @@ def test_operands_at_explicit_offsets_count_as_cells_where_all_fields_are_in_cel
     upwind = hc.where(u > 0.0, u[-1, 0], u[0, 0]) * u
     central = (upwind[1, 0] - upwind[-1, 0]) * (0.5 * (1.0 / grid.h(0)))
     derivative = hc.derivative(upwind, 0)
-    assert bare(derivative) is central
+    assert without_location(derivative) is central
     assert place_of(derivative) == (False, False)
-    assert at_target(derivative, u.staggered, "target") is central
+    assert form_at_target(derivative, u.staggered, "target") is central
     assert derivative * u[0, 0] is central * u[0, 0]
     half, ran = 0.5 * (u[-1, 0] + u[0, 0]), 0
     operators: list[Callable[[Any], Any]] = [
@@ -504,9 +506,9 @@ def test_operands_at_explicit_offsets_count_as_cells_where_all_fields_are_in_cel
         unknown = [flux, upwind_flux, hc.stage(flux), u * square[1, 0], w[1][0, 1], grid.x[1, 0]]
         for operator in operators:
             for operand in in_cells:
-                at_target(operator(operand), u.staggered, "target")
+                form_at_target(operator(operand), u.staggered, "target")
                 with pytest.raises(InputError, match=r"target lies at 'face-x', but .* at 'cell'"):
-                    at_target(operator(operand), w[0].staggered, "target")
+                    form_at_target(operator(operand), w[0].staggered, "target")
                 ran += 1
             for operand in unknown:
                 with pytest.raises(InputError, match=r"its location is not known, .* hc\.stage\(\.\.\., loc"):
@@ -530,7 +532,7 @@ def test_a_hand_written_flux_has_the_order_of_its_differences() -> None:
         mean = 0.5 * (p[-1] + p[0]) * w
         with pytest.raises(InputError, match="its location is not known"):
             hc.div((mean,))
-        divergence = at_target(hc.div((placed(mean, (True,)),)), (False,), "target")
+        divergence = form_at_target(hc.div((with_location(mean, (True,)),)), (False,), "target")
         expected = problem.d(0, (False,), 0) * problem.d(1, (False,))
         expected = expected + problem.d(0, (False,)) * problem.d(1, (False,), 0)
         return problem.error(divergence, (False,), expected)
@@ -544,7 +546,7 @@ def test_long_sums_of_coordinates_are_formed_without_recursion() -> None:
     total = as_expr(0.0)
     for n in range(1, 1500):
         total = total + hc.sin(float(n) * grid.x)
-    assert at_target(total, w[0].staggered, "target").op == "add"
+    assert form_at_target(total, w[0].staggered, "target").op == "add"
 
 
 def test_reductions_run_over_the_points_of_the_location() -> None:
@@ -684,9 +686,9 @@ def test_a_location_can_be_named() -> None:
     grid = hc.Grid((4, 4), periodic=True)
     f = grid.field("f", location="face-x")
     assert [place_name(e) for e in (f, f[1, 0], 2.0)] == ["face-x", None, None]
-    assert place_name(placed(f[1, 0], (False, True))) == "face-y"
+    assert place_name(with_location(f[1, 0], (False, True))) == "face-y"
     with pytest.raises(InputError, match=r"lies at 'face-y', but f at 'face-x'"):
-        placed(f[1, 0], (False, True)) * f
+        with_location(f[1, 0], (False, True)) * f
 
 
 # -- runs --------------------------------------------------------------------------------------------------

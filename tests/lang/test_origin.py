@@ -10,7 +10,7 @@ import pytest
 import halocline as hc
 from halocline.lang.equations import equations
 from halocline.lang.expression import as_expr
-from halocline.lang.origin import Line, returned_lines, worded
+from halocline.lang.origin import Line, framework_origin, returned_lines
 from halocline.lang.program import Assign, AssignScalar
 from halocline.lang.stepping import Recorded, stepping
 from halocline.problems.files import path_of
@@ -42,7 +42,7 @@ def test_a_copied_case_shows_lines_of_its_own_file_or_words(name: str, tmp_path:
     assert lines
     assert {line.file for line in lines} <= {"", str(copy)}
     # words name an equation or a number, and are not a statement of a program
-    assert not [line.words for line in lines if "(" in line.words or "=" in line.words]
+    assert not [line.description for line in lines if "(" in line.description or "=" in line.description]
 
 
 @pytest.mark.parametrize("name", ["alfven-decay", "cavity-2d", "heat", "poisson", "wave"])
@@ -66,7 +66,7 @@ def test_sweeps_of_schemes_show_the_equation(grid: hc.Grid, scheme: hc.Scheme) -
     origins = labels_of(program)
     assert origins
     equation = [Line(__file__, heat.__code__.co_firstlineno + 1, "T: kappa * hc.laplacian(T) * t")]
-    copy = worded("copy at the start of the step: T")
+    copy = framework_origin("copy at the start of the step: T")
     for sweep in origins:
         assert sweep in (equation, [copy], [copy, *equation])
     assert equation in origins
@@ -87,11 +87,11 @@ def test_each_entry_of_a_mapping_has_its_line(grid: hc.Grid) -> None:
         }  # fmt: skip
 
     program = program_of(grid, rates, scheme=hc.Euler(), dt=lambda u: 0.1 / hc.max(u))
-    assigned = next(s for s in program.flat() if isinstance(s, Assign))
+    assigned = next(s for s in program.all_statements() if isinstance(s, Assign))
     first = rates.__code__.co_firstlineno
     assert assigned.lines[u] == Line(__file__, first + 3, "u: twice * hc.laplacian(u)")
     assert assigned.lines[v[0]] == assigned.lines[v[1]] == Line(__file__, first + 5, "v: hc.grad(u) - v")
-    reduced = [s.line for s in program.flat() if isinstance(s, AssignScalar) and s.line.file]
+    reduced = [s.line for s in program.all_statements() if isinstance(s, AssignScalar) and s.line.file]
     assert [line.text for line in reduced] == ["0.1 / hc.max(u)", "return {"]
 
 

@@ -167,8 +167,8 @@ def test_names_of_numbers_may_be_given_other_values() -> None:
         program_of(grid, hc.program(f), parameters={"kappa": 1.0}) for f in (program, in_place)
     )
     assert expected.notices == in_place_program.notices == []
-    assert [s.values for s in in_place_program.flat() if isinstance(s, Assign)] == [
-        s.values for s in expected.flat() if isinstance(s, Assign)
+    assert [s.values for s in in_place_program.all_statements() if isinstance(s, Assign)] == [
+        s.values for s in expected.all_statements() if isinstance(s, Assign)
     ]
 
     def rates(u: Any, kappa: Any, t: Any) -> Any:
@@ -296,7 +296,7 @@ def test_random_numbers_are_detected_in_all_traced_functions() -> None:
         return np.random.rand()  # noqa: NPY002
 
     grid = line()
-    T = grid.named("T")
+    T = grid.find("T")
     scheme = {"scheme": hc.Euler(), "dt": 0.1}
     tracers: dict[str, Callable[[], Any]] = {
         "equations": lambda: program_of(grid, lambda T: {T: drawn() * T}, **scheme),

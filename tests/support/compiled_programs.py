@@ -15,7 +15,7 @@ from halocline.compile.schedule import Loop, Schedule, Sweep
 def schedule_of(grid: hc.Grid, function: Callable[..., Any]) -> Schedule:
     """Return the schedule of a program whose arguments are fields and vectors of the grid."""
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
-    return compile_program(hc.program(function).trace(*(grid.named(n) for n in names)), grid)
+    return compile_program(hc.program(function).trace(*(grid.find(n) for n in names)), grid)
 
 
 def number(schedule: Schedule, name: str) -> int:

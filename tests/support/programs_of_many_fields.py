@@ -18,20 +18,20 @@ Statements = Callable[[Program, list[Field]], None]
 def sums(program: Program, fields: list[Field]) -> None:
     """Sum each field."""
     for number, field in enumerate(fields):
-        program.own(f"result{number}").set(hc.sum(field))
+        program.internal_scalar(f"result{number}").set(hc.sum(field))
 
 
 def products(program: Program, fields: list[Field]) -> None:
     """Compute the dot products of each field with the next one."""
     for number, (left, right) in enumerate(itertools.pairwise(fields)):
-        program.own(f"result{number}").set(hc.dot(left, right))
+        program.internal_scalar(f"result{number}").set(hc.dot(left, right))
 
 
 def steps(program: Program, fields: list[Field]) -> None:
     """Advance each field by a step of diffusion and sum it."""
     for number, field in enumerate(fields):
         field.set(field + 0.1 * hc.laplacian(field))
-        program.own(f"result{number}").set(hc.sum(field))
+        program.internal_scalar(f"result{number}").set(hc.sum(field))
 
 
 def compiled(statements: Statements, count: int) -> Schedule:

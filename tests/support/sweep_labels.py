@@ -50,7 +50,7 @@ def check(program: Program, forbidden: set[str]) -> int:
                 assert 1 <= line.number <= len(lines)
                 assert line.label == f"{line.text}  ({file.name}:{line.number})"
             else:
-                assert line.label == line.words
+                assert line.label == line.description
             count += 1
     return count
 
@@ -70,7 +70,7 @@ def check_numbers(name: str) -> int:
         Number of different constants in the explanation.
     """
     problem = problem_of(name)
-    statements = tuple(problem.program.flat())
+    statements = tuple(problem.program.all_statements())
     constants = {e.attribute for s in statements for e in walk(expressions_of(s)) if e.op == "const"}
     constants |= {1 / s.often for s in statements if getattr(s, "often", None)}  # "(one time in 1000)"
     steps = explain_program(problem.program, problem.grid).steps

@@ -28,7 +28,7 @@ from halocline.lang.dtype import ITEMSIZE
 from halocline.lang.expression import walk
 from halocline.lang.grid import AXES, Field, Grid
 from halocline.lang.program import Program
-from halocline.lang.trace import OWN
+from halocline.lang.trace import INTERNAL
 
 MOST_SCHEDULES = 32  # of the most recently used programs; a large schedule has 1 MB of text
 _schedules: dict[tuple[bytes, str, Strategy | None, int], schedule.Schedule] = {}
@@ -289,7 +289,7 @@ class _Compiler:
         fields = {fill.field, *(leaf.attribute[0] for leaf in reads)}
         ordered = tuple(sorted(fields, key=lambda f: self.numbering.fields[f]))
         side = f"{AXES[fill.axis]}_{'lower' if fill.side < 0 else 'upper'}"
-        name = fill.field.name.replace(OWN, "")
+        name = fill.field.name.replace(INTERNAL, "")
         result = self.fills[fill] = schedule.Fill(
             kernel=self.once(f"wall_{name}_{side}", self.wall(fill, ordered, side)),
             field=self.numbering.fields[fill.field],

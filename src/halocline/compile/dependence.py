@@ -78,12 +78,12 @@ class Progress(lang.Versions):
 
     def set(self, key: Key) -> None:
         """Record that a statement sets a field or scalar."""
-        self.before.setdefault(key, range(self.since.get(key, 0), self.now(key) + 1))
+        self.before.setdefault(key, range(self.since.get(key, 0), self.current(key) + 1))
         super().set(key)
 
     def verdict(self, use: Use) -> Verdict:
         """Return the effect of a use on the sweep under construction."""
-        present = self.is_present(use.key, use.version)
+        present = self.is_current(use.key, use.version)
         if isinstance(use.key, str):
             if use.in_kernel and use.key in self.before:  # scalars are set after the sweep
                 if present:
@@ -147,7 +147,7 @@ class Walls:
 def layers(program: lang.Program) -> int:
     """Return the maximum number of ghost layers that a statement may read, through all nested stages."""
     longest: dict[lang.Stage, int] = {}
-    expressions = [e for statement in program.flat() for e in lang.expressions_of(statement)]
+    expressions = [e for statement in program.all_statements() for e in lang.expressions_of(statement)]
 
     def reach(root: Expr) -> int:
         distance = 0

@@ -25,7 +25,7 @@ def identity(program: lang.Program, grid: Grid) -> bytes | None:
     several locations. The same applies to two stages of one name and formula that differ in storage, location
     or source line. Digests of expressions do not distinguish these.
     """
-    expressions = (e for statement in program.flat() for e in lang.expressions_of(statement))
+    expressions = (e for statement in program.all_statements() for e in lang.expressions_of(statement))
     stages: dict[tuple[str, bytes], Any] = {}
     for stage in stages_below(expressions):
         attributes = stage.storage, stage.staggered, stage.line

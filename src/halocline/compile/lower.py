@@ -29,7 +29,7 @@ from halocline.lang.expression import stage_read as stage_node
 from halocline.lang.grid import Field
 from halocline.lang.origin import Line
 from halocline.lang.program import Key
-from halocline.lang.trace import OWN
+from halocline.lang.trace import INTERNAL
 from halocline.lang.trace import scalar as scalar_node
 
 
@@ -87,7 +87,7 @@ OperationGraph = SweepGraph | ScalarGraph | AwaitGraph | StopGraph | LoopGraph
 
 
 class _Lowering:
-    """Formation of sweeps, with cuts before the given statement numbers of `Program.flat`."""
+    """Formation of sweeps, with cuts before the given statement numbers of `Program.all_statements`."""
 
     def __init__(self, walls: Walls, uses: Uses, cuts: frozenset[int]) -> None:
         self.progress, self.uses, self.cuts = Progress(walls), uses, cuts
@@ -107,7 +107,7 @@ class _Lowering:
     def fresh(self, kind: str) -> str:
         number = self.names.get(kind, 0)
         self.names[kind] = number + 1
-        return f"{OWN}{kind}{number}"
+        return f"{INTERNAL}{kind}{number}"
 
     def end_sweep(self) -> None:
         if self.sweep.sets or self.sweep.reductions:
@@ -137,7 +137,7 @@ class _Lowering:
             return scalar_node(leaf.attribute[0])
         if leaf.op == "read":
             target, version, offset = leaf.attribute
-            if target in self.sweep.sets and self.progress.is_present(target, version):
+            if target in self.sweep.sets and self.progress.is_current(target, version):
                 value = self.sweep.sets[target]
                 # the value after a store and a load: rounded to the precision of the field
                 return value if value.precision == target.dtype else cast(value, target.dtype)

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from halocline.compile.footprint import Footprint
 from halocline.compile.ir.statements import Slot, StageUse
 from halocline.lang.blocks import Blocks
-from halocline.lang.trace import OWN
+from halocline.lang.trace import INTERNAL
 
-AROUND = OWN + "around"  # see Sweep.wraps
+AROUND = INTERNAL + "around"  # see Sweep.wraps
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from halocline.compile.numbering import Sweeps
 from halocline.compile.schedule import Loop, Operation, Schedule, Stop, Sweep, flat
 from halocline.lang.expression import SIGNS, Expr, text, unary
 from halocline.lang.grid import AXES
-from halocline.lang.trace import OWN
+from halocline.lang.trace import INTERNAL
 from halocline.plan.rank import RankPlan, SweepPlan
 
 LONG = 32  # maximum characters of a reduction that is shown with its terms
@@ -189,15 +189,17 @@ class _Steps:
             for stale in [key for key, definition in self.names.items() if changed.search(definition)]:
                 del self.names[stale]
                 if stale in generated:
-                    yield f"{stale.lstrip(OWN)} = {generated[stale]}"
-            if name.startswith(OWN):
+                    yield f"{stale.lstrip(INTERNAL)} = {generated[stale]}"
+            if name.startswith(INTERNAL):
                 self.names[name] = generated[name] = text
             elif name not in sums:
-                yield f"{name.rstrip(OWN)} = {text}"
+                yield f"{name.rstrip(INTERNAL)} = {text}"
 
     def _named(self, said: str) -> str:
         """Return a text with the definitions of compiler-generated names in place of the names."""
-        return re.sub(OWN + r"\w+", lambda match: self.names.get(match[0], match[0].lstrip(OWN)), said)
+        return re.sub(
+            INTERNAL + r"\w+", lambda match: self.names.get(match[0], match[0].lstrip(INTERNAL)), said
+        )
 
     def _sweep(self, graph: SweepGraph, sweep: Sweep, depth: int) -> Step:
         plans = next(self.plans)

@@ -43,7 +43,7 @@ def axis_number(axis: Any, ndim: int = len(AXES)) -> int:
 def per_axis(
     value: Any,
     ndim: int,
-    what: str,
+    label: str,
     read: Callable[[Any], T | None],
     expected: str,
     default: T | None = None,
@@ -56,7 +56,7 @@ def per_axis(
         One value for all axes; a sequence or array with one for each axis; or a mapping from axes to values.
     ndim : int
         Number of axes.
-    what : str
+    label : str
         Name of the argument, for messages.
     read : callable
         Conversion of one value. The result for a value that is not accepted is None.
@@ -77,21 +77,21 @@ def per_axis(
             try:
                 number = axis_number(axis, ndim)
             except InputError as error:
-                raise InputError(f"{what} {short_repr(value)}: {error}") from None
+                raise InputError(f"{label} {short_repr(value)}: {error}") from None
             if number in used_axes:
-                raise InputError(f"{what} {short_repr(value)} names axis {AXES[number]} twice")
+                raise InputError(f"{label} {short_repr(value)} names axis {AXES[number]} twice")
             used_axes.add(number)
             values[number] = entry
         if default is None and len(used_axes) < ndim:
             missing = next(AXES[axis] for axis in range(ndim) if axis not in used_axes)
             raise InputError(
-                f"{what} {short_repr(value)} leaves out axis {missing}; expected {expected} for each axis"
+                f"{label} {short_repr(value)} leaves out axis {missing}; expected {expected} for each axis"
             )
     elif is_sequence(value):
         values = list(value)
         if len(values) != ndim:
             raise InputError(
-                f"{what} {short_repr(value)} has {len(values)} entries for a grid of {ndim} axes"
+                f"{label} {short_repr(value)} has {len(values)} entries for a grid of {ndim} axes"
             )
     else:
         values = [value] * ndim
@@ -100,14 +100,14 @@ def per_axis(
         converted = None if entry is None else read(entry)
         if converted is None:
             raise InputError(
-                f"{what} {short_repr(value)}: axis {AXES[axis]} has {short_repr(entry)}; expected "
+                f"{label} {short_repr(value)}: axis {AXES[axis]} has {short_repr(entry)}; expected "
                 f"{expected}: one for all axes, one per axis, or a mapping by axis name"
             )
         result.append(converted)
     return tuple(result)
 
 
-def axis_flags(value: Any, ndim: int, what: str) -> tuple[bool, ...]:
+def axis_flags(value: Any, ndim: int, label: str) -> tuple[bool, ...]:
     """Return one flag for each axis.
 
     Parameters
@@ -116,7 +116,7 @@ def axis_flags(value: Any, ndim: int, what: str) -> tuple[bool, ...]:
         Names are text ("x" or "xz") or a sequence (("x", "z")). The flag of each other axis is False.
     ndim : int
         Number of axes.
-    what : str
+    label : str
         Name of the argument, for messages.
 
     Raises
@@ -129,11 +129,11 @@ def axis_flags(value: Any, ndim: int, what: str) -> tuple[bool, ...]:
         try:
             numbers = [axis_number(name, ndim) for name in names]
         except InputError as error:
-            raise InputError(f"{what} {short_repr(value)}: {error}; or True or False") from None
+            raise InputError(f"{label} {short_repr(value)}: {error}; or True or False") from None
         if len(set(numbers)) != len(numbers):
-            raise InputError(f"{what} {short_repr(value)} names an axis twice")
+            raise InputError(f"{label} {short_repr(value)} names an axis twice")
         return tuple(axis in numbers for axis in range(ndim))
-    return per_axis(value, ndim, what, _flag, "True or False (or names of axes, such as 'x')", default=False)
+    return per_axis(value, ndim, label, _flag, "True or False (or names of axes, such as 'x')", default=False)
 
 
 def _flag(value: Any) -> bool | None:

@@ -108,7 +108,7 @@ class Blocks:
             for border, count, i in zip(self.borders, self.counts, cell, strict=True)
         )
 
-    def holds(self, cell: Sequence[int]) -> bool:
+    def is_active(self, cell: Sequence[int]) -> bool:
         """Return True if a cell is active."""
         return bool(self.mask[self.block(cell)])
 
@@ -122,7 +122,7 @@ class Blocks:
         )
         return self.mask[tuple(place)]
 
-    def near(self, reach: Sequence[int], periodic: Sequence[bool]) -> Blocks:
+    def with_neighbours(self, reach: Sequence[int], periodic: Sequence[bool]) -> Blocks:
         """Return the blocks that are active or have an active block within `reach` cells along the axes.
 
         Parameters
@@ -145,7 +145,7 @@ class Blocks:
                 mask = mask | sides[0] | sides[1]
         return Blocks(self.shape, self.counts, mask.tobytes())
 
-    def any(self, lo: Sequence[int], hi: Sequence[int]) -> bool:
+    def has_active_cell(self, lo: Sequence[int], hi: Sequence[int]) -> bool:
         """Return True if any cell of a box is active."""
         first, last = self.block(lo), self.block([i - 1 for i in hi])
         return bool(self.mask[tuple(slice(a, b + 1) for a, b in zip(first, last, strict=True))].any())

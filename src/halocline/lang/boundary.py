@@ -26,9 +26,9 @@ from halocline.errors import InputError
 from halocline.lang import expression as graph
 from halocline.lang import trace
 from halocline.lang.axes import whole
-from halocline.lang.callables import arguments_taken
+from halocline.lang.callables import argument_count
 from halocline.lang.expression import Expr, Operators
-from halocline.lang.location import at_target
+from halocline.lang.location import form_at_target
 from halocline.lang.weights import weights
 from halocline.ranges import ORDER, Range
 
@@ -95,13 +95,13 @@ class Ghost:
         return self.field.grid.h(self.axis)
 
     @property
-    def stretched(self) -> bool:
+    def is_stretched(self) -> bool:
         """True if the axis is stretched."""
         return self.field.grid.maps[self.axis] is not None
 
     def rise(self, slope: Expr) -> Expr:
         """Return the difference between a ghost and its mirror, for a field with this slope on the wall."""
-        if not self.stretched:
+        if not self.is_stretched:
             return slope * self.h * float(2 * self.distance * self.side)
         x = self.field.coordinates[self.axis]
         inward = [0] * self.field.grid.ndim
@@ -116,22 +116,22 @@ class Ghost:
         slope : Expr
             Slope of the field on the wall.
         """
-        if not self.stretched:
+        if not self.is_stretched:
             return slope * self.h
         x = self.field.coordinates[self.axis]
-        return slope * (self._moved(x, self._inward + 0.5) - self._moved(x, self._inward - 0.5))
+        return slope * (self._at_distance(x, self._inward + 0.5) - self._at_distance(x, self._inward - 0.5))
 
     @property
     def _inward(self) -> float:
         """Signed distance from this ghost point to the wall, in spacings along the axis."""
         return float(-self.side * self.distance)
 
-    def _moved(self, value: Expr, by: float) -> Expr:
-        """Return an expression of coordinates, evaluated `by` spacings further along the axis."""
+    def _at_distance(self, value: Expr, spacings: float) -> Expr:
+        """Return an expression of coordinates, evaluated `spacings` spacings further along the axis."""
 
         def leaf(current: Expr) -> Expr:
             across = current.op == "index" and current.attribute[0] == self.axis
-            return graph.binary("add", current, by) if across else current
+            return graph.binary("add", current, spacings) if across else current
 
         return graph.rebuild(value, leaf)
 
@@ -141,7 +141,9 @@ class Ghost:
         subject = f"the boundary value of {name}"
         if callable(value) and not isinstance(value, Operators):
             value = trace.trace_function(value, self.field.coordinates, subject)
-        wall = at_target(graph.as_expr(value, "boundary value"), self.field.staggered, f"the wall of {name}")
+        wall = form_at_target(
+            graph.as_expr(value, "boundary value"), self.field.staggered, f"the wall of {name}"
+        )
         graph.check_grid(wall, self.field.grid, subject)
         if wall.op == "const" and not math.isfinite(wall.attribute):
             raise InputError(f"{subject} is {wall.attribute}; expected a finite number")
@@ -154,7 +156,7 @@ class Ghost:
                     f"{subject} takes random numbers by the place across the wall, where no cell is: count "
                     "along the wall, grid.cell_number(axes=...)"
                 )
-        return self._moved(wall, self._inward)
+        return self._at_distance(wall, self._inward)
 
 
 class BoundaryCondition:
@@ -244,7 +246,7 @@ class Derivative(BoundaryCondition):
 
     def ghost(self, at: Ghost) -> Expr:
         slope = at.at_wall(self.value)
-        if _positive(self.order) > 2 and at.stretched:
+        if _positive(self.order) > 2 and at.is_stretched:
             raise InputError(
                 f"field {at.field.name!r}: Derivative(order={self.order}) on a wall of an axis that is "
                 "stretched; expected order 1 or 2 there, as differences have"
@@ -323,12 +325,12 @@ class BoundaryKernel(BoundaryCondition):
 
     def ghost(self, at: Ghost) -> Expr:
         subject = f"the boundary kernel of field {at.field.name!r}"
-        count = arguments_taken(self.function, subject, (1, 2), "(u) or (u, layer)")
+        count = argument_count(self.function, subject, (1, 2), "(u) or (u, layer)")
         result = trace.call(self.function, *(Inward(at), at.layer)[:count])
         if result is None:
             raise InputError(f"{subject} {trace.RETURNS_NONE}")
         value = graph.as_expr(result, "boundary kernel's result")
-        ghost = at_target(value, at.field.staggered, f"the wall of field {at.field.name!r}")
+        ghost = form_at_target(value, at.field.staggered, f"the wall of field {at.field.name!r}")
         graph.check_grid(ghost, at.field.grid, subject)
         for leaf in graph.walk((ghost,)):
             if leaf.op == "read":

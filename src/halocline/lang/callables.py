@@ -29,30 +29,30 @@ def name_of(function: Any) -> str:
     return name if isinstance(name, str) else type(function).__name__
 
 
-def signature_of(function: Any, what: str) -> inspect.Signature | None:
+def signature_of(function: Any, label: str) -> inspect.Signature | None:
     """Return the signature of a function, or None if Python has none, as for some built-in functions.
 
     Raises
     ------
     InputError
-        The function cannot be called. `what` names the function in the message.
+        The function cannot be called. `label` names the function in the message.
     """
     if not callable(function):
-        raise InputError(f"{what} is {short_repr(function)}; expected a function")
+        raise InputError(f"{label} is {short_repr(function)}; expected a function")
     try:
         return inspect.signature(function)
     except (TypeError, ValueError):
         return None
 
 
-def arguments_taken(function: Any, what: str, counts: Sequence[int], expected: str) -> int:
+def argument_count(function: Any, label: str, counts: Sequence[int], expected: str) -> int:
     """Return the number of positional arguments to call a function with.
 
     Parameters
     ----------
     function : callable
         A function, method, ``functools.partial`` or object with ``__call__``; functions of NumPy too.
-    what : str
+    label : str
         Name of the function, for messages.
     counts : sequence of int
         Accepted numbers of arguments, in ascending order.
@@ -70,7 +70,7 @@ def arguments_taken(function: Any, what: str, counts: Sequence[int], expected: s
     InputError
         The function cannot be called, has another number of parameters, or requires a keyword argument.
     """
-    signature, inputs = signature_of(function, what), getattr(function, "nin", None)
+    signature, inputs = signature_of(function, label), getattr(function, "nin", None)
     if isinstance(inputs, int):  # a universal function of NumPy
         required, has_varargs = inputs, False
     elif signature is None:
@@ -81,7 +81,7 @@ def arguments_taken(function: Any, what: str, counts: Sequence[int], expected: s
         keywords = [p.name for p in without_default if p.kind is p.KEYWORD_ONLY]
         if keywords:
             raise InputError(
-                f"{what} needs the keyword argument {keywords[0]!r}; give it a default, or a value by "
+                f"{label} needs the keyword argument {keywords[0]!r}; give it a default, or a value by "
                 "functools.partial"
             )
         required = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in without_default)
@@ -90,18 +90,18 @@ def arguments_taken(function: Any, what: str, counts: Sequence[int], expected: s
         return counts[-1]
     if required not in counts:
         raise InputError(
-            f"{what} takes {counted(required, 'argument')} without a default; expected {expected}"
+            f"{label} takes {counted(required, 'argument')} without a default; expected {expected}"
         )
     return required
 
 
-def check_callback(function: Any, what: str, expected: str) -> None:
+def check_callback(function: Any, label: str, expected: str) -> None:
     """Check that a function can be called with one argument, even if its only parameter has a default.
 
     Parameters
     ----------
     function : callable
-    what : str
+    label : str
         Name of the function, for messages.
     expected : str
         Description of the argument, for messages.
@@ -111,12 +111,12 @@ def check_callback(function: Any, what: str, expected: str) -> None:
     InputError
         The function cannot be called, has another number of parameters, or requires a keyword argument.
     """
-    signature = signature_of(function, what)
+    signature = signature_of(function, label)
     parameters = [] if signature is None else list(signature.parameters.values())
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     needs_keyword = any(p.kind is p.KEYWORD_ONLY and p.default is p.empty for p in parameters)
     if len(positional) != 1 or needs_keyword:
-        arguments_taken(function, what, (1,), expected)
+        argument_count(function, label, (1,), expected)
 
 
 def fixed_by_partial(function: Any) -> set[str]:
@@ -159,7 +159,7 @@ def _stores(code: Any) -> Iterator[tuple[str, int]]:
 MANY = 1000  # A container with more entries is data: it is not searched for random number generators.
 
 
-def captured(function: Any) -> list[Any]:
+def reachable_objects(function: Any) -> list[Any]:
     """Return the objects that a user function can reach besides its arguments.
 
     The objects are closure variables, globals, defaults, entries of containers and attributes of objects.

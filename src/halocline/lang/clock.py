@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from halocline.lang.expression import where
-from halocline.lang.program import Program, Scalar, own_name
+from halocline.lang.program import Program, Scalar, internal_name
 
 # A time is reached if less than this share of a step remains. Rounding errors are smaller up to 1e9 steps.
 TOLERANCE = 1e-6
@@ -25,14 +25,14 @@ PARTS = 10**6  # 1 / TOLERANCE, exactly
 ROUNDING = 4
 MOST_STEPS = 2**53  # Beyond this number, float64 does not represent every integer.
 
-PAUSE = own_name("pause")  # No step begins at or after this time.
-WANTED_STEP = own_name("dt_wanted")  # Constant time step.
-NEXT_STEP = own_name("dt_next")  # Length of the next step, for a delayed time step.
-REACHED = own_name("t_reached")  # Latest reached time, for a varying time step.
-START = own_name("t_start")  # Start time of the count of steps of constant length.
-FIRST = own_name("step_start")  # Number of the step at time `START`.
-END = own_name("step_end")  # Number of the step that ends at `until`.
-LAST_STEP = own_name("dt_last")  # Length of the step that ends at `until`.
+PAUSE = internal_name("pause")  # No step begins at or after this time.
+CONSTANT_STEP = internal_name("dt_wanted")  # Constant time step.
+NEXT_STEP = internal_name("dt_next")  # Length of the next step, for a delayed time step.
+REACHED = internal_name("t_reached")  # Latest reached time, for a varying time step.
+START = internal_name("t_start")  # Start time of the count of steps of constant length.
+FIRST = internal_name("step_start")  # Number of the step at time `START`.
+END = internal_name("step_end")  # Number of the step that ends at `until`.
+LAST_STEP = internal_name("dt_last")  # Length of the step that ends at `until`.
 
 # values of the scalars in a run without an end time
 ENDLESS: Mapping[str, float] = {
@@ -53,17 +53,21 @@ def begin_step(program: Program, dt: Scalar, step: Scalar) -> Scalar:
     Scalar
         Time at the end of the step.
     """
-    ends = step + 1.0 >= program.own("step_end")
-    constant_dt, until = program.own("dt_wanted"), program.parameter("until")
-    start, first, time = program.own("t_start"), program.own("step_start"), program.own("t_next")
+    ends = step + 1.0 >= program.internal_scalar("step_end")
+    constant_dt, until = program.internal_scalar("dt_wanted"), program.parameter("until")
+    start, first, time = (
+        program.internal_scalar("t_start"),
+        program.internal_scalar("step_start"),
+        program.internal_scalar("t_next"),
+    )
     time.set(where(ends, until, start + (step + 1.0 - first) * constant_dt))
     # Two assignments, as for a varying time step: the order of terms depends on the number of assignments.
     dt.set(constant_dt)
-    dt.set(where(ends, program.own("dt_last"), dt))
+    dt.set(where(ends, program.internal_scalar("dt_last"), dt))
     return time
 
 
-def shorten_step(program: Program, t: Scalar, dt: Scalar, wanted: Scalar) -> Scalar:
+def shorten_step(program: Program, t: Scalar, dt: Scalar, full_step: Scalar) -> Scalar:
     """Record the statements that set the length of a step that ends at `until` at the latest.
 
     The last step ends exactly at `until`: rounding of the time does not cause another, very short step.
@@ -72,7 +76,7 @@ def shorten_step(program: Program, t: Scalar, dt: Scalar, wanted: Scalar) -> Sca
     ----------
     t, dt : Scalar
         Time and length of the step.
-    wanted : Scalar
+    full_step : Scalar
         Length of a step that is not shortened; it may be `dt`.
 
     Returns
@@ -80,10 +84,10 @@ def shorten_step(program: Program, t: Scalar, dt: Scalar, wanted: Scalar) -> Sca
     Scalar
         Time at the end of the step.
     """
-    until, time = program.parameter("until"), program.own("t_next")
+    until, time = program.parameter("until"), program.internal_scalar("t_next")
     remaining = until - t
-    time.set(where(remaining < wanted * (1.0 + TOLERANCE), until, t + wanted))
-    dt.set(where(time >= until, remaining, wanted))
+    time.set(where(remaining < full_step * (1.0 + TOLERANCE), until, t + full_step))
+    dt.set(where(time >= until, remaining, full_step))
     return time
 
 
@@ -256,11 +260,11 @@ def clock_of(values: Mapping[str, float]) -> Clock:
         Scalars of the state, including "t" and "step".
     """
     time, step = values["t"], int(values["step"])
-    if WANTED_STEP not in values:
+    if CONSTANT_STEP not in values:
         reached = values.get(REACHED, time + TOLERANCE * values.get("dt", 0.0))
         return VaryingStepClock(time, step, reached)
     start, first = values.get(START, time), int(values.get(FIRST, step))
-    return ConstantStepClock(time, step, values[WANTED_STEP], start, first)
+    return ConstantStepClock(time, step, values[CONSTANT_STEP], start, first)
 
 
 @lru_cache(maxsize=64)  # each event of a run requests the steps of the same times

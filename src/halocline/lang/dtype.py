@@ -13,9 +13,9 @@ DTYPES = tuple(ITEMSIZE)
 _default = ["float64"]  # stack; the last entry is in use
 
 
-def dtype_name(given: Any) -> str:
+def dtype_name(dtype: Any) -> str:
     """Return the name of a precision, given by name or as a type of NumPy."""
-    return getattr(given, "__name__", None) or str(given)
+    return getattr(dtype, "__name__", None) or str(dtype)
 
 
 def rounding(bound: float, dtype: str | None) -> float:

@@ -14,7 +14,7 @@ from halocline.lang import program as lang
 from halocline.lang.boundary import Ghost
 from halocline.lang.expression import SIGNS, Expr, walk
 from halocline.lang.grid import AXES, Field, Grid
-from halocline.lang.trace import OWN
+from halocline.lang.trace import INTERNAL
 
 Reaches = dict[Field, tuple[int, ...]]  # maximum distance of the reads of each field along each axis
 
@@ -51,7 +51,7 @@ def fields(grid: Grid, program: lang.Program) -> str:
     """Return the fields that a program reads or sets, with locations and boundary conditions, as text."""
     reaches: Reaches = {}
     stages: dict[lang.Stage, Reaches] = {}
-    for statement in program.flat():
+    for statement in program.all_statements():
         if isinstance(statement, lang.Assign):
             _extend(reaches, dict.fromkeys(statement.values, (0,) * grid.ndim))
         for root in lang.expressions_of(statement):
@@ -141,7 +141,7 @@ def _statements(
             for f, value in statement.values.items():
                 yield f"{indent}{f.name} = {named.text(value)}"
         elif isinstance(statement, lang.AssignScalar):
-            yield f"{indent}{_own(statement.scalar.name)} = {_text(statement.expression, versions)}"
+            yield f"{indent}{_scalar_name(statement.scalar.name)} = {_text(statement.expression, versions)}"
         elif isinstance(statement, lang.StopWhen):
             yield f"{indent}stop when {_text(statement.condition, versions)}: {statement.reason}"
         else:
@@ -222,7 +222,7 @@ class _Names:
         if e.op == "const":
             return repr(e.attribute)
         if e.op == "scalar":
-            return _own(e.attribute[0]) + self._mark(*e.attribute)
+            return _scalar_name(e.attribute[0]) + self._mark(*e.attribute)
         if e.op == "index":
             axis, step = e.attribute
             return f"index_{AXES[axis]}" + (f"[{step}]" if step else "")
@@ -245,9 +245,9 @@ class _Names:
 
     def _mark(self, thing: lang.Key, version: int) -> str:
         """Return the mark after a name, or empty text for the present version."""
-        return "" if self._versions.is_present(thing, version) else f"@{version}"
+        return "" if self._versions.is_current(thing, version) else f"@{version}"
 
 
-def _own(name: str) -> str:
+def _scalar_name(name: str) -> str:
     """Return the name of a scalar, with an underscore as the mark of internal scalars."""
-    return name.replace(OWN, "_")
+    return name.replace(INTERNAL, "_")

@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary, ref
 from halocline.errors import InputError
 from halocline.lang.advice import missing_attribute, numpy_advice, untraceable
 from halocline.lang.axes import whole
-from halocline.lang.location import Place, Placement, common_places, formed_at
+from halocline.lang.location import Place, Placement, common_places, form_at
 from halocline.lang.values import as_real, plain
 from halocline.words import short_repr
 
@@ -120,7 +120,7 @@ class Operators:
         )
 
     def __getitem__(self, offset: int | Offset) -> Expr:
-        return shift(bare(self.expr), as_offset(offset, self.expr.grid))
+        return shift(without_location(self.expr), as_offset(offset, self.expr.grid))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         from halocline.lang.functions import UFUNCS  # imported at first use: that module imports this one
@@ -290,7 +290,7 @@ def node(
     grid : Grid, optional
         Grid of a leaf.
     """
-    args = tuple(map(bare, args))
+    args = tuple(map(without_location, args))
     if op in COMMUTATIVE and args[1].digest < args[0].digest:
         args = args[::-1]  # one order for both ways to write the operation
     # Weak references: an argument may keep the node alive, and `_nodes` would then never release the two.
@@ -322,12 +322,12 @@ def node(
 _located: WeakValueDictionary[tuple[Any, ...], Expr] = WeakValueDictionary()
 
 
-def bare(e: Expr) -> Expr:
+def without_location(e: Expr) -> Expr:
     """Return the node without a location."""
-    return e if e.placement is None else e.placement.bare
+    return e if e.placement is None else e.placement.node
 
 
-def located(
+def with_places(
     value: Expr,
     places: Mapping[Place, int],
     build: Callable[..., Expr] | None = None,
@@ -355,9 +355,9 @@ def located(
     return result
 
 
-def placed(e: Expr, staggered: Iterable[bool]) -> Expr:
+def with_location(e: Expr, staggered: Iterable[bool]) -> Expr:
     """Return the expression with the given location instead of its present one."""
-    return located(bare(e), {tuple(staggered): 0})
+    return with_places(without_location(e), {tuple(staggered): 0})
 
 
 def pointwise(make: Callable[..., Expr], *operands: Expr) -> Expr:
@@ -372,12 +372,12 @@ def pointwise(make: Callable[..., Expr], *operands: Expr) -> Expr:
         return make(*operands)
     places = common_places(operands)
     if places is None:
-        return make(*map(bare, operands))
+        return make(*map(without_location, operands))
     first = next(iter(places))
-    value = make(*(formed_at(e, first) for e in operands))
+    value = make(*(form_at(e, first) for e in operands))
     if len(places) == 1:
-        return located(value, places)
-    return located(value, places, lambda place, *args: make(*args), operands)
+        return with_places(value, places)
+    return with_places(value, places, lambda place, *args: make(*args), operands)
 
 
 def _precision(op: str, args: tuple[Expr, ...], attribute: Any) -> str | None:
@@ -402,7 +402,7 @@ def constant(value: float) -> Expr:
     return node("const", attribute=value, key=bits, label=bits)
 
 
-def as_expr(value: Any, what: str = "operand") -> Expr:
+def as_expr(value: Any, label: str = "operand") -> Expr:
     """Return the node of a field, scalar, stage, expression or number."""
     if isinstance(value, Operators):
         return value.expr
@@ -412,18 +412,18 @@ def as_expr(value: Any, what: str = "operand") -> Expr:
     shape = getattr(value, "shape", None)
     if shape:
         raise InputError(
-            f"{what} is an array of shape {shape}; expected a field, a scalar, an expression or a number: "
+            f"{label} is an array of shape {shape}; expected a field, a scalar, an expression or a number: "
             "let a field hold it, sim[f] = array"
         )
     kind = type(value).__name__
     if getattr(getattr(value, "dtype", None), "kind", "") == "O":
         raise InputError(
-            f"{what} is an array that NumPy made of a field; expected the field itself: np.array and "
+            f"{label} is an array that NumPy made of a field; expected the field itself: np.array and "
             "np.vectorize cannot be traced"
         )
     raise InputError(
-        f"{what} is {short_repr(value)} of type {kind}; expected a field, a scalar, an expression or a number"
-        + _number_advice(value)
+        f"{label} is {short_repr(value)} of type {kind}; "
+        "expected a field, a scalar, an expression or a number" + _number_advice(value)
     )
 
 
@@ -660,7 +660,7 @@ def walk(roots: Iterable[Expr]) -> Iterator[Expr]:
     return iter(visited)
 
 
-def check_grid(root: Expr, grid: Grid, what: str) -> None:
+def check_grid(root: Expr, grid: Grid, label: str) -> None:
     """Raise InputError if an expression belongs to the points of another grid.
 
     Generated code identifies fields by name only, and would read the fields of `grid`.
@@ -670,7 +670,7 @@ def check_grid(root: Expr, grid: Grid, what: str) -> None:
     read = next((leaf for leaf in walk((root,)) if leaf.op in ("read", "stage")), None)
     name = "coordinates" if read is None else f"{read.op.replace('read', 'field')} {read.attribute[0].name!r}"
     raise InputError(
-        f"{what} reads {name} of another grid, {root.grid!r}; expected {grid!r}: make all fields of one "
+        f"{label} reads {name} of another grid, {root.grid!r}; expected {grid!r}: make all fields of one "
         "problem with the same Grid object, or copy the values to a field of that grid"
     )
 
@@ -763,7 +763,7 @@ def cast(operand: Expr, dtype: str) -> Expr:
     return node("cast", (operand,), dtype, key=dtype, label=repr(dtype).encode())
 
 
-def rounded(operand: Expr, dtype: str) -> Expr:
+def round_to(operand: Expr, dtype: str) -> Expr:
     """Return a value rounded to a precision; float64 leaves the value unchanged."""
     return operand if dtype == "float64" else pointwise(partial(cast, dtype=dtype), operand)
 
@@ -796,20 +796,20 @@ def place_of(root: Expr) -> tuple[bool, ...]:
     assert root.grid is not None
     if root.placement is not None:
         return tuple(map(bool, root.placement.first))
-    reads = reads_of(root, located=True)
+    reads = reads_of(root, keep_stages=True)
     return tuple(
         bool(reads) and all(thing.staggered[axis] and not offset[axis] for thing, offset in reads)
         for axis in range(root.grid.ndim)
     )
 
 
-def reads_of(root: Expr, *, located: bool = False) -> set[tuple[Any, Offset]]:
+def reads_of(root: Expr, *, keep_stages: bool = False) -> set[tuple[Any, Offset]]:
     """Return the fields that an expression reads, each with its offset, including reads through stages.
 
     Parameters
     ----------
     root : Expr
-    located : bool
+    keep_stages : bool
         True to return a located stage as one entry, instead of its reads.
     """
     reads: set[tuple[Any, Offset]] = set()
@@ -820,7 +820,7 @@ def reads_of(root: Expr, *, located: bool = False) -> set[tuple[Any, Offset]]:
         for leaf in walk(roots):
             if leaf.op == "read":
                 reads.add((leaf.attribute[0], leaf.attribute[2]))
-            elif leaf.op == "stage" and located and leaf.attribute[0].staggered is not None:
+            elif leaf.op == "stage" and keep_stages and leaf.attribute[0].staggered is not None:
                 reads.add(leaf.attribute)
             elif leaf.op == "stage" and leaf not in visited:
                 visited.add(leaf)
@@ -885,7 +885,7 @@ def text(root: Expr, depth: int = 6) -> str:
         short = f"{root.attribute:g}"
         return short if float(short) == root.attribute else repr(root.attribute)
     if root.op == "scalar":
-        return str(root.attribute[0]).rstrip("'")  # see trace.OWN
+        return str(root.attribute[0]).rstrip("'")  # see trace.INTERNAL
     if root.op == "index":
         axis, step = root.attribute
         return f"index{axis}" + (f"[{step}]" if step else "")

@@ -15,7 +15,7 @@ from halocline.lang import trace
 from halocline.lang.axes import AXES
 from halocline.lang.boundary import Value
 from halocline.lang.expression import SELECTIONS, Expr, postorder
-from halocline.lang.origin import calling_frames, calling_line, worded
+from halocline.lang.origin import calling_frames, calling_line, framework_origin
 
 if TYPE_CHECKING:
     from halocline.lang.grid import Field, Grid
@@ -44,7 +44,7 @@ class _Operand(NamedTuple):
 
     operator: str
     expression: Expr
-    where: str
+    line: str
 
 
 _NONE = _Reads(frozenset(), frozenset())
@@ -60,10 +60,10 @@ def operand_of_call(expression: Expr) -> _Operand | None:
         return None
     names = [frame.f_code.co_name for frame in calling_frames()][:-1]
     operator = [name for name in names if not name.startswith(("_", "<"))][-1]
-    return _Operand(operator, expression, str(calling_line() or worded("the framework")))
+    return _Operand(operator, expression, str(calling_line() or framework_origin("the framework")))
 
 
-def forming(operand: _Operand | None) -> AbstractContextManager[_Operand | None]:
+def reporting_operand(operand: _Operand | None) -> AbstractContextManager[_Operand | None]:
     """Set the operand that `note_difference` reports."""
     return trace.setting(_operand, operand)
 
@@ -93,9 +93,9 @@ def note_difference(grid: Grid, axis: int, place: Place, layers: int, *, stagger
     nonlinear = _reads(operand.expression).nonlinear
     names = " and ".join(sorted(name for name in nonlinear if _is_odd(grid.fields[name], axis)))
     # One notice per line: a second trace may write the operands of a product in the other order.
-    if names and not any(notice.startswith(f"{operand.where}: ") for notice in program.notices):
+    if names and not any(notice.startswith(f"{operand.line}: ") for notice in program.notices):
         program.notices.append(
-            f"{operand.where}: {operand.operator} of {operand.expression!r}: beyond a wall, this expression "
+            f"{operand.line}: {operand.operator} of {operand.expression!r}: beyond a wall, this expression "
             f"is formed of the ghosts of {names}; hc.Value holds for {names}, but not for the expression. "
             "Store it in a field with a boundary condition of its own, or expand the derivative"
         )

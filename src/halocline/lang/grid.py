@@ -21,7 +21,7 @@ from halocline.lang.boundary import BoundaryCondition, Value, resolve_sides
 from halocline.lang.dtype import DTYPES, default_dtype, dtype_name, rounding
 from halocline.lang.expression import Assignable, Expr, Offset, Operators
 from halocline.lang.location import Place, locations, sorted_places, staggering
-from halocline.lang.stretch import mapped, maps_of, traced
+from halocline.lang.stretch import map_coordinates, maps_of, trace_map
 from halocline.lang.values import as_name, as_quantity, as_real, identifier
 from halocline.ranges import POINTS
 from halocline.words import short_repr, suggestion
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-CELLS = trace.OWN + "cells_"  # prefix of the scalars for the numbers of cells along the axes
+CELLS = trace.INTERNAL + "cells_"  # prefix of the scalars for the numbers of cells along the axes
 STATISTIC = "_statistic_"  # prefix of the fields with statistics over time, also in checkpoints
 AMBIGUOUS_PRODUCT = "the product of two vectors is ambiguous: use hc.dot or hc.cross"
 # Names of the scalars for the spacing and the origin along each axis, in every program.
 GRID_SCALARS = tuple(f"{kind}_{axis}" for kind in "ho" for axis in AXES)
 
 
-def _dtype(given: Any, what: str) -> str:
+def _dtype(value: Any, label: str) -> str:
     """Return the name of a precision, or raise InputError for any other value."""
-    dtype = dtype_name(given)
+    dtype = dtype_name(value)
     if dtype not in DTYPES:
-        raise InputError(f"{what}: dtype {dtype!r} is unknown; expected one of {', '.join(DTYPES)}")
+        raise InputError(f"{label}: dtype {dtype!r} is unknown; expected one of {', '.join(DTYPES)}")
     return dtype
 
 
@@ -151,14 +151,14 @@ class Grid(Sealed):
         self.blocks = None if active is None else Blocks.of(active, self.shape)
         self.fields: dict[str, Field] = {}
         self.vectors: dict[str, Vector] = {}
-        self._own: dict[Any, Field] = {}  # see Program.own_field
+        self._work_fields: dict[Any, Field] = {}  # see Program.work_field
         # The digest omits spacing, origin and numbers of cells: these are run-time scalars, so that one
         # kernel serves every resolution. Digests determine the order of operations, and so the multiply-adds.
         # With one kind of walls, the digest keeps its original form, so that results keep their bits.
         kinds: str | tuple[str, ...] = self.walls[0] if len({*self.walls}) == 1 else self.walls
         self.digest = blake2b(repr((self.ndim, self.periodic, kinds)).encode(), digest_size=8).digest()
         if any(self.maps):
-            self.coordinates()  # raises InputError if a map cannot be traced
+            self.coordinates()  # raises InputError if a map cannot be trace_map
 
     def __repr__(self) -> str:
         def axes(flags: Iterable[object]) -> str:
@@ -179,11 +179,11 @@ class Grid(Sealed):
     def spacing(self) -> tuple[float, ...]:
         """Distance between neighbouring points per axis; along stretched axes, the minimum distance."""
         return tuple(
-            self.even_spacing(axis) if function is None else self._least_spacing(axis)
+            self.even_spacing(axis) if function is None else self._minimum_spacing(axis)
             for axis, function in enumerate(self.maps)
         )
 
-    def _least_spacing(self, axis: int) -> float:
+    def _minimum_spacing(self, axis: int) -> float:
         import numpy as np
 
         return float(np.diff(self.positions()[axis]).min(initial=self.extent[axis]))
@@ -265,16 +265,16 @@ class Grid(Sealed):
         def coordinate_on(face: bool) -> Expr:
             position = graph.index(self, axis) + self._first(axis, [face] * self.ndim)
             even = position * trace.scalar(f"h_{AXES[axis]}") + trace.scalar(f"o_{AXES[axis]}")
-            return graph.bare(self._mapped(axis, even))
+            return graph.without_location(self._mapped(axis, even))
 
         def place(face: bool) -> Place:
             return tuple(face if a == axis else None for a in range(self.ndim))
 
         if staggered is not None:
             on_faces = bool(staggered[axis])
-            return graph.located(coordinate_on(on_faces), {place(on_faces): 0})
+            return graph.with_places(coordinate_on(on_faces), {place(on_faces): 0})
         places = {place(False): 0, place(True): 0}
-        return graph.located(coordinate_on(False), places, lambda at: coordinate_on(bool(at[axis])))
+        return graph.with_places(coordinate_on(False), places, lambda at: coordinate_on(bool(at[axis])))
 
     def positions(self, staggered: Sequence[bool] | None = None) -> tuple[NDArray[np.float64], ...]:
         """Return the coordinates of the points along each axis as arrays; see `coordinates`."""
@@ -285,14 +285,14 @@ class Grid(Sealed):
             steps = np.arange(count, dtype=np.float64) + self._first(axis, staggered)
             even, function = self.origin[axis] + steps * self._even_spacings[axis], self.maps[axis]
             lines.append(
-                even if function is None else mapped(function, even, f"the map of axis {AXES[axis]}")
+                even if function is None else map_coordinates(function, even, f"the map of axis {AXES[axis]}")
             )
         return tuple(lines)
 
     def _mapped(self, axis: int, even: Expr) -> Expr:
         """Return the position of a point from its coordinate on an even grid."""
         function = self.maps[axis]
-        return even if function is None else traced(function, even, f"the map of axis {AXES[axis]}")
+        return even if function is None else trace_map(function, even, f"the map of axis {AXES[axis]}")
 
     def points(self, staggered: Sequence[bool] | None = None) -> tuple[int, ...]:
         """Return the number of points along each axis; see `coordinates`."""
@@ -350,7 +350,7 @@ class Grid(Sealed):
             for a in range(self.ndim)
         ]
         places = sorted_places(dict.fromkeys(product(*choices), 0))
-        return graph.located(at(next(iter(places))), places, at)
+        return graph.with_places(at(next(iter(places))), places, at)
 
     def _first(self, axis: int, staggered: Sequence[bool]) -> float:
         """Return the distance from the origin to the first point along an axis, in spacings."""
@@ -471,7 +471,7 @@ class Grid(Sealed):
     def free_name(self, name: str) -> str:
         """Return a name that is not in use: the given name, followed by a number if needed."""
         free, count = name, 1
-        while self.named(free) is not None:
+        while self.find(free) is not None:
             count += 1
             free = f"{name}{count}"
         return free
@@ -488,19 +488,19 @@ class Grid(Sealed):
         location, dtype, boundary
             See `field`.
         """
-        return Field(self, self.free_name(trace.OWN + name), location, dtype, boundary, internal=True)
+        return Field(self, self.free_name(trace.INTERNAL + name), location, dtype, boundary, internal=True)
 
-    def own_field(self, name: str, key: Any, make: Callable[[str], Field]) -> Field:
+    def work_field(self, name: str, key: Any, make: Callable[[str], Field]) -> Field:
         """Return the field for `key`; the first request creates it with ``make(free name)``."""
-        if key not in self._own:
-            self._own[key] = make(self.free_name(name))
-        return self._own[key]
+        if key not in self._work_fields:
+            self._work_fields[key] = make(self.free_name(name))
+        return self._work_fields[key]
 
-    def is_own(self, field: Any) -> bool:
-        """Return True if `own_field` created a field, and False for a field of the user."""
-        return any(own_field is field for own_field in self._own.values())
+    def is_work_field(self, field: Any) -> bool:
+        """Return True if `work_field` created a field, and False for a field of the user."""
+        return any(candidate is field for candidate in self._work_fields.values())
 
-    def named(self, name: str) -> Field | Vector | None:
+    def find(self, name: str) -> Field | Vector | None:
         """Return the field or vector with a name, or None if there is none."""
         name = as_name(name, "name")
         field = self.fields.get(name)
@@ -530,10 +530,10 @@ class Field(Sealed, Assignable):
                 f"field name {name!r}: names that begin with {STATISTIC!r} are reserved for statistics over "
                 "time; expected another one"
             )
-        existing = grid.named(name)
+        existing = grid.find(name)
         if existing is not None:
             cause = "names are unique on a grid"
-            if grid.is_own(existing):
+            if grid.is_work_field(existing):
                 cause += "; it is one that a solver or stage made for itself: make your fields before those"
             raise InputError(f"the grid already has a field named {name!r}; {cause}")
         self.has_default_dtype = dtype is None and grid.has_default_dtype
@@ -548,7 +548,7 @@ class Field(Sealed, Assignable):
 
     @property
     def expr(self) -> Expr:
-        return graph.located(
+        return graph.with_places(
             graph.read(self, trace.version(self), (0,) * self.grid.ndim), {self.staggered: 0}
         )
 
@@ -582,7 +582,7 @@ class Field(Sealed, Assignable):
             if program is None:
                 results.append(make(self.grid.free_name(name)))
             else:
-                results.append(program.own_field(self.grid, name, (self.name, homogeneous), make))
+                results.append(program.work_field(self.grid, name, (self.name, homogeneous), make))
         return results[0] if len(results) == 1 else tuple(results)
 
     @property
@@ -750,7 +750,7 @@ def by_component(function: Callable[P, R]) -> Callable[P, R]:
     return _apply  # `operand_of_call` ignores functions with an underscore
 
 
-def component_values(value: Any, count: int, what: str) -> list[Any]:
+def component_values(value: Any, count: int, label: str) -> list[Any]:
     """Return one value for each component of a vector.
 
     Parameters
@@ -759,7 +759,7 @@ def component_values(value: Any, count: int, what: str) -> list[Any]:
         A number for all components, or a sequence or array with one value for each.
     count : int
         Number of components.
-    what : str
+    label : str
         Name of the vector, for messages.
 
     Raises
@@ -774,9 +774,9 @@ def component_values(value: Any, count: int, what: str) -> list[Any]:
         if len(value) == count:
             return list(value)
         size = f"an array of shape {shape}" if shape else f"{len(value)} values"
-        raise InputError(f"{what} has {count} components; got {size}, but expected one value for each")
+        raise InputError(f"{label} has {count} components; got {size}, but expected one value for each")
     raise InputError(
-        f"{what} has {count} components; got {value!r}, but expected one value for each, or a number for all"
+        f"{label} has {count} components; got {value!r}, but expected one value for each, or a number for all"
     )
 
 
@@ -817,10 +817,10 @@ def unknown(kind: str, name: Any, known: Sequence[str], listed: Sequence[str] | 
     return InputError(f"{kind} {short_repr(name)} is unknown{suggestion(name, known)}; known: {names}")
 
 
-def check_options(given: Iterable[str], *functions: Callable[..., Any]) -> None:
+def check_options(names: Iterable[str], *functions: Callable[..., Any]) -> None:
     """Raise InputError for the first option that none of the functions has."""
     known = [name for function in functions for name in function.__kwdefaults__ or ()]
-    for name in given:
+    for name in names:
         if name not in known:
             raise unknown("option", name, known)
 

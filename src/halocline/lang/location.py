@@ -34,7 +34,7 @@ class Placement:
 
     Attributes
     ----------
-    bare : Expr
+    node : Expr
         Node without a location, formed at the first of `places`.
     places : mapping of Place to int
         Number of staggered differences in the value at each place. `sorted_places` defines their order.
@@ -43,7 +43,7 @@ class Placement:
     operands : tuple of Expr
     """
 
-    bare: Expr
+    node: Expr
     places: Mapping[Place, int]
     build: Callable[..., Expr] | None = None
     operands: tuple[Expr, ...] = ()
@@ -103,10 +103,10 @@ def common_places(operands: Sequence[Expr]) -> Mapping[Place, int] | None:
     return sorted_places(shared)
 
 
-def _intersection(places: Mapping[Place, int], others: Mapping[Place, int]) -> dict[Place, int]:
+def _intersection(places: Mapping[Place, int], other_places: Mapping[Place, int]) -> dict[Place, int]:
     """Return the places that agree with a place of each mapping, with minimum counts of differences."""
     sums: dict[Place, int] = {}
-    for (p, count), (q, more) in product(places.items(), others.items()):
+    for (p, count), (q, more) in product(places.items(), other_places.items()):
         place = merge(p, q)
         if place is not None:
             sums[place] = min(count + more, sums.get(place, count + more))
@@ -121,14 +121,14 @@ def have_common_place(operands: Iterable[Expr]) -> bool:
     return not places or len(reduce(_intersection, places)) > 0
 
 
-def _reject(others: Sequence[Expr], e: Expr) -> None:
+def _reject(previous: Sequence[Expr], e: Expr) -> None:
     """Raise InputError for an operand whose location differs from the location of another one."""
     assert e.placement is not None
     places = e.placement.places
     conflicting = (
-        o for o in others if o.placement is not None and not _intersection(o.placement.places, places)
+        o for o in previous if o.placement is not None and not _intersection(o.placement.places, places)
     )
-    other = next(conflicting, others[-1])
+    other = next(conflicting, previous[-1])
     assert other.placement is not None
     a, b = location(other.placement.first), location(e.placement.first)
     cell_advice = "" if "cell" in (a, b) else ", or both, hc.to(f, 'cell')"
@@ -144,19 +144,19 @@ def _offset(e: Expr) -> str:
     return f"[{', '.join(['0'] * e.grid.ndim)}]"
 
 
-def formed_at(root: Expr, place: Place) -> Expr:
+def form_at(root: Expr, place: Place) -> Expr:
     """Return an expression formed at one of its places, without a location."""
     if root.placement is None:
         return root
     if root.placement.nearest(place) == root.placement.first:
-        return root.placement.bare
+        return root.placement.node
     results: dict[Expr, Expr] = {}
     stack = [root]
     while stack:
         e = stack[-1]
         nearest = None if e.placement is None else e.placement.nearest(place)
         if e.placement is None or nearest is None or nearest == e.placement.first:
-            results[stack.pop()] = e if e.placement is None else e.placement.bare
+            results[stack.pop()] = e if e.placement is None else e.placement.node
             continue
         missing = [o for o in e.placement.operands if o not in results]
         if missing:
@@ -167,7 +167,7 @@ def formed_at(root: Expr, place: Place) -> Expr:
     return results[root]
 
 
-def at_target(root: Expr, staggered: Sequence[bool], target: str) -> Expr:
+def form_at_target(root: Expr, staggered: Sequence[bool], target: str) -> Expr:
     """Return an expression formed at the points of its target, without a location.
 
     Parameters
@@ -186,14 +186,14 @@ def at_target(root: Expr, staggered: Sequence[bool], target: str) -> Expr:
     if root.placement is None:
         return root
     if len(root.placement.first) != len(staggered):
-        return root.placement.bare  # expressions of another grid are rejected elsewhere
+        return root.placement.node  # expressions of another grid are rejected elsewhere
     if root.placement.nearest(tuple(staggered)) is None:
         a, b = location(root.placement.first), location(staggered)
         raise InputError(
             f"{target} lies at {b!r}, but {root!r} at {a!r}. Interpolate, hc.to(..., {b!r}), or name the "
             f"points by explicit offsets, such as u{_offset(root)}."
         )
-    return formed_at(root, tuple(staggered))
+    return form_at(root, tuple(staggered))
 
 
 def location(place: Iterable[bool | None]) -> str:
@@ -214,18 +214,21 @@ def _known(ndim: int) -> dict[str, tuple[bool, ...]]:
     }
 
 
-def staggering(location: str, ndim: int, what: str) -> tuple[bool, ...]:
-    """Return the axes along which points at a location are staggered; `what` names the object in messages."""
+def staggering(location: str, ndim: int, label: str) -> tuple[bool, ...]:
+    """Return the axes along which the points at a location are staggered.
+
+    `label` names the object in messages.
+    """
     if not isinstance(location, str):
         raise InputError(
-            f"{what}: location is {short_repr(location)}; expected text such as 'cell' or 'face-x'"
+            f"{label}: location is {short_repr(location)}; expected text such as 'cell' or 'face-x'"
         )
     if location in _known(ndim):
         return _known(ndim)[location]
     if location in _known(len(AXES)):
-        raise InputError(f"{what}: location {location!r} names an axis that a grid of {ndim} axes lacks")
+        raise InputError(f"{label}: location {location!r} names an axis that a grid of {ndim} axes lacks")
     known = ["cell", "node"] + [f"{k}-{a}" for k in ("face", "edge") for a in AXES[:ndim]]
-    raise InputError(f"{what}: location {location!r} is unknown; expected one of {', '.join(known)}")
+    raise InputError(f"{label}: location {location!r} is unknown; expected one of {', '.join(known)}")
 
 
 def locations(location: str | Sequence[str], count: int) -> list[str]:

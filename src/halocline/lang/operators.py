@@ -22,9 +22,9 @@ from halocline.lang import expression as graph
 from halocline.lang import trace
 from halocline.lang.axes import axis_number, whole
 from halocline.lang.expression import Expr, Operand
-from halocline.lang.ghost_products import forming, note_difference, operand_of_call
+from halocline.lang.ghost_products import note_difference, operand_of_call, reporting_operand
 from halocline.lang.grid import Grid, Vector, by_component, pad
-from halocline.lang.location import Place, formed_at, locations, sorted_places, staggering
+from halocline.lang.location import Place, form_at, locations, sorted_places, staggering
 from halocline.lang.stretch import beside, check_even, neighbours, sides
 from halocline.lang.weights import weights
 from halocline.ranges import ORDER
@@ -98,12 +98,12 @@ def _form_result(
         return formula(e, ())
     operand = operand_of_call(e)
     if e.placement is None:
-        sources = [source for source, _ in graph.reads_of(e, located=True)]
+        sources = [source for source, _ in graph.reads_of(e, keep_stages=True)]
         if not sources or any(any(source.staggered) for source in sources):
             raise InputError(_unknown("a difference", e, "difference"))
         cells = (False,) * _grid(e, "a difference").ndim
-        with forming(operand):
-            return graph.placed(formula(e, cells), cells)
+        with reporting_operand(operand):
+            return graph.with_location(formula(e, cells), cells)
     places = dict(e.placement.places)
     formulas: dict[Place, tuple[Formula, Place]] = {p: (formula, p) for p in places}
     if staggered is not None:
@@ -115,25 +115,25 @@ def _form_result(
 
     def build(place: Place) -> Expr:
         form, start = formulas[place]
-        with forming(operand):
-            return form(formed_at(e, start), start)
+        with reporting_operand(operand):
+            return form(form_at(e, start), start)
 
     places = sorted_places(places)
-    return graph.located(build(next(iter(places))), places, build)
+    return graph.with_places(build(next(iter(places))), places, build)
 
 
-def _unknown(what: str, e: Expr, alternative: str) -> str:
+def _unknown(label: str, e: Expr, alternative: str) -> str:
     """Return the message for an operand without a location."""
     return (
-        f"{what} of {e!r}: its location is not known, because it reads at explicit offsets. Name it, "
+        f"{label} of {e!r}: its location is not known, because it reads at explicit offsets. Name it, "
         f"hc.stage(..., location='face-x'), replace the offsets by hc.to, or write the "
         f"{alternative} with offsets too."
     )
 
 
-def _grid(expression: Expr, what: str) -> Grid:
+def _grid(expression: Expr, label: str) -> Grid:
     if expression.grid is None:
-        raise InputError(f"{what} of {expression!r}: no field of a grid is in it")
+        raise InputError(f"{label} of {expression!r}: no field of a grid is in it")
     return expression.grid
 
 
@@ -170,7 +170,7 @@ def shift(f: Any, axis: int | str, by: int = 1) -> Any:
     cells = whole(by)
     if cells is None:
         raise InputError(f"shift by {short_repr(by)}: expected a whole number of cells")
-    e = graph.bare(e)
+    e = graph.without_location(e)
     if not e.varies or a >= _grid(e, "a shift").ndim:
         return e
     return _at(e, (a, cells))
@@ -322,11 +322,11 @@ def to(f: Any, location: str | Sequence[str], *, order: int | None = None) -> An
         return [a for a, s in enumerate(place) if s is not None and s != target[a]]
 
     start = min(e.placement.places, key=lambda place: len(differing_axes(place)))
-    value, place = formed_at(e, start), list(start)
+    value, place = form_at(e, start), list(start)
     for axis in differing_axes(start):
         value = _between(value, tuple(place), grid=grid, axis=axis, order=order)
         place[axis] = target[axis]
-    return graph.placed(value, target)
+    return graph.with_location(value, target)
 
 
 def _check_stretched(grid: Grid, axis: int, order: int) -> None:
@@ -570,9 +570,9 @@ def traceless_strain(u: Sequence[Operand], *, order: int | None = None) -> tuple
     return x, y, z
 
 
-def _vector(v: Any, what: str) -> Sequence[Any]:
+def _vector(v: Any, label: str) -> Sequence[Any]:
     if not isinstance(v, (tuple, list)):
         raise InputError(
-            f"{what} needs a vector (grid.vector or a tuple of expressions), got {short_repr(v)}"
+            f"{label} needs a vector (grid.vector or a tuple of expressions), got {short_repr(v)}"
         )
     return v

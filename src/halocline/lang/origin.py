@@ -31,21 +31,21 @@ class Line:
         Path of the user file; empty if the framework records the statement.
     number : int
         Line number in the file, from 1.
-    words : str
+    description : str
         Label that replaces the text of the line: an entry of a mapping, or a description by the framework.
     """
 
     file: str
     number: int
-    words: str = ""
+    description: str = ""
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.number}" if self.file else self.words
+        return f"{self.file}:{self.number}" if self.file else self.description
 
     @property
     def text(self) -> str:
         """Label or source text of the statement; empty if there is no source text."""
-        return self.words or linecache.getline(self.file, self.number).strip()
+        return self.description or linecache.getline(self.file, self.number).strip()
 
     @property
     def label(self) -> str:
@@ -54,9 +54,9 @@ class Line:
         return f"{self.text}  ({place})" if self.text and place else self.text or place
 
 
-def worded(words: str) -> Line:
+def framework_origin(description: str) -> Line:
     """Return the origin of a statement that the framework records."""
-    return Line("", 0, words)
+    return Line("", 0, description)
 
 
 def is_framework(module: Any) -> bool:

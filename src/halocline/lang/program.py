@@ -23,10 +23,10 @@ from halocline.lang.boundary import BoundaryCondition, Ghost, with_wall_values
 from halocline.lang.callables import fixed_by_partial, name_of, rebound_arguments, signature_of
 from halocline.lang.expression import Assignable, Expr, Operand, Operators
 from halocline.lang.grid import GRID_SCALARS, Field, Grid, Vector, chosen, component_values, unknown
-from halocline.lang.location import at_target, locations, staggering
+from halocline.lang.location import form_at_target, locations, staggering
 from halocline.lang.location import location as location_name
-from halocline.lang.origin import Line, calling_line, worded
-from halocline.lang.trace import OWN
+from halocline.lang.origin import Line, calling_line, framework_origin
+from halocline.lang.trace import INTERNAL
 from halocline.lang.values import as_name, as_number, identifier
 from halocline.ranges import SOME_STEPS
 from halocline.words import short_repr
@@ -34,13 +34,13 @@ from halocline.words import short_repr
 K = TypeVar("K")
 
 Key = Field | str  # field, or name of a scalar
-OWN_SCALARS = ("dt", "t", "step")  # scalars that count time and steps
+TIME_SCALARS = ("dt", "t", "step")  # scalars that count time and steps
 SHOWN_DEPTH, SHOWN_WIDTH = 3, 80  # maximum levels and characters of an expression in a label
 
 
-def own_name(name: str) -> str:
-    """Return the name of the first scalar that `Program.own` creates for `name`."""
-    return name + OWN
+def internal_name(name: str) -> str:
+    """Return the name of the first scalar that `Program.internal_scalar` creates for `name`."""
+    return name + INTERNAL
 
 
 class Scalar(Sealed, Assignable):
@@ -52,15 +52,15 @@ class Scalar(Sealed, Assignable):
     ----------
     name : str
         An identifier.
-    own : bool
+    internal : bool
         True to mark the name, so that it differs from the name of every scalar and parameter of the user.
     """
 
     advice: ClassVar[Mapping[str, str]] = {"value": "s.set(value) records a statement of the program"}
 
-    def __init__(self, name: str, *, own: bool = False) -> None:
+    def __init__(self, name: str, *, internal: bool = False) -> None:
         name = identifier(name, "scalar name", "'rho'")
-        self._name = own_name(name) if own else name
+        self._name = internal_name(name) if internal else name
 
     def __repr__(self) -> str:
         return f"Scalar({self.name!r})"
@@ -115,7 +115,7 @@ class Stage(Sealed, Operators):
         grid = self.definition.grid
         assert grid is not None  # checked by stage()
         value = graph.stage_read(self, (0,) * grid.ndim)
-        return value if self.staggered is None else graph.located(value, {self.staggered: 0})
+        return value if self.staggered is None else graph.with_places(value, {self.staggered: 0})
 
     def __getitem__(self, offset: Any) -> Expr:
         return graph.stage_read(self, graph.as_offset(offset, self.definition.grid))
@@ -129,7 +129,7 @@ def _assigned_scalar(operand: Scalar) -> str | None:
     program = trace.active()
     if program is None or not program.in_body:
         return None
-    is_parameter = operand.name in program.parameters and operand.name not in OWN_SCALARS
+    is_parameter = operand.name in program.parameters and operand.name not in TIME_SCALARS
     return None if is_parameter else operand.name
 
 
@@ -172,7 +172,7 @@ def stage(
     """
     program = trace.current("hc.stage(...)")
     if isinstance(value, (tuple, list)):
-        base = name or program.fresh("stage")
+        base = name or program.unique_name("stage")
         places: Sequence[str | None] = [None] * len(value)
         if location is not None:
             places = locations(location, len(value))
@@ -192,7 +192,7 @@ def stage(
     if expression.condition:
         raise InputError(f"stage of the condition {expression!r}: use hc.where(condition, 1.0, 0.0)")
     grid = expression.grid
-    label = program.fresh("stage") if name is None else identifier(name, "stage name", "'flux_x'")
+    label = program.unique_name("stage") if name is None else identifier(name, "stage name", "'flux_x'")
     if location is not None and not isinstance(location, str):
         raise InputError(
             f"stage {label!r}: location is {short_repr(location)}; expected text such as 'cell' or 'face-x', "
@@ -201,15 +201,15 @@ def stage(
     staggered: tuple[bool, ...] | None
     if location is not None:
         staggered = staggering(location, grid.ndim, f"stage {label!r}")
-        expression = at_target(expression, staggered, f"stage {label!r}")
+        expression = form_at_target(expression, staggered, f"stage {label!r}")
     else:
         staggered = None if expression.placement is None else graph.place_of(expression)
-        expression = graph.bare(expression)
+        expression = graph.without_location(expression)
     if expression.precision is None:  # numbers, coordinates and conditions
-        expression = graph.rounded(expression, grid.dtype)
+        expression = graph.round_to(expression, grid.dtype)
     if storage == "array":
         location = location or location_name(staggered or graph.place_of(expression))
-    (expression,) = program.reduced(expression)
+    (expression,) = program.extract_reductions(expression)
     if storage == "array":
         assert location is not None
         dtype = expression.precision or grid.dtype
@@ -218,7 +218,7 @@ def stage(
             boundary = None if all(grid.periodic) else NoGhosts(free)
             return grid.field(free, location=location, dtype=dtype, boundary=boundary)
 
-        array = program.own_field(grid, label, (location, dtype), create_array)
+        array = program.work_field(grid, label, (location, dtype), create_array)
         array.set(expression)
         return array
     return Stage(label, expression, storage, staggered, program.origin(f"stage {label}"))
@@ -326,21 +326,21 @@ class Versions:
         self._assignments: dict[Key, int] = {}
         self._loops = 0
 
-    def now(self, key: Key) -> int:
+    def current(self, key: Key) -> int:
         """Return the present version of a field or scalar."""
         return self._loops + self._assignments.get(key, 0)
 
     def set(self, key: Key) -> None:
         """Count an assignment of a field or scalar."""
         self._assignments[key] = self._assignments.get(key, 0) + 1
-        self.since[key] = self.now(key)
+        self.since[key] = self.current(key)
 
     def enter_loop(self, assigned: Iterable[Key] = ()) -> None:
         """Count a new loop: an earlier pass may have set the fields and scalars that the loop assigns."""
         self._loops += 1
-        self.since |= {key: self.now(key) for key in assigned}
+        self.since |= {key: self.current(key) for key in assigned}
 
-    def is_present(self, key: Key, version: int) -> bool:
+    def is_current(self, key: Key, version: int) -> bool:
         """Return True if a version has the present value."""
         return version >= self.since.get(key, 0)
 
@@ -357,8 +357,8 @@ class Program:
     meanings : dict of str to str
         Known meanings of parameters, such as "viscosity, in length²/time".
     cuts : set of int
-        Numbers of statements, in the order of `flat`, that are not computed in the same sweep as earlier
-        statements.
+        Numbers of statements, in the order of `all_statements`, that are not computed in the same sweep as
+        earlier statements.
     """
 
     def __init__(self, name: str) -> None:
@@ -373,7 +373,7 @@ class Program:
             False  # True in the function of a program, False in a function that returns expressions
         )
         self._open: list[list[Statement]] = [self.statements]
-        self._labels: Line | Mapping[Field, Line] = {}  # see `labelled`
+        self._labels: Line | Mapping[Field, Line] = {}  # see `label_statements`
         self._versions = Versions()
         self._names: dict[str, int] = {}
         self._scalars: dict[str, Scalar] = {}
@@ -386,15 +386,15 @@ class Program:
         A read inside a loop and a read before the loop have different versions: in the second pass, the two
         values may differ.
         """
-        return self._versions.now(thing.name if isinstance(thing, Scalar) else thing)
+        return self._versions.current(thing.name if isinstance(thing, Scalar) else thing)
 
-    def fresh(self, base: str) -> str:
+    def unique_name(self, base: str) -> str:
         """Return a name that no other stage or scalar of the program has."""
         self._names[base] = self._names.get(base, 0) + 1
         return f"{base}{self._names[base]}"
 
     @contextmanager
-    def labelled(self, labels: str | Line | Mapping[Field, Line]) -> Iterator[None]:
+    def label_statements(self, labels: str | Line | Mapping[Field, Line]) -> Iterator[None]:
         """Label the statements that the framework records in a with block.
 
         Statements of the user, for example in a function that is called in the block, keep their own lines.
@@ -404,19 +404,19 @@ class Program:
         labels : str, Line or mapping of Field to Line
             Description or origin of all statements, or origins of the assignments of each field.
         """
-        outer, self._labels = self._labels, worded(labels) if isinstance(labels, str) else labels
+        outer, self._labels = self._labels, framework_origin(labels) if isinstance(labels, str) else labels
         try:
             yield
         finally:
             self._labels = outer
 
-    def origin(self, words: str, target: Field | None = None) -> Line:
-        """Return the origin of the statement that is being recorded; `words` if there is no other origin."""
+    def origin(self, description: str, target: Field | None = None) -> Line:
+        """Return the origin of the statement that is being recorded, or else `description`."""
         line = calling_line()
         if line is None:
             labels = self._labels
             line = labels if isinstance(labels, Line) else None if target is None else labels.get(target)
-        return line or worded(words)
+        return line or framework_origin(description)
 
     @contextmanager
     def body(self) -> Iterator[None]:
@@ -440,8 +440,8 @@ class Program:
         try:
             yield
         finally:
-            self._names = _later(reached[0], self._names)
-            self._requests = _later(reached[1], self._requests)
+            self._names = _merge_counts(reached[0], self._names)
+            self._requests = _merge_counts(reached[1], self._requests)
 
     def scalar(self, name: str) -> Scalar:
         """Return a new scalar of the program."""
@@ -450,20 +450,20 @@ class Program:
             raise InputError(f"the program already has a scalar or parameter named {name!r}")
         return self._scalars.setdefault(name, Scalar(name))
 
-    def own(self, name: str) -> Scalar:
+    def internal_scalar(self, name: str) -> Scalar:
         """Return a new scalar whose name differs from every scalar and parameter of the user."""
-        result = Scalar(name, own=True)
+        result = Scalar(name, internal=True)
         while result.name in self._scalars:
-            result._name += OWN
+            result._name += INTERNAL
         return self._scalars.setdefault(result.name, result)
 
-    def hidden(self, kind: str) -> Scalar:
+    def unnamed_scalar(self, kind: str) -> Scalar:
         """Return a new scalar for a value that has no name in the text of the program; see `own`."""
-        result = Scalar(kind, own=True)
-        result._name = self.fresh(OWN + kind)
+        result = Scalar(kind, internal=True)
+        result._name = self.unique_name(INTERNAL + kind)
         return self._scalars.setdefault(result.name, result)
 
-    def own_field(self, grid: Grid, name: str, kind: tuple[Any, ...], make: Callable[[str], Field]) -> Field:
+    def work_field(self, grid: Grid, name: str, kind: tuple[Any, ...], make: Callable[[str], Field]) -> Field:
         """Return a field of the program itself, created by ``make(free name)`` at the first request.
 
         The n-th request for a name and kind gives the same field in every program on a grid. Equal programs
@@ -472,9 +472,9 @@ class Program:
         """
         key = (name, *kind)
         number = self._requests[key] = self._requests.get(key, 0) + 1
-        return grid.own_field(name, (*key, number), make)
+        return grid.work_field(name, (*key, number), make)
 
-    def flat(self) -> Iterator[Statement]:
+    def all_statements(self) -> Iterator[Statement]:
         """Yield every statement in the order of the text, including statements in loops."""
 
         def walk(statements: Sequence[Statement]) -> Iterator[Statement]:
@@ -490,14 +490,14 @@ class Program:
 
         The code of a sweep, and therefore its rounding, then does not depend on the following statements.
         """
-        self.cuts.add(sum(1 for _ in self.flat()))
+        self.cuts.add(sum(1 for _ in self.all_statements()))
 
     @property
-    def records(self) -> bool:
+    def has_records(self) -> bool:
         """True if a loop of the program records values of scalars."""
-        return any(isinstance(statement, Repeat) and statement.record for statement in self.flat())
+        return any(isinstance(statement, Repeat) and statement.record for statement in self.all_statements())
 
-    def continued(self) -> Program:
+    def continuation(self) -> Program:
         """Return a program that continues after a pass of the loop at the end of this program.
 
         In the new program, the statements before the loop leave fields and scalars unchanged. The results of
@@ -533,16 +533,16 @@ class Program:
         result.statements.append(last)
         return result
 
-    def scalars_set(self) -> set[str]:
+    def assigned_scalars(self) -> set[str]:
         """Return the names of all user scalars that the program sets."""
-        return {t for t in assigned(self.statements) if isinstance(t, str) and OWN not in t}
+        return {t for t in assigned(self.statements) if isinstance(t, str) and INTERNAL not in t}
 
-    def reduced(self, *expressions: Expr) -> tuple[Expr, ...]:
+    def extract_reductions(self, *expressions: Expr) -> tuple[Expr, ...]:
         """Return the expressions with a scalar in place of every reduction; earlier statements set them."""
         memo: dict[Expr, Expr] = {}
         for current in graph.walk(expressions):
             if current.op == "reduce":
-                value = self.hidden("reduced")
+                value = self.unnamed_scalar("reduced")
                 self.assign_scalar(value, graph.replace_leaves(current, lambda leaf: leaf, memo))
                 memo[current] = value.expr
         if not memo:
@@ -560,7 +560,7 @@ class Program:
     def assign(self, changes: Mapping[Any, Any]) -> None:
         """Record field.set(value) for one field, or for several at once."""
         values = {target: self._value(target, value) for target, value in by_field(changes)}
-        reduced = self.reduced(*values.values())
+        reduced = self.extract_reductions(*values.values())
         lines = {f: self.origin(_assignment(f, e), f) for f, e in zip(values, reduced, strict=True)}
         self.append(Assign(dict(zip(values, reduced, strict=True)), lines))
         for target in values:
@@ -579,7 +579,7 @@ class Program:
                 f"field {target.name!r} is set to the condition {expression!r}; use hc.where(condition, 1.0, "
                 "0.0)"
             )
-        expression = at_target(expression, target.staggered, f"field {target.name!r}")
+        expression = form_at_target(expression, target.staggered, f"field {target.name!r}")
         return with_wall_values(target, expression)
 
     def assign_scalar(self, target: Scalar, expression: Expr) -> None:
@@ -591,7 +591,7 @@ class Program:
             )
         # A reduction inside a reduction needs an earlier pass of its own.
         inner = [n.args[0] for n in graph.walk((expression,)) if n.op == "reduce"]
-        memo = {e: self.reduced(e)[0] for e in inner}
+        memo = {e: self.extract_reductions(e)[0] for e in inner}
         expression = graph.replace_leaves(expression, lambda leaf: leaf, memo)
         self.append(AssignScalar(target, expression, self.origin(_assignment(target, expression))))
         self._versions.set(target.name)
@@ -601,7 +601,7 @@ class Program:
         self._open[-1].append(statement)
 
     @contextmanager
-    def repeated(self, loop_statement: Repeat) -> Iterator[None]:
+    def record_loop(self, loop_statement: Repeat) -> Iterator[None]:
         """Record a loop around the statements of a with block."""
         self.append(loop_statement)
         self._versions.enter_loop()
@@ -612,19 +612,19 @@ class Program:
             self._open.pop()
 
 
-def _scalar_condition(value: Any, what: str, name: str, example: str) -> Expr:
+def _scalar_condition(value: Any, label: str, name: str, example: str) -> Expr:
     """Return a condition on scalars, or raise InputError for any other value."""
     condition = graph.as_expr(value, name)
     if not condition.condition or condition.varies:
         raise InputError(
-            f"{what} is {short_repr(condition)}; expected a comparison of scalars, such as {example}"
+            f"{label} is {short_repr(condition)}; expected a comparison of scalars, such as {example}"
         )
     return condition
 
 
 def _assignment(target: Field | Scalar, value: Expr) -> str:
     """Return an assignment as text, without the marks of internal names."""
-    words = f"{target.name} = {graph.text(value, SHOWN_DEPTH)}".replace(OWN, "")
+    words = f"{target.name} = {graph.text(value, SHOWN_DEPTH)}".replace(INTERNAL, "")
     return words if len(words) <= SHOWN_WIDTH else f"{words[: SHOWN_WIDTH - 3]}..."
 
 
@@ -651,9 +651,9 @@ def by_field(changes: Mapping[Any, Any]) -> Iterator[tuple[Field, Any]]:
             yield part, part_value
 
 
-def _later(some: dict[K, int], others: dict[K, int]) -> dict[K, int]:
+def _merge_counts(counts: dict[K, int], other_counts: dict[K, int]) -> dict[K, int]:
     """Return the larger of two counts for each key."""
-    return some | {key: max(count, some.get(key, 0)) for key, count in others.items()}
+    return counts | {key: max(count, counts.get(key, 0)) for key, count in other_counts.items()}
 
 
 def loop(*, until: Any = None, limit: Any = None, record: Scalar | Sequence[Scalar] = ()) -> Any:
@@ -694,7 +694,7 @@ def loop(*, until: Any = None, limit: Any = None, record: Scalar | Sequence[Scal
         raise InputError(
             "hc.loop: neither until nor limit is given, so that it would never end; give one of them"
         )
-    return program.repeated(Repeat(stop, max_passes, tuple(scalars), program.origin("loop")))
+    return program.record_loop(Repeat(stop, max_passes, tuple(scalars), program.origin("loop")))
 
 
 def when(condition: Any, *, often: float = 1.0) -> Any:
@@ -730,17 +730,19 @@ def when(condition: Any, *, often: float = 1.0) -> Any:
     share = as_number(often, "hc.when: often")
     if not 0 < share <= 1:
         raise InputError(f"hc.when: often is {share:g}; expected a share above 0 and at most 1")
-    return _only(trace.current("hc.when(...)"), condition, share, "when")
+    return _conditional(trace.current("hc.when(...)"), condition, share, "when")
 
 
-def _only(program: Program, condition: Any, often: float, words: str) -> AbstractContextManager[None]:
+def _conditional(
+    program: Program, condition: Any, often: float, description: str
+) -> AbstractContextManager[None]:
     """Record the statements of a with block that run if a condition on scalars holds."""
     example = "error > limit; to choose cell by cell use hc.where or hc.branch"
     checked = _scalar_condition(condition, "hc.when: the condition", "when", example)
-    line = program.origin(words)
-    (reduced,) = program.reduced(checked)
+    line = program.origin(description)
+    (reduced,) = program.extract_reductions(checked)
     one_pass = graph.as_expr(1.0)
-    return program.repeated(Repeat(graph.unary("not", reduced), one_pass, (), line, often=often))
+    return program.record_loop(Repeat(graph.unary("not", reduced), one_pass, (), line, often=often))
 
 
 def every(steps: int) -> Any:
@@ -760,22 +762,22 @@ def every(steps: int) -> Any:
     quotient = program.parameter("step").expr / count
     # Round to the nearest integer: from 2**52 on, all numbers of float64 are integers.
     nearest = (quotient + 2.0**52) - 2.0**52
-    return _only(program, quotient == nearest, 1.0 / count, f"every {count} steps")
+    return _conditional(program, quotient == nearest, 1.0 / count, f"every {count} steps")
 
 
-def present(expression: Expr) -> Expr:
+def with_current_values(expression: Expr) -> Expr:
     """Return an expression with the present values of its fields and scalars in the program being traced."""
 
-    def present_leaf(leaf: Expr) -> Expr:
+    def current_leaf(leaf: Expr) -> Expr:
         if leaf.op == "read":
             target, _, offset = leaf.attribute
             return graph.read(target, trace.version(target), offset)
         program = trace.active()
-        if leaf.op == "scalar" and program is not None and leaf.attribute[0] in program.scalars_set():
+        if leaf.op == "scalar" and program is not None and leaf.attribute[0] in program.assigned_scalars():
             return Scalar(leaf.attribute[0]).expr
         return leaf
 
-    return graph.replace_leaves(expression, present_leaf, {})
+    return graph.replace_leaves(expression, current_leaf, {})
 
 
 def assign(changes: Mapping[Any, Any]) -> None:
@@ -810,7 +812,9 @@ def stop(when: Operand, reason: str) -> None:
     """End the run with the given reason if a condition on scalars holds."""
     program = trace.current("hc.stop(...)")
     example = "rho > limit: reduce a field to a number first, with hc.max for example"
-    (condition,) = program.reduced(_scalar_condition(when, "hc.stop: the condition", "when", example))
+    (condition,) = program.extract_reductions(
+        _scalar_condition(when, "hc.stop: the condition", "when", example)
+    )
     program.append(StopWhen(condition, reason, program.origin(f"stop: {reason}")))
 
 
@@ -826,15 +830,15 @@ def scalars(names: str) -> tuple[Scalar, ...]:
     return tuple(scalar(name) for name in names.split())
 
 
-def labelled(words: str) -> AbstractContextManager[None]:
-    """Label the statements that the framework records in a with block; see `Program.labelled`."""
-    return trace.current("labelled(...)").labelled(words)
+def label_statements(description: str) -> AbstractContextManager[None]:
+    """Label the statements that the framework records in a with block; see `Program.label_statements`."""
+    return trace.current("label_statements(...)").label_statements(description)
 
 
-def own_scalars(names: str) -> tuple[Scalar, ...]:
-    """Return several new scalars that belong to the program itself; see `Program.own`."""
-    program = trace.current("own_scalars(...)")
-    return tuple(program.own(name) for name in names.split())
+def internal_scalars(names: str) -> tuple[Scalar, ...]:
+    """Return several new scalars that belong to the program itself; see `Program.internal_scalar`."""
+    program = trace.current("internal_scalars(...)")
+    return tuple(program.internal_scalar(name) for name in names.split())
 
 
 def parameter(name: str, *, unit: str | None = None, about: str | None = None) -> Expr:
@@ -901,15 +905,16 @@ class ProgramFunction:
             The function assigns no field or scalar, or returns a value.
         """
         traced = trace.current(f"a call of program {self.name!r}")
-        before = list(traced.flat())
+        before = list(traced.all_statements())
         with traced.body():
             result = trace.call(self.function, **arguments)
-        statements = list(traced.flat())[len(before) :]
-        targets = {t for t in assigned(statements) if not (isinstance(t, str) and OWN in t)}
+        statements = list(traced.all_statements())[len(before) :]
+        targets = {t for t in assigned(statements) if not (isinstance(t, str) and INTERNAL in t)}
         rebound = {
             name: line
             for name, line in rebound_arguments(self.function).items()
-            if isinstance(arguments.get(name), (Field, Vector)) or (name in OWN_SCALARS and name in arguments)
+            if isinstance(arguments.get(name), (Field, Vector))
+            or (name in TIME_SCALARS and name in arguments)
         }
         if not targets and not (stops and statements):
             field_names = [name for name, thing in arguments.items() if isinstance(thing, (Field, Vector))]
@@ -1006,7 +1011,7 @@ def bind(function: Callable[..., Any], grid: Grid, names: Mapping[str, Any]) -> 
             raise InputError(f"{title}: *{name} cannot be bound; name each field and parameter")
         if argument.kind is argument.POSITIONAL_ONLY:
             raise InputError(f"{title}: argument {name!r} is positional only and cannot be bound by its name")
-        thing, field = names.get(name), grid.named(name)
+        thing, field = names.get(name), grid.find(name)
         if thing is not None and field is not None:
             raise InputError(
                 f"{title}: argument {name!r} names both a field and a scalar or parameter "

@@ -31,10 +31,12 @@ from halocline.lang.values import as_quantity
 ROUNDING = 1e-12  # tolerance for the coordinate of a point, as a share of the spacing
 
 
-def _operand(value: Any, what: str) -> Expr:
-    e = as_expr(value, what)
+def _operand(value: Any, label: str) -> Expr:
+    e = as_expr(value, label)
     if not e.varies:
-        raise InputError(f"{what} over the grid needs an expression that varies from cell to cell, got {e!r}")
+        raise InputError(
+            f"{label} over the grid needs an expression that varies from cell to cell, got {e!r}"
+        )
     return e
 
 
@@ -85,15 +87,15 @@ def norm(f: Any) -> Expr:
 
 
 @by_component
-def min(f: Operand, *others: Operand) -> Expr:
+def min(f: Operand, *operands: Operand) -> Expr:
     """Return the minimum over all cells; with several arguments, their minimum in each cell."""
-    return minimum(f, *others) if others else reduction("min", _operand(f, "min"))
+    return minimum(f, *operands) if operands else reduction("min", _operand(f, "min"))
 
 
 @by_component
-def max(f: Operand, *others: Operand) -> Expr:
+def max(f: Operand, *operands: Operand) -> Expr:
     """Return the maximum over all cells; with several arguments, their maximum in each cell."""
-    return maximum(f, *others) if others else reduction("max", _operand(f, "max"))
+    return maximum(f, *operands) if operands else reduction("max", _operand(f, "max"))
 
 
 @by_component

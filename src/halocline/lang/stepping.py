@@ -18,8 +18,8 @@ from halocline.lang.callables import name_of
 from halocline.lang.clock import begin_step, reach, shorten_step
 from halocline.lang.expression import Expr, as_expr, text, walk
 from halocline.lang.grid import Field, Grid, Vector, unknown
-from halocline.lang.location import at_target
-from halocline.lang.origin import Line, is_framework, plain_function, returned_lines, worded
+from halocline.lang.location import form_at_target
+from halocline.lang.origin import Line, framework_origin, is_framework, plain_function, returned_lines
 from halocline.lang.values import as_quantity
 from halocline.words import short_repr
 
@@ -80,20 +80,20 @@ class Stepping:
     program : Program
     first : Program or None
         Program that computes the first time step, for a delayed time step.
-    wanted : float or None
-        Constant time step: the value of the scalar `WANTED_STEP` of halocline.lang.clock.
-    timed : bool
+    constant_dt : float or None
+        Constant time step: the value of the scalar `CONSTANT_STEP` of halocline.lang.clock.
+    has_time_step : bool
         True if the steps advance the time.
-    sets : set of str
+    carried_scalars : set of str
         Scalars that one step passes to the next: the user scalars that the program sets, and the weights of
         counted quantities.
     """
 
     program: lang.Program
     first: lang.Program | None
-    wanted: float | None
-    timed: bool
-    sets: frozenset[str]
+    constant_dt: float | None
+    has_time_step: bool
+    carried_scalars: frozenset[str]
 
 
 def stepping(
@@ -144,11 +144,15 @@ def stepping(
     _check_scheme(scheme)
     program.scheme = scheme
     program.parameter("until")
-    steps, pause, reached = program.parameter("steps"), program.own("pause"), program.own("t_reached")
+    steps, pause, reached = (
+        program.parameter("steps"),
+        program.internal_scalar("pause"),
+        program.internal_scalar("t_reached"),
+    )
     if isinstance(function, lang.ProgramFunction):
-        timed = dt is not None
+        has_time_step = dt is not None
     else:
-        timed = True
+        has_time_step = True
         if scheme is None:
             raise InputError(
                 f"function {title!r} gives time derivatives, so a scheme is needed: "
@@ -159,13 +163,13 @@ def stepping(
             raise InputError(
                 f"function {title!r} gives time derivatives, so a time step is needed: dt=0.01 or a function"
             )
-    constant_step = time_step_of(dt) if timed and not callable(dt) else None
+    constant_step = time_step_of(dt) if has_time_step and not callable(dt) else None
     first: lang.Program | None = None
-    counters = lang.OWN_SCALARS if timed else lang.OWN_SCALARS[1:]
+    counters = lang.TIME_SCALARS if has_time_step else lang.TIME_SCALARS[1:]
     names = {n: program.parameter(n) for n in counters} | {n: lang.Scalar(n) for n in parameters}
     t, number = names["t"], names["step"]
 
-    def bound(function: Callable[..., Any]) -> dict[str, Any]:
+    def bind_arguments(function: Callable[..., Any]) -> dict[str, Any]:
         arguments = lang.bind(function, grid, names)
         program.parameters |= {n: a for n, a in arguments.items() if isinstance(a, lang.Scalar)}
         return arguments
@@ -182,37 +186,37 @@ def stepping(
 
     is_constant = constant_step is not None
     loop_end = {"limit": steps} if is_constant else {"until": reached >= pause, "limit": steps}
-    recorded_scalars = [[program.hidden("recorded") for _ in row.numbers] for row in recorded]
+    recorded_scalars = [[program.unnamed_scalar("recorded") for _ in row.numbers] for row in recorded]
     record = (t, number, *chain.from_iterable(recorded_scalars)) if recorded else ()
     with trace.tracing(program), trace.order(order), lang.loop(**loop_end, record=record):
         set_next_step: Callable[[], None] | None = None
         time = time_before = None
-        if timed:
+        if has_time_step:
             step = names["dt"]
             if is_constant:
                 time = begin_step(program, step, number)
             else:
                 assert callable(dt)
                 if time_step == "delayed":
-                    next_step = program.own("dt_next")
+                    next_step = program.internal_scalar("dt_next")
                     step.set(next_step)
                 else:
-                    with program.labelled(_origin(dt, "time step")):
-                        step.set(_number(trace.call(dt, **bound(dt))))
+                    with program.label_statements(_origin(dt, "time step")):
+                        step.set(_number(trace.call(dt, **bind_arguments(dt))))
                 time = shorten_step(program, t, step, step)
                 lang.stop(~((step > 0.0) & (step < math.inf) & (time > t)), BAD_STEP)
                 if time_step == "delayed":
-                    first, value = _delayed(program, dt, bound(dt))
+                    first, value = _delayed(program, dt, bind_arguments(dt))
                     set_next_step = partial(next_step.set, value)
-        arguments = bound(plain)
+        arguments = bind_arguments(plain)
         if isinstance(function, lang.ProgramFunction):
             functions = [plain] if after_step is None else [plain, after_step]
-            if not timed and any(
-                t is argument for function in functions for argument in bound(function).values()
+            if not has_time_step and any(
+                t is argument for function in functions for argument in bind_arguments(function).values()
             ):
-                time_before = program.own("t_before")
+                time_before = program.internal_scalar("t_before")
                 time_before.set(t)
-            with _own_scalars_unset(program, title, timed):
+            with _reject_assigned_time_scalars(program, title, has_time_step):
                 function.record(arguments)
         else:
             assert scheme is not None
@@ -220,17 +224,17 @@ def stepping(
 
             def rhs(passed: float) -> dict[Field, Expr]:
                 if passed and not starts:
-                    starts.append(program.hidden("start"))
+                    starts.append(program.unnamed_scalar("start"))
                     starts[0].set(t)
                 if passed:
                     t.set(starts[0] + passed * step)
                 with program.evaluation():
                     slopes = _derivatives(plain, trace.call(plain, **arguments), equations)
                     # All reductions are computed before a field changes.
-                    with program.labelled(_origin(plain, "time derivatives")):
-                        return dict(zip(slopes, program.reduced(*slopes.values()), strict=True))
+                    with program.label_statements(_origin(plain, "time derivatives")):
+                        return dict(zip(slopes, program.extract_reductions(*slopes.values()), strict=True))
 
-            with program.labelled(equations):
+            with program.label_statements(equations):
                 scheme.step(rhs, step.expr, register)
             for start in starts:
                 t.set(start)
@@ -242,31 +246,33 @@ def stepping(
             t.set(time)
         number.set(number + 1.0)
         if after_step is not None:
-            with _own_scalars_unset(program, "after_step", timed, after=True):
+            with _reject_assigned_time_scalars(program, "after_step", has_time_step, follows_time=True):
                 (lang.program_in(after_step) or lang.ProgramFunction(after_step)).record(
-                    bound(after_step), stops=True
+                    bind_arguments(after_step), stops=True
                 )
-        if time_before is not None and "t" in program.scalars_set():
+        if time_before is not None and "t" in program.assigned_scalars():
             reach(reached, time_before, t)
         # Separate sweeps: fields have the same bits with and without output.
         for quantity in counting:
             program.cut()
-            quantity.add(names["dt"].expr if timed else as_expr(1.0))
+            quantity.add(names["dt"].expr if has_time_step else as_expr(1.0))
         for row, scalars in zip(recorded, recorded_scalars, strict=True):
             program.cut()
             with nullcontext() if row.steps == 1 else lang.every(row.steps):
                 for scalar, value in zip(scalars, row.numbers, strict=True):
-                    with program.labelled(f"recorded output: {text(value, lang.SHOWN_DEPTH)}"):
-                        scalar.set(lang.present(value))
-    sets = frozenset(program.scalars_set())
-    _check_walls(program, sets)
+                    with program.label_statements(f"recorded output: {text(value, lang.SHOWN_DEPTH)}"):
+                        scalar.set(lang.with_current_values(value))
+    assigned_scalars = frozenset(program.assigned_scalars())
+    _check_walls(program, assigned_scalars)
     weights = frozenset(quantity.weight.name for quantity in counting)
-    return Stepping(program, first, constant_step, timed or "t" in sets, sets | weights)
+    return Stepping(
+        program, first, constant_step, has_time_step or "t" in assigned_scalars, assigned_scalars | weights
+    )
 
 
 @contextmanager
-def _own_scalars_unset(
-    program: lang.Program, name: str, timed: bool, *, after: bool = False
+def _reject_assigned_time_scalars(
+    program: lang.Program, name: str, has_time_step: bool, *, follows_time: bool = False
 ) -> Iterator[None]:
     """Check that user statements do not set the scalars that count time and steps.
 
@@ -276,9 +282,9 @@ def _own_scalars_unset(
     ----------
     name : str
         Name of the function that records the statements.
-    timed : bool
+    has_time_step : bool
         True if a time step is given.
-    after : bool
+    follows_time : bool
         True if the statements follow the statements that advance the time.
 
     Raises
@@ -287,21 +293,21 @@ def _own_scalars_unset(
         A statement sets step. Or a time step is given, and a statement sets dt. Or a time step is given, and
         a statement sets t after the time is advanced.
     """
-    count = sum(1 for _ in program.flat())
+    count = sum(1 for _ in program.all_statements())
     yield
-    statements = islice(program.flat(), count, None)
+    statements = islice(program.all_statements(), count, None)
     names = {s.scalar.name for s in statements if isinstance(s, lang.AssignScalar)}
     if "step" in names:
         raise InputError(
             f"{name!r} sets step, which counts the steps of the run; use a scalar of another name"
         )
-    if timed and "dt" in names:
+    if has_time_step and "dt" in names:
         raise InputError(
             f"{name!r} sets dt, the time step of the run; give a function as dt=, such as "
             "dt=lambda u: 0.4 * hc.min(h / abs(u)), or use a scalar of another name"
         )
-    if timed and "t" in names:
-        if after:
+    if has_time_step and "t" in names:
+        if follows_time:
             raise InputError(f"{name!r} sets t, which advances by dt; use a scalar of another name")
         program.notices.append(
             f"program {name} sets t, which advances by dt after each step, whatever the program sets; leave "
@@ -317,16 +323,16 @@ def _delayed(program: lang.Program, dt: Any, arguments: dict[str, Any]) -> tuple
     """
     stored_arguments = dict(arguments)
     for name, argument in arguments.items():
-        if isinstance(argument, lang.Scalar) and name in lang.OWN_SCALARS:
-            stored_arguments[name] = program.hidden(name)
+        if isinstance(argument, lang.Scalar) and name in lang.TIME_SCALARS:
+            stored_arguments[name] = program.unnamed_scalar(name)
             stored_arguments[name].set(argument)
     first = lang.Program("first_time_step")
     first.scheme = program.scheme
     label = _origin(dt, "time step")
-    with trace.tracing(first), first.labelled(label):
-        first.own("dt_next").set(_number(trace.call(dt, **arguments)))
-    with program.labelled(label):
-        (value,) = program.reduced(_number(trace.call(dt, **stored_arguments)))
+    with trace.tracing(first), first.label_statements(label):
+        first.internal_scalar("dt_next").set(_number(trace.call(dt, **arguments)))
+    with program.label_statements(label):
+        (value,) = program.extract_reductions(_number(trace.call(dt, **stored_arguments)))
     return first, value
 
 
@@ -349,7 +355,9 @@ def _check_walls(program: lang.Program, changing: Collection[str]) -> None:
 
     Statements set these points, and the statements may come before or after the change.
     """
-    assigned = dict.fromkeys(f for s in program.flat() if isinstance(s, lang.Assign) for f in s.values)
+    assigned = dict.fromkeys(
+        f for s in program.all_statements() if isinstance(s, lang.Assign) for f in s.values
+    )
     for field in assigned:
         leaves = walk((with_wall_values(field, as_expr(0.0)),))
         names = sorted({leaf.attribute[0] for leaf in leaves if leaf.op == "scalar"} & {*changing})
@@ -383,10 +391,10 @@ def time_step_of(dt: Any) -> float:
     return number
 
 
-def _origin(function: Callable[..., Any], words: str) -> Line:
-    """Return the origin of the value of a function; `words` for a function of the framework."""
+def _origin(function: Callable[..., Any], description: str) -> Line:
+    """Return the origin of the value of a function; `description` for a function of the framework."""
     lines = returned_lines(function)
-    return worded(words) if lines is None else lines[0]
+    return framework_origin(description) if lines is None else lines[0]
 
 
 def _derivatives(function: Callable[..., Any], result: Any, origins: dict[Field, Line]) -> dict[Field, Expr]:
@@ -403,10 +411,12 @@ def _derivatives(function: Callable[..., Any], result: Any, origins: dict[Field,
                 f"function {name_of(function)!r} returned a derivative of {target!r}; keys must be fields"
             )
     plain = plain_function(function)
-    is_own = plain is not None and is_framework(plain.__module__)
-    words = getattr(plain, "labels", {}) if is_own else {}  # labels of equations, by the name of the field
+    is_from_framework = plain is not None and is_framework(plain.__module__)
+    words = (
+        getattr(plain, "labels", {}) if is_from_framework else {}
+    )  # labels of equations, by the name of the field
     lines = returned_lines(function, len(result)) or [
-        worded(words.get(target.name, f"time derivative of {target.name}")) for target in result
+        framework_origin(words.get(target.name, f"time derivative of {target.name}")) for target in result
     ]
     for target, line in zip(result, lines, strict=True):
         origins |= dict.fromkeys(target if isinstance(target, Vector) else (target,), line)
@@ -415,4 +425,4 @@ def _derivatives(function: Callable[..., Any], result: Any, origins: dict[Field,
 
 def _slope(target: Field, value: Any) -> Expr:
     """Return the time derivative of a field, formed at the points of the field."""
-    return at_target(as_expr(value), target.staggered, f"the time derivative of field {target.name!r}")
+    return form_at_target(as_expr(value), target.staggered, f"the time derivative of field {target.name!r}")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.axes import AXES, axis_number
-from halocline.lang.callables import arguments_taken
-from halocline.lang.expression import Expr, as_expr, bare, shift
+from halocline.lang.callables import argument_count
+from halocline.lang.expression import Expr, as_expr, shift, without_location
 from halocline.lang.location import Place
 from halocline.lang.values import real_array
 from halocline.words import short_repr
@@ -47,10 +47,10 @@ def maps_of(stretch: Mapping[str, Map] | None, grid: Grid) -> tuple[Map | None, 
         if number in maps:
             raise InputError(f"stretch names axis {AXES[number]} twice; expected one map for it")
         maps[number] = function
-    return tuple(_checked(maps[axis], grid, axis) if axis in maps else None for axis in range(grid.ndim))
+    return tuple(_check_map(maps[axis], grid, axis) if axis in maps else None for axis in range(grid.ndim))
 
 
-def _checked(function: Any, grid: Grid, axis: int) -> Map:
+def _check_map(function: Any, grid: Grid, axis: int) -> Map:
     import numpy as np
 
     name = f"the map of axis {AXES[axis]}"
@@ -62,9 +62,9 @@ def _checked(function: Any, grid: Grid, axis: int) -> Map:
         raise InputError(
             f"{name} is {short_repr(function)}; expected a function of the coordinate of an even grid"
         )
-    arguments_taken(function, name, (1,), "the coordinate of an even grid")
+    argument_count(function, name, (1,), "the coordinate of an even grid")
     first, length = grid.origin[axis], grid.extent[axis]
-    end_values = np.asarray(mapped(function, np.array([first, first + length]), name))
+    end_values = np.asarray(map_coordinates(function, np.array([first, first + length]), name))
     for end, target in zip(end_values, (first, first + length), strict=True):
         if not abs(end - target) <= ENDS * length:
             raise InputError(
@@ -73,8 +73,8 @@ def _checked(function: Any, grid: Grid, axis: int) -> Map:
             )
     halves = np.arange(-2 * BEYOND, 2 * (grid.shape[axis] + BEYOND) + 1)
     even = first + 0.5 * halves * grid.even_spacing(axis)
-    places = mapped(function, even, name)
-    if not np.array_equal(places, mapped(function, even, name), equal_nan=True):
+    places = map_coordinates(function, even, name)
+    if not np.array_equal(places, map_coordinates(function, even, name), equal_nan=True):
         raise InputError(f"{name} {trace.OTHER_VALUES}")
     decreasing = np.flatnonzero(~(np.diff(places) > 0.0))
     if decreasing.size:
@@ -88,7 +88,7 @@ def _checked(function: Any, grid: Grid, axis: int) -> Map:
     return function  # type: ignore[no-any-return]
 
 
-def mapped(function: Map, even: Any, name: str) -> Any:
+def map_coordinates(function: Map, even: Any, name: str) -> Any:
     """Return the coordinates that a map gives, as an array of the shape of `even`."""
     import numpy as np
 
@@ -107,7 +107,7 @@ def mapped(function: Map, even: Any, name: str) -> Any:
     return coordinates.astype(np.float64)
 
 
-def traced(function: Map, even: Expr, name: str) -> Expr:
+def trace_map(function: Map, even: Expr, name: str) -> Expr:
     """Return the coordinate that a map gives, as an expression."""
     try:
         return as_expr(trace.call(function, even), name)
@@ -115,15 +115,15 @@ def traced(function: Map, even: Expr, name: str) -> Expr:
         raise InputError(f"{name} cannot be traced: {error}") from error
 
 
-def check_even(grid: Grid, axis: int, what: str, instead: str = "an axis of even spacing") -> None:
-    """Raise InputError if an axis is stretched; `what` names the formula, which needs even spacing."""
+def check_even(grid: Grid, axis: int, label: str, instead: str = "an axis of even spacing") -> None:
+    """Raise InputError if an axis is stretched; `label` names the formula, which needs even spacing."""
     if grid.maps[axis] is not None:
-        raise InputError(f"{what} along axis {AXES[axis]}, which is stretched: expected {instead}")
+        raise InputError(f"{label} along axis {AXES[axis]}, which is stretched: expected {instead}")
 
 
 def neighbours(grid: Grid, axis: int, place: Place) -> tuple[Expr, Expr]:
     """Return the distances from the points at a location to the points before and after along an axis."""
-    x = bare(grid.coordinates([bool(p) for p in place])[axis])
+    x = without_location(grid.coordinates([bool(p) for p in place])[axis])
     step = tuple(int(a == axis) for a in range(grid.ndim))
     return x - shift(x, tuple(-s for s in step)), shift(x, step) - x
 
@@ -133,8 +133,8 @@ def beside(grid: Grid, axis: int, place: Place) -> tuple[Expr, Expr, Expr]:
 
     The points before and after lie at location `place`.
     """
-    x = bare(grid.coordinates([bool(p) for p in place])[axis])
-    between = bare(grid.coordinates([a == axis and not p for a, p in enumerate(place)])[axis])
+    x = without_location(grid.coordinates([bool(p) for p in place])[axis])
+    between = without_location(grid.coordinates([a == axis and not p for a, p in enumerate(place)])[axis])
     before, after = sides(grid.ndim, axis, bool(place[axis]), 1)
     return between, shift(x, before), shift(x, after)
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from halocline.errors import HaloclineError, InputError
 from halocline.lang.advice import CombinesPointsError
 from halocline.lang.axes import whole
-from halocline.lang.callables import arguments_taken, captured, name_of
-from halocline.lang.expression import Expr, as_expr, bare, node
+from halocline.lang.callables import argument_count, name_of, reachable_objects
+from halocline.lang.expression import Expr, as_expr, node, without_location
 from halocline.lang.origin import is_framework
 from halocline.ranges import ORDER
 from halocline.words import short_repr
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 V = TypeVar("V")
 
 # Marks the names of internal scalars and fields: no user name can contain it.
-OWN = "'"
+INTERNAL = "'"
 
 _program: ContextVar[Program | None] = ContextVar("program", default=None)
 _order: ContextVar[int] = ContextVar("order", default=2)
@@ -49,18 +49,18 @@ def active() -> Program | None:
     return _program.get()
 
 
-def current(what: str) -> Program:
+def current(label: str) -> Program:
     """Return the program that is being traced; raise InputError if there is none.
 
     Parameters
     ----------
-    what : str
+    label : str
         Statement that requires a program, for the message.
     """
     program = _program.get()
     if program is None:
         raise InputError(
-            f"{what} is a statement of a program: use it inside a function decorated with @hc.program"
+            f"{label} is a statement of a program: use it inside a function decorated with @hc.program"
         )
     return program
 
@@ -134,7 +134,7 @@ def _generator_states(function: Callable[..., Any]) -> list[Callable[[], Any]]:
 
     The generators are those of Python and NumPy, and all others that `function` can reach.
     """
-    objects = captured(function)
+    objects = reachable_objects(function)
     if "numpy" in sys.modules and objects:
         importlib.import_module("numpy.random")  # the import itself draws random numbers
     states: list[Callable[[], Any]] = []
@@ -159,7 +159,7 @@ def _pickled(state: Any) -> bytes:
         return b""
 
 
-def try_function(function: Callable[..., Any], coordinates: Sequence[Expr], what: str) -> Expr | Exception:
+def try_function(function: Callable[..., Any], coordinates: Sequence[Expr], label: str) -> Expr | Exception:
     """Return the expression of a function of the coordinates, or the error that prevents tracing.
 
     The function is called twice, to detect values that depend on more than the arguments.
@@ -168,7 +168,7 @@ def try_function(function: Callable[..., Any], coordinates: Sequence[Expr], what
     ----------
     function : callable
     coordinates : sequence of Expr
-    what : str
+    label : str
         Name of the function, for messages.
 
     Raises
@@ -179,36 +179,36 @@ def try_function(function: Callable[..., Any], coordinates: Sequence[Expr], what
         does not cause.
     """
     count = len(coordinates)
-    arguments_taken(function, what, (count,), f"the {count} coordinates" if count > 1 else "the coordinate")
+    argument_count(function, label, (count,), f"the {count} coordinates" if count > 1 else "the coordinate")
     with _without_draws(function):
         try:
             values = [attempt(function, *coordinates) for _ in range(2)]
             expression, repeated = (
-                as_expr(math.nan if value is None else value, f"the value of {what}") for value in values
+                as_expr(math.nan if value is None else value, f"the value of {label}") for value in values
             )
         except InputError as error:
             cause = error.__cause__
             if isinstance(error, CombinesPointsError):
-                raise InputError(f"{what} {COMBINES_POINTS} ({error})") from None
+                raise InputError(f"{label} {COMBINES_POINTS} ({error})") from None
             if cause is None:
                 return error
             if isinstance(cause, (TypeError, AttributeError)) and "Expr" in str(cause):
                 return cause
             raise
     if values[0] is None:
-        raise InputError(f"{what} {RETURNS_NONE}")
+        raise InputError(f"{label} {RETURNS_NONE}")
     if not _same(expression, repeated):
-        raise InputError(f"{what} {OTHER_VALUES}")
+        raise InputError(f"{label} {OTHER_VALUES}")
     return expression
 
 
 def _same(a: Expr, b: Expr) -> bool:
     """Return True if two expressions have the same formula and can be formed at the same locations."""
     places = [None if e.placement is None else e.placement.places for e in (a, b)]
-    return bare(a).digest == bare(b).digest and places[0] == places[1]
+    return without_location(a).digest == without_location(b).digest and places[0] == places[1]
 
 
-def trace_function(function: Callable[..., Any], coordinates: Sequence[Expr], what: str) -> Expr:
+def trace_function(function: Callable[..., Any], coordinates: Sequence[Expr], label: str) -> Expr:
     """Return the expression of a function of the coordinates; see `try_function`.
 
     Raises
@@ -216,7 +216,7 @@ def trace_function(function: Callable[..., Any], coordinates: Sequence[Expr], wh
     InputError
         `try_function` raises InputError, or the function cannot be traced.
     """
-    result = try_function(function, coordinates, what)
+    result = try_function(function, coordinates, label)
     if isinstance(result, InputError):
         raise result
     if isinstance(result, Exception):

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 REAL_KINDS = "biuf"  # kinds of NumPy dtypes
 
 
-def as_name(value: Any, what: str) -> str:
+def as_name(value: Any, label: str) -> str:
     """Return a name in the normal form of Python identifiers, NFKC: "\u00b5" becomes "\u03bc".
 
     Parameters
     ----------
     value
         Name from the user.
-    what : str
+    label : str
         Kind of the name, for the message.
 
     Raises
@@ -34,11 +34,11 @@ def as_name(value: Any, what: str) -> str:
         The name is not text.
     """
     if not isinstance(value, str):
-        raise InputError(f"{what} is {short_repr(value)}; expected text")
+        raise InputError(f"{label} is {short_repr(value)}; expected text")
     return str(value) if value.isascii() else unicodedata.normalize("NFKC", value)
 
 
-def by_name(given: Mapping[str, Any], what: str) -> dict[str, Any]:
+def by_name(mapping: Mapping[str, Any], label: str) -> dict[str, Any]:
     """Return a mapping with names as keys; see `as_name`.
 
     Raises
@@ -47,11 +47,11 @@ def by_name(given: Mapping[str, Any], what: str) -> dict[str, Any]:
         Two keys give the same name.
     """
     values: dict[str, Any] = {}
-    for key, value in given.items():
-        name = as_name(key, what)
+    for key, value in mapping.items():
+        name = as_name(key, label)
         if name in values:
             raise InputError(
-                f"{what} {name!r} is given twice, in different characters; leave one of them out"
+                f"{label} {name!r} is given twice, in different characters; leave one of them out"
             )
         values[name] = value
     return values
@@ -111,54 +111,54 @@ def as_quantity(value: Any) -> float | None:
     return None if is_flag else as_real(value)
 
 
-def as_number(value: Any, what: str) -> float:
+def as_number(value: Any, label: str) -> float:
     """Return a real number as a float.
 
     Raises
     ------
     InputError
-        The value is not a real number, or is a bool. `what` names the value in the message.
+        The value is not a real number, or is a bool. `label` names the value in the message.
     """
     number = as_quantity(value)
     if number is None:
-        raise InputError(f"{what} is {short_repr(value)}; expected a number")
+        raise InputError(f"{label} is {short_repr(value)}; expected a number")
     return number
 
 
-def as_texts(value: Any, what: str) -> tuple[str, ...]:
+def as_texts(value: Any, label: str) -> tuple[str, ...]:
     """Return a sequence of texts as a tuple.
 
     Raises
     ------
     InputError
-        The value is not a sequence, or has an entry other than text. `what` names the value in the message.
+        The value is not a sequence, or has an entry other than text. `label` names the value in the message.
     """
     if not is_sequence(value) or not all(isinstance(text, str) for text in value):
-        raise InputError(f"{what} is {short_repr(value)}; expected texts, such as ('u', 'v')")
+        raise InputError(f"{label} is {short_repr(value)}; expected texts, such as ('u', 'v')")
     return tuple(value)
 
 
-def identifier(value: Any, what: str, example: str) -> str:
+def identifier(value: Any, label: str, example: str) -> str:
     """Return a name that is a Python identifier, in the form of `as_name`.
 
     Raises
     ------
     InputError
-        The value is not an identifier. `what` names the value in the message.
+        The value is not an identifier. `label` names the value in the message.
     """
     if not isinstance(value, str) or not value.isidentifier():
-        raise InputError(f"{what} {short_repr(value)} is not an identifier such as {example}")
-    return as_name(value, what)
+        raise InputError(f"{label} {short_repr(value)} is not an identifier such as {example}")
+    return as_name(value, label)
 
 
-def real_array(value: Any, what: str) -> NDArray[Any]:
+def real_array(value: Any, subject: str) -> NDArray[Any]:
     """Return values as an array of real numbers.
 
     Parameters
     ----------
     value
         An array, or an object that NumPy converts to an array.
-    what : str
+    subject : str
         Subject of the message, such as "field 'u' is given".
 
     Raises
@@ -171,18 +171,18 @@ def real_array(value: Any, what: str) -> NDArray[Any]:
     masked = _masked(value)
     if masked:
         raise InputError(
-            f"{what} a masked array with {masked} masked values; expected a number at each point: fill them, "
-            "as in array.filled(0.0)"
+            f"{subject} a masked array with {masked} masked values; expected a number at each point: fill "
+            "them, as in array.filled(0.0)"
         )
     if value is None:
-        raise InputError(f"{what} None; expected real numbers: a function needs a return statement")
+        raise InputError(f"{subject} None; expected real numbers: a function needs a return statement")
     try:
         array = np.asarray(value)
     except ValueError as error:
-        raise InputError(f"{what} no array ({error}); expected real numbers") from None
+        raise InputError(f"{subject} no array ({error}); expected real numbers") from None
     if array.dtype.kind not in REAL_KINDS:
         advice = ": take .real, .imag or abs()" if array.dtype.kind == "c" else ""
-        raise InputError(f"{what} an array of dtype {array.dtype}; expected real numbers{advice}")
+        raise InputError(f"{subject} an array of dtype {array.dtype}; expected real numbers{advice}")
     return array
 
 

@@ -104,7 +104,7 @@ def _boxes(
     if blocks is None:
         yield FillBoxes(number, boxes[0], over)
         return
-    nearby_blocks = blocks.near(_reach(fill, fills), subdomain.decomposition.periodic)
+    nearby_blocks = blocks.with_neighbours(_reach(fill, fills), subdomain.decomposition.periodic)
     for core in subdomain.pieces(boxes[0], nearby_blocks) if boxes[0] else ():
         yield FillBoxes(number, core, ())
     if over:

@@ -37,7 +37,7 @@ def check_fit(schedule: Schedule, decomposition: Decomposition) -> None:
     """
     for sweep in schedule.sweeps():
         for cell in (reduction.cell for reduction in sweep.reductions):
-            if cell is not None and schedule.blocks is not None and not schedule.blocks.holds(cell):
+            if cell is not None and schedule.blocks is not None and not schedule.blocks.is_active(cell):
                 raise InputError(
                     f"the value at {cell} is asked for, but it lies in an inactive block, where nothing is "
                     "computed"

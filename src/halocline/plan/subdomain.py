@@ -42,7 +42,7 @@ class Subdomain:
 
     def active(self, blocks: Blocks | None) -> bool:
         """Return True if the subdomain has an active cell."""
-        return blocks is None or blocks.any(self.box.lo, self.box.hi)
+        return blocks is None or blocks.has_active_cell(self.box.lo, self.box.hi)
 
     def pieces(self, box: Box, blocks: Blocks | None) -> Iterator[Box]:
         """Yield the active cells of a box, as boxes.

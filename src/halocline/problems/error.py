@@ -10,7 +10,7 @@ import numpy as np
 
 from halocline.errors import InputError
 from halocline.lang import trace
-from halocline.lang.callables import arguments_taken
+from halocline.lang.callables import argument_count
 from halocline.lang.expression import Operators
 from halocline.lang.functions import abs as magnitude
 from halocline.lang.reductions import max as greatest
@@ -73,7 +73,7 @@ def difference(fields: Fields, time: float, exact: Any) -> float:
                 lines = np.meshgrid(*target.positions, indexing="ij")
                 of_field = f"{call} of field {target.name!r}"
                 if callable(solution):
-                    arguments_taken(solution, of_field, (len(lines),), f"{len(lines)} coordinates")
+                    argument_count(solution, of_field, (len(lines),), f"{len(lines)} coordinates")
                     solution = solution(*lines)
                 values = real_array(solution, f"{of_field} is").astype(np.float64)
                 if values.shape not in ((), computed.shape):

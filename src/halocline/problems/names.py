@@ -10,7 +10,7 @@ from typing import Any
 import halocline
 from halocline.errors import InputError
 from halocline.lang.axes import is_sequence
-from halocline.lang.callables import arguments_taken
+from halocline.lang.callables import argument_count
 from halocline.lang.values import as_name, as_number, as_texts
 from halocline.ranges import AXES, ORDER, POINTS, SOME_STEPS, Range
 from halocline.run.simulation.events import Event
@@ -101,8 +101,8 @@ class Extrapolated:
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", as_texts(self.names, "names of extrapolated numbers"))
         as_name(self.source, "source of published values")
-        arguments_taken(self.published, "published", (2,), "a shape and the values of parameters")
-        arguments_taken(self.noise, "noise", (1,), "the values of parameters")
+        argument_count(self.published, "published", (2,), "a shape and the values of parameters")
+        argument_count(self.noise, "noise", (1,), "the values of parameters")
 
 
 @dataclass(frozen=True)
@@ -212,76 +212,78 @@ def names_in(top: Mapping[str, Any], wanted: Sequence[str], file: str) -> tuple[
     return Names(**values), complaints
 
 
-def returned(value: Any, what: str, example: str) -> dict[str, Any]:
+def returned(value: Any, label: str, example: str) -> dict[str, Any]:
     """Return the mapping by name that a function of a file returned, as a dict.
 
     Raises
     ------
     InputError
-        The value is not a mapping by name. The message contains the call `what` and the mapping `example`.
+        The value is not a mapping by name. The message contains the call `label` and the mapping `example`.
     """
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
-        raise InputError(f"{what} returns {short_repr(value)}; expected a mapping by name, such as {example}")
+        raise InputError(
+            f"{label} returns {short_repr(value)}; expected a mapping by name, such as {example}"
+        )
     return dict(value)
 
 
 def _function(counts: Sequence[int], expected: str) -> Callable[[Any, str], Any]:
     """Return a converter for functions of some numbers of arguments."""
 
-    def convert(value: Any, what: str) -> Any:
-        arguments_taken(value, what, counts, expected)
+    def convert(value: Any, label: str) -> Any:
+        argument_count(value, label, counts, expected)
         return value
 
     return convert
 
 
-def _text(value: Any, what: str) -> Callable[[Mapping[str, float]], str]:
+def _text(value: Any, label: str) -> Callable[[Mapping[str, float]], str]:
     """Return a function of the scalars of a run with a check of the text that it returns."""
-    arguments_taken(value, what, (1,), "the scalars of the run")
-    return lambda scalars: as_name(value(scalars), f"{what}(scalars)")
+    argument_count(value, label, (1,), "the scalars of the run")
+    return lambda scalars: as_name(value(scalars), f"{label}(scalars)")
 
 
-def _end(value: Any, what: str) -> float:
-    time = as_number(value, what)
+def _end(value: Any, label: str) -> float:
+    time = as_number(value, label)
     if not 0 <= time < inf:
-        raise InputError(f"{what} is {time:g}; expected a finite time of at least 0")
+        raise InputError(f"{label} is {time:g}; expected a finite time of at least 0")
     return time
 
 
-def _figures(value: Any, what: str) -> dict[str, Any]:
+def _figures(value: Any, label: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        raise InputError(f"{what} is {short_repr(value)}; expected a mapping of names to functions")
+        raise InputError(f"{label} is {short_repr(value)}; expected a mapping of names to functions")
     for name, function in value.items():
-        arguments_taken(function, f"{what}[{as_name(name, 'name of a figure')!r}]", (1,), "the simulation")
+        argument_count(function, f"{label}[{as_name(name, 'name of a figure')!r}]", (1,), "the simulation")
     return dict(value)
 
 
-def _numbers(value: Any, what: str) -> dict[str, float]:
+def _numbers(value: Any, label: str) -> dict[str, float]:
     if not isinstance(value, Mapping):
-        raise InputError(f"{what} is {short_repr(value)}; expected a mapping of names to numbers")
-    return {as_name(name, what): as_number(number, f"{what}[{name!r}]") for name, number in value.items()}
+        raise InputError(f"{label} is {short_repr(value)}; expected a mapping of names to numbers")
+    return {as_name(name, label): as_number(number, f"{label}[{name!r}]") for name, number in value.items()}
 
 
 def _several(kind: type) -> Callable[[Any, str], Any]:
     """Return a converter for sequences of objects of a class."""
 
-    def convert(value: Any, what: str) -> Any:
+    def convert(value: Any, label: str) -> Any:
         if not is_sequence(value) or not all(isinstance(item, kind) for item in value):
-            raise InputError(f"{what} is {short_repr(value)}; expected a sequence of hc.{kind.__name__}")
+            raise InputError(f"{label} is {short_repr(value)}; expected a sequence of hc.{kind.__name__}")
         return tuple(value)
 
     return convert
 
 
-def _extrapolated(value: Any, what: str) -> Extrapolated:
+def _extrapolated(value: Any, label: str) -> Extrapolated:
     if not isinstance(value, Extrapolated):
-        raise InputError(f"{what} is {short_repr(value)}; expected hc.Extrapolated")
+        raise InputError(f"{label} is {short_repr(value)}; expected hc.Extrapolated")
     return value
 
 
 _FORMS: dict[str, Callable[[Any, str], Any]] = {  # converters, which raise InputError
     "until": _end,
-    "steps": lambda value, what: SOME_STEPS.check(what, value),
+    "steps": lambda value, label: SOME_STEPS.check(label, value),
     "exact": _function((1,), "the time"),
     "error": _function((1,), "the simulation"),
     "error_name": as_name,

@@ -197,7 +197,7 @@ class Problem:
             self.grid = problem.grid
             self.order, self.scheme = method_of(problem, self.known.scheme_name)
         self.is_program = self.order is None
-        self.fields = tuple(f for f in self.grid.fields.values() if not self.grid.is_own(f))
+        self.fields = tuple(f for f in self.grid.fields.values() if not self.grid.is_work_field(f))
         self.dtype = dtype_of(self.fields)
         takes_dtype = any(f.has_default_dtype for f in self.fields)
         if self.dtype_given not in (None, self.dtype) and not takes_dtype:

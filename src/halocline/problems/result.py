@@ -17,7 +17,7 @@ from halocline.compile.schedule import Schedule
 from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.axes import is_sequence, per_axis, whole
-from halocline.lang.callables import arguments_taken
+from halocline.lang.callables import argument_count
 from halocline.lang.expression import Expr
 from halocline.lang.grid import Field
 from halocline.problems.error import error_of
@@ -176,7 +176,7 @@ class Result:
             subject_name = subject.spelling if subject.is_file else f"case {subject.name}"
             raise InputError(f"{subject_name} has no check: it defines no function check(problem)")
         self._check_whole()
-        count = arguments_taken(function, CHECK, (1, 2), "")
+        count = argument_count(function, CHECK, (1, 2), "")
         comm = communicator_of(None) if self.simulation is None else self.simulation.domain.comm
         checks, reason = None, ""
         try:
@@ -486,7 +486,7 @@ def fields_of(problem: Any) -> Fields:
 def results(fields: Fields) -> list[Field]:
     """Return the fields that the file has made and that hold values."""
     every = fields.grid.fields.values()
-    return [f for f in every if not fields.grid.is_own(f) and f.name in fields.store.storages]
+    return [f for f in every if not fields.grid.is_work_field(f) and f.name in fields.store.storages]
 
 
 def method_of(sim: Simulation, name: str | None) -> tuple[int | None, str | None]:

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from halocline.compile.schedule import Loop, Operation, Schedule, Stop
 from halocline.lang.clock import ENDLESS
-from halocline.lang.program import Program, own_name
+from halocline.lang.program import Program, internal_name
 from halocline.problems.record import Timing
 from halocline.run.engine.prepare import prepare, prepare_schedule
 from halocline.run.engine.prepared import KINDS, PassTimer
 from halocline.run.fields.fields import Fields
 from halocline.run.measurements.energy import EnergyMeter
 
-LIMITS = ("steps", own_name("max_iterations"))  # scalars that limit the number of passes
+LIMITS = ("steps", internal_name("max_iterations"))  # scalars that limit the number of passes
 
 
 class StepBench(PassTimer):

@@ -7,16 +7,16 @@ from typing import Any, NamedTuple
 
 from halocline.lang import trace
 from halocline.lang.boundary import with_wall_values
-from halocline.lang.expression import Expr, Operand, placed, where
+from halocline.lang.expression import Expr, Operand, where, with_location
 from halocline.lang.functions import maximum
 from halocline.lang.grid import Field, chosen
 from halocline.lang.program import (
     Program,
     ProgramFunction,
     Scalar,
-    labelled,
+    internal_scalars,
+    label_statements,
     loop,
-    own_scalars,
     program,
     stage,
     stop,
@@ -34,7 +34,7 @@ INCOMPATIBLE = "the right-hand side has a mean, which the operator cannot give"
 
 def _set(words: str, target: Field | Scalar, value: Any) -> None:
     """Assign a field or scalar; `words` are the label of the statement."""
-    with labelled(f"conjugate gradients: {words}"):
+    with label_statements(f"conjugate gradients: {words}"):
         target.set(value)
 
 
@@ -72,7 +72,7 @@ def cg(
     norm is at most `least`, or rtol² times the squared norm of the first residual.
     """
     r, p, q = x.like("r p q", homogeneous=True)
-    rho, next_rho, alpha, beta, curvature = own_scalars("rho next_rho alpha beta curvature")
+    rho, next_rho, alpha, beta, curvature = internal_scalars("rho next_rho alpha beta curvature")
     _set("first residual r = b - A(x)", r, b - A(x))
     _project(r, null_space)
     _set("first search direction p = r", p, r)
@@ -109,7 +109,7 @@ def cg_fused(
     operations. These are: r, p read, p' written; p', x, r read, x, r written.
     """
     r, p = x.like("r p", homogeneous=True)
-    rho, old, alpha, curvature = own_scalars("rho old alpha curvature")
+    rho, old, alpha, curvature = internal_scalars("rho old alpha curvature")
     _set("first residual r = b - A(x)", r, b - A(x))
     _project(r, null_space)
     _set("no search direction yet, p = 0", p, 0.0)
@@ -132,7 +132,7 @@ def _project(r: Field, null_space: NullSpace | None) -> None:
     """Remove the mean of r if there is a null space, and stop if the mean is larger than allowed."""
     if null_space is None:
         return
-    total, square = own_scalars("total square")
+    total, square = internal_scalars("total square")
     _set("sum of the right-hand side", total, total_of(r))
     _set("square = dot(r, r)", square, dot(r, r))
     stop(~(square < float("inf")), BAD_START)
@@ -143,7 +143,7 @@ def _project(r: Field, null_space: NullSpace | None) -> None:
 def _goal(rho: Scalar, rtol: Scalar, least: Operand) -> Scalar:
     """Return the squared residual norm at which the iteration ends."""
     stop(~(rho < float("inf")), BAD_START)
-    first, goal = own_scalars("first goal")
+    first, goal = internal_scalars("first goal")
     first.set(rho)
     goal.set(maximum(rtol * rtol * rho, least))
     return goal
@@ -201,14 +201,14 @@ def reference_program(A: Operator, x: Field, b: Any, *, null_space: bool = False
     with trace.tracing(Program("reference")) as traced:
         traced.parameters.update(_by_name(*(constants or ())))
         r, p = x.like("r p", homogeneous=True)
-        (norm,) = own_scalars("norm")
+        (norm,) = internal_scalars("norm")
         _set("copy of x", p, x)
         _set("start from zero", x, 0.0)
         _set("right-hand side r = b - A(0)", r, b - A(x))
         if constants is None:
             _set("restore x", x, p)
         else:
-            (mean,) = own_scalars("mean")
+            (mean,) = internal_scalars("mean")
             _set("mean of x", mean, constants.share * total_of(p))
             _set("restore x, without its mean", x, p - mean)
         _project(r, constants)  # may stop the program, after the values of x are restored
@@ -217,7 +217,7 @@ def reference_program(A: Operator, x: Field, b: Any, *, null_space: bool = False
 
 
 def _scalars(names: str) -> list[Scalar]:
-    return [Scalar(name, own=True) for name in names.split()]
+    return [Scalar(name, internal=True) for name in names.split()]
 
 
 def _by_name(*scalars: Scalar) -> dict[str, Scalar]:
@@ -242,8 +242,8 @@ def true_residual(A: Callable[[Any], Expr], x: Field, b: Any) -> None:
     b : field or expression
         Right-hand side. It must not read the unknown.
     """
-    (square,) = own_scalars("square")
+    (square,) = internal_scalars("square")
     correction = {side: condition.homogeneous() for side, condition in x.boundary.items()}
-    remainder = placed(with_wall_values(x, b - A(x), correction), x.staggered)
-    with labelled("squared norm of the true residual b - A(x)"):
+    remainder = with_location(with_wall_values(x, b - A(x), correction), x.staggered)
+    with label_statements("squared norm of the true residual b - A(x)"):
         square.set(dot(remainder, remainder))

@@ -18,12 +18,12 @@ from halocline.archive.files import as_path
 from halocline.errors import BreakdownError, InputError, RunError
 from halocline.lang import trace
 from halocline.lang.attributes import Sealed
-from halocline.lang.callables import arguments_taken, check_callback
+from halocline.lang.callables import argument_count, check_callback
 from halocline.lang.clock import Clock, VaryingStepClock
-from halocline.lang.expression import Expr, Operators, as_expr, place_of, placed, reads_of
+from halocline.lang.expression import Expr, Operators, as_expr, place_of, reads_of, with_location
 from halocline.lang.grid import Field, check_options, unknown
-from halocline.lang.location import at_target
-from halocline.lang.program import Program, own_name, program
+from halocline.lang.location import form_at_target
+from halocline.lang.program import Program, internal_name, program
 from halocline.lang.reductions import first
 from halocline.lang.reductions import value as value_at
 from halocline.lang.stepping import Stepping
@@ -69,7 +69,7 @@ MARGIN = 2.0
 # Maximum mean of the right-hand side, relative to its norm, that counts as a rounding error.
 COMPATIBLE = {"float64": 1e-13, "float32": 1e-6}
 REACHED = "reached"  # reason of a run that ends because the tolerance is reached
-MOST = own_name("max_iterations")
+MOST = internal_name("max_iterations")
 
 
 class Iterations(Session):
@@ -302,7 +302,7 @@ class LinearProblem(Sealed):
     ) -> None:
         check_options(execution, LinearProblem.__init__, Execution.__init__)
         method_named(method)
-        arguments_taken(
+        argument_count(
             operator,
             "the operator",
             (1,),
@@ -331,7 +331,9 @@ class LinearProblem(Sealed):
 
         def linear(v: Any) -> Expr:
             result = check_linear(trace.call(operator, v), v, unknown_field.name)
-            return placed(at_target(result, unknown_field.staggered, "the operator"), unknown_field.staggered)
+            return with_location(
+                form_at_target(result, unknown_field.staggered, "the operator"), unknown_field.staggered
+            )
 
         self._operator = linear
         with trace.tracing(Program("matrix")) as statements:
@@ -378,7 +380,7 @@ class LinearProblem(Sealed):
                 return self._rhs_field(), rhs
             rhs = traced
         if isinstance(rhs, Operators) or as_real(rhs) is not None:
-            expression = at_target(as_expr(rhs), u.staggered, "the right-hand side")
+            expression = form_at_target(as_expr(rhs), u.staggered, "the right-hand side")
             if expression.grid is not None and expression.grid is not u.grid:
                 raise InputError(
                     f"the right-hand side belongs to another grid, {expression.grid!r}, than {u.name!r} on "
@@ -403,7 +405,7 @@ class LinearProblem(Sealed):
         Each problem has its own values of this field.
         """
         u = self.unknown
-        return u.grid.own_field("rhs", ("rhs", u.name), lambda free: u.like(free, homogeneous=True))
+        return u.grid.work_field("rhs", ("rhs", u.name), lambda free: u.like(free, homogeneous=True))
 
     def solve(
         self,
@@ -486,17 +488,17 @@ class LinearProblem(Sealed):
         if resume is None and start == "last":
             norm_square = self._norm_of_rhs(inputs)
             inputs |= {
-                own_name("warm"): float(norm_square > 0.0),
-                own_name("rtol"): 0.0,
-                own_name("least"): rtol * rtol * norm_square,
-                own_name("allowed"): math.inf,
+                internal_name("warm"): float(norm_square > 0.0),
+                internal_name("rtol"): 0.0,
+                internal_name("least"): rtol * rtol * norm_square,
+                internal_name("allowed"): math.inf,
             }
         iterating = Iterations(self, {**self.fields.values, **inputs})
         if resume is not None:
             norm_square = self._resume(iterating, ledger, as_path(resume, "resume"), rtol)
 
         def rhs_square() -> float:
-            return iterating.scalars()[own_name("first")] if norm_square is None else norm_square
+            return iterating.scalars()[internal_name("first")] if norm_square is None else norm_square
 
         def facts() -> dict[str, Any]:
             method_facts = {"method": self.method, "rhs_square": rhs_square().hex()}
@@ -508,10 +510,10 @@ class LinearProblem(Sealed):
         )
         with files.ready(iterating.step):
             outcome = Course(iterating, files).run(math.inf, float(max_iterations), arguments.on_progress)
-        squares = np.concatenate(([outcome.scalars[own_name("first")]], iterating.history[:, 0]))
+        squares = np.concatenate(([outcome.scalars[internal_name("first")]], iterating.history[:, 0]))
         is_small = outcome.loops[0] == "condition"
         residual = self._programs["true residual"].run(self.fields.values)
-        true_norm, rhs_norm = math.sqrt(residual.scalars[own_name("square")]), math.sqrt(rhs_square())
+        true_norm, rhs_norm = math.sqrt(residual.scalars[internal_name("square")]), math.sqrt(rhs_square())
         converged = is_small and true_norm <= MARGIN * rtol * rhs_norm
         reason = outcome.reason
         if reason != "interrupted":
@@ -549,11 +551,11 @@ class LinearProblem(Sealed):
 
     def _continued(self) -> Prepared:
         """Return the program that continues the loop of a solve after a pause; all ranks call this method."""
-        return self._auxiliary("continued", self.program.continued)
+        return self._auxiliary("continued", self.program.continuation)
 
     def _inputs(self, rtol: float) -> dict[str, float]:
         """Return the inputs of the program for a solve from zero."""
-        inputs = {own_name("warm"): 0.0, own_name("rtol"): rtol, own_name("least"): 0.0}
+        inputs = {internal_name("warm"): 0.0, internal_name("rtol"): rtol, internal_name("least"): 0.0}
         if self._may_be_singular:
             share, allowed = 0.0, math.inf
             if self._takes_constants_to_zero():
@@ -561,7 +563,7 @@ class LinearProblem(Sealed):
                 share = 1.0 / points
                 # the residual norm is at least the norm of the mean of the right-hand side
                 allowed = points * max(rtol, COMPATIBLE[self.unknown.dtype]) ** 2
-            inputs |= {own_name("share"): share, own_name("allowed"): allowed}
+            inputs |= {internal_name("share"): share, internal_name("allowed"): allowed}
         return inputs
 
     def _norm_of_rhs(self, inputs: dict[str, float]) -> float:
@@ -574,7 +576,7 @@ class LinearProblem(Sealed):
         )
         outcome = self._auxiliary("reference", reference).run({**self.fields.values, **inputs})
         self._judge(outcome, 0)
-        return outcome.scalars[own_name("norm")]
+        return outcome.scalars[internal_name("norm")]
 
     def _probed_properties(self) -> Properties:
         """Return the properties that follow from products with the operator; all ranks call this method."""
@@ -630,13 +632,13 @@ class LinearProblem(Sealed):
         if reason == BAD_START:
             raise InputError(f"{self.method}: {self._bad_start()}")
         if reason == INCOMPATIBLE:
-            mean = outcome.scalars[own_name("total")] / math.prod(self.unknown.points)
+            mean = outcome.scalars[internal_name("total")] / math.prod(self.unknown.points)
             raise InputError(
                 f"{self.method}: the right-hand side, with the slopes at the walls, has the mean {mean:g}; "
                 "the operator takes constants to zero, so that there is a solution only for the mean 0. "
                 f"Subtract {mean:g} from the right-hand side, or give {self.unknown.name!r} a value at a wall"
             )
-        value = outcome.scalars[own_name("curvature")]
+        value = outcome.scalars[internal_name("curvature")]
         message = f"{self.method} broke down in iteration {iteration + 1}: {reason} ({value:g})"
         if reason == BREAKDOWN:
             raise BreakdownError(f"{message}; {self._why_not_positive()}")
@@ -658,7 +660,7 @@ class LinearProblem(Sealed):
         """Raise InputError if coefficients or right-hand side differ from a checkpoint."""
         used_names = {info.name for info in self.schedule.fields}
         grid, b = self.fields.grid, self._rhs_given
-        input_fields = [f for f in grid.fields.values() if f.name in used_names and not grid.is_own(f)]
+        input_fields = [f for f in grid.fields.values() if f.name in used_names and not grid.is_work_field(f)]
         for f in [*input_fields, *([] if b is None else [b])]:
             checksum = saved.facts["fields"].get(f.name, {}).get("checksum")
             if f is not self.unknown and self.fields.checksum(f) != checksum:
@@ -674,7 +676,7 @@ class LinearProblem(Sealed):
         iterating.go_on_from(saved.facts)
         restart.take_over(iterating, saved, {})
         norm_square = float.fromhex(saved.facts["rhs_square"])
-        iterating.set_scalars({own_name("goal"): rtol * rtol * norm_square})
+        iterating.set_scalars({internal_name("goal"): rtol * rtol * norm_square})
         ledger.resume(saved)
         return norm_square
 

@@ -23,10 +23,10 @@ from typing import Any
 
 from halocline.errors import InputError
 from halocline.lang.boundary import SIDES, Ghost, with_wall_values
-from halocline.lang.expression import COMPARISONS, SELECTIONS, Expr, as_expr, cast, placed, text, walk
+from halocline.lang.expression import COMPARISONS, SELECTIONS, Expr, as_expr, cast, text, walk, with_location
 from halocline.lang.functions import random
 from halocline.lang.grid import Field
-from halocline.lang.program import Assign, Program, Stage, own_name, own_scalars, program, stage
+from halocline.lang.program import Assign, Program, Stage, internal_name, internal_scalars, program, stage
 from halocline.lang.reductions import dot
 from halocline.lang.reductions import max as largest_of
 from halocline.run.engine.prepare import prepare
@@ -97,7 +97,9 @@ class Matrix:
     def __init__(self, formula: Expr, unknown: Field, program: Program) -> None:
         self._formula, self._unknown, self._grid = formula, unknown, unknown.grid
         self._ghosts: dict[tuple[int, int, int], Expr] = {}
-        self._arrays = {f: e for s in program.flat() if isinstance(s, Assign) for f, e in s.values.items()}
+        self._arrays = {
+            f: e for s in program.all_statements() if isinstance(s, Assign) for f, e in s.values.items()
+        }
         self._of_grid = unknown.grid.scalar_values()
         self._values = dict(self._of_grid)
         self._nodes: dict[Expr, tuple[Expr, ...]] = {}
@@ -341,11 +343,13 @@ def products(A: Callable[[Any], Expr], x: Field) -> None:
     computed in float64: in float32 its rounding errors can exceed a small shift.
     """
     r, p = x.like("r p", homogeneous=True)
-    left, right, image, length, size, of_constants = own_scalars("left right image length size of_constants")
+    left, right, image, length, size, of_constants = internal_scalars(
+        "left right image length size of_constants"
+    )
     correction = {side: condition.homogeneous() for side, condition in x.boundary.items()}
 
     def inside(value: Expr) -> Expr:
-        return placed(with_wall_values(x, value, correction), x.staggered)
+        return with_location(with_wall_values(x, value, correction), x.staggered)
 
     number = x.grid.cell_number(x.staggered)
     r.set(random(1, index=number) - 0.5)
@@ -378,7 +382,7 @@ class Probe:
         schedule = self._products.schedule
         names, grid = {info.name for info in schedule.fields}, x.grid
         self._reads = [
-            f for f in grid.fields.values() if f.name in names and f is not x and not grid.is_own(f)
+            f for f in grid.fields.values() if f.name in names and f is not x and not grid.is_work_field(f)
         ]
         self._scalars = [name for name in fields.parameters if name in schedule.scalars]
         self._last: tuple[tuple[float, ...], Properties] | None = None
@@ -399,7 +403,7 @@ class Probe:
     def _measure(self) -> Properties:
         scalars = self._products.run(self._fields.values).scalars
         left, right, image, length, size, of_constants = (
-            scalars[own_name(n)] for n in ("left", "right", "image", "length", "size", "of_constants")
+            scalars[internal_name(n)] for n in ("left", "right", "image", "length", "size", "of_constants")
         )
         scale, asymmetry = math.sqrt(image * length), None
         if not abs(left - right) <= SYMMETRIC[self._dtype] * scale:
@@ -446,7 +450,7 @@ def _one(current: Expr, unknown: Any, name: str, kinds: dict[Expr, str]) -> str:
             return LINEAR
         if isinstance(source, Stage):
             return _kind(source.definition, unknown, name, kinds)
-        return EITHER if source.grid.is_own(source) else CONSTANT  # it may be a stage in an array
+        return EITHER if source.grid.is_work_field(source) else CONSTANT  # it may be a stage in an array
     args = [kinds[arg] for arg in current.args]
     if LINEAR not in args:
         if current.op in ("random", "lookup"):

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from halocline.lang.expression import Expr, Operand
 from halocline.lang.grid import Field
-from halocline.lang.program import assign, labelled, own_scalars
+from halocline.lang.program import assign, internal_scalars, label_statements
 
 # the time derivatives at a given fraction of a step after its start
 RightHandSide = Callable[[float], Mapping[Field, Expr]]
@@ -26,7 +26,7 @@ def _stages(names: str, constants: Sequence[tuple[float, ...]]) -> Iterator[tupl
     if len(constants) < 2:
         yield from constants
         return
-    scalars = own_scalars(names)
+    scalars = internal_scalars(names)
     for row in constants:
         for scalar, value in zip(scalars, row, strict=True):
             scalar.set(value)
@@ -36,7 +36,7 @@ def _stages(names: str, constants: Sequence[tuple[float, ...]]) -> Iterator[tupl
 def _keep_start(fields: Iterable[Field], make: Callable[[Field, str], Field]) -> dict[Field, Field]:
     """Record copies of fields at the start of a step, and return the copies."""
     starts = {f: make(f, "start") for f in fields}
-    with labelled("copy at the start of the step: " + ", ".join(f.name for f in starts)):
+    with label_statements("copy at the start of the step: " + ", ".join(f.name for f in starts)):
         assign({start: f for f, start in starts.items()})
     return starts
 

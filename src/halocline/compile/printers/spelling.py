@@ -12,7 +12,7 @@ from hashlib import blake2b
 from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import ANGULAR, ELEMENTARY, Array, Kernel, Value, padded, padded_extent
 from halocline.lang.expression import SELECTIONS
-from halocline.lang.trace import OWN
+from halocline.lang.trace import INTERNAL
 
 
 @dataclass
@@ -56,7 +56,7 @@ def suffix(offset: Sequence[int]) -> str:
 
 def identifier(name: str, taken: Collection[str] = ()) -> str:
     """Return the C++ name of a user name; reserved names, and names of the kernel, are changed."""
-    name = name.replace(OWN, "_")
+    name = name.replace(INTERNAL, "_")
     if _SYSTEM.match(name):
         name = "user_" + name
     while name in taken or name in _RESERVED or _OWN.fullmatch(name):

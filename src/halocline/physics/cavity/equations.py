@@ -18,8 +18,8 @@ from halocline.lang.functions import abs as magnitude
 from halocline.lang.functions import maximum, minimum, sqrt, where
 from halocline.lang.grid import AXES, Field, Grid, Vector
 from halocline.lang.operators import derivative, difference, inner, second, shift
-from halocline.lang.origin import worded
-from halocline.lang.program import Scalar, assign, every, labelled, parameter, scalar, scalars, stop
+from halocline.lang.origin import framework_origin
+from halocline.lang.program import Scalar, assign, every, label_statements, parameter, scalar, scalars, stop
 from halocline.lang.reductions import max as greatest
 from halocline.lang.reductions import min as least
 from halocline.lang.reductions import norm, value
@@ -173,7 +173,7 @@ class Cavity:
         with every(watch):
             self._watch()
         speed2 = scalar("speed2")
-        with labelled("speed2: largest squared velocity"):
+        with label_statements("speed2: largest squared velocity"):
             speed2.set(greatest(inner(self.V, self.V)))
         if stages == 1:
             rates = self.rates(self.p, self.V, self.T)
@@ -229,7 +229,7 @@ class Cavity:
         changed[self.p] = changed[self.p] - lift
         at_centre = value(changed[self.p], at=self.centre())
         _assign(changed)
-        with labelled("p_centre: pressure at the centre"):
+        with label_statements("p_centre: pressure at the centre"):
             lift.set(at_centre)
 
     def _watch(self) -> None:
@@ -238,12 +238,12 @@ class Cavity:
         # With central differences, a small divergence of the velocity remains. This divergence makes p rise
         # uniformly, and the shift removes the rise.
         rise = scalar("p_rise")
-        with labelled("p_rise: rate of change of the pressure at the centre"):
+        with label_statements("p_rise: rate of change of the pressure at the centre"):
             rise.set(value(rates[self.p], at=self.centre()))
         rates[self.p] = rates[self.p] - rise
         worst = as_expr(0.0)
         for residual, field in zip(self.residuals(), self.fields, strict=True):
-            with labelled(f"residual of {field.name}"):
+            with label_statements(f"residual of {field.name}"):
                 residual.set(norm(rates[field]) / (points * parameter(f"usual_{field.name[0]}")))
             worst = maximum(worst, residual.expr)
         stop(worst <= parameter("tolerance"), STEADY)
@@ -256,8 +256,8 @@ class Cavity:
 def _assign(changed: dict[Field, Expr]) -> None:
     """Record the assignment of fields, labelled with their equations."""
     kinds = {f: f.name[0] for f in changed}
-    labels = {f: worded(f"{kind}: {EQUATIONS[kind]} equation") for f, kind in kinds.items()}
-    with trace.current("the cavity").labelled(labels):
+    labels = {f: framework_origin(f"{kind}: {EQUATIONS[kind]} equation") for f, kind in kinds.items()}
+    with trace.current("the cavity").label_statements(labels):
         assign(changed)
 
 

@@ -13,7 +13,7 @@ from itertools import product
 
 from halocline.errors import InputError
 from halocline.lang import trace
-from halocline.lang.expression import Expr, Operand, as_expr, rounded
+from halocline.lang.expression import Expr, Operand, as_expr, round_to
 from halocline.lang.functions import cos, lookup, random, sin, sqrt
 from halocline.lang.grid import Grid, Vector
 from halocline.lang.operators import cross
@@ -107,12 +107,12 @@ class Forcing:
         along = [_kept(size * c) for c in v]
         across = [_kept(size * c) for c in twist]
         phase = sum((k[a] * x for a, x in enumerate(grid.coordinates())), 2 * math.pi * draw[PHASE])
-        c, s = (rounded(wave, grid.dtype) for wave in (cos(phase), sin(phase)))
+        c, s = (round_to(wave, grid.dtype) for wave in (cos(phase), sin(phase)))
         return Vector(a * c - b * s for a, b in zip(along, across, strict=True))
 
 
 def _kept(value: Expr) -> Expr:
     """Return a scalar of the program with a value, so that cells do not compute it again."""
-    stored = trace.current("a random forcing").hidden("forcing")
+    stored = trace.current("a random forcing").unnamed_scalar("forcing")
     stored.set(value)
     return stored.expr

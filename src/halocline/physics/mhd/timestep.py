@@ -14,7 +14,7 @@ from halocline.lang.expression import Expr, Operand, as_expr
 from halocline.lang.functions import abs as magnitude
 from halocline.lang.functions import maximum, sqrt, where
 from halocline.lang.operators import first_coefficients, second_coefficients
-from halocline.lang.program import labelled, parameter, scalar, stop
+from halocline.lang.program import label_statements, parameter, scalar, stop
 from halocline.lang.reductions import dot
 from halocline.lang.reductions import max as greatest
 from halocline.physics.mhd.diagnostics import over
@@ -156,7 +156,7 @@ class Courant:
         rates = {}
         for name, rate in self.rates(mhd, heat_gain=heat_gain, heat_loss=heat_loss).items():
             rates[name] = scalar(LIMITS[name])
-            with labelled(f"time step limit: {name}"):
+            with label_statements(f"time step limit: {name}"):
                 rates[name].set(rate)
         shortest, limiter = as_expr(0.0), as_expr(0.0)
         for group in GROUPS:

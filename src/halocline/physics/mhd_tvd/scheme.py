@@ -18,7 +18,7 @@ from halocline.lang.functions import abs as magnitude
 from halocline.lang.functions import branch, maximum, symmetric_sum, where
 from halocline.lang.grid import AXES, Field, Grid, Vector, unknown
 from halocline.lang.operators import shift
-from halocline.lang.program import labelled, parameter, scalar, stage
+from halocline.lang.program import label_statements, parameter, scalar, stage
 from halocline.lang.reductions import max as greatest
 from halocline.physics.mhd_tvd.flags import around, beside, flagged
 from halocline.physics.mhd_tvd.gas import Conserved, Flux, State, added, both, fast_speed, frame, pressure
@@ -195,16 +195,16 @@ class IdealMHD:
         lacks = lacking(new._replace(B=at_cells(b_new, self.axes)))
         raised = {"density_floor": U.rho != self.rho, "pressure_floor": U.E != self.E}
         counts = tally(step, {"fallback": bad > 0.0, "mixing": lacks, **raised})
-        with labelled("rho: continuity equation"):
+        with label_statements("rho: continuity equation"):
             self.rho.set(new.rho)
-        with labelled("m: momentum equation"):
+        with label_statements("m: momentum equation"):
             self.m.set(new.m)
-        with labelled("E: energy equation"):
+        with label_statements("E: energy equation"):
             self.E.set(new.E)
-        with labelled("b: induction equation"):
+        with label_statements("b: induction equation"):
             self.b.set(b_new)
         # cells that still have no mass or heat exchange some with their neighbours
-        with labelled("mixing: exchange beside cells without mass or heat"):
+        with label_statements("mixing: exchange beside cells without mass or heat"):
             lacked = scalar("mixing_left")
             lacked.set(counts["mixing"])
             mix(self.rho, self.m, self.E, self.b, lacked)

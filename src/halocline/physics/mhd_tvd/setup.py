@@ -12,7 +12,7 @@ from typing import Any
 
 from halocline.errors import InputError
 from halocline.lang import trace
-from halocline.lang.callables import arguments_taken
+from halocline.lang.callables import argument_count
 from halocline.lang.expression import Expr, Operand, as_expr, index
 from halocline.lang.functions import where
 from halocline.lang.grid import Field, Grid, Vector
@@ -47,7 +47,7 @@ def curl(
     the grid. Components along axes that the grid lacks are stored in cells.
     """
     axes = grid.ndim
-    arguments_taken(
+    argument_count(
         potential, "the vector potential", (axes,), f"as many coordinates as the grid has axes, {axes}"
     )
     A = []

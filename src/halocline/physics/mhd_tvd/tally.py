@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from halocline.lang.expression import Expr
 from halocline.lang.functions import where
-from halocline.lang.program import Scalar, labelled, scalar
+from halocline.lang.program import Scalar, label_statements, scalar
 from halocline.lang.reductions import count, first
 
 # prefixes of the names of counters, and labels of the counted conditions
@@ -30,7 +30,7 @@ def tally(step: Expr, conditions: Mapping[str, Expr]) -> dict[str, Scalar]:
     for name, (cells, cell) in numbers.items():
         total, first_cell, first_step = (scalar(f"{name}_{part}") for part in ("count", "cell", "step"))
         cells_in_step[name] = number = scalar(f"{name}_now")
-        with labelled(f"{COUNTED[name]}: count and first cell"):
+        with label_statements(f"{COUNTED[name]}: count and first cell"):
             number.set(cells)
             first_cell.set(where(total > 0.0, first_cell, cell))
         first_step.set(where(total > 0.0, first_step, where(number > 0.0, step, math.inf)))

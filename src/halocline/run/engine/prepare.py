@@ -22,7 +22,7 @@ from halocline.compile.targets.source import loop_kernel
 from halocline.errors import InputError, RunError
 from halocline.lang.grid import unknown
 from halocline.lang.program import Program
-from halocline.lang.trace import OWN
+from halocline.lang.trace import INTERNAL
 from halocline.plan.candidates import candidates
 from halocline.plan.rank import RankPlan
 from halocline.plan.transfer import Transfers
@@ -65,11 +65,11 @@ def check_scalars(
         Scalars that have a value during the run.
     """
     given = list(given)
-    known = {*given, *grid_values, *program.scalars_set()}
+    known = {*given, *grid_values, *program.assigned_scalars()}
     for name in names:
-        if name not in known and OWN not in name:
+        if name not in known and INTERNAL not in name:
             meaning = program.meanings.get(name)
-            other_names = sorted(n for n in given if OWN not in n)
+            other_names = sorted(n for n in given if INTERNAL not in n)
             if meaning is None:  # a scalar of the user, whose name may be misspelt
                 raise unknown("parameter", name, other_names)
             raise InputError(f"parameter {name!r} is missing: {meaning}; given: {', '.join(other_names)}")
@@ -137,7 +137,7 @@ def compile_once(source: str, comm: Communicator, *, streaming: bool) -> Any:
 log = logging.getLogger("halocline")
 
 T = TypeVar("T")
-PASSES = f"{OWN}limit"  # scalar that limits the passes of a timed loop
+PASSES = f"{INTERNAL}limit"  # scalar that limits the passes of a timed loop
 
 
 def prepare(store: FieldStore, program: Program, given: Iterable[str]) -> Prepared:
@@ -276,7 +276,7 @@ def _timer(scratch: FieldStore, schedule: Schedule, name: str, patch: PatchShape
     if device is not None:
         test = loop_kernel("passes")
         device = replace(device, source=f"{device.source}\n{test}", loops=("passes",))
-    scalars = (*schedule.scalars, PASSES, f"{OWN}passes")
+    scalars = (*schedule.scalars, PASSES, f"{INTERNAL}passes")
     passes_alone = replace(schedule, operations=(loop,), scalars=scalars, device=device)
     prepared = Prepared(scratch, passes_alone, *planned(scratch, passes_alone, name, patch), name, patch)
     return PassTimer(prepared, (PASSES,), values).seconds

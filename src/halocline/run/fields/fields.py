@@ -29,11 +29,11 @@ from halocline.lang.expression import (
     Operators,
     as_expr,
     as_number,
-    bare,
     check_grid,
     place_of,
     reads_of,
     reduction,
+    without_location,
 )
 from halocline.lang.functions import abs as magnitude
 from halocline.lang.functions import where
@@ -46,8 +46,8 @@ from halocline.lang.grid import (
     component_values,
     unknown,
 )
-from halocline.lang.location import at_target, location
-from halocline.lang.program import Program, own_name
+from halocline.lang.location import form_at_target, location
+from halocline.lang.program import Program, internal_name
 from halocline.lang.values import as_name, as_real, by_name, plain, real_array
 from halocline.run.devices.devices import OnDevice
 from halocline.run.engine.prepare import prepare
@@ -204,10 +204,10 @@ class Fields(Sealed):
     def known(self, field: Any) -> Field:
         """Return a field of the grid from a Field object or a name."""
         if isinstance(field, str):
-            named_field = self.grid.named(field)
+            named_field = self.grid.find(field)
             if named_field is None:
                 user_fields = [
-                    name for name, other in self.grid.fields.items() if not self.grid.is_own(other)
+                    name for name, other in self.grid.fields.items() if not self.grid.is_work_field(other)
                 ]
                 raise unknown("field", field, sorted({*user_fields, *self.grid.vectors}))
             field = named_field
@@ -222,7 +222,7 @@ class Fields(Sealed):
     def components(self, what: Any) -> tuple[Any, ...] | None:
         """Return the components of a vector or of the name of a vector; None for anything else."""
         if isinstance(what, str):
-            what = self.grid.named(what)
+            what = self.grid.find(what)
         return tuple(what) if isinstance(what, (tuple, list)) else None
 
     def stored(self, field: Any) -> Field:
@@ -363,7 +363,7 @@ class Fields(Sealed):
             value = traced
         value = plain(value) if getattr(value, "shape", None) == () else value
         if isinstance(value, (Operators, int, float)):
-            expression = at_target(as_expr(value), target.staggered, f"field {target.name!r}")
+            expression = form_at_target(as_expr(value), target.staggered, f"field {target.name!r}")
             if not isinstance(value, Operators):
                 _fitted(target, float(value))
             if target in self._pending or any(f in self._pending for f, _ in reads_of(expression)):
@@ -545,12 +545,14 @@ class Fields(Sealed):
         pending, self._pending = self._pending, {}
         formulas = {f: None if e.op == "const" else e for f, e in pending.items()}
         numbers = {
-            own_name(f"number{n}"): e.attribute for n, e in enumerate(pending.values()) if e.op == "const"
+            internal_name(f"number{n}"): e.attribute
+            for n, e in enumerate(pending.values())
+            if e.op == "const"
         }
 
         def assign(program: Program) -> None:
             for n, (field, formula) in enumerate(formulas.items()):
-                field.set(program.own(f"number{n}") if formula is None else formula)
+                field.set(program.internal_scalar(f"number{n}") if formula is None else formula)
 
         self._program("initial_values", tuple(formulas.items()), assign).run({**self.values, **numbers})
         self._check_range(pending)
@@ -655,10 +657,12 @@ class Fields(Sealed):
 
         def assign(program: Program) -> None:
             for number, expression in enumerate(scalars_to_evaluate):
-                program.own(f"result{number}").set(expression)
+                program.internal_scalar(f"result{number}").set(expression)
 
         scalars = self._program("evaluate", scalars_to_evaluate, assign).run(self.values).scalars
-        numbers = iter([scalars[own_name(f"result{number}")] for number in range(len(scalars_to_evaluate))])
+        numbers = iter(
+            [scalars[internal_name(f"result{number}")] for number in range(len(scalars_to_evaluate))]
+        )
         values = tuple(
             tuple(islice(numbers, len(e))) if isinstance(e, (tuple, list)) else next(numbers)
             for e in expressions
@@ -820,7 +824,7 @@ def _digests(what: Any) -> Any:
         return tuple(map(_digests, what))
     if isinstance(what, Field):
         return what.name
-    return None if what is None else bare(what).digest
+    return None if what is None else without_location(what).digest
 
 
 def _fitted(field: Field, values: Any) -> NDArray[Any]:

@@ -288,7 +288,7 @@ def _is_pointwise(kernel: Kernel, fields: Mapping[str, Field]) -> bool:
 def _is_inactive(kernel: Kernel, store: FieldStore) -> bool:
     """Return True if a kernel reads the value of a cell in an inactive block, which planning rejects."""
     cells = [s.cell for s in kernel.body if isinstance(s, Reduce) and s.cell is not None]
-    return store.blocks is not None and not all(map(store.blocks.holds, cells))
+    return store.blocks is not None and not all(map(store.blocks.is_active, cells))
 
 
 def _is_local(value: Value) -> bool:

@@ -17,7 +17,7 @@ from halocline.errors import HaloclineError, InputError, RunError
 from halocline.lang import equations
 from halocline.lang.clock import ENDLESS, NEXT_STEP, STATE, Clock, clock_of
 from halocline.lang.grid import Field
-from halocline.lang.program import OWN_SCALARS
+from halocline.lang.program import TIME_SCALARS
 from halocline.lang.stepping import BAD_STEP, Stepping
 from halocline.run.engine.prepare import prepare
 from halocline.run.engine.prepared import Outcome, Prepared, interruption
@@ -72,7 +72,7 @@ class Session:
     def __init__(self, fields: Fields, stepping: Stepping, prepared: Prepared | None = None) -> None:
         self.fields, self.stepping, self.program = fields, stepping, stepping.program
         self.prepared = _ready(fields, stepping) if prepared is None else prepared
-        self.timed = stepping.timed
+        self.has_time_step = stepping.has_time_step
         self.ran_with: dict[str, float] = {}
         self.replay: Replay | None = None
         self.keep_rows: Callable[[NDArray[Any]], None] | None = None
@@ -258,7 +258,7 @@ class Session:
             The process received SIGINT or SIGTERM.
         """
         values, until = self.fields.values, inputs["until"]
-        for name in (*OWN_SCALARS, NEXT_STEP, *self.stepping.sets):
+        for name in (*TIME_SCALARS, NEXT_STEP, *self.stepping.carried_scalars):
             if name in outcome.scalars:
                 values[name] = outcome.scalars[name]
         values.update(self._began.state({**inputs, **outcome.scalars}))

@@ -248,7 +248,7 @@ class Checkpoints(RunStore):
                 "dtype": f.dtype,
                 "location": f.location,
                 "checksum": checksum(self.store, f),
-                "work": grid.is_own(f) or f.name.startswith(PREFIX),
+                "work": grid.is_work_field(f) or f.name.startswith(PREFIX),
             }
             for f in self.store.fields
         }

@@ -161,7 +161,7 @@ class Ledger:
                 run=self.run, command=self._command, owner=owner, number=len(stores),
                 saved=None if path in self._owners else self.resumed,
             )  # fmt: skip
-            if store.contents.statistics is not None and not session.timed:
+            if store.contents.statistics is not None and not session.has_time_step:
                 raise InputError(
                     f"output {declaration.path} has statistics over time, but this program has no time"
                 )
@@ -228,7 +228,7 @@ def _check_apart(paths: Sequence[str | Path]) -> None:
 
 def _check_every(what: str, given: object, session: Session) -> None:
     """Raise InputError for an interval of simulated time in a program without time; warn of integers."""
-    if given is not None and Every.parse("every", given).time is not None and not session.timed:
+    if given is not None and Every.parse("every", given).time is not None and not session.has_time_step:
         raise InputError(
             f"{what}: every is {given!r}, a time, but this program has none: give a number of steps, such as "
             'hc.steps(50), or wall-clock time, such as "30 min"'

@@ -14,7 +14,7 @@ from halocline.lang.dtype import DTYPES, dtype_name
 from halocline.lang.expression import Expr, as_expr, as_number
 from halocline.lang.functions import maximum, minimum, where
 from halocline.lang.grid import STATISTIC, Field, Grid, by_component, chosen
-from halocline.lang.program import Scalar, assign, labelled, present
+from halocline.lang.program import Scalar, assign, label_statements, with_current_values
 from halocline.lang.values import plain
 from halocline.ranges import IO_THREADS
 from halocline.run.fields.fields import location_and_dtype
@@ -140,7 +140,7 @@ class Statistics:
     """
 
     def __init__(self, grid: Grid, owner: str, wanted: Mapping[str, Statistic]) -> None:
-        self.weight = Scalar(f"{PREFIX}{owner}_weight", own=True)
+        self.weight = Scalar(f"{PREFIX}{owner}_weight", internal=True)
         self.fields: list[Field] = []
         self.values: dict[str, Expr] = {}
         self._items: list[tuple[str, Expr, list[Field]]] = []
@@ -178,7 +178,7 @@ class Statistics:
         total = self.weight + weight
         changes: dict[Field, Expr] = {}
         for kind, expression, state_fields in self._items:
-            e = present(expression)
+            e = with_current_values(expression)
             if kind in ("min", "max"):
                 extremum = (minimum if kind == "min" else maximum)(state_fields[0], e)
                 changes[state_fields[0]] = where(begins, e, extremum)
@@ -189,7 +189,7 @@ class Statistics:
                 changes[state_fields[1]] = where(
                     begins, 0.0 * e, state_fields[1] + weight * (e - state_fields[0]) * (e - mean)
                 )
-        with labelled("statistics over time: " + ", ".join(self.values)):
+        with label_statements("statistics over time: " + ", ".join(self.values)):
             assign(changes)
         self.weight.set(total)
 

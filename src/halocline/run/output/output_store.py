@@ -116,7 +116,7 @@ class OutputContents:
     def _named(self, fields: Any) -> dict[str, Expr | Field | Statistic]:
         """Return the contents of the arrays by name, from the declaration of an output."""
         if fields is None:
-            users = [f for f in self.grid.fields.values() if not self.grid.is_own(f)]
+            users = [f for f in self.grid.fields.values() if not self.grid.is_work_field(f)]
             users = [f for f in users if not f.name.startswith(PREFIX)]
             return {f.name: f for f in users if f.name in self.fields.store.storages}
         if isinstance(fields, (Field, Vector, str)) or not isinstance(fields, (Sequence, Mapping)):
@@ -184,7 +184,7 @@ class OutputContents:
         location, dtype = location_and_dtype(e)
 
         def new(boundary: Any = None) -> Field:
-            internal = program.fresh(f"output_{self._number}_{name}")
+            internal = program.unique_name(f"output_{self._number}_{name}")
             computed_fields.append(
                 self.grid.internal_field(internal, location=location, dtype=dtype, boundary=boundary)
             )
@@ -224,7 +224,7 @@ class OutputContents:
 
     def _add_number(self, program: Program, name: str, number: Expr) -> None:
         """Add an array with one number per row."""
-        scalar = program.own(name)
+        scalar = program.internal_scalar(name)
         scalar.set(as_number(number))
         self._numbers[name] = scalar.name, as_number(number)
         self._add_column(name, (), self.dtype or "float64", self._attributes(name))
@@ -412,7 +412,9 @@ class OutputStore(RunStore):
         super().__init__(how.path, "output", session.fields.store, how.io_threads)
         self.how, self.fields, self.owner = how, session.fields, owner
         self._saved, self._command = saved, command
-        self.contents = OutputContents(how, self.fields, owner, number, axis=TIME if session.timed else STEP)
+        self.contents = OutputContents(
+            how, self.fields, owner, number, axis=TIME if session.has_time_step else STEP
+        )
         self.every = Every() if how.every is None else Every.parse("every", how.every)
         if how.exact and self.every.time is None:
             raise InputError(

@@ -23,7 +23,7 @@ from halocline.archive.reader import facts as facts_of
 from halocline.errors import InputError
 from halocline.lang import equations
 from halocline.lang.blocks import Blocks
-from halocline.lang.clock import STATE, WANTED_STEP
+from halocline.lang.clock import CONSTANT_STEP, STATE
 from halocline.lang.grid import Field, Grid
 from halocline.plan.box import Box
 from halocline.plan.chunks import ChunkGrid, Index
@@ -324,7 +324,7 @@ def take_over(session: Session, saved: Saved, changes: Mapping[str, tuple[float,
     if DT in changes:  # restart the count of time steps with the new length
         saved_values = {name: v for name, v in saved_values.items() if name not in STATE}
     values.update(_numbers(saved_values))
-    values.update({WANTED_STEP if name == DT else name: value for name, (_, value) in changes.items()})
+    values.update({CONSTANT_STEP if name == DT else name: value for name, (_, value) in changes.items()})
     session.ran_with = _numbers(saved.facts["ran_with"])
     session.set_scalars(_numbers(saved.facts["scalars"]))
 

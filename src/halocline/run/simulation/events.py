@@ -85,7 +85,7 @@ def begin(sim: Simulation, events: Sequence[Event]) -> None:
         The program does not set one of the scalars.
     """
     for event in events:
-        missing = sorted(event.scalars.keys() - sim.program.scalars_set())
+        missing = sorted(event.scalars.keys() - sim.program.assigned_scalars())
         if missing:
             raise InputError(
                 f"event {event.name!r}: the program {sim.program.name!r} does not set {', '.join(missing)}; "

@@ -14,8 +14,8 @@ from halocline.lang import trace
 from halocline.lang.expression import Expr, as_expr
 from halocline.lang.functions import abs as magnitude
 from halocline.lang.grid import Field
-from halocline.lang.location import at_target
-from halocline.lang.program import Program, bind, own_name
+from halocline.lang.location import form_at_target
+from halocline.lang.program import Program, bind, internal_name
 from halocline.lang.reductions import max as greatest
 from halocline.lang.reductions import value
 from halocline.native import native
@@ -235,11 +235,11 @@ class FailureReplay:
         with trace.order(self.order), trace.tracing(program):
             terms = self._terms(program)
             for number, (_, e) in enumerate(terms.values()):
-                program.own(f"term{number}").set(reduced(e) if e.varies else magnitude(e))
+                program.internal_scalar(f"term{number}").set(reduced(e) if e.varies else magnitude(e))
         if not terms:
             return {}
         scalars = prepare(self.store, program, self._known()).run(self._known()).scalars
-        return {name: scalars[own_name(f"term{number}")] for number, name in enumerate(terms)}
+        return {name: scalars[internal_name(f"term{number}")] for number, name in enumerate(terms)}
 
     def _terms(self, program: Program) -> dict[str, tuple[Field, Expr]]:
         """Return the terms by name, each with the field of its time derivative."""
@@ -248,7 +248,7 @@ class FailureReplay:
         named_terms: dict[str, tuple[Field, Expr]] = {}
         for f, terms in terms_of_fields.items():
             for term, e in terms.items():
-                placed = at_target(as_expr(e), f.staggered, f"term {term!r} of field {f.name!r}")
+                placed = form_at_target(as_expr(e), f.staggered, f"term {term!r} of field {f.name!r}")
                 named_terms[f"{term} of {f.name}"] = f, placed
         return named_terms
 

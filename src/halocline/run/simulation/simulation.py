@@ -16,10 +16,10 @@ from halocline.archive.arrays import Writing
 from halocline.errors import HaloclineError, InputError
 from halocline.lang.blocks import Blocks
 from halocline.lang.callables import check_callback
-from halocline.lang.clock import WANTED_STEP
+from halocline.lang.clock import CONSTANT_STEP
 from halocline.lang.expression import as_expr
 from halocline.lang.grid import Field, Grid, Vector, check_options, chosen
-from halocline.lang.program import OWN_SCALARS, Program, ProgramFunction, bind, program_in
+from halocline.lang.program import TIME_SCALARS, Program, ProgramFunction, bind, program_in
 from halocline.lang.stepping import Scheme, stepping, time_step_of
 from halocline.lang.values import as_name
 from halocline.plan.fit import check_fit
@@ -157,7 +157,7 @@ class Simulation(Fields):
         self._ledger = Ledger(comm)
         self.balances: list[Balance] = []
         if terms is not None:
-            bind(terms, grid, dict.fromkeys((*OWN_SCALARS, *self.parameters), 0.0))
+            bind(terms, grid, dict.fromkeys((*TIME_SCALARS, *self.parameters), 0.0))
         self._traced = partial(
             stepping,
             grid,
@@ -172,7 +172,7 @@ class Simulation(Fields):
         self._stepping = self._traced()
         often = self.domain.how.balance
         self._balance_every = None if often is None else Every.parse("balance", often)
-        if self._balance_every and self._balance_every.time is not None and not self._stepping.timed:
+        if self._balance_every and self._balance_every.time is not None and not self._stepping.has_time_step:
             raise InputError(
                 f"balance is {often!r}, a time, but these equations have none: give a number of steps, as in "
                 '"50 steps", or a wall-clock time, as in "30 min"'
@@ -180,8 +180,8 @@ class Simulation(Fields):
         self.title = self.program.name if self.program.name.isidentifier() else "simulation"
         self.order, self.scheme = order, scheme
         observers.made(self)
-        if self._stepping.wanted is not None:
-            self.values[WANTED_STEP] = self.given[restart.DT] = self._stepping.wanted
+        if self._stepping.constant_dt is not None:
+            self.values[CONSTANT_STEP] = self.given[restart.DT] = self._stepping.constant_dt
         # A weak reference, so that the last reference of the user's code frees the memory of the simulation.
         self._session = Session(proxy(self), self._stepping)
         _ = self._session.identity  # computed once here instead of during a run with checkpoints
@@ -342,17 +342,17 @@ class Simulation(Fields):
         InputError
             The value is not a positive number, the time step is a function, or the program has no time step.
         """
-        return self.values.get(WANTED_STEP, self.values.get("dt"))
+        return self.values.get(CONSTANT_STEP, self.values.get("dt"))
 
     @dt.setter
     def dt(self, value: float) -> None:
-        if self._stepping.wanted is None:
+        if self._stepping.constant_dt is None:
             problem = "is a function" if callable(self._traced.keywords["dt"]) else "was not given"
             raise InputError(
                 f"dt is set to {short_repr(value)}, but the time step of this simulation {problem}; "
                 "give a number as dt= when it is made, or let the function read a parameter"
             )
-        self.values[WANTED_STEP] = time_step_of(value)
+        self.values[CONSTANT_STEP] = time_step_of(value)
         self._session.forget_time_steps()
 
     @property
@@ -534,7 +534,7 @@ class Simulation(Fields):
     def _run(self, arguments: RunArguments) -> Outcome:
         """Advance the simulation; see `run`."""
         callback, on_progress = arguments.callback, arguments.on_progress
-        until_time, most_steps, interval = run_bounds(arguments, timed=self._stepping.timed)
+        until_time, most_steps, interval = run_bounds(arguments, timed=self._stepping.has_time_step)
         if callback is not None:
             check_callback(callback, "callback", "the simulation")
         if on_progress is not None:
@@ -552,7 +552,7 @@ class Simulation(Fields):
         )  # fmt: skip
         statistics = files.statistics  # steps accumulate the statistics of outputs
         recorded = files.recorded
-        if recorded and self.program.records:  # a program has one history
+        if recorded and self.program.has_records:  # a program has one history
             recorded = []
         extended: AbstractContextManager[None] = nullcontext()
         if statistics or recorded:

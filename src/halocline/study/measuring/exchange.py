@@ -18,7 +18,7 @@ from halocline.compile.targets.source import device_text, loop_kernel
 from halocline.errors import InputError
 from halocline.lang.dtype import DTYPES
 from halocline.lang.grid import Grid, check_options, unknown
-from halocline.lang.trace import OWN
+from halocline.lang.trace import INTERNAL
 from halocline.plan.devices import share_devices
 from halocline.plan.layout import link_time
 from halocline.plan.trace import TraceShares
@@ -87,7 +87,7 @@ def exchange_schedule(
         for n, layers in enumerate(radii)
     )
     loop = Loop(until=None, limit=0, count=1, record=(), body=(sweep,))
-    scalars = ("passes", f"{OWN}count")
+    scalars = ("passes", f"{INTERNAL}count")
     code = None
     if device:
         source = device_text((loop_kernel("passes"),), fields)
