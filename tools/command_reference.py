@@ -37,7 +37,8 @@ def commands(group: Any, *words: str) -> Iterator[tuple[str, Any]]:
 def prose(text: str) -> str:
     """Return a help text as Markdown."""
     text = text.replace("[bold]", "**").replace("[/]", "**")
-    parts = re.split(r"(`[^`]*`)", text)
+    parts = re.split(r"(`[^`]*`|'--[^']*')", text)  # code, and options in quotation marks, which are code too
+    parts[1::2] = [f"`{part[1:-1]}`" for part in parts[1::2]]
     parts[::2] = [re.sub(r"(?<![\w-])--[a-z-]*", r"`\g<0>`", part) for part in parts[::2]]
     return "".join(parts)
 

@@ -14,7 +14,7 @@ import typer
 from declared_commands import ALL
 from halocline.cli import options
 from halocline.cli.commands import command, group, parameters
-from halocline.cli.options import general, panel, place, whole
+from halocline.cli.options import general_option, panel, place, whole
 from halocline.cli.texts import execution_of
 from halocline.errors import InputError
 from halocline.ranges import POINTS
@@ -110,16 +110,16 @@ class Cells:
         of a docstring.
     """
 
-    cells_of_it: Annotated[int, panel("The problem")("--cells-of-it N", whole(POINTS))] = 4
-    settings: Annotated[list[str], panel("The problem")("--set NAME=VALUE")] = options.NO_TEXTS
-    corners: Annotated[bool, general("--corners/--no-corners", help="Edges too.")] = True
+    cells_of_it: Annotated[int, panel("Problem")("--cells-of-it N", whole(POINTS))] = 4
+    settings: Annotated[list[str], panel("Problem")("--set NAME=VALUE")] = options.NO_TEXTS
+    corners: Annotated[bool, general_option("--corners/--no-corners", help="Edges too.")] = True
 
 
 @dataclass
 class ManyCells(Cells):
     """Options of a test, one of them with another form."""
 
-    cells_of_it: Annotated[str, general("--cells-of-it N,N,...")] = "1"
+    cells_of_it: Annotated[str, general_option("--cells-of-it N,N,...")] = "1"
 
 
 def test_options_have_values_and_help_texts() -> None:
@@ -132,7 +132,7 @@ def test_options_have_values_and_help_texts() -> None:
     assert (first.opts, first.metavar, first.help) == (
         ["--cells-of-it"], "N", "Cells, in words of a docstring.",
     )  # fmt: skip
-    assert first.rich_help_panel == "The problem"
+    assert first.rich_help_panel == "Problem"
     assert [option.name for option in other_options] == ["settings", "corners"]
     assert of_command(ManyCells)[0].params[0].help == first.help
     assert [option.name for option in parameters(Cells, "settings")] == ["settings"]
@@ -171,10 +171,10 @@ def test_execution_options_are_separated_from_others() -> None:
 
 
 def test_output_options_become_run_options() -> None:
-    from halocline.cli.texts import keeping_of
+    from halocline.cli.texts import storage_options
     from halocline.problems.run_options import RunOptions
 
-    keeping = keeping_of(ran(["--output", "heat.zarr", "--io-threads", "2"], options.Keeping))
+    keeping = storage_options(ran(["--output", "heat.zarr", "--io-threads", "2"], options.StorageOptions))
     assert RunOptions(**keeping).given == {"--output": "--output heat.zarr", "--io-threads": "--io-threads 2"}
     assert (keeping["output"].io_threads, keeping["checkpoint"]) == (2, None)
 

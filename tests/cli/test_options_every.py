@@ -182,7 +182,7 @@ def dispatched(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[Any]
                 error = f"status {end.code}"
         return [*record, out.getvalue()], error
 
-    spy("halocline.cli.output:_wrong", ends=False)
+    spy("halocline.cli.output:_write_problem", ends=False)
     spy("halocline.cli.ranks:launch", ends=False, result=0)
     spy("halocline.problems.problem:Problem.run")
     spy("halocline.compile.compiler:compile_program", ends=False)
@@ -194,7 +194,7 @@ def dispatched(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[Any]
     spy("halocline.problems.problem:problem_of", ends=False, real=True)
     spy("halocline.plan.machine:load_machine", ends=False, real=True)
     spy("halocline.study.joining:joined", ends=False, result=([], None))
-    spy("halocline.cli.commands.studies:_leave")
+    spy("halocline.cli.commands.studies:_write_report")
     spy("halocline.study.engine:plan", ends=False, real=True)
     spy("halocline.study.engine:formula_of", ends=False, result={})
     spy("halocline.study.engine:carry_out")

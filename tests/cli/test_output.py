@@ -45,8 +45,8 @@ def test_nonfinite_numbers_in_json_are_an_error(tmp_path: Path) -> None:
 
 
 def test_written_files_are_named_on_the_error_stream(capsys: pytest.CaptureFixture[str]) -> None:
-    output.written([None, "-"])
-    output.written([None, "a.json", Path("b.png"), "-"])
+    output.report_written([None, "-"])
+    output.report_written([None, "a.json", Path("b.png"), "-"])
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err.strip().endswith("wrote a.json, b.png")

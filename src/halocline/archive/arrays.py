@@ -275,7 +275,9 @@ def read(folder: Path) -> StoredArray:
     return _opened(folder, None, open=True, read=True)
 
 
-def _opened(folder: Path, threads: Any, metadata: Mapping[str, Any] | None = None, **how: Any) -> StoredArray:
+def _opened(
+    folder: Path, threads: Any, metadata: Mapping[str, Any] | None = None, **open_options: Any
+) -> StoredArray:
     tensorstore = _tensorstore()
     check_text(folder)
     forks.claim(forks.STORES)
@@ -288,7 +290,7 @@ def _opened(folder: Path, threads: Any, metadata: Mapping[str, Any] | None = Non
         spec["metadata"] = metadata
     context = {} if threads is None else {"context": threads}
     try:
-        return StoredArray(tensorstore.open(spec, **how, **context).result(), folder)
+        return StoredArray(tensorstore.open(spec, **open_options, **context).result(), folder)
     except ValueError as error:
         kind, action = (InputError, "read") if metadata is None else (RunError, "written")
         raise kind(f"{folder} cannot be {action}: {why_not_written(error)}") from None

@@ -111,20 +111,20 @@ def read_object(path: Path) -> dict[str, Any]:
     return content
 
 
-def as_path(value: Any, what: str) -> Path:
+def as_path(value: Any, label: str) -> Path:
     """Return a pathlib.Path for a value of the user, which is a text or a path object.
 
     Raises
     ------
     InputError
-        The value is no path. The message contains `what`, the name of the value.
+        The value is no path. The message contains `label`, the name of the value.
     """
     try:
         if not isinstance(value, str) or value:
             return Path(value)
     except TypeError:
         pass
-    raise InputError(f"{what} is {short_repr(value)}; expected a text such as 'out/heat', or a pathlib.Path")
+    raise InputError(f"{label} is {short_repr(value)}; expected a text such as 'out/heat', or a pathlib.Path")
 
 
 def check_text(path: Path) -> None:
@@ -249,7 +249,7 @@ def remove_folder(folder: Path, mark: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def clear_folder(folder: Path, kept: str) -> None:
+def clear_folder(folder: Path, retained_file: str) -> None:
     """Remove the content of a folder except its lock and one file.
 
     Raises
@@ -261,7 +261,7 @@ def clear_folder(folder: Path, kept: str) -> None:
         for path in folder.iterdir():
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
-            elif path.name not in (LOCK, kept):
+            elif path.name not in (LOCK, retained_file):
                 path.unlink()
     except OSError as error:
         raise RunError(f"{error.filename or folder} cannot be removed: {error.strerror}") from None
@@ -290,7 +290,7 @@ class FolderLock:
     Parameters
     ----------
     folder : path
-    what : str
+    content : str
         Content of the folder, as a noun for messages.
 
     Raises
@@ -301,7 +301,7 @@ class FolderLock:
         The folder cannot be written to.
     """
 
-    def __init__(self, folder: Path, what: str) -> None:
+    def __init__(self, folder: Path, content: str) -> None:
         make_folder(folder)
         self.path = folder / LOCK
         self._file: IO[str] | None = None
@@ -318,7 +318,7 @@ class FolderLock:
                 owner = file.read().strip() or "another process"
                 file.close()
                 raise InputError(
-                    f"{what} in {folder}: {owner} writes there now; wait until it ends, or choose another "
+                    f"{content} in {folder}: {owner} writes there now; wait until it ends, or choose another "
                     "path"
                 ) from None
             except FileNotFoundError:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from halocline.cli.output import check_files, finish
+from halocline.cli.output import check_files, print_results
 from halocline.io.table import Table
 from halocline.problems.files import case_names, path_of
 from halocline.problems.problem import Problem
@@ -23,7 +23,7 @@ def cases(name: str | None, json: str | None) -> None:
     else:
         problem = Problem(name)
         text, facts = _page(problem), _facts(problem)
-    finish(text, json, facts)
+    print_results(text, json, facts)
 
 
 def _facts(problem: Problem) -> dict[str, Any]:

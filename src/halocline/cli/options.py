@@ -76,7 +76,7 @@ def place(noun: str, kind: Callable[[str], Any] = Path) -> Callable[[str], Any]:
     return read
 
 
-def take(group: type[Any], values: dict[str, Any]) -> dict[str, Any]:
+def take_options(group: type[Any], values: dict[str, Any]) -> dict[str, Any]:
     """Remove the options that are fields of a class from a mapping of option values, and return them."""
     return {field.name: values.pop(field.name) for field in fields(group) if field.name in values}
 
@@ -97,39 +97,39 @@ def panel(title: str | None) -> Callable[..., Any]:
 
 
 NO_TEXTS: Any = ()  # default of an option that may be repeated
-general = panel(None)
-problem = panel("The problem")
-how = panel("How it is solved")
-where = panel("Where it runs")
-keeping = panel("Output and checkpoints")
-results = panel("Results")
+general_option = panel(None)
+problem_option = panel("Problem")
+numerics_option = panel("Numerical method")
+execution_option = panel("Execution")
+storage_option = panel("Output and checkpoints")
+result_option = panel("Results")
 
-# -- the problem ---------------------------------------------------------------------------------------------
+# -- problem ---------------------------------------------------------------------------------------------
 
-CELLS_OF_RANK = problem("--n N", whole(ranges.POINTS), "Cells along each axis per rank.")
-DIM = problem("--dim 1|2|3", whole(ranges.AXES), "Number of axes of the grid.")
-RADIUS = problem("--radius R", whole(ranges.RADIUS), "Halo width in cells.")
-FIELDS = problem("--fields F", whole(ranges.FIELDS), "Number of fields.")
-DTYPE = problem("--dtype float32|float64", help="Precision of the fields.")
+CELLS_OF_RANK = problem_option("--n N", whole(ranges.POINTS), "Cells along each axis per rank.")
+DIM = problem_option("--dim 1|2|3", whole(ranges.AXES), "Number of axes of the grid.")
+RADIUS = problem_option("--radius R", whole(ranges.RADIUS), "Halo width in cells.")
+FIELDS = problem_option("--fields F", whole(ranges.FIELDS), "Number of fields.")
+DTYPE = problem_option("--dtype float32|float64", help="Precision of the fields.")
 
-# -- how it is solved ----------------------------------------------------------------------------------------
+# -- numerical method ----------------------------------------------------------------------------------------
 
-METHOD_OF_CASE = how(
+METHOD_OF_CASE = numerics_option(
     "--method cg|cg-fused",
     help="Method of a linear solve. [bold]cg[/]: conjugate gradients as in UMBC HPCF-2018-10, with 11 "
     "memory streams per iteration. [bold]cg-fused[/] (default): the same method in two sweeps, with 8 "
     "memory streams.",
 )
-DTYPE_OF_CASE = how(
+DTYPE_OF_CASE = numerics_option(
     "--dtype float64|float32",
     help="Precision of the fields for which the file sets none. Default: float64.",
 )
-RTOL = how(
+RTOL = numerics_option(
     "--rtol X",
     finite("a positive number", lambda number: number > 0),
     "Stop a linear solve when the residual norm is at most X times the norm of the right-hand side.",
 )
-MAX_ITERATIONS = how(
+MAX_ITERATIONS = numerics_option(
     "--max-iterations K",
     whole(ranges.STEPS),
     "Maximum number of iterations of a linear solve. A solve that stops there counts as not converged.",
@@ -137,7 +137,7 @@ MAX_ITERATIONS = how(
 
 
 @dataclass
-class OfCase:
+class CaseOptions:
     """Options of a problem.
 
     Attributes
@@ -156,34 +156,36 @@ class OfCase:
         Time integration scheme. Default: rk3. Cases with a fixed scheme reject this option.
     """
 
-    n: Annotated[str | None, problem("--n N[,M[,K]]")] = None
-    dim: Annotated[int | None, problem("--dim 1|2|3", whole(ranges.AXES))] = None
-    settings: Annotated[list[str], problem("--set NAME=VALUE")] = NO_TEXTS
-    order: Annotated[int | None, how("--order 2|4|6|...", whole(ranges.ORDER))] = None
-    scheme: Annotated[str | None, how("--scheme euler|rk2|rk3|rk4|ssprk3")] = None
+    n: Annotated[str | None, problem_option("--n N[,M[,K]]")] = None
+    dim: Annotated[int | None, problem_option("--dim 1|2|3", whole(ranges.AXES))] = None
+    settings: Annotated[list[str], problem_option("--set NAME=VALUE")] = NO_TEXTS
+    order: Annotated[int | None, numerics_option("--order 2|4|6|...", whole(ranges.ORDER))] = None
+    scheme: Annotated[str | None, numerics_option("--scheme euler|rk2|rk3|rk4|ssprk3")] = None
     dtype: Annotated[str | None, DTYPE_OF_CASE] = None
     method: Annotated[str | None, METHOD_OF_CASE] = None
 
 
-# -- where it runs -------------------------------------------------------------------------------------------
+# -- execution -------------------------------------------------------------------------------------------
 
-RANKS = where(
+RANKS = execution_option(
     "--ranks R",
     whole(ranges.RANKS),
     "Number of processes. Two or more are started with mpiexec. Optional under mpiexec.",
 )
-REPEAT = where("--repeat K", whole(ranges.REPEATS), "Number of runs per measurement. The median is reported.")
-DECOMPOSITION = where(
+REPEAT = execution_option(
+    "--repeat K", whole(ranges.REPEATS), "Number of runs per measurement. The median is reported."
+)
+DECOMPOSITION = execution_option(
     "--decomposition HOW",
     help="Decomposition of the grid over the ranks: optimal, bisection, morton, row, 1d, 1d-x, 1d-y, 1d-z, "
     "2d, 3d, or the number of parts along each axis, such as 4x2.",
 )
-METHODS = where(
+METHODS = execution_option(
     "--methods M,M,...",
     help="Transfer methods that may be used between subdomains; the first applicable one is selected: "
     f"{', '.join(TRANSFERS)}. Default: all but rma. A single process uses self and peer.",
 )
-COMMUNICATION = where(
+COMMUNICATION = execution_option(
     "--communication " + "|".join(COMMUNICATIONS),
     help="Preset of communication options, for comparisons. All messages use MPI. "
     + "; ".join(f"[bold]{name}[/]: {preset.about}" for name, preset in COMMUNICATIONS.items())
@@ -249,38 +251,42 @@ class Execution:
         Write a trace of threads and messages for Perfetto or chrome://tracing.
     """
 
-    threads: Annotated[int | None, where("--threads T", whole(ranges.THREADS))] = None
-    device: Annotated[str | None, where("--device cpu|cuda[:i,j]|opencl[:i,j]")] = None
+    threads: Annotated[int | None, execution_option("--threads T", whole(ranges.THREADS))] = None
+    device: Annotated[str | None, execution_option("--device cpu|cuda[:i,j]|opencl[:i,j]")] = None
     decomposition: Annotated[str, DECOMPOSITION] = "optimal"
-    patch: Annotated[str | None, where("--patch B[,B[,B]]|tune|caches")] = None
-    subdomains_per_rank: Annotated[int, where("--subdomains-per-rank K", whole(ranges.SUBDOMAINS))] = 1
-    ranks_per_node: Annotated[int | None, where("--ranks-per-node R", whole(ranges.RANKS_PER_NODE))] = None
-    placement: Annotated[str, where("--placement aware|trivial|random")] = "aware"
+    patch: Annotated[str | None, execution_option("--patch B[,B[,B]]|tune|caches")] = None
+    subdomains_per_rank: Annotated[
+        int, execution_option("--subdomains-per-rank K", whole(ranges.SUBDOMAINS))
+    ] = 1
+    ranks_per_node: Annotated[
+        int | None, execution_option("--ranks-per-node R", whole(ranges.RANKS_PER_NODE))
+    ] = None
+    placement: Annotated[str, execution_option("--placement aware|trivial|random")] = "aware"
     methods: Annotated[str | None, METHODS] = None
-    mailboxes: Annotated[int, where("--mailboxes M", whole(ranges.MAILBOXES))] = 2
-    schedule: Annotated[str, where("--schedule guided|static|dynamic")] = "guided"
-    kernels: Annotated[str, where("--kernels auto|tune|direct|queue|planes")] = "auto"
-    overlap: Annotated[str, where("--overlap auto|on|off")] = "auto"
-    halo: Annotated[str, where("--halo read|faces|edges|uniform")] = "read"
-    packing: Annotated[str, where("--packing all|last|none")] = "all"
+    mailboxes: Annotated[int, execution_option("--mailboxes M", whole(ranges.MAILBOXES))] = 2
+    schedule: Annotated[str, execution_option("--schedule guided|static|dynamic")] = "guided"
+    kernels: Annotated[str, execution_option("--kernels auto|tune|direct|queue|planes")] = "auto"
+    overlap: Annotated[str, execution_option("--overlap auto|on|off")] = "auto"
+    halo: Annotated[str, execution_option("--halo read|faces|edges|uniform")] = "read"
+    packing: Annotated[str, execution_option("--packing all|last|none")] = "all"
     communication: Annotated[str | None, COMMUNICATION] = None
-    gpudirect: Annotated[str, where("--gpudirect on|off")] = "off"
-    balance: Annotated[str | None, where("--balance EVERY")] = None
-    ranks_active: Annotated[int | None, where("--ranks-active K", whole(ranges.RANKS))] = None
-    trace: Annotated[Path | None, results("--trace FILE", place("file"))] = None
+    gpudirect: Annotated[str, execution_option("--gpudirect on|off")] = "off"
+    balance: Annotated[str | None, execution_option("--balance EVERY")] = None
+    ranks_active: Annotated[int | None, execution_option("--ranks-active K", whole(ranges.RANKS))] = None
+    trace: Annotated[Path | None, result_option("--trace FILE", place("file"))] = None
 
 
-OF_MOVES = ("balance", "ranks_active")  # options of Execution that move subdomains
-TO_COMPARE = ("halo", "packing", "communication", "gpudirect")  # options of Execution for comparisons
+BALANCE_OPTIONS = ("balance", "ranks_active")  # options of Execution that move subdomains
+COMPARISON_OPTIONS = ("halo", "packing", "communication", "gpudirect")  # options of Execution for comparisons
 
 # -- output and checkpoints ----------------------------------------------------------------------------------
 
-OVERWRITE = keeping("--overwrite", help="Replace existing data of the same name.")
+OVERWRITE = storage_option("--overwrite", help="Replace existing data of the same name.")
 
 
 @dataclass
-class Keeping:
-    """Options of output and checkpoints; see `halocline.cli.texts.keeping_of`.
+class StorageOptions:
+    """Options of output and checkpoints; see `halocline.cli.texts.storage_options`.
 
     Attributes
     ----------
@@ -310,25 +316,27 @@ class Keeping:
         Number of additional ranks that write output and checkpoints.
     """
 
-    output: Annotated[Path | None, keeping("--output STORE.zarr", place("store.zarr"))] = None
-    output_every: Annotated[str | None, keeping("--output-every 'K steps'|T|'30 min'")] = None
-    checkpoint: Annotated[Path | None, keeping("--checkpoint FOLDER", place("folder"))] = None
-    checkpoint_every: Annotated[str | None, keeping("--checkpoint-every 'K steps'|T|'30 min'")] = None
-    keep: Annotated[int | None, keeping("--keep K", whole(ranges.CHECKPOINTS))] = None
-    resume: Annotated[Path | None, keeping("--resume FOLDER", place("folder"))] = None
+    output: Annotated[Path | None, storage_option("--output STORE.zarr", place("store.zarr"))] = None
+    output_every: Annotated[str | None, storage_option("--output-every 'K steps'|T|'30 min'")] = None
+    checkpoint: Annotated[Path | None, storage_option("--checkpoint FOLDER", place("folder"))] = None
+    checkpoint_every: Annotated[str | None, storage_option("--checkpoint-every 'K steps'|T|'30 min'")] = None
+    keep: Annotated[int | None, storage_option("--keep K", whole(ranges.CHECKPOINTS))] = None
+    resume: Annotated[Path | None, storage_option("--resume FOLDER", place("folder"))] = None
     overwrite: Annotated[bool, OVERWRITE] = False
-    time_limit: Annotated[str | None, keeping("--time-limit '11 h 50 min'")] = None
-    io_threads: Annotated[int | None, keeping("--io-threads K", whole(ranges.IO_THREADS))] = None
-    io_ranks: Annotated[int, keeping("--io-ranks K", whole(ranges.IO_RANKS))] = 0
+    time_limit: Annotated[str | None, storage_option("--time-limit '11 h 50 min'")] = None
+    io_threads: Annotated[int | None, storage_option("--io-threads K", whole(ranges.IO_THREADS))] = None
+    io_ranks: Annotated[int, storage_option("--io-ranks K", whole(ranges.IO_RANKS))] = 0
 
 
 # -- results -------------------------------------------------------------------------------------------------
 
-JSON = results("--json FILE", place("file", str), "Write the results as JSON. With -, print only the JSON.")
+JSON = result_option(
+    "--json FILE", place("file", str), "Write the results as JSON. With -, print only the JSON."
+)
 
 
 @dataclass
-class ReportFiles:
+class ReportFileOptions:
     """Options of the files of a report.
 
     Attributes
@@ -342,13 +350,13 @@ class ReportFiles:
     """
 
     json: Annotated[str | None, JSON] = None
-    csv: Annotated[Path | None, results("--csv FILE", place("file"))] = None
-    html: Annotated[Path | None, results("--html FILE", place("file"))] = None
-    pictures: Annotated[Path | None, results("--pictures FOLDER", place("folder"))] = None
+    csv: Annotated[Path | None, result_option("--csv FILE", place("file"))] = None
+    html: Annotated[Path | None, result_option("--html FILE", place("file"))] = None
+    pictures: Annotated[Path | None, result_option("--pictures FOLDER", place("folder"))] = None
 
 
 @dataclass
-class Results:
+class ResultOptions:
     """Options of the results of a run.
 
     Attributes
@@ -365,7 +373,7 @@ class Results:
     """
 
     json: Annotated[str | None, JSON] = None
-    csv: Annotated[Path | None, results("--csv FILE", place("file"))] = None
-    pictures: Annotated[Path | None, results("--pictures FOLDER", place("folder"))] = None
-    check: Annotated[bool, results("--check")] = False
-    state: Annotated[Path | None, results("--state FILE.npz", place("file.npz"))] = None
+    csv: Annotated[Path | None, result_option("--csv FILE", place("file"))] = None
+    pictures: Annotated[Path | None, result_option("--pictures FOLDER", place("folder"))] = None
+    check: Annotated[bool, result_option("--check")] = False
+    state: Annotated[Path | None, result_option("--state FILE.npz", place("file.npz"))] = None

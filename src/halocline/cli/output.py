@@ -17,7 +17,7 @@ from halocline.words import one_line, printable
 STDOUT = "-"
 
 
-def first() -> bool:
+def is_first_rank() -> bool:
     """Return True on the first rank, the only rank that prints and writes."""
     started = launcher()
     return started is None or world().rank == 0
@@ -25,7 +25,7 @@ def first() -> bool:
 
 def say(text: str) -> None:
     """Print a text on the first rank."""
-    if first():
+    if is_first_rank():
         print(printable(text), flush=True)
 
 
@@ -35,7 +35,7 @@ def check_files(*targets: str | Path | None) -> None:
     for path in paths:
         if paths.count(path) > 1:
             raise InputError(f"{path} is given for two results: name another file for one of them")
-    wrong = world().bcast(next(filter(None, map(_wrong, paths)), None) if first() else None)
+    wrong = world().bcast(next(filter(None, map(_write_problem, paths)), None) if is_first_rank() else None)
     if wrong:
         raise InputError(wrong)
 
@@ -48,7 +48,7 @@ def check_pictures(*targets: Path | None) -> None:
         picture_file(target)
 
 
-def _wrong(target: Path) -> str | None:
+def _write_problem(target: Path) -> str | None:
     """Return a message if a file cannot be written, else None."""
     reason = why_not_writable(target)
     return f"cannot write {target}: {reason}" if reason else None
@@ -56,7 +56,7 @@ def _wrong(target: Path) -> str | None:
 
 def write(target: str | Path | None, text: str) -> None:
     """Write a text to a file on the first rank; see `halocline.run.host.files.write_file`."""
-    if target is None or not first():
+    if target is None or not is_first_rank():
         return
     if str(target) == STDOUT:
         print(printable(text), end="", flush=True)
@@ -70,21 +70,21 @@ def write_json(target: str | None, data: Any) -> None:
         write(target, json.dumps(data, indent=2, allow_nan=False) + "\n")
 
 
-def finish(text: str, target: str | None, data: Any, *files: Path | None) -> None:
+def print_results(text: str, target: str | None, data: Any, *files: Path | None) -> None:
     """Print a text unless standard output receives the JSON; write the JSON; report the files written."""
     if target != STDOUT:
         say(text)
     write_json(target, data)
-    written([target, *files])
+    report_written([target, *files])
 
 
 def note(text: str) -> None:
     """Print a note to the error stream of the first rank."""
-    if first():
+    if is_first_rank():
         complain(text)
 
 
-def written(targets: Iterable[str | Path | None]) -> None:
+def report_written(targets: Iterable[str | Path | None]) -> None:
     """Print the names of the files that were written."""
     names = [one_line(str(target)) for target in targets if target is not None and str(target) != STDOUT]
     if names:

@@ -33,7 +33,7 @@ def share_terminal() -> None:
 
 @contextlib.contextmanager
 def progress(
-    what: str | Callable[[], str], unit: str | Callable[[], str]
+    description: str | Callable[[], str], unit: str | Callable[[], str]
 ) -> Iterator[Callable[..., None] | None]:
     """Show a description and a count during the block.
 
@@ -42,7 +42,7 @@ def progress(
 
     Parameters
     ----------
-    what, unit : str or callable
+    description, unit : str or callable
         Description and unit of the count. A callable returns a text that may change.
     """
     started = launcher()
@@ -51,7 +51,7 @@ def progress(
         return
     stream = _open(terminal())
     if stream is None:
-        yield _Log(what, unit)
+        yield _Log(description, unit)
         return
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -71,9 +71,9 @@ def progress(
         redirect_stderr=sys.stderr.isatty(),
     )
     with stream, lines as live_lines:
-        task = live_lines.add_task(one_line(_text(what)), total=None, count="set up")
-        yield lambda count, beside="": live_lines.update(
-            task, description=one_line(_text(what)), count=joined(f"{count:,} {_text(unit)}", beside)
+        task = live_lines.add_task(one_line(_text(description)), total=None, count="set up")
+        yield lambda count, suffix="": live_lines.update(
+            task, description=one_line(_text(description)), count=joined(f"{count:,} {_text(unit)}", suffix)
         )
 
 
@@ -84,14 +84,14 @@ def _text(text: str | Callable[[], str]) -> str:
 class _Log:
     """Writer of occasional progress lines to the error stream."""
 
-    def __init__(self, what: str | Callable[[], str], unit: str | Callable[[], str]) -> None:
-        self.what, self.unit = what, unit
+    def __init__(self, description: str | Callable[[], str], unit: str | Callable[[], str]) -> None:
+        self.description, self.unit = description, unit
         self.next = monotonic() + FIRST_LINE
 
-    def __call__(self, count: int, beside: str = "") -> None:
+    def __call__(self, count: int, suffix: str = "") -> None:
         if monotonic() >= self.next:
             self.next = monotonic() + LATER_LINES
-            complain(joined(f"{_text(self.what)}: {count:,} {_text(self.unit)}", beside))
+            complain(joined(f"{_text(self.description)}: {count:,} {_text(self.unit)}", suffix))
 
 
 def _open(name: str | None) -> IO[str] | None:

@@ -14,7 +14,7 @@ from halocline.run.ranks.library import launcher
 from halocline.run.ranks.mpi import IO_RANKS, world
 
 
-def spread(
+def start_ranks(
     ranks: int | None,
     io_ranks: int = 0,
     threads: int | None = None,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from halocline.cli.output import say, write, write_json, written
+from halocline.cli.output import report_written, say, write, write_json
 from halocline.run.host.process import command_line
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Files = Mapping[str, Any]  # json, csv, html, pictures
 
 
-def leave(
+def write_report(
     report: Report,
     results: Files,
     *,
@@ -67,4 +67,4 @@ def leave(
     if folder and drawn:
         folder.mkdir(parents=True, exist_ok=True)
         picture_files += [Path(shutil.copy(path, folder)) for path in drawn]
-    written([json, csv, html, *picture_files])
+    report_written([json, csv, html, *picture_files])

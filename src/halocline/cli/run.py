@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from halocline.cli.options import Results
-from halocline.cli.output import check_files, note, say, write, write_json, written
+from halocline.cli.options import ResultOptions
+from halocline.cli.output import check_files, note, report_written, say, write, write_json
 from halocline.cli.progress import progress, terminal
-from halocline.cli.ranks import spread
+from halocline.cli.ranks import start_ranks
 from halocline.cli.summary import judgement, part_line, rows_of, summary
-from halocline.cli.texts import check_part, refuse
+from halocline.cli.texts import check_part, reject
 from halocline.errors import InputError
 from halocline.explanation.timeline import draw_timeline
 from halocline.problems.problem import Problem
@@ -43,7 +43,7 @@ def run(
     name: str,
     of_problem: Mapping[str, Any],
     of_runs: Mapping[str, Any],
-    results: Results,
+    results: ResultOptions,
     *,
     ranks: int | None = None,
     arguments: Sequence[str] = (),
@@ -70,7 +70,7 @@ def run(
         of_runs.get(key) for key in ("until", "every", "only", "resume", "io_ranks")
     )
     if launcher() is not None:  # before the file runs: I/O ranks serve here until the end
-        spread(ranks, io_ranks or 0)
+        start_ranks(ranks, io_ranks or 0)
     problem = _problem(name, resume, of_problem)
     trace, device, threads, per_node = (
         execution.get(key) for key in ("trace", "device", "threads", "ranks_per_node")
@@ -89,7 +89,7 @@ def run(
         )
     if problem.has_settings and launcher() is None and ((ranks or 1) > 1 or io_ranks):
         _ = problem.program  # detects invalid parameters before ranks start
-    spread(ranks, io_ranks or 0, threads, per_node)
+    start_ranks(ranks, io_ranks or 0, threads, per_node)
     with world().agreement(f"find devices {str(choice)!r}"):
         chosen_here(choice, DEVICE_VARIABLE if device is None else "")
     check_files(
@@ -138,7 +138,7 @@ def run(
     drawn = [] if pictures is None or not has_problem else _draw(problem, result, pictures, trace is not None)
     is_finished = observer.finished is not None
     stores = [] if is_finished else observer.output.stores
-    written([json, csv, *([state, trace] if has_problem else []), *drawn, *stores])
+    report_written([json, csv, *([state, trace] if has_problem else []), *drawn, *stores])
     checkpoint = of_runs.get("checkpoint")
     if checkpoint is not None and "--checkpoint" not in observer.unused and not is_finished:
         note(f"checkpoints are in {checkpoint.path}; restart with --resume {checkpoint.path}")
@@ -146,7 +146,7 @@ def run(
         raise result.fault
     observer.options.check_used(observer.unused, problem.spelling)
     if not has_problem:
-        refuse(
+        reject(
             {
                 **{key: value for key, value in execution.items() if key not in ENVIRONMENT},
                 **{"state": state, "pictures": pictures},

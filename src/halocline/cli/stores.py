@@ -13,11 +13,11 @@ from halocline.words import amount, counted, one_line
 Columns = dict[str, Callable[[dict[str, Any]], str]]
 
 
-def _output(found: dict[str, Any], equations: bool) -> str:
-    times, steps = found["times"], found["steps"]
-    head = [f"{found['path']}: output of {found['title']}, {found['source']}"]
-    if found["history"]:
-        head.append(f"{'written by':12} {found['history']}")
+def _output(listing: dict[str, Any], equations: bool) -> str:
+    times, steps = listing["times"], listing["steps"]
+    head = [f"{listing['path']}: output of {listing['title']}, {listing['source']}"]
+    if listing["history"]:
+        head.append(f"{'written by':12} {listing['history']}")
     if times:
         span = f"t = {times[0]:.6g} to {times[-1]:.6g}"
         span += f", steps {steps[0]:,} to {steps[-1]:,}" if steps else ""
@@ -26,7 +26,7 @@ def _output(found: dict[str, Any], equations: bool) -> str:
         head.append(f"{'steps':12} {len(steps):,} of them, from {steps[0]:,} to {steps[-1]:,}")
     elif times is not None or steps is not None:
         head.append(f"{'times':12} none yet")
-    head += _parameters(found)
+    head += _parameters(listing)
     columns: Columns = {
         "name": lambda array: array["name"],
         "dimensions": lambda array: ", ".join(array["dimensions"]),
@@ -35,17 +35,18 @@ def _output(found: dict[str, Any], equations: bool) -> str:
         "unit": lambda array: array["units"] or "-",
         "on disk": lambda array: amount(array["bytes"]),
     }
-    return _page(found, head, "Arrays", columns, equations)
+    return _page(listing, head, "Arrays", columns, equations)
 
 
-def _checkpoint(found: dict[str, Any], equations: bool) -> str:
+def _checkpoint(listing: dict[str, Any], equations: bool) -> str:
     head = [
-        f"{found['path']}: checkpoint of step {found['step']:,} (time {found['time']:.6g})",
-        f"{'written':12} {found['made']} by Halocline {found['version']}: {shlex.join(found['command'])}",
+        f"{listing['path']}: checkpoint of step {listing['step']:,} (time {listing['time']:.6g})",
+        f"{'written':12} {listing['made']} by Halocline {listing['version']}: "
+        f"{shlex.join(listing['command'])}",
     ]
-    if found["case"]:
-        head.append(f"{'case':12} {found['case']['name']}")
-    head += _parameters(found)
+    if listing["case"]:
+        head.append(f"{'case':12} {listing['case']['name']}")
+    head += _parameters(listing)
     columns: Columns = {
         "name": lambda array: array["name"],
         "location": lambda array: array["location"],
@@ -53,10 +54,10 @@ def _checkpoint(found: dict[str, Any], equations: bool) -> str:
         "type": lambda array: array["dtype"],
         "on disk": lambda array: amount(array["bytes"]),
     }
-    return _page(found, head, "Fields", columns, equations)
+    return _page(listing, head, "Fields", columns, equations)
 
 
-def _checkpoints(found: dict[str, Any], equations: bool) -> str:
+def _checkpoints(listing: dict[str, Any], equations: bool) -> str:
     columns: Columns = {
         "checkpoint": lambda checkpoint: checkpoint["name"],
         "": lambda checkpoint: (
@@ -67,31 +68,34 @@ def _checkpoints(found: dict[str, Any], equations: bool) -> str:
         "written": lambda checkpoint: checkpoint["made"] or "-",
         "on disk": lambda checkpoint: amount(checkpoint["bytes"]),
     }
-    path, whole = found["path"], [checkpoint for checkpoint in found["checkpoints"] if checkpoint["whole"]]
-    if any(checkpoint["newest"] for checkpoint in found["checkpoints"]):
+    path, whole = (
+        listing["path"],
+        [checkpoint for checkpoint in listing["checkpoints"] if checkpoint["whole"]],
+    )
+    if any(checkpoint["newest"] for checkpoint in listing["checkpoints"]):
         note = f"Restart from the newest with --resume {path}."
     elif whole:
         note = (
-            f"{found['problem'].partition(';')[0]}. Restart from the last complete one with "
+            f"{listing['problem'].partition(';')[0]}. Restart from the last complete one with "
             f"--resume {Path(path) / whole[-1]['name']}."
         )
     else:
-        has_complete = any(checkpoint["step"] is not None for checkpoint in found["checkpoints"])
-        note = f"{found['problem']}." if has_complete else "None of these checkpoints is complete."
-    table = table_of(f"Checkpoints in {path}", found["checkpoints"], columns, left=2, note=note)
+        has_complete = any(checkpoint["step"] is not None for checkpoint in listing["checkpoints"])
+        note = f"{listing['problem']}." if has_complete else "None of these checkpoints is complete."
+    table = table_of(f"Checkpoints in {path}", listing["checkpoints"], columns, left=2, note=note)
     return table.text().rstrip()
 
 
 TEXTS = {"output": _output, "checkpoint": _checkpoint, "checkpoints": _checkpoints}
 
 
-def _parameters(found: dict[str, Any]) -> list[str]:
-    values = ", ".join(f"{name} = {value:g}" for name, value in found["parameters"].items())
+def _parameters(listing: dict[str, Any]) -> list[str]:
+    values = ", ".join(f"{name} = {value:g}" for name, value in listing["parameters"].items())
     return [f"{'parameters':12} {values}"] if values else []
 
 
-def _page(found: dict[str, Any], head: list[str], title: str, columns: Columns, equations: bool) -> str:
+def _page(listing: dict[str, Any], head: list[str], title: str, columns: Columns, equations: bool) -> str:
     """Return the head lines, the table of arrays, and the equations if requested."""
-    arrays = [{"name": name, **array} for name, array in found["arrays"].items()]
+    arrays = [{"name": name, **array} for name, array in listing["arrays"].items()]
     lines = [*map(one_line, head), "", table_of(title, arrays, columns, left=2).text().rstrip()]
-    return "\n".join(lines) + (f"\n\nEquations\n\n{found['equations']}" if equations else "")
+    return "\n".join(lines) + (f"\n\nEquations\n\n{listing['equations']}" if equations else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from halocline.cli.options import Execution, Keeping, take
+from halocline.cli.options import Execution, StorageOptions, take_options
 from halocline.errors import InputError
 from halocline.ranges import POINTS, is_whole
 from halocline.run.output.checkpoint import Checkpoint
@@ -14,12 +14,12 @@ from halocline.run.output.output import Output
 from halocline.run.tuning.patches import BY_CACHES, TUNE
 
 
-def refuse(options: Mapping[str, object], why: str) -> None:
+def reject(options: Mapping[str, object], reason: str) -> None:
     """Raise InputError for the first option with a value other than None and False."""
     for name, value in options.items():
         if value is not None and value is not False:
             text = "" if value is True else f" {value}"
-            raise InputError(f"--{name.replace('_', '-')}{text}: {why}")
+            raise InputError(f"--{name.replace('_', '-')}{text}: {reason}")
 
 
 def cells_of(text: str | None) -> list[int] | None:
@@ -32,15 +32,15 @@ def cells_of(text: str | None) -> list[int] | None:
     return [int(part) for part in parts]
 
 
-def check_part(only: str, others: Mapping[str, object]) -> None:
+def check_part(only: str, other_options: Mapping[str, object]) -> None:
     """Raise InputError for an unknown part in --only, or for another option that needs a result."""
     from halocline.problems.run_options import PARTS
 
     if only not in PARTS:
         raise InputError(f"--only {only}: expected one of {', '.join(PARTS)}")
-    for option, value in others.items():
+    for option, value in other_options.items():
         reason = f"with --only {only} a fixed number of steps is timed, and the fields are invalid"
-        refuse({option: value}, f"{reason}; leave --{option} out")
+        reject({option: value}, f"{reason}; leave --{option} out")
 
 
 def execution_of(values: dict[str, Any]) -> dict[str, Any]:
@@ -48,13 +48,13 @@ def execution_of(values: dict[str, Any]) -> dict[str, Any]:
     meaning = {"patch": patch_edges, "overlap": overlap_of, "gpudirect": is_on, "balance": balance_of}
     return {
         name: meaning[name](value) if name in meaning else value
-        for name, value in take(Execution, values).items()
+        for name, value in take_options(Execution, values).items()
     }
 
 
 def balance_of(text: str | None) -> Every | None:
     """Return the interval of --balance."""
-    return None if text is None else Every.parse("--balance", often(text))
+    return None if text is None else Every.parse("--balance", interval_of(text))
 
 
 def is_on(text: str) -> bool:
@@ -83,8 +83,8 @@ def patch_edges(text: str | None) -> list[int] | int | str | None:
     return edges[0] if len(edges) == 1 else edges
 
 
-def keeping_of(values: dict[str, Any], *, of_file: bool = False) -> dict[str, Any]:
-    """Remove the options of `Keeping` from a mapping of option values, and return options of `RunOptions`.
+def storage_options(values: dict[str, Any], *, of_file: bool = False) -> dict[str, Any]:
+    """Remove the options of `StorageOptions` from a mapping, and return options of `RunOptions`.
 
     Parameters
     ----------
@@ -97,34 +97,36 @@ def keeping_of(values: dict[str, Any], *, of_file: bool = False) -> dict[str, An
     InputError
         A value is out of range, or an option has no effect without another option.
     """
-    options = Keeping(**take(Keeping, values))
+    options = StorageOptions(**take_options(StorageOptions, values))
     of_both = {name: getattr(options, name) or None for name in ("overwrite", "io_threads", "io_ranks")}
     of_checkpoints = {name: getattr(options, name) for name in ("checkpoint_every", "keep", "time_limit")}
     if options.output is None:
-        refuse({"output_every": options.output_every}, "give --output STORE.zarr too")
+        reject({"output_every": options.output_every}, "give --output STORE.zarr too")
     if options.checkpoint is None:
-        refuse(of_checkpoints, "give --checkpoint FOLDER too")
+        reject(of_checkpoints, "give --checkpoint FOLDER too")
     if not (of_file or options.output or options.checkpoint):
-        refuse(of_both, "give --output STORE.zarr or --checkpoint FOLDER too")
+        reject(of_both, "give --output STORE.zarr or --checkpoint FOLDER too")
     common = {"overwrite": options.overwrite, "io_threads": options.io_threads}
-    of_checkpoints["every"] = often(of_checkpoints.pop("checkpoint_every"))
+    of_checkpoints["every"] = interval_of(of_checkpoints.pop("checkpoint_every"))
     return {
-        "output": _made(Output, "output", options.output, common | {"every": often(options.output_every)}),
-        "checkpoint": _made(Checkpoint, "checkpoint", options.checkpoint, common | of_checkpoints),
+        "output": _output_settings(
+            Output, "output", options.output, common | {"every": interval_of(options.output_every)}
+        ),
+        "checkpoint": _output_settings(Checkpoint, "checkpoint", options.checkpoint, common | of_checkpoints),
         **{name: getattr(options, name) for name in ("resume", "overwrite", "io_threads", "io_ranks")},
     }
 
 
-def _made(kind: type[Any], option: str, path: Any, how: dict[str, Any]) -> Any:
+def _output_settings(kind: type[Any], option: str, path: Any, options: dict[str, Any]) -> Any:
     """Return the output or checkpoints of an option; None without a path."""
     try:
-        settings = {name: value for name, value in how.items() if value is not None}
+        settings = {name: value for name, value in options.items() if value is not None}
         return None if path is None else kind(path, **settings)
     except InputError as error:
         raise InputError(f"--{option} {path}: {error}") from None
 
 
-def often(text: str | None) -> int | float | str | None:
+def interval_of(text: str | None) -> int | float | str | None:
     """Return the interval of an option: steps for "50", simulated time for "0.5".
 
     Any other text is returned unchanged, such as "50 steps" and the wall-clock time "30 min".

@@ -42,7 +42,7 @@ WIDE = 0.3  # images with a smaller ratio have a row of their own
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Selection:
     """Selection of the content of a picture or film.
 
     Parameters
@@ -70,7 +70,7 @@ class Wanted:
 def view(
     store: Store,
     target: Path,
-    wanted: Wanted,
+    selection: Selection,
     on_progress: Callable[[int], None] | None = None,
 ) -> None:
     """Draw the content of a store as a picture, or as a film of its times.
@@ -82,7 +82,7 @@ def view(
     store : Store
     target : path
         Name that ends in .png, .pdf or .svg, or for a film in .gif, or in .mp4 if ffmpeg is available.
-    wanted : Wanted
+    selection : Wanted
     on_progress : callable, optional
         Callback with the number of completed frames of a film.
 
@@ -96,7 +96,7 @@ def view(
     if target.suffix not in (*SUFFIXES, *FILMS):
         known = ", ".join((*SUFFIXES, *FILMS))
         raise InputError(f"cannot draw {target}: expected a name that ends in {known}")
-    panels = [_Panel(store, info, wanted) for info in _chosen(store, wanted)]
+    panels = [_Panel(store, info, selection) for info in _chosen(store, selection)]
     if target.suffix in FILMS:
         panels = [panel for panel in panels if not panel.series]
         if not panels:
@@ -104,27 +104,27 @@ def view(
                 f"{store.path} holds no fields, only numbers or single points: draw them into a picture, "
                 f"such as {target.with_suffix('.png')}"
             )
-        if wanted.time is not None:
+        if selection.time is not None:
             raise InputError(
-                f"time {wanted.time:g} is asked for, but {target.name} is a film of many: draw that one "
+                f"time {selection.time:g} is asked for, but {target.name} is a film of many: draw that one "
                 f"into a picture, such as {target.with_suffix('.png')}"
             )
-        _film(store, panels, target, wanted.every, on_progress)
+        _film(store, panels, target, selection.every, on_progress)
         return
-    if wanted.every != 1:
-        raise InputError(f"every {wanted.every} is of the frames of films, but {target.name} is a picture")
+    if selection.every != 1:
+        raise InputError(f"every {selection.every} is of the frames of films, but {target.name} is a picture")
     with styled():
-        figure = _figure(store, panels, _number(store, wanted.time))
+        figure = _figure(store, panels, _number(store, selection.time))
         save(figure, target, dpi=DPI, bbox_inches="tight")
 
 
-def _chosen(store: Store, wanted: Wanted) -> list[ArrayInfo]:
+def _chosen(store: Store, selection: Selection) -> list[ArrayInfo]:
     known = store.variables
-    for name in wanted.names or ():
+    for name in selection.names or ():
         if name not in known:
             raise unknown("array", name, sorted(known))
-    infos = [known[name] for name in (wanted.names or store.results)]
-    if wanted.spectrum:
+    infos = [known[name] for name in (selection.names or store.results)]
+    if selection.spectrum:
         infos = [info for info in infos if info.space and not info.is_points]
     if not infos:
         raise InputError(f"{store.path} holds nothing that could be drawn")
@@ -135,8 +135,8 @@ def _chosen(store: Store, wanted: Wanted) -> list[ArrayInfo]:
             f"{store.path} has {len(infos)} arrays, and {MOST_PANELS} at most are drawn at a time: name some "
             "(names=, --fields)"
         )
-    for axis, coordinate in (wanted.at or {}).items():
-        if wanted.spectrum:
+    for axis, coordinate in (selection.at or {}).items():
+        if selection.spectrum:
             raise InputError(
                 f"a cut at {axis} = {coordinate:g}: a spectrum is of whole fields; leave one of them out"
             )
@@ -195,17 +195,17 @@ class _Panel(Panel):
         ``show(n)`` changes a drawing to another time.
     """
 
-    def __init__(self, store: Store, info: ArrayInfo, wanted: Wanted) -> None:
-        self.store, self.info, self.wanted = store, info, wanted
+    def __init__(self, store: Store, info: ArrayInfo, selection: Selection) -> None:
+        self.store, self.info, self.selection = store, info, selection
         self.series = not info.space or info.is_points
         self.lines = {d: store.coordinates(d, info) for d in info.space}
         self.n: int | None = None
         self.ends: tuple[float, float] | None = None
         self.show: Callable[[int], None] = lambda _: None
-        self.cuts = {} if self.series or wanted.spectrum else self._cuts()
+        self.cuts = {} if self.series or selection.spectrum else self._cuts()
         if self.series:
             self.title = with_unit(info.name, info.units)
-        elif wanted.spectrum:
+        elif selection.spectrum:
             walls = [d[0] for d in info.space if not self._periodic(d)]
             self.title = f"spectrum of {info.name}"
             self.title += f", as if periodic along {', '.join(walls)}" if walls else ""
@@ -214,7 +214,7 @@ class _Panel(Panel):
 
     def _cuts(self) -> dict[str, int]:
         """Return the number of the point at each cut, by dimension."""
-        at = self.wanted.at or {}
+        at = self.selection.at or {}
         for d in self.info.space:
             line = self.lines[d]
             reach = (line[-1] - line[0]) / max(1, len(line) - 1) or 0.5
@@ -265,7 +265,7 @@ class _Panel(Panel):
     def proportion(self) -> float:
         """Ratio of the height to the width of the axes."""
         lines = [line for d, line in self.lines.items() if d not in self.cuts]
-        if self.series or self.wanted.spectrum or len(lines) != 2:
+        if self.series or self.selection.spectrum or len(lines) != 2:
             return CURVES
         across, up = (high - low for low, high in map(span, lines))
         return min(max(up / across, FLATTEST), STEEPEST)
@@ -279,7 +279,7 @@ class _Panel(Panel):
     def draw(self, canvas: Canvas, ax: Axes, size: tuple[float, float], *, bar: bool) -> str:
         if self.series:
             self._draw_series(canvas, ax)
-        elif self.wanted.spectrum:
+        elif self.selection.spectrum:
             self._draw_spectrum(ax)
         else:
             self._draw_field(canvas, ax)
@@ -435,7 +435,7 @@ def _film(
     writer: Any = (FFMpegWriter if target.suffix == ".mp4" else PillowWriter)(fps=FRAMES_A_SECOND)
     target.parent.mkdir(parents=True, exist_ok=True)
     with styled(), whole(target) as making:
-        spectra = panels[0].wanted.spectrum
+        spectra = panels[0].selection.spectrum
         limits = None if spectra else [around_zero(panel.limits(frames)) for panel in panels]
         figure = _figure(store, panels, 0, limits)
         FigureCanvasAgg(figure)

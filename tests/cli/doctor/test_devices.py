@@ -75,7 +75,7 @@ def findings() -> dict[str, Finding]:
 
     by_name = {finding.name: finding for finding in every()}
     json.dumps([finding.as_dict() for finding in by_name.values()], allow_nan=False)
-    assert not any(finding.needed for finding in by_name.values()), "solves run on CPUs too"
+    assert not any(finding.is_required for finding in by_name.values()), "solves run on CPUs too"
     return by_name
 
 
@@ -83,7 +83,7 @@ def test_without_devices_nothing_is_missing(
     drivers: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        looks, "nvrtc", lambda needed: Finding("NVRTC", "missing" if needed else "absent", "")
+        looks, "nvrtc", lambda is_required: Finding("NVRTC", "missing" if is_required else "absent", "")
     )
     by_name = findings()
     assert {finding.state for finding in by_name.values()} == {"absent"}

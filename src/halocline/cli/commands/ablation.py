@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from halocline.cli import options
 from halocline.cli.commands import EXAMPLES, CaseByName, command, group, parameters
-from halocline.cli.options import ReportFiles, take, where
+from halocline.cli.options import ReportFileOptions, execution_option, take_options
 from halocline.study.study import studies
 
 STUDY = studies()["ablation"]
@@ -13,19 +13,19 @@ LINE = "halocline study ablation exchange --n 128 --ranks 2 --subdomains-per-ran
 app = group(f"{STUDY.about}{EXAMPLES}" + "\n".join([*STUDY.examples, LINE]), CaseByName)
 
 
-OF_RUNS = parameters(
+RUN_OPTIONS = parameters(
     options.Execution, "threads", "device", "subdomains_per_rank", "ranks_per_node", "mailboxes"
 )
 
 
-@command(app, "exchange", OF_RUNS, ReportFiles, without=("pictures",))
+@command(app, "exchange", RUN_OPTIONS, ReportFileOptions, without=("pictures",))
 def exchange(
     n: Annotated[int, options.CELLS_OF_RANK] = 128,
     dim: Annotated[int, options.DIM] = 3,
     radius: Annotated[int, options.RADIUS] = 3,
     fields: Annotated[int, options.FIELDS] = 4,
     dtype: Annotated[str, options.DTYPE] = "float32",
-    machine: Annotated[str, where("--machine NAME|FILE")] = "summit",
+    machine: Annotated[str, execution_option("--machine NAME|FILE")] = "summit",
     repeat: Annotated[int, options.REPEAT] = 7,
     ranks: Annotated[int | None, options.RANKS] = None,
     **values: Any,
@@ -48,12 +48,12 @@ def exchange(
     """
     from halocline.cli.output import check_files, say
     from halocline.cli.progress import progress
-    from halocline.cli.ranks import spread
-    from halocline.cli.report import leave
+    from halocline.cli.ranks import start_ranks
+    from halocline.cli.report import write_report
     from halocline.cli.texts import execution_of
 
-    execution, results = execution_of(values), take(ReportFiles, values)
-    spread(ranks, threads=execution.get("threads"), per_node=execution.get("ranks_per_node"))
+    execution, results = execution_of(values), take_options(ReportFileOptions, values)
+    start_ranks(ranks, threads=execution.get("threads"), per_node=execution.get("ranks_per_node"))
     from halocline.io.table import as_rows
     from halocline.plan.machine import load_machine
     from halocline.run.devices.devices import devices_in_use, summary
@@ -92,7 +92,7 @@ def exchange(
     )
     if results["json"] != "-":
         say(lead)
-    leave(
+    write_report(
         report,
         results,
         title="Ablation study: the exchange",

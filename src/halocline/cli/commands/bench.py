@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from halocline.cli import options
 from halocline.cli.commands import command, group
-from halocline.cli.options import place, problem, results
+from halocline.cli.options import place, problem_option, result_option
 from halocline.errors import InputError
 from halocline.plan.transfer import chosen_methods
 from halocline.ranges import AXES
@@ -21,19 +21,24 @@ if TYPE_CHECKING:
 app = group(__doc__)
 
 
-@command(app, "exchange", options.Execution, without=("patch", *options.TO_COMPARE, *options.OF_MOVES))
+@command(
+    app,
+    "exchange",
+    options.Execution,
+    without=("patch", *options.COMPARISON_OPTIONS, *options.BALANCE_OPTIONS),
+)
 def exchange(
-    n: Annotated[str, problem("--n N[,M[,K]]")] = "256",
+    n: Annotated[str, problem_option("--n N[,M[,K]]")] = "256",
     dim: Annotated[int, options.DIM] = 3,
-    scaling: Annotated[str | None, problem("--scaling weak|strong")] = None,
+    scaling: Annotated[str | None, problem_option("--scaling weak|strong")] = None,
     radius: Annotated[int, options.RADIUS] = 3,
     fields: Annotated[int, options.FIELDS] = 4,
     dtype: Annotated[str, options.DTYPE] = "float32",
-    corners: Annotated[bool, problem("--corners/--no-corners")] = True,
+    corners: Annotated[bool, problem_option("--corners/--no-corners")] = True,
     repeat: Annotated[int, options.REPEAT] = 7,
     ranks: Annotated[int | None, options.RANKS] = None,
     json: Annotated[str | None, options.JSON] = None,
-    timeline: Annotated[Path | None, results("--timeline FILE", place("file"))] = None,
+    timeline: Annotated[Path | None, result_option("--timeline FILE", place("file"))] = None,
     **values: Any,
 ) -> None:
     """Time the halo exchange alone, without a stencil.
@@ -60,14 +65,14 @@ def exchange(
     halocline bench exchange --n 512 --scaling strong --ranks 4 --decomposition 1d-z --no-corners
     halocline bench exchange --n 64 --ranks 2 --subdomains-per-rank 2 --trace t.json --timeline t.png
     """
-    from halocline.cli.output import check_files, check_pictures, finish
+    from halocline.cli.output import check_files, check_pictures, print_results
     from halocline.cli.progress import progress
-    from halocline.cli.ranks import spread
-    from halocline.cli.texts import cells_of, execution_of, refuse
+    from halocline.cli.ranks import start_ranks
+    from halocline.cli.texts import cells_of, execution_of, reject
 
     execution = execution_of(values)
     methods = chosen_methods(execution["methods"])
-    spread(
+    start_ranks(
         ranks,
         threads=execution.get("threads"),
         per_node=execution.get("ranks_per_node"),
@@ -84,12 +89,12 @@ def exchange(
     check_files(json, trace, timeline)
     check_pictures(timeline)
     if trace is None:
-        refuse({"timeline": timeline}, "the timeline shows the trace: give --trace FILE too")
+        reject({"timeline": timeline}, "the timeline shows the trace: give --trace FILE too")
     growth, cells = {"strong": 1, "weak": world().size}, cells_of(n) or []
     if scaling is not None and scaling not in growth:
         raise unknown("scaling", scaling, list(growth))
     if len(cells) > 1:
-        refuse({"scaling": scaling}, f"--n {n} sets the whole grid: leave it out")
+        reject({"scaling": scaling}, f"--n {n} sets the whole grid: leave it out")
         AXES.check("dim", dim)
         if len(cells) != dim:
             raise InputError(f"--n {n}: expected one number, or {dim} for the axes of --dim {dim}")
@@ -122,4 +127,4 @@ def exchange(
         text += f"queueing work {shares['launching']:.0%}, " * bool(timing["devices"])
         lines.append(f"{'trace':12} {text}{shares['at_once']:.2f} operations at once")
     scaling = "strong" if len(cells) > 1 else scaling or "weak"
-    finish("\n".join(lines), json, timing | {"scaling": scaling}, trace, timeline)
+    print_results("\n".join(lines), json, timing | {"scaling": scaling}, trace, timeline)

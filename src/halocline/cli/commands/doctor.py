@@ -5,7 +5,7 @@ from typing import Annotated
 
 from halocline.cli import options
 from halocline.cli.commands import command, group
-from halocline.cli.output import check_files, first, say, write_json, written
+from halocline.cli.output import check_files, is_first_rank, report_written, say, write_json
 
 app = group("")
 
@@ -27,7 +27,7 @@ def doctor(json: Annotated[str | None, options.JSON] = None) -> None:
     from halocline.run.host.machine import this_machine
 
     check_files(json)
-    if not first():
+    if not is_first_rank():
         return
     findings = []
     for check in CHECKS:
@@ -35,7 +35,7 @@ def doctor(json: Annotated[str | None, options.JSON] = None) -> None:
             findings.append(finding)
             if json != "-":
                 say(line(finding))
-    able = all(f.state == "found" for f in findings if f.needed)
+    able = all(f.state == "found" for f in findings if f.is_required)
     facts = {"able": able, "findings": [finding.as_dict() for finding in findings]}
     write_json(json, {**facts, "machine": this_machine().as_dict()})
     if json != "-":
@@ -43,6 +43,6 @@ def doctor(json: Annotated[str | None, options.JSON] = None) -> None:
             say("\nA solve can run. Try: halocline solve poisson --n 512")
         else:
             say("\nNo solve can run yet. Install the parts marked ✗ above.")
-        written([json])
+        report_written([json])
     if not able:
         sys.exit(1)

@@ -18,8 +18,8 @@ import typer
 from halocline import ranges
 from halocline.cli import options
 from halocline.cli.commands import CaseByName, command, group
-from halocline.cli.options import place, results, where, whole
-from halocline.cli.output import check_files, check_pictures, first, say, write_json, written
+from halocline.cli.options import execution_option, place, result_option, whole
+from halocline.cli.output import check_files, check_pictures, is_first_rank, report_written, say, write_json
 from halocline.errors import InputError
 from halocline.words import printable
 
@@ -42,12 +42,12 @@ class PlannedExecution(options.Execution):
         [bold]auto[/]: queue.
     """
 
-    threads: Annotated[int, where("--threads T", whole(ranges.THREADS))] = 1
-    kernels: Annotated[str, where("--kernels auto|direct|queue|planes")] = "auto"
+    threads: Annotated[int, execution_option("--threads T", whole(ranges.THREADS))] = 1
+    kernels: Annotated[str, execution_option("--kernels auto|direct|queue|planes")] = "auto"
 
 
 @dataclass
-class OfReport:
+class ReportOptions:
     """Options of the planned ranks and of the report.
 
     Attributes
@@ -64,21 +64,21 @@ class OfReport:
         Draw the matrix of message sizes and transfer methods between subdomains.
     """
 
-    ranks: Annotated[int, where("--ranks R", whole(ranges.RANKS))] = 1
-    rank: Annotated[int | None, where("--rank K", whole(ranges.RANK))] = None
-    code: Annotated[bool, results("--code")] = False
-    passes: Annotated[bool, results("--passes")] = False
-    picture: Annotated[Path | None, results("--picture FILE", place("file"))] = None
+    ranks: Annotated[int, execution_option("--ranks R", whole(ranges.RANKS))] = 1
+    rank: Annotated[int | None, execution_option("--rank K", whole(ranges.RANK))] = None
+    code: Annotated[bool, result_option("--code")] = False
+    passes: Annotated[bool, result_option("--passes")] = False
+    picture: Annotated[Path | None, result_option("--picture FILE", place("file"))] = None
     json: Annotated[str | None, options.JSON] = None
 
 
 @command(
     app,
     "CASE",
-    options.OfCase,
-    OfReport,
+    options.CaseOptions,
+    ReportOptions,
     PlannedExecution,
-    without=("mailboxes", "schedule", "trace", *options.OF_MOVES),
+    without=("mailboxes", "schedule", "trace", *options.BALANCE_OPTIONS),
 )
 def case(context: typer.Context, **values: Any) -> None:
     """Explain a step or iteration of a case or file.
@@ -99,7 +99,7 @@ def case(context: typer.Context, **values: Any) -> None:
     from halocline.explanation.explain import explain_program
     from halocline.problems.problem import problem_of
 
-    execution, report = execution_of(values), OfReport(**options.take(OfReport, values))
+    execution, report = execution_of(values), ReportOptions(**options.take_options(ReportOptions, values))
     check_files(report.json, report.picture)
     check_pictures(report.picture)
     if report.json == "-" and (report.code or report.passes):
@@ -113,7 +113,7 @@ def case(context: typer.Context, **values: Any) -> None:
     _show(explanation, title, facts, report)
 
 
-def _show(explanation: "Explanation", title: str, heading: Mapping[str, Any], report: OfReport) -> None:
+def _show(explanation: "Explanation", title: str, heading: Mapping[str, Any], report: ReportOptions) -> None:
     """Print an explanation, and write its picture and JSON."""
     from halocline.compile.ir.show import show_trail
     from halocline.explanation.text import lines
@@ -138,12 +138,12 @@ def _show(explanation: "Explanation", title: str, heading: Mapping[str, Any], re
         _print_code("\n".join(f"// {line}".rstrip() for line in text) + f"\n\n{source}")
     else:
         say("\n".join(text))
-    written([report.json, report.picture])
+    report_written([report.json, report.picture])
 
 
 def _print_code(source: str) -> None:
     """Print C++ code, in colour on a terminal."""
-    if not sys.stdout.isatty() or not first():
+    if not sys.stdout.isatty() or not is_first_rank():
         say(source.rstrip())
         return
     from rich.console import Console

@@ -19,8 +19,16 @@ import typer
 from halocline import ranges
 from halocline.cli import options
 from halocline.cli.commands import CaseByName, command, group
-from halocline.cli.options import place, results, where, whole
-from halocline.cli.output import check_files, check_pictures, first, say, write, write_json, written
+from halocline.cli.options import execution_option, place, result_option, whole
+from halocline.cli.output import (
+    check_files,
+    check_pictures,
+    is_first_rank,
+    report_written,
+    say,
+    write,
+    write_json,
+)
 from halocline.cli.progress import progress
 from halocline.errors import InputError
 from halocline.ranges import NODES, RANK, whole_numbers
@@ -34,7 +42,7 @@ PASSED = ("ranks_per_node", "scaling", "placement", "methods")  # options that a
 
 
 @dataclass
-class OfPrediction:
+class PredictionOptions:
     """Options of a prediction.
 
     Attributes
@@ -65,25 +73,27 @@ class OfPrediction:
         the sweeps, not their bytes and operations. Requires --machine host.
     """
 
-    nodes: Annotated[str, where("--nodes K,K,...")] = "1"
-    ranks_per_node: Annotated[int | None, where("--ranks-per-node R", whole(ranges.RANKS_PER_NODE))] = None
-    scaling: Annotated[str, where("--scaling strong|weak")] = "strong"
+    nodes: Annotated[str, execution_option("--nodes K,K,...")] = "1"
+    ranks_per_node: Annotated[
+        int | None, execution_option("--ranks-per-node R", whole(ranges.RANKS_PER_NODE))
+    ] = None
+    scaling: Annotated[str, execution_option("--scaling strong|weak")] = "strong"
     decomposition: Annotated[str, options.DECOMPOSITION] = "optimal"
-    placement: Annotated[str, where("--placement aware|trivial|random")] = "aware"
+    placement: Annotated[str, execution_option("--placement aware|trivial|random")] = "aware"
     methods: Annotated[str | None, options.METHODS] = None
-    overlap: Annotated[str, where("--overlap auto|on|off")] = "on"
+    overlap: Annotated[str, execution_option("--overlap auto|on|off")] = "on"
     json: Annotated[str | None, options.JSON] = None
-    picture: Annotated[Path | None, results("--picture FILE", place("file"))] = None
-    trace: Annotated[Path | None, results("--trace FILE", place("file"))] = None
-    traced: Annotated[str | None, results("--traced R,R,...")] = None
-    timeline: Annotated[Path | None, results("--timeline FILE", place("file"))] = None
-    measure: Annotated[int | None, where("--measure N", whole(ranges.POINTS))] = None
+    picture: Annotated[Path | None, result_option("--picture FILE", place("file"))] = None
+    trace: Annotated[Path | None, result_option("--trace FILE", place("file"))] = None
+    traced: Annotated[str | None, result_option("--traced R,R,...")] = None
+    timeline: Annotated[Path | None, result_option("--timeline FILE", place("file"))] = None
+    measure: Annotated[int | None, execution_option("--measure N", whole(ranges.POINTS))] = None
 
 
-@command(app, "CASE", options.OfCase, OfPrediction)
+@command(app, "CASE", options.CaseOptions, PredictionOptions)
 def case(
     context: typer.Context,
-    machine: Annotated[str, where("--machine NAME|FILE")],
+    machine: Annotated[str, execution_option("--machine NAME|FILE")],
     **values: Any,
 ) -> None:
     """Predict the time of a step or iteration of a case or file.
@@ -113,7 +123,7 @@ def case(
     from halocline.study.measuring import host
     from halocline.study.measuring import predict as study
 
-    request = OfPrediction(**options.take(OfPrediction, values))
+    request = PredictionOptions(**options.take_options(PredictionOptions, values))
     measure, n, name = request.measure, values.pop("n"), str(context.info_name)
     counts = whole_numbers(request.nodes, "--nodes", NODES)
     check_files(request.json, request.picture, request.trace, request.timeline)
@@ -170,10 +180,10 @@ def case(
         say("\n".join(lines))
     write_json(request.json, {**facts, **settings, "runs": runs})
     _draw(predictions, request)  # last, so that the table and the JSON exist if a picture fails
-    written([request.json, request.picture, request.trace, request.timeline])
+    report_written([request.json, request.picture, request.trace, request.timeline])
 
 
-def _draw(predictions: "list[Predicted]", asked: OfPrediction) -> None:
+def _draw(predictions: "list[Predicted]", request: PredictionOptions) -> None:
     """Draw the requested pictures, and write the requested trace."""
     from halocline.explanation import timeline as lanes
     from halocline.io.style import save, styled
@@ -183,17 +193,17 @@ def _draw(predictions: "list[Predicted]", asked: OfPrediction) -> None:
 
     trace_events = predictions[-1].spans
     ranks = dict.fromkeys(sorted({event.rank for event in trace_events}), lanes_of_host(1))
-    if asked.trace is not None:
-        write(asked.trace, chrome_text(trace_events, ranks))
+    if request.trace is not None:
+        write(request.trace, chrome_text(trace_events, ranks))
     with styled():
-        if asked.picture is not None:
-            save(study.plot(predictions, asked.scaling), asked.picture)
-        if asked.timeline is not None:
-            save(lanes.plot(trace_events, ranks), asked.timeline)
+        if request.picture is not None:
+            save(study.plot(predictions, request.scaling), request.picture)
+        if request.timeline is not None:
+            save(lanes.plot(trace_events, ranks), request.timeline)
 
 
 @command(app, "calibrate")
-def calibrate(file: Annotated[Path | None, results("--file FILE", place("file"))] = None) -> None:
+def calibrate(file: Annotated[Path | None, result_option("--file FILE", place("file"))] = None) -> None:
     """Measure this host for predictions with --machine host.
 
     The measurement takes about 15 seconds; run nothing else at that time. It covers the speed of sweeps by
@@ -215,13 +225,13 @@ def calibrate(file: Annotated[Path | None, results("--file FILE", place("file"))
     from halocline.study.measuring import host
 
     target = host.calibration_file() if file is None else file
-    if file is None and first():
+    if file is None and is_first_rank():
         with suppress(OSError):  # check_files reports it
             own_folder(target.parent)
     check_files(target)
-    with progress("calibrating this host", "of 2 numbers of ranks") as done:
-        calibrated = host.calibrate(done)
-    say(f"{calibrated.title}\n")
-    say(host.table(calibrated).text())
-    write(target, host.as_toml(calibrated))
-    written([target])
+    with progress("calibrating this host", "of 2 numbers of ranks") as on_progress:
+        machine_model = host.calibrate(on_progress)
+    say(f"{machine_model.title}\n")
+    say(host.table(machine_model).text())
+    write(target, host.as_toml(machine_model))
+    report_written([target])

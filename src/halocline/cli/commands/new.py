@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from halocline.cli.commands import command, group
-from halocline.cli.options import problem
+from halocline.cli.options import problem_option
 from halocline.errors import InputError
 
 app = group("")
@@ -15,7 +15,7 @@ app = group("")
 @command(app, "new")
 def new(
     name: Annotated[str, typer.Argument(metavar="NAME")],
-    case: Annotated[str, problem("--from CASE")] = "heat",
+    case: Annotated[str, problem_option("--from CASE")] = "heat",
 ) -> None:
     """Create a problem file as a copy of a case, for editing.
 

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from halocline.problems.step_bench import StepBench
 
 app = group(__doc__, CaseByName)
-LEFT_OUT = ("methods", "overlap", "trace", *options.TO_COMPARE, *options.OF_MOVES)
+LEFT_OUT = ("methods", "overlap", "trace", *options.COMPARISON_OPTIONS, *options.BALANCE_OPTIONS)
 
 
 @dataclass
-class OfRounds:
+class RoundOptions:
     """Options of the measurement rounds and of the report."""
 
     repeat: Annotated[int, options.REPEAT] = 15
@@ -32,7 +32,7 @@ class OfRounds:
     json: Annotated[str | None, options.JSON] = None
 
 
-@command(app, "heat", OfRounds, options.Execution, without=LEFT_OUT)
+@command(app, "heat", RoundOptions, options.Execution, without=LEFT_OUT)
 def heat(
     n: Annotated[int, options.CELLS_OF_RANK] = 128,
     dim: Annotated[int, options.DIM] = 3,
@@ -52,11 +52,13 @@ def heat(
     halocline study overlap heat --n 128 --ranks 2
     halocline study overlap heat --n 96 --ranks 2 --threads 4 --radius 3 --fields 4 --dtype float32
     """
-    from halocline.cli.ranks import spread
+    from halocline.cli.ranks import start_ranks
     from halocline.cli.texts import execution_of
 
     execution = execution_of(values)
-    spread(values.pop("ranks"), threads=execution.get("threads"), per_node=execution.get("ranks_per_node"))
+    start_ranks(
+        values.pop("ranks"), threads=execution.get("threads"), per_node=execution.get("ranks_per_node")
+    )
     from halocline.run.ranks.mpi import world
     from halocline.study.measuring import overlap
     from halocline.study.measuring.exchange import weak_shape
@@ -72,7 +74,7 @@ def heat(
     )
 
 
-@command(app, "CASE", options.OfCase, OfRounds, options.Execution, without=LEFT_OUT)
+@command(app, "CASE", options.CaseOptions, RoundOptions, options.Execution, without=LEFT_OUT)
 def case(context: typer.Context, **values: Any) -> None:
     """Measure the overlap in steps or iterations of a case or file.
 
@@ -85,30 +87,32 @@ def case(context: typer.Context, **values: Any) -> None:
     halocline study overlap poisson --n 1024 --ranks 2
     halocline study overlap mhd-benchmark --n 64 --ranks 2
     """
-    from halocline.cli.ranks import spread
+    from halocline.cli.ranks import start_ranks
     from halocline.cli.texts import cells_of, execution_of
     from halocline.problems.problem import problem_of
 
     execution = execution_of(values)
-    case_options = options.take(options.OfCase, values)
+    case_options = options.take_options(options.CaseOptions, values)
     problem = problem_of(
         str(context.info_name), cells_of(case_options.pop("n")), case_options.pop("settings"), **case_options
     )
-    spread(values.pop("ranks"), threads=execution.get("threads"), per_node=execution.get("ranks_per_node"))
+    start_ranks(
+        values.pop("ranks"), threads=execution.get("threads"), per_node=execution.get("ranks_per_node")
+    )
     _, facts = problem.description
     _show(problem.bench, problem.title, facts, execution, **values)
 
 
 def _show(
     make: "Callable[..., StepBench]",
-    what: str,
+    subject: str,
     facts: Mapping[str, Any],
     execution: Mapping[str, Any],
     repeat: int,
     json: str | None,
 ) -> None:
     """Measure the steps of a bench, and print the report."""
-    from halocline.cli.output import check_files, finish
+    from halocline.cli.output import check_files, print_results
     from halocline.cli.progress import progress
     from halocline.run.devices.devices import devices_in_use, where
     from halocline.run.ranks.mpi import world
@@ -122,6 +126,6 @@ def _show(
     record = {**facts, "repeats": repeat, "devices": [asdict(place) for place in places]}
     first = timings[0]
     layout = where(first["ranks"], first["threads"], places)
-    lines = [f"{what}, {layout}, subdomains {' x '.join(map(str, first['parts']))}\n"]
+    lines = [f"{subject}, {layout}, subdomains {' x '.join(map(str, first['parts']))}\n"]
     lines += [overlap.table(timings).text(), *overlap.verdict(timings)]
-    finish("\n".join(lines), json, {**record, "methods": timings})
+    print_results("\n".join(lines), json, {**record, "methods": timings})

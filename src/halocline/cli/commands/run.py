@@ -10,7 +10,16 @@ from typer.core import TyperCommand
 from halocline import ranges
 from halocline.cli import options
 from halocline.cli.commands import command, group
-from halocline.cli.options import Execution, Keeping, Results, finite, problem, results, step_interval, whole
+from halocline.cli.options import (
+    Execution,
+    ResultOptions,
+    StorageOptions,
+    finite,
+    problem_option,
+    result_option,
+    step_interval,
+    whole,
+)
 from halocline.errors import InputError
 from halocline.problems.files import is_file as names_file
 
@@ -47,7 +56,7 @@ class FileOrCase(TyperCommand):
 
 
 @dataclass
-class OfRun(options.OfCase):
+class RunCommandOptions(options.CaseOptions):
     """Options of the problem and of the steps of a run.
 
     Attributes
@@ -67,17 +76,26 @@ class OfRun(options.OfCase):
         --json and --csv. For a file, also call the callback of its runs every K steps.
     """
 
-    steps: Annotated[int | None, problem("--steps S", whole(ranges.STEPS))] = None
+    steps: Annotated[int | None, problem_option("--steps S", whole(ranges.STEPS))] = None
     until: Annotated[
-        float | None, problem("--until T", finite("a finite time, 0 or more", lambda time: time >= 0))
+        float | None, problem_option("--until T", finite("a finite time, 0 or more", lambda time: time >= 0))
     ] = None
-    warm_up: Annotated[int, problem("--warm-up K", whole(ranges.STEPS))] = 0
-    only: Annotated[str | None, results("--only compute|exchange|synchronisation")] = None
-    every: Annotated[int | None, results("--every K", step_interval(ranges.SOME_STEPS))] = None
+    warm_up: Annotated[int, problem_option("--warm-up K", whole(ranges.STEPS))] = 0
+    only: Annotated[str | None, result_option("--only compute|exchange|synchronisation")] = None
+    every: Annotated[int | None, result_option("--every K", step_interval(ranges.SOME_STEPS))] = None
     ranks: Annotated[int | None, options.RANKS] = None
 
 
-@command(app, "run", OfRun, Execution, Keeping, Results, without=("method",), cls=FileOrCase)
+@command(
+    app,
+    "run",
+    RunCommandOptions,
+    Execution,
+    StorageOptions,
+    ResultOptions,
+    without=("method",),
+    cls=FileOrCase,
+)
 def run(
     context: typer.Context, target: Annotated[str, typer.Argument(metavar="FILE.py|CASE")], **values: Any
 ) -> None:
@@ -117,12 +135,12 @@ def run(
     halocline run mhd-benchmark --resume out/mhd --checkpoint out/mhd --steps 20000 --ranks 4
     """
     from halocline.cli.run import run as run_problem
-    from halocline.cli.texts import cells_of, execution_of, keeping_of
+    from halocline.cli.texts import cells_of, execution_of, storage_options
     from halocline.problems.problem import settings_of
 
-    execution, keeping = execution_of(values), keeping_of(values, of_file=names_file(target))
-    results_of_run, ranks = Results(**options.take(Results, values)), values.pop("ranks")
-    of_problem = options.take(options.OfCase, values)
+    execution, keeping = execution_of(values), storage_options(values, of_file=names_file(target))
+    results_of_run, ranks = ResultOptions(**options.take_options(ResultOptions, values)), values.pop("ranks")
+    of_problem = options.take_options(options.CaseOptions, values)
     of_problem |= {"n": cells_of(of_problem["n"]), "given": settings_of(of_problem.pop("settings"))}
     run_problem(
         target,

@@ -11,14 +11,14 @@ from typing import Annotated, Any
 from halocline import ranges
 from halocline.cli import options
 from halocline.cli.commands import command, group
-from halocline.cli.options import problem, whole
+from halocline.cli.options import problem_option, whole
 from halocline.errors import InputError
 
 app = group(__doc__)
 
 
 @dataclass
-class Results(options.Results):
+class ResultOptions(options.ResultOptions):
     """Options of the results of a solve.
 
     Attributes
@@ -29,11 +29,16 @@ class Results(options.Results):
 
 
 @command(
-    app, "poisson", options.Execution, options.Keeping, Results, without=("csv", "check", "state", "balance")
+    app,
+    "poisson",
+    options.Execution,
+    options.StorageOptions,
+    ResultOptions,
+    without=("csv", "check", "state", "balance"),
 )
 def poisson(
-    n: Annotated[int | None, problem("--n N", whole(ranges.POINTS))] = None,
-    dim: Annotated[int | None, problem("--dim 1|2|3", whole(ranges.AXES))] = None,
+    n: Annotated[int | None, problem_option("--n N", whole(ranges.POINTS))] = None,
+    dim: Annotated[int | None, problem_option("--dim 1|2|3", whole(ranges.AXES))] = None,
     method: Annotated[str | None, options.METHOD_OF_CASE] = None,
     rtol: Annotated[float, options.RTOL] = 1e-6,
     max_iterations: Annotated[int | None, options.MAX_ITERATIONS] = None,
@@ -64,10 +69,10 @@ def poisson(
     mpiexec -n 64 halocline solve poisson --n 16384 --json result.json
     """
     from halocline.cli.run import run
-    from halocline.cli.texts import execution_of, keeping_of
+    from halocline.cli.texts import execution_of, storage_options
     from halocline.solvers.cg import method_named
 
-    execution, keeping = execution_of(values), keeping_of(values)
+    execution, keeping = execution_of(values), storage_options(values)
     if n is None and keeping["resume"] is None:
         raise InputError("Missing option '--n': give the interior points along each axis, such as --n 512")
     parameters: dict[str, float | str] = {"rtol": rtol}
@@ -78,7 +83,7 @@ def poisson(
         "poisson",
         {"n": None if n is None else [n], "given": parameters, "dim": dim, "dtype": dtype},
         {"steps": max_iterations, **keeping},
-        Results(**values),
+        ResultOptions(**values),
         ranks=ranks,
         execution=execution,
     )

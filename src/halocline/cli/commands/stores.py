@@ -9,19 +9,19 @@ import typer
 from halocline import ranges
 from halocline.cli import options
 from halocline.cli.commands import command, group
-from halocline.cli.options import general, whole
-from halocline.cli.output import check_files, finish, written
+from halocline.cli.options import general_option, whole
+from halocline.cli.output import check_files, print_results, report_written
 from halocline.cli.progress import progress
 from halocline.errors import InputError
 
 app = group("")
-FIELDS = general("--fields NAME,NAME,...", help="Fields to use. Default: all.")
+FIELDS = general_option("--fields NAME,NAME,...", help="Fields to use. Default: all.")
 
 
 @command(app, "ls")
 def ls(
     path: Annotated[Path, typer.Argument(metavar="PATH")],
-    equations: Annotated[bool, general("--equations")] = False,
+    equations: Annotated[bool, general_option("--equations")] = False,
     json: Annotated[str | None, options.JSON] = None,
 ) -> None:
     """Describe output, a checkpoint, or a folder of checkpoints.
@@ -49,7 +49,7 @@ def ls(
     listing = described(path)
     if equations and listing["kind"] == "checkpoints":
         raise InputError(f"--equations: {path} is a folder of checkpoints: give the path of one checkpoint")
-    finish(TEXTS[listing["kind"]](listing, equations), json, listing)
+    print_results(TEXTS[listing["kind"]](listing, equations), json, listing)
 
 
 @command(app, "view")
@@ -57,10 +57,10 @@ def view(
     path: Annotated[Path, typer.Argument(metavar="STORE")],
     target: Annotated[Path, typer.Argument(metavar="TARGET")],
     names: Annotated[str | None, FIELDS] = None,
-    time: Annotated[float | None, general("--time T")] = None,
-    at: Annotated[list[str], general("--at AXIS=COORDINATE")] = options.NO_TEXTS,
-    spectrum: Annotated[bool, general("--spectrum")] = False,
-    every: Annotated[int, general("--every K", whole(ranges.SOME_STEPS))] = 1,
+    time: Annotated[float | None, general_option("--time T")] = None,
+    at: Annotated[list[str], general_option("--at AXIS=COORDINATE")] = options.NO_TEXTS,
+    spectrum: Annotated[bool, general_option("--spectrum")] = False,
+    every: Annotated[int, general_option("--every K", whole(ranges.SOME_STEPS))] = 1,
 ) -> None:
     """Draw output or a checkpoint as a picture or film.
 
@@ -92,13 +92,13 @@ def view(
     halocline view heat.zarr heat.mp4 --fields T --every 10
     """
     from halocline.archive.reader import Store
-    from halocline.io.views import Wanted, view
+    from halocline.io.views import Selection, view
 
     store = Store(path)
-    wanted = Wanted(_names(names), time, _cuts(at), spectrum, every)
+    selection = Selection(_names(names), time, _cuts(at), spectrum, every)
     with progress(f"{path} to {target}", "frames") as on_progress:
-        view(store, target, wanted, on_progress)
-    written([target])
+        view(store, target, selection, on_progress)
+    report_written([target])
 
 
 def _cuts(texts: Sequence[str]) -> dict[str, float]:
@@ -151,4 +151,4 @@ def export(
     store = Store(path)
     with progress(f"{path} to {target}", "times") as on_progress:
         files = export(store, target, _names(names), overwrite=overwrite, on_progress=on_progress)
-    written(files)
+    report_written(files)

@@ -13,11 +13,21 @@ from typer.core import TyperGroup
 from halocline import ranges
 from halocline.cli import options
 from halocline.cli.commands import EXAMPLES, ablation, command, group, overlap, parameters
-from halocline.cli.options import NO_TEXTS, Execution, ReportFiles, one_of, panel, problem, take, where, whole
-from halocline.cli.output import STDOUT, check_files, note, say, write, write_json, written
+from halocline.cli.options import (
+    NO_TEXTS,
+    Execution,
+    ReportFileOptions,
+    execution_option,
+    one_of,
+    panel,
+    problem_option,
+    take_options,
+    whole,
+)
+from halocline.cli.output import STDOUT, check_files, note, report_written, say, write, write_json
 from halocline.cli.progress import progress, share_terminal
-from halocline.cli.report import Files, leave
-from halocline.cli.texts import refuse
+from halocline.cli.report import Files, write_report
+from halocline.cli.texts import reject
 from halocline.errors import InputError
 from halocline.io.table import Table, as_rows
 from halocline.lang.grid import unknown
@@ -35,17 +45,17 @@ if TYPE_CHECKING:
     from halocline.study.measuring.command import Command
 
 app = group("")
-OF_LINEAR = ("method", "rtol", "max_iterations")
-OF_EXECUTION = ("device", "decomposition", "subdomains_per_rank", "patch", "methods", "overlap")
-OF_STEPS = ("order", "scheme", "steps", "warm_up")
+LINEAR_OPTIONS = ("method", "rtol", "max_iterations")
+EXECUTION_OPTIONS = ("device", "decomposition", "subdomains_per_rank", "patch", "methods", "overlap")
+STEP_OPTIONS = ("order", "scheme", "steps", "warm_up")
 CASE_OR_FILE = typer.Argument(metavar="CASE|FILE.py", help="Case of `halocline cases`, or Python file.")
 PROBLEM = Parameter("problem", Parameter.KEYWORD_ONLY, annotation=Annotated[str, CASE_OR_FILE])
-of_study = panel("The study")
-cluster = panel("On a cluster")
+study_option = panel("Study")
+cluster_option = panel("Cluster jobs")
 
 
 @dataclass
-class OfRuns(options.OfCase):
+class StudyRunOptions(options.CaseOptions):
     """Options of the runs of a study, in addition to `halocline.cli.options.Execution`.
 
     Attributes
@@ -59,9 +69,9 @@ class OfRuns(options.OfCase):
         Exclude the first K steps from the timing. Default: 2, for runs of more than two steps.
     """
 
-    n: Annotated[str | None, problem("--n N,N,...")] = None
-    steps: Annotated[int | None, problem("--steps S", whole(ranges.SOME_STEPS))] = None
-    warm_up: Annotated[int | None, problem("--warm-up K", whole(ranges.STEPS))] = None
+    n: Annotated[str | None, problem_option("--n N,N,...")] = None
+    steps: Annotated[int | None, problem_option("--steps S", whole(ranges.SOME_STEPS))] = None
+    warm_up: Annotated[int | None, problem_option("--warm-up K", whole(ranges.STEPS))] = None
     rtol: Annotated[float | None, options.RTOL] = None
     max_iterations: Annotated[int | None, options.MAX_ITERATIONS] = None
     ranks: Annotated[int | None, options.RANKS] = None
@@ -85,9 +95,11 @@ class Nodes:
         binding. Default: the setting of the environment.
     """
 
-    nodes: Annotated[str | None, where("--nodes K,K,...")] = None
-    per_node: Annotated[str | None, where("--per-node R,R,...")] = None
-    affinity: Annotated[str | None, where("--affinity " + "|".join(AFFINITIES), one_of(*AFFINITIES))] = None
+    nodes: Annotated[str | None, execution_option("--nodes K,K,...")] = None
+    per_node: Annotated[str | None, execution_option("--per-node R,R,...")] = None
+    affinity: Annotated[
+        str | None, execution_option("--affinity " + "|".join(AFFINITIES), one_of(*AFFINITIES))
+    ] = None
 
 
 @dataclass
@@ -113,26 +125,26 @@ class Submit:
         Replace scripts and results of the same names from another study.
     """
 
-    submit: Annotated[str | None, cluster("--submit slurm|pbs")] = None
-    time: Annotated[str | None, cluster("--time HH:MM:SS")] = None
-    partition: Annotated[str | None, cluster("--partition NAME")] = None
-    account: Annotated[str | None, cluster("--account NAME")] = None
-    exclusive: Annotated[bool, cluster("--exclusive")] = False
-    directive: Annotated[list[str], cluster("--directive LINE")] = NO_TEXTS
-    overwrite: Annotated[bool, cluster("--overwrite")] = False
+    submit: Annotated[str | None, cluster_option("--submit slurm|pbs")] = None
+    time: Annotated[str | None, cluster_option("--time HH:MM:SS")] = None
+    partition: Annotated[str | None, cluster_option("--partition NAME")] = None
+    account: Annotated[str | None, cluster_option("--account NAME")] = None
+    exclusive: Annotated[bool, cluster_option("--exclusive")] = False
+    directive: Annotated[list[str], cluster_option("--directive LINE")] = NO_TEXTS
+    overwrite: Annotated[bool, cluster_option("--overwrite")] = False
 
 
 def add(app: typer.Typer, study: Study, name: str) -> None:
     """Add the command of a study to a group."""
     sweeps = [(sweep.form, sweep.help, sweep.default) for sweep in study.sweeps]
     swept = {keyword(sweep.form) for sweep in study.sweeps}
-    options = [_parameter(of_study, *option) for option in (*sweeps, *study.options)]
+    options = [_parameter(study_option, *option) for option in (*sweeps, *study.options)]
     if study.to_the_end:
-        layout = [*parameters(OfRuns, "ranks"), *parameters(Execution, "threads")]
+        layout = [*parameters(StudyRunOptions, "ranks"), *parameters(Execution, "threads")]
     else:
         ranks = "--ranks R,R,...", "Numbers of processes, one run for each.", study.ranks
         threads = "--threads T,T,...", "Numbers of threads per rank, one run for each.", study.threads
-        layout = [_parameter(where, *ranks), _parameter(where, *threads)]
+        layout = [_parameter(execution_option, *ranks), _parameter(execution_option, *threads)]
 
     arguments = [] if name == "CASE" else [[PROBLEM]]
     steps = () if study.to_the_end else ("steps", "warm_up", "order", "scheme")
@@ -142,12 +154,12 @@ def add(app: typer.Typer, study: Study, name: str) -> None:
         name,
         *arguments,
         options,
-        parameters(OfRuns, "n", "dim", "settings", *steps, "dtype", *OF_LINEAR),
+        parameters(StudyRunOptions, "n", "dim", "settings", *steps, "dtype", *LINEAR_OPTIONS),
         layout,
         [option for option in parameters(Nodes) if option.name not in swept],
-        parameters(Execution, *(name for name in OF_EXECUTION if name not in swept)),
-        parameters(OfRuns, "repeat"),
-        ReportFiles,
+        parameters(Execution, *(name for name in EXECUTION_OPTIONS if name not in swept)),
+        parameters(StudyRunOptions, "repeat"),
+        ReportFileOptions,
         Submit,
         text=f"{study.about}\n\n{study.help}{EXAMPLES}" + "\n".join(study.examples),
     )
@@ -178,17 +190,17 @@ for name, commands_of_group in GROUPS.items():
     app.add_typer(commands_of_group, name=name)
 
 
-@command(app, "paper", ReportFiles)
+@command(app, "paper", ReportFileOptions)
 def paper(
     name: Annotated[str, typer.Argument(metavar="NAME")],
-    n: Annotated[str | None, problem("--n N,N,...")] = None,
-    nodes: Annotated[str | None, where("--nodes K,K,...")] = None,
-    machine: Annotated[str | None, where("--machine NAME|FILE")] = None,
-    here: Annotated[bool, where("--here/--not-here")] = True,
-    ranks: Annotated[str | None, where("--ranks R,R,...")] = None,
-    threads: Annotated[str | None, where("--threads T,T,...")] = None,
-    device: Annotated[str | None, where("--device cpu|cuda[:i,j]|opencl[:i,j]")] = None,
-    pythons: Annotated[str | None, where("--pythons P,P,...")] = None,
+    n: Annotated[str | None, problem_option("--n N,N,...")] = None,
+    nodes: Annotated[str | None, execution_option("--nodes K,K,...")] = None,
+    machine: Annotated[str | None, execution_option("--machine NAME|FILE")] = None,
+    here: Annotated[bool, execution_option("--here/--not-here")] = True,
+    ranks: Annotated[str | None, execution_option("--ranks R,R,...")] = None,
+    threads: Annotated[str | None, execution_option("--threads T,T,...")] = None,
+    device: Annotated[str | None, execution_option("--device cpu|cuda[:i,j]|opencl[:i,j]")] = None,
+    pythons: Annotated[str | None, execution_option("--pythons P,P,...")] = None,
     **values: Any,
 ) -> None:
     """Compare a published table or figure with predictions and measurements.
@@ -224,7 +236,7 @@ def paper(
     """
     from halocline.study import engine
 
-    _alone()
+    _check_single_process()
     chosen = {"ranks": ranks, "threads": threads, "device": device, "pythons": pythons}
     given_options = {option: value for option, value in chosen.items() if value}
     known = declared_papers()
@@ -238,7 +250,7 @@ def paper(
     places, machine_model = paper.places_of(sizes, counts), paper.there(machine)
     if not (paper.measured and here):
         reason = "--not-here measures nothing" if paper.measured else f"{name} has nothing to measure"
-        refuse(chosen, f"{reason}: leave it out")
+        reject(chosen, f"{reason}: leave it out")
     measurements: list[Measurement] = []
     reports: list[Report] = []
     with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
@@ -291,10 +303,10 @@ def paper(
     title = f"{paper.data.place.partition(',')[0]}: {paper.title}"
     if measurements:
         record = {**facts, "measurements": measurements}
-        _leave(measurements, report, values, title=title, record=record)
+        _write_report(measurements, report, values, title=title, record=record)
     else:
         rows = as_rows(places or paper.data.rows or [{"n": ""}])
-        leave(report, values, title=title, lead=paper.data.source, record=report.facts, rows=rows)
+        write_report(report, values, title=title, lead=paper.data.source, record=report.facts, rows=rows)
 
 
 def _of_paper(
@@ -348,7 +360,7 @@ def papers() -> None:
     say(Table("Tables and figures of papers", heads, rows, left=5, note=note).text().rstrip())
 
 
-@command(app, "report", ReportFiles)
+@command(app, "report", ReportFileOptions)
 def report(files: Annotated[list[str], typer.Argument(metavar="FILES...")], **values: Any) -> None:
     """Combine measurement files of studies into one report.
 
@@ -374,7 +386,7 @@ def report(files: Annotated[list[str], typer.Argument(metavar="FILES...")], **va
         {path: label for label, path in named} if len(set(paths)) == len(paths) else paths
     )
     names = ", ".join(dict.fromkeys(m["study"] for m in measurements))
-    _leave(measurements, joint_report, values, title=f"Report: {names}")
+    _write_report(measurements, joint_report, values, title=f"Report: {names}")
 
 
 # -- the work of the commands --------------------------------------------------------------------------------
@@ -384,23 +396,23 @@ def measure(
     study: Study, problem: str, source: Callable[[str], Any], *, repeat: int | None = None, **values: Any
 ) -> None:
     """Run a study, and print its tables."""
-    _alone()
-    results, submit = take(ReportFiles, values), take(Submit, values)
+    _check_single_process()
+    results, submit = take_options(ReportFileOptions, values), take_options(Submit, values)
     problem = f"./{problem}" if problem.startswith("-") else problem  # otherwise the runs read an option
     if (values["nodes"] or values["per_node"]) and source("ranks").name == "COMMANDLINE":
-        refuse({"ranks": values["ranks"]}, "--per-node sets the ranks of each node: leave it out")
+        reject({"ranks": values["ranks"]}, "--per-node sets the ranks of each node: leave it out")
     with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
         request = _asked(study, problem, values, Path(scratch), results)
         if submit["submit"] is not None:
-            refuse(results, "halocline study report writes the page and tables of all jobs: leave it out")
+            reject(results, "halocline study report writes the page and tables of all jobs: leave it out")
             _submit(request, submit)
             return
-        refuse(
+        reject(
             {**submit, "directive": submit["directive"] or None},
             "the option applies only to jobs of --submit: leave it out",
         )
         measurements, report = _measured(request, results, repeat)
-        _leave(
+        _write_report(
             measurements,
             report,
             results,
@@ -446,12 +458,12 @@ def _command(study: Study, problem: str, given: dict[str, Any]) -> "Command":
     swept = {keyword(sweep.form) for sweep in study.sweeps}
     affinity = None if "affinity" in swept else given.pop("affinity", None)
     environment = {} if affinity is None else AFFINITIES[affinity]
-    run_options = {name: given.pop(name, None) for name in OF_EXECUTION[1:] if name not in swept}
+    run_options = {name: given.pop(name, None) for name in EXECUTION_OPTIONS[1:] if name not in swept}
     run_options = {name: value for name, value in run_options.items() if value != EXECUTION[name]}
-    problem_options = {name: given.pop(name, None) for name in ("dim", "dtype", *OF_LINEAR)}
-    steps = {name: given.get(name) for name in OF_STEPS}
+    problem_options = {name: given.pop(name, None) for name in ("dim", "dtype", *LINEAR_OPTIONS)}
+    steps = {name: given.get(name) for name in STEP_OPTIONS}
     if study.verb != "run":
-        refuse(
+        reject(
             {**problem_options, **steps, "set": settings or None, **run_options},
             f"the study sets this for {problem}: leave it out",
         )
@@ -461,16 +473,16 @@ def _command(study: Study, problem: str, given: dict[str, Any]) -> "Command":
         orders = {"orders": given.get("orders")} if study.options else {}
         run_options["dtype"] = problem_options.pop("dtype")
         decided = {**problem_options, **steps, **orders}
-        refuse(decided, f"{problem} is a file without settings, which sets this itself: leave it out")
+        reject(decided, f"{problem} is a file without settings, which sets this itself: leave it out")
     else:
-        of_linear = {name: problem_options.pop(name) for name in OF_LINEAR}
+        of_linear = {name: problem_options.pop(name) for name in LINEAR_OPTIONS}
         run_options |= {**problem_options, **steps}
         del run_options["warm_up"]
         if subject.is_linear:
-            refuse(steps, f"{problem} is a linear problem without time steps: leave it out")
+            reject(steps, f"{problem} is a linear problem without time steps: leave it out")
             run_options["steps"] = of_linear.pop("max_iterations")
         else:
-            refuse(of_linear, f"{problem} is not a linear problem: leave it out")
+            reject(of_linear, f"{problem} is not a linear problem: leave it out")
         settings += tuple(f"{name}={value}" for name, value in of_linear.items() if value is not None)
     options = {name: value for name, value in run_options.items() if value is not None}
     return Command("run", problem, options, settings, device, environment)
@@ -521,7 +533,7 @@ def _measured(asked: Asked, results: Files, repeat: int | None = None) -> tuple[
     return measurements, engine.reported(study, measurements, Theory.of(exchanged, measurements))
 
 
-def _leave(
+def _write_report(
     found: Sequence[Measurement],
     report: Report,
     results: Files,
@@ -537,7 +549,7 @@ def _leave(
 
     host = found[0]["machine"]["host"]
     on = devices_of(found[-1]) or found[0]["machine"]["cpu"]
-    leave(
+    write_report(
         report,
         results,
         title=title,
@@ -550,7 +562,7 @@ def _leave(
     )
 
 
-def _alone() -> None:
+def _check_single_process() -> None:
     """Raise InputError in one of several ranks, because a study starts its own ranks."""
     started = launcher()
     if started is not None and started.size != 1:
@@ -567,7 +579,7 @@ def _submit(asked: Asked, submit: Mapping[str, Any]) -> None:
     check_files(*job_scripts)
     for path, text in job_scripts.items():
         write(path, text)
-    written(job_scripts)
+    report_written(job_scripts)
     say(jobs.advice(submit["submit"], list(job_scripts)))
 
 

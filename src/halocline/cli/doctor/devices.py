@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from halocline.cli.doctor.finding import Finding, advised, loads
+from halocline.cli.doctor.finding import Finding, native_code_loads, problem_and_advice
 from halocline.errors import CompileError
 from halocline.native import native
 from halocline.run.devices.devices import label, present_devices
@@ -25,7 +25,7 @@ FACTS = (
 def cuda(machine: Machine) -> Iterator[Finding]:
     """Yield findings on CUDA devices, the compiler of their kernels, and the links between them."""
     devices = yield from _devices("cuda", "CUDA")
-    yield nvrtc(needed=bool(devices))
+    yield nvrtc(is_required=bool(devices))
     if not devices:
         yield Finding("NVML", "absent", "not queried; only links between CUDA devices need it")
         return
@@ -41,16 +41,16 @@ def cuda(machine: Machine) -> Iterator[Finding]:
         yield _links(topology, [label(device) for device in devices])
 
 
-def nvrtc(needed: bool) -> Finding:
+def nvrtc(is_required: bool) -> Finding:
     """Return the finding on the compiler of kernels for CUDA devices."""
     from halocline.compile.nvrtc import find_nvrtc
 
     try:
         library = find_nvrtc()
     except CompileError as error:
-        if not needed:
+        if not is_required:
             return Finding("NVRTC", "absent", "not found; only CUDA devices need it")
-        return Finding("NVRTC", "missing", *advised(error))
+        return Finding("NVRTC", "missing", *problem_and_advice(error))
     architectures = f"sm_{min(library.architectures)} to sm_{max(library.architectures)}"
     return Finding("NVRTC", "found", f"{'.'.join(map(str, library.version))}, compiles for {architectures}")
 
@@ -87,12 +87,12 @@ def opencl(machine: Machine) -> Iterator[Finding]:
 
 def _devices(interface: str, title: str) -> Generator[Finding, None, list[Any]]:
     """Yield a finding for each device of an interface; load its library on the first call."""
-    if not loads():
+    if not native_code_loads():
         return []
     try:
         devices = present_devices(interface)
     except RuntimeError as error:
-        yield Finding(title, "missing", *advised(error))
+        yield Finding(title, "missing", *problem_and_advice(error))
         return []
     if not devices:
         yield Finding(title, "absent", native().why_no_devices(interface) or "no devices")

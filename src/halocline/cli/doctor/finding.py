@@ -24,7 +24,7 @@ class Finding:
         Description of the part or problem.
     advice : str
         Advice to the user; "" if no action is necessary.
-    needed : bool
+    is_required : bool
         True if a solve in one process needs the part.
     facts : mapping, optional
         Further data, for the JSON.
@@ -34,12 +34,14 @@ class Finding:
     state: str
     text: str
     advice: str = ""
-    needed: bool = False
+    is_required: bool = False
     facts: Mapping[str, Any] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        data = {name: value for name, value in asdict(self).items() if value is not None}
+        data["needed"] = data.pop("is_required")  # key of the JSON record
+        return data
 
 
 def line(finding: Finding) -> str:
@@ -49,7 +51,7 @@ def line(finding: Finding) -> str:
     return "\n".join([f"{sign} {finding.name:17} {text}", *(f"{'':20}{line}" for line in more)])
 
 
-def loads() -> bool:
+def native_code_loads() -> bool:
     """Return True if native code can be loaded."""
     try:
         native()
@@ -62,7 +64,7 @@ def first_line(error: Exception) -> str:
     return str(error).splitlines()[0]
 
 
-def advised(error: Exception) -> tuple[str, str]:
+def problem_and_advice(error: Exception) -> tuple[str, str]:
     """Return the problem and the advice of an error, which a semicolon separates in its message."""
     text, _, advice = first_line(error).rpartition("; ")
     return (text, advice) if text else (advice, "")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from halocline.cli.doctor.finding import Finding, advised, first_line, loads
+from halocline.cli.doctor.finding import Finding, first_line, native_code_loads, problem_and_advice
 from halocline.errors import CompileError, HaloclineError, RunError
 from halocline.native import native
 from halocline.run.host.machine import Machine
@@ -39,11 +39,11 @@ def compiler(machine: Machine) -> Iterator[Finding]:
     try:
         cxx = find_compiler()
     except CompileError as error:
-        yield Finding("C++ compiler", "missing", *advised(error), needed=True)
+        yield Finding("C++ compiler", "missing", *problem_and_advice(error), is_required=True)
         return
-    yield Finding("C++ compiler", "found", f"{cxx.version} ({cxx.path})", needed=True)
+    yield Finding("C++ compiler", "found", f"{cxx.version} ({cxx.path})", is_required=True)
     writable, text = _cache()
-    yield Finding("compile cache", "found" if writable else "missing", *text, needed=True)
+    yield Finding("compile cache", "found" if writable else "missing", *text, is_required=True)
     if writable:
         start = time.monotonic()
         try:
@@ -53,9 +53,9 @@ def compiler(machine: Machine) -> Iterator[Finding]:
             for file in library.parent.glob(f"{library.stem}.*"):
                 file.unlink(missing_ok=True)
         except CompileError as error:
-            yield Finding("compiling", "missing", *advised(error), needed=True)
+            yield Finding("compiling", "missing", *problem_and_advice(error), is_required=True)
         else:
-            yield Finding("compiling", "found", f"works, {time.monotonic() - start:.1f} s", needed=True)
+            yield Finding("compiling", "found", f"works, {time.monotonic() - start:.1f} s", is_required=True)
 
 
 def _cache() -> tuple[bool, tuple[str, str]]:
@@ -67,7 +67,7 @@ def _cache() -> tuple[bool, tuple[str, str]]:
         with workplace(folder):
             libraries = list(folder.glob("*.so"))
     except CompileError as error:
-        return False, advised(error)
+        return False, problem_and_advice(error)
     size = sum(file.stat().st_size for file in libraries)
     return True, (f"{folder}, writable: {len(libraries)} libraries, {size / 1e6:.1f} MB", "")
 
@@ -77,11 +77,11 @@ def native_code(machine: Machine) -> Iterator[Finding]:
     try:
         module = native()
     except RunError as error:
-        yield Finding("native engine", "missing", *advised(error), needed=True)
+        yield Finding("native engine", "missing", *problem_and_advice(error), is_required=True)
         return
     date, threads = module.openmp()
     text = f"{Path(module.__file__ or '').name}, OpenMP {date}, up to {threads} threads"
-    yield Finding("native engine", "found", text, needed=True)
+    yield Finding("native engine", "found", text, is_required=True)
 
 
 def mpi(machine: Machine) -> Iterator[Finding]:
@@ -130,7 +130,9 @@ def processor(machine: Machine) -> Iterator[Finding]:
     text += f", {threads} hardware threads" if threads != cores else ""
     yield Finding("cores", "found", f"{text}, {machine.numa_nodes or 1} NUMA node(s)")
     yield Finding(
-        "SIMD", "found", f"{native().simd_width()} bits" if loads() else f"{machine.simd_bits} bits"
+        "SIMD",
+        "found",
+        f"{native().simd_width()} bits" if native_code_loads() else f"{machine.simd_bits} bits",
     )
     caches = ", ".join(
         f"L{c.level} {_kib(c.bytes)}" + (f" shared by {c.shared_by}" if c.shared_by > 1 else "")
@@ -143,7 +145,7 @@ def processor(machine: Machine) -> Iterator[Finding]:
 
 def bandwidth(machine: Machine) -> Iterator[Finding]:
     """Yield findings on the memory bandwidth of one thread and of all threads."""
-    if not loads():
+    if not native_code_loads():
         return
     largest = max((c.bytes for c in machine.caches), default=2**25)
     size = min(max(4 * largest, 2**28), 2**30, (machine.available_bytes or 2**32) // 4)
