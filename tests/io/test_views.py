@@ -20,7 +20,7 @@ from halocline.errors import InputError, RunError
 from halocline.io import views
 from halocline.io.figure import put_title
 from halocline.io.spectra import spectrum
-from halocline.io.views import Wanted, _chosen, _figure, _number, _Panel, _title, view
+from halocline.io.views import Selection, _chosen, _figure, _number, _Panel, _title, view
 
 
 @pytest.fixture(scope="module")
@@ -49,14 +49,14 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def panels(store: Store, options: Wanted) -> list[_Panel]:
+def panels(store: Store, options: Selection) -> list[_Panel]:
     return [_Panel(store, info, options) for info in _chosen(store, options)]
 
 
 def test_a_picture_shows_planes_of_the_last_time(stores: Path) -> None:
     store = Store(stores / "fields.zarr")
     whole = {name: store.open(name).read((3, 0, 0, 0), (4, 12, 8, 6))[0] for name in ("T", "v")}
-    figure = _figure(store, panels(store, Wanted()), _number(store, None))
+    figure = _figure(store, panels(store, Selection()), _number(store, None))
     panels_drawn = [ax for ax in figure.axes if ax.images]
     assert [ax.get_title(loc="left") or ax.get_title() for ax in panels_drawn] == [
         "T, z = 0.25 m",
@@ -71,21 +71,21 @@ def test_a_picture_shows_planes_of_the_last_time(stores: Path) -> None:
 
 def test_time_and_cuts_are_the_nearest(stores: Path) -> None:
     store = Store(stores / "fields.zarr")
-    expected = Wanted(["T"], 0.14, {"x": 0.61})
+    expected = Selection(["T"], 0.14, {"x": 0.61})
     (panel,) = panels(store, expected)
     assert _number(store, 0.14) == 1
     drawn = panel.section(1)
     assert drawn.axes == ("y", "z")
     assert drawn.at == (("x", pytest.approx(0.65)),)
     np.testing.assert_array_equal(drawn.values, store.open("T").read((1, 6, 0, 0), (2, 7, 8, 6))[0, 0])
-    (panel,) = panels(store, Wanted(["T"], None, {"x": 0.0, "z": 0.0}))
+    (panel,) = panels(store, Selection(["T"], None, {"x": 0.0, "z": 0.0}))
     assert panel.section(0).axes == ("y",)
 
 
 def test_numbers_and_points_are_series(stores: Path) -> None:
     for name, lines in (("numbers.zarr", 1), ("points.zarr", 2)):
         store = Store(stores / name)
-        figure = _figure(store, panels(store, Wanted()), _number(store, None))
+        figure = _figure(store, panels(store, Selection()), _number(store, None))
         (ax,) = figure.axes
         assert len(ax.lines) == lines
         values = store.open("T" if lines == 2 else "most")
@@ -103,7 +103,7 @@ def test_a_checkpoint_is_drawn(tmp_path: Path) -> None:
     sim[T], sim[v] = (lambda x, y: x + y), (lambda x, y: x - y)
     sim.run(steps=1, checkpoint=hc.Checkpoint(tmp_path / "checkpoints"))
     store = Store(next((tmp_path / "checkpoints").glob("step-*")))
-    figure = _figure(store, panels(store, Wanted()), _number(store, None))
+    figure = _figure(store, panels(store, Selection()), _number(store, None))
     images = [ax.images[0].get_array() for ax in figure.axes if ax.images]
     for result, field in zip(images, (T, v), strict=True):
         np.testing.assert_array_equal(result, sim.gather(field).T)
@@ -128,53 +128,53 @@ def test_a_wave_is_one_line_of_the_spectrum() -> None:
 
 def test_a_film_has_a_frame_for_each_time_with_the_same_colours(stores: Path, tmp_path: Path) -> None:
     done: list[int] = []
-    view(Store(stores / "fields.zarr"), tmp_path / "T.gif", Wanted(["T"]), done.append)
+    view(Store(stores / "fields.zarr"), tmp_path / "T.gif", Selection(["T"]), done.append)
     film = Image.open(tmp_path / "T.gif")
     assert film.n_frames == 4
     assert done == [1, 2, 3, 4]
-    (panel,) = panels(Store(stores / "fields.zarr"), Wanted(["T"]))
+    (panel,) = panels(Store(stores / "fields.zarr"), Selection(["T"]))
     low, high = panel.limits(range(4))
     plane = Store(stores / "fields.zarr").open("T").read((0, 0, 0, 2), (4, 12, 8, 3))
     assert (low, high) == (plane.min(), plane.max())
-    view(Store(stores / "line.zarr"), tmp_path / "line.gif", Wanted())
+    view(Store(stores / "line.zarr"), tmp_path / "line.gif", Selection())
     assert Image.open(tmp_path / "line.gif").n_frames == 4
 
 
 @pytest.mark.skipif(shutil.which("ffmpeg") is not None, reason="there is ffmpeg")
 def test_without_ffmpeg_it_says_so(stores: Path, tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"there is no ffmpeg .*\.gif"):
-        view(Store(stores / "fields.zarr"), tmp_path / "T.mp4", Wanted())
+        view(Store(stores / "fields.zarr"), tmp_path / "T.mp4", Selection())
 
 
 @pytest.mark.parametrize(
     ("name", "target", "options", "words"),
     [
-        ("fields.zarr", "a.txt", Wanted(), r"expected a name that ends in \.png"),
-        ("fields.zarr", "a.png", Wanted(["U"]), "array 'U' is unknown"),
-        ("fields.zarr", "a.png", Wanted(at={"w": 0.0}), "has no such axis; expected some of x, y, z"),
-        ("numbers.zarr", "a.gif", Wanted(), "holds no fields"),
-        ("numbers.zarr", "a.png", Wanted(at={"x": 0.0}), "has no such axis, nor any other"),
+        ("fields.zarr", "a.txt", Selection(), r"expected a name that ends in \.png"),
+        ("fields.zarr", "a.png", Selection(["U"]), "array 'U' is unknown"),
+        ("fields.zarr", "a.png", Selection(at={"w": 0.0}), "has no such axis; expected some of x, y, z"),
+        ("numbers.zarr", "a.gif", Selection(), "holds no fields"),
+        ("numbers.zarr", "a.png", Selection(at={"x": 0.0}), "has no such axis, nor any other"),
         (
             "line.zarr",
             "a.png",
-            Wanted(at={"x": 0.5}),
+            Selection(at={"x": 0.5}),
             "array 'T' has no axis but x, and a cut at x = 0.5 leaves none to draw",
         ),
-        ("line.zarr", "a.gif", Wanted(at={"x": 0.5}), "leaves none to draw"),
+        ("line.zarr", "a.gif", Selection(at={"x": 0.5}), "leaves none to draw"),
         (
             "fields.zarr",
             "a.png",
-            Wanted(["v"], at={"x": 0.5, "z": 0.25, "y": 0.1}),
+            Selection(["v"], at={"x": 0.5, "z": 0.25, "y": 0.1}),
             "array 'v' has no axis but x_face, y, z, and a cut at x = 0.5, y = 0.1, z = 0.25 leaves none",
         ),
-        ("numbers.zarr", "a.png", Wanted(spectrum=True), "holds nothing that could be drawn"),
-        ("fields.zarr", "a.png", Wanted(spectrum=True, at={"z": 0.3}), "a spectrum is of whole fields"),
-        ("fields.zarr", "a.gif", Wanted(every=0), "every is 0; expected a whole number from 1"),
-        ("fields.zarr", "a.png", Wanted(at={"z": 0.8}), r"'T' of .* has points from 0\.05 to 0\.55 along z"),
+        ("numbers.zarr", "a.png", Selection(spectrum=True), "holds nothing that could be drawn"),
+        ("fields.zarr", "a.png", Selection(spectrum=True, at={"z": 0.3}), "a spectrum is of whole fields"),
+        ("fields.zarr", "a.gif", Selection(every=0), "every is 0; expected a whole number from 1"),
+        ("fields.zarr", "a.png", Selection(at={"z": 0.8}), r"'T' of .* has points from 0\.05 to 0\.55 along z"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(
-    stores: Path, name: str, target: str, options: Wanted, words: str, tmp_path: Path
+    stores: Path, name: str, target: str, options: Selection, words: str, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match=words):
         view(Store(stores / name), tmp_path / target, options)
@@ -186,9 +186,9 @@ def test_messages_of_the_library_are_right_from_python_too(stores: Path, tmp_pat
     store = Store(stores / "fields.zarr")
     store.arrays = {f"T{n}": store.arrays["T"] for n in range(13)} | store.arrays
     with pytest.raises(InputError, match=r"15 arrays.*\(names=, --fields\)"):
-        view(store, tmp_path / "a.png", Wanted())
+        view(store, tmp_path / "a.png", Selection())
     with pytest.raises(InputError, match=r"^a cut at w = 0: ") as caught:
-        view(Store(stores / "fields.zarr"), tmp_path / "a.png", Wanted(at={"w": 0.0}))
+        view(Store(stores / "fields.zarr"), tmp_path / "a.png", Selection(at={"w": 0.0}))
     assert "--at" not in str(caught.value)
 
 
@@ -216,7 +216,7 @@ def test_a_film_is_whole_or_not_there(stores: Path, time: float | None, tmp_path
     target = tmp_path / "T.gif"
     target.write_text("the one before")
     with pytest.raises(KeyboardInterrupt if time is None else InputError):
-        view(Store(stores / "fields.zarr"), target, Wanted(["T"], time), stop)
+        view(Store(stores / "fields.zarr"), target, Selection(["T"], time), stop)
     assert target.read_text() == "the one before"
     assert list(tmp_path.iterdir()) == [target]
 
@@ -225,20 +225,20 @@ def test_a_film_draws_some_of_many_times(
     stores: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Store(stores / "fields.zarr")
-    view(store, tmp_path / "T.gif", Wanted(["T"], every=3))
+    view(store, tmp_path / "T.gif", Selection(["T"], every=3))
     assert Image.open(tmp_path / "T.gif").n_frames == 2
     with pytest.raises(InputError, match="has 4 times, of which every 4 is drawn: a film needs more"):
-        view(store, tmp_path / "T.gif", Wanted(["T"], every=4))
+        view(store, tmp_path / "T.gif", Selection(["T"], every=4))
     monkeypatch.setattr(views, "MOST_FRAMES", 3)
     with pytest.raises(InputError, match=r"a film of 4 frames; expected at most 3: .*--every 2\)"):
-        view(store, tmp_path / "T.gif", Wanted(["T"]))
+        view(store, tmp_path / "T.gif", Selection(["T"]))
     with pytest.raises(InputError, match=r"every 2 is of the frames of films, but a\.png is a picture"):
-        view(store, tmp_path / "a.png", Wanted(every=2))
+        view(store, tmp_path / "a.png", Selection(every=2))
 
 
 def test_each_frame_of_a_film_is_that_of_its_time(stores: Path) -> None:
     store = Store(stores / "fields.zarr")
-    for options in (Wanted(["T"]), Wanted(["T"], at={"y": 0.4, "z": 0.3}), Wanted(["T"], spectrum=True)):
+    for options in (Selection(["T"]), Selection(["T"], at={"y": 0.4, "z": 0.3}), Selection(["T"], spectrum=True)):
         (panel,), (other,) = panels(store, options), panels(store, options)
         figure, other_figure = _figure(store, [panel], 0), _figure(store, [other], 2)
         panel.show(2)
@@ -255,7 +255,7 @@ def test_each_frame_of_a_film_is_that_of_its_time(stores: Path) -> None:
 
 def test_titles_say_where_a_store_itself_is_a_cut(stores: Path) -> None:
     store = Store(stores / "line.zarr")
-    (ax,) = _figure(store, panels(store, Wanted()), 0).axes
+    (ax,) = _figure(store, panels(store, Selection()), 0).axes
     assert (ax.get_title(loc="left") or ax.get_title()) == "T, y = 0.35, z = 0.25"
 
 
@@ -266,10 +266,10 @@ def test_work_arrays_are_drawn_only_where_named(tmp_path: Path) -> None:
     sim[T] = 1.0
     sim.run(steps=1, checkpoint=hc.Checkpoint(tmp_path / "checkpoints"))
     store = Store(next((tmp_path / "checkpoints").glob("step-*")))
-    (panel,) = panels(store, Wanted())
+    (panel,) = panels(store, Selection())
     assert panel.info.name == "T"
     np.testing.assert_array_equal(panel.lines["x"], grid.positions()[0])
-    assert [panel.info.name for panel in panels(store, Wanted(["T_w"]))] == ["T_w"]
+    assert [panel.info.name for panel in panels(store, Selection(["T_w"]))] == ["T_w"]
 
 
 def test_figures_have_the_shape_of_what_they_show(tmp_path: Path) -> None:
@@ -279,7 +279,7 @@ def test_figures_have_the_shape_of_what_they_show(tmp_path: Path) -> None:
     sim[T] = lambda x, y: x
     sim.run(steps=1, output=hc.Output(tmp_path / "w.zarr", {"a": T, "b": 2 * T}))
     store = Store(tmp_path / "w.zarr")
-    figure = _figure(store, panels(store, Wanted()), 1)
+    figure = _figure(store, panels(store, Selection()), 1)
     width, height = figure.get_size_inches()
     assert figure.axes[0].get_subplotspec().get_gridspec().ncols == 1  # one below the other
     assert width > 1.2 * height
@@ -306,7 +306,7 @@ def test_a_spectrum_says_where_there_are_walls(tmp_path: Path) -> None:
     sim.run(steps=1, output=[whole, part])
     for name, walls in (("a", "y"), ("b", "x, y")):
         store = Store(tmp_path / f"{name}.zarr")
-        (ax,) = _figure(store, panels(store, Wanted(spectrum=True)), 1).axes
+        (ax,) = _figure(store, panels(store, Selection(spectrum=True)), 1).axes
         assert (ax.get_title(loc="left") or ax.get_title()) == f"spectrum of T, as if periodic along {walls}"
 
 
@@ -326,5 +326,5 @@ def test_arrays_of_other_programs_that_cannot_be_drawn_are_rejected(
     dataset = xarray.Dataset({"T": (tuple(dimensions), values)})
     dataset.to_zarr(tmp_path / "a.zarr", zarr_format=3, consolidated=False)
     with pytest.raises(InputError, match=rf"a\.zarr: array 'T' cannot be drawn: {words}"):
-        view(Store(tmp_path / "a.zarr"), tmp_path / "a.png", Wanted())
+        view(Store(tmp_path / "a.zarr"), tmp_path / "a.png", Selection())
     assert not (tmp_path / "a.png").exists()

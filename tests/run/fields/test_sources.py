@@ -17,7 +17,7 @@ from halocline.archive.reader import Store
 from halocline.errors import InputError
 from halocline.io.export import export
 from halocline.io.listing import described
-from halocline.io.views import Wanted, view
+from halocline.io.views import Selection, view
 from halocline.run.fields.interpolation import Weights
 from halocline.run.fields.sources import source_of
 
@@ -209,8 +209,8 @@ def test_what_has_no_coordinates_is_taken_point_for_point() -> None:
 
 VERBS: dict[str, Callable[[Path, Path], Any]] = {
     "sim[T] =": lambda path, _: fields((9, 12)).__setitem__("T", path / "T"),
-    "view": lambda path, out: view(Store(path), out / "a.png", Wanted()),
-    "view a film": lambda path, out: view(Store(path), out / "a.gif", Wanted()),
+    "view": lambda path, out: view(Store(path), out / "a.png", Selection()),
+    "view a film": lambda path, out: view(Store(path), out / "a.gif", Selection()),
     "export to VTK": lambda path, out: export(Store(path), out / "a.vtr"),
     "export to XDMF": lambda path, out: export(Store(path), out / "a.xdmf"),
     "ls": lambda path, _: described(path),
