@@ -27,7 +27,7 @@ from halocline.errors import InputError, RunError
 from halocline.io import listing, vtk
 from halocline.io.export import export
 from halocline.io.listing import described
-from halocline.io.views import Wanted, view
+from halocline.io.views import Selection, view
 from halocline.run.output.restart import folders, newest
 from halocline.run.simulation import course
 
@@ -78,7 +78,7 @@ class Intact:
             self.exported[name] = files(path / "out" / name)
         self.drawn = {}
         for name in OUTPUTS[:2]:
-            view(Store(path / name), path / "out" / "a.png", Wanted())
+            view(Store(path / name), path / "out" / "a.png", Selection())
             self.drawn[name] = (path / "out" / "a.png").read_bytes()
         shutil.copytree(path, path / "copy")
         self.append(path / "copy")
@@ -338,13 +338,13 @@ def test_a_damaged_time_does_not_hide_the_others(intact: Intact, tmp_path: Path,
     store = Store(path)
     for n in range(1, count):
         np.testing.assert_array_equal(store.read("T", n), intact.truth["fields.zarr"]["T"][n])
-        view(Store(path), tmp_path / "a.png", Wanted(names=["T"], time=0.1 * n))
+        view(Store(path), tmp_path / "a.png", Selection(names=["T"], time=0.1 * n))
     export(store, tmp_path / "a.vtr")
     for use in (
         lambda: store.read("T", 0),
         lambda: store.open("T"),
         lambda: store.whole("T"),
-        lambda: view(Store(path), tmp_path / "b.png", Wanted(names=["T"], time=0.0)),
+        lambda: view(Store(path), tmp_path / "b.png", Selection(names=["T"], time=0.0)),
         lambda: export(store, tmp_path / "a.pvd"),
     ):
         with pytest.raises(InputError, match=r"chunk c\.0\.0\.0 is (missing|empty), with time number 0"):
@@ -425,7 +425,7 @@ def test_runs_never_resume_from_damaged_values(intact: Intact, damage: Any, numb
 def test_damaged_values_are_never_drawn(intact: Intact, damage: Any, number: int) -> None:
     name = intact.names[number]
     with damaged(intact, name, damage) as path, error_names(path / name):
-        view(Store(path / name), path / "a.png", Wanted())
+        view(Store(path / name), path / "a.png", Selection())
         assert (path / "a.png").read_bytes() == intact.drawn[name]
 
 

@@ -170,7 +170,12 @@ def test_without_ffmpeg_it_says_so(stores: Path, tmp_path: Path) -> None:
         ("numbers.zarr", "a.png", Selection(spectrum=True), "holds nothing that could be drawn"),
         ("fields.zarr", "a.png", Selection(spectrum=True, at={"z": 0.3}), "a spectrum is of whole fields"),
         ("fields.zarr", "a.gif", Selection(every=0), "every is 0; expected a whole number from 1"),
-        ("fields.zarr", "a.png", Selection(at={"z": 0.8}), r"'T' of .* has points from 0\.05 to 0\.55 along z"),
+        (
+            "fields.zarr",
+            "a.png",
+            Selection(at={"z": 0.8}),
+            r"'T' of .* has points from 0\.05 to 0\.55 along z",
+        ),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(
@@ -238,7 +243,11 @@ def test_a_film_draws_some_of_many_times(
 
 def test_each_frame_of_a_film_is_that_of_its_time(stores: Path) -> None:
     store = Store(stores / "fields.zarr")
-    for options in (Selection(["T"]), Selection(["T"], at={"y": 0.4, "z": 0.3}), Selection(["T"], spectrum=True)):
+    for options in (
+        Selection(["T"]),
+        Selection(["T"], at={"y": 0.4, "z": 0.3}),
+        Selection(["T"], spectrum=True),
+    ):
         (panel,), (other,) = panels(store, options), panels(store, options)
         figure, other_figure = _figure(store, [panel], 0), _figure(store, [other], 2)
         panel.show(2)

@@ -82,7 +82,7 @@ def view(
     store : Store
     target : path
         Name that ends in .png, .pdf or .svg, or for a film in .gif, or in .mp4 if ffmpeg is available.
-    selection : Wanted
+    selection : Selection
     on_progress : callable, optional
         Callback with the number of completed frames of a film.
 
