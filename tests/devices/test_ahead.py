@@ -36,16 +36,16 @@ def on_standin(*arguments: str) -> str:
 
 @pytest.mark.usefixtures("opencl")
 @pytest.mark.parametrize("examples", [4, pytest.param(200, marks=pytest.mark.long)])
-def test_random_programs_on_opencl(examples: int) -> None:
+def test_random_programs_have_the_bits_of_the_cpu_on_opencl(examples: int) -> None:
     check_random_programs("opencl:0", examples)
 
 
 @pytest.mark.parametrize("examples", [5, pytest.param(300, marks=pytest.mark.long)])
-def test_random_programs_in_graphs(examples: int) -> None:
+def test_random_programs_have_the_bits_of_the_cpu_in_graphs(examples: int) -> None:
     on_standin("compare", "cuda:0", str(examples))
 
 
-def test_the_host_waits_only_for_loops_that_run() -> None:
+def test_the_host_waits_only_for_running_loops() -> None:
     """Passes whose inner loop ends at once are launched as graphs of two, and the host does not wait."""
     if cuda_standin.real_devices():
         pytest.skip("only the stand-in counts calls")
@@ -71,7 +71,7 @@ def test_the_host_waits_only_for_loops_that_run() -> None:
 
 @pytest.mark.usefixtures("opencl")
 @pytest.mark.parametrize("every", [3, 1000])
-def test_a_run_that_is_paused_has_whole_passes(every: int) -> None:
+def test_a_paused_run_completes_its_pass(every: int) -> None:
     on_device, field = counting(lambda step: hc.every(every), device="opencl:0")
     on_device.set_scalars({"limit": 1e9, "step": 0.0, "total": 0.0})
     threading.Timer(0.3, on_device.engine.request_pause).start()

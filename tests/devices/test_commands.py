@@ -44,7 +44,7 @@ def places(record: dict[str, Any]) -> list[tuple[int, int, str]]:
 # -- runs ----------------------------------------------------------------------------------------------------
 
 
-def test_a_solve_tells_where_it_ran_and_has_the_same_bits(tmp_path: Path, opencl: Devices):
+def test_a_solve_reports_its_devices_and_has_the_same_bits(tmp_path: Path, opencl: Devices):
     line = "solve poisson --n 16 --dim 1 --json r.json"
     alone = halocline(f"{line} --threads 1", tmp_path)
     assert alone.returncode == 0, alone.stderr
@@ -83,7 +83,7 @@ def test_a_script_runs_on_the_devices_that_the_command_names(tmp_path: Path, ope
     assert "device 'gpu': 'gpu' is no interface; expected cpu, cuda or opencl" in wrong.stderr
 
 
-def test_a_study_keeps_the_devices(tmp_path: Path, opencl: Devices):
+def test_a_study_records_its_devices(tmp_path: Path, opencl: Devices):
     line = "study convergence poisson --dim 1 --n 16 --device opencl:1 --json c.json --csv c.csv"
     result = halocline(line, tmp_path)
     assert result.returncode == 0, result.stderr
@@ -99,7 +99,7 @@ def test_a_study_keeps_the_devices(tmp_path: Path, opencl: Devices):
     assert "--threads 1,2: on devices each rank has 1 thread" in wrong.stderr
 
 
-def test_a_study_can_be_repeated_without_its_environment(tmp_path: Path, opencl: Devices):
+def test_the_recorded_command_includes_devices_from_the_environment(tmp_path: Path, opencl: Devices):
     line = "study strong poisson --dim 1 --n 16 --ranks 1 --json s.json --html s.html"
     result = halocline(line, tmp_path, HALOCLINE_DEVICE="opencl:1")
     assert result.returncode == 0, result.stderr
@@ -109,7 +109,7 @@ def test_a_study_can_be_repeated_without_its_environment(tmp_path: Path, opencl:
     assert "over those that copies within the same devices move" in result.stdout
 
 
-def test_a_run_on_devices_draws_a_timeline_where_it_is_traced(tmp_path: Path, opencl: Devices):
+def test_a_traced_run_on_devices_draws_a_timeline(tmp_path: Path, opencl: Devices):
     result = halocline("solve poisson --n 9 --device opencl:0 --pictures p --trace t.json", tmp_path)
     assert result.returncode == 0, result.stderr
     line = "study convergence poisson --n 9 --device opencl:0 --pictures q --html c.html"
@@ -123,14 +123,14 @@ def test_a_run_on_devices_draws_a_timeline_where_it_is_traced(tmp_path: Path, op
         assert {file.name for file in (tmp_path / folder).iterdir()} == files
 
 
-def test_a_simulation_tells_its_devices(opencl: Devices):
+def test_a_simulation_reports_its_devices(opencl: Devices):
     sim = heat(device="opencl")
     assert [(p.rank, p.subdomain, p.device) for p in sim.devices] == [(0, 0, SIDES[0]), (0, 1, SIDES[1])]
     assert summary(sim.devices) == f"devices opencl:0, opencl:1 ({opencl[0].name})"
     assert heat().devices == ()
 
 
-def test_what_ran_is_told_of_the_runs_meanwhile_only(opencl: Devices):
+def test_devices_in_use_are_those_of_runs_within_the_block(opencl: Devices):
     heat(device="opencl")
     with devices_in_use() as all_of_them:
         with devices_in_use() as none:
@@ -141,7 +141,7 @@ def test_what_ran_is_told_of_the_runs_meanwhile_only(opencl: Devices):
     assert [place.device for place in all_of_them(world())] == ["opencl:1"]
 
 
-def test_a_device_that_is_not_there_ends_a_script_before_it_begins(tmp_path: Path, opencl: Devices):
+def test_a_missing_device_is_an_error_before_a_script_begins(tmp_path: Path, opencl: Devices):
     (tmp_path / "s.py").write_text("print('begun')\n" + SCRIPT)
     for line, environment, first in (
         ("run s.py --device opencl:97", {}, "device 'opencl:97': there is no opencl:97"),
@@ -169,7 +169,7 @@ def test_the_device_of_the_command_replaces_the_device_of_a_file(tmp_path: Path,
         assert [place["device"] for place in record["devices"]] == ran
 
 
-def test_a_script_leaves_the_process_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_script_restores_the_process_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("HALOCLINE_DEVICE", raising=False)
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     (tmp_path / "s.py").write_text(
@@ -211,7 +211,7 @@ def test_the_model_of_this_host_is_measured_on_the_host(monkeypatch: pytest.Monk
         ("opencl:x", "'x' is no number of a device"),
     ],
 )
-def test_devices_that_cannot_be_are_one_clear_line(opencl: Devices, device: str, message: str):
+def test_invalid_devices_are_reported_in_one_line(opencl: Devices, device: str, message: str):
     if len(native.devices("opencl")) != 2:
         pytest.skip("more OpenCL devices than the tests'")
     with pytest.raises(InputError, match=message) as raised:
@@ -219,7 +219,7 @@ def test_devices_that_cannot_be_are_one_clear_line(opencl: Devices, device: str,
     assert "\n" not in str(raised.value)
 
 
-def test_a_grid_that_is_too_small_for_all_devices(opencl: Devices):
+def test_a_grid_too_small_for_all_devices_is_rejected(opencl: Devices):
     grid = hc.Grid((3,), periodic=True)
     grid.field("u")
     with pytest.raises(InputError, match=r"cut into 2 subdomains.*; name fewer devices than 2, such as open"):
@@ -245,7 +245,7 @@ def test_a_grid_that_is_too_small_for_all_devices(opencl: Devices):
         ),
     ],
 )
-def test_advice_about_subdomains_is_true(
+def test_advised_numbers_of_subdomains_work(
     opencl: Devices, cells: int, options: dict[str, Any], advice: str
 ) -> None:
     def run(**options: Any) -> None:
@@ -287,7 +287,7 @@ ALONE = "need{} ranks: start with mpiexec or --ranks; peer is taken"
         ("self,colocated", ("self", "peer", "mpi"), "transfer methods colocated, mpi " + ALONE.format("")),
     ],
 )
-def test_methods_of_one_process_are_those_that_can_be(
+def test_one_process_uses_only_available_methods(
     opencl: Devices,
     notices: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
@@ -329,7 +329,7 @@ def test_methods_of_one_process_are_those_that_can_be(
         ({"schedule": "dynamic", "methods": "peer,rma"}, None),
     ],
 )
-def test_what_means_nothing_is_told_once(
+def test_ineffective_options_are_reported_once(
     opencl: Devices, notices: pytest.LogCaptureFixture, options: dict[str, Any], notice: str | None
 ) -> None:
     sim = heat(**options)
@@ -341,7 +341,7 @@ def test_what_means_nothing_is_told_once(
 
 @pytest.mark.ranks(2)
 @pytest.mark.usefixtures("opencl")
-def test_ranks_on_devices_tell_that_there_are_no_mailboxes(caplog: pytest.LogCaptureFixture) -> None:
+def test_ranks_on_devices_report_missing_mailboxes(caplog: pytest.LogCaptureFixture) -> None:
     say_once.cache_clear()
     sim = heat(device="opencl", methods="rma")
     assert sim.domain.transfers is not None
@@ -356,7 +356,7 @@ def test_ranks_on_devices_tell_that_there_are_no_mailboxes(caplog: pytest.LogCap
 
 
 @pytest.mark.parametrize("count", [26, *(pytest.param(n, marks=pytest.mark.long) for n in (25, 60))])
-def test_layouts_that_parameters_have_no_room_for_lie_in_memory(count: int, opencl: Devices):
+def test_layouts_too_large_for_kernel_parameters_are_passed_in_memory(count: int, opencl: Devices):
     sums = []
     for device in ("cpu", "opencl:0"):
         sim = sum_of_fields(count, device)
@@ -368,7 +368,7 @@ def test_layouts_that_parameters_have_no_room_for_lie_in_memory(count: int, open
     assert sums[0] == sums[1]
 
 
-def test_a_kernel_of_too_many_fields_is_told(opencl: Devices):
+def test_a_kernel_with_too_many_fields_is_reported(opencl: Devices):
     sim = sum_of_fields(110, "opencl:0")
     with pytest.raises(
         RunError, match=r"bytes of parameters, for 110 fields, but opencl:0 .* at most 1024: "
@@ -376,7 +376,7 @@ def test_a_kernel_of_too_many_fields_is_told(opencl: Devices):
         sim.run(steps=1)
 
 
-def test_a_grid_that_does_not_fit_is_told_before_memory_is_taken(tmp_path: Path, opencl: Devices):
+def test_a_grid_that_does_not_fit_is_rejected_before_allocation(tmp_path: Path, opencl: Devices):
     line = "solve poisson --n 12000 --device opencl:0 --ranks 2"
     result = halocline(line, tmp_path, POCL_MEMORY_LIMIT="1")
     assert result.returncode == 1
@@ -387,7 +387,7 @@ def test_a_grid_that_does_not_fit_is_told_before_memory_is_taken(tmp_path: Path,
     )
 
 
-def test_what_a_device_says_is_one_error_of_a_run(opencl: Devices):
+def test_a_device_error_is_one_run_error(opencl: Devices):
     with (
         pytest.raises(RunError, match=r"^program 'x': OpenCL device 0 .* does not compile"),
         device_errors("program 'x'"),
@@ -400,7 +400,7 @@ def test_what_a_device_says_is_one_error_of_a_run(opencl: Devices):
         opencl[0].allocate(2**60)
 
 
-def test_a_kernel_that_fails_in_a_run_is_one_clear_error(tmp_path: Path, faults: str):
+def test_a_kernel_failure_in_a_run_is_one_clear_error(tmp_path: Path, faults: str):
     (tmp_path / "s.py").write_text(SCRIPT + "sim['u'] = 1.0\nsim.run(steps=2)\n")
     result = halocline("run s.py --device opencl:0", tmp_path, OPENCL_LAYERS=faults, FAULT="kernel")
     assert result.returncode == 1
@@ -413,7 +413,7 @@ def test_a_kernel_that_fails_in_a_run_is_one_clear_error(tmp_path: Path, faults:
 # -- bandwidth -----------------------------------------------------------------------------------------------
 
 
-def test_bandwidth_is_that_of_all_devices(opencl: Devices, monkeypatch: pytest.MonkeyPatch):
+def test_bandwidth_is_summed_over_all_devices(opencl: Devices, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(bandwidth, "LEAST_COPIED", 2**20)
     sizes: list[int] = []
     best_rate = bandwidth.best_rate
@@ -432,7 +432,7 @@ def test_bandwidth_is_that_of_all_devices(opencl: Devices, monkeypatch: pytest.M
     assert bandwidth.yardstick(opencl) != bandwidth.yardstick(())
 
 
-def test_bandwidth_is_measured_in_what_memory_there_is():
+def test_bandwidth_is_measured_in_the_available_memory():
     class Small:
         interface, index, name, left = "opencl", 0, "small", 3 * 2**20
 

@@ -198,7 +198,7 @@ def test_memory_is_zeroed_and_counted(cuda):
     assert device.allocate(0).bytes == 0
 
 
-def test_parts_of_a_buffer(cuda):
+def test_parts_of_a_buffer_can_be_copied(cuda):
     device = cuda[0]
     x = np.arange(1000, dtype=np.int64)
     buffer, queue = filled(device, x), device.queue()
@@ -214,7 +214,7 @@ def test_parts_of_a_buffer(cuda):
     assert (part == expected[11:14]).all()
 
 
-def test_copies_out_of_bounds_are_refused(cuda):
+def test_copies_out_of_bounds_are_rejected(cuda):
     device = cuda[0]
     buffer, other, queue = device.allocate(64), device.allocate(32), device.queue()
     with pytest.raises(IndexError, match=r"cuda:0.*bytes 8 to 72 of a buffer of 64 bytes"):
@@ -228,7 +228,7 @@ def test_copies_out_of_bounds_are_refused(cuda):
     queue.finish()
 
 
-def test_memory_that_is_not_there(cuda):
+def test_too_large_allocations_are_reported(cuda):
     device = cuda[0]
     size = device.memory + (1 << 30)
     with pytest.raises(MemoryError) as raised:
@@ -239,7 +239,7 @@ def test_memory_that_is_not_there(cuda):
     assert contents(device, filled(device, np.ones(4)), float).all()  # the device still works
 
 
-def test_pinned_memory_is_the_hosts(cuda):
+def test_pinned_memory_is_accessible_to_the_host(cuda):
     device = cuda[0]
     memory = device.pinned(800)
     x = memory.view(np.int64)
@@ -256,7 +256,7 @@ def test_pinned_memory_is_the_hosts(cuda):
 # -- kernels -----------------------------------------------------------------------------------------
 
 
-def test_groups_and_threads_are_numbered_along_three_axes(cuda, modules):
+def test_blocks_and_threads_are_numbered_along_three_axes(cuda, modules):
     groups, group = (3, 2, 4), (4, 5, 2)
     shape = tuple(a * b for a, b in zip(groups, group, strict=True))
     for device, module in some(zip(cuda, modules, strict=True)):
@@ -268,7 +268,7 @@ def test_groups_and_threads_are_numbered_along_three_axes(cuda, modules):
         assert (contents(device, out) == expected.ravel()).all()
 
 
-def test_arguments_of_every_size(cuda, modules):
+def test_kernels_accept_arguments_of_every_size(cuda, modules):
     device = cuda[0]
     x = np.random.default_rng(1).random(1000)
     source, out, queue = filled(device, x), device.allocate(8000), device.queue()
@@ -280,7 +280,7 @@ def test_arguments_of_every_size(cuda, modules):
     assert result[999] == 0
 
 
-def test_threads_of_a_group_share_memory_and_meet(cuda, modules):
+def test_threads_of_a_block_share_memory_and_synchronise(cuda, modules):
     device = cuda[0]
     x = np.random.default_rng(2).integers(-(2**40), 2**40, 64 * 9)
     source, sums, queue = filled(device, x), device.allocate(72), device.queue()
@@ -298,7 +298,7 @@ def test_atomic_operations(cuda, modules):
     assert contents(device, greatest)[0] == 9099
 
 
-def test_bits_of_arithmetic(cuda, modules):
+def test_arithmetic_has_the_bits_of_the_host(cuda, modules):
     device = cuda[0]
     x = np.array([1 + 2.0**-30, 1 + 2.0**-29, -1.0, 5e-324 * 3])
     source, out, queue = filled(device, x), device.allocate(40), device.queue()
@@ -313,7 +313,7 @@ def test_bits_of_arithmetic(cuda, modules):
     assert result[4] == 5e-324 * 2  # a subnormal, and a tie to even
 
 
-def test_limits_of_a_kernel(cuda, modules, standin):
+def test_limits_of_a_kernel_are_known(cuda, modules, standin):
     device, module, queue = cuda[0], modules[0], cuda[0].queue()
     assert (
         module.largest_group("sum_of_group") == 64 if standin else module.largest_group("sum_of_group") >= 64
@@ -327,7 +327,7 @@ def test_limits_of_a_kernel(cuda, modules, standin):
     queue.finish()
 
 
-def test_arguments_that_do_not_fit(cuda, modules, standin):
+def test_mismatched_arguments_are_rejected(cuda, modules, standin):
     if standin is None and int(cuda[0].driver.split()[1].replace(".", "")) < 124:
         pytest.skip("drivers tell the sizes of parameters since CUDA 12.4")
     queue, x = cuda[0].queue(), cuda[0].allocate(8)
@@ -338,7 +338,7 @@ def test_arguments_that_do_not_fit(cuda, modules, standin):
     queue.finish()
 
 
-def test_code_that_cannot_be_used(cuda, modules):
+def test_invalid_code_is_rejected(cuda, modules):
     with pytest.raises(native.DeviceError, match=r"cuda:0 .*has no kernel nothing"):
         modules[0].largest_group("nothing")
     with pytest.raises(native.DeviceError, match=r"cuda:0 .*loading code.*for sm_"):
@@ -347,7 +347,7 @@ def test_code_that_cannot_be_used(cuda, modules):
         cuda[0].load("code", "-O3")
 
 
-def test_modules_have_kernels_of_one_name(cuda):
+def test_modules_may_have_kernels_of_equal_names(cuda):
     device, queue = cuda[0], cuda[0].queue()
     x = device.allocate(16)
     for value in (1, 2):
@@ -365,7 +365,7 @@ def test_modules_have_kernels_of_one_name(cuda):
 # -- order -------------------------------------------------------------------------------------------
 
 
-def test_what_is_queued_runs_in_order(cuda, modules):
+def test_queued_kernels_run_in_order(cuda, modules):
     device = cuda[0]
     x, queue = device.allocate(8), device.queue(urgent=True)
     expected = 0
@@ -393,7 +393,7 @@ def test_events_order_queues(cuda, modules):
         assert contents(device, y)[0] == n + 1
 
 
-def test_an_event_is_not_done_before_its_work(cuda, modules):
+def test_an_event_completes_after_its_work(cuda, modules):
     device = cuda[0]
     x, queue = device.allocate(8), device.queue()
     queue.launch(modules[0], "add_slowly", (1, 1, 1), (1, 1, 1), [x, SLOW])
@@ -405,7 +405,7 @@ def test_an_event_is_not_done_before_its_work(cuda, modules):
     assert event.done()
 
 
-def test_events_are_used_again(cuda, standin):
+def test_events_are_reused(cuda, standin):
     device = cuda[0]
     queue = device.queue()
     for _ in range(3):
@@ -430,7 +430,7 @@ def test_copies_between_devices(pair, modules):
     assert not result[5001:].any()
 
 
-def test_kernels_use_the_memory_of_a_device_in_reach(pair, modules):
+def test_kernels_access_memory_of_peer_devices(pair, modules):
     if not pair[1].reaches(pair[0]):
         pytest.skip("the devices do not reach each other")
     assert pair[1].reaches(pair[0])  # a second time too
@@ -446,7 +446,7 @@ def test_kernels_use_the_memory_of_a_device_in_reach(pair, modules):
 # -- graphs ------------------------------------------------------------------------------------------
 
 
-def test_a_graph_of_two_queues_runs_again_and_again(cuda, modules):
+def test_a_graph_of_two_queues_can_be_replayed(cuda, modules):
     device = cuda[0]
     x, y, z = (device.allocate(8) for _ in range(3))
     first, second = device.queue(), device.queue()
@@ -468,7 +468,7 @@ def test_a_graph_of_two_queues_runs_again_and_again(cuda, modules):
     assert contents(device, x)[0] == 30
 
 
-def test_a_graph_that_leaves_a_queue_open_is_refused(cuda, modules):
+def test_a_graph_with_an_open_queue_is_rejected(cuda, modules):
     device = cuda[0]
     x, first, second = device.allocate(8), device.queue(), device.queue()
     first.begin_capture()
@@ -484,7 +484,7 @@ def test_a_graph_that_leaves_a_queue_open_is_refused(cuda, modules):
     assert contents(device, x)[0] == 3
 
 
-def test_waiting_while_a_graph_is_recorded_is_refused(cuda):
+def test_waiting_during_graph_capture_is_rejected(cuda):
     queue = cuda[0].queue()
     queue.begin_capture()
     with pytest.raises(native.DeviceError, match="CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"):
@@ -528,7 +528,7 @@ print("end")
     assert in_another_process(code).split() == ["told"] * 6 + ["end"]
 
 
-def test_the_standin_finds_a_barrier_that_not_all_threads_come_to(cuda, standin):
+def test_the_standin_detects_a_barrier_missed_by_threads(cuda, standin):
     only_with(standin)
     code = f"""
 import cuda_standin
@@ -548,7 +548,7 @@ except native.DeviceError as error:
     assert "CUDA_ERROR_LAUNCH_FAILED" in in_another_process(code)
 
 
-def test_memory_of_a_device_out_of_reach_is_told(cuda, standin):
+def test_access_to_memory_of_a_device_without_peer_access_is_reported(cuda, standin):
     only_with(standin)
     code = f"""
 import cuda_standin
@@ -583,7 +583,7 @@ except native.DeviceError as error:
         (12345, "CUDA error 12345"),
     ],
 )
-def test_errors_say_what_to_do(cuda, standin, status, message):
+def test_errors_include_a_remedy(cuda, standin, status, message):
     queue = cuda[0].queue()
     only_with(standin).halocline_standin_fail(b"cuStreamSynchronize", status)
     with pytest.raises(native.DeviceError, match="work that was queued failed") as raised:
@@ -593,7 +593,7 @@ def test_errors_say_what_to_do(cuda, standin, status, message):
     queue.finish()
 
 
-def test_errors_of_single_calls_leave_nothing_behind(cuda, modules, standin):
+def test_errors_of_single_calls_leak_nothing(cuda, modules, standin):
     only_with(standin)
     device, x, queue = cuda[0], cuda[0].allocate(8), cuda[0].queue()
     code = compile_cuda(KERNELS, device.architecture).read_bytes()
@@ -636,7 +636,7 @@ def held(standin: ctypes.CDLL) -> list[int]:
     return list(counts)
 
 
-def test_all_is_given_back(cuda, standin):
+def test_all_resources_are_released(cuda, standin):
     def use(device: native.Device) -> None:
         module = device.load(compile_cuda(KERNELS, device.architecture).read_bytes())
         x, pinned, queue = device.allocate(8), device.pinned(8), device.queue()
@@ -693,7 +693,7 @@ def test_processes_share_memory_and_events(cuda, modules):
 
 
 @pytest.mark.ranks(2, alone=True)
-def test_processes_out_of_reach_are_told():
+def test_processes_without_shared_memory_are_reported():
     if cuda_standin.real_devices():
         pytest.skip("only the stand-in keeps processes apart")
     from mpi4py import MPI
@@ -735,7 +735,7 @@ def test_runs_have_the_bits_of_the_cpu(cuda, standin):
     assert (run("cuda").view(np.int64) == expected.view(np.int64)).all()
 
 
-def test_what_is_not_finite_is_found_where_it_lies(cuda):
+def test_nonfinite_values_are_located(cuda):
     shape = (2, 3, 70)
     host = native.Storage(shape, (0, 0, 0), (0, 0, 0), 4)
     host.view()[1, 2, 69] = np.nan
@@ -756,7 +756,7 @@ def calls(standin: ctypes.CDLL, function: str) -> int:
     return count
 
 
-def test_the_host_queues_graphs_of_steps_and_waits_for_none(cuda, standin):
+def test_the_host_queues_graphs_of_steps_without_waiting(cuda, standin):
     """The number of waits and launches of the host does not depend on the number of steps."""
     only_with(standin)
     bench = overlap.heat((16, 16, 32), device="cuda:0")
@@ -774,7 +774,7 @@ def test_the_host_queues_graphs_of_steps_and_waits_for_none(cuda, standin):
 
 
 @pytest.mark.ranks(1, 2)
-def test_packing_is_queued_first_in_streams_of_greater_priority(cuda, standin):
+def test_packing_is_queued_first_in_streams_of_higher_priority(cuda, standin):
     """Packing precedes the long kernels of patches, since other ranks wait for its messages."""
     only_with(standin)
     standin.halocline_standin_launches.restype = ctypes.c_char_p
@@ -805,7 +805,7 @@ def test_one_device_has_one_identity_in_all_processes(cuda, standin):
     assert output.strip() == str([(0, cuda[1].identity)])
 
 
-def test_why_there_is_no_device(tmp_path):
+def test_the_reason_for_missing_devices_is_reported(tmp_path):
     if not cuda_standin.real_devices():
         assert "[] no CUDA driver: libcuda.so.1" in in_another_process(LIST)
     output = in_another_process(LIST, CUDA_VISIBLE_DEVICES="-1", **cuda_standin.environment(2))
@@ -821,6 +821,6 @@ def test_why_there_is_no_device(tmp_path):
     assert "[] the CUDA driver is too old, it lacks cuDriverGetVersion: install one for CUDA 11.4" in output
 
 
-def test_the_driver_is_loaded_only_when_asked_for():
+def test_the_driver_is_loaded_only_on_demand():
     code = "import halocline, os; print('libcuda' in open(f'/proc/{os.getpid()}/maps').read())"
     assert in_another_process(code, **cuda_standin.environment(2)) == "False\n"

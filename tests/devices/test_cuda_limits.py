@@ -41,7 +41,7 @@ def standin() -> ctypes.CDLL:
 # -- threads of a thread block -----------------------------------------------------------------------
 
 
-def test_kernels_run_with_the_threads_that_they_were_compiled_for(
+def test_kernels_run_with_their_compiled_number_of_threads(
     standin: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Resident thread blocks exceed the launch bounds of CUDA, and the run still has the bits of the CPU."""
@@ -75,9 +75,7 @@ def test_too_few_threads_are_one_clear_error(
         sim.run(steps=1)
 
 
-def test_kernels_that_cannot_be_had_are_not_tuned(
-    standin: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unsupported_kernels_are_not_tuned(standin: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
     results: list[Tuned[Strategy]] = []
     monkeypatch.setattr(prepare, "remember", lambda place, tuned, program: results.append(tuned))
     strategies = (Strategy("planes", (32, 4), 16), Strategy("direct", (32, 4), 8))
@@ -99,7 +97,7 @@ def test_kernels_that_cannot_be_had_are_not_tuned(
 # -- memory ------------------------------------------------------------------------------------------
 
 
-def test_kernels_take_no_more_than_a_group_can_share(standin: ctypes.CDLL) -> None:
+def test_kernels_fit_into_shared_memory(standin: ctypes.CDLL) -> None:
     """Stages that exceed the shared memory of a thread block are stored in device memory, also in explain."""
 
     @hc.program
@@ -126,7 +124,7 @@ def test_kernels_take_no_more_than_a_group_can_share(standin: ctypes.CDLL) -> No
     assert hc.explain(sim).schedule == sim.schedule
 
 
-def test_a_device_without_memory_says_what_helps_devices(standin: ctypes.CDLL) -> None:
+def test_out_of_memory_errors_advise_on_devices(standin: ctypes.CDLL) -> None:
     device = native.devices("cuda")[0]
     with pytest.raises(native.OutOfMemory, match=r"available: take more devices, a smaller grid or float32$"):
         device.allocate(2**40)
@@ -135,7 +133,7 @@ def test_a_device_without_memory_says_what_helps_devices(standin: ctypes.CDLL) -
 # -- peers -------------------------------------------------------------------------------------------
 
 
-def test_devices_that_cannot_have_another_peer_copy(standin: ctypes.CDLL) -> None:
+def test_devices_beyond_the_peer_limit_give_the_same_bits(standin: ctypes.CDLL) -> None:
     expected = star((12, 20), 2)
     standin.halocline_standin_fail(b"cuCtxEnablePeerAccess", 711)
     assert star((12, 20), 2, device="cuda:0,1") == expected
@@ -151,7 +149,7 @@ HC_KERNEL shift(HC_GLOBAL double *a, const hc_layout where, HC_GLOBAL const doub
 """
 
 
-def test_what_no_patch_needs_has_come_before_the_next_sweep(standin: ctypes.CDLL) -> None:
+def test_all_messages_arrive_before_the_next_sweep(standin: ctypes.CDLL) -> None:
     """A message to the same rank fills halo cell 8 from cell 0 before the next sweep computes there."""
     device = native.devices("cuda")[0]
     module = device.load(compile_cuda(device_text([SHIFT], 1), device.architecture).read_bytes())

@@ -12,37 +12,37 @@ PEERS = [1, pytest.param(0, marks=pytest.mark.long)]
 # -- bits --------------------------------------------------------------------------------------------
 
 
-def test_one_rank_on_one_device_and_on_two():
+def test_one_rank_has_the_same_bits_on_one_and_two_devices():
     results, errors = run(1, ["one device", "default", "several", "mpi"])
     assert results["methods"] == ["mpi", "peer", "self"]
     assert errors == ""
 
 
-def test_one_rank_without_peer_access():
+def test_one_rank_has_the_same_bits_without_peer_access():
     """Without peer access the halos between two devices are copied through the host."""
     results, _ = run(1, ["default"], peers=0)
     assert "peer" in results["methods"]
 
 
 @pytest.mark.parametrize("peers", PEERS)
-def test_two_ranks(peers: int):
+def test_two_ranks_have_the_same_bits(peers: int):
     results, errors = run(2, ["default", "one device", "several", "mpi"], peers=peers)
     assert {"colocated", "mpi"} <= set(results["methods"])
     assert errors == ""
 
 
-def test_four_ranks_on_two_devices():
+def test_four_ranks_on_two_devices_have_the_same_bits():
     results, _ = run(4, ["no self", "no peer"], ["heat"])
     assert "colocated" in results["methods"]
 
 
-def test_stages_walls_and_reductions():
+def test_stages_walls_and_reductions_have_the_same_bits():
     results, _ = run(2, ["default"], ["fluxes"])
     assert "colocated" in results["methods"]
 
 
 @pytest.mark.parametrize("peers", PEERS)
-def test_work_that_begins_late_finds_what_it_waits_for(peers: int):
+def test_delayed_streams_do_not_change_bits(peers: int):
     """Streams begin their work at random moments; a missing wait would change the bits."""
     results, _ = run(2, ["default"], ["heat", "gray_scott"], peers=peers, delay=20000)
     assert "colocated" in results["methods"]
@@ -55,7 +55,7 @@ def notices(errors: str, method: str) -> list[str]:
     return [line for line in errors.splitlines() if f"transfer method {method} is not taken" in line]
 
 
-def test_processes_that_are_out_of_reach_take_mpi_and_say_so():
+def test_processes_without_peer_access_use_mpi_with_a_notice():
     results, errors = run(2, ["default"], ["heat"], ipc=0)
     assert "colocated" not in results["methods"]
     assert "mpi" in results["methods"]
@@ -63,14 +63,14 @@ def test_processes_that_are_out_of_reach_take_mpi_and_say_so():
     assert "opening what another process shares" in notice
 
 
-def test_memory_that_is_not_what_it_should_be_is_not_used():
+def test_wrong_shared_memory_is_detected_and_not_used():
     results, errors = run(2, ["default"], ["heat"], fault="other memory")
     assert "colocated" not in results["methods"]
     (notice,) = notices(errors, "colocated")
     assert "sees other bytes than rank 1 has in its memory" in notice
 
 
-def test_each_rank_sees_its_own_device_alone():
+def test_each_rank_sees_only_its_own_device():
     """Both ranks name their device cuda:0 (CUDA_VISIBLE_DEVICES); peer access reaches the other one."""
     results, errors = run(2, ["default"], ["heat"], own_device=True)
     assert "colocated" in results["methods"]
@@ -86,14 +86,14 @@ def test_each_rank_sees_its_own_device_alone():
 AWARE = {"device": "cuda", "methods": "self,gpu_aware"}
 
 
-def test_mpi_that_says_nothing_is_given_no_address():
+def test_mpi_without_a_gpu_aware_flag_gets_no_device_addresses():
     results, errors = run(2, [AWARE], ["heat"])
     assert results["methods"] == ["mpi"]
     (notice,) = notices(errors, "gpu_aware")
     assert "does not say that it takes CUDA memory" in notice
 
 
-def test_mpi_that_takes_addresses_is_given_them():
+def test_gpu_aware_mpi_gets_device_addresses():
     """The stand-in's memory is host memory, so that any MPI library can read it."""
     results, errors = run(2, [AWARE, {**AWARE, "subdomains_per_rank": 2}], QUICK, fault="claims", delay=5000)
     assert "gpu_aware" in results["methods"]
@@ -105,7 +105,7 @@ def test_mpi_that_takes_addresses_is_given_them():
     ("fault", "reason"),
     [("wrong bytes", "other bytes came from rank 1"), ("silent", "did not come in 0.3 s")],
 )
-def test_mpi_that_does_not_keep_its_word_is_given_no_address(fault: str, reason: str):
+def test_mpi_that_fails_the_gpu_aware_check_gets_no_device_addresses(fault: str, reason: str):
     results, errors = run(2, [AWARE], ["heat"], fault=fault)
     assert results["methods"] == ["mpi"]
     (notice,) = notices(errors, "gpu_aware")

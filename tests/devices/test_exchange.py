@@ -15,14 +15,14 @@ from halocline.errors import InputError
 
 @pytest.mark.usefixtures("opencl")
 @pytest.mark.ranks(1, 2, long=(1,))
-def test_random_exchanges() -> None:
+def test_random_exchanges_fill_halos() -> None:
     run_cases(1, 10, 2)
 
 
 @pytest.mark.usefixtures("opencl")
 @pytest.mark.ranks(1)
 @pytest.mark.parametrize("packing", ["last", "none"])
-def test_a_device_with_messages_to_itself_copies_no_row_of_a_pass_that_is_not_to_be(packing: str) -> None:
+def test_a_device_ahead_of_its_host_skips_copies_of_cancelled_passes(packing: str) -> None:
     """A device that runs ahead of the host skips the copies of passes that are not carried out."""
     random = np.random.default_rng(5)
     unpacked_cases = 0
@@ -41,7 +41,7 @@ def test_a_device_with_messages_to_itself_copies_no_row_of_a_pass_that_is_not_to
 @pytest.mark.parametrize(
     ("ranks", "count"), [(1, 4), (2, 10), *(pytest.param(n, 200, marks=pytest.mark.long) for n in (1, 2))]
 )
-def test_random_exchanges_of_three_devices(ranks: int, count: int) -> None:
+def test_random_exchanges_of_three_devices_fill_halos(ranks: int, count: int) -> None:
     environment = {"POCL_DEVICES": "pthread pthread pthread"}
     in_other_processes(environment, ranks, seed=1, devices=3, cases=count)
 
@@ -56,6 +56,6 @@ def test_random_exchanges_of_three_devices(ranks: int, count: int) -> None:
         *(pytest.param(*c, marks=pytest.mark.long) for c in ((2, 2, 14), (3, 1, 8))),
     ],
 )
-def test_random_exchanges_on_the_standin(devices: int, ranks: int, count: int) -> None:
+def test_random_exchanges_on_the_standin_fill_halos(devices: int, ranks: int, count: int) -> None:
     environment = cuda_standin.environment(devices)
     in_other_processes(environment, ranks, interface="cuda", seed=1, devices=devices, cases=count)

@@ -47,13 +47,13 @@ def test_every_example_is_checked() -> None:
         ("print('not what was expected')", "failed", "status 0"),
     ],
 )
-def test_a_case_that_says_nothing_useful_has_failed(script: str, outcome: str, note: str) -> None:
+def test_a_case_without_a_valid_result_has_failed(script: str, outcome: str, note: str) -> None:
     (row,) = check().rows("bits", "heat", [sys.executable, "-c", script], HANG)
     assert (row.outcome, row.note) == (outcome, note)
 
 
 @pytest.mark.parametrize("shares", [1, 3, 8])
-def test_shares_are_all_cases_together(shares: int) -> None:
+def test_shares_partition_all_cases(shares: int) -> None:
     from gpu_cases import share_of
 
     names = [str(n) for n in range(21)]
@@ -61,7 +61,7 @@ def test_shares_are_all_cases_together(shares: int) -> None:
     assert sorted(result) == sorted(names)
 
 
-def test_the_time_of_a_case_is_told_once() -> None:
+def test_the_time_of_a_case_is_reported_once() -> None:
     script = 'print(\'[["a", "passed", "b"], ["c", "passed", "d"]]\')'
     first, second = check().rows("bits", "heat", [sys.executable, "-c", script], HANG)
     assert first.seconds > 0
@@ -71,7 +71,7 @@ def test_the_time_of_a_case_is_told_once() -> None:
     assert str(first).index("  b") == str(second).index("  d")
 
 
-def test_a_case_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+def test_a_hanging_case_is_ended_with_its_child_processes(tmp_path: Path) -> None:
     survived = tmp_path / "survived"
     inner = f"import time; time.sleep(60); open({str(survived)!r}, 'w')"
     script = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {inner!r}])"
@@ -80,18 +80,18 @@ def test_a_case_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> 
     assert not survived.exists()
 
 
-def test_what_there_was_no_time_for_is_missing() -> None:
+def test_cases_without_remaining_time_are_missing() -> None:
     (row,) = check(1.0).rows("bits", "heat", [sys.executable, "-c", "print(1)"], HANG)
     assert (row.outcome, row.note) == ("missing", "no time was left")
 
 
-def test_without_a_device_nothing_more_is_tried() -> None:
+def test_without_a_device_no_case_runs() -> None:
     checks = Check(Path(sys.executable), "opencl:97", True, time.monotonic() + HANG)
     groups = [(group, {row.outcome for row in rows}) for group, rows in checks.groups()]
     assert groups == [("machine", {"passed"}), ("devices", {"failed"})]
 
 
-def test_ranks_that_differ_have_failed_and_other_methods_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_with_other_bits_fail_and_other_methods_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     result = {"bits": "A", "by": "mpi"}
 
     def case(self: Check, group: str, name: str, *options: object, limit: float = 0) -> list[Any]:
@@ -106,7 +106,9 @@ def test_ranks_that_differ_have_failed_and_other_methods_are_told(monkeypatch: p
     assert row.note == "by mpi: B, but A on the processor"
 
 
-def test_a_new_environment_sees_what_this_python_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_environment_has_the_packages_of_this_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(gpu_python, "PLACE", tmp_path)
     python = gpu_python.make_environment(None)
     assert gpu_python.has(python, "numpy")
@@ -119,7 +121,7 @@ def test_a_new_environment_sees_what_this_python_has(tmp_path: Path, monkeypatch
         gpu_python.make_environment(tmp_path)
 
 
-def test_records_of_other_sizes_are_no_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_of_other_sizes_are_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[Path] = []
     native = SimpleNamespace(devices=lambda interface: [GPU], why_no_devices=lambda interface: "")
     monkeypatch.setattr(gpu, "native", lambda: native)
@@ -138,7 +140,7 @@ def test_records_of_other_sizes_are_no_results(tmp_path: Path, monkeypatch: pyte
     assert ROOT / "benchmarks" / "results" not in other.parents
 
 
-def test_options_of_benchmarks_are_told_what_they_mean() -> None:
+def test_options_of_benchmarks_are_documented() -> None:
     for name in ("gpu_heat", "gpu_mhd", "gpu_cg", "gpu_exchange"):
         command = [sys.executable, str(ROOT / "benchmarks" / f"{name}.py"), "--help"]
         help_text = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=True).stdout
@@ -146,7 +148,7 @@ def test_options_of_benchmarks_are_told_what_they_mean() -> None:
         assert re.findall(r"^  (--\w+) \[?[A-Z]+\]?\n(?! {10})", options, re.MULTILINE) == []
 
 
-def test_a_benchmark_without_a_device_says_so() -> None:
+def test_a_benchmark_without_a_device_is_reported() -> None:
     command = [sys.executable, str(ROOT / "benchmarks" / "gpu_heat.py"), "--device"]
     for device, words in (
         ("opencl:97", "there is no"),

@@ -186,7 +186,9 @@ def arithmetic(device: Any) -> Program:
 
 
 @pytest.mark.parametrize("dtype", [DOUBLE, FLOAT])
-def test_arithmetic(arithmetic: Program, host_arithmetic: ctypes.CDLL, dtype: type) -> None:
+def test_arithmetic_has_the_bits_of_the_host(
+    arithmetic: Program, host_arithmetic: ctypes.CDLL, dtype: type
+) -> None:
     rng = np.random.default_rng(1)
     some = special(dtype)
     pairs = np.array([(a, b) for a in some for b in some], dtype).T
@@ -259,7 +261,9 @@ def elementary(device: Any) -> Program:
 
 @pytest.mark.parametrize("dtype", [DOUBLE, FLOAT])
 @pytest.mark.parametrize("name", ONE + TWO)
-def test_elementary_functions(elementary: Program, host_elementary: Library, name: str, dtype: type) -> None:
+def test_elementary_functions_have_the_bits_of_the_host(
+    elementary: Program, host_elementary: Library, name: str, dtype: type
+) -> None:
     inputs = arguments_of(name, dtype)
     assert inputs[0].size > 100_000
     result = np.empty_like(inputs[0])
@@ -323,7 +327,9 @@ def launches(device: Any) -> Program:
 @pytest.mark.parametrize(
     ("groups", "group"), [((1, 1, 1), (1, 1, 1)), ((2, 3, 4), (5, 2, 3)), ((7, 1, 2), (1, 8, 2))]
 )
-def test_threads_and_groups(launches: Program, groups: tuple[int, ...], group: tuple[int, ...]) -> None:
+def test_threads_and_blocks_are_numbered(
+    launches: Program, groups: tuple[int, ...], group: tuple[int, ...]
+) -> None:
     out = np.full((prod(groups) * prod(group), 12), -1, np.int64)
     launches("numbers", groups, group, out)
     expected = [
@@ -334,7 +340,7 @@ def test_threads_and_groups(launches: Program, groups: tuple[int, ...], group: t
     assert np.array_equal(out, expected)
 
 
-def test_frames_are_what_the_host_makes_them(launches: Program, tmp_path: Path) -> None:
+def test_frames_have_the_layout_of_the_host(launches: Program, tmp_path: Path) -> None:
     names = ["lo", "hi", "box_lo", "box_hi", "box_top", "origin", "shape"]
     text = '#include "halocline/frame.h"\nextern "C" long size() { return sizeof(hc_frame); }\n'
     text += 'extern "C" void fill(hc_frame* f, hc_layout* l) {\n  long n = -1;\n'
@@ -351,7 +357,7 @@ def test_frames_are_what_the_host_makes_them(launches: Program, tmp_path: Path) 
     assert out[21:].tolist() == [20, 21, 22, 321, 432]
 
 
-def test_threads_of_a_group_share_memory(launches: Program) -> None:
+def test_threads_of_a_block_share_memory(launches: Program) -> None:
     x = np.random.default_rng(3).random(640)
     y = np.zeros_like(x)
     launches("mirror", (10,), (64,), x, y)
@@ -505,7 +511,7 @@ def test_reductions_have_the_bytes_of_the_host(
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_long_reductions(reductions: Program, host: Reductions, case: str) -> None:
+def test_long_reductions_have_the_bytes_of_the_host(reductions: Program, host: Reductions, case: str) -> None:
     x = CASES[case]
     expected = [host(kind).deposit(x[:1] if kind == VALUE else x) for kind in KINDS]
     order = np.random.default_rng(4).permutation(x.size)
@@ -517,7 +523,9 @@ def test_long_reductions(reductions: Program, host: Reductions, case: str) -> No
 
 
 @pytest.mark.parametrize("top", [2, 27, 51, 52])
-def test_the_most_summands_of_a_group(reductions: Program, host: Reductions, top: int) -> None:
+def test_a_block_reduces_its_maximum_number_of_summands(
+    reductions: Program, host: Reductions, top: int
+) -> None:
     """2^24 - 1 summands with the maximum contribution to a bin have an exact sum in 1024 threads."""
     quantum = math.ldexp(1, 40 * top - 1074)  # of the top bin
     unit = [quantum, *[quantum / 2] * 7] if top < 52 else [2.0**1023, *[-quantum / 2] * 7]
@@ -548,7 +556,7 @@ def test_the_most_summands_of_a_group(reductions: Program, host: Reductions, top
 # ---- the text --------------------------------------------------------------------------------
 
 
-def test_headers_are_pasted_once_each_after_what_it_needs() -> None:
+def test_headers_are_included_once_in_the_order_of_dependences() -> None:
     text = device_headers(["device_finish.h", "elementary.hpp", "device_reduce.h", "device_finish.h"])
     assert text.startswith(device_headers())
     assert not re.search(r"# *include|pragma once", text)
@@ -573,7 +581,7 @@ def every_source() -> dict[str, str]:
 
 @pytest.mark.skipif(shutil.which("clang") is None, reason="clang reads OpenCL C")
 @pytest.mark.parametrize("source", every_source())
-def test_the_text_is_strict_opencl(tmp_path: Path, source: str) -> None:
+def test_the_headers_are_strict_opencl(tmp_path: Path, source: str) -> None:
     path = tmp_path / "kernels.cl"
     path.write_text(every_source()[source])
     options = ["-x", "cl", "-cl-std=CL1.2", "-Xclang", "-finclude-default-header", "-fsyntax-only"]
@@ -584,7 +592,7 @@ def test_the_text_is_strict_opencl(tmp_path: Path, source: str) -> None:
 
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
 @pytest.mark.parametrize("source", every_source())
-def test_the_text_is_cuda(source: str, architecture: str) -> None:
+def test_the_headers_are_valid_cuda(source: str, architecture: str) -> None:
     """The text compiles without other headers and warnings, and threads keep partial results in registers."""
     package = pytest.importorskip("nvidia.cuda_nvrtc", reason="without NVRTC")
     library = ctypes.CDLL(str(next((Path(package.__path__[0]) / "lib").glob("libnvrtc.so*"))))
@@ -605,7 +613,7 @@ def test_the_text_is_cuda(source: str, architecture: str) -> None:
         assert re.search(r"for reduce\n[^\n]* 0 bytes stack frame, 0 bytes spill", log), log
 
 
-def test_headers_stand_alone_on_the_host(tmp_path: Path) -> None:
+def test_headers_compile_alone_on_the_host(tmp_path: Path) -> None:
     """frame.h and accumulator.h compile in C++ separately and together."""
     names = ["accumulator.h", "frame.h", "reduce.hpp", "elementary.hpp", "abi.h"]
     for n, order in enumerate([names, names[::-1], names[:1], names[1:2]]):

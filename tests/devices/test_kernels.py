@@ -42,7 +42,7 @@ def compiled(strategy: Strategy, order: int = 6) -> Schedule:
     return compile_program(program, grid, device=strategy)
 
 
-def test_a_queue_reads_each_value_of_a_march_once() -> None:
+def test_a_queue_reads_each_value_once() -> None:
     """A 2.5D streaming kernel reads one new value along the slowest axis in each step, not seven."""
     texts = {reads: compiled(Strategy(reads)).device.source for reads in READS}  # type: ignore[union-attr]
     loops = {reads: text[text.index("i < i_end") :] for reads, text in texts.items()}
@@ -52,7 +52,7 @@ def test_a_queue_reads_each_value_of_a_march_once() -> None:
     assert "HC_KERNEL_OF(64, 4, 1) sweep_0_0(" in texts["planes"]
 
 
-def test_planes_that_do_not_fit_are_read_from_memory() -> None:
+def test_values_of_too_large_tiles_are_read_from_memory() -> None:
     """Planes of 256 + 2 x 20 cells for each of many fields exceed the shared memory of a thread block."""
     grid = hc.Grid((48, 48, 48), periodic=True)
     fields = [grid.field(f"u{n}") for n in range(12)]
@@ -70,7 +70,7 @@ def test_planes_that_do_not_fit_are_read_from_memory() -> None:
     assert "u11_here[1]" in device.source  # the last field has no shared-memory tile
 
 
-def test_stages_are_kept_where_they_fit() -> None:
+def test_stages_are_stored_in_shared_memory_if_they_fit() -> None:
     def schedule(stages: str, width: int) -> Schedule:
         grid = hc.Grid((40, 40, 40), periodic=True)
         u, v = grid.field("u"), grid.field("v")

@@ -59,7 +59,7 @@ def test_a_cube_mesh_has_links_of_two_widths_and_the_host_for_the_rest() -> None
     assert rates[0][5] == min(LANE[3] * 16 / 2, SOCKETS / 4)
 
 
-def test_a_box_without_nvlink_goes_by_what_is_shared() -> None:
+def test_a_node_without_nvlink_is_rated_by_shared_links() -> None:
     rates = bandwidths(PCIE_BOX)
     assert rates[0][1] / GB == pytest.approx(31.5, rel=1e-3)  # PCIe 4.0 x16
     assert rates[0][2] == rates[0][1] / 2  # two GPUs share the uplink of the switch
@@ -100,12 +100,12 @@ def test_generations_of_pcie(pcie: tuple[int, int], gigabytes: float) -> None:
     assert link(pair, 0, 1).bandwidth / GB == pytest.approx(gigabytes, rel=2e-3)
 
 
-def test_what_nvml_does_not_tell_is_pcie_3() -> None:
+def test_unknown_links_count_as_pcie_3() -> None:
     pair = node("G", (8, 9), ["0:1", "0:2"], None, lambda n: {}, lambda a, b: "node")
     assert link(pair, 0, 1).bandwidth == LANE[3] * 16
 
 
-def test_who_shares_much_sits_on_a_good_link() -> None:
+def test_subdomains_with_much_traffic_get_fast_links() -> None:
     """A ring of eight ranks on DGX-1 uses double links, except where the mesh has none."""
     ring = np.zeros((8, 8))
     for n in range(8):
@@ -123,14 +123,14 @@ def test_who_shares_much_sits_on_a_good_link() -> None:
 
 @pytest.mark.parametrize("old", [False, True])
 @pytest.mark.parametrize("topology", MACHINES.values(), ids=MACHINES)
-def test_what_is_read_is_what_is_there(topology: Topology, old: bool) -> None:
+def test_the_topology_is_read_completely(topology: Topology, old: bool) -> None:
     nvml = StandIn(topology, old=old)
     assert read_topology(nvml=nvml) == (topology, "")
     assert nvml.running == 0
     assert json.loads(json.dumps(asdict(topology)))["gpus"][0]["nvlinks"] == topology.gpus[0].nvlinks
 
 
-def test_gpus_are_found_by_uuid_whatever_a_process_counts_them_with() -> None:
+def test_gpus_are_found_by_uuid_for_any_numbering() -> None:
     expected = [SUMMIT.gpus[n].uuid for n in (4, 0, 3)]
     for identities in (expected, [uuid.removeprefix("GPU-").replace("-", "").upper() for uuid in expected]):
         topology, reason = read_topology(identities, StandIn(SUMMIT))
@@ -143,13 +143,13 @@ def test_gpus_are_found_by_uuid_whatever_a_process_counts_them_with() -> None:
         assert bandwidths(topology)[0][2] == 50 * GB
 
 
-def test_a_gpu_that_nvml_does_not_know() -> None:
+def test_a_gpu_unknown_to_nvml_is_reported() -> None:
     topology, reason = read_topology(["MIG-11111111-aaaa"], StandIn(SUMMIT))
     assert topology is None
     assert reason.startswith("NVML knows no GPU MIG-11111111-aaaa; ")
 
 
-def test_in_a_virtual_machine_links_to_what_is_hidden_count_as_links_to_switches() -> None:
+def test_links_to_hidden_devices_count_as_links_to_switches() -> None:
     topology, _ = read_topology(nvml=StandIn(DGX_H100, virtual=True))
     assert topology is not None
     assert topology.gpus[0].pcie is None
@@ -162,7 +162,7 @@ def test_in_a_virtual_machine_links_to_what_is_hidden_count_as_links_to_switches
     assert bandwidths(mesh)[0][3] == 50 * GB
 
 
-def test_a_link_to_a_gpu_that_a_container_hides_leads_to_no_other() -> None:
+def test_a_link_to_a_hidden_gpu_is_not_assigned_to_another() -> None:
     pair = replace(SUMMIT, gpus=SUMMIT.gpus[:2], ancestors=tuple(row[:2] for row in SUMMIT.ancestors[:2]))
     topology, _ = read_topology(nvml=StandIn(pair))
     assert topology == pair
@@ -177,7 +177,9 @@ def test_a_link_to_a_gpu_that_a_container_hides_leads_to_no_other() -> None:
         ("nvmlDeviceGetUUID", r"NVML fails \(Driver Not Loaded\); see nvidia-smi"),
     ],
 )
-def test_why_nothing_is_known(failing: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reason_for_an_unknown_topology_is_reported(
+    failing: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*arguments: Any) -> None:
         raise Error("Driver Not Loaded")
 
@@ -189,7 +191,7 @@ def test_why_nothing_is_known(failing: str, words: str, monkeypatch: pytest.Monk
     assert nvml.running == 0
 
 
-def test_without_the_package_nothing_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_reported_without_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert read_topology() == (
         None,
@@ -197,7 +199,7 @@ def test_without_the_package_nothing_breaks(monkeypatch: pytest.MonkeyPatch) -> 
     )
 
 
-def test_the_stand_in_is_like_the_real_one() -> None:
+def test_the_stand_in_has_the_interface_of_pynvml() -> None:
     real = pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed")
     names = [name for name in vars(StandIn) if name.startswith(("nvml", "NVML"))]
     assert len(names) > 15
@@ -215,7 +217,7 @@ def test_the_stand_in_is_like_the_real_one() -> None:
     assert (real.NVML_TOPOLOGY_NODE, real.NVML_TOPOLOGY_SYSTEM) == (40, 50)
 
 
-def test_the_real_one_tells_or_says_why_not() -> None:
+def test_pynvml_returns_a_topology_or_a_reason() -> None:
     pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed")
     topology, reason = read_topology()
     assert (topology is None) == bool(reason)
@@ -230,7 +232,7 @@ def test_the_real_one_tells_or_says_why_not() -> None:
     assert [gpu.uuid for gpu in reordered.gpus] == [gpu.uuid for gpu in reversed(topology.gpus)]
 
 
-def test_nvml_is_imported_only_when_asked() -> None:
+def test_nvml_is_imported_only_on_demand() -> None:
     script = "import halocline, halocline.run.devices.topology, sys; print('pynvml' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

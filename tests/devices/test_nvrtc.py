@@ -62,11 +62,11 @@ def test_kernels_become_cubins_whose_resources_are_known(architecture):
     assert resources["crowded"].shared == 512
 
 
-def test_spilled_registers_are_told():
+def test_spilled_registers_are_reported():
     assert nvrtc.resources(nvrtc.compile_cuda(SOURCE, "sm_70"))["crowded"].spilled > 0
 
 
-def test_nothing_is_contracted():
+def test_multiply_adds_are_not_contracted():
     compiler = nvrtc.find_nvrtc()
     options = ["--gpu-architecture=compute_80", *nvrtc.OPTIONS]
     code, error, _ = compiler.compile(SOURCE, "scale.cu", options)
@@ -77,7 +77,7 @@ def test_nothing_is_contracted():
     assert b"fma.rn.f64" in contracted  # otherwise this test proves nothing
 
 
-def test_what_is_compiled_once_is_kept(cache):
+def test_compiled_code_is_cached(cache):
     first = nvrtc.compile_cuda(SOURCE, "sm_80")
     before = {file: file.stat().st_mtime_ns for file in cache.iterdir()}
     assert nvrtc.compile_cuda(SOURCE, "sm_80") == first
@@ -96,17 +96,17 @@ def test_a_newer_device_gets_ptx_of_the_newest_known():
     assert nvrtc.resources(code.with_name("other.ptx")) == {}
 
 
-def test_a_device_that_is_too_old_is_named():
+def test_a_too_old_device_is_reported():
     with pytest.raises(CompileError, match=r"NVRTC [\d.]+ does not compile for sm_20, the oldest"):
         nvrtc.compile_cuda(SOURCE, "sm_20")
 
 
-def test_a_name_that_is_no_architecture():
+def test_an_invalid_architecture_is_rejected():
     with pytest.raises(CompileError, match="architecture 'gfx90a' of a CUDA device, expected one as 'sm_90'"):
         nvrtc.compile_cuda(SOURCE, "gfx90a")
 
 
-def test_source_that_is_rejected_is_kept_and_its_log_shown(cache):
+def test_rejected_source_is_kept_and_its_log_shown(cache):
     wrong = 'extern "C" __global__ void wrong(double *x) { x[0] = nothing; }'
     with pytest.raises(CompileError, match='identifier "nothing" is undefined') as raised:
         nvrtc.compile_cuda(wrong, "sm_80")
@@ -116,36 +116,36 @@ def test_source_that_is_rejected_is_kept_and_its_log_shown(cache):
     assert [file for file in cache.iterdir() if file != source_file] == []
 
 
-def test_a_cache_that_cannot_be_written(tmp_path, monkeypatch):
+def test_an_unwritable_cache_is_reported(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("HALOCLINE_CACHE", str(tmp_path / "file"))
     with pytest.raises(CompileError, match="HALOCLINE_CACHE"):
         nvrtc.compile_cuda(SOURCE, "sm_80")
 
 
-def test_without_nvrtc_it_is_said_what_to_install(monkeypatch):
+def test_a_missing_nvrtc_is_reported_with_the_package(monkeypatch):
     monkeypatch.setenv("HALOCLINE_NVRTC", "/nowhere/libnvrtc.so.12")
     with pytest.raises(CompileError, match=r"/nowhere/libnvrtc\.so\.12.*nvidia-cuda-nvrtc-cu12"):
         nvrtc.compile_cuda(SOURCE, "sm_80")
 
 
-def test_a_library_that_is_no_nvrtc(monkeypatch):
+def test_an_invalid_nvrtc_library_is_reported(monkeypatch):
     monkeypatch.setenv("HALOCLINE_NVRTC", "libm.so.6")
     with pytest.raises(CompileError, match=r"libm\.so\.6 lacks nvrtcVersion"):
         nvrtc.compile_cuda(SOURCE, "sm_80")
 
 
-def test_it_is_loaded_only_when_asked_for():
+def test_nvrtc_is_loaded_only_on_demand():
     code = "import halocline, os; assert 'nvrtc' not in open(f'/proc/{os.getpid()}/maps').read()"
     subprocess.run([sys.executable, "-c", code], check=True, env=dict(os.environ), timeout=HANG)
 
 
-def test_a_path_that_cannot_be_loaded():
+def test_an_invalid_path_of_nvrtc_is_reported():
     with pytest.raises(RuntimeError, match="NVRTC cannot be loaded: /nowhere"):
         native.Nvrtc("/nowhere", [])
 
 
-def test_code_that_was_cut_is_compiled_anew(cache, caplog):
+def test_truncated_code_is_compiled_again(cache, caplog):
     code = nvrtc.compile_cuda(SOURCE, "sm_80")
     whole = code.read_bytes()
     code.write_bytes(whole[: len(whole) // 2])

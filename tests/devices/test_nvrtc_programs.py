@@ -63,17 +63,17 @@ def newer(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(("name", "architecture"), SHORT)
-def test_every_program(name: str, architecture: str, record_property: Any) -> None:
+def test_every_program_compiles(name: str, architecture: str, record_property: Any) -> None:
     check(name, ["default"], [architecture], record_property)
 
 
 @pytest.mark.parametrize("name", ["heat-rk3-6-3", pytest.param("fluxes-float64", marks=pytest.mark.long)])
-def test_every_strategy(name: str, record_property: Any) -> None:
+def test_every_strategy_compiles(name: str, record_property: Any) -> None:
     for n, strategy in some(enumerate(STRATEGIES)):
         check(name, [strategy], [ARCHITECTURES[12][n % 3]], record_property)
 
 
-def test_strategies_are_all_that_a_measurement_tries() -> None:
+def test_the_tested_strategies_include_all_candidates_of_tuning() -> None:
     """A measurement tries only these strategies, apart from thread blocks and 2.5D streaming."""
 
     def kind(strategy: Strategy) -> tuple[Any, ...]:
@@ -84,7 +84,7 @@ def test_strategies_are_all_that_a_measurement_tries() -> None:
 
 
 @pytest.mark.usefixtures("newer")
-def test_version_13_beside_version_12(record_property: Any) -> None:
+def test_programs_compile_with_version_13(record_property: Any) -> None:
     assert nvrtc.find_nvrtc().version[0] == 13
     check("heat-rk3-6-3", ["default"], ARCHITECTURES[13], record_property)
     with pytest.raises(CompileError, match="sm_70"):

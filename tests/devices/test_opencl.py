@@ -120,19 +120,19 @@ def test_another_process_finds_the_same_devices(opencl: Devices):
 WHY = "print(len(native.devices('opencl')), native.why_no_devices('opencl'))"
 
 
-def test_a_machine_without_a_driver_says_so(tmp_path: Path, opencl: Devices):
+def test_a_missing_driver_is_reported(tmp_path: Path, opencl: Devices):
     output = in_another_process(WHY, OCL_ICD_VENDORS=str(tmp_path))
     assert output.startswith("0 OpenCL has no platform: install a driver")
 
 
-def test_a_machine_without_a_loader_says_so(tmp_path: Path):
+def test_a_missing_loader_is_reported(tmp_path: Path):
     (tmp_path / "libOpenCL.so.1").write_text("no library")
     output = in_another_process(WHY, LD_LIBRARY_PATH=str(tmp_path))
     assert output.startswith("0 OpenCL's loader cannot be loaded (")
     assert "install it" in output
 
 
-def test_an_unknown_interface_is_told():
+def test_an_unknown_interface_is_reported():
     for function in (native.devices, native.why_no_devices):
         with pytest.raises(ValueError, match="'vulkan', expected 'cuda' or 'opencl'"):
             function("vulkan")
@@ -168,7 +168,7 @@ operation = st.tuples(
 
 @settings(max_examples=60)
 @given(operations=st.lists(operation, min_size=1, max_size=12))
-def test_copies_are_those_of_numpy(opencl: Devices, operations: list[tuple[str, int, int, int, int, int]]):
+def test_copies_agree_with_numpy(opencl: Devices, operations: list[tuple[str, int, int, int, int, int]]):
     """Copies in one queue of each device, ordered by events, have the results of NumPy."""
     queues = [device.queue() for device in opencl]
     buffers = [opencl[n // 2].allocate(SIZE) for n in range(4)]
@@ -204,7 +204,7 @@ def test_copies_are_those_of_numpy(opencl: Devices, operations: list[tuple[str, 
         assert contents(opencl[n // 2], buffer) == values.tobytes()
 
 
-def test_pinned_memory_is_copied_from_and_to(opencl: Devices):
+def test_pinned_memory_can_be_copied(opencl: Devices):
     pinned = [device.pinned(80).view(np.float64) for device in opencl]
     buffer = opencl[0].allocate(80)
     pinned[0][:] = np.arange(10)
@@ -216,7 +216,7 @@ def test_pinned_memory_is_copied_from_and_to(opencl: Devices):
     np.testing.assert_array_equal(pinned[1], np.arange(10))
 
 
-def test_what_is_queued_stays_alive(opencl: Devices):
+def test_queued_buffers_stay_alive(opencl: Devices):
     result = np.zeros(1 << 16, np.int64)
     queue = opencl[0].queue()
     source, target = opencl[0].allocate(result.nbytes), opencl[0].allocate(result.nbytes)
@@ -230,7 +230,7 @@ def test_what_is_queued_stays_alive(opencl: Devices):
     np.testing.assert_array_equal(result, np.arange(result.size))
 
 
-def test_a_queue_waits_at_its_end(opencl: Devices, modules: list[native.Module]):
+def test_a_destroyed_queue_waits_for_its_commands(opencl: Devices, modules: list[native.Module]):
     buffer, result = opencl[0].allocate(8), np.zeros(1, np.int64)
     queue = opencl[0].queue()
     queue.launch(modules[0], "add_slowly", (1, 1, 1), (1, 1, 1), [buffer, SLOW])
@@ -239,7 +239,7 @@ def test_a_queue_waits_at_its_end(opencl: Devices, modules: list[native.Module])
     assert result[0] == 1
 
 
-def test_free_memory_counts_what_is_allocated(opencl: Devices):
+def test_free_memory_decreases_by_allocations(opencl: Devices):
     before = [device.free_memory for device in opencl]
     buffer = opencl[0].allocate(1 << 20)
     assert [device.free_memory for device in opencl] == [before[0] - (1 << 20), before[1]]
@@ -247,7 +247,7 @@ def test_free_memory_counts_what_is_allocated(opencl: Devices):
     assert [device.free_memory for device in opencl] == before
 
 
-def test_too_little_memory_is_told(opencl: Devices):
+def test_too_little_memory_is_reported(opencl: Devices):
     device = opencl[1]
     size = device.free_memory + 1
     with pytest.raises(
@@ -259,7 +259,7 @@ def test_too_little_memory_is_told(opencl: Devices):
     assert str(caught.value).endswith("available: take more devices, a smaller grid or float32")
 
 
-def test_a_place_outside_a_buffer_is_told(opencl: Devices):
+def test_an_offset_outside_a_buffer_is_reported(opencl: Devices):
     buffer, other, queue = opencl[0].allocate(80), opencl[0].allocate(40), opencl[0].queue()
     outside = "expected a range within it"
     with pytest.raises(ValueError, match=f"bytes 8 to 88 of a buffer of 80 bytes, {outside}"):
@@ -274,7 +274,7 @@ def test_a_place_outside_a_buffer_is_told(opencl: Devices):
         queue.clear(buffer, 1, 80)
 
 
-def test_an_array_that_cannot_be_filled_is_refused(opencl: Devices):
+def test_an_unsuitable_array_is_rejected(opencl: Devices):
     buffer, queue = opencl[0].allocate(80), opencl[0].queue()
     for array in (np.zeros(20)[::2], np.frombuffer(bytes(80)), [0.0] * 10):
         with pytest.raises(TypeError):
@@ -286,7 +286,7 @@ def test_an_array_that_cannot_be_filled_is_refused(opencl: Devices):
 
 @pytest.mark.parametrize("itemsize", [4, 8])
 @pytest.mark.parametrize("shape", [(3, 400, 1000), (1, 1, 1_200_000), (400, 1, 5), (1, 3000, 400)])
-def test_fields_are_copied_in_pieces(opencl: Devices, shape: tuple[int, int, int], itemsize: int):
+def test_fields_are_copied_in_parts(opencl: Devices, shape: tuple[int, int, int], itemsize: int):
     host = native.Storage(shape, (0, 0, 0), (0, 0, 0), itemsize)
     host.view()[...] = np.random.default_rng(1).uniform(size=shape)
     field = native.DeviceStorage(opencl[0], shape, (1, 0, 2), (0, 2, 1), itemsize)
@@ -296,7 +296,7 @@ def test_fields_are_copied_in_pieces(opencl: Devices, shape: tuple[int, int, int
 
 @pytest.mark.parametrize("itemsize", [4, 8])
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_is_found_where_it_lies(opencl: Devices, itemsize: int, bad: float):
+def test_nonfinite_values_are_located(opencl: Devices, itemsize: int, bad: float):
     shape, boxes = (5, 9, 700), [((0, 0, 0), (2, 9, 700)), ((3, 1, 40), (5, 9, 699)), ((2, 2, 2), (2, 9, 9))]
     host = native.Storage(shape, (0, 0, 0), (0, 0, 0), itemsize)
     fields = [native.DeviceStorage(opencl[1], shape, (1, 2, 3), (3, 2, 1), itemsize) for _ in range(2)]
@@ -310,7 +310,7 @@ def test_what_is_not_finite_is_found_where_it_lies(opencl: Devices, itemsize: in
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_single_cells_are_read_where_they_lie(opencl: Devices, dtype: str):
+def test_single_cells_are_read(opencl: Devices, dtype: str):
     shape, itemsize = (3, 5, 300), np.dtype(dtype).itemsize
     host = native.Storage(shape, (0, 0, 0), (0, 0, 0), itemsize)
     field = native.DeviceStorage(opencl[1], shape, (1, 2, 3), (3, 2, 1), itemsize)
@@ -325,7 +325,7 @@ def test_single_cells_are_read_where_they_lie(opencl: Devices, dtype: str):
         field.read(finder(opencl[1]), np.array([[0, 0, 301]]))
 
 
-def test_a_search_that_cannot_be_is_told(opencl: Devices):
+def test_an_invalid_search_is_reported(opencl: Devices):
     field = native.DeviceStorage(opencl[0], (2, 3, 4), (0, 0, 0), (0, 0, 0), 8)
     with pytest.raises(ValueError, match=r"box .*5\) is not within storage of shape \(2, 3, 4\)"):
         native.Search(finder(opencl[0]), [field], [[((0, 0, 0), (2, 3, 5))]])
@@ -340,7 +340,7 @@ def test_a_search_that_cannot_be_is_told(opencl: Devices):
     ("groups", "group"),
     [((3, 1, 1), (8, 1, 1)), ((2, 3, 4), (4, 2, 1)), ((1, 1, 1), (1, 3, 5)), ((5, 4, 3), (1,) * 3)],
 )
-def test_groups_have_three_axes(
+def test_blocks_have_three_axes(
     opencl: Devices, modules: list[native.Module], groups: tuple[int, ...], group: tuple[int, ...]
 ):
     x, y, z = shape = tuple(a * b for a, b in zip(groups, group, strict=True))
@@ -357,7 +357,7 @@ def test_groups_have_three_axes(
         np.testing.assert_array_equal(result, expected)
 
 
-def test_arguments_are_buffers_and_values(opencl: Devices, modules: list[native.Module]):
+def test_kernel_arguments_are_buffers_and_values(opencl: Devices, modules: list[native.Module]):
     x = np.arange(-18.0, 19.0) / 8  # exact in any order of operations
     for device, module in some(zip(opencl, modules, strict=True)):
         result = np.zeros(40)
@@ -372,7 +372,7 @@ def test_arguments_are_buffers_and_values(opencl: Devices, modules: list[native.
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7, 32, 64])
-def test_threads_of_a_group_share_memory(opencl: Devices, modules: list[native.Module], threads: int):
+def test_threads_of_a_block_share_memory(opencl: Devices, modules: list[native.Module], threads: int):
     x = np.random.default_rng(threads).integers(-1000, 1000, (50, threads))
     for device, module in some(zip(opencl, modules, strict=True)):
         assert module.largest_group("sum_of_group") >= threads
@@ -385,7 +385,7 @@ def test_threads_of_a_group_share_memory(opencl: Devices, modules: list[native.M
         np.testing.assert_array_equal(sums, x.sum(axis=1))
 
 
-def test_no_groups_are_no_work(opencl: Devices, modules: list[native.Module]):
+def test_a_launch_without_blocks_does_nothing(opencl: Devices, modules: list[native.Module]):
     buffer, queue = opencl[0].allocate(8), opencl[0].queue()
     queue.launch(modules[0], "add_slowly", (0, 1, 1), (1, 1, 1), [buffer, 1])
     queue.finish()
@@ -400,7 +400,7 @@ def test_options_reach_the_compiler(opencl: Devices):
     assert contents(opencl[0], buffer) == struct.pack("q", 42)
 
 
-def test_wrong_code_shows_what_the_compiler_says(opencl: Devices):
+def test_a_compilation_error_contains_the_compiler_log(opencl: Devices):
     with pytest.raises(
         native.DeviceError, match=r"does not compile with options '-D A=1 -cl-std=CL1\.2'"
     ) as caught:
@@ -410,7 +410,7 @@ def test_wrong_code_shows_what_the_compiler_says(opencl: Devices):
     assert "2:8" in str(caught.value)
 
 
-def test_a_wrong_launch_is_told(opencl: Devices, modules: list[native.Module]):
+def test_an_invalid_launch_is_reported(opencl: Devices, modules: list[native.Module]):
     device, module = opencl[0], modules[0]
     buffer, queue = device.allocate(8), device.queue()
     one = (1, 1, 1)
@@ -433,7 +433,7 @@ def test_a_wrong_launch_is_told(opencl: Devices, modules: list[native.Module]):
     assert contents(device, buffer) == struct.pack("q", 1)
 
 
-def test_graphs_are_refused(opencl: Devices):
+def test_graphs_are_rejected(opencl: Devices):
     with pytest.raises(RuntimeError, match="records no graphs"):
         opencl[0].queue().begin_capture()
 
@@ -473,7 +473,7 @@ def test_events_order_queues_of_one_device(opencl: Devices, modules: list[native
     assert result[0] == 1
 
 
-def test_an_event_tells_when_all_before_it_is_done(opencl: Devices, modules: list[native.Module]):
+def test_an_event_completes_after_all_previous_commands(opencl: Devices, modules: list[native.Module]):
     for wait in (False, True):
         buffer, result = opencl[1].allocate(8), np.zeros(1, np.int64)
         queue = opencl[1].queue()
@@ -507,7 +507,7 @@ for ask in (event.wait, event.done, queue.finish, queue.finish):
 """
 
 
-def test_a_kernel_that_fails_is_told_by_all_that_wait_for_it(faults: str):
+def test_a_kernel_failure_is_raised_by_all_waiting_calls(faults: str):
     lines = in_another_process(AFTER_A_KERNEL, OPENCL_LAYERS=faults, FAULT="kernel").splitlines()
     assert len(lines) == 4
     for line in lines:
@@ -515,7 +515,7 @@ def test_a_kernel_that_fails_is_told_by_all_that_wait_for_it(faults: str):
         assert "kernel put failed with CL_OUT_OF_RESOURCES (-5): a kernel has failed" in line
 
 
-def test_a_device_without_memory_is_told(faults: str):
+def test_exhausted_device_memory_is_reported(faults: str):
     code = """
 device = native.devices("opencl")[0]
 for allocate in (device.allocate, device.pinned):
@@ -532,7 +532,7 @@ print(device.free_memory == device.memory)
     assert lines[2] == "True"
 
 
-def test_a_lost_device_is_told(faults: str):
+def test_a_lost_device_is_reported(faults: str):
     code = """
 try:
     native.devices("opencl")[0].allocate(8)

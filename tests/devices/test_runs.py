@@ -118,7 +118,7 @@ PHYSICS: dict[str, Callable[..., list[Any]]] = {
         for name in PHYSICS for dim in (1, 2, 3)
     ],
 )  # fmt: skip
-def test_physics(name: str, dim: int) -> None:
+def test_models_of_physics_have_the_bits_of_the_cpu(name: str, dim: int) -> None:
     assert PHYSICS[name](dim, device=BOTH) == PHYSICS[name](dim, threads=1)
 
 
@@ -133,7 +133,7 @@ QUICK_EXAMPLES = ("wave_2d",)
         for name in EXAMPLE_ARGUMENTS
     ],
 )
-def test_examples(name: str, tmp_path: Path) -> None:
+def test_examples_have_the_bits_of_the_cpu(name: str, tmp_path: Path) -> None:
     command = [sys.executable, str(EXAMPLES / f"{name}.py"), *EXAMPLE_ARGUMENTS[name][0]]
     environment = os.environ | {"HALOCLINE_OUT": str(tmp_path), "OMP_NUM_THREADS": "1"}
     printed = []
@@ -149,7 +149,7 @@ def test_examples(name: str, tmp_path: Path) -> None:
 # -- random programs ---------------------------------------------------------------------------------
 
 
-def test_a_kernel_that_waits_for_its_group_runs_at_all() -> None:
+def test_a_kernel_with_barriers_runs() -> None:
     """A kernel with a return before its barriers runs; PoCL 3.1 made it always return."""
     results = []
     for options in ({"threads": 1}, {"device": ALONE}):
@@ -176,13 +176,13 @@ def test_a_kernel_that_waits_for_its_group_runs_at_all() -> None:
 
 @settings(max_examples=2, **programs.ANY_SPEED)
 @given(programs.recipes())
-def test_random_programs(recipe: programs.Recipe) -> None:
+def test_random_programs_have_the_bits_of_the_cpu(recipe: programs.Recipe) -> None:
     same_bits(recipe, (18, 20, 22), [{"device": ALONE}, {"device": BOTH}])
 
 
 @settings(max_examples=2, **programs.ANY_SPEED)
 @given(holes.cases())
-def test_random_holes(case: dict[str, Any]) -> None:
+def test_random_holes_have_the_bits_of_the_cpu(case: dict[str, Any]) -> None:
     random_holes(case, [{"device": BOTH}])
 
 
@@ -238,7 +238,7 @@ def test_fields_are_read_and_assigned() -> None:
     on_both(act)
 
 
-def test_what_is_read_from_a_device_is_a_copy() -> None:
+def test_fields_of_devices_are_read_as_copies() -> None:
     sim = smoothed(device="opencl:0")
     with pytest.raises(ValueError, match="a copy that cannot be written"):
         sim["u"][0, 0] = 1.0
@@ -246,7 +246,7 @@ def test_what_is_read_from_a_device_is_a_copy() -> None:
         assert not part.flags.writeable
 
 
-def test_reductions_of_every_kind_and_halos_that_grow() -> None:
+def test_reductions_and_growing_halos_have_the_bits_of_the_cpu() -> None:
     """Reductions of all kinds have the bits of the CPU, also of expressions with a wider halo."""
 
     def act(**options: Any) -> Any:
@@ -266,7 +266,7 @@ def test_reductions_of_every_kind_and_halos_that_grow() -> None:
 
 
 @pytest.mark.parametrize("storage", ["inline", "patch", pytest.param("auto", marks=pytest.mark.long)])
-def test_stages_and_walls_that_read_other_fields(storage: str) -> None:
+def test_stages_and_walls_have_the_bits_of_the_cpu(storage: str) -> None:
     def act(**options: Any) -> Any:
         grid = hc.Grid((15, 19), periodic=(True, False))
         u = grid.field("u", boundary=hc.Extrapolate(2))
@@ -287,7 +287,7 @@ def test_stages_and_walls_that_read_other_fields(storage: str) -> None:
 
 
 @pytest.mark.parametrize("time_step", ["exact", pytest.param("delayed", marks=pytest.mark.long)])
-def test_time_steps_that_are_reduced_from_fields(time_step: str) -> None:
+def test_reduced_time_steps_have_the_bits_of_the_cpu(time_step: str) -> None:
     def act(**options: Any) -> Any:
         grid = hc.Grid((20, 24), periodic=True)
         u = grid.field("u")
@@ -327,7 +327,7 @@ def test_a_condition_stops_a_run() -> None:
 
 @pytest.mark.ranks(2)
 @pytest.mark.parametrize("fails", ["compile_for", "build"])
-def test_kernels_that_fail_on_one_rank_are_told_on_all(monkeypatch: pytest.MonkeyPatch, fails: str) -> None:
+def test_kernel_failures_on_one_rank_are_raised_on_all(monkeypatch: pytest.MonkeyPatch, fails: str) -> None:
     """No rank waits for another rank that has no kernels, or that lacks memory."""
     sim = smoothed(device=BOTH)
     comm = world()
@@ -345,7 +345,7 @@ def test_kernels_that_fail_on_one_rank_are_told_on_all(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("way", ["alone", "loop", "outer loop"])
-def test_a_stop_leaves_the_rest_of_its_pass_undone(way: str) -> None:
+def test_a_stop_skips_the_rest_of_its_pass(way: str) -> None:
     """A stop in a pass skips the later sweeps and their second buffer; the earlier sweeps take effect."""
 
     @hc.program
@@ -381,7 +381,7 @@ def test_a_stop_leaves_the_rest_of_its_pass_undone(way: str) -> None:
 
 
 @pytest.mark.parametrize("most", [1e9, 20.0])
-def test_loops_within_loops(most: float) -> None:
+def test_nested_loops_have_the_bits_of_the_cpu(most: float) -> None:
     """Nested loops end and record values as on the CPU, also of scalars that are read before a reduction."""
 
     @hc.program
@@ -415,7 +415,7 @@ def test_loops_within_loops(most: float) -> None:
     assert len(first[2]) > 1
 
 
-def test_what_is_not_finite_is_told() -> None:
+def test_nonfinite_values_are_reported() -> None:
     def act(**options: Any) -> Any:
         grid = hc.Grid((6, 40), periodic=True)
         u = grid.field("u")
@@ -435,7 +435,7 @@ def test_what_is_not_finite_is_told() -> None:
 
 
 @pytest.mark.ranks(1, 2)
-def test_what_is_not_finite_is_told_as_on_the_cpu() -> None:
+def test_nonfinite_values_are_reported_as_on_the_cpu() -> None:
     """The error names the first field that is not finite, rank and subdomain, and ignores inactive cells."""
 
     def act(**options: Any) -> Any:
@@ -465,7 +465,7 @@ def test_what_is_not_finite_is_told_as_on_the_cpu() -> None:
 
 
 @pytest.mark.parametrize("device", [ALONE, BOTH])
-def test_only_what_is_asked_for_leaves_a_device(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fields_are_copied_from_a_device_only_on_demand(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sim, fetched, fetch = smoothed(device=device), [], FieldStore.on_host
     sim["u"] = np.array(0.5)  # this value remains
 
@@ -490,7 +490,7 @@ def test_only_what_is_asked_for_leaves_a_device(device: str, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("device", [ALONE, BOTH])
-def test_an_interrupted_run_goes_on(device: str) -> None:
+def test_an_interrupted_run_can_be_continued(device: str) -> None:
     """A run that a signal interrupts has completed whole steps."""
     sim = smoothed(device=device)
 
@@ -512,7 +512,7 @@ def test_an_interrupted_run_goes_on(device: str) -> None:
 
 @pytest.mark.parametrize("messages", [True, False])
 @pytest.mark.parametrize("device", [ALONE, BOTH])
-def test_the_time_of_a_loop_holds_what_its_devices_do(device: str, messages: bool) -> None:
+def test_the_time_of_a_loop_includes_its_devices(device: str, messages: bool) -> None:
     """The time of a loop includes the work of the devices, which the host queues much faster."""
     bench = overlap.heat((64, 64, 64), device=device)
     bench.passes = 300  # the work before and after the loop takes some milliseconds
@@ -555,7 +555,7 @@ def test_blocks_become_active_and_inactive() -> None:
     on_both(act)
 
 
-def test_two_programs_on_one_device_at_a_time() -> None:
+def test_two_programs_share_one_device() -> None:
     """Engines of one process share a device, and each engine has memory of its own."""
     first, second = smoothed(device="opencl:0"), smoothed(device="opencl:0")
     second["u"] = 1.25
@@ -571,7 +571,7 @@ def test_two_programs_on_one_device_at_a_time() -> None:
 # -- ranks that die or stop --------------------------------------------------------------------------
 
 
-def test_a_killed_rank_is_named(start: Any) -> None:
+def test_a_killed_rank_is_reported(start: Any) -> None:
     text = f"""
 DYING = 1
 simulation(device={BOTH!r}).run(steps=FOR_EVER, on_progress=at_work(DYING, die))
@@ -584,7 +584,7 @@ print('went on')
     assert re.findall(r"error: rank (\d+) \(process \d+\) (?:was killed by SIGKILL|died);", err) == ["1"], err
 
 
-def test_a_message_that_does_not_come_is_named(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_message_is_reported(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HALOCLINE_TIMEOUT", "1")
     text = f"""
 import faults

@@ -36,7 +36,7 @@ def heat(**execution: Any) -> hc.Simulation:
 
 @pytest.mark.ranks(1, 2)
 @pytest.mark.usefixtures("opencl")
-def test_everything_that_devices_did_is_there(tmp_path: Path) -> None:
+def test_a_trace_contains_all_device_commands(tmp_path: Path) -> None:
     comm = world()
     file = Path(comm.bcast(str(tmp_path))) / "trace.json"
     heat(device="opencl").run(steps=1)  # PoCL compiles kernels when they first run
@@ -72,7 +72,7 @@ def test_everything_that_devices_did_is_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_the_exchange_of_two_devices(tmp_path: Path, opencl: Devices, ranks: int) -> None:
+def test_the_exchange_of_two_devices_is_traced(tmp_path: Path, opencl: Devices, ranks: int) -> None:
     line = f"{BENCH} --device opencl --ranks {ranks} --subdomains-per-rank 2"
     result = halocline(line, tmp_path)
     assert result.returncode == 0, result.stderr
@@ -90,7 +90,7 @@ def test_the_exchange_of_two_devices(tmp_path: Path, opencl: Devices, ranks: int
 
 
 @pytest.mark.parametrize(("ranks", "methods"), [(1, "mpi"), (2, "colocated,mpi")])
-def test_the_exchange_of_cuda_devices(tmp_path: Path, ranks: int, methods: str) -> None:
+def test_the_exchange_of_cuda_devices_is_traced(tmp_path: Path, ranks: int, methods: str) -> None:
     environment = cuda_standin.environment(2, delay=50)
     line = f"{BENCH} --device cuda --ranks {ranks} --subdomains-per-rank 2 --methods {methods}"
     result = halocline(line, tmp_path, **environment)
@@ -104,7 +104,7 @@ def test_the_exchange_of_cuda_devices(tmp_path: Path, ranks: int, methods: str) 
         assert any("outgoing" in span.lane and span.kind == "copy" for span in spans)
 
 
-def test_one_cuda_device_replays_no_graphs_in_a_trace(tmp_path: Path) -> None:
+def test_a_traced_cuda_device_replays_no_graphs(tmp_path: Path) -> None:
     line = "run heat --n 16 --dim 2 --steps 5 --device cuda:0 --json r.json"
     records = []
     for more in ("", " --trace t.json"):
@@ -117,7 +117,7 @@ def test_one_cuda_device_replays_no_graphs_in_a_trace(tmp_path: Path) -> None:
     assert {"patch", "scalars", "copy"} <= {span.kind for span in spans}
 
 
-def test_nothing_is_timed_where_nothing_is_traced(tmp_path: Path) -> None:
+def test_devices_are_not_timed_without_a_trace(tmp_path: Path) -> None:
     (tmp_path / "calls.py").write_text(
         "import cuda_standin\n"
         "standin = cuda_standin.load(2)\n"

@@ -22,7 +22,9 @@ def notices(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     return caplog
 
 
-def test_explain_tells_which_methods_devices_lack(opencl: Devices, notices: pytest.LogCaptureFixture) -> None:
+def test_explain_reports_methods_that_devices_lack(
+    opencl: Devices, notices: pytest.LogCaptureFixture
+) -> None:
     explained("cuda:0,1", ranks=2, methods="rma")
     assert notices.messages == [
         "transfer method rma is not taken between devices: its mailboxes are memory of the host"
@@ -38,7 +40,7 @@ def test_explain_tells_which_methods_devices_lack(opencl: Devices, notices: pyte
 # -- explain -------------------------------------------------------------------------------------------------
 
 
-def test_explain_tells_devices_kernels_and_launches(opencl: Devices):
+def test_explain_reports_devices_kernels_and_launches(opencl: Devices):
     explanation = explained("opencl:0,1", ranks=4, rank=3)
     assert explanation.on is not None
     (device,) = explanation.on.devices
@@ -68,13 +70,13 @@ def test_explain_tells_devices_kernels_and_launches(opencl: Devices):
         assert word not in text
 
 
-def test_explain_tells_what_devices_cannot_from_what_was_not_allowed(opencl: Devices):
+def test_explain_distinguishes_unsupported_and_disabled_methods(opencl: Devices):
     explanation = str(explained("opencl", ranks=2))
     assert "the same node, but OpenCL processes share no memory of devices" in explanation
     assert "the same node, but colocated is off" in str(explained("cuda:0,1", ranks=2, methods="mpi"))
 
 
-def test_explain_of_one_rank_with_two_devices(opencl: Devices):
+def test_explain_describes_one_rank_with_two_devices(opencl: Devices):
     explanation = explained("opencl")
     assert explanation.on is not None
     assert [(d["device"], d["subdomains"]) for d in explanation.on.devices] == [
@@ -89,7 +91,7 @@ def test_explain_of_one_rank_with_two_devices(opencl: Devices):
     assert explained("cpu").on is None
 
 
-def test_explain_counts_launches_as_its_table_does(opencl: Devices):
+def test_launches_are_consistent_with_their_table(opencl: Devices):
     explanation = explained("opencl")
     assert explanation.on is not None
     listed = [
@@ -102,7 +104,7 @@ def test_explain_counts_launches_as_its_table_does(opencl: Devices):
     assert "1 rank with 2 devices: 2 x 1 subdomains" in text
 
 
-def test_explain_takes_the_kernels_that_are_named(tmp_path: Path, opencl: Devices):
+def test_explain_uses_the_selected_kernels(tmp_path: Path, opencl: Devices):
     result = halocline("explain poisson --n 64 --device opencl:0 --kernels planes", tmp_path)
     assert result.returncode == 0, result.stderr
     assert "Strategy of sweeps: planes, " in result.stdout
@@ -113,7 +115,7 @@ def test_explain_takes_the_kernels_that_are_named(tmp_path: Path, opencl: Device
     assert hc.explain(sim).on.strategy.startswith("queue, ")  # type: ignore[union-attr]
 
 
-def test_explain_is_honest_about_devices_that_are_not_there(tmp_path: Path, opencl: Devices):
+def test_explain_reports_missing_devices(tmp_path: Path, opencl: Devices):
     explanation = explained("opencl:0,9", ranks=2, rank=1)
     assert explanation.on is not None
     assert [(d["device"], d["name"], d["free_bytes"]) for d in explanation.on.devices] == [
@@ -132,7 +134,7 @@ def test_explain_is_honest_about_devices_that_are_not_there(tmp_path: Path, open
     assert record["kernels"][0]["over"] in ("boundary", "cells")
 
 
-def test_what_is_explained_of_a_run_is_what_it_does(opencl: Devices):
+def test_the_explanation_of_a_run_matches_the_run(opencl: Devices):
     sim = heat(device="opencl")
     explanation = hc.explain(sim)
     assert explanation.on is not None

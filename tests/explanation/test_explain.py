@@ -10,7 +10,7 @@ from halocline.explanation.text import lines
 from halocline.problems.problem import Problem
 
 
-def test_the_program_that_is_explained_is_the_one_that_runs():
+def test_explain_shows_the_executed_program():
     ready, run_problem = Problem("alfven-decay", [16]), Problem("alfven-decay", [16])
     compiled = compile_program(ready.program, ready.grid)
     sim = run_problem.run(steps=0, device="cpu").simulation
@@ -33,7 +33,7 @@ def operations(kernel: Kernel, nest: Statement) -> int:
     return sum(map(visit, roots((nest,))))
 
 
-def test_edges_that_travel_are_those_of_the_equations():
+def test_exchanged_edges_are_those_of_the_equations():
     """Edges are exchanged for the mixed derivatives of u (∇∇·u) and A (∇∇·A) only."""
     ready = Problem("mhd-benchmark", [32])
     explanation = explain_program(ready.program, ready.grid, ranks=8)

@@ -21,7 +21,7 @@ def poisson(n: int, dim: int, method: str = "cg-fused", **options: object):
     return explain_program(case.program, case.grid, **options)
 
 
-def test_messages_of_all_ranks_are_the_cuts_of_the_grid():
+def test_messages_of_all_ranks_cover_the_cuts_of_the_grid():
     explanations = [poisson(96, 2, ranks=12, rank=k, decomposition="3x4") for k in range(12)]
     sweep = [t.loop[0] for t in explanations]
     cuts = [2 * 4, 3 * 3]  # inner sides along x, along y
@@ -30,7 +30,7 @@ def test_messages_of_all_ranks_are_the_cuts_of_the_grid():
     assert sum(t.plan.subdomains[0].box.size for t in explanations) == 96 * 96
 
 
-def test_what_travels_and_what_does_not():
+def test_only_required_segments_are_exchanged():
     explanation = poisson(1024, 2, ranks=64)
     first, second = explanation.loop
     r, p = first.halos
@@ -48,7 +48,7 @@ def test_what_travels_and_what_does_not():
     assert poisson(64, 2).loop[0].halos[0].travels == ()
 
 
-def test_one_rank_of_many_costs_no_more():
+def test_explaining_one_rank_of_many_is_cheap():
     tracemalloc.start()
     start_time = time.process_time()
     explanation = poisson(4096, 3, ranks=100_000)
@@ -59,7 +59,7 @@ def test_one_rank_of_many_costs_no_more():
     assert peak < 30e6
 
 
-def test_bound_is_bytes_over_bandwidth_or_operations_over_the_peak(monkeypatch):
+def test_the_bound_is_the_larger_of_memory_and_arithmetic_time(monkeypatch):
     explanation = poisson(256, 2, ranks=4)
     monkeypatch.setattr("halocline.explanation.facts.multiply_add_peak", lambda comm, threads, dtype: 1e15)
     bound = explanation.bound()
@@ -103,12 +103,12 @@ def test_the_prediction_counts_by_transfer_method(options, latencies, crossings)
         ({"ranks": 3, "decomposition": "2x1"}, "2x1"),
     ],
 )
-def test_wrong_plans_are_named(options, words):
+def test_invalid_plans_are_reported(options, words):
     with pytest.raises(InputError, match=re.escape(words)):
         poisson(10, 2, **options)
 
 
-def test_a_simulation_is_explained_as_it_runs_and_as_it_would_on_more_ranks() -> None:
+def test_a_simulation_is_explained_for_its_ranks_and_for_more() -> None:
     grid = hc.Grid((64, 32), periodic=True)
     grid.field("u")
     options = {"threads": 2, "decomposition": "1d-y", "patch": 8}

@@ -16,7 +16,7 @@ from halocline.plan.transfer import Transfers
 from halocline.study.measuring.exchange import exchange_schedule
 
 
-def test_every_byte_of_every_halo_is_in_it() -> None:
+def test_the_matrix_contains_every_byte_of_every_halo() -> None:
     grid = hc.Grid((16, 12), periodic=True)
     schedule = exchange_schedule(grid, 2, "float64", 2)
     layout = lay_out(
@@ -46,7 +46,7 @@ def test_every_byte_of_every_halo_is_in_it() -> None:
         assert method == next(name for name, holds in is_possible.items() if holds)
 
 
-def test_the_command_draws_it(tmp_path: Path) -> None:
+def test_the_command_draws_the_matrix(tmp_path: Path) -> None:
     file = tmp_path / "matrix.png"
     line = f"explain poisson --n 64 --ranks 8 --ranks-per-node 4 --subdomains-per-rank 2 --picture {file}"
     assert run(line.split()) == 0

@@ -10,7 +10,7 @@ from halocline.plan.layout import Layout
 from halocline.plan.machine import load_machine
 
 
-def test_explain_says_why() -> None:
+def test_explain_gives_the_reason_of_each_exchange() -> None:
     grid = hc.Grid((16, 16), periodic=True)
     k, u, v, w = (grid.field(name) for name in "kuvw")
 
@@ -37,7 +37,7 @@ def test_explain_says_why() -> None:
     assert result.as_dict()["pass"]["sweeps"] == len(sweeps)
 
 
-def test_explain_knows_what_was_never_in_the_halo() -> None:
+def test_explain_distinguishes_unfilled_and_too_narrow_halos() -> None:
     grid = hc.Grid((16, 16), periodic=True)
     u, v, w = (grid.field(name) for name in "uvw")
 
@@ -57,7 +57,7 @@ def test_explain_knows_what_was_never_in_the_halo() -> None:
     ]
 
 
-def test_no_message_is_counted_or_predicted_where_only_coefficients_are_read_at_neighbours() -> None:
+def test_sweeps_that_read_only_coefficients_at_neighbours_send_no_messages() -> None:
     grid = hc.Grid((16, 16), periodic=True)
     k, u = grid.field("k"), grid.field("u")
 

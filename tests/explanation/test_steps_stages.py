@@ -6,7 +6,7 @@ import halocline as hc
 from stage_chains import chain
 
 
-def test_explain_says_who_lives_when() -> None:
+def test_explain_shows_the_lifetime_of_stages() -> None:
     grid = hc.Grid(400, periodic=True)
     grid.field("u")
     sim = hc.Simulation(grid, hc.program(lambda u: u.set(0.5 * chain(u, 3) + 0.1)), patch=100)
@@ -16,7 +16,7 @@ def test_explain_says_who_lives_when() -> None:
     assert "s2 (1): loops 3 to 4 of 4, 8 bytes a point\n" in text
 
 
-def test_explain_says_which_stages_lead_farthest() -> None:
+def test_explain_shows_the_longest_chain_of_stages() -> None:
     """The longest chain is named on each side separately; programs without stages have no such line."""
     grid = hc.Grid((20, 20), periodic=True)
     u, v = grid.field("u"), grid.field("v")
@@ -37,7 +37,7 @@ def test_explain_says_which_stages_lead_farthest() -> None:
     assert "3 layers on x- because of u <- far (1) <- near (2) <- u (3)\n" in str(hc.explain(sim))
 
 
-def test_explain_has_no_chain_where_no_stage_leads_to_a_field() -> None:
+def test_explain_shows_no_chain_without_a_field() -> None:
     grid = hc.Grid((20, 20), periodic=True)
     u = grid.field("u")
     plain = hc.program(lambda: u.set(0.5 * (u[1, 0] + u[-1, 0])))

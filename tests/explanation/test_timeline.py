@@ -8,7 +8,7 @@ from pathlib import Path
 from halocline.cli.app import run
 
 
-def test_the_command_draws_it(tmp_path: Path) -> None:
+def test_the_command_draws_the_timeline(tmp_path: Path) -> None:
     line = f"solve poisson --n 40 --threads 1 --trace {tmp_path / 't.json'} --pictures {tmp_path}"
     assert run(line.split()) == 0
     assert (tmp_path / "timeline.png").stat().st_size > 5000

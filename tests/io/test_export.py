@@ -35,7 +35,7 @@ from halocline.io.export import export
         ("3.zarr/T", "a.pvd", None, "is a single array"),
     ],
 )
-def test_what_cannot_be_exported_is_refused(
+def test_invalid_exports_are_rejected(
     stores: Path, name: str, target: str, fields: list[str] | None, words: str, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match=words):
@@ -58,7 +58,9 @@ def altered(store: Path, to: Path, change: Callable[[dict[str, Any]], None]) -> 
 
 @pytest.mark.parametrize("suffix", [".pvd", ".vtr", ".xdmf"])
 @pytest.mark.parametrize("name", ["../../x", "/x", "a/x", "..", ".", "a\\x", "a&x", "a\nx", "f.h5:x"])
-def test_names_that_lead_elsewhere_are_refused(stores: Path, name: str, suffix: str, tmp_path: Path) -> None:
+def test_names_that_leave_the_folder_are_rejected(
+    stores: Path, name: str, suffix: str, tmp_path: Path
+) -> None:
     def change(known: dict[str, Any]) -> None:
         known["T"]["dimension_names"] = ["time", name, "y"]
 
@@ -73,7 +75,7 @@ def test_names_that_lead_elsewhere_are_refused(stores: Path, name: str, suffix: 
     assert export(store, out / f"all{suffix}", ["v"])
 
 
-def test_names_of_arrays_are_checked_too(stores: Path, tmp_path: Path) -> None:
+def test_names_of_arrays_are_checked(stores: Path, tmp_path: Path) -> None:
     def nested(known: dict[str, Any]) -> None:
         known["a/T"] = known.pop("T")
 
@@ -111,7 +113,7 @@ def test_fields_of_a_checkpoint_are_exported(stores: Path, tmp_path: Path) -> No
         np.testing.assert_array_equal(values[name][..., 0], source[name].values[-1])
 
 
-def test_fields_with_other_points_along_an_axis_go_one_by_one(tmp_path: Path) -> None:
+def test_fields_with_different_points_are_exported_separately(tmp_path: Path) -> None:
     """Fields with other points along an axis are exported separately, also if programs gave them one name."""
     group = zarr.open_group(tmp_path / "a.zarr", mode="w")
     for name, count in (("T", 7), ("v", 8)):
@@ -120,7 +122,7 @@ def test_fields_with_other_points_along_an_axis_go_one_by_one(tmp_path: Path) ->
         export(Store(tmp_path / "a.zarr"), tmp_path / "all.xdmf")
 
 
-def test_types_that_vtk_does_not_have_are_refused(tmp_path: Path) -> None:
+def test_types_without_vtk_equivalent_are_rejected(tmp_path: Path) -> None:
     dataset = xarray.Dataset(
         {"n": (("x", "y"), np.ones((3, 4), "int16")), "T": (("x", "y"), np.ones((3, 4)))}
     )
@@ -141,7 +143,7 @@ def test_arrays_without_points_are_rejected(tmp_path: Path) -> None:
         export(Store(tmp_path / "a.zarr"), tmp_path / "a.vtr")
 
 
-def test_times_without_coordinates_are_numbered(tmp_path: Path) -> None:
+def test_steps_without_time_coordinates_are_numbered(tmp_path: Path) -> None:
     values = np.arange(24.0).reshape(2, 3, 4)
     xarray.Dataset({"T": (("time", "x", "y"), values)}).to_zarr(
         tmp_path / "a.zarr", zarr_format=3, consolidated=False
@@ -152,14 +154,14 @@ def test_times_without_coordinates_are_numbered(tmp_path: Path) -> None:
         np.testing.assert_array_equal(result["T"][..., 0], values[n])
 
 
-def test_files_are_not_overwritten_unasked(stores: Path, tmp_path: Path) -> None:
+def test_files_are_not_overwritten_without_the_option(stores: Path, tmp_path: Path) -> None:
     (tmp_path / "a.h5").write_text("mine")
     with pytest.raises(InputError, match=r"a\.h5 is there already"):
         export(Store(stores / "2.zarr"), tmp_path / "a.xdmf")
     export(Store(stores / "2.zarr"), tmp_path / "a.xdmf", overwrite=True)
 
 
-def test_a_collection_is_whole_or_not_there(stores: Path, tmp_path: Path) -> None:
+def test_a_collection_is_written_completely_or_not_at_all(stores: Path, tmp_path: Path) -> None:
     def stop(times: int) -> None:
         if times == 2:
             raise KeyboardInterrupt
@@ -178,7 +180,7 @@ def test_a_collection_is_whole_or_not_there(stores: Path, tmp_path: Path) -> Non
 # -- the commands --------------------------------------------------------------------------------------------
 
 
-def test_export_by_its_command(stores: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_exports(stores: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "T.pvd"
     assert run(["export", str(stores / "2.zarr"), str(target), "--fields", "T"]) == 0
     assert str(target) in capsys.readouterr().err
@@ -186,7 +188,7 @@ def test_export_by_its_command(stores: Path, tmp_path: Path, capsys: pytest.Capt
 
 
 @pytest.mark.parametrize("cut", [{"x": 0.5}, {"y": 0.5}, {"z": 1.2}, {"x": 0.5, "z": 1.2}])
-def test_slices_lie_where_they_were_cut(cut: dict[str, float], tmp_path: Path) -> None:
+def test_slices_have_the_coordinates_of_the_cut(cut: dict[str, float], tmp_path: Path) -> None:
     grid = hc.Grid((7, 5, 6), extent=(1.4, 1.0, 3.0))
     T = grid.field("T", boundary=hc.Value(0.0))
     sim = hc.Simulation(grid, lambda T: {T: -T}, scheme=hc.Euler(), dt=0.1, threads=1)

@@ -48,7 +48,7 @@ def some_figure() -> Figure:
     )
 
 
-def test_panels_share_what_they_have_in_common() -> None:
+def test_panels_share_common_labels() -> None:
     with styled():
         canvas = canvas_of(some_figure(), "a title")
         canvas.draw_without_rendering()
@@ -79,7 +79,7 @@ def test_the_plane_of_all_maps_is_named_once() -> None:
     assert [ax.get_title("left") for ax in canvas.axes] == ["one", "two"]
 
 
-def test_a_place_without_a_panel_has_the_legend() -> None:
+def test_the_legend_fills_an_empty_panel() -> None:
     figure = some_figure()
     canvas = canvas_of(Figure(figure.panels[2:3] * 3, columns=2), "")
     assert canvas.legends == []
@@ -89,7 +89,7 @@ def test_a_place_without_a_panel_has_the_legend() -> None:
     assert axes[1].get_xlabel() == axes[2].get_xlabel() == "x"
 
 
-def test_a_figure_is_a_file(tmp_path: Path) -> None:
+def test_a_figure_is_saved_as_a_file(tmp_path: Path) -> None:
     from matplotlib.image import imread
 
     draw(some_figure(), tmp_path / "new" / "a.png", title="both")
@@ -100,7 +100,7 @@ def test_a_figure_is_a_file(tmp_path: Path) -> None:
     assert "after, z = 0.25" in (tmp_path / "a.svg").read_text()
 
 
-def test_figures_that_cannot_be(tmp_path: Path) -> None:
+def test_invalid_figures_are_rejected(tmp_path: Path) -> None:
     line = replace(plane(np.ones((3, 3))), axes=("x",))
     for make, words in (
         (lambda: Figure([], 1), "a figure without panels"),
@@ -159,7 +159,9 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.mark.ranks(1, 2, long=(1,))
-def test_the_command_draws_and_names_them(shared_tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_draws_and_lists_figures(
+    shared_tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert command(["run", "decay", "--pictures", f"{shared_tmp_path}"]) == 0
     errors = capsys.readouterr().err
     world().barrier()
@@ -169,13 +171,13 @@ def test_the_command_draws_and_names_them(shared_tmp_path: Path, capsys: pytest.
         assert f"wrote {shared_tmp_path / 'square.png'}, {shared_tmp_path / 'over_x.png'}" in errors
 
 
-def test_a_figure_and_a_quantity_of_one_name(folder: Path, tmp_path: Path) -> None:
+def test_a_figure_and_a_quantity_may_have_one_name(folder: Path, tmp_path: Path) -> None:
     (folder / "decay.py").write_text(DECAY.replace('"over_x"', '"square"'))
     with pytest.raises(InputError, match=r"square.png is the file of a picture and of a figure"):
         command(["run", "decay", "--pictures", f"{tmp_path}"])
 
 
-def test_figures_and_derived_quantities_from_python() -> None:
+def test_figures_and_derived_quantities_are_available_in_python() -> None:
     ready = Problem("decay")
     result = ready.run(threads=1)
     (panel,) = result.figures()["over_x"].panels  # type: ignore[union-attr]

@@ -17,7 +17,9 @@ from halocline.run.output.restart import newest
 # -- the commands --------------------------------------------------------------------------------------------
 
 
-def test_ls_says_what_to_go_on_from(stores: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ls_shows_the_checkpoint_to_resume_from(
+    stores: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = tmp_path / "checkpoints"
     shutil.copytree(stores / "checkpoints", folder)
     last = max(folder.glob("step-*"))
@@ -47,7 +49,9 @@ def test_ls_says_what_to_go_on_from(stores: Path, tmp_path: Path, capsys: pytest
     assert "None of these checkpoints is complete." in listing()
 
 
-def test_ls_tells_what_is_there(stores: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ls_lists_stores_and_checkpoints(
+    stores: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     json_file = str(tmp_path / "ls.json")
     assert run(["ls", str(stores / "2.zarr"), "--json", json_file]) == 0
     text = capsys.readouterr().out
@@ -91,7 +95,7 @@ def test_ls_tells_what_is_there(stores: Path, tmp_path: Path, capsys: pytest.Cap
         (lambda facts: facts.update(identity=[]), ""),
     ],
 )
-def test_ls_of_a_damaged_checkpoint(stores: Path, change: Any, words: str, tmp_path: Path) -> None:
+def test_ls_reports_a_damaged_checkpoint(stores: Path, change: Any, words: str, tmp_path: Path) -> None:
     path = tmp_path / "checkpoints"
     shutil.copytree(stores / "checkpoints", path)
     newest = max(path.glob("step-*"))
@@ -105,7 +109,7 @@ def test_ls_of_a_damaged_checkpoint(stores: Path, change: Any, words: str, tmp_p
         run(["ls", str(path)])
 
 
-def test_ls_names_the_checkpoint_that_lost_a_chunk(
+def test_ls_reports_a_checkpoint_with_a_missing_chunk(
     stores: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "checkpoints"

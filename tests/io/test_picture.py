@@ -26,7 +26,7 @@ def numbers(shape) -> np.ndarray:
 
 
 @pytest.mark.ranks(1, 4, long=(1,))
-def test_a_section_is_every_kth_point():
+def test_a_large_section_is_subsampled():
     sim, f = simulation((11, 13))
     sim[f] = numbers((11, 13))
     for most in (1024, 4, 1):
@@ -42,7 +42,7 @@ def test_a_section_is_every_kth_point():
 
 
 @pytest.mark.ranks(1, 3, long=(1,))
-def test_a_plane_of_three_dimensions():
+def test_a_plane_of_three_dimensions_is_gathered():
     shape = (6, 5, 8)
     sim, f = simulation(shape)
     sim[f] = numbers(shape)
@@ -56,7 +56,7 @@ def test_a_plane_of_three_dimensions():
 
 
 @pytest.mark.ranks(2)
-def test_expressions_leave_nothing_behind():
+def test_expressions_leave_no_fields_behind():
     sim, f = simulation((8, 6))
     sim[f] = numbers((8, 6))
     before = set(sim.grid.fields)
@@ -71,7 +71,7 @@ def test_expressions_leave_nothing_behind():
     assert set(sim.grid.fields) == before
 
 
-def test_staggered_fields_lie_on_faces():
+def test_staggered_fields_are_drawn_at_faces():
     sim, f = simulation((4,), location="face-x", periodic=False)
     result = cut(sim, f)
     assert np.array_equal(result.coordinates[0], np.arange(5.0))
@@ -79,7 +79,7 @@ def test_staggered_fields_lie_on_faces():
 
 
 @pytest.mark.ranks(2)
-def test_files(shared_tmp_path):
+def test_pictures_are_written_to_files(shared_tmp_path):
     from matplotlib.image import imread
 
     for shape in ((16,), (16, 24), (8, 8, 6)):
@@ -100,7 +100,7 @@ def test_files(shared_tmp_path):
     assert "exact" in text
 
 
-def test_float32_and_values_that_are_not_finite(tmp_path):
+def test_float32_and_nonfinite_values_are_drawn(tmp_path):
     sim, f = simulation((8, 8), dtype="float32")
     values = numbers((8, 8))
     values[2, 3] = np.nan
@@ -123,14 +123,14 @@ def test_float32_and_values_that_are_not_finite(tmp_path):
         (lambda s, f, p: plot_lines(s, [f], p / "a.png"), "one axis"),
     ],
 )
-def test_wrong_pictures_are_named(tmp_path, call, words):
+def test_invalid_pictures_are_reported(tmp_path, call, words):
     sim, f = simulation((4, 4))
     with pytest.raises(InputError) as raised:
         call(sim, f, tmp_path)
     assert words in str(raised.value)
 
 
-def test_wrong_planes_and_folders_are_named(tmp_path):
+def test_invalid_planes_and_folders_are_reported(tmp_path):
     sim, f = simulation((4, 4, 4))
     with pytest.raises(InputError, match="axis 'w' is unknown"):
         picture(sim, f, tmp_path / "a.png", axis="w")

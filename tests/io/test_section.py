@@ -29,7 +29,7 @@ def numbered(shape: tuple[int, ...]) -> tuple[hc.Simulation, Any, Array]:
 
 
 @pytest.mark.ranks(2)
-def test_a_cut_holds_some_axes() -> None:
+def test_a_cut_fixes_some_axes() -> None:
     sim, f, values = numbered((6, 5))
     solid, g, whole = numbered((6, 5, 4))
     for actual, expected, axes, at in (
@@ -51,7 +51,7 @@ def test_a_cut_holds_some_axes() -> None:
         assert (actual.axes, actual.at) == (axes, at)
 
 
-def test_cuts_that_cannot_be() -> None:
+def test_invalid_cuts_are_rejected() -> None:
     sim, f, _ = numbered((6, 5))
     for at, words in (
         ({"z": 0.0}, "axis 'z' is unknown; expected 0, 1 or 'x', 'y'"),

@@ -12,7 +12,7 @@ from halocline.errors import InputError
 from halocline.io import style
 
 
-def test_the_style_ends_with_its_block() -> None:
+def test_the_style_is_limited_to_its_block() -> None:
     before = matplotlib.rcParams["axes.edgecolor"]
     with style.styled():
         assert matplotlib.rcParams["axes.edgecolor"] == style.MUTED
@@ -30,7 +30,7 @@ def test_a_figure_is_saved_in_the_format_of_its_name(tmp_path: Path) -> None:
         style.save(figure, tmp_path / "a.svg" / "b.png")
 
 
-def test_numbers_that_double_are_marked_alone() -> None:
+def test_an_axis_of_doubling_numbers_has_only_their_ticks() -> None:
     ax = Figure().subplots()
     style.doubling(ax, [1, 2, 8])
     assert (ax.get_xscale(), [text.get_text() for text in ax.get_xticklabels()]) == ("log", ["1", "2", "8"])
@@ -38,7 +38,7 @@ def test_numbers_that_double_are_marked_alone() -> None:
     assert ax.get_axisbelow() is True
 
 
-def test_marks_of_a_logarithmic_axis_have_their_text() -> None:
+def test_ticks_of_a_logarithmic_axis_are_labelled() -> None:
     ax = Figure().subplots()
     ax.set_ylim(1, 100)
     style.logarithmic(ax, lambda value: f"{value:g} ns")

@@ -82,7 +82,7 @@ def test_time_and_cuts_are_the_nearest(stores: Path) -> None:
     assert panel.section(0).axes == ("y",)
 
 
-def test_numbers_and_points_are_series(stores: Path) -> None:
+def test_numbers_and_points_are_drawn_as_time_series(stores: Path) -> None:
     for name, lines in (("numbers.zarr", 1), ("points.zarr", 2)):
         store = Store(stores / name)
         figure = _figure(store, panels(store, Selection()), _number(store, None))
@@ -117,7 +117,7 @@ def test_a_spectrum_adds_up_to_the_variance(ndim: int, n: int, seed: int) -> Non
     assert power.sum() == pytest.approx(values.var(), rel=1e-9)
 
 
-def test_a_wave_is_one_line_of_the_spectrum() -> None:
+def test_a_wave_is_one_peak_of_the_spectrum() -> None:
     x = (np.arange(32) + 0.5) / 32 * 2.0
     k, power = spectrum(3.0 * np.sin(2 * np.pi * 5 * x / 2.0)[:, None] * np.ones(32), [x, x])
     assert k[np.argmax(power)] == pytest.approx(2 * np.pi * 5 / 2.0)
@@ -141,7 +141,7 @@ def test_a_film_has_a_frame_for_each_time_with_the_same_colours(stores: Path, tm
 
 
 @pytest.mark.skipif(shutil.which("ffmpeg") is not None, reason="there is ffmpeg")
-def test_without_ffmpeg_it_says_so(stores: Path, tmp_path: Path) -> None:
+def test_a_missing_ffmpeg_is_reported(stores: Path, tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"there is no ffmpeg .*\.gif"):
         view(Store(stores / "fields.zarr"), tmp_path / "T.mp4", Selection())
 
@@ -178,7 +178,7 @@ def test_without_ffmpeg_it_says_so(stores: Path, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(
+def test_invalid_views_are_rejected(
     stores: Path, name: str, target: str, options: Selection, words: str, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match=words):
@@ -186,7 +186,7 @@ def test_what_cannot_be_drawn_is_refused(
     assert not list(tmp_path.iterdir())
 
 
-def test_messages_of_the_library_are_right_from_python_too(stores: Path, tmp_path: Path) -> None:
+def test_messages_name_arguments_in_python(stores: Path, tmp_path: Path) -> None:
     """Messages name the option of the command together with the argument of the function."""
     store = Store(stores / "fields.zarr")
     store.arrays = {f"T{n}": store.arrays["T"] for n in range(13)} | store.arrays
@@ -197,7 +197,7 @@ def test_messages_of_the_library_are_right_from_python_too(stores: Path, tmp_pat
     assert "--at" not in str(caught.value)
 
 
-def test_view_by_its_command(stores: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_draws_views(stores: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "out" / "T.png"
     assert run(["view", str(stores / "fields.zarr"), str(target), "--fields", "T", "--at", "z=0.1"]) == 0
     assert str(target) in capsys.readouterr().err
@@ -213,7 +213,7 @@ def test_view_by_its_command(stores: Path, tmp_path: Path, capsys: pytest.Captur
 
 
 @pytest.mark.parametrize("time", [None, 0.1])
-def test_a_film_is_whole_or_not_there(stores: Path, time: float | None, tmp_path: Path) -> None:
+def test_a_film_is_written_completely_or_not_at_all(stores: Path, time: float | None, tmp_path: Path) -> None:
     def stop(frames: int) -> None:
         if frames == 2:
             raise KeyboardInterrupt
@@ -226,9 +226,7 @@ def test_a_film_is_whole_or_not_there(stores: Path, time: float | None, tmp_path
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_a_film_draws_some_of_many_times(
-    stores: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_film_subsamples_many_times(stores: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(stores / "fields.zarr")
     view(store, tmp_path / "T.gif", Selection(["T"], every=3))
     assert Image.open(tmp_path / "T.gif").n_frames == 2
@@ -241,7 +239,7 @@ def test_a_film_draws_some_of_many_times(
         view(store, tmp_path / "a.png", Selection(every=2))
 
 
-def test_each_frame_of_a_film_is_that_of_its_time(stores: Path) -> None:
+def test_each_frame_of_a_film_shows_its_time(stores: Path) -> None:
     store = Store(stores / "fields.zarr")
     for options in (
         Selection(["T"]),
@@ -262,13 +260,13 @@ def test_each_frame_of_a_film_is_that_of_its_time(stores: Path) -> None:
         np.testing.assert_array_equal(*actual)
 
 
-def test_titles_say_where_a_store_itself_is_a_cut(stores: Path) -> None:
+def test_titles_contain_the_position_of_a_cut_store(stores: Path) -> None:
     store = Store(stores / "line.zarr")
     (ax,) = _figure(store, panels(store, Selection()), 0).axes
     assert (ax.get_title(loc="left") or ax.get_title()) == "T, y = 0.35, z = 0.25"
 
 
-def test_work_arrays_are_drawn_only_where_named(tmp_path: Path) -> None:
+def test_work_arrays_are_drawn_only_by_name(tmp_path: Path) -> None:
     grid = hc.Grid((6, 5), extent=(3.0, 1.0), periodic=True)
     T = grid.field("T")
     sim = hc.Simulation(grid, lambda T: {T: -T}, scheme=hc.RK3(), dt=0.1, threads=1)
@@ -281,7 +279,7 @@ def test_work_arrays_are_drawn_only_where_named(tmp_path: Path) -> None:
     assert [panel.info.name for panel in panels(store, Selection(["T_w"]))] == ["T_w"]
 
 
-def test_figures_have_the_shape_of_what_they_show(tmp_path: Path) -> None:
+def test_figures_have_the_aspect_ratio_of_their_data(tmp_path: Path) -> None:
     grid = hc.Grid((32, 4), extent=(8.0, 1.0), periodic=True)
     T = grid.field("T")
     sim = hc.Simulation(grid, lambda T: {T: -T}, scheme=hc.Euler(), dt=0.1, threads=1)
@@ -306,7 +304,7 @@ def test_times_far_from_those_of_a_store_are_rejected(tmp_path: Path) -> None:
             _number(store, time)
 
 
-def test_a_spectrum_says_where_there_are_walls(tmp_path: Path) -> None:
+def test_a_spectrum_reports_axes_with_walls(tmp_path: Path) -> None:
     grid = hc.Grid((16, 16), periodic=(True, False))
     T = grid.field("T", boundary=hc.Value(0.0))
     sim = hc.Simulation(grid, lambda T: {T: -T}, scheme=hc.Euler(), dt=0.1, threads=1)

@@ -14,7 +14,7 @@ from halocline.io.export import export
 
 
 @pytest.mark.parametrize("ndim", [1, 2, 3])
-def test_vtk_reads_what_xarray_reads(stores: Path, ndim: int, tmp_path: Path) -> None:
+def test_vtk_and_xarray_read_the_same_values(stores: Path, ndim: int, tmp_path: Path) -> None:
     source = xarray.open_zarr(stores / f"{ndim}.zarr")
     done: list[int] = []
     files = export(Store(stores / f"{ndim}.zarr"), tmp_path / "out" / "all.pvd", on_progress=done.append)
@@ -38,7 +38,7 @@ def test_vtk_reads_what_xarray_reads(stores: Path, ndim: int, tmp_path: Path) ->
                 np.testing.assert_array_equal(line, source[dimension].values)
 
 
-def test_one_vtk_file_of_the_last_time(stores: Path, tmp_path: Path) -> None:
+def test_one_vtk_file_contains_the_last_time(stores: Path, tmp_path: Path) -> None:
     source = xarray.open_zarr(stores / "3.zarr")
     (file,) = export(Store(stores / "3.zarr"), tmp_path / "T.vtr", ["T"])
     _, values = grid_of(file)

@@ -73,7 +73,9 @@ def test_vtk_reads_xdmf(stores: Path, ndim: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ndim", [1, 2, 3])
-def test_hdf5_holds_what_xarray_reads_and_xdmf_says_where(stores: Path, ndim: int, tmp_path: Path) -> None:
+def test_hdf5_has_the_values_of_xarray_and_xdmf_refers_to_them(
+    stores: Path, ndim: int, tmp_path: Path
+) -> None:
     source = xarray.open_zarr(stores / f"{ndim}.zarr")
     described, data = export(Store(stores / f"{ndim}.zarr"), tmp_path / "all.xdmf")
     with h5py.File(data) as file:
