@@ -23,7 +23,7 @@ from sine_field import simulation, sine
 
 
 @pytest.mark.parametrize("name", advice.MISSING)
-def test_a_name_of_another_library_has_an_answer(name: str) -> None:
+def test_names_of_other_libraries_get_advice(name: str) -> None:
     with pytest.raises(AttributeError, match=f"module 'halocline' has no attribute '{name}'; use "):
         getattr(hc, name)
     # names in the answer exist
@@ -40,7 +40,7 @@ def test_a_close_name_is_suggested(name: str, suggestion: str) -> None:
         getattr(hc, name)
 
 
-def test_every_advice_names_what_exists() -> None:
+def test_every_advice_names_an_existing_function() -> None:
     texts = [*advice._BY_ADVICE, *advice.MISSING.values()]
     assert len(texts) > 60
     for text in texts:
@@ -73,7 +73,7 @@ def test_every_advice_names_what_exists() -> None:
         (lambda c: c.locaton, r"has no attribute 'locaton' \(did you mean 'location'"),
     ],
 )
-def test_what_numpy_has_is_answered(function: Callable[[Any], Any], words: str) -> None:
+def test_functions_of_numpy_get_advice(function: Callable[[Any], Any], words: str) -> None:
     grid = hc.Grid((8, 6), periodic=True)
     grid.field("c")
     with pytest.raises(InputError, match=words):
@@ -86,7 +86,7 @@ def test_np_clip_is_traced() -> None:
     assert np.clip(c, 0.25, 0.5) is hc.minimum(hc.maximum(c, 0.25), 0.5)
 
 
-def test_methods_of_arrays_in_initial_values_are_answered(caplog: pytest.LogCaptureFixture) -> None:
+def test_methods_of_arrays_in_initial_values_get_advice(caplog: pytest.LogCaptureFixture) -> None:
     sim = simulation()
     sim["c"] = lambda x, y: x.clip(0.2, 0.4) + y
     assert "'Expr' object has no attribute 'clip': write hc.minimum(hc.maximum(u, low), high)" in caplog.text
@@ -95,7 +95,9 @@ def test_methods_of_arrays_in_initial_values_are_answered(caplog: pytest.LogCapt
 
 
 @pytest.mark.parametrize("value", [1j, "a", None, [1, "a"]])
-def test_no_warning_precedes_the_error_of_a_value(value: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_invalid_value_gives_an_error_without_warnings(
+    value: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     sim = simulation()
     caplog.clear()
     with pytest.raises(InputError):
@@ -107,7 +109,7 @@ def test_no_warning_precedes_the_error_of_a_value(value: Any, caplog: pytest.Log
 
 
 @pytest.mark.parametrize("scheme", ["RK3", "rk3", "hc.RK3()", hc.RK3])
-def test_a_scheme_by_name_is_answered(scheme: Any) -> None:
+def test_a_scheme_by_name_gets_advice(scheme: Any) -> None:
     grid = hc.Grid(8, periodic=True)
     grid.field("c")
     with pytest.raises(InputError, match=r"^scheme is .*hc\.Euler\(\), .*; write scheme=hc\.RK3\(\)$"):
@@ -147,7 +149,7 @@ def test_a_scheme_by_name_is_answered(scheme: Any) -> None:
         ),
     ],
 )
-def test_a_natural_mistake_is_answered(call: Callable[[hc.Simulation], Any], words: str) -> None:
+def test_common_mistakes_get_advice(call: Callable[[hc.Simulation], Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         call(simulation())
 

@@ -70,7 +70,7 @@ def test_attributes_without_effect_are_rejected(objects: dict[str, Any]) -> None
         ("Scalar", "value", r"s\.set\(value\) records a statement"),
     ],
 )
-def test_the_error_says_what_to_do(kind: str, name: str, words: str, objects: dict[str, Any]) -> None:
+def test_the_error_includes_a_remedy(kind: str, name: str, words: str, objects: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=words):
         setattr(objects[kind], name, 1.0)
 
@@ -84,7 +84,7 @@ def test_attributes_with_effect_can_be_set(objects: dict[str, Any]) -> None:
     assert (sim.title, sim.dt, sim.time) == ("heat", 0.05, 0.1)
 
 
-def test_subclasses_set_their_own_attributes_while_they_are_made() -> None:
+def test_subclasses_set_their_attributes_in_init() -> None:
     class Noted(hc.Simulation):
         def __init__(self, **options: Any) -> None:
             grid = hc.Grid((2,), periodic=True)

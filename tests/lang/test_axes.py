@@ -129,7 +129,7 @@ def flags(draw: st.DrawFn) -> tuple[tuple[bool, ...], Any]:
 
 @settings(max_examples=60)
 @given(flags())
-def test_flags_of_axes_may_be_written_in_all_ways(case: tuple[tuple[bool, ...], Any]) -> None:
+def test_flags_of_axes_have_several_notations(case: tuple[tuple[bool, ...], Any]) -> None:
     values, given_as = case
     shape = (4, 5, 6)[: len(values)]
     grid = hc.Grid(shape, periodic=given_as)
@@ -204,7 +204,7 @@ def layers(value: Any) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("name", PER_AXIS)
-def test_values_for_each_axis_may_be_written_in_all_ways(name: str) -> None:
+def test_values_for_each_axis_have_several_notations(name: str) -> None:
     taker, values, default = PER_AXIS[name]
     accepted_count = 0
     for pair in itertools.product(values, repeat=2):
@@ -241,7 +241,7 @@ def test_all_other_values_for_each_axis_are_rejected(name: str, value: Any) -> N
     assert name in str(caught.value)
 
 
-def test_a_record_has_the_parts_along_all_axes() -> None:
+def test_a_record_contains_all_axes() -> None:
     execution = Execution(decomposition={"y": 2}, patch={"x": 4, "z": 8})
     assert asked(execution, 3)["decomposition"] == "1x2x1"
     assert asked(execution, 3)["patch"] == "4,1,8"

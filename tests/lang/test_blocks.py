@@ -39,7 +39,7 @@ def grids(draw: st.DrawFn) -> tuple[tuple[int, ...], np.ndarray[Any, Any]]:
 
 @given(grids(), st.data())
 @settings(max_examples=60)
-def test_pieces_and_patches_cover_the_active_cells_once(
+def test_boxes_and_patches_cover_the_active_cells_once(
     grid: tuple[tuple[int, ...], np.ndarray[Any, Any]], data: st.DataObject
 ) -> None:
     shape, mask = grid
@@ -187,7 +187,7 @@ def test_an_inactive_block_holds_no_memory(ranks: int) -> None:
     assert megabytes(":") - megabytes("::2, ::4") > 24
 
 
-def test_explain_tells_how_many_cells_are_active() -> None:
+def test_explain_reports_the_number_of_active_cells() -> None:
     grid = hc.Grid((8, 8), active=[[True, False], [True, True]])
     grid.field("u")
     sim = hc.Simulation(grid, hc.program(lambda u: u.set(u + 1.0)))
@@ -204,12 +204,12 @@ def wrong() -> list[tuple[Any, str]]:
 
 
 @pytest.mark.parametrize(("mask", "words"), wrong())
-def test_wrong_masks_are_told(mask: Any, words: str) -> None:
+def test_invalid_masks_are_reported(mask: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         hc.Grid((8, 8), active=mask)
 
 
-def test_what_needs_an_active_point_says_so() -> None:
+def test_values_at_inactive_points_are_rejected() -> None:
     grid = hc.Grid((8, 8), active=[[True, False]])
     u = grid.field("u")
     sim = hc.Simulation(grid, hc.program(lambda u: u.set(u + hc.value(u, (1, 1)))))
@@ -229,7 +229,7 @@ def test_what_needs_an_active_point_says_so() -> None:
         sim.activate([[True]])
 
 
-def test_a_grid_may_be_larger_than_memory_where_little_of_it_is_active() -> None:
+def test_a_mostly_inactive_grid_may_exceed_memory() -> None:
     grid = hc.Grid((2**20, 2**22), active=[[True], [False]])  # half of 35 TB is too much
     grid.field("u")
     with pytest.raises(InputError, match="the fields need 17,592"):
@@ -243,7 +243,7 @@ def test_a_grid_may_be_larger_than_memory_where_little_of_it_is_active() -> None
     assert sim.evaluate(hc.sum(u)) == 2.0 * 256 * 2**14
 
 
-def test_a_delayed_time_step_is_exact_after_blocks_have_changed() -> None:
+def test_a_delayed_time_step_is_exact_after_a_change_of_blocks() -> None:
     grid = hc.Grid((16, 8), periodic=True, active=[[True], [False]])
     u = grid.field("u")
     sim = hc.Simulation(
@@ -264,7 +264,7 @@ def test_random_holes_have_the_bits_of_dense_fields(case: dict[str, Any]) -> Non
     compared(case)
 
 
-def test_walls_are_between_blocks_nowhere() -> None:
+def test_blocks_have_no_walls_between_them() -> None:
     """A block next to an inactive one reads zeros, not the ghosts of a boundary condition."""
     grid = hc.Grid((6,), active=[True, False, True])
     u = grid.field("u", boundary=hc.Value(5.0))
@@ -274,7 +274,7 @@ def test_walls_are_between_blocks_nowhere() -> None:
     assert sim[u].tolist() == [2.0, 0.0, 0.0, 0.0, 6.0, 4.0]
 
 
-def test_ghosts_are_formed_beside_blocks_that_only_a_later_sweep_reads_them_for() -> None:
+def test_ghosts_beside_blocks_are_filled_for_later_sweeps() -> None:
     """Ghosts are formed next to blocks for which only a later sweep reads them.
 
     The ghosts of g beyond y- are computed from those of f beyond x-, next to inactive blocks. The previous
@@ -319,7 +319,7 @@ def test_a_subdomain_without_an_active_cell_is_sent_nothing() -> None:
         assert len(sent) == {1: 0, 2: 2}[parts[1]]
 
 
-def test_ghosts_are_formed_beside_an_inactive_block_that_is_thinner_than_what_is_read() -> None:
+def test_ghosts_are_filled_beside_an_inactive_block_thinner_than_the_halo() -> None:
     """Ghosts are formed next to an inactive block that is thinner than a read across it."""
     grid = hc.Grid((6,), active=[False, True, True, True, True, True])
     u = grid.field("u", boundary=hc.Value(5.0))

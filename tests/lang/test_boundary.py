@@ -163,7 +163,7 @@ def test_the_second_order_derivative_on_a_node_wall_is_exact_for_parabolas() -> 
 
 
 @pytest.mark.parametrize("walls", WALLS)
-def test_a_users_kernel_sees_values_inward_its_layer_spacing_and_coordinates(walls: str) -> None:
+def test_a_user_kernel_reads_values_layer_spacing_and_coordinates(walls: str) -> None:
     cases: dict[str, tuple[str, Any, np.ndarray]] = {}
     for location in LOCATIONS:
         kernel = hc.BoundaryKernel(
@@ -182,7 +182,7 @@ def test_a_users_kernel_sees_values_inward_its_layer_spacing_and_coordinates(wal
 
 @pytest.mark.parametrize("location", ["cell", "face-x"])
 @pytest.mark.parametrize("other", ["cell", "face-x"])
-def test_a_users_kernel_counts_another_field_from_the_wall_too(location: str, other: str) -> None:
+def test_a_user_kernel_indexes_other_fields_from_the_wall(location: str, other: str) -> None:
     """A kernel counts another field from the wall, even if only one of them has a point at the upper wall."""
     grid = line("face")
     T = grid.field("T", location=other)
@@ -334,7 +334,7 @@ def test_corners_are_the_same_on_any_ranks(shape: tuple[int, ...], location: str
             np.testing.assert_allclose(alone[name], values, rtol=1e-13, atol=1e-13)
 
 
-def test_conditions_that_are_replaced_count_for_the_next_program() -> None:
+def test_replaced_conditions_apply_to_the_next_program() -> None:
     """Replaced conditions determine which ghosts at a corner the next program forms first."""
     along = hc.BoundaryKernel(lambda u: u[0, 1] + 2.0 * u[0, -1])  # reads neighbours along the wall
 
@@ -435,7 +435,7 @@ def test_a_ghost_at_a_corner_follows_a_field_whose_rows_wrap_around() -> None:
         assert np.array_equal(values[4], 1001 * last)
 
 
-def test_a_wall_value_that_changes_in_a_loop_is_used_anew() -> None:
+def test_a_wall_value_that_changes_in_a_loop_is_updated() -> None:
     """Ghost cells follow a wall value that changes in a loop, even if the field does not change."""
     grid = hc.Grid(4, 4.0)
     level = hc.parameter("level")
@@ -454,7 +454,7 @@ def test_a_wall_value_that_changes_in_a_loop_is_used_anew() -> None:
 
 
 @pytest.mark.parametrize("staged", [False, True])
-def test_ghosts_follow_a_field_that_was_set_just_before(staged: bool) -> None:
+def test_ghosts_depend_on_a_field_assigned_just_before(staged: bool) -> None:
     """The statement that reads the ghosts must not join the sweep that sets the other field."""
     grid = hc.Grid(4, 4.0)
     v, u = grid.field("v"), grid.field("u")
@@ -472,7 +472,7 @@ def test_ghosts_follow_a_field_that_was_set_just_before(staged: bool) -> None:
     assert sim[u].tolist() == [80.0, 10.0, 10.0, 10.0]
 
 
-def test_ghosts_follow_a_scalar_that_was_set_just_before() -> None:
+def test_ghosts_depend_on_a_scalar_assigned_just_before() -> None:
     grid = hc.Grid(4, 4.0)
     level = hc.parameter("level")
     u = grid.field("u", boundary=hc.Value(level))
@@ -504,7 +504,7 @@ def test_homogeneous_conditions_have_zero_wall_values() -> None:
     assert sim[v].tolist() == [-1.0 + 20.0, 1.0 + 30.0, 2.0 + 40.0, 3.0 + 40.0]
 
 
-def test_ghosts_of_an_axis_of_one_cell() -> None:
+def test_ghosts_of_an_axis_of_one_cell_are_correct() -> None:
     grid = hc.Grid((1, 4), (1.0, 4.0))
     u, v = grid.field("u", boundary=hc.Value(2.0)), grid.field("v")
 
@@ -543,7 +543,7 @@ def test_ghosts_of_an_axis_of_one_cell() -> None:
         ),
     ],
 )
-def test_wrong_conditions_are_named(make: Callable[[hc.Grid], Any], message: str) -> None:
+def test_invalid_conditions_are_reported(make: Callable[[hc.Grid], Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         make(hc.Grid((4, 4), periodic=(False, True)))
 
@@ -565,7 +565,7 @@ def test_wrong_conditions_are_named(make: Callable[[hc.Grid], Any], message: str
         (lambda T: hc.Extrapolate(9), r"field 'u' has a boundary condition that reads 9 cells along axis x"),
     ],
 )
-def test_conditions_that_cannot_work_are_named_when_they_are_used(
+def test_unsuitable_conditions_are_reported_at_their_use(
     condition: Callable[[Any], Any], message: str
 ) -> None:
     grid = hc.Grid(8)
@@ -580,7 +580,7 @@ def test_conditions_that_cannot_work_are_named_when_they_are_used(
         hc.Simulation(grid, step)
 
 
-def test_a_missing_condition_names_the_side_and_what_to_do() -> None:
+def test_a_missing_condition_is_reported_with_side_and_remedy() -> None:
     grid = hc.Grid((8, 8), periodic=(True, False))
     u, v = grid.field("u", boundary={"y+": hc.Value(0)}), grid.field("v")
 
@@ -596,7 +596,7 @@ def test_a_missing_condition_names_the_side_and_what_to_do() -> None:
 
 
 @pytest.mark.parametrize("method", ["cg", "cg-fused"])
-def test_a_users_kernel_with_a_constant_is_solved_for_too(method: str) -> None:
+def test_linear_problems_support_user_kernels_with_constants(method: str) -> None:
     """Corrections to the solution satisfy the part of a condition that is linear in it."""
     solutions = []
     for condition in (hc.Value(2.0), hc.BoundaryKernel(lambda u: 2 * 2.0 - u[0] + 0.0 * u.coordinates[0])):
@@ -622,7 +622,7 @@ def test_a_users_kernel_with_a_constant_is_solved_for_too(method: str) -> None:
         (lambda u: hc.Derivative(lambda x: u.grid.x), "coordinates"),
     ],
 )
-def test_a_condition_made_of_another_grid_is_an_error(walls: str, condition: Any, name: str) -> None:
+def test_a_condition_from_another_grid_is_an_error(walls: str, condition: Any, name: str) -> None:
     """A condition of another grid is an error: it would read the program's field of the same name."""
     other = line(walls).field("u")
     u = line(walls).field("u", boundary=condition(other))

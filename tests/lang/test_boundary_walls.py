@@ -28,7 +28,7 @@ def heat(
 # --- walls of individual axes ---
 
 
-def test_axes_have_walls_of_their_own() -> None:
+def test_each_axis_has_its_own_walls() -> None:
     """The solution of -Δu = f is of second order if axes have different kinds of walls.
 
     The exact solution is u = sin(π x) sin(π y).
@@ -106,7 +106,7 @@ def test_points_beside_a_wall_are_not_on_it() -> None:
 
 
 @pytest.mark.parametrize("location", ["cell", "node", "face-x"])
-def test_a_wall_between_a_value_and_a_slope(location: str) -> None:
+def test_a_wall_may_have_two_kinds_of_conditions(location: str) -> None:
     """The steady state is 1 + 2 x, for points on the walls, half a spacing away, or one of each."""
     grid = hc.Grid((8, 6), periodic=(False, True), extent=(1.0, 0.75))
     sim = heat(grid, location, {"x-": hc.Value(1.0), "x+": hc.Derivative(2.0)})
@@ -128,7 +128,7 @@ def test_a_linear_problem_keeps_its_walls(method: str) -> None:
 
 
 @pytest.mark.ranks(1, 2, 3, long=(1, 2))
-def test_no_bit_depends_on_who_has_the_walls() -> None:
+def test_bits_do_not_depend_on_the_rank_of_the_walls() -> None:
     from mpi4py import MPI
 
     def checksum(**options: Any) -> str:
@@ -143,7 +143,7 @@ def test_no_bit_depends_on_who_has_the_walls() -> None:
     assert checksums == [checksum(communicator=MPI.COMM_SELF, threads=1)] * 3
 
 
-def test_what_is_written_through_a_view_is_held_before_a_run() -> None:
+def test_values_on_walls_are_restored_after_writes_through_a_view() -> None:
     grid = hc.Grid(4)
     u, v = (grid.field(name, location="node", boundary=hc.Value(2.0)) for name in "uv")
     sim = hc.Simulation(grid, hc.program(lambda u, v: v.set(u[1] + u[-1])), threads=1)
@@ -153,7 +153,7 @@ def test_what_is_written_through_a_view_is_held_before_a_run() -> None:
     assert np.array_equal(sim[v], [2.0, 7.0, 10.0, 7.0, 2.0])
 
 
-def test_a_parameter_that_changes_is_on_the_wall_from_the_next_solve_on() -> None:
+def test_a_changed_parameter_is_on_the_wall_in_the_next_solve() -> None:
     grid = hc.Grid(8)
     hot = hc.parameter("hot")
     u = grid.field("u", location="node", boundary={"x-": hc.Value(hot), "x+": hc.Value(0.0)})
@@ -164,7 +164,7 @@ def test_a_parameter_that_changes_is_on_the_wall_from_the_next_solve_on() -> Non
         np.testing.assert_allclose(problem.fields[u], value * (1 - u.positions[0]), atol=1e-9)
 
 
-def test_a_parameter_that_changes_is_on_the_wall_from_the_next_run_on() -> None:
+def test_a_changed_parameter_is_on_the_wall_in_the_next_run() -> None:
     grid = hc.Grid(4)
     u = grid.field("u", location="node", boundary=hc.Value(hc.parameter("a")))
     step = hc.program(lambda u: u.set(u[1] + u[-1]))
@@ -175,7 +175,7 @@ def test_a_parameter_that_changes_is_on_the_wall_from_the_next_run_on() -> None:
     assert np.array_equal(sim[u], [5.0, 5.0, 0.0, 5.0, 5.0])
 
 
-def test_looking_changes_no_bit() -> None:
+def test_reading_a_field_between_runs_does_not_change_bits() -> None:
     def checksum(pieces: int, look: bool) -> str:
         grid = hc.Grid(8)
         u = grid.field("u", location="node", boundary=hc.Value(lambda x: hc.parameter("a") * x))
@@ -191,7 +191,7 @@ def test_looking_changes_no_bit() -> None:
     assert checksum(1, False) == checksum(8, False) == checksum(80, True)
 
 
-def test_a_value_on_a_wall_that_changes_in_a_run_is_refused() -> None:
+def test_a_wall_value_that_changes_in_a_run_is_rejected() -> None:
     grid = hc.Grid(8)
     grid.field("u", location="node", boundary=hc.Value(lambda x: hc.sin(hc.parameter("t"))))
     with pytest.raises(hc.InputError, match="points of field 'u' lie on a wall, whose value reads t, which"):

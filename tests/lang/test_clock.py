@@ -90,7 +90,7 @@ def test_a_multiple_of_the_time_step_is_reached_after_as_many_whole_steps(dt: fl
 
 
 @given(time_steps, counts, st.floats(0.001, 0.999))
-def test_the_last_step_is_shortened_where_a_time_is_no_multiple(dt: float, count: int, part: float) -> None:
+def test_the_last_step_is_shortened_to_reach_the_end_time(dt: float, count: int, part: float) -> None:
     until = float(Fraction(dt) * (count - 1) + Fraction(part) * Fraction(dt))
     clock = at(begun(dt), count - 1)
     assume(clock.time < until)
@@ -213,7 +213,7 @@ def test_due_steps_agree_with_rational_arithmetic(
 @example(0.0, 5e-324)
 @example(1e12, 5e-324)
 @example(3.3, 1.7e308)
-def test_where_steps_vary_the_next_multiple_is_always_ahead(reached: float, every: float) -> None:
+def test_with_varying_steps_the_next_multiple_is_in_the_future(reached: float, every: float) -> None:
     clock = VaryingStepClock(reached, 0, reached)
     due = clock.next_multiple(every)
     assert due > reached
@@ -294,7 +294,7 @@ def test_a_run_ends_at_the_computed_step(kind: str, dt: float, count: int, multi
 @pytest.mark.parametrize("kind", ["function", "delayed"])
 @settings(max_examples=40)
 @given(dt=powers(1e-6, 1e3), count=st.integers(1, 8), part=st.floats(0.01, 0.99))
-def test_a_time_step_that_varies_ends_at_the_time_too(kind: str, dt: float, count: int, part: float) -> None:
+def test_varying_time_steps_end_at_the_end_time(kind: str, dt: float, count: int, part: float) -> None:
     sim = placed(kind, dt)
     sim.run(until=count * dt)
     assert (sim.steps, sim.time) == (count, count * dt)
@@ -349,7 +349,7 @@ def test_the_number_of_steps_to_a_time_is_exact() -> None:
 @pytest.mark.parametrize(
     ("until", "dt"), [(1e308, 1e-4), (sys.float_info.max, 0.1), (1e300, 1e-10), (1.0, 5e-324)]
 )
-def test_a_run_to_an_unreachable_time_does_its_steps(until: float, dt: float) -> None:
+def test_a_run_to_an_unreachable_time_completes_its_steps(until: float, dt: float) -> None:
     sim, callback_steps = placed("number", dt), []
     sim.run(until=until, steps=3, every=until, callback=lambda sim: callback_steps.append(sim.steps))
     assert (sim.steps, sim.time, callback_steps) == (3, 3 * dt, [3])
@@ -454,7 +454,7 @@ def test_older_checkpoints_restart_at_their_time(varying: bool, tmp_path: Path) 
         other.resume(tmp_path)
 
 
-def test_a_changed_time_step_counts_from_the_checkpoint_on(tmp_path: Path) -> None:
+def test_a_changed_time_step_applies_after_the_checkpoint(tmp_path: Path) -> None:
     sim = heat()
     sim.run(steps=7, checkpoint=hc.Checkpoint(tmp_path))
     slower = heat(dt=5e-4)
@@ -466,7 +466,7 @@ def test_a_changed_time_step_counts_from_the_checkpoint_on(tmp_path: Path) -> No
 # -- what can be set -----------------------------------------------------------------------------------------
 
 
-def test_the_time_step_can_be_set_where_it_is_a_number(tmp_path: Path) -> None:
+def test_a_numeric_time_step_can_be_set(tmp_path: Path) -> None:
     sim, reference = heat(), heat(dt=5e-4)
     assert sim.dt == 1e-3
     sim.run(steps=3)

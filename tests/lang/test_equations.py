@@ -55,7 +55,7 @@ from small_programs import square
         (lambda u, v: list(u), r"a field cannot be iterated over; use \[offset\]"),
     ],
 )  # fmt: skip
-def test_equations_that_make_no_sense(equation: Callable[..., Any], message: str) -> None:
+def test_invalid_equations_are_rejected(equation: Callable[..., Any], message: str) -> None:
     grid, _, _ = square()
 
     def program(u: Any, v: Any) -> None:
@@ -65,7 +65,7 @@ def test_equations_that_make_no_sense(equation: Callable[..., Any], message: str
         hc.Simulation(grid, hc.program(program))
 
 
-def test_an_unknown_argument_lists_what_is_known_and_what_is_near() -> None:
+def test_an_unknown_argument_lists_known_and_similar_names() -> None:
     grid, _, _ = square()
     grid.vector("velocity")
 
@@ -85,7 +85,7 @@ def test_an_unknown_argument_lists_what_is_known_and_what_is_near() -> None:
         hc.Simulation(grid, hc.program(star))
 
 
-def test_a_name_of_two_things_is_refused() -> None:
+def test_an_ambiguous_name_is_rejected() -> None:
     grid, _, _ = square()
 
     def program(u: Any, v: Any) -> None:
@@ -127,13 +127,13 @@ def test_a_parameter_without_a_value_is_an_error() -> None:
         ({"2k": 0.1}, r"parameter name '2k' cannot be used"),
     ],
 )
-def test_parameters_that_make_no_sense(parameters: dict[str, Any], message: str) -> None:
+def test_invalid_parameters_are_rejected(parameters: dict[str, Any], message: str) -> None:
     grid, _, _ = square()
     with pytest.raises(InputError, match=message):
         hc.Simulation(grid, hc.program(lambda u: u.set(1.0)), parameters=parameters)
 
 
-def test_what_a_function_of_time_derivatives_must_return() -> None:
+def test_invalid_time_derivatives_are_rejected() -> None:
     grid, _, _ = square()
 
     def make(result: Any) -> Callable[..., Any]:
@@ -182,7 +182,7 @@ def test_an_error_in_the_users_function_keeps_its_traceback() -> None:
 
 
 @pytest.mark.ranks(3)
-def test_ranks_that_differ_are_told_before_anything_runs() -> None:
+def test_different_programs_on_ranks_are_reported_before_a_run() -> None:
     from mpi4py import MPI
 
     rank = MPI.COMM_WORLD.rank
@@ -217,7 +217,7 @@ def test_ranks_that_differ_are_told_before_anything_runs() -> None:
 # --- operators ---
 
 
-def test_equations_that_reduce_and_set_in_any_order() -> None:
+def test_reductions_in_equations_use_old_values_in_any_order() -> None:
     """A statement that waits for a sum keeps values that other statements overwrite in the meantime."""
     grid, u, v = square()
     w = grid.field("w")

@@ -32,7 +32,7 @@ def test_an_expression_keeps_the_value_that_it_was_formed_with() -> None:
 
 
 @pytest.mark.parametrize("kind", ["expression", "stage", "neighbour", "loop", "scalar"])
-def test_an_expression_of_a_value_that_is_gone_is_an_error_at_its_line(kind: str) -> None:
+def test_an_expression_of_an_overwritten_value_is_an_error_at_its_line(kind: str) -> None:
     grid, _, _ = square()
 
     def program(u: Any, v: Any) -> None:
@@ -61,7 +61,7 @@ def test_an_expression_of_a_value_that_is_gone_is_an_error_at_its_line(kind: str
         hc.Simulation(grid, hc.program(program))
 
 
-def test_expressions_of_what_a_loop_does_not_change_may_be_formed_before_it() -> None:
+def test_loop_invariant_expressions_may_be_defined_before_the_loop() -> None:
     grid, u, v = square()
 
     def program(u: Any, v: Any) -> None:
@@ -103,7 +103,7 @@ def test_numpy_functions_are_traced() -> None:
     np.testing.assert_allclose(sim[v], want, rtol=1e-14)
 
 
-def test_functions_that_select_have_their_rules() -> None:
+def test_selecting_functions_follow_their_rules() -> None:
     """min and max give NaN if any operand is NaN, and -0 is below +0; where ignores the other side."""
     grid = hc.Grid(6)
     a, b, low, high, chosen, signs = (grid.field(n) for n in ("a", "b", "low", "high", "chosen", "signs"))
@@ -155,7 +155,7 @@ def test_a_function_that_cannot_be_traced_runs_in_numpy_with_the_same_bits(
         assert make(decomposition=decomposition).checksum("u") == alone.checksum("u")
 
 
-def test_mathematics_of_the_standard_library_runs_row_by_row_too(caplog: pytest.LogCaptureFixture) -> None:
+def test_functions_of_module_math_run_row_by_row(caplog: pytest.LogCaptureFixture) -> None:
     """`math.sin` does not accept arrays: the error is the user's, with a traceback to the line."""
     grid, u, _ = square()
     sim = hc.Simulation(grid, hc.program(keep))
@@ -185,7 +185,7 @@ def test_a_value_is_rounded_when_it_is_stored() -> None:
     np.testing.assert_allclose(sim[w], (x * 0.1).astype(np.float32) - x * 0.1, rtol=1e-6)
 
 
-def test_arithmetic_has_the_precision_of_the_fields_in_it() -> None:
+def test_arithmetic_has_the_precision_of_its_fields() -> None:
     grid = hc.Grid(64)
     a, b, p, q, r = (grid.field(n, dtype="float32") for n in "abpqr")
     c, d = grid.field("c"), grid.field("d")
@@ -212,7 +212,7 @@ def test_arithmetic_has_the_precision_of_the_fields_in_it() -> None:
 # --- operators ---
 
 
-def test_vectors_have_their_arithmetic() -> None:
+def test_vectors_support_arithmetic() -> None:
     grid = hc.Grid((4, 4), periodic=True)
     v, w = grid.vector("v"), grid.vector("w")
     assert [e is f.expr for e, f in zip(v + hc.Vector((0.0, 0.0)), v, strict=True)] == [True, True]
@@ -256,7 +256,7 @@ COMPUTED = {
 }
 
 
-def test_what_a_literal_zero_folds_and_a_parameter_does_not() -> None:
+def test_literal_zeros_are_folded_and_parameters_are_not() -> None:
     """Simplification follows docs/reference/language.md, section "What is simplified"."""
     grid = hc.Grid(len(SPECIAL), periodic=True)
     u = grid.field("u")

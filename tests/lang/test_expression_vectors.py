@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 from vector_problem import problem
 
 
-def test_a_vector_is_set_in_each_form() -> None:
+def test_a_vector_accepts_each_form_of_values() -> None:
     sim, _, w = problem()
     values = np.arange(96.0).reshape(2, 8, 6)
     forms: list[tuple[Any, Any]] = [
@@ -60,7 +60,7 @@ def test_a_vector_is_set_in_each_form() -> None:
         ("none.zarr/w", "there is no array none.zarr/w_x"),
     ],
 )
-def test_a_value_that_does_not_fit_a_vector_is_one_message(value: Any, message: str) -> None:
+def test_an_unsuitable_value_of_a_vector_is_one_message(value: Any, message: str) -> None:
     sim, u, w = problem()
     with pytest.raises(InputError, match=message):
         sim[w] = value
@@ -128,7 +128,7 @@ WITHOUT_FIELDS = {
 TESTED_BELOW = {"Output", "picture", "plot_lines", "assign", "stage"}
 
 
-def test_every_public_function_of_fields_takes_a_vector_or_says_what_it_takes() -> None:
+def test_every_public_function_accepts_vectors_or_reports_accepted_values() -> None:
     assert not CALLS.keys() & WITHOUT_FIELDS
     later_names = {"steps"}  # names of other changes
     unknown_names = set(hc.__all__) - CALLS.keys() - WITHOUT_FIELDS - TESTED_BELOW - later_names
@@ -143,7 +143,7 @@ def test_every_public_function_of_fields_takes_a_vector_or_says_what_it_takes() 
     assert len(CALLS) > 40
 
 
-def test_functions_of_a_vector_are_those_of_its_components() -> None:
+def test_functions_of_a_vector_apply_to_its_components() -> None:
     w = hc.Grid((8, 6), periodic=True).vector("w")
     one_by_one = {*CALLS} - REJECTING - {
         "norm", "div", "curl", "grad_div", "traceless_strain", "dot", "cross", "upwinding",

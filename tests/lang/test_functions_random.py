@@ -80,7 +80,7 @@ def reference(seed: Any, step: Any, index: Any) -> Array:
     return (((bits[:, 1] << U64(32) | bits[:, 0]) >> U64(11)) * 2.0**-53).reshape(index.shape)
 
 
-def test_the_reference_gives_the_known_answers() -> None:
+def test_the_reference_reproduces_published_values() -> None:
     for counter, key, result in KNOWN:
         assert np.array_equal(philox(words(counter)[None], words(key)[None])[0], words(result))
 
@@ -139,7 +139,7 @@ def call(function: Any, n: int, *arguments: Any) -> None:
     function(ctypes.c_long(n), *pointers)
 
 
-def test_every_build_gives_the_known_answers(libraries: dict[str, tuple[ctypes.CDLL, str]]) -> None:
+def test_every_build_reproduces_published_values(libraries: dict[str, tuple[ctypes.CDLL, str]]) -> None:
     random = np.random.default_rng(1)
     counters = np.concatenate([[words(c) for c, _, _ in KNOWN], random.integers(0, 2**32, (5000, 4), U32)])
     keys = np.concatenate([[words(k) for _, k, _ in KNOWN], random.integers(0, 2**32, (5000, 2), U32)])
@@ -200,7 +200,7 @@ INDICES = [
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 8192])
-def test_entries(libraries: dict[str, tuple[ctypes.CDLL, str]], count: int) -> None:
+def test_lookups_select_table_entries(libraries: dict[str, tuple[ctypes.CDLL, str]], count: int) -> None:
     x = np.concatenate([INDICES, np.random.default_rng(3).uniform(-2, count + 2, 100)])
     for library, _ in some(libraries.values()):
         output = np.zeros_like(x)
@@ -294,13 +294,13 @@ WAYS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("periodic", [True, False])
 @pytest.mark.ranks(1, 2, long=(1,))
-def test_numbers_are_those_of_numpy_on_any_ranks(periodic: bool) -> None:
+def test_numbers_agree_with_numpy_on_any_ranks(periodic: bool) -> None:
     for options in WAYS:
         assert_drawn("float64", (11, 21), periodic, **options)
 
 
 @pytest.mark.parametrize(("shape", "dtype"), [((37,), "float64"), ((5, 6, 19), "float32")])
-def test_grids_of_one_and_three_axes(shape: tuple[int, ...], dtype: str) -> None:
+def test_numbers_agree_with_numpy_in_one_and_three_dimensions(shape: tuple[int, ...], dtype: str) -> None:
     assert_drawn(dtype, shape, True)
     assert_drawn(dtype, shape, False)
 
@@ -315,7 +315,7 @@ def test_devices_give_the_same_bits_in_float32_and_three_axes(opencl: Any) -> No
     assert_drawn("float32", (4, 5, 19), True, device="opencl:0")
 
 
-def test_what_is_no_whole_number_gives_nan(opencl: Any) -> None:
+def test_indices_that_are_no_integers_give_nan(opencl: Any) -> None:
     for options in ({}, {"device": "opencl:0"}):
         grid = hc.Grid(len(NOT_WHOLE) + len(EDGES))
         u, v = grid.field("u"), grid.field("v")
@@ -330,7 +330,7 @@ def test_what_is_no_whole_number_gives_nan(opencl: Any) -> None:
         assert np.array_equal(np.asarray(sim[v]), exact, equal_nan=True)
 
 
-def test_entries_of_tables_by_field(opencl: Any) -> None:
+def test_tables_are_indexed_by_fields(opencl: Any) -> None:
     x = np.array([i for i in INDICES if math.isfinite(i)])
     for dtype in ("float64", "float32"):
         for options in ({}, {"device": "opencl:0"}):
@@ -365,7 +365,7 @@ def test_a_field_and_a_wall_are_random_from_the_start() -> None:
     assert np.allclose(np.asarray(sim["v"])[0], 2 * reference(5, 0, np.arange(9)), rtol=1e-14)
 
 
-def test_cuda_compiles_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cuda_compiles_random_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HALOCLINE_CACHE", str(tmp_path))
     grid = hc.Grid((20, 20, 20), periodic=True)
     u, v = grid.field("u"), grid.field("v", dtype="float32")
@@ -423,7 +423,7 @@ def test_numbers_are_uniform_and_independent() -> None:
 
 @pytest.mark.parametrize("name", ["seed", "step", "index"])
 @pytest.mark.parametrize("wrong", [-1, 0.5, 2**53, 10**400, math.nan, math.inf, -(2.0**60)])
-def test_literals_that_are_no_whole_numbers(name: str, wrong: float) -> None:
+def test_noninteger_literals_are_rejected(name: str, wrong: float) -> None:
     arguments: dict[str, Any] = {"seed": 1, name: wrong}
     with pytest.raises(
         InputError, match=rf"^{name} of random is {re.escape(short_repr(wrong))}; expected a whole"
@@ -431,7 +431,7 @@ def test_literals_that_are_no_whole_numbers(name: str, wrong: float) -> None:
         hc.random(**arguments)
 
 
-def test_arguments_of_random_that_are_no_numbers() -> None:
+def test_invalid_arguments_of_random_are_rejected() -> None:
     u = hc.Grid(4).field("u")
     with pytest.raises(InputError, match="seed of random is the condition"):
         hc.random(u > 0)
@@ -454,12 +454,12 @@ def test_arguments_of_random_that_are_no_numbers() -> None:
         (3.0, "values of lookup are 3.0"),
     ],
 )
-def test_values_that_make_no_table(values: Any, message: str) -> None:
+def test_invalid_tables_are_rejected(values: Any, message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         hc.lookup(values, 0)
 
 
-def test_fields_make_no_table() -> None:
+def test_fields_in_tables_are_rejected() -> None:
     grid = hc.Grid(4)
     u, v = grid.field("u"), grid.vector("v", components=2)
     with pytest.raises(InputError, match="values of lookup are Field"):
@@ -472,13 +472,13 @@ def test_fields_make_no_table() -> None:
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=5), st.floats())
 @example([1.0, 2.0], math.nan)
-def test_a_literal_index_is_looked_up_at_once(values: list[float], index: float) -> None:
+def test_a_lookup_with_a_literal_index_is_folded(values: list[float], index: float) -> None:
     chosen = hc.lookup(values, index)
     assert chosen.op == "const"
     assert chosen.attribute == values[entry(index, len(values))]
 
 
-def test_tables_differ_where_bits_do() -> None:
+def test_tables_with_different_bits_are_different() -> None:
     u = hc.Grid(4).field("u")
     assert hc.lookup((0.0, 1.0), u) is hc.lookup([0, 1], u)
     assert hc.lookup((0.0, 1.0), u).digest != hc.lookup((-0.0, 1.0), u).digest
@@ -488,7 +488,7 @@ def test_tables_differ_where_bits_do() -> None:
     assert repr(hc.random(1, 2, u)) == "random(1, 2, u)"
 
 
-def test_what_it_costs() -> None:
+def test_random_numbers_and_lookups_have_costs() -> None:
     u = hc.Grid(4).field("u")
     assert count_flops(kernel_of(hc.random(1, 2, u) + hc.lookup((0.0, 1.0), u))) == 2
     kernel = kernel_of(hc.random(1, 2, u), hc.exp(u), hc.lookup((0.0, 1.0), u))
@@ -504,7 +504,7 @@ def test_a_random_summand_is_not_linear() -> None:
         hc.LinearProblem(lambda v, noise=noise: v * (1.0 + noise), u, 1.0)
 
 
-def test_cells_that_cannot_be_numbered() -> None:
+def test_invalid_cell_numbers_are_rejected() -> None:
     grid = hc.Grid((4, 5, 6))
     for axes in ((), (3,), (1, 0), (0, 0)):
         with pytest.raises(InputError, match=r"expected some of \(0, 1, 2\)"):

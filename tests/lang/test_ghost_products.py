@@ -43,7 +43,7 @@ PRODUCTS: dict[str, tuple[Callable[..., Any], str]] = {
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
-def test_a_difference_of_a_product_at_a_wall_is_noted(name: str) -> None:
+def test_a_difference_of_a_product_at_a_wall_gives_a_warning(name: str) -> None:
     right_side, operator = PRODUCTS[name]
     (notice,) = notices(right_side)
     line = right_side.__code__.co_firstlineno
@@ -75,7 +75,7 @@ LINEAR: dict[str, Callable[..., Any]] = {
 
 
 @pytest.mark.parametrize("name", LINEAR)
-def test_a_difference_without_a_product_of_odd_ghosts_is_not_noted(name: str) -> None:
+def test_a_difference_without_a_product_of_odd_ghosts_gives_no_warning(name: str) -> None:
     assert notices(LINEAR[name]) == []
     assert notices(LINEAR[name], order=2, walls="node") == []
 

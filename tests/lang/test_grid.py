@@ -74,12 +74,12 @@ def solved() -> hc.Grid:
         (lambda: square()[0].vector("w", boundary=[None]), r"need one entry per component \(2\)"),
     ],
 )
-def test_grids_and_fields_that_make_no_sense(make: Callable[[], Any], message: str) -> None:
+def test_invalid_grids_and_fields_are_rejected(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         make()
 
 
-def test_fields_without_a_dtype_have_that_of_their_grid() -> None:
+def test_fields_default_to_the_dtype_of_their_grid() -> None:
     grid = hc.Grid(8, dtype=np.float32)
     assert (grid.dtype, grid.field("u").dtype, grid.field("v", dtype="float64").dtype) == (
         "float32", "float32", "float64",
@@ -92,7 +92,7 @@ def test_fields_without_a_dtype_have_that_of_their_grid() -> None:
         hc.Grid(8, dtype="float16")
 
 
-def test_grids_without_a_dtype_have_the_one_in_use() -> None:
+def test_grids_default_to_the_current_dtype() -> None:
     with using_dtype("float32"):
         assert hc.Grid(8).dtype == "float32"
         assert hc.Grid(8, dtype="float64").dtype == "float64"
@@ -101,7 +101,7 @@ def test_grids_without_a_dtype_have_the_one_in_use() -> None:
     assert hc.Grid(8).dtype == "float64"
 
 
-def test_dtypes_may_be_given_as_numpy_has_them() -> None:
+def test_dtypes_may_be_numpy_types() -> None:
     grid = hc.Grid(4)
     assert grid.field("a", dtype=np.float32).dtype == "float32"
     assert grid.field("b", dtype=np.dtype("float64")).dtype == "float64"
@@ -110,7 +110,7 @@ def test_dtypes_may_be_given_as_numpy_has_them() -> None:
 # --- equations ---
 
 
-def test_a_field_of_another_grid_is_named() -> None:
+def test_a_field_of_another_grid_is_reported() -> None:
     grid, _, _ = square()
     stranger = hc.Grid((8, 6), periodic=True).field("w")
 
@@ -150,14 +150,14 @@ def test_a_field_of_another_grid_is_named() -> None:
         (lambda x, y, z, *more: x, r"takes 3 arguments without a default; expected the 2 coordinates"),
     ],
 )
-def test_values_that_do_not_fit_a_field(value: Any, message: str) -> None:
+def test_unsuitable_values_of_a_field_are_rejected(value: Any, message: str) -> None:
     grid, u, _ = square()
     sim = hc.Simulation(grid, hc.program(keep))
     with pytest.raises(InputError, match=message):
         sim[u] = value
 
 
-def test_a_function_may_take_all_coordinates_at_once() -> None:
+def test_a_function_may_accept_all_coordinates_as_one_argument() -> None:
     grid, u, v = square()
     sim = hc.Simulation(grid, hc.program(keep))
     sim[u] = lambda *points: points[0] + 2 * points[1]
@@ -185,7 +185,7 @@ def test_fields_are_set_by_numbers_arrays_expressions_and_functions() -> None:
     assert sim.evaluate(hc.sum(v)) == 48.0
 
 
-def test_unknown_fields_are_named() -> None:
+def test_unknown_fields_are_reported() -> None:
     grid, u, _ = square()
     grid.field("w")
     A = grid.vector("A")
@@ -203,7 +203,7 @@ def test_unknown_fields_are_named() -> None:
 # --- coordinates, places, reductions ---
 
 
-def test_coordinates_start_again_around_a_periodic_axis() -> None:
+def test_coordinates_are_periodic_around_a_periodic_axis() -> None:
     """The neighbour of the last cell is the first, with its coordinate, wherever the value is formed."""
     grid = hc.Grid((6, 4), periodic=(True, False))
     u, a, b, c = (grid.field(n, boundary=hc.Value(lambda x, y: x)) for n in "uabc")

@@ -119,7 +119,7 @@ def flipped(place: Place, *axes: int) -> Place:
 
 
 @pytest.mark.parametrize(("ndim", "order"), SIZES)
-def test_orders_of_derivatives_between_locations(ndim: int, order: int) -> None:
+def test_derivatives_between_locations_have_their_order(ndim: int, order: int) -> None:
     """Derivatives have their order for every location, axis and target; other targets are rejected."""
     ran = 0
     for place, axis, target in itertools.product(places(ndim), range(ndim), places(ndim)):
@@ -141,7 +141,7 @@ def test_orders_of_derivatives_between_locations(ndim: int, order: int) -> None:
 
 
 @pytest.mark.parametrize(("ndim", "order"), SIZES)
-def test_orders_of_interpolation(ndim: int, order: int) -> None:
+def test_interpolation_has_its_order(ndim: int, order: int) -> None:
     """Interpolation has its order from every location to every other location."""
     ran = 0
     for place, target in itertools.product(places(ndim), repeat=2):
@@ -165,7 +165,7 @@ def test_orders_of_interpolation(ndim: int, order: int) -> None:
 
 
 @pytest.mark.parametrize(("ndim", "order"), SIZES[3:])
-def test_orders_of_second_and_mixed_derivatives(ndim: int, order: int) -> None:
+def test_second_and_mixed_derivatives_have_their_order(ndim: int, order: int) -> None:
     ran = 0
     for place, a, b in itertools.product(places(ndim), range(ndim), range(ndim)):
         for target in {place, flipped(place, a, b)} if a != b else {place}:
@@ -219,7 +219,7 @@ def vector_cases(ndim: int, kind: str) -> Iterator[tuple[str, Any, Place, list[t
 
 @pytest.mark.parametrize("kind", ["cell", "face", "edge", "node"])
 @pytest.mark.parametrize(("ndim", "order"), SIZES[3:])
-def test_orders_of_vector_operators(ndim: int, kind: str, order: int) -> None:
+def test_vector_operators_have_their_order(ndim: int, kind: str, order: int) -> None:
     """Divergence, curl and strain have the expected order at their default location."""
     ran = 0
     for name, make, target, terms in vector_cases(ndim, kind):
@@ -238,7 +238,7 @@ def test_orders_of_vector_operators(ndim: int, kind: str, order: int) -> None:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_gradients_and_sums_of_second_derivatives(order: int) -> None:
+def test_gradients_and_laplacians_have_the_expected_locations(order: int) -> None:
     """The gradient of a cell field lies on faces; grad_div and the Laplacian lie at the vector."""
     for axis in range(3):
 
@@ -259,7 +259,7 @@ def test_gradients_and_sums_of_second_derivatives(order: int) -> None:
             assert order - 0.35 < math.log2(coarse / fine) < order + 0.6
 
 
-def test_weights_of_staggered_differences() -> None:
+def test_staggered_differences_have_the_known_weights() -> None:
     assert [list(map(str, staggered_coefficients(order))) for order in ORDERS] == [
         ["1"], ["9/8", "-1/24"], ["75/64", "-25/384", "3/640"],
     ]  # fmt: skip
@@ -306,7 +306,7 @@ def test_interpolation_along_a_stretched_axis_is_exact_for_lines() -> None:
 
 @pytest.mark.parametrize("order", [2, 4, 6])
 @pytest.mark.parametrize("kind", ["value", "slope"])
-def test_orders_at_walls(order: int, kind: str) -> None:
+def test_differences_at_walls_have_their_order(order: int, kind: str) -> None:
     """Differences between cells and faces keep their order at walls with conditions of one order more."""
     k = 3.0
 
@@ -412,7 +412,7 @@ def test_targets_at_another_location_are_rejected(walls: bool) -> None:
         traced(lambda legal=legal: w[0].set(legal))
 
 
-def test_to_is_strict() -> None:
+def test_to_rejects_invalid_locations() -> None:
     grid = hc.Grid((4, 4), periodic=True)
     u, w = grid.field("u"), grid.vector("w", location="face")
     assert hc.to(2.0, "cell") is as_expr(2.0)
@@ -469,7 +469,7 @@ def test_numbers_of_points_follow_their_target() -> None:
         walled.cell_number((False, True)) + walled.field("u")
 
 
-def test_operators_settle_at_explicit_offsets() -> None:
+def test_operators_keep_their_location_with_explicit_offsets() -> None:
     """Derivatives of cell fields stay in cells, with or without reads at offsets next to them."""
     grid = hc.Grid((6, 6), periodic=True)
     u = grid.field("u")
@@ -481,7 +481,7 @@ def test_operators_settle_at_explicit_offsets() -> None:
     )
 
 
-def test_operands_at_explicit_offsets_count_as_cells_where_all_fields_are_in_cells() -> None:
+def test_explicit_offsets_of_cell_fields_are_in_cells() -> None:
     grid = hc.Grid((6, 6), periodic=True)
     u, w = grid.field("u"), grid.vector("w", location="face")
     upwind = hc.where(u > 0.0, u[-1, 0], u[0, 0]) * u
@@ -598,7 +598,7 @@ def test_a_norm_is_taken_at_the_common_location_or_per_component() -> None:
         hc.norm((3.0, 4.0))
 
 
-def test_indices_of_values_are_whole_numbers() -> None:
+def test_indices_of_values_must_be_integers() -> None:
     grid = hc.Grid((4, 3))
     u, w = grid.field("u"), grid.vector("w", location="face")
     assert hc.value(u, (np.int64(-1), 2)) is hc.value(u, at=[3, -1])
@@ -669,7 +669,7 @@ def number(e: Expr, at: Callable[[tuple[int, ...]], float]) -> float:
     return {"add": a + b, "sub": a - b, "mul": a * b, "neg": -a}[e.op]
 
 
-def test_limits_of_loops_are_whole_numbers() -> None:
+def test_limits_of_loops_must_be_integers() -> None:
     grid = hc.Grid(4, periodic=True)
     u = grid.field("u")
     for limit in (2.5, -1, math.nan):
@@ -682,7 +682,7 @@ def test_limits_of_loops_are_whole_numbers() -> None:
             hc.program(step).trace(u)
 
 
-def test_a_location_can_be_named() -> None:
+def test_a_location_can_be_specified_by_name() -> None:
     grid = hc.Grid((4, 4), periodic=True)
     f = grid.field("f", location="face-x")
     assert [place_name(e) for e in (f, f[1, 0], 2.0)] == ["face-x", None, None]

@@ -78,7 +78,7 @@ def errors(n: int, order: int, ndim: int) -> dict[str, float]:
 
 @pytest.mark.parametrize("ndim", [2, 3])
 @pytest.mark.parametrize("order", [2, 4, 6, 8])
-def test_operators_converge_with_the_order_that_they_claim(order: int, ndim: int) -> None:
+def test_operators_converge_with_their_documented_order(order: int, ndim: int) -> None:
     coarse, fine = errors(16, order, ndim), errors(32, order, ndim)
     for name, error in some(fine.items()):
         if ndim == 2 and name in ("dz", "dyz", "grad_div_z"):
@@ -89,7 +89,7 @@ def test_operators_converge_with_the_order_that_they_claim(order: int, ndim: int
 
 
 @pytest.mark.parametrize("order", [2, 4, 6, 8])
-def test_upwinding_takes_one_order_and_hyperdiffusion_has_two(order: int) -> None:
+def test_upwinding_loses_one_order_and_hyperdiffusion_has_two(order: int) -> None:
     """Upwinding with a speed that changes sign loses one order, and the sixth derivative has order two."""
     errors_of_sizes = []
     for n in (32, 64):
@@ -112,7 +112,7 @@ def test_upwinding_takes_one_order_and_hyperdiffusion_has_two(order: int) -> Non
     assert hyper == pytest.approx(2, abs=0.1)
 
 
-def test_vector_calculus_obeys_its_identities_exactly_where_differences_commute() -> None:
+def test_vector_calculus_identities_are_exact_for_commuting_differences() -> None:
     """div curl = 0 and curl grad = 0 hold to rounding, since differences along two axes commute."""
     grid = hc.Grid((8, 9, 10), periodic=True)
     f, v = grid.field("f"), grid.vector("v")

@@ -26,7 +26,7 @@ KINDS = ("alfven-decay", "brio-wu", "cavity-2d", "heat", "helical-turbulence", "
 SCHEMES = [hc.Euler(), hc.RK2(), hc.RK3(), hc.RK4(), hc.SSPRK3()]
 
 
-def test_no_example_or_kind_of_case_shows_a_line_of_the_framework() -> None:
+def test_explanations_of_examples_show_no_line_of_the_framework() -> None:
     names = tuple(str(f) for f in EXAMPLES if f.name not in MODULES) + KINDS
     forbidden = framework_text()
     counts = [check(program, forbidden) for program in programs(names)]
@@ -35,7 +35,7 @@ def test_no_example_or_kind_of_case_shows_a_line_of_the_framework() -> None:
 
 
 @pytest.mark.parametrize("name", ["orszag-tang", "mhd-benchmark", "sound-wave", "cavity-2d", "cavity"])
-def test_a_copied_case_shows_lines_of_its_own_file_or_words(name: str, tmp_path: Path) -> None:
+def test_explanations_of_a_copied_case_show_lines_of_its_file(name: str, tmp_path: Path) -> None:
     copy = tmp_path / "mine.py"
     copy.write_text(path_of(name).read_text())
     lines = [line for sweep in labels_of(problem_of(str(copy)).program) for line in sweep]
@@ -119,7 +119,7 @@ def test_origins_of_values_that_functions_return() -> None:
     assert returned_lines(max) is None
 
 
-def test_statements_of_the_framework_have_words(grid: hc.Grid) -> None:
+def test_statements_of_the_framework_have_descriptions(grid: hc.Grid) -> None:
     T = grid.field("T")
     statistics = Statistics(grid, "T", {"T_mean": hc.time_mean(T)})
     program = stepping(
@@ -139,7 +139,7 @@ def test_statements_of_the_framework_have_words(grid: hc.Grid) -> None:
     check(program, framework_text())
 
 
-def test_sweeps_of_solvers_have_words() -> None:
+def test_sweeps_of_solvers_have_descriptions() -> None:
     grid = hc.Grid((8, 8), walls="node")
     u = grid.field("u", boundary=hc.Value(0))
     program = solve_program("cg", lambda u: -hc.laplacian(u), u, as_expr(1.0))

@@ -32,7 +32,7 @@ def serial(make, *names: str) -> dict[str, str]:
 # -- names ---------------------------------------------------------------------------------------------
 
 
-def test_names_that_generated_code_uses_too():
+def test_names_of_generated_code_may_be_used():
     grid = hc.Grid((6, 5), periodic=True)
     for name in ("a", "k", "t1", "double", "u", "u_next", "u_s0", "index0", "hc_min"):
         grid.field(name)
@@ -56,7 +56,7 @@ def test_names_that_generated_code_uses_too():
 
 
 @pytest.mark.parametrize("name", ["alpha", "rho", "curvature"])
-def test_unknown_named_like_a_scalar_of_the_solver(name):
+def test_an_unknown_may_have_the_name_of_a_solver_scalar(name):
     grid = hc.Grid((7, 7), walls="node")
     solution = hc.solve(lambda u: -hc.laplacian(u), grid.field(name, boundary=hc.Value(0)), 1.0)
     assert solution.converged
@@ -66,7 +66,7 @@ def test_unknown_named_like_a_scalar_of_the_solver(name):
 
 
 @pytest.mark.ranks(2)
-def test_neighbours_of_a_field_set_from_coordinates():
+def test_neighbours_of_a_field_set_from_coordinates_are_correct():
     grid = hc.Grid(12, periodic=True)
     grid.field("u")
     v = grid.field("v")
@@ -89,7 +89,7 @@ def test_neighbours_of_a_field_set_from_coordinates():
 
 @pytest.mark.ranks(1, 4, long=(1,))
 @pytest.mark.parametrize("storage", ["inline", "patch"])
-def test_faces_and_cells(storage):
+def test_differences_between_faces_and_cells_are_correct(storage):
     """A difference on faces with diagonal reads, and its divergence, are correct for both kinds of stages."""
     grid = hc.Grid((9, 8))
     u = grid.field("u", boundary={"x-": hc.Value(1.0), "x+": hc.Value(2.0), "other": hc.Derivative(0.0)})
@@ -133,7 +133,7 @@ def test_cells_read_faces_without_a_boundary_condition():
 
 
 @pytest.mark.ranks(1, 2, long=(1,))
-def test_the_last_face_is_no_ghost():
+def test_the_last_face_is_not_a_ghost():
     """A read of the last face fills no ghosts, although it is where cells have their first ghost layer."""
     n = 8
     grid = hc.Grid(n)
@@ -156,7 +156,7 @@ def test_the_last_face_is_no_ghost():
 
 
 @pytest.mark.ranks(3)
-def test_reductions_over_faces():
+def test_reductions_over_faces_include_the_last_face():
     grid = hc.Grid((6, 5))
     f = grid.field("f", location="face-x")
     grid.field("u")
@@ -175,7 +175,7 @@ def test_reductions_over_faces():
 
 @pytest.mark.ranks(2)
 @pytest.mark.parametrize("storage", ["inline", "patch"])
-def test_multiply_adds_do_not_depend_on_where_a_value_is_computed(storage):
+def test_multiply_adds_are_equal_in_halos_and_interiors(storage):
     """u is also computed in the halo, where the product that it shares with v and a stage is separate."""
 
     def run(**options):
@@ -199,7 +199,7 @@ def test_multiply_adds_do_not_depend_on_where_a_value_is_computed(storage):
     assert run().checksum("w") == serial(run, "w")["w"]
 
 
-def test_fields_computed_in_the_halo_over_different_widths():
+def test_fields_may_be_computed_in_halos_of_different_widths():
     """Halos of different widths are computed within their memory: p is read one cell away, q two."""
     grid = hc.Grid((10, 9), periodic=True)
     r, _, _, s = (grid.field(n) for n in "rpqs")
@@ -313,7 +313,7 @@ def test_a_boundary_kernel_reads_another_field_along_the_wall():
     np.testing.assert_allclose(gathered, expected, rtol=1e-14)
 
 
-def test_a_boundary_kernel_that_reads_another_field_far_out_only():
+def test_a_boundary_kernel_may_read_another_field_only_in_outer_layers():
     """The statement that reads that layer uses the current value of the other field."""
     n = 12
     grid = hc.Grid(n)
@@ -336,7 +336,7 @@ def test_a_boundary_kernel_that_reads_another_field_far_out_only():
 # -- fields as arrays ---------------------------------------------------------------------------------------
 
 
-def test_fields_that_are_no_part_of_the_equations():
+def test_fields_outside_the_equations_are_accepted():
     grid = hc.Grid(6, periodic=True)
     u, before, other = grid.field("u"), grid.field("before"), grid.field("other", location="face-x")
     sim = hc.Simulation(grid, lambda u: {u: -u}, scheme=hc.Euler(), dt=0.5)
@@ -352,7 +352,7 @@ def test_fields_that_are_no_part_of_the_equations():
     assert sim.evaluate(hc.max(abs(u - before))) == 0.0
 
 
-def test_a_value_that_another_field_was_set_from_is_not_lost():
+def test_a_value_assigned_to_another_field_is_kept():
     grid = hc.Grid(4, periodic=True)
     a, b = grid.field("a"), grid.field("b")
     sim = hc.Simulation(grid, lambda a, b: {a: b, b: a}, scheme=hc.Euler(), dt=1.0)
@@ -366,7 +366,7 @@ def test_a_value_that_another_field_was_set_from_is_not_lost():
 # -- schemes that treat all axes alike ----------------------------------------------------------------------
 
 
-def test_differences_along_two_axes_have_the_same_bits():
+def test_mixed_differences_have_the_same_bits_in_either_order():
     """The transpose has the same bits after a step with exchanged axes: product differences fuse alike."""
     grid = hc.Grid((12, 12), periodic=True)
     u, v = grid.vector("u"), grid.field("v")
@@ -385,7 +385,7 @@ def test_differences_along_two_axes_have_the_same_bits():
 
 
 @pytest.mark.parametrize("count", [2, 3, 4])
-def test_a_symmetric_sum_depends_on_no_order(count):
+def test_a_symmetric_sum_does_not_depend_on_the_order(count):
     """A symmetric sum depends neither on the order nor, for two or three terms, on their sign.
 
     The property also holds if terms of both signs have the same magnitude.
@@ -421,7 +421,7 @@ def test_a_symmetric_sum_depends_on_no_order(count):
 # -- loops in parts ------------------------------------------------------------------------------------------
 
 
-def test_a_loop_in_parts_keeps_no_condition():
+def test_split_loops_compile_with_shared_conditions():
     """A branch that one array decides at several positions compiles in a kernel of several loops.
 
     The condition was once kept for the last loop as a number, which is not valid in C++.
@@ -531,7 +531,7 @@ def test_zeros_have_the_same_sign_in_the_halo(storage):
         assert {name: sim.checksum(name) for name in reference} == reference
 
 
-def test_a_field_that_was_set_to_zero_is_added_as_it_is():
+def test_additions_of_a_zero_field_are_not_simplified():
     """A zero field behaves like a 0 that is not a literal: -0 + 0 is 0 and -1 * 0 is -0, fused or not."""
     grid = hc.Grid(4)
     u = grid.field("u")
@@ -552,7 +552,7 @@ def test_a_field_that_was_set_to_zero_is_added_as_it_is():
 
 
 @pytest.mark.parametrize("exponent", [np.inf, -np.inf, np.nan])
-def test_powers_that_are_not_finite(exponent):
+def test_nonfinite_powers_are_correct(exponent):
     def finite(x):
         return np.where(x < 9.0, x, np.where(x > 9.0, 10.0, 11.0))
 
@@ -603,7 +603,7 @@ def test_hyperbolic_functions_are_accurate_everywhere(name, bound, dtype):
 # -- memory ----------------------------------------------------------------------------------------------
 
 
-def test_memory_is_free_as_soon_as_nobody_has_the_problem():
+def test_memory_is_freed_with_the_last_reference_to_a_problem():
     """The memory of a problem is freed without the garbage collector, which does not know field sizes."""
 
     def simulate():
@@ -631,7 +631,7 @@ def test_memory_is_free_as_soon_as_nobody_has_the_problem():
         gc.enable()
 
 
-def test_numpy_functions_are_known_before_those_of_halocline() -> None:
+def test_numpy_functions_work_before_the_first_use_of_halocline() -> None:
     """NumPy functions work before Halocline's functions, which are imported at their first use."""
     script = "import numpy as np, halocline as hc\nprint(np.sin(hc.Grid(4).x))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -49,7 +49,7 @@ def drawn(draw: random.Random) -> tuple[str, tuple[float, ...]]:
     return equations.equations(program), tuple(values)
 
 
-def test_programs_with_the_same_text_do_the_same() -> None:
+def test_programs_with_equal_texts_have_equal_results() -> None:
     draw, results, repeated = random.Random(4), dict[str, tuple[float, ...]](), 0
     for _ in range(3000):
         text, result = drawn(draw)
@@ -67,7 +67,7 @@ def text_of(body: Any) -> str:
     return equations.equations(program)
 
 
-def test_what_was_read_before_it_was_set_anew_is_marked() -> None:
+def test_old_values_of_fields_are_marked() -> None:
     def before(u: Any, v: Any) -> None:
         e = hc.sqrt(u)
         u.set(2.0 * u)
@@ -81,7 +81,7 @@ def test_what_was_read_before_it_was_set_anew_is_marked() -> None:
     assert text_of(after) == "u = (u * 2.0)\nv = sqrt(u)"
 
 
-def test_scalars_and_loops_are_marked_too() -> None:
+def test_old_values_of_scalars_and_loops_are_marked() -> None:
     def looped(u: Any, v: Any) -> None:
         s = hc.scalar("s")
         s.set(1.0)
@@ -113,7 +113,7 @@ def kernel(function: Any, offsets: tuple[int, int] = (0, 1)) -> str:
     return equations.fields(grid_with_walls, program)
 
 
-def test_those_layers_count_that_are_read() -> None:
+def test_the_text_contains_only_layers_that_are_read() -> None:
     def at_second_layer(value: float) -> Any:
         return lambda u, layer: u[0] + (value if layer == 1 else 0.0)
 
@@ -122,12 +122,12 @@ def test_those_layers_count_that_are_read() -> None:
     assert "Value" not in kernel(at_second_layer(1.0))  # no neighbour of v is read
 
 
-def test_a_condition_that_fails_is_not_passed_over() -> None:
+def test_errors_in_boundary_kernels_are_raised() -> None:
     with pytest.raises(InputError, match="ZeroDivisionError"):
         kernel(lambda u: u[0] * (1 / 0))
 
 
-def test_chains_of_stages_are_walked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chains_of_stages_are_visited_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A chain of stages is visited once, although 2^60 paths lead through it.
 
     Each stage reads the previous one twice.

@@ -58,7 +58,7 @@ def expected() -> tuple[dict[str, float], np.ndarray]:
     return {"halved": halved, "total": total, "seen": halved_count}, u
 
 
-def test_statements_run_where_the_condition_holds() -> None:
+def test_statements_run_if_the_condition_is_true() -> None:
     sim, scalars, u = relaxed()
     exact, field = expected()
     assert 0 < exact["halved"] < STEPS  # the condition holds in some steps only
@@ -73,18 +73,18 @@ BITS = "7a9dcb23c00a22536f2ed9829291fdfa", "0x1.0e8d33b2fcf3ap+10"
 
 
 @pytest.mark.ranks(1, 2, 3, long=(1, 2))
-def test_the_same_bits_on_ranks() -> None:
+def test_conditional_statements_have_the_same_bits_on_ranks() -> None:
     sim, scalars, _ = relaxed(threads=2)
     assert (sim.checksum("u"), scalars["total"].hex()) == BITS
 
 
-def test_the_same_bits_with_patches_and_on_devices(opencl: Any) -> None:
+def test_conditional_statements_have_the_same_bits_with_patches_and_on_devices(opencl: Any) -> None:
     for options in ({"threads": 2, "patch": 7}, {"device": "opencl"}):
         sim, scalars, _ = relaxed(**options)
         assert (sim.checksum("u"), scalars["total"].hex()) == BITS
 
 
-def test_what_was_formed_before_keeps_its_meaning() -> None:
+def test_expressions_from_before_the_block_keep_their_values() -> None:
     """A value from before the block keeps its meaning after the block, or its use is an error."""
     grid = hc.Grid(6, periodic=True)
     u, v = grid.field("u"), grid.field("v")
@@ -114,7 +114,7 @@ def test_what_was_formed_before_keeps_its_meaning() -> None:
         hc.Simulation(grid, gone, parameters={"p": 1.0})
 
 
-def test_wrong_conditions() -> None:
+def test_invalid_conditions_are_rejected() -> None:
     grid = hc.Grid(6, periodic=True)
     grid.field("u")
 
@@ -151,7 +151,7 @@ def test_wrong_conditions() -> None:
         run(never)
 
 
-def test_explain_and_the_model_count_them() -> None:
+def test_explain_and_the_model_count_conditional_statements() -> None:
     sim, _, _ = relaxed()
     text = str(hc.explain(sim, ranks=4))
     assert "when      halved > 1" in text

@@ -75,7 +75,7 @@ def test_reductions_in_equations_see_the_values_before_the_step() -> None:
     assert sim[v].tolist() == [1.0] * 5
 
 
-def test_reductions_of_reductions() -> None:
+def test_reductions_may_contain_reductions() -> None:
     grid = hc.Grid(5)
     u, v = grid.field("u"), grid.field("v")
 
@@ -93,7 +93,7 @@ def test_reductions_of_reductions() -> None:
 # --- operators ---
 
 
-def test_reductions_of_coordinates_alone() -> None:
+def test_reductions_may_contain_only_coordinates() -> None:
     grid = hc.Grid((8, 4), extent=(1.0, 2.0))
     grid.field("u")
     sim = hc.Simulation(grid, lambda u: {u: -u}, scheme=hc.Euler(), dt=1.0)
@@ -101,7 +101,7 @@ def test_reductions_of_coordinates_alone() -> None:
     assert sim.evaluate(hc.count(x < 0.5), hc.sum(x), hc.first(x > 0.5)) == (16.0, 16.0, 16.0)
 
 
-def test_the_first_point_where_a_condition_holds() -> None:
+def test_the_first_point_of_a_condition_is_found() -> None:
     grid = hc.Grid((4, 6))
     cells, faces = grid.field("cells"), grid.field("faces", location="face-y")
 

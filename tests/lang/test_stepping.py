@@ -32,7 +32,7 @@ def limit(grid: hc.Grid) -> Any:
 
 
 @pytest.mark.ranks(1, 3, long=(1,))
-def test_a_delayed_step_is_that_of_the_fields_one_step_before() -> None:
+def test_a_delayed_step_uses_the_fields_of_the_previous_step() -> None:
     grid = hc.Grid((20, 24), periodic=True)
     delayed = wave_on(grid, dt=limit(grid), time_step="delayed", threads=2)
     delayed.run(steps=5)
@@ -57,7 +57,7 @@ def test_a_delayed_step_is_that_of_the_fields_one_step_before() -> None:
 
 
 @pytest.mark.ranks(1, 2, 3, long=(1, 2))
-def test_a_delayed_step_gives_the_same_bits_however_it_is_run() -> None:
+def test_a_delayed_step_has_the_same_bits_on_any_layout() -> None:
     results = set()
     ways: list[tuple[dict[str, Any], list[int]]] = [
         ({"communicator": world_of_one()}, [100]),
@@ -80,7 +80,7 @@ def world_of_one() -> Any:
     return MPI.COMM_SELF
 
 
-def test_what_was_set_since_counts_at_once() -> None:
+def test_changed_fields_and_parameters_affect_a_delayed_step_immediately() -> None:
     grid = hc.Grid((16, 16), periodic=True)
     sim = wave_on(grid, dt=lambda u, cfl: cfl * grid.h(0) / hc.max(abs(u)), time_step="delayed",
                   parameters={"cfl": 0.1})  # fmt: skip
@@ -139,7 +139,7 @@ def test_results_are_awaited_before_they_are_used() -> None:
     assert kinds.count(Await) == 1
 
 
-def test_wrong_time_steps_are_told() -> None:
+def test_invalid_time_steps_are_reported() -> None:
     grid = hc.Grid((16, 16), periodic=True)
     with pytest.raises(InputError, match="time_step 'late' is unknown; known: exact, delayed"):
         wave_on(grid, dt=0.1, time_step="late")

@@ -39,7 +39,7 @@ def values(grid: hc.Grid, *expressions: Any) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("walls", ["face", "node"])
 @pytest.mark.parametrize("location", ["cell", "node", "face-x"])
-def test_points_lie_where_the_map_says(walls: str, location: str) -> None:
+def test_points_have_the_coordinates_of_the_map(walls: str, location: str) -> None:
     grid = square(7, walls)
     even = hc.Grid((7, 7), extent=(2.0, 1.0), origin=(1.0, 0.0), walls=walls)
     f, e = (g.field("f", location=location) for g in (grid, even))
@@ -53,7 +53,7 @@ def test_points_lie_where_the_map_says(walls: str, location: str) -> None:
         np.testing.assert_allclose(have, want, rtol=1e-14, atol=1e-15)
 
 
-def test_the_spacing_is_the_least() -> None:
+def test_the_spacing_is_the_minimum() -> None:
     grid = square(16)
     assert grid.spacing == tuple(np.diff(line).min() for line in grid.positions())
     assert grid.spacing[0] < grid.even_spacing(0) == 0.125
@@ -124,7 +124,7 @@ def test_solutions_between_walls_are_of_second_order(walls: str, location: str, 
 
 
 @pytest.mark.parametrize("method", ["cg", "cg-fused"])
-def test_a_linear_problem_times_the_widths_of_its_cells(method: str) -> None:
+def test_a_linear_problem_may_be_scaled_by_cell_widths(method: str) -> None:
     """-Δu is symmetric only if it is multiplied by the widths of cells.
 
     The points on the walls have given values.
@@ -233,19 +233,19 @@ def grid_of(axis: str, function: Any, **options: Any) -> hc.Grid:
         ),
     ],
 )
-def test_what_is_refused(make: Any, words: str) -> None:
+def test_invalid_stretched_axes_are_rejected(make: Any, words: str) -> None:
     with pytest.raises(hc.InputError, match=words):
         make()
 
 
-def test_slopes_of_higher_order_are_refused() -> None:
+def test_derivative_conditions_of_higher_order_are_rejected() -> None:
     grid = square(8)
     grid.field("u", boundary={"x-": hc.Derivative(0.0, order=3), "other": hc.Value(0.0)})
     with pytest.raises(hc.InputError, match=r"Derivative\(order=3\) on a wall of an axis that is stretched"):
         hc.Simulation(grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1e-3).run(steps=1)
 
 
-def test_a_stage_says_where_its_points_are() -> None:
+def test_a_stage_uses_the_spacing_of_its_location() -> None:
     grid = hc.Grid(16, extent=2.0, origin=1.0, stretch={"x": one_wall})
     b, u = grid.field("b", location="face-x", boundary=hc.Extrapolate(3)), grid.field("u")
 
@@ -260,7 +260,7 @@ def test_a_stage_says_where_its_points_are() -> None:
     np.testing.assert_allclose(sim[u][1:-1], (mean[2:] - mean[:-2]) / (x[2:] - x[:-2]), rtol=1e-12)
 
 
-def test_a_picture_shows_points_where_they_are(tmp_path: Path) -> None:
+def test_a_picture_shows_points_at_their_coordinates(tmp_path: Path) -> None:
     grid = square(16)
     u = grid.field("u")
     sim = hc.Simulation(grid, hc.program(lambda u: u.set(u)), threads=1)

@@ -29,7 +29,7 @@ from stepped_programs import program_of
 APPLY = {sign: getattr(operator, name) for name, sign in IN_PLACE.items()}
 
 
-def test_operators_in_place_are_rejected_where_they_would_assign() -> None:
+def test_in_place_operators_on_fields_are_rejected() -> None:
     grid = hc.Grid((4, 4), periodic=True)
     u, v = grid.field("u"), grid.vector("v")
     assert len(APPLY) == 13
@@ -71,7 +71,7 @@ def test_operators_in_place_are_rejected_where_they_would_assign() -> None:
         assert isinstance(q, hc.Expr)
 
 
-def test_a_program_that_assigns_nothing_names_the_likely_cause() -> None:
+def test_a_program_without_assignments_is_reported_with_the_likely_cause() -> None:
     grid = hc.Grid(4, periodic=True)
     u, _ = grid.field("u"), grid.vector("v")
 
@@ -126,7 +126,7 @@ def test_a_program_that_assigns_nothing_names_the_likely_cause() -> None:
     assert u.name == "u"
 
 
-def test_a_name_that_a_program_gives_a_new_meaning_is_reported_where_nothing_assigns_it() -> None:
+def test_a_rebound_field_name_without_assignment_is_reported() -> None:
     grid = hc.Grid(4, periodic=True)
     grid.field("u"), grid.field("v")
 
@@ -151,7 +151,7 @@ def test_a_name_that_a_program_gives_a_new_meaning_is_reported_where_nothing_ass
     assert re.search(r"^program clock: t = ... in line \d+ gives a new meaning .* write t.set", notice)
 
 
-def test_names_of_numbers_may_be_given_other_values() -> None:
+def test_names_of_numbers_may_be_rebound() -> None:
     grid = hc.Grid(4, periodic=True)
     grid.field("u")
 

@@ -148,7 +148,7 @@ def test_the_conversion_is_exact(value: Any) -> None:
         assert json.loads(json.dumps([value], default=json_value)) == [plain(value)]
 
 
-def test_single_precision_counts_with_its_exact_value() -> None:
+def test_float32_values_are_converted_exactly() -> None:
     assert Every.parse("every", np.float32(0.1)).time == 0.10000000149011612
     assert json.dumps([Path("a/b"), np.arange(2)], default=json_value) == '["a/b", [0, 1]]'
     with pytest.raises(TypeError, match="2j of type complex is not JSON data"):
@@ -156,14 +156,14 @@ def test_single_precision_counts_with_its_exact_value() -> None:
 
 
 @pytest.mark.parametrize("wrong", [5, None, b"a.zarr"])
-def test_a_value_that_is_no_path_is_one_message(wrong: Any) -> None:
+def test_an_invalid_path_is_one_message(wrong: Any) -> None:
     for make in (hc.Output, hc.Checkpoint):
         with pytest.raises(InputError, match=r"the path of an? .* is .*; expected a text such as"):
             make(wrong)
     assert hc.Output(np.str_("a.zarr")).path == hc.Output("a.zarr").path
 
 
-def test_a_name_is_the_same_in_both_spellings(tmp_path: Path) -> None:
+def test_names_are_normalised_to_one_unicode_form(tmp_path: Path) -> None:
     micro, greek = "\u00b5", "\u03bc"
     assert as_name(micro, "name") == greek
     grid = hc.Grid((8, 8), periodic=True)

@@ -29,7 +29,7 @@ NUMBERS: list[Any] = [
 ]  # fmt: skip
 
 
-def test_real_numbers_of_all_types_are_accepted_and_others_rejected() -> None:
+def test_real_numbers_of_all_types_are_accepted_and_other_types_rejected() -> None:
     for value in NUMBERS:
         assert as_real(value) == float(value)
     grid = hc.Grid(4)
@@ -68,7 +68,7 @@ def test_real_numbers_of_all_types_are_accepted_and_others_rejected() -> None:
                 combined(value)
 
 
-def test_whole_numbers_of_numpy_are_whole_numbers() -> None:
+def test_numpy_integers_are_integers() -> None:
     assert hc.shift(U, np.int64(0), np.int64(1)) is hc.shift(U, 0, 1)
     assert hc.difference(U, 0, np.int64(2)).digest == hc.difference(U, 0, 2).digest
     assert check_limits(np.float32(0.5), None) == 0.5

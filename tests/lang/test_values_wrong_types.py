@@ -240,13 +240,13 @@ def test_wrong_types_are_rejected_with_a_message(name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", WRONG)
-def test_explain_takes_problems(kind: str) -> None:
+def test_explain_accepts_problems(kind: str) -> None:
     with pytest.raises(InputError, match=r"expected an hc\.Simulation or an hc\.LinearProblem"):
         hc.explain(WRONG[kind])
 
 
 @pytest.mark.parametrize("path", ["", ".", "..", "a\0b", "x" * 5000, "x" * 5000 + ".npy"])
-def test_paths_that_no_file_can_have_are_rejected(path: str, tmp_path: Any, monkeypatch: Any) -> None:
+def test_impossible_paths_are_rejected(path: str, tmp_path: Any, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     grid = hc.Grid((4, 4))
     u = grid.field("u")

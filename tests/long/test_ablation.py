@@ -13,7 +13,7 @@ from halocline.errors import InputError
 from halocline.study.measuring import ablation
 
 
-def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_command_runs_an_ablation_study(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     files = {kind: tmp_path / f"ablation.{kind}" for kind in ("json", "csv", "html")}
     line = "study ablation exchange --n 32 --fields 2 --repeat 1 --threads 1 --dim 2"
     assert run([*line.split(), *(w for kind, file in files.items() for w in (f"--{kind}", str(file)))]) == 0

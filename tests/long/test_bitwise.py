@@ -11,12 +11,12 @@ from bitwise_programs import DTYPES
 # more ranks than cores that do not divide the grid: a minute or two
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.ranks(3)
-def test_every_decomposition_gives_the_same_bits_on_an_odd_number(dtype: str) -> None:
+def test_every_decomposition_gives_the_same_bits_on_an_odd_number_of_ranks(dtype: str) -> None:
     from mpi4py import MPI
 
     check_all(dtype, lambda ndim: variations(MPI.COMM_WORLD.size, ndim))
 
 
 @pytest.mark.ranks(2)
-def test_some_ways_of_running_give_the_same_bits_in_float32() -> None:
+def test_some_layouts_give_the_same_bits_in_float32() -> None:
     check_all("float32", lambda ndim: WAYS[::4])

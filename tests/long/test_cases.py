@@ -27,7 +27,7 @@ def test_a_dynamo_grows_exponentially_in_its_kinematic_phase():
 # -- energy --------------------------------------------------------------------------------------------
 
 
-def test_mass_and_energy_of_a_decaying_vortex_are_kept():
+def test_mass_and_energy_of_a_decaying_vortex_are_conserved():
     settings = {"nu": 0.05, "eta": 0.05, "K": 0.05, "zeta": 0.02, "cp": 1.4, "gamma": 1.5, "mu0": 1.2}
     series = run("orszag-tang-resistive", [48], settings, until=1.0, every=10).record.series
     energy = [row["E_kin"] + row["E_mag"] + row["E_th"] for row in series]
@@ -41,7 +41,7 @@ def test_mass_and_energy_of_a_decaying_vortex_are_kept():
 # -- convection ----------------------------------------------------------------------------------------
 
 
-def test_a_layer_at_rest_stays_so():
+def test_a_layer_at_rest_stays_at_rest():
     errors = []
     for n in (12, 24):
         series = layer([2 * n, n], 2.0, amplitude=0.0, rayleigh=300.0)
@@ -55,12 +55,12 @@ def test_a_layer_at_rest_stays_so():
 
 
 # separate compilation of the terms takes half a minute
-def test_a_forcing_that_goes_wrong_is_named():
+def test_a_nonfinite_forcing_is_reported():
     with pytest.raises(RunError, match=r"before step 1: forcing of u_[xyz]"):
         run("helical-turbulence", [12, 16], {"force": 1e300, "dt": 0.01, "kmax": 3.5}, steps=4)
 
 
-def test_a_contrast_that_ghosts_cannot_hold():
+def test_a_contrast_too_large_for_ghosts_is_reported():
     for order, least in ((2, 16.0), (6, 3.2), (8, 8 / 3.5)):
         with pytest.raises(
             InputError, match=rf"contrast is {least:g}; expected a number below {least:g} with 8"

@@ -20,7 +20,7 @@ def run(name: str, n: list[int], settings: dict[str, float] | None = None, **opt
 # -- convection ----------------------------------------------------------------------------------------
 
 
-def test_convection_in_three_dimensions():
+def test_convection_runs_in_three_dimensions():
     series = run("convection", [12, 12, 8], {"amplitude": 0.05}, steps=60, every=20).record.series
     first, last = series[0], series[-1]
     assert last["mass"] == pytest.approx(first["mass"], rel=1e-3)
@@ -29,7 +29,7 @@ def test_convection_in_three_dimensions():
     assert last["T_min"] > first["T_min"] * 0.95
 
 
-def test_rolls_along_the_third_axis_are_those_of_two_dimensions(tmp_path: Path):
+def test_rolls_along_the_third_axis_agree_with_two_dimensions(tmp_path: Path):
     """Without random initial values the third axis changes the results by rounding only."""
     text, noise = (CASES / "convection.py").read_text(), " + (hc.random(seed, 0, grid.cell_number()) - 0.5)"
     assert noise in text
@@ -48,7 +48,7 @@ def test_rolls_along_the_third_axis_are_those_of_two_dimensions(tmp_path: Path):
 # -- helical turbulence --------------------------------------------------------------------------------
 
 
-def test_helical_turbulence_in_three_dimensions():
+def test_helical_turbulence_runs_in_three_dimensions():
     settings = {"seed_field": 1e-3}
     series = run("helical-turbulence", [16], settings, steps=40, every=20).record.series
     assert series[-1]["kinetic_helicity"] > 0  # the same helicity as that of the forcing

@@ -30,5 +30,5 @@ def test_many_random_programs_agree_with_numpy(
 
 
 @pytest.mark.ranks(2, 3, 4, 6, 8, timeout=3000)
-def test_many_random_programs_are_the_same_on_ranks() -> None:
+def test_many_random_programs_have_the_same_bits_on_ranks() -> None:
     assert on_ranks(150) > 150

@@ -20,7 +20,7 @@ def counted(statements: Statements, count: int) -> tuple[Schedule, int]:
 
 
 @pytest.mark.parametrize("statements", [sums, products, steps])
-def test_twice_as_many_fields_are_twice_the_work(
+def test_compilation_time_is_linear_in_the_number_of_fields(
     statements: Statements, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The differences exclude work that is the same for any number of fields."""

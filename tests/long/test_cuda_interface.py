@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DECLARED = re.compile(r'Status \(\*(\w+)\)\([^;]*?=\s*symbols(?:\[|\.optional\()"(\w+)"')
 
 
-def test_declarations_are_those_of_the_header(tmp_path):
+def test_declarations_agree_with_the_cuda_header(tmp_path):
     package = ["install", "-q", "--no-deps", "--target", str(tmp_path / "cuda"), "nvidia-cuda-runtime-cu12"]
     done = subprocess.run([sys.executable, "-m", "pip", *package], capture_output=True, text=True)
     if done.returncode != 0:

@@ -24,7 +24,7 @@ def test_ranks_of_different_nodes_do_not_share():
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 @pytest.mark.parametrize("dtype", bitwise_programs.DTYPES)
 @pytest.mark.parametrize("settings", [{}, {"peers": 0}, {"ipc": 0}, {"delay": 20000}], ids=str)
-def test_every_problem_in_every_way(ranks: int, dtype: str, settings: dict[str, int]):
+def test_every_problem_has_the_same_bits_for_all_options(ranks: int, dtype: str, settings: dict[str, int]):
     for problem in ALL:
         if not (settings.get("delay") and problem.startswith("cg")):  # these solvers wait for each reduction
             run(ranks, list(WAYS), [problem], [dtype], **settings)
@@ -33,7 +33,7 @@ def test_every_problem_in_every_way(ranks: int, dtype: str, settings: dict[str, 
 # -- between processes -------------------------------------------------------------------------------
 
 
-def test_memory_is_given_back_once_the_other_process_has_let_go_of_it():
+def test_shared_memory_is_freed_after_its_release_by_the_other_process():
     results, _ = run(2, ["default"] * 24, ["heat"])
     # memory that the other process held a moment ago remains until one of the next engines
     for held in some(results["held"]):

@@ -11,7 +11,7 @@ from wide_stencil import star
 
 
 @pytest.mark.parametrize("order", [2, 8])
-def test_how_far_threads_march_changes_no_bit(
+def test_the_streaming_depth_does_not_change_bits(
     order: int, opencl: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The length of 2.5D streaming, such as eight cells per plane read in advance, changes no bit."""

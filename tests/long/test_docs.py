@@ -10,7 +10,7 @@ from documented_blocks import BLOCK, ROOT, run
 from halocline.problems.problem import Problem
 
 
-def test_what_is_said_of_shocks(tmp_path):
+def test_the_page_on_shocks_is_correct(tmp_path):
     """The program prints the shown output, and the page lists cases, parameters, defaults and names."""
     from halocline.physics import mhd_tvd
     from halocline.physics.mhd_tvd import parameters

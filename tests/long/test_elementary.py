@@ -26,14 +26,16 @@ __all__ = ["libraries", "library"]  # fixtures
 
 @pytest.mark.parametrize("dtype", [DOUBLE, FLOAT])
 @pytest.mark.parametrize("name", list(REFERENCE))
-def test_accuracy_in_depth(library: Library, name: str, dtype: type) -> None:
+def test_elementary_functions_are_accurate_at_many_arguments(
+    library: Library, name: str, dtype: type
+) -> None:
     check_accuracy(library, name, dtype, 50_000)
 
 
 # ---- the text --------------------------------------------------------------------------------
 
 
-def test_coefficients_are_the_derived_ones() -> None:
+def test_coefficients_agree_with_their_derivation() -> None:
     script = ROOT / "tools" / "elementary_coefficients.py"
     done = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

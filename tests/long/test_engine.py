@@ -12,9 +12,7 @@ from step_measurements import found, runs_of
 
 
 @pytest.mark.parametrize("name", list(studies()))
-def test_every_study_is_carried_out_on_its_ranks(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_study_runs_on_its_ranks(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = reduced(name)
     study = found(*words, "--html", "s.html", cwd=tmp_path)
     _checked(name, study, runs_of(words, monkeypatch))

@@ -8,7 +8,7 @@ import sys
 from source import ROOT
 
 
-def test_a_case_with_its_check_enters_few_files() -> None:
+def test_a_checked_case_executes_code_of_few_files() -> None:
     """The bound is the present number of files; a change that exceeds it adds a layer."""
     words = [
         sys.executable,

@@ -11,7 +11,7 @@ from mhd_programs import OPTION_WAYS, benchmark, with_options
 
 @pytest.mark.parametrize("shape", [(46, 48), (24, 46, 22)])
 @pytest.mark.ranks(2, 4)
-def test_the_same_bits_with_all_options_however_it_runs(shape: tuple[int, ...]):
+def test_all_terms_have_the_same_bits_on_any_layout(shape: tuple[int, ...]):
     from mpi4py import MPI
 
     # four ranks with two threads each share the cores
@@ -22,14 +22,14 @@ def test_the_same_bits_with_all_options_however_it_runs(shape: tuple[int, ...]):
 
 
 @pytest.mark.ranks(8)
-def test_the_same_bits_on_eight_ranks():
+def test_mhd_has_the_same_bits_on_eight_ranks():
     from mpi4py import MPI
 
     assert benchmark(threads=1) == benchmark(communicator=MPI.COMM_SELF, threads=1)
 
 
 @pytest.mark.parametrize("shape", [(24, 22), (13, 22, 12)])
-def test_the_same_bits_with_all_options_on_devices(opencl: list[Any], shape: tuple[int, ...]):
+def test_all_terms_have_the_same_bits_on_devices(opencl: list[Any], shape: tuple[int, ...]):
     expected = with_options(shape, threads=1)
     assert with_options(shape, device="opencl:0") == expected
     assert with_options(shape, device="opencl", methods="self,mpi") == expected

@@ -14,7 +14,9 @@ from halocline.run.ranks.mpi import world
 @pytest.mark.parametrize("settings", [{}, {"peers": 0}, {"delay": 2000}], ids=str)
 @pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize("devices", [1, 2, 3])
-def test_many_random_exchanges_on_the_standin(devices: int, ranks: int, settings: dict[str, int]) -> None:
+def test_many_random_exchanges_on_the_standin_fill_halos(
+    devices: int, ranks: int, settings: dict[str, int]
+) -> None:
     """New random exchanges each time; work in streams runs in any order that events allow."""
     environment = cuda_standin.environment(devices, **settings)
     seed = secrets.randbelow(2**31)
@@ -23,6 +25,6 @@ def test_many_random_exchanges_on_the_standin(devices: int, ranks: int, settings
 
 @pytest.mark.usefixtures("opencl")
 @pytest.mark.ranks(1, 2, 3, timeout=3000)
-def test_a_thousand_random_exchanges() -> None:
+def test_a_thousand_random_exchanges_fill_halos() -> None:
     """New random exchanges each time, fewer if ranks share cores."""
     run_cases(world().bcast(secrets.randbelow(2**31)), CASES[world().size], 2)

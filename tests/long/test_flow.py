@@ -63,7 +63,7 @@ def test_a_cube_converges_at_second_order(rayleigh: float, sizes: tuple[int, ...
 
 
 @pytest.mark.parametrize(("n", "rayleigh"), [((12,), 2e3), ((8, 12), 1e4)])
-def test_nothing_is_compared_where_nothing_is_known(n: tuple[int, ...], rayleigh: float) -> None:
+def test_results_without_reference_are_not_compared(n: tuple[int, ...], rayleigh: float) -> None:
     ready = Problem("cavity-2d", n, {"Ra": rayleigh})
     (last,) = [c for c in ready.run(steps=100_000, threads=1).check() if c.name == "nusselt_hot"]
     assert last == Check.not_compared("nusselt_hot", "nothing is known of this Ra, Pr and shape")
@@ -73,7 +73,7 @@ def test_nothing_is_compared_where_nothing_is_known(n: tuple[int, ...], rayleigh
 
 
 @pytest.mark.parametrize("stages", [2, 3, 6])
-def test_several_stages_lead_to_the_same_flow_sooner(stages: int) -> None:
+def test_several_stages_reach_the_same_flow_in_fewer_steps(stages: int) -> None:
     one, more = (steady("cavity-2d", 63, 1e4, stages=stage_count) for stage_count in (1, stages))
     assert more.record.steps * stages < one.record.steps
     for quantity in ("nusselt_hot", "u_max"):
@@ -81,7 +81,7 @@ def test_several_stages_lead_to_the_same_flow_sooner(stages: int) -> None:
 
 
 @pytest.mark.parametrize("rayleigh", [1e4, 1e5])
-def test_points_that_gather_at_walls_are_worth_more(rayleigh: float) -> None:
+def test_stretched_points_are_more_accurate(rayleigh: float) -> None:
     """The extrapolated value is the published one, and stretched points are more accurate than even ones."""
     sizes, at_walls = [15, 31, 63], {"gathered": 0.6}
     for quantity, published in PLANAR[rayleigh].items():
@@ -112,16 +112,14 @@ FREE_FALL = "in free fall the largest stable step is 5.528e-0[67], the limit of 
         (24, {"V_ref": 0.5}, f"field 'p' is nan at .*\nV_ref is 0.5.* 266.5: {FREE_FALL}; leave V_ref out"),
     ],
 )
-def test_a_flow_that_runs_away_says_which_limit_it_broke(
-    n: int, settings: dict[str, float], words: str
-) -> None:
+def test_a_divergent_flow_reports_the_exceeded_limit(n: int, settings: dict[str, float], words: str) -> None:
     with pytest.raises(hc.RunError, match=words) as raised:
         run("cavity-2d", (n,), settings, steps=100_000)
     assert (raised.value.place is not None) == words.startswith("field")
 
 
 @pytest.mark.ranks(2)
-def test_the_speed_is_that_of_each_core() -> None:
+def test_the_speed_is_reported_per_core() -> None:
     record = run("cavity-2d", (16,), {"Ra": 1e3}, steps=20, threads=2).record
     assert record.ssspnt is not None
     assert record.ns_per_cell_step is not None

@@ -25,13 +25,13 @@ def heat(tmp_path: Path) -> Path:
 # -- commands ------------------------------------------------------------------------------------------------
 
 
-def test_a_file_scales_in_parts(heat: Path, tmp_path: Path) -> None:
+def test_a_scaling_study_of_a_file_times_parts(heat: Path, tmp_path: Path) -> None:
     measurements = result("study", "strong", heat, "--ranks", "1,2", "--parts", cwd=tmp_path)["measurements"]
     timed = [(m["ranks"], m["only"], m["halo"]) for m in measurements]
     assert timed == [(ranks, *kind) for ranks in (1, 2) for kind in PARTS.values()]
 
 
-def test_a_file_scales(heat: Path, tmp_path: Path) -> None:
+def test_a_scaling_study_runs_a_file(heat: Path, tmp_path: Path) -> None:
     measurements = result("study", "strong", heat, "--ranks", "1,2", cwd=tmp_path)["measurements"]
     assert [(m["ranks"], m["only"]) for m in measurements] == [(1, None), (2, None), (2, "exchange")]
     measurements = measurements[:2]
@@ -45,7 +45,7 @@ def test_a_file_scales(heat: Path, tmp_path: Path) -> None:
         assert "is a file without settings, which sets this itself: leave it out" in done.stderr
 
 
-def test_a_file_converges_from_grid_to_grid(heat: Path, tmp_path: Path) -> None:
+def test_a_convergence_study_runs_a_file(heat: Path, tmp_path: Path) -> None:
     heat.write_text(HEAT)
     study = result("study", "convergence", heat, "--n", "16,32,64,128", cwd=tmp_path)
     assert [m["error"] is None for m in study["measurements"]] == [False, False, False, True]
@@ -60,7 +60,7 @@ def test_a_file_converges_from_grid_to_grid(heat: Path, tmp_path: Path) -> None:
     assert "an order takes 3 grids" in done.stderr
 
 
-def test_the_acoustic_example_goes_through_every_command(tmp_path: Path) -> None:
+def test_the_acoustic_example_works_with_every_command(tmp_path: Path) -> None:
     text = ACOUSTIC.read_text()
     assert len(text.splitlines()) < 60
     assert "study" not in text

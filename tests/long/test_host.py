@@ -24,7 +24,7 @@ def copy_rate(size: int = 2**25) -> float:
     return size / min(seconds)
 
 
-def test_the_command_calibrates(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_command_calibrates_the_host(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """The measurements are plausible; benchmarks/model.py measures the quality of the predictions."""
     file = tmp_path / "node.toml"
     assert run(f"model calibrate --file {file}".split()) == 0

@@ -7,7 +7,7 @@ import sys
 from limited_runs import run
 
 
-def test_stacks_as_large_as_kernels_are_said_to_need_are_enough():
+def test_the_required_stack_size_suffices():
     """The largest kernels run with stacks of the size that kernels are assumed to need."""
     command = [sys.executable, "-m", "halocline.cli", "run", "mhd-benchmark", "--n", "16", "--steps", "1"]
     code, out, err = run([*command, "--threads", "2"], "ulimit -s 1024; export OMP_STACKSIZE=256k")

@@ -28,11 +28,11 @@ def newer(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_every_program_by_every_strategy(name: str, record_property: Any) -> None:
+def test_every_program_compiles_with_every_strategy(name: str, record_property: Any) -> None:
     check(name, list(STRATEGIES), ARCHITECTURES[12], record_property)
 
 
 @pytest.mark.usefixtures("newer")
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_every_program_with_version_13(name: str, record_property: Any) -> None:
+def test_every_program_compiles_with_version_13(name: str, record_property: Any) -> None:
     check(name, list(STRATEGIES), ARCHITECTURES[13], record_property)

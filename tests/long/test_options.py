@@ -13,14 +13,14 @@ from swept_options import check_sweep, run
 # -- the sweep -----------------------------------------------------------------------------------------------
 
 
-def test_two_thousand_lines_work_or_are_refused() -> None:
+def test_two_thousand_command_lines_work_or_are_rejected() -> None:
     check_sweep(2000, seed=int.from_bytes(os.urandom(3)))
 
 
 # -- memory --------------------------------------------------------------------------------------------------
 
 
-def test_a_solve_is_not_lost_for_want_of_memory_to_measure_with(tmp_path: Path) -> None:
+def test_a_solve_succeeds_without_memory_for_measurements(tmp_path: Path) -> None:
     """A solve under any limit of the address space gives a result, or an error before the solve.
 
     With one of the limits the result lacks the bandwidth.

@@ -22,7 +22,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("opencl", "small_chunks")
-def test_devices_write_the_same(tmp_path: Path) -> None:
+def test_devices_write_the_same_output(tmp_path: Path) -> None:
     for device in ("cpu", "opencl:0,1"):
         sim = heat(device=device)
         T = sim.grid.fields["T"]

@@ -27,7 +27,7 @@ def test_the_ranks_of_a_node_share_its_memory() -> None:
     assert max(times) == times[-1] > 1.2 * times[0], "of the most ranks on a node"
 
 
-def test_a_paper_is_measured_here_too(tmp_path: Path) -> None:
+def test_a_paper_is_measured_on_this_machine(tmp_path: Path) -> None:
     words = ["study", "paper", "umbc-4.1", "--n", "1024", "--nodes", "1", "--html", "p.html"]
     study = found(*words, "--not-here", "--pictures", "drawn", cwd=tmp_path)
     assert (tmp_path / "drawn" / "umbc-4.1.png").stat().st_size > 10_000
@@ -44,13 +44,13 @@ def test_a_paper_is_measured_here_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "sizes"), [("umbc-4.1", (1024, 2048, 4096, 8192, 16384)), ("umbc-7.1", (4096, 8192))]
 )
-def test_predicted_solves_take_what_is_published(name: str, sizes: tuple[int, ...]) -> None:
+def test_predicted_solves_take_the_published_time(name: str, sizes: tuple[int, ...]) -> None:
     """Predictions of times of 3 s and more are within a factor of 1.5 for 90 %, and within 2 for all."""
     result = ratios(name, sizes=sizes, least=3)
     assert sum(1 / 1.5 <= ratio <= 1.5 for ratio in result) >= 0.9 * len(result)
     assert all(0.5 <= ratio <= 2 for ratio in result)
 
 
-def test_the_speedup_of_many_nodes_is_that_of_the_text() -> None:
+def test_the_speedup_of_many_nodes_agrees_with_the_paper() -> None:
     (result,) = quotients("pearson-fig12b", nodes=256)
     assert 1 / 1.3 <= result <= 1.3

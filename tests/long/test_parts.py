@@ -10,7 +10,7 @@ from halocline.explanation.explain import explain_program
 from halocline.problems.problem import Problem
 
 
-def test_study_of_the_parts_of_a_step(tmp_path):
+def test_a_study_times_the_parts_of_a_step(tmp_path):
     result = halocline("study strong alfven-decay --n 24 --ranks 2 --steps 2 --parts --pictures p", tmp_path)
     assert result.returncode == 0, result.stderr
     runs = re.findall(r"^\[\d/6\] 24 cells, order 6, ranks 2, threads 1(.*)$", result.stderr, re.MULTILINE)
@@ -20,7 +20,7 @@ def test_study_of_the_parts_of_a_step(tmp_path):
     assert {path.name for path in (tmp_path / "p").iterdir()} == {"strong.png", "parts.png"}
 
 
-def test_study_of_the_parts_of_the_benchmark(tmp_path):
+def test_a_study_times_the_parts_of_the_benchmark(tmp_path):
     result = halocline(
         "study strong mhd-benchmark --n 16 --ranks 2 --steps 2 --parts --orders 2,6 --json s.json", tmp_path
     )

@@ -18,11 +18,11 @@ from poisson_runs import agrees, record_of
 
 
 @pytest.mark.parametrize("method", ["cg", "cg-fused"])
-def test_table_3_1_at_2048(method):
+def test_table_3_1_is_reproduced_at_2048(method):
     agrees(record_of(2048, method=method))
 
 
-def test_memory_at_8192():
+def test_memory_at_8192_is_that_of_the_fields():
     """A new process measures its peak memory, which excludes the memory of other tests."""
     problem_text = "Problem('poisson', [8192], dim=2).run(steps=2)"
     script = f"from halocline.problems.problem import Problem; print({problem_text}.record.memory_bytes)"
@@ -61,9 +61,7 @@ def results() -> dict[tuple[str, int | None], set[tuple[int, str]]]:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("ranks", LAYOUTS)
-def test_table_3_1_at_1024_has_the_same_bits_on_any_ranks_threads_and_layout(
-    method, ranks, results, tmp_path
-):
+def test_table_3_1_at_1024_has_the_same_bits_on_any_layout(method, ranks, results, tmp_path):
     """Any ranks and threads give the same bits at convergence, other layouts after sixty iterations.
 
     The sums of each iteration spread an error of one cell to all others.

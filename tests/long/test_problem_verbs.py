@@ -7,7 +7,7 @@ from pathlib import Path
 from step_measurements import found
 
 
-def test_overlap_is_measured_of_cases_and_files(tmp_path: Path) -> None:
+def test_overlap_is_measured_for_cases_and_files(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(
         "import halocline as hc\nn = 16\ngrid = hc.Grid((n, n), periodic=True)\nu = grid.field('u')\n"
         "sim = hc.Simulation(grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1e-5)\n"

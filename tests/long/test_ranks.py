@@ -7,7 +7,7 @@ from launched_scripts import end, script, start
 __all__ = ["script"]  # fixtures
 
 
-def test_a_rank_that_fails_before_mpi_does_not_wait_for_ever(script):
+def test_a_rank_failure_before_mpi_ends_the_run(script):
     case = script("""
         if launcher().rank == 1:
             raise InputError("early")

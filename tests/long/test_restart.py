@@ -23,7 +23,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.mark.usefixtures("opencl")
-def test_a_run_goes_on_with_the_same_bits_on_devices_and_back(whole: dict[str, str], tmp_path: Path) -> None:
+def test_a_run_restarts_with_the_same_bits_on_devices_and_back(whole: dict[str, str], tmp_path: Path) -> None:
     results("first", tmp_path / "cpu")
     assert results("resume", tmp_path / "cpu", device="opencl:0,1") == whole
     results("first", tmp_path / "opencl", device="opencl:0,1")
@@ -35,7 +35,7 @@ def test_a_run_goes_on_with_the_same_bits_on_devices_and_back(whole: dict[str, s
 
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("name", NAMES)
-def test_whatever_dies_a_hundred_times_the_newest_checkpoint_is_whole(
+def test_the_newest_checkpoint_is_complete_after_a_hundred_kills(
     name: str, seed: int, whole: dict[str, str], tmp_path: Path
 ) -> None:
     draw = random.Random(f"{name} {seed}")

@@ -35,9 +35,7 @@ WAYS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("dtype", bitwise.DTYPES)
 @pytest.mark.parametrize("problem", bitwise.PROBLEMS, ids=lambda problem: problem.__name__)
 @pytest.mark.ranks(1, 2, 3)
-def test_every_way_of_running_on_devices_gives_the_bits_of_the_cpu(
-    problem: bitwise.Problem, dtype: str
-) -> None:
+def test_every_layout_on_devices_gives_the_bits_of_the_cpu(problem: bitwise.Problem, dtype: str) -> None:
     assert compared(problem, dtype, WAYS) >= (4 if world().size < 3 else 2)
 
 
@@ -46,14 +44,16 @@ def test_every_way_of_running_on_devices_gives_the_bits_of_the_cpu(
 
 @settings(max_examples=100, **programs.ANY_SPEED)
 @given(programs.recipes(), programs.shapes_to_cut, st.none() | st.integers(3, 9))
-def test_many_random_programs(recipe: programs.Recipe, shape: tuple[int, ...], patch: int | None) -> None:
+def test_many_random_programs_have_the_bits_of_the_cpu(
+    recipe: programs.Recipe, shape: tuple[int, ...], patch: int | None
+) -> None:
     ways = [{"device": BOTH, "patch": patch}, {"device": "opencl:0", "overlap": False}]
     same_bits(recipe, shape, [*ways, {"device": BOTH, "subdomains_per_rank": 2}])
 
 
 @settings(max_examples=60, **programs.ANY_SPEED)
 @given(holes.cases())
-def test_many_random_holes(case: dict[str, Any]) -> None:
+def test_many_random_holes_have_the_bits_of_the_cpu(case: dict[str, Any]) -> None:
     subdomains = case["subdomains"]
     random_holes(
         case, [{"device": BOTH}, {"device": "opencl:0", "subdomains_per_rank": subdomains, "patch": 3}]

@@ -94,13 +94,13 @@ def test_a_polarised_wave_keeps_its_fronts_and_its_order_for_periods(periods: fl
     assert all(abs(order - 2.0) < 0.15 for order in orders), orders
 
 
-def test_a_polarised_wave_keeps_its_fronts_in_space() -> None:
+def test_a_polarised_wave_keeps_its_fronts_in_three_dimensions() -> None:
     ready = Problem("cp-alfven", (32, 16, 16))
     result = {c.name: c.value for c in ready.run(until=5.0, threads=1).check()}
     assert result["scatter"] < 1e-13
 
 
-def test_a_polarised_wave_in_the_plane() -> None:
+def test_a_polarised_wave_converges_in_the_plane() -> None:
     assert checked("cp-alfven", (32, 16))["scatter"].value < 1e-13
 
 
@@ -108,17 +108,17 @@ def test_a_polarised_wave_in_the_plane() -> None:
 
 
 @pytest.mark.parametrize("flux", ["hlld", "roe"])
-def test_tubes_by_other_fluxes(flux: str) -> None:
+def test_other_fluxes_reach_the_converged_profiles_of_tubes(flux: str) -> None:
     checked("rj2a", (512,), {"flux": flux})
 
 
-def test_a_tube_is_compared_at_earlier_times_too() -> None:
+def test_a_tube_is_compared_at_earlier_times() -> None:
     result = checked_until("rj2a", (128,), 0.1)
     assert sum(key.startswith("plateau at") for key in result) == 2
 
 
 @pytest.mark.parametrize(("name", "count"), [("rj2a", 2), ("rj4a", 0)])
-def test_tubes_across_the_grid(name: str, count: int) -> None:
+def test_oblique_tubes_reach_the_converged_profiles(name: str, count: int) -> None:
     """No plateau of rj4a is ten layers of cells wide, so that none is compared."""
     result = checked(name, (128, 128, 128))
     assert sum(key.startswith("plateau at") for key in result) == count
@@ -160,16 +160,16 @@ def test_a_tube_has_the_same_bits_along_every_axis() -> None:
 # -- the plane and space -----------------------------------------------------------------------------------
 
 
-def test_the_vortex_of_orszag_and_tang() -> None:
+def test_the_vortex_of_orszag_and_tang_passes_its_checks() -> None:
     """The errors agree with the paper, on a coarser grid whose bounds grow with the cell size."""
     checked("orszag-tang", (96, 96))
 
 
-def test_the_vortex_of_orszag_and_tang_as_the_paper_has_it() -> None:
+def test_the_vortex_of_orszag_and_tang_agrees_with_the_paper() -> None:
     checked("orszag-tang", (192, 192))
 
 
-def test_a_vortex_without_a_reference_says_so() -> None:
+def test_a_vortex_without_a_reference_is_reported() -> None:
     for n, settings, until, words in (
         ((50, 50), {}, 0.02, "no converged solution at t = 0.02"),
         ((50, 50), {"gamma": 1.5}, 0.02, "no converged solution for gamma = 1.5"),
@@ -179,27 +179,27 @@ def test_a_vortex_without_a_reference_says_so() -> None:
         assert words in result["rho converged"].about
 
 
-def test_the_rotor_as_the_paper_has_it() -> None:
+def test_the_rotor_agrees_with_the_paper() -> None:
     checked("rotor", (400, 400))
 
 
-def test_a_loop_of_field_goes_round() -> None:
+def test_a_field_loop_returns_to_its_start() -> None:
     result = checked("field-loop", (100, 50))
     assert 0.7 < result["magnetic energy kept"].value < 1.0
     assert result["loop carried"].value < 0.4
 
 
 @pytest.mark.parametrize("settings", [{}, {"v_z": 1.0}, {"v_z": 1.0, "flux": "hlld"}], ids=str)
-def test_a_loop_of_field_keeps_its_energy(settings: dict[str, Any]) -> None:
+def test_a_field_loop_keeps_its_energy(settings: dict[str, Any]) -> None:
     checked("field-loop", (256, 128), settings)
 
 
-def test_a_loop_of_field_keeps_its_energy_in_space() -> None:
+def test_a_field_loop_keeps_its_energy_in_three_dimensions() -> None:
     """The energy is kept on a fifth of the paper's cells along each axis, within wider bounds."""
     checked("field-loop", (40, 40, 60))
 
 
-def test_gas_that_stays_is_no_blast() -> None:
+def test_gas_at_rest_fails_the_checks_of_a_blast() -> None:
     ready = Problem("blast", (50, 75))
     result = ready.run(steps=1, threads=1)
     result.simulation.restart(time=0.02)
@@ -207,7 +207,7 @@ def test_gas_that_stays_is_no_blast() -> None:
     assert not checks["kinetic energy"].passed
 
 
-def test_a_larger_blast() -> None:
+def test_a_larger_blast_passes_its_checks() -> None:
     """A blast on half of the paper's 200 x 300 x 200 cells along each axis needs a sixteenth of the work.
 
     The results on the paper's cells are in docs/verification/2026-11.md.
@@ -215,7 +215,7 @@ def test_a_larger_blast() -> None:
     checked("blast", (100, 150, 100))
 
 
-def test_a_blast_counts_what_falls_back() -> None:
+def test_a_blast_counts_fallback_fluxes() -> None:
     """A gas with a fiftieth of the magnetic pressure needs fallback fluxes at the edge of the hot gas."""
     result = checked("blast", (24, 36, 24))
     assert result["steps"].value > 5
@@ -236,7 +236,9 @@ def test_a_blast_counts_what_falls_back() -> None:
     ("orszag-tang", (48, 48), {"limiting": "sweby"}), ("orszag-tang", (48, 48), {"flux": "hll"}),
     ("orszag-tang", (48, 48), {"epsilon_fast": 0.3}),
 ])  # fmt: skip
-def test_what_smears_more_has_no_bound(name: str, n: tuple[int, ...], settings: dict[str, Any]) -> None:
+def test_more_diffusive_schemes_have_no_bound(
+    name: str, n: tuple[int, ...], settings: dict[str, Any]
+) -> None:
     """A more diffusive limiter, such as the paper's, has no bound; all other properties are checked."""
     result = checked(name, n, settings)
     not_compared = {key for key, check in result.items() if not check.compared}
@@ -255,7 +257,7 @@ def test_a_blast_of_less_pressure_has_no_bound() -> None:
 
 
 @pytest.mark.parametrize("shape", [(12,), (12, 12)])
-def test_gravity_moves_gas_as_it_must(shape: tuple[int, ...]) -> None:
+def test_gravity_accelerates_gas_exactly(shape: tuple[int, ...]) -> None:
     """A uniform acceleration moves all gas equally, with second order in time, which is exact here."""
     grid = hc.Grid(shape, periodic=True)
     g = -0.5
@@ -330,7 +332,7 @@ def test_no_bit_depends_on_eight_ranks(decomposition: str) -> None:
     + [{"halo": "uniform"}, {"overlap": False, "threads": 2}, {"subdomains_per_rank": 2}],
     ids=str,
 )
-def test_no_bit_of_a_blast_depends_on_how_halos_travel(options: dict[str, Any]) -> None:
+def test_bits_of_a_blast_do_not_depend_on_transfer_methods(options: dict[str, Any]) -> None:
     result = Problem("blast", (28, 26, 24)).run(steps=3, **{"threads": 1} | options).record
     assert result.checksum == larger_by_itself()
 
@@ -361,19 +363,19 @@ def test_no_bit_depends_on_patches_smaller_than_the_grid(patch: int) -> None:
     {"threads": 2, "schedule": "static"}, {"threads": 2, "schedule": "dynamic"}, {"subdomains_per_rank": 2},
     {"overlap": False},
 ], ids=str)  # fmt: skip
-def test_no_bit_depends_on_how_a_blast_runs(options: dict[str, Any]) -> None:
+def test_bits_of_a_blast_do_not_depend_on_the_layout(options: dict[str, Any]) -> None:
     assert run("blast", SMALL["blast"], steps=4, **options).record.checksum == alone("blast")
 
 
 @pytest.mark.parametrize("name", ["orszag-tang", "blast"])
 @pytest.mark.parametrize("flux", [name for name in FLUXES if name != "mhdtvd"])
-def test_no_bit_of_other_fluxes_depends_on_patches(flux: str, name: str) -> None:
+def test_bits_of_other_fluxes_do_not_depend_on_patches(flux: str, name: str) -> None:
     result = run(name, SMALL[name], {"flux": flux}, steps=4, threads=2, patch=6)
     assert result.record.checksum == alone(name, flux=flux)
 
 
 @pytest.mark.usefixtures("opencl")
-def test_no_bit_of_a_blast_depends_on_the_device() -> None:
+def test_bits_of_a_blast_do_not_depend_on_the_device() -> None:
     assert (
         run("blast", SMALL["blast"], steps=2, device="opencl:0").record.checksum
         == run("blast", SMALL["blast"], steps=2).record.checksum

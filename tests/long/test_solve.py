@@ -8,7 +8,7 @@ from pathlib import Path
 from kept_runs import ran
 
 
-def test_a_solve_goes_on_with_the_size_of_its_checkpoint(tmp_path: Path) -> None:
+def test_a_resumed_solve_has_the_size_of_its_checkpoint(tmp_path: Path) -> None:
     store, folder = tmp_path / "u.zarr", tmp_path / "c"
     keeps = ["--output", store, "--output-every", "20", "--checkpoint", folder]
     first = ran("solve", "poisson", "--n", "24", "--dim", "3", "--rtol", "1e-3", *keeps)

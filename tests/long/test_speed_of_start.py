@@ -29,7 +29,7 @@ print(traced, seconds() - start)
 """
 
 
-def test_the_benchmark_of_magnetohydrodynamics_is_compiled_soon(tmp_path: Path) -> None:
+def test_the_mhd_benchmark_compiles_quickly(tmp_path: Path) -> None:
     """The faster of two processes with empty caches meets the bounds."""
     result = [measure(BENCHMARK, 1, tmp_path / str(n))[:2] for n in range(2)]
     traced, compiled = map(min, zip(*result, strict=True))

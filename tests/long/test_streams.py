@@ -17,7 +17,7 @@ def printed_checksum(out: str) -> str:
 
 @pytest.mark.parametrize("redirection", ["2>&-", "2> /dev/full"])
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_a_warning_that_is_lost_costs_no_results(
+def test_a_lost_warning_does_not_lose_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranks: int, redirection: str
 ) -> None:
     cache = tmp_path / "cache"

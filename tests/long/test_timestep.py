@@ -9,7 +9,7 @@ from halocline.problems.problem import Problem
 
 
 # separate compilation of the terms takes half of the time
-def test_a_rate_that_is_not_finite_is_told_with_its_terms():
+def test_a_nonfinite_rate_is_reported_with_its_terms():
     with pytest.raises(
         RunError,
         match=r"rate of fast magnetosonic waves is not finite, after step 0 .*\n"

@@ -23,7 +23,7 @@ def nothing_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_what_is_measured_is_remembered_and_used(
+def test_tuned_strategies_are_stored_and_reused(
     nothing_known: Path, opencl: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     strategies = (Strategy("direct", (32, 4), 8), Strategy("planes", (32, 4), 16))

@@ -16,14 +16,14 @@ from random_walls import FIELDS, checked, drawn, induction, ran, wanted
 # --- plans: all inputs of a ghost value are present ---------
 
 
-def test_all_that_ghosts_are_formed_of_is_there_before_in_many_programs() -> None:
+def test_the_operands_of_ghosts_are_valid_in_many_programs() -> None:
     assert checked(range(1000, 2500)) > 400
 
 
 # --- runs ---
 
 
-def test_random_ghosts_are_those_of_the_definition() -> None:
+def test_random_ghosts_have_the_values_of_their_definition() -> None:
     count = 0
     for seed in range(5000, 5060):
         case = drawn(seed, 3 if seed % 5 == 4 else 2)
@@ -40,7 +40,7 @@ def test_random_ghosts_are_those_of_the_definition() -> None:
 
 
 @pytest.mark.usefixtures("opencl")
-def test_ghosts_have_no_divergence_on_a_device() -> None:
+def test_ghosts_of_a_solenoidal_field_have_no_divergence_on_a_device() -> None:
     shape, periodic = FIELDS[0]
     sims = [induction(shape, periodic, **options) for options in ({}, {"device": "opencl:0,1"})]
     for name in ("B0", "B1", "seen"):

@@ -18,14 +18,14 @@ from halocline.study.measuring.exchange import exchange_schedule
 from modelled_machine import FREE, heat, machine
 
 
-def test_one_rank_takes_what_its_bytes_take() -> None:
+def test_the_time_of_one_rank_is_its_memory_traffic() -> None:
     schedule, cut = heat(64, 1, (1, 1))
     result = execute(schedule, cut, machine(), rates=FREE)
     assert result.seconds == pytest.approx(64 * 64 * 16 / 1e9)
 
 
 @pytest.mark.parametrize("ranks", [4, 16])
-def test_work_bounds_where_messages_are_free(ranks: int) -> None:
+def test_work_is_the_bound_if_messages_are_free(ranks: int) -> None:
     side = math.isqrt(ranks)
     schedule, cut = heat(64, ranks, (side, side))
     result = execute(schedule, cut, machine(), rates=FREE)
@@ -33,7 +33,7 @@ def test_work_bounds_where_messages_are_free(ranks: int) -> None:
 
 
 @pytest.mark.parametrize(("latency", "overlap"), [(1e-9, True), (1e-4, True), (1e-9, False), (1e-4, False)])
-def test_what_is_hidden(latency: float, overlap: bool) -> None:
+def test_overlap_hides_the_expected_share(latency: float, overlap: bool) -> None:
     """Inner patches hide the latency up to their own time; without overlap, nothing is hidden."""
     schedule, cut = heat(64, 4, (2, 2))
     result = execute(schedule, cut, machine(latency=latency), rates=FREE, overlap=overlap, patch=8)
@@ -78,7 +78,7 @@ def test_ranks_wait_for_reductions() -> None:
 
 
 @pytest.mark.parametrize("latency", [1e-9, 3e-8, 1e-3])
-def test_a_reduction_goes_on_while_what_does_not_need_it_is_computed(latency: float) -> None:
+def test_reductions_overlap_with_independent_computation(latency: float) -> None:
     grid = hc.Grid((12, 12), periodic=True)
     grid.field("u"), grid.field("v")
 
@@ -123,7 +123,7 @@ def test_many_ranks_take_the_same_time_as_few_of_the_same_size() -> None:
     assert times[0] == pytest.approx(times[1])
 
 
-def test_placement_on_the_links_of_a_node() -> None:
+def test_placement_uses_the_links_of_a_node() -> None:
     """An aware placement makes the exchange 20 % faster than a trivial one, if only the links matter.
 
     The case is the worst one for a trivial placement on a node of Summit, from Pearson et al. (2020),
@@ -141,7 +141,7 @@ def test_placement_on_the_links_of_a_node() -> None:
     assert 1.2 < seconds["trivial"] / seconds["aware"] < 1.4
 
 
-def test_wrong_executions() -> None:
+def test_invalid_executions_are_rejected() -> None:
     schedule, cut = heat(16, 4, (2, 2))
     with pytest.raises(
         InputError, match="4 ranks, 1 on a node, need 4 nodes; machine 'm' has 3: ask for fewer nodes"

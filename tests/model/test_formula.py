@@ -20,7 +20,7 @@ OPTIONS = {
 
 
 @pytest.mark.parametrize(("n", "efficiency"), PUBLISHED["ideal_parallel_efficiency"].items())
-def test_strong_scaling_of_the_paper(n: str, efficiency: float) -> None:
+def test_strong_scaling_agrees_with_the_paper(n: str, efficiency: float) -> None:
     shape = (int(n),) * 3
     devices = PUBLISHED["devices_per_node"]
     nodes = PUBLISHED["devices"] // devices
@@ -29,7 +29,7 @@ def test_strong_scaling_of_the_paper(n: str, efficiency: float) -> None:
     assert one.seconds / (nodes * devices) / many.seconds == pytest.approx(efficiency, abs=6e-4)
 
 
-def test_each_time_is_what_the_formula_says() -> None:
+def test_each_time_follows_from_the_formula() -> None:
     """Each time follows Eqs. 6 to 12.
 
     The grid has 512³ cells on 16 nodes of 4 devices: nodes 4 x 2 x 2, devices 1 x 2 x 2 of a node.
@@ -52,7 +52,7 @@ def test_one_node_needs_no_network() -> None:
     assert times.bound == "within the node"
 
 
-def test_wrong_numbers() -> None:
+def test_invalid_numbers_are_rejected() -> None:
     with pytest.raises(InputError, match=r"per_cell is -1; expected seconds, not negative"):
         step_time((8, 8), 1, per_cell=-1, per_halo_cell=1.0)
     with pytest.raises(InputError, match="cannot be cut"):

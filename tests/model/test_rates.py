@@ -21,7 +21,7 @@ def test_ranks_share_the_devices_of_a_node() -> None:
     assert Rates.of(of_node, 1, subdomains_per_rank=4) == Rates(4e9, 0.5e9, flops=4e12)
 
 
-def test_threads_draw_no_more_than_they_can() -> None:
+def test_threads_have_a_maximum_bandwidth() -> None:
     whole = machine(1, "cpu")
     cores = whole.model_copy(update={"device": whole.device.model_copy(update={"core_bandwidth": 2e8})})
     assert [Rates.of(cores, 1, threads=n).bandwidth for n in (1, 3, 8)] == [2e8, 6e8, 1e9]
@@ -36,7 +36,7 @@ def processors(**of_device: float) -> Machine:
     )
 
 
-def test_one_rank_has_the_whole_node_where_its_threads_span_it() -> None:
+def test_one_rank_whose_threads_span_a_node_has_its_bandwidth() -> None:
     node = processors()
     assert Rates.of(node, 1).bandwidth == 2e9
     assert [Rates.of(node, 1, threads=n).bandwidth for n in (4, 6, 8)] == pytest.approx([1e9, 1.5e9, 2e9])
@@ -45,7 +45,7 @@ def test_one_rank_has_the_whole_node_where_its_threads_span_it() -> None:
     assert Rates.of(node, 1, threads=16).flops == 2e9, "two threads of a core are no faster than one"
 
 
-def test_ranks_that_are_no_multiple_of_processors_fill_one_more() -> None:
+def test_a_partial_processor_counts_as_one_more() -> None:
     """If two of three ranks share a processor, each has half of its bandwidth and cores."""
     node = processors()
     assert [3 * Rates.of(node, 3, threads=n).bandwidth for n in (1, 2)] == pytest.approx([1.5e9, 1.5e9])
@@ -55,7 +55,7 @@ def test_ranks_that_are_no_multiple_of_processors_fill_one_more() -> None:
     assert 3 * Rates.of(node, 3).bandwidth == pytest.approx(2e9)
 
 
-def test_fields_in_a_cache_are_nearer() -> None:
+def test_fields_in_a_cache_are_faster() -> None:
     """If half of the fields stay in the cache, half of the bytes come from the cache."""
     node = processors(cache=1e6, cache_bandwidth=0.5e9)
     assert Rates.of(node, 2, memory=2e6, threads=4).bandwidth == pytest.approx(2e9)
@@ -64,7 +64,7 @@ def test_fields_in_a_cache_are_nearer() -> None:
     assert Rates.of(processors(cache=1e6), 2, memory=2e6).bandwidth == 1e9
 
 
-def test_arithmetic_bounds_sweeps_too() -> None:
+def test_arithmetic_may_bound_sweeps() -> None:
     schedule, _ = heat(8, 2, (2, 1))
     (sweep,) = schedule.pass_sweeps()
     rates = Rates.of(processors(sustained=0.125), 2)
@@ -74,7 +74,7 @@ def test_arithmetic_bounds_sweeps_too() -> None:
     assert rates.slowed(2.0).per_cell(sweep) == pytest.approx(2 * rates.per_cell(sweep))
 
 
-def test_sweeps_of_singles_do_twice_as_many_operations() -> None:
+def test_float32_sweeps_have_twice_the_arithmetic_rate() -> None:
     schedule, _ = heat(8, 2, (2, 1))
     (sweep,) = schedule.pass_sweeps()
     first, *rest = (replace(info, dtype="float32") for info in schedule.fields)
@@ -91,7 +91,7 @@ def test_sweeps_of_singles_do_twice_as_many_operations() -> None:
     assert rates.per_cell(sweep, "float32") == rates.per_cell(sweep) / 2 == sweep.flops / 2e9
 
 
-def test_a_sweep_takes_what_its_bytes_operations_and_sums_take() -> None:
+def test_the_time_of_a_sweep_follows_from_bytes_operations_and_sums() -> None:
     schedule, layout = heat(8, 2, (2, 1))
     (loop,) = [operation for operation in schedule.operations if isinstance(operation, Loop)]
     (sweep,) = [operation for operation in loop.body if isinstance(operation, Sweep)]

@@ -33,7 +33,7 @@ def test_a_colocated_receiver_copies_once_and_pays_no_overhead() -> None:
     assert together("colocated", copying=2 * PACKING) == pytest.approx(WORK + LATENCY + ROWS / PACKING / 2)
 
 
-def test_what_is_fetched_takes_a_signal_and_a_request_more() -> None:
+def test_a_fetched_message_needs_one_more_signal_and_request() -> None:
     """A fetch adds a signal, a request and an acknowledgement.
 
     Both messages have arrived when the first one is unpacked.
@@ -52,7 +52,7 @@ def test_a_rank_copies_between_its_subdomains_without_messages() -> None:
     assert execute(schedule, layout, slow, rates=rates, methods="mpi").seconds > 1
 
 
-def test_a_rank_is_one_server_for_all_its_subdomains() -> None:
+def test_a_rank_serves_its_subdomains_one_after_another() -> None:
     schedule, layout = line(2, subdomains=2)
     assert layout.ranks == 2
     result = execute(schedule, layout, machine(4), rates=FREE, methods="self,mpi", traced=(0, 1))
@@ -60,7 +60,7 @@ def test_a_rank_is_one_server_for_all_its_subdomains() -> None:
     assert {span.rank for span in result.spans} == {0, 1}
 
 
-def test_cells_that_are_lent_are_not_overwritten() -> None:
+def test_exposed_cells_are_not_overwritten() -> None:
     """An outer rank does not overwrite cells before the middle rank has copied them.
 
     Three ranks lie between walls. The outer ranks lend one side each and could run ahead of the middle one,
@@ -86,7 +86,7 @@ def test_cells_that_are_lent_are_not_overwritten() -> None:
         assert min(begins[2 * n + 2 :]) >= end, "those of the next pass wait"
 
 
-def test_what_is_inactive_costs_nothing() -> None:
+def test_inactive_blocks_cost_nothing() -> None:
     """The third of four ranks computes half of its cells, and the last none."""
     grid = hc.Grid((64, 64), active=[[True, True], [True, True], [True, False], [False, False]])
     grid.field("u", boundary=hc.Value(0))
@@ -181,7 +181,7 @@ def test_each_call_of_the_host_takes_a_launch() -> None:
     assert alone == pytest.approx(6 * launch, rel=1e-2)
 
 
-def test_unknown_methods() -> None:
+def test_unknown_methods_are_rejected() -> None:
     schedule, layout = line(2)
     with pytest.raises(InputError, match="transfer method 'tcp' is unknown"):
         execute(schedule, layout, machine(2), methods="tcp")

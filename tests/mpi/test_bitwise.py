@@ -32,7 +32,7 @@ def test_every_decomposition_gives_the_same_bits(dtype: str, every: int) -> None
     pytest.param("float64", 1, marks=pytest.mark.ranks(1, 2, 3, long=(1, 2, 3))),
     pytest.param("float32", 1, marks=pytest.mark.ranks(1, 2, 3, long=(1, 2, 3))),
 ])  # fmt: skip
-def test_every_way_of_running_gives_the_same_bits(dtype: str, every: int) -> None:
+def test_every_layout_gives_the_same_bits(dtype: str, every: int) -> None:
     check_all(dtype, lambda ndim: WAYS, every)
 
 
@@ -42,7 +42,7 @@ def turn(u: Any) -> None:
 
 
 @pytest.mark.ranks(4)
-def test_ranks_dealt_to_nodes_in_turn_give_the_same_bits() -> None:
+def test_round_robin_ranks_on_nodes_give_the_same_bits() -> None:
     """The bits are equal for ranks placed as by ``mpiexec --map-by node``, on two simulated nodes."""
     from mpi4py import MPI
 
@@ -81,7 +81,7 @@ def smooth_and_search(u: Any, v: Any) -> None:
 
 
 @pytest.mark.parametrize("equations", [smooth, smooth_and_search])
-def test_kernels_that_write_past_the_cache_give_the_same_bits(equations: Any) -> None:
+def test_streaming_stores_give_the_same_bits(equations: Any) -> None:
     """Kernels for fields that exceed the cache give equal bits on small fields."""
     from halocline.compile.driver import compile_library
     from halocline.lang.clock import PAUSE
@@ -123,7 +123,7 @@ def test_kernels_that_write_past_the_cache_give_the_same_bits(equations: Any) ->
 
 
 @pytest.mark.parametrize(("shape", "dtype"), [((5, 1203), "float64"), ((5, 7, 131), "float32")])
-def test_a_solve_past_the_cache_gives_the_same_bits(
+def test_a_solve_with_streaming_stores_gives_the_same_bits(
     shape: tuple[int, ...], dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The bits are equal for sums over rows of several pieces, and for patches that split a cache line."""
@@ -140,7 +140,7 @@ def test_a_solve_past_the_cache_gives_the_same_bits(
     assert results.count(results[0]) == 4
 
 
-def test_stages_give_the_same_bits_wherever_they_are_kept() -> None:
+def test_stages_give_the_same_bits_for_any_storage() -> None:
     for dtype in some(DTYPES):
         checksums = []
         for storage in ("auto", "inline", "patch"):

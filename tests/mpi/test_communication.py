@@ -75,7 +75,7 @@ def expected(parts: tuple[int, ...], uniform: bool, packing: str) -> tuple[int, 
 @pytest.mark.parametrize(
     "cut", [pytest.param(cut, marks=pytest.mark.long if cut in ("1d-y", "2d") else ()) for cut in CUTS]
 )
-def test_each_moves_what_its_name_says(cut: str) -> None:
+def test_each_communication_sends_the_expected_messages(cut: str) -> None:
     kinds = {
         "baseline": (True, "none"),
         "v1": (True, "last"),
@@ -98,7 +98,7 @@ def test_each_moves_what_its_name_says(cut: str) -> None:
         assert measured["v3"][2] == 0 < measured["v2"][2]
 
 
-def test_overlap_is_all_that_the_last_one_adds() -> None:
+def test_overlap_is_the_only_addition_of_the_last_communication() -> None:
     v3, last = (Execution(communication=name) for name in ("v3", "overlap"))
     assert (v3.overlap, last.overlap) == (False, True)
     assert (
@@ -108,7 +108,7 @@ def test_overlap_is_all_that_the_last_one_adds() -> None:
     )
 
 
-def test_gpudirect_is_a_switch_beside_each() -> None:
+def test_gpudirect_is_independent_of_the_communication() -> None:
     for name in COMMUNICATIONS:
         on = Execution(communication=name, gpudirect=True, device="cuda")
         off = Execution(communication=name, device="cuda")
@@ -120,7 +120,7 @@ def test_gpudirect_is_a_switch_beside_each() -> None:
 
 
 @pytest.mark.ranks(2, 4, 8, long=(2, 8))
-def test_no_bit_depends_on_it() -> None:
+def test_bits_do_not_depend_on_the_communication() -> None:
     from mpi4py import MPI
 
     case = Problem("cavity", SHAPE, {"stages": 1, "watch": 5})
@@ -140,7 +140,7 @@ def test_no_bit_depends_on_it() -> None:
 
 
 @pytest.mark.ranks(2)
-def test_cells_that_are_sent_as_they_lie_are_not_overwritten() -> None:
+def test_unpacked_cells_are_not_overwritten_while_sent() -> None:
     """Long messages of stages in place are not overwritten, although MPI reads them only on request."""
     from mpi4py import MPI
 
@@ -151,7 +151,7 @@ def test_cells_that_are_sent_as_they_lie_are_not_overwritten() -> None:
 
 
 @pytest.mark.ranks(2)
-def test_memory_that_is_swapped_is_followed() -> None:
+def test_unpacked_messages_follow_swapped_buffers() -> None:
     """Fields may swap their buffers at every, every second and every third step."""
     from mpi4py import MPI
 
@@ -176,7 +176,7 @@ def test_memory_that_is_swapped_is_followed() -> None:
 
 
 @pytest.mark.parametrize(("cut", "packed"), [("1d-x", {0: True, 1: False}), ("1d-y", {0: False, 1: True})])
-def test_the_last_axis_counts_in_messages_to_oneself_too(cut: str, packed: dict[int, bool]) -> None:
+def test_packing_along_the_last_axis_applies_to_messages_to_self(cut: str, packed: dict[int, bool]) -> None:
     """A message of a rank to itself around a periodic axis is packed if that axis is the last one."""
     grid = hc.Grid((8, 8), periodic=True)
     u = grid.field("u")
@@ -189,7 +189,7 @@ def test_the_last_axis_counts_in_messages_to_oneself_too(cut: str, packed: dict[
 
 
 @pytest.mark.ranks(2)
-def test_a_rank_packs_what_it_is_to_pack(shared_tmp_path: Path) -> None:
+def test_a_rank_packs_the_selected_messages(shared_tmp_path: Path) -> None:
     """In the trace of a run, a baseline packs and unpacks nothing, and v1 only along the last axis."""
     for name, cut, packs in (
         ("baseline", "1d-z", False),
@@ -206,7 +206,7 @@ def test_a_rank_packs_what_it_is_to_pack(shared_tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("opencl")
 @pytest.mark.ranks(2)
-def test_devices_copy_rows_where_nothing_is_packed() -> None:
+def test_devices_copy_rows_without_packing() -> None:
     from mpi4py import MPI
 
     case = Problem("cavity-2d", (20, 18), {"stages": 1, "watch": 5})
@@ -216,7 +216,7 @@ def test_devices_copy_rows_where_nothing_is_packed() -> None:
         assert case.run(steps=4, **options).record.checksum == alone, options
 
 
-def test_explain_shows_what_is_not_packed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_shows_unpacked_messages(capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--n", "16", "--ranks", "8", "--set", "stages=1", "--json", "-"]
     sent = {}
     for name in ("v2", "v3"):

@@ -18,7 +18,7 @@ from halocline.run.ranks.mpi import world
         ((19,), 1, "float32", 4, True),
     ],
 )
-def test_halos_hold_what_neighbours_own(
+def test_halos_have_the_values_of_neighbours(
     shape: tuple[int, ...], fields: int, dtype: str, radius: int, corners: bool
 ) -> None:
     check_exchange(shape, fields, dtype, radius, corners, threads=1)
@@ -50,7 +50,7 @@ def test_every_method_fills_the_halos(methods: str, subdomains_per_rank: int) ->
 
 @pytest.mark.ranks(1, 2, long=(1,))
 @pytest.mark.parametrize("methods", ["mpi", "rma,mpi", "self,peer,colocated,rma"])
-def test_messages_that_are_checked_fill_the_halos_too(methods: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checked_messages_fill_the_halos(methods: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HALOCLINE_CHECK", "1")
     options = {"threads": 2, "methods": methods, "subdomains_per_rank": 2, "ranks_per_node": 1}
     check_exchange((12, 13), 2, "float64", 2, True, **options)

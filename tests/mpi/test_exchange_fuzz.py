@@ -8,5 +8,5 @@ from exchange_fuzz import run_cases
 
 
 @pytest.mark.ranks(1, 2, 3, 4, long=(1, 2))
-def test_random_exchanges(capfd: pytest.CaptureFixture[str]) -> None:
+def test_random_exchanges_fill_halos(capfd: pytest.CaptureFixture[str]) -> None:
     run_cases(1, 40, capfd)

@@ -87,7 +87,7 @@ LONG = ("while kernels are compiled", "in a linear solve", "while results are ga
 @pytest.mark.parametrize(
     "when", [pytest.param(when, marks=pytest.mark.long) if when in LONG else when for when in DEATHS]
 )
-def test_a_killed_rank_ends_all_and_is_named(start, when):
+def test_a_killed_rank_ends_the_run_and_is_reported(start, when):
     ranks, dying, text = DEATHS[when]
     script = f"DYING = {dying}\n{textwrap.dedent(text)}\nmpi.world().barrier()\nprint('went on')\n"
     process = start(script, ranks, through_command=when != "while MPI starts")
@@ -101,7 +101,7 @@ def test_a_killed_rank_ends_all_and_is_named(start, when):
 
 
 @given(data=st.data(), ranks=st.integers(2, 5))
-def test_the_first_rank_that_dies_is_named_however_late_the_launcher_looks(data, ranks):
+def test_the_first_killed_rank_is_reported_by_a_late_launcher(data, ranks):
     """The first rank to die is named, since its line was answered; later ranks die while they wait."""
     first, *later = data.draw(st.permutations(range(ranks)))
     with Ranks() as listener:
@@ -130,7 +130,7 @@ def test_the_first_rank_that_dies_is_named_however_late_the_launcher_looks(data,
     assert listener.processes == {str(rank + 1000) for rank in range(ranks)}
 
 
-def test_the_death_of_a_rank_is_seen_although_its_forked_child_lives():
+def test_the_death_of_a_rank_is_detected_despite_its_forked_child():
     script = """
         import os, time
         from halocline.run.ranks.library import send_to_launcher
@@ -157,7 +157,7 @@ def test_the_death_of_a_rank_is_seen_although_its_forked_child_lives():
     assert listener.dead == ("3", str(parent.pid))
 
 
-def test_a_rank_that_stands_still_delays_the_others_and_no_more(start):
+def test_a_paused_rank_only_delays_the_others(start):
     """A pause of a rank delays the others with every method; the runs overlap, since they mostly wait."""
     runs = {
         method: start(f"run_with_a_pause('{method},mpi', 1)", 2, name=method)
@@ -191,9 +191,7 @@ REDUCTION = "simulation(sums)" + STOPS
         (3, 0, REDUCTION),
     ],
 )
-def test_a_rank_that_is_stopped_ends_the_run_after_the_time_out_and_is_named(
-    start, monkeypatch, ranks, stopped, text
-):
+def test_a_stopped_rank_ends_the_run_after_the_timeout(start, monkeypatch, ranks, stopped, text):
     """The message names the stopped rank, and no rank that waits for it directly or indirectly."""
     monkeypatch.setenv("HALOCLINE_TIMEOUT", "5")
     process = start(f"STOPPED = {stopped}\n{text}", ranks)

@@ -22,7 +22,7 @@ from stopped_runs import NAMES, heat, results
 
 
 @pytest.mark.parametrize(("ranks", "io_ranks"), [(2, 1), pytest.param(4, 2, marks=pytest.mark.long)])
-def test_they_leave_the_same_checkpoints(ranks: int, io_ranks: int, tmp_path: Path) -> None:
+def test_io_ranks_write_the_same_checkpoints(ranks: int, io_ranks: int, tmp_path: Path) -> None:
     whole, first = results("whole", tmp_path / "whole"), results("first", tmp_path / "alone")
     assert set(whole) == set(NAMES)
     assert results("first", tmp_path, ranks=ranks, io_ranks=io_ranks) == first
@@ -30,7 +30,7 @@ def test_they_leave_the_same_checkpoints(ranks: int, io_ranks: int, tmp_path: Pa
 
 
 @pytest.mark.parametrize("full", ["output", "checkpoints"])
-def test_a_full_disk_is_reported_of_what_is_on_it(full: str, small_disk: Path, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_for_its_files(full: str, small_disk: Path, tmp_path: Path) -> None:
     """A failure of output does not count as a failure of checkpoints, nor the reverse."""
     stores, folder = (small_disk, tmp_path / "c") if full == "output" else (tmp_path, small_disk / "c")
     done = started(3, 1, WRITES, stores, folder, small_disk)
@@ -46,7 +46,7 @@ def test_a_full_disk_is_reported_of_what_is_on_it(full: str, small_disk: Path, t
 
 
 @pytest.mark.parametrize("io_ranks", ["2", "many"])
-def test_as_many_as_there_are_ranks_are_refused(io_ranks: str) -> None:
+def test_as_many_io_ranks_as_ranks_are_rejected(io_ranks: str) -> None:
     done = subprocess.run(
         [str(mpiexec()), "-n", "2", sys.executable, "-c", "import halocline as hc; hc.print(1)"],
         env={**os.environ, "HALOCLINE_IO_RANKS": io_ranks}, capture_output=True, text=True, timeout=HANG,
@@ -56,7 +56,7 @@ def test_as_many_as_there_are_ranks_are_refused(io_ranks: str) -> None:
     assert done.returncode == 2
 
 
-def test_the_command_line_has_them(tmp_path: Path) -> None:
+def test_the_command_line_sets_io_ranks(tmp_path: Path) -> None:
     def run(folder: str, *more: str) -> dict[str, object]:
         done = subprocess.run(
             [

@@ -26,7 +26,7 @@ __all__ = ["script"]  # fixtures
 # -- communicators -----------------------------------------------------------------------------------
 
 
-def test_without_launcher_mpi_is_never_touched(script):
+def test_mpi_is_not_initialized_without_a_launcher(script):
     case = script("""
         comm = mpi.world()
         with comm.agreement("nothing"):
@@ -69,7 +69,7 @@ def test_values_of_any_length_reach_all_ranks():
 
 
 @pytest.mark.ranks(4)
-def test_a_users_communicator_may_be_a_part_of_all():
+def test_a_user_communicator_may_contain_some_ranks():
     from mpi4py import MPI
 
     part = MPI.COMM_WORLD.Split(MPI.COMM_WORLD.rank % 2)
@@ -85,7 +85,7 @@ def test_a_users_communicator_may_be_a_part_of_all():
 
 @pytest.mark.ranks(2)
 @pytest.mark.parametrize("times", [100, pytest.param(3000, marks=pytest.mark.long)])
-def test_a_users_communicator_is_duplicated_once(times):
+def test_a_user_communicator_is_duplicated_once(times):
     """The duplicate is cached, since MPICH has only 2048 communicators and those of Open MPI are slow."""
     from mpi4py import MPI
 
@@ -104,7 +104,7 @@ def test_a_users_communicator_is_duplicated_once(times):
 
 
 @pytest.mark.ranks(2, alone=True)
-def test_threads_of_ranks_that_the_launcher_binds():
+def test_the_binding_of_the_launcher_determines_the_threads():
     """Each rank has one core if rank 0 may use only the first core and rank 1 only the last."""
     from mpi4py import MPI
 
@@ -127,7 +127,7 @@ def test_threads_of_ranks_that_the_launcher_binds():
 
 @pytest.mark.parametrize("places", ["cores", "threads"])
 @pytest.mark.parametrize("binding", ["close", "spread"])
-def test_ranks_have_cores_of_their_own_where_openmp_binds_threads(binding, places, tmp_path):
+def test_ranks_have_separate_cores_if_openmp_binds_threads(binding, places, tmp_path):
     """OpenMP binds the first thread of each rank to the first core that the rank may use."""
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("one core")
@@ -189,7 +189,7 @@ def test_each_host_of_a_job_has_its_ranks(monkeypatch):
 
 
 @pytest.mark.ranks(2)
-def test_the_first_field_with_a_wrong_value_is_named_whichever_rank_has_it():
+def test_the_first_invalid_field_is_reported_on_any_rank():
     import numpy as np
 
     import halocline as hc
@@ -208,7 +208,7 @@ def test_the_first_field_with_a_wrong_value_is_named_whichever_rank_has_it():
 
 
 @pytest.mark.ranks(2)
-def test_ranks_that_cut_the_grid_differently_are_told(monkeypatch):
+def test_different_decompositions_on_ranks_are_reported(monkeypatch):
     import halocline as hc
     from halocline.plan import layout
 
@@ -237,7 +237,7 @@ def fail_on(comm, failing):
 
 
 @pytest.mark.ranks(1, 4)
-def test_all_ranks_agree_about_a_failure():
+def test_all_ranks_agree_on_a_failure():
     comm = mpi.world()
     for failing in ([0], [2], [1, 3], [0, 1, 2, 3]):
         failing = [rank for rank in failing if rank < comm.size]
@@ -261,7 +261,7 @@ def test_all_ranks_agree_about_a_failure():
 
 
 @pytest.mark.ranks(2)
-def test_who_waits_for_an_agreement_leaves_its_core_to_others():
+def test_a_rank_that_waits_for_an_agreement_yields_its_core():
     """A rank that waits uses little of its core, which the compiler of another rank needs."""
     comm = mpi.world()
     comm.barrier()
@@ -278,7 +278,7 @@ def awkward(rank):
 
 
 @pytest.mark.ranks(2)
-def test_any_exception_travels():
+def test_any_exception_is_passed_to_all_ranks():
     comm = mpi.world()
     with pytest.raises((Awkward, RunError), match="one and two"), comm.agreement("something"):
         awkward(comm.rank)
@@ -298,7 +298,7 @@ def test_native_code_and_mpi4py_share_one_library():
     assert loaded == {os.path.realpath(native().mpi_library())}
 
 
-def test_a_missing_library_says_what_to_do(tmp_path):
+def test_a_missing_library_is_reported_with_a_remedy(tmp_path):
     module = Path(native().__file__)
     if b"$ORIGIN" not in module.read_bytes():
         pytest.skip("built with the system's MPI, which is found wherever the module lies")
@@ -316,7 +316,7 @@ def test_a_missing_library_says_what_to_do(tmp_path):
     assert "pip install mpich" in done.stdout
 
 
-def test_an_engine_that_is_not_built_says_what_to_do(tmp_path):
+def test_a_missing_engine_is_reported_with_a_remedy(tmp_path):
     """The message appears also if the compiler of kernels for devices is the first to load the engine."""
     package = tmp_path / "halocline"
     package.mkdir()
@@ -329,7 +329,7 @@ def test_an_engine_that_is_not_built_says_what_to_do(tmp_path):
     assert done.stdout.startswith("halocline._native is not built: run `make build`"), done.stderr
 
 
-def test_a_launcher_of_another_mpi_is_found_out(script):
+def test_a_launcher_of_another_mpi_is_detected(script):
     case = script("mpi.world()")
     name, rank, size = "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"
     if ".so.40" in native().mpi_library():
@@ -350,7 +350,7 @@ def test_a_launcher_of_another_mpi_is_found_out(script):
 
 @pytest.mark.parametrize("ranks", [1, 4])
 @pytest.mark.parametrize("before", ["", "mpi.world()\n"], ids=["before MPI", "after"])
-def test_a_wrong_input_is_said_once_with_status_2(script, ranks, before):
+def test_an_input_error_is_printed_once_with_status_2(script, ranks, before):
     case = script(f"{before}raise InputError('grid shape is (0, 4)')")
     code, out, err = end(start(case, ranks))
     assert (code, out) == (2, "")
@@ -361,20 +361,20 @@ def test_a_wrong_input_is_said_once_with_status_2(script, ranks, before):
 
 
 @pytest.mark.parametrize("ranks", [1, 4])
-def test_an_unexpected_exception_is_shown_once_with_its_traceback(script, ranks):
+def test_an_unexpected_exception_is_printed_once_with_its_traceback(script, ranks):
     code, _, err = end(start(script("mpi.world()\n[][1]"), ranks))
     assert code == 1
     assert err.count("Traceback") == err.count("IndexError: list index out of range") == 1
 
 
-def test_without_launcher_the_hook_gives_the_status_too(script):
+def test_without_a_launcher_the_exception_hook_sets_the_status(script):
     code, _, err = end(start(script("raise InputError('no such field')"), None))
     assert code == 2
     assert err.startswith("halocline: error: no such field\n")
 
 
 @pytest.mark.parametrize("ranks", [None, 4])
-def test_an_error_in_the_users_function_shows_the_users_line(script, ranks):
+def test_an_error_in_a_user_function_shows_its_line(script, ranks):
     case = script("""
         import halocline as hc
 
@@ -408,7 +408,7 @@ def test_one_failing_rank_ends_all(script, others_call):
     assert "BAD TERMINATION" not in err
 
 
-def test_plain_mpiexec_passes_the_last_words_on(script):
+def test_plain_mpiexec_prints_the_error(script):
     case = script("""
         comm = mpi.world()
         if comm.rank == 1:
@@ -421,7 +421,7 @@ def test_plain_mpiexec_passes_the_last_words_on(script):
     assert done.stderr.count("on rank 1 of 2:\nhalocline: error: only here") == 1
 
 
-def test_an_agreed_failure_is_said_once_and_names_its_rank(script):
+def test_an_agreed_failure_is_printed_once_with_its_rank(script):
     case = script("""
         comm = mpi.world()
         with comm.agreement("read the input"):
@@ -437,18 +437,18 @@ def test_an_agreed_failure_is_said_once_and_names_its_rank(script):
 # -- launch ------------------------------------------------------------------------------------------
 
 
-def test_launch_refuses_what_cannot_be():
+def test_launch_rejects_invalid_options():
     with pytest.raises(InputError, match="ranks is 0"):
         launch(0, ["true"])
 
 
 @pytest.mark.ranks(2)
-def test_launch_refuses_inside_a_run():
+def test_launch_inside_a_run_is_rejected():
     with pytest.raises(InputError, match=r"cannot start 4 ranks .* one of 2"):
         launch(4, ["true"])
 
 
-def test_launch_passes_output_and_status_on(script):
+def test_launch_returns_output_and_status(script):
     code, out, err = end(
         start(
             script("print(f'{mpi.world().size} ', flush=True); sys.stderr.write('to err\\n'); sys.exit(7)"),
@@ -459,7 +459,7 @@ def test_launch_passes_output_and_status_on(script):
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
-def test_a_killed_rank_ends_the_run_with_its_name(script, ranks):
+def test_a_killed_rank_ends_the_run_and_is_reported(script, ranks):
     case = script("""
         comm = mpi.world()
         comm.barrier()
@@ -479,7 +479,7 @@ def test_a_killed_rank_ends_the_run_with_its_name(script, ranks):
     assert "all ranks were stopped" in err
 
 
-def test_a_rank_that_leaves_without_a_word_is_named(script):
+def test_a_rank_that_exits_silently_is_reported(script):
     code, _, err = end(start(script("comm = mpi.world()\nif comm.rank == 0: os._exit(3)\ncomm.barrier()"), 2))
     assert code == 3
     assert "rank 0 (process " in err
@@ -487,7 +487,7 @@ def test_a_rank_that_leaves_without_a_word_is_named(script):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_reaches_every_rank_once(script, number):
+def test_a_signal_is_delivered_to_every_rank_once(script, number):
     case = script("""
         got = []
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -516,7 +516,7 @@ def test_a_signal_reaches_every_rank_once(script, number):
 @pytest.mark.parametrize(
     ("level", "who"), [("serialized", "one thread at a time"), ("funneled", "the first thread alone")]
 )
-def test_less_than_all_threads_in_mpi_is_told(script, level, who):
+def test_a_low_thread_level_of_mpi_is_reported(script, level, who):
     case = script(f"""
         import mpi4py
         mpi4py.rc.thread_level = {level!r}
@@ -628,7 +628,7 @@ def test_all_ranks_agree_on_the_signal_that_ends_a_run(script):
     assert (code, out) == (0, "agreed\n"), err
 
 
-def test_a_signal_that_is_ignored_stays_so(script):
+def test_an_ignored_signal_stays_ignored(script):
     """A process in the background of a shell ignores the signal."""
     case = script("""
         import halocline as hc

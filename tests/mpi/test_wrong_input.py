@@ -211,7 +211,7 @@ def test_every_rank_raises_the_same_error() -> None:
 
 
 @pytest.mark.ranks(1, 4, long=(1,))
-def test_a_run_that_stops_says_why_and_is_not_continued() -> None:
+def test_a_stopped_run_gives_its_reason_and_is_not_continued() -> None:
     calls: list[float] = []
 
     def filled(u: Any) -> None:

@@ -44,7 +44,7 @@ __all__ = ["libraries", "library"]  # fixtures
 
 @pytest.mark.parametrize("dtype", [DOUBLE, FLOAT])
 @pytest.mark.parametrize("name", list(REFERENCE))
-def test_accuracy(library: Library, name: str, dtype: type) -> None:
+def test_elementary_functions_are_accurate(library: Library, name: str, dtype: type) -> None:
     check_accuracy(library, name, dtype, 2000)
 
 
@@ -60,13 +60,13 @@ HARD = {
 
 
 @pytest.mark.parametrize("name", list(HARD))
-def test_hard_arguments(library: Library, name: str) -> None:
+def test_elementary_functions_are_accurate_at_hard_arguments(library: Library, name: str) -> None:
     x = around([float.fromhex(text) for text in HARD[name]], DOUBLE)
     largest, argument = worst(library, name, (x,))
     assert largest <= SUBNORMAL, f"{largest} ulp at {argument}"
 
 
-def test_powers_that_are_numbers_are_exact(library: Library) -> None:
+def test_exactly_representable_powers_are_exact(library: Library) -> None:
     whole = [(float(b), float(e)) for b in range(-40, 41) for e in range(0, 40) if abs(b) ** e < 2**53]
     roots = [(float(b) ** 2, e + 0.5) for b in range(1, 200) for e in range(5) if b ** (2 * e + 1) < 2**53]
     inverse = [(2.0**b, -float(e)) for b in range(-20, 21) for e in range(30)]
@@ -132,7 +132,7 @@ SPECIAL = {
 
 @pytest.mark.parametrize("dtype", [DOUBLE, FLOAT])
 @pytest.mark.parametrize("name", list(SPECIAL))
-def test_special_values(library: Library, name: str, dtype: type) -> None:
+def test_special_values_follow_ieee_754(library: Library, name: str, dtype: type) -> None:
     x, expected = (np.array(column, dtype) for column in zip(*SPECIAL[name], strict=True))
     assert_same(library(name, x), expected, x)
 
@@ -159,7 +159,7 @@ def test_pow_agrees_with_the_c_library(library: Library, dtype: type) -> None:
 
 @pytest.mark.parametrize("dtype", [DOUBLE, FLOAT])
 @pytest.mark.parametrize("name", ["min", "max"])
-def test_min_and_max(library: Library, name: str, dtype: type) -> None:
+def test_min_and_max_follow_ieee_754(library: Library, name: str, dtype: type) -> None:
     """NaN precedes the order of numbers, which precedes the sign of zero, so that the order has no effect."""
     choose = min if name == "min" else max
 
@@ -203,7 +203,7 @@ def test_every_build_gives_the_same_bits(libraries: dict[str, Library], name: st
 
 @pytest.mark.parametrize("name", ["sin", "cos"])
 @pytest.mark.parametrize("dtype", [DOUBLE, FLOAT])
-def test_near_and_far(library: Library, name: str, dtype: type) -> None:
+def test_functions_of_small_arguments_have_the_general_bits(library: Library, name: str, dtype: type) -> None:
     """The vector loop for near arguments has the bits of the general function; far arguments are detected."""
     rng = np.random.default_rng(8)
     x = np.concatenate([rng.uniform(-(2.0**40), 2.0**40, 100_000).astype(dtype), around([2.0**40], dtype)])
@@ -216,7 +216,7 @@ def test_near_and_far(library: Library, name: str, dtype: type) -> None:
 
 
 @pytest.mark.parametrize("dtype", [DOUBLE, FLOAT])
-def test_mirrored_arguments(library: Library, dtype: type) -> None:
+def test_functions_of_mirrored_arguments_are_symmetric(library: Library, dtype: type) -> None:
     x = many(np.random.default_rng(9), dtype, 100_000)
     assert_same(library("sin", -x), -library("sin", x), x)
     assert_same(library("cos", -x), library("cos", x), x)
@@ -264,7 +264,7 @@ kernel void all(global double *x, global float *y) {
 
 
 @pytest.mark.skipif(shutil.which("clang") is None, reason="clang reads OpenCL C")
-def test_the_text_is_opencl_too(tmp_path: Path) -> None:
+def test_the_header_compiles_as_opencl(tmp_path: Path) -> None:
     source = tmp_path / "all.cl"
     source.write_text(OPENCL)
     options = ["-x", "cl", "-cl-std=CL1.2", "-Xclang", "-finclude-default-header", "-fsyntax-only", "-Werror"]

@@ -232,7 +232,7 @@ def sweep(engine: Any, kernel: str, operands: list[int], **options: Any) -> None
 
 
 @pytest.mark.parametrize("itemsize", [4, 8])
-def test_storage_layout(itemsize: int) -> None:
+def test_storage_has_the_expected_layout(itemsize: int) -> None:
     shape, lower, upper = (3, 5, 511), (1, 2, 3), (2, 1, 1)
     starts = []
     for index in range(64):
@@ -259,7 +259,7 @@ def test_storage_rows_of_a_page_are_padded() -> None:
     assert storage.view().strides == (4 * 4160, 4160, 8)
 
 
-def test_view_outlives_its_storage() -> None:
+def test_a_view_keeps_its_storage_alive() -> None:
     view = native.Storage((2, 3, 4), (1, 1, 1), (1, 1, 1), 8, 0).view()
     native.Storage((2, 3, 4), (1, 1, 1), (1, 1, 1), 8, 0).view()[...] = 5
     assert not view.any()
@@ -267,7 +267,7 @@ def test_view_outlives_its_storage() -> None:
     assert view.sum() == 72
 
 
-def test_memory_is_lazy() -> None:
+def test_memory_is_allocated_on_first_write() -> None:
     def resident() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
@@ -277,7 +277,7 @@ def test_memory_is_lazy() -> None:
     assert resident() - before < 1 << 24
 
 
-def test_too_much_memory_is_refused() -> None:
+def test_too_much_memory_is_rejected() -> None:
     with pytest.raises(native.OutOfMemory, match=r"needs \d+ bytes .* only \d+ bytes .* available") as error:
         native.Storage((10**6, 10**6, 10**6), (0, 0, 0), (0, 0, 0), 8, 0)
     assert isinstance(error.value, MemoryError)
@@ -285,7 +285,7 @@ def test_too_much_memory_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("shape", "itemsize"), [((0, 1, 1), 8), ((1, -1, 1), 8), ((1, 1, 1), 2)], ids=str)
-def test_wrong_storage(shape: tuple[int, int, int], itemsize: int) -> None:
+def test_invalid_storages_are_rejected(shape: tuple[int, int, int], itemsize: int) -> None:
     with pytest.raises(ValueError, match="expected"):
         native.Storage(shape, (0, 0, 0), (0, 0, 0), itemsize, 0)
 
@@ -301,7 +301,7 @@ def mix(x: int) -> int:
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_checksum_is_what_it_says(dtype: type) -> None:
+def test_checksum_agrees_with_its_definition(dtype: type) -> None:
     storage = native.Storage((2, 3, 5), (1, 1, 1), (1, 1, 1), np.dtype(dtype).itemsize, 0)
     values = np.random.default_rng(1).normal(size=(2, 3, 5)).astype(dtype)
     storage.view()[...] = values
@@ -336,7 +336,7 @@ def test_checksum_of_parts_adds_up() -> None:
     assert (part((0, 0, 0), (4, 6, 8)) != whole).all()
 
 
-def test_checksum_tells_zeros_apart_but_not_nans() -> None:
+def test_checksum_distinguishes_zeros_but_not_nans() -> None:
     def of(*values: float) -> tuple[int, int]:
         storage = native.Storage((1, 1, len(values)), (0, 0, 0), (0, 0, 0), 8, 0)
         storage.view()[0, 0] = values
@@ -350,7 +350,7 @@ def test_checksum_tells_zeros_apart_but_not_nans() -> None:
 
 @pytest.mark.parametrize("itemsize", [4, 8])
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-def test_first_nonfinite(itemsize: int, bad: float) -> None:
+def test_first_nonfinite_cell_is_found(itemsize: int, bad: float) -> None:
     storage = native.Storage((3, 4, 70), (1, 1, 1), (1, 1, 1), itemsize, 0)
     storage.whole()[...] = math.nan
     storage.view()[...] = np.finfo(np.float32).max
@@ -365,7 +365,7 @@ def test_first_nonfinite(itemsize: int, bad: float) -> None:
 
 
 @pytest.mark.parametrize("itemsize", [4, 8])
-def test_any_number_of_threads_sees_the_same(itemsize: int) -> None:
+def test_any_number_of_threads_computes_the_same_checks(itemsize: int) -> None:
     """Any number of threads computes the same values, in a field that is large enough for several threads."""
     shape = (5, 97, 101)
     storage = native.Storage(shape, (1, 1, 1), (1, 1, 1), itemsize, 0)
@@ -424,7 +424,7 @@ def test_loop_ends_by_condition_or_limit(kernels: str) -> None:
     assert report["sweep_counts"] == [0]
 
 
-def test_a_run_pauses_and_goes_on(kernels: str) -> None:
+def test_a_paused_run_can_be_continued(kernels: str) -> None:
     engine, (storage,), scalars = make(kernels)
     with pytest.raises(ValueError, match="no run has paused"):
         engine.run(resumed=True)
@@ -459,7 +459,7 @@ def test_a_run_pauses_and_goes_on(kernels: str) -> None:
     assert engine.progress() == 7
 
 
-def test_loops_in_loops(kernels: str) -> None:
+def test_loops_can_be_nested(kernels: str) -> None:
     engine, _, scalars = make(kernels)
     engine.scalars("start")
     engine.loop(None, 3, 2, record=[4])
@@ -494,7 +494,7 @@ def test_stop_ends_the_run_with_its_reason(kernels: str) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
-def test_reductions(kernels: str, threads: int) -> None:
+def test_reductions_combine_all_patches(kernels: str, threads: int) -> None:
     engine, (storage,), scalars = make(kernels, shape=(3, 20, 30), patch=(1, 3, 5), threads=threads)
     sweep(engine, "reduce", [0], reductions=[(kind, n) for n, kind in enumerate(KINDS)])
     rng = np.random.default_rng(3)
@@ -531,7 +531,7 @@ def test_swaps_exchange_memory(kernels: str) -> None:
         sweep(wrong, "count_visits", [0], swaps=[(0, 1)])
 
 
-def test_idle_threads_take_others_patches(kernels: str) -> None:
+def test_idle_threads_steal_patches(kernels: str) -> None:
     engine, (storage,), _ = make(kernels, shape=(1, 32, 4), patch=(1, 1, 4), threads=2)
     sweep(engine, "uneven", [0])
     engine.run()
@@ -542,7 +542,7 @@ def test_idle_threads_take_others_patches(kernels: str) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_scratch_is_each_threads_own(kernels: str, threads: int) -> None:
+def test_each_thread_has_its_own_scratch_memory(kernels: str, threads: int) -> None:
     engine, (storage,), _ = make(kernels, shape=(1, 64, 4), patch=(1, 1, 4), threads=threads)
     sweep(engine, "use_scratch", [0], scratch_bytes=8192)
     engine.run()
@@ -579,7 +579,7 @@ def test_rims_run_before_the_patches_that_need_them(kernels: str) -> None:
     np.testing.assert_array_equal(new.view()[0], padded[:-1, :-1] + padded[:-1, 1:] + padded[1:, :-1])
 
 
-def test_halo_boxes_run_their_own_kernel(kernels: str) -> None:
+def test_halo_boxes_run_a_separate_kernel(kernels: str) -> None:
     engine, (storage,), _ = make(kernels, shape=(1, 4, 4), threads=2)
     halo = np.array([[0, -1, -1, 1, 0, 5, 0, 0, 0], [0, 4, -1, 1, 5, 5, 0, 0, 0]])
     sweep(engine, "count_visits", [0], halo_kernel="nothing", halo_boxes=halo)
@@ -591,7 +591,7 @@ def test_halo_boxes_run_their_own_kernel(kernels: str) -> None:
     np.testing.assert_array_equal(storage.whole(), expected)
 
 
-def test_an_empty_sweep_costs_nothing_to_speak_of(kernels: str) -> None:
+def test_an_empty_sweep_takes_less_than_two_microseconds(kernels: str) -> None:
     engine, _, scalars = make(kernels)
     engine.loop(None, 9, 0)
     sweep(engine, "nothing", [0], reductions=[("sum", 1), ("max", 2)])
@@ -604,7 +604,7 @@ def test_an_empty_sweep_costs_nothing_to_speak_of(kernels: str) -> None:
 # ---------------------------------------------------------------------------------------- wrong use
 
 
-def test_missing_library_and_function(kernels: str, tmp_path: Path) -> None:
+def test_missing_libraries_and_functions_are_reported(kernels: str, tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match=r"cannot be loaded: .*none\.so"):
         make(str(tmp_path / "none.so"))
     engine, _, _ = make(kernels)
@@ -618,7 +618,7 @@ def test_missing_library_and_function(kernels: str, tmp_path: Path) -> None:
             append()
 
 
-def test_wrong_operations(kernels: str) -> None:
+def test_invalid_operations_are_rejected(kernels: str) -> None:
     engine, _, scalars = make(kernels)
     beyond = (0, (0, 0, 0), (0, 0, 2), (1, 8, 8), 0)
     wrong: list[tuple[str, Any]] = [
@@ -678,7 +678,7 @@ def test_flushing_to_zero_is_an_error(kernels: str) -> None:
     engine.run()
 
 
-def test_wrong_timeout(kernels: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_timeout_is_rejected(kernels: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HALOCLINE_TIMEOUT", "soon")
     with pytest.raises(ValueError, match="HALOCLINE_TIMEOUT is soon"):
         make(kernels)
@@ -698,7 +698,7 @@ def endless(kernels: str, threads: int = 1) -> tuple[Any, Any, np.ndarray]:
 
 
 @pytest.mark.parametrize("everywhere", [False, True])
-def test_request_stop_from_another_thread(kernels: str, everywhere: bool) -> None:
+def test_another_thread_can_request_a_stop(kernels: str, everywhere: bool) -> None:
     engine, storage, scalars = endless(kernels, threads=2)
     counts = []
 
@@ -731,7 +731,7 @@ def nested(kernels: str) -> tuple[Any, Any]:
     return engine, scalars
 
 
-def test_a_wish_to_stop_ends_a_loop_within_a_loop(kernels: str) -> None:
+def test_a_stop_request_ends_nested_loops(kernels: str) -> None:
     engine, scalars = nested(kernels)
     scalars[8], scalars[9] = math.inf, 3
     timer = threading.Timer(0.1, native.request_stop)
@@ -758,7 +758,7 @@ def test_a_pause_comes_between_two_passes_of_the_outermost_loop(kernels: str) ->
     assert scalars[1] == 5
 
 
-def test_signals_are_noted(kernels: str) -> None:
+def test_signals_are_recorded(kernels: str) -> None:
     engine, _, scalars = endless(kernels)
     scalars[9] = 3
     before = signal.getsignal(signal.SIGUSR1)
@@ -793,7 +793,7 @@ def test_signals_stop_a_run(kernels: str) -> None:
 
 
 @pytest.mark.parametrize("loop", [False, True])
-def test_a_wish_to_stop_is_told_where_nothing_is_left_to_cut_short(kernels: str, loop: bool) -> None:
+def test_a_stop_request_is_reported_by_a_completed_run(kernels: str, loop: bool) -> None:
     engine, _, _ = make(kernels)
     if loop:
         engine.loop(None, 9, 0)  # a loop without passes ends before the request to stop is read
@@ -809,7 +809,7 @@ def test_a_wish_to_stop_is_told_where_nothing_is_left_to_cut_short(kernels: str,
         assert not native.forget_stop()
 
 
-def test_a_stop_within_a_loop_leaves_the_time_of_the_loop(kernels: str) -> None:
+def test_a_stop_within_a_loop_keeps_the_time_of_the_loop(kernels: str) -> None:
     engine, _, scalars = make(kernels)
     engine.loop(None, 9, 0)
     sweep(engine, "slow", [0])
@@ -822,7 +822,7 @@ def test_a_stop_within_a_loop_leaves_the_time_of_the_loop(kernels: str) -> None:
     assert 0.03 < report["loop_seconds"] <= report["seconds"]
 
 
-def test_owners_must_be_threads(kernels: str) -> None:
+def test_owners_of_patches_must_be_threads(kernels: str) -> None:
     patches = blocks((1, 8, 8), (1, 4, 4))
     storage = native.Storage((1, 8, 8), (0, 1, 1), (0, 1, 1), 8)
     for wrong, words in (
@@ -923,7 +923,7 @@ DIMS = {1: [(1, 1, 1)], 2: [(1, 1, 2), (1, 2, 1), (2, 1, 1)], 4: [(1, 2, 2), (4,
 
 
 @pytest.mark.ranks(1, 2, 4, long=(1, 2))
-def test_halos_hold_the_neighbours_cells(kernels: str) -> None:
+def test_halos_have_the_cells_of_neighbours(kernels: str) -> None:
     comm = world()
     shapes = [(9, 13, 17), (1, 20, 24)]
     for threads, dims, shape, halo in some(itertools.product((1, 2), DIMS[comm.size], shapes, (1, 2))):
@@ -959,7 +959,7 @@ def shifted(values: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.ranks(1, 2, 4, long=(1, 2))
-def test_many_steps_give_what_one_array_gives(kernels: str) -> None:
+def test_many_steps_agree_with_one_array(kernels: str) -> None:
     for shape in ((1, 24, 30), (8, 9, 21)):
         many_steps(kernels, shape)
 
@@ -1013,7 +1013,7 @@ def test_ranks_stop_at_the_same_pass(kernels: str) -> None:
 
 
 @pytest.mark.ranks(1, 2, 3, long=(1, 2))
-def test_ranks_agree_that_one_was_asked_to_stop(kernels: str) -> None:
+def test_ranks_agree_on_a_stop_request_of_one_rank(kernels: str) -> None:
     comm = world()
     storage = native.Storage((1, 4, 4), (0, 0, 0), (0, 0, 0), 8, 0)
     shape, patches = (1, 4 * comm.size, 4), blocks((1, 4, 4), (1, 2, 2))
@@ -1060,7 +1060,7 @@ def stop_each(kernels: str, with_reduction: bool) -> None:
         assert scalars[4] == 16 * comm.size
 
 
-def test_no_mpi_call_on_one_rank(kernels: str) -> None:
+def test_one_rank_makes_no_mpi_call(kernels: str) -> None:
     """A serial run neither initialises nor needs MPI."""
     engine, _, scalars = make(kernels, threads=2)
     engine.loop(None, 9, 0)
@@ -1108,7 +1108,7 @@ exchange = torus.exchange([1], 1, patches)
 """
 
 
-def test_a_crashing_kernel_ends_all(kernels: str) -> None:
+def test_a_crashing_kernel_ends_all_ranks(kernels: str) -> None:
     status, output = launch(
         RING.format(threads=1)
         + """
@@ -1126,7 +1126,7 @@ print("went on")
     assert "in vain" not in output  # the test reports the death, not the silence after it
 
 
-def test_a_killed_rank_ends_all(kernels: str) -> None:
+def test_a_killed_rank_ends_all_ranks(kernels: str) -> None:
     status, output = launch(
         RING.format(threads=2)
         + """
@@ -1165,7 +1165,7 @@ engine.run()
     assert "halocline: rank 1: kernel says no" in output
 
 
-def test_a_missing_message_is_named(kernels: str) -> None:
+def test_a_missing_message_is_reported(kernels: str) -> None:
     status, output = launch(
         RING.format(threads=2)
         + """
@@ -1183,7 +1183,7 @@ engine.run()
     assert "; rank 1 waits for " in output
 
 
-def test_a_missing_reduction_is_named(kernels: str) -> None:
+def test_a_missing_reduction_is_reported(kernels: str) -> None:
     status, output = launch(
         RING.format(threads=1)
         + """
@@ -1202,7 +1202,7 @@ engine.run()
     assert "halocline: rank 0: waited 1 s in vain for a reduction over all ranks, since rank 1 does" in output
 
 
-def test_plans_that_differ_are_noticed(kernels: str) -> None:
+def test_different_plans_are_detected(kernels: str) -> None:
     status, output = launch(
         RING.format(threads=1)
         + """
@@ -1219,7 +1219,7 @@ engine.run()
 
 
 @pytest.mark.parametrize("level", ["funneled", "serialized"])
-def test_lower_thread_levels_will_do(kernels: str, level: str) -> None:
+def test_lower_thread_levels_of_mpi_suffice(kernels: str, level: str) -> None:
     status, output = launch(
         f"""
 import mpi4py
@@ -1260,7 +1260,7 @@ print("went on")
 """
 
 
-def test_messages_of_other_sweeps_are_found_where_they_are_checked(kernels: str) -> None:
+def test_message_checks_detect_messages_of_other_sweeps(kernels: str) -> None:
     """Messages of equal length that belong to other sweeps are detected by the check alone."""
     status, output = launch(RING.format(threads=1) + MIXED, 2)
     assert status == 0, output
@@ -1271,7 +1271,7 @@ def test_messages_of_other_sweeps_are_found_where_they_are_checked(kernels: str)
     assert "a message is not the one that is due" in output
 
 
-def test_wrong_messages(kernels: str) -> None:
+def test_invalid_messages_are_rejected(kernels: str) -> None:
     status, output = launch(
         RING.format(threads=1)
         + """

@@ -40,17 +40,17 @@ def wrong(home: Path, order: list[str]) -> list[str]:
     return results
 
 
-def test_all_rooms_are_documented() -> None:
+def test_all_folders_are_documented() -> None:
     order = documented()
     assert len(order) == len(set(order))
     assert {path.name for path in HOME.iterdir()} == set(order)
 
 
-def test_rooms_include_from_those_before_them() -> None:
+def test_folders_include_only_from_earlier_folders() -> None:
     assert wrong(HOME, documented()) == []
 
 
-def test_some_rooms_need_others() -> None:
+def test_some_folders_include_from_others() -> None:
     """Some folders include from others; otherwise the pattern of an include is out of date."""
     assert wrong(HOME, documented()[::-1])
 
@@ -69,7 +69,7 @@ def test_some_rooms_need_others() -> None:
         ("upper/a.cpp", '#include "lower/none.hpp"', False),
     ],
 )
-def test_an_include_against_the_order_is_found(tmp_path: Path, file: str, line: str, good: bool) -> None:
+def test_an_include_against_the_order_is_detected(tmp_path: Path, file: str, line: str, good: bool) -> None:
     for header in ("lower/b.hpp", "upper/a.hpp"):
         (tmp_path / header).parent.mkdir()
         (tmp_path / header).write_text("#pragma once\n")
@@ -81,7 +81,7 @@ def test_an_include_against_the_order_is_found(tmp_path: Path, file: str, line: 
     assert result == [] if good else result[0].startswith(f"{file} includes ") and len(result) == 1
 
 
-def test_the_module_exports_its_init_function_alone() -> None:
+def test_the_module_exports_only_its_init_function() -> None:
     """Other exports would mix a statically linked libstdc++ with that of other libraries in the process."""
     command = ["nm", "--dynamic", "--defined-only", "--format=posix", native().__file__]
     symbols = subprocess.run(command, capture_output=True, text=True, check=True).stdout

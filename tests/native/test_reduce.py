@@ -123,13 +123,13 @@ def scattered(random: Random, make: Callable[[], Accumulator], x: Sequence[float
 
 @settings(deadline=None, max_examples=400)
 @given(x=rows)
-def test_sum_is_what_is_defined(native: Library, x: list[float]) -> None:
+def test_sum_agrees_with_its_definition(native: Library, x: list[float]) -> None:
     check_finite(native(SUM).deposit(x), x)
 
 
 @settings(deadline=None, max_examples=400)
 @given(x=st.lists(st.one_of(summands, specials), max_size=40), random=st.randoms(use_true_random=False))
-def test_sum_has_no_order(native: Library, x: list[float], random: Random) -> None:
+def test_sum_does_not_depend_on_the_order(native: Library, x: list[float], random: Random) -> None:
     whole = native(SUM).deposit(x)
     assert bytes(scattered(random, lambda: native(SUM), x)) == bytes(whole)
 
@@ -147,7 +147,7 @@ def test_merge_is_associative(native: Library, x: list[float], cut: int, also: i
 
 @settings(deadline=None, max_examples=200)
 @given(x=rows)
-def test_sum_of_opposites_is_opposite(native: Library, x: list[float]) -> None:
+def test_sum_of_negated_values_is_negated(native: Library, x: list[float]) -> None:
     a, b = native(SUM).deposit(x).result, native(SUM).deposit([-v for v in x]).result
     assert bits(a) == bits(-b) if a else bits(b) == 0
 
@@ -182,12 +182,12 @@ def test_well_conditioned_sums_are_correctly_rounded(native: Library, case: str)
     assert native(SUM).deposit(x).result == math.fsum(x)
 
 
-def test_cancellation_leaves_what_is_left(native: Library) -> None:
+def test_cancellation_is_exact(native: Library) -> None:
     assert native(SUM).deposit(CASES["cancelling"]).result == 1e-9
 
 
 @pytest.mark.parametrize("build", BUILDS)
-def test_kernel_loop_equals_deposit(builds: dict[str, Library], build: str) -> None:
+def test_the_loop_of_kernels_agrees_with_deposit(builds: dict[str, Library], build: str) -> None:
     rng = np.random.default_rng(10)
     x, y = rng.normal(size=20_000), rng.normal(size=20_000)
     loop, row = builds[build](SUM), builds[build](SUM)
@@ -260,7 +260,9 @@ def test_small_summands_do_not_disturb_the_highest_bins(native: Library) -> None
         ([5e-324] * 3, 1.5e-323),
     ],
 )
-def test_special_sums(builds: dict[str, Library], x: list[float], expected: float) -> None:
+def test_sums_of_special_values_follow_ieee_754(
+    builds: dict[str, Library], x: list[float], expected: float
+) -> None:
     canonical = 0x7FF8000000000000 if math.isnan(expected) else bits(expected)
     for library in some(builds.values()):
         # in every lane of a vector, and in the part after the last whole vector
@@ -275,7 +277,7 @@ def test_special_sums(builds: dict[str, Library], x: list[float], expected: floa
 
 @settings(deadline=None, max_examples=100)
 @given(x=finite)
-def test_sum_of_one_is_itself(native: Library, x: float) -> None:
+def test_sum_of_one_value_is_the_value(native: Library, x: float) -> None:
     assert bits(native(SUM).deposit([x]).result) == bits(x + 0.0)
 
 
@@ -284,7 +286,7 @@ values = st.lists(st.one_of(st.floats(), nans, st.sampled_from([0.0, -0.0])), ma
 
 @settings(deadline=None, max_examples=300)
 @given(x=values, random=st.randoms(use_true_random=False))
-def test_min_and_max(native: Library, x: list[float], random: Random) -> None:
+def test_min_and_max_agree_with_numpy(native: Library, x: list[float], random: Random) -> None:
     for kind, empty in ((MIN, math.inf), (MAX, -math.inf)):
         whole = native(kind).deposit(x)
         assert bytes(scattered(random, lambda k=kind: native(k), x)) == bytes(whole)
@@ -297,13 +299,13 @@ def test_min_and_max(native: Library, x: list[float], random: Random) -> None:
 
 @settings(deadline=None, max_examples=200)
 @given(x=values, random=st.randoms(use_true_random=False))
-def test_count(native: Library, x: list[float], random: Random) -> None:
+def test_count_agrees_with_numpy(native: Library, x: list[float], random: Random) -> None:
     whole = scattered(random, lambda: native(COUNT), x).add(2**52)
     assert whole.result == 2**52 + sum(v != 0 for v in x)
 
 
 @pytest.mark.parametrize("value", [0.0, -0.0, -3.5, math.inf, -math.inf, 5e-324, math.nan])
-def test_value_is_found_wherever_it_is(builds: dict[str, Library], value: float) -> None:
+def test_value_is_found_at_any_position(builds: dict[str, Library], value: float) -> None:
     for library in some(builds.values()):
         parts = [library(VALUE).deposit([]) for _ in range(3)]
         assert math.isnan(parts[0].result)
