@@ -106,7 +106,7 @@ def test_points_beside_a_wall_are_not_on_it() -> None:
 
 
 @pytest.mark.parametrize("location", ["cell", "node", "face-x"])
-def test_a_wall_may_have_two_kinds_of_conditions(location: str) -> None:
+def test_a_value_and_a_slope_on_opposite_walls_give_the_linear_solution(location: str) -> None:
     """The steady state is 1 + 2 x, for points on the walls, half a spacing away, or one of each."""
     grid = hc.Grid((8, 6), periodic=(False, True), extent=(1.0, 0.75))
     sim = heat(grid, location, {"x-": hc.Value(1.0), "x+": hc.Derivative(2.0)})

@@ -238,7 +238,7 @@ def test_vector_operators_have_their_order(ndim: int, kind: str, order: int) -> 
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_gradients_and_laplacians_have_the_expected_locations(order: int) -> None:
+def test_gradients_and_sums_of_second_derivatives_have_their_order(order: int) -> None:
     """The gradient of a cell field lies on faces; grad_div and the Laplacian lie at the vector."""
     for axis in range(3):
 

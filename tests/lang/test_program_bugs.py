@@ -366,7 +366,7 @@ def test_a_value_assigned_to_another_field_is_kept():
 # -- schemes that treat all axes alike ----------------------------------------------------------------------
 
 
-def test_mixed_differences_have_the_same_bits_in_either_order():
+def test_products_of_differences_along_two_axes_are_fused_alike():
     """The transpose has the same bits after a step with exchanged axes: product differences fuse alike."""
     grid = hc.Grid((12, 12), periodic=True)
     u, v = grid.vector("u"), grid.field("v")
