@@ -8,7 +8,7 @@ from halocline.errors import HaloclineError, InputError, RunError
 
 
 @pytest.mark.parametrize("kind", [InputError, RunError, HaloclineError])
-def test_an_explained_error_is_the_same_with_a_line_more(kind: type[HaloclineError]) -> None:
+def test_an_explained_error_has_one_additional_line(kind: type[HaloclineError]) -> None:
     error = kind("field u is nan")
     error.place = "u", (1, 2)
     longer = error.explained("floors: 3")

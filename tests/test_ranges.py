@@ -9,7 +9,7 @@ from halocline.errors import InputError
 from halocline.ranges import Range
 
 
-def test_ranges_hold_for_python_too() -> None:
+def test_ranges_apply_to_python_calls() -> None:
     u = hc.Grid((8, 8), walls="node").field("u", boundary=hc.Value(0))
     for options, words in (
         ({"mailboxes": 3_000_000_000}, r"mailboxes is 3000000000; expected a whole number from 1 to 256"),

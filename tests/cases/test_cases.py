@@ -195,7 +195,7 @@ def alone(name: str) -> str:
 
 @pytest.mark.parametrize("name", SMALL)
 @pytest.mark.ranks(1, 2, 4, long=(1, 4))
-def test_no_bit_depends_on_the_ranks(name: str):
+def test_bits_do_not_depend_on_ranks(name: str):
     n, settings = SMALL[name]
     result = run(name, n, settings, steps=4, every=2, patch=5).record
     assert result.checksum == alone(name)
@@ -213,7 +213,7 @@ OF_OTHER_TERMS = ("orszag-tang-resistive", "sound-wave", "convection", "alfven-d
     for name in SMALL
 ])  # fmt: skip
 @pytest.mark.usefixtures("opencl")
-def test_no_bit_depends_on_the_device(name: str, device: str):
+def test_bits_do_not_depend_on_the_device(name: str, device: str):
     n, settings = SMALL[name]
     assert run(name, n, settings, steps=4, device=device).record.checksum == alone(name)
 

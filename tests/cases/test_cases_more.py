@@ -91,7 +91,7 @@ def test_a_shock_tube_without_shock_viscosity_oscillates():
 
 
 @pytest.mark.ranks(1, 2, 4, long=(1, 2))
-def test_no_bit_of_a_shock_tube_depends_on_the_ranks():
+def test_bits_of_a_shock_tube_do_not_depend_on_ranks():
     from mpi4py import MPI
 
     result = run("shock-tube", [48], steps=6, patch=5).record
@@ -100,7 +100,7 @@ def test_no_bit_of_a_shock_tube_depends_on_the_ranks():
 
 
 @pytest.mark.usefixtures("opencl")
-def test_no_bit_of_a_shock_tube_depends_on_the_device():
+def test_bits_of_a_shock_tube_do_not_depend_on_the_device():
     alone = run("shock-tube", [48], steps=6).record
     assert run("shock-tube", [48], steps=6, device="opencl:0,1").record.checksum == alone.checksum
 

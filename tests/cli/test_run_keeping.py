@@ -127,7 +127,7 @@ def test_invalid_options_are_rejected_with_a_remedy(
     assert (tmp_path / "file").read_text() == "mine"
 
 
-def test_a_checkpoint_of_another_case_is_refused(tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_case_is_rejected(tmp_path: Path) -> None:
     wave("--steps", "2", "--checkpoint", tmp_path)
     for words in (
         ["run", "alfven-decay", "--n", "16"],

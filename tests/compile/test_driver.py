@@ -21,7 +21,7 @@ def at_level(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.param(p.__name__, marks=[] if p.__name__ in SAMPLE else pytest.mark.long)
     for p in bitwise_programs.PROBLEMS
 ])  # fmt: skip
-def test_no_bit_depends_on_the_optimization_level(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bits_do_not_depend_on_the_optimization_level(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (problem,) = [p for p in bitwise_programs.PROBLEMS if p.__name__ == name]
     results = []
     for level in "3g":
@@ -96,7 +96,7 @@ def test_vectors_wider_than_those_of_the_cpu_are_rejected(monkeypatch: pytest.Mo
     library_path("int x;")
 
 
-def test_no_bit_depends_on_the_vector_length(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bits_do_not_depend_on_the_vector_length(monkeypatch: pytest.MonkeyPatch) -> None:
     (heat,) = [p for p in bitwise_programs.PROBLEMS if p.__name__ == "heat"]
     monkeypatch.setenv(LEVEL, "3")
     results = []

@@ -222,7 +222,7 @@ def test_coordinates_are_periodic_around_a_periodic_axis() -> None:
     np.testing.assert_allclose(sim[c], np.roll(np.exp(x), -2, 0) - np.exp(x), rtol=1e-14, atol=1e-15)
 
 
-def test_points_lie_where_their_location_says() -> None:
+def test_points_have_the_coordinates_of_their_location() -> None:
     for walls, first, h in (
         ("face", (0.5, 0.5), (0.25, 0.4)),
         ("node", (1.0, 1.0), (0.2, 2 / 6)),

@@ -224,7 +224,7 @@ def test_fields_may_be_computed_in_halos_of_different_widths():
     np.testing.assert_allclose(sim[s], at(p_, 1, 0) + q_ + at(p_, 0, -1) + at(q_, 2, 0) + p_, rtol=1e-14)
 
 
-def test_a_single_precision_field_rounds_what_is_read_back():
+def test_a_single_precision_field_rounds_its_values():
     grid = hc.Grid(4, periodic=True)
     grid.field("single", dtype="float32")
     double, out = grid.field("double"), grid.field("out")

@@ -175,7 +175,7 @@ def convection(**options: Any) -> str:
 
 
 @pytest.mark.ranks(1, 2, 3, long=(1, 2))
-def test_no_bit_depends_on_ranks() -> None:
+def test_bits_do_not_depend_on_ranks() -> None:
     from mpi4py import MPI
 
     ways = ({"threads": 1}, {"threads": 2, "patch": (3, 4, 5)}, {"decomposition": "1d-z", "threads": 1})
@@ -184,7 +184,7 @@ def test_no_bit_depends_on_ranks() -> None:
 
 
 @pytest.mark.usefixtures("opencl")
-def test_no_bit_depends_on_the_device() -> None:
+def test_bits_do_not_depend_on_the_device() -> None:
     assert convection(device="opencl:0") == convection(threads=1)
 
 

@@ -17,7 +17,7 @@ def at_level(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 # half a minute of g++ at level 3 for each
 @pytest.mark.parametrize("name", ["orszag-tang", "mhd-benchmark", "convection"])
-def test_no_bit_of_a_case_depends_on_the_optimization_level(
+def test_bits_of_a_case_do_not_depend_on_the_optimization_level(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     checksums = []

@@ -9,7 +9,7 @@ from namespaces import ADDRESSES, nodes, run
 __all__ = ["nodes", "run"]  # fixtures
 
 
-def test_a_rank_that_is_killed_on_another_node_ends_all(run):
+def test_a_rank_killed_on_another_node_ends_the_run(run):
     done = run(
         """
 import os, signal, time

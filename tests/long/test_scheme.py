@@ -316,7 +316,7 @@ def test_sources_are_of_second_order_in_time() -> None:
 
 @pytest.mark.ranks(8)
 @pytest.mark.parametrize("decomposition", ["optimal", "1d-x", "2d", "morton"])
-def test_no_bit_depends_on_eight_ranks(decomposition: str) -> None:
+def test_bits_do_not_depend_on_eight_ranks(decomposition: str) -> None:
     from mpi4py import MPI
 
     n = (48, 16, 16)
@@ -354,7 +354,7 @@ def on_a_larger_grid(patch: int | None) -> str:
 
 
 @pytest.mark.parametrize("patch", [8, 16, 32, 64])
-def test_no_bit_depends_on_patches_smaller_than_the_grid(patch: int) -> None:
+def test_bits_do_not_depend_on_patches_smaller_than_the_grid(patch: int) -> None:
     assert on_a_larger_grid(patch) == on_a_larger_grid(None)
 
 

@@ -27,7 +27,7 @@ def table(name: str, title: str, rows: list[dict[str, Any]]) -> Any:
     return result
 
 
-def test_theoretical_scaling() -> None:
+def test_the_theoretical_scaling_agrees_with_the_paper() -> None:
     expected = json.loads((Path(__file__).parents[1] / "data" / "model_strong_scaling.json").read_text())
     rows = rows_of("astaroth-fig11")
     actual = {(row["n"], row["devices"]): row["computed"] for row in rows}
@@ -43,7 +43,7 @@ def test_shares_of_the_theory_follow_from_two_figures() -> None:
     assert [row[5] for row in derived.rows] == ["between nodes", "between nodes", "work"]
 
 
-def test_parts_of_a_step_are_predicted_apart() -> None:
+def test_parts_of_a_step_are_predicted_separately() -> None:
     rows = rows_of("astaroth-fig12", predicted=True, devices=(1, 8))
     result = {(row["part"], row["devices"]): row["predicted"] for row in rows}
     assert result["computing", 1] == pytest.approx(2.2, rel=0.03)
@@ -56,7 +56,7 @@ def test_parts_of_a_step_are_predicted_apart() -> None:
     assert [row[0] for row in shares.rows] == ["1", "8", "paper"]
 
 
-def test_orders_are_paced_by_their_operations() -> None:
+def test_the_time_of_an_order_follows_from_its_operations() -> None:
     rows = rows_of("astaroth-fig14", predicted=True, order=(2, 6), devices=(1,))
     two, six = (row["predicted"] for row in rows)
     (strong,) = rows_of("astaroth-fig10", predicted=True, n=(256,), devices=(1,))
@@ -69,7 +69,7 @@ def test_orders_are_paced_by_their_operations() -> None:
     assert statements.rows[0][2] == "16 devices"
 
 
-def test_numbers_of_strong_scaling_stand_beside_predictions() -> None:
+def test_tables_compare_strong_scaling_with_predictions() -> None:
     study = papers()["astaroth-fig10"]
     machine = study.there(None)
     rows = rows_of("astaroth-fig10", predicted=True, n=(256,), devices=(1, 4, 64))
@@ -105,7 +105,7 @@ def test_times_of_the_cpu_solver_follow_from_speed_ups() -> None:
     assert "13.2 was expected (published: roughly 13)" in derived.note.replace("\n", " ")
 
 
-def test_fields_stand_beside_ours() -> None:
+def test_published_fields_are_compared_with_halocline() -> None:
     study = papers()["astaroth-b.1"]
     (fields,) = study.tables(study.places_of(None, None), None)
     assert ("Specific entropy", "s", "s", "length²/(time² temperature)") in fields.rows

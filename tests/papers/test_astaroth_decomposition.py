@@ -18,7 +18,7 @@ def places(name: str) -> list[dict[str, Any]]:
     return rows
 
 
-def test_halo_sizes() -> None:
+def test_halo_sizes_agree_with_the_paper() -> None:
     """More cut axes give a smaller halo, from eight subdomains on (Fig. 5)."""
     result: dict[str, dict[int, int]] = {}
     for row in places("astaroth-fig5"):
@@ -32,7 +32,7 @@ def test_halo_sizes() -> None:
     assert result["3D"][512] == (64 + 6) ** 3 - 64**3
 
 
-def test_faces_off_a_node() -> None:
+def test_numbers_of_faces_between_nodes_agree_with_the_paper() -> None:
     """A node of eight devices has 4 to 5 faces to other nodes by rows, and 3 in Z-order (Section 3.3)."""
     study = papers()["astaroth-fig6"]
     rows = study.places_of(None, None)
@@ -49,7 +49,7 @@ def test_faces_off_a_node() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["row", "morton", "optimal"])
-def test_all_nodes_are_alike(strategy: str) -> None:
+def test_all_nodes_send_the_same_number_of_cells(strategy: str) -> None:
     cut = lay_out((256,) * 3, 64, ranks_per_node=4, strategy=strategy, traffic=TRAFFIC).decomposition
     worst = 0
     for rank in range(64):

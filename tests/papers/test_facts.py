@@ -22,7 +22,7 @@ def shown(name: str) -> list[tuple[str, ...]]:
     return list(study.facts(study).tables[0].rows)
 
 
-def test_this_machine_stands_below_those_of_the_paper() -> None:
+def test_this_machine_is_listed_after_those_of_the_paper() -> None:
     *published, this_machine_row = shown("wombat-table2")
     assert [row[0] for row in published] == ["Blue Waters", "XEIL", "XCBDW", "XCKNL"]
     machine = this_machine()
@@ -31,7 +31,7 @@ def test_this_machine_stands_below_those_of_the_paper() -> None:
     assert "NUMA node" in facts.memory_in_words()
 
 
-def test_flags_here_are_those_of_kernels() -> None:
+def test_compiler_flags_are_those_of_kernels() -> None:
     *published, this_machine_row = shown("wombat-table3")
     assert len(published) == 3
     assert "-march=native" in this_machine_row[1]
@@ -39,7 +39,7 @@ def test_flags_here_are_those_of_kernels() -> None:
 
 
 @pytest.mark.parametrize("name", ["wombat-table5", "wombat-table6", "wombat-table7"])
-def test_patches_here_are_those_of_the_plan(name: str) -> None:
+def test_patch_shapes_are_those_of_the_plan(name: str) -> None:
     *_, this_machine_row = shown(name)
     assert this_machine_row[-4:] == ("2", "2", "2", "32")
 
@@ -70,7 +70,7 @@ def test_the_mesh_plots_have_the_points_of_the_boundary(tmp_path: Path) -> None:
     assert low < -3e-3 < 0.0 <= high < 5e-4, "u - u_h is negative"
 
 
-def test_what_is_published_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_option_not_here_omits_this_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record = tmp_path / "f.json"
     assert command(["study", "paper", "pearson-table1", "--not-here", "--json", str(record)]) == 0
     assert facts.HERE not in capsys.readouterr().out

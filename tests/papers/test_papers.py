@@ -32,7 +32,7 @@ def test_local_measurements_of_papers_can_be_planned(name: str, monkeypatch: pyt
 # -- papers --------------------------------------------------------------------------------------------------
 
 
-def test_every_data_file_says_where_it_comes_from() -> None:
+def test_every_data_file_has_a_source() -> None:
     names = sorted(path.name.removesuffix(".csv") for path in FOLDER.iterdir() if path.name.endswith(".csv"))
     assert len(names) > 50
     for name in names:
@@ -44,7 +44,7 @@ def test_every_data_file_says_where_it_comes_from() -> None:
 
 
 @pytest.mark.parametrize("name", list(papers()))
-def test_tables_of_papers_hold_what_is_published(name: str) -> None:
+def test_tables_of_papers_contain_the_published_values(name: str) -> None:
     study, data = papers()[name], published(name)
     places = study.places_of(None, None)
     tables = study.tables(places, None)
@@ -88,13 +88,13 @@ def test_tables_of_papers_hold_what_is_published(name: str) -> None:
         ("wombat-table4", "CCE 8.5.4 20 74 0.96 14.1%"),
     ],
 )
-def test_published_rows(name: str, words: str) -> None:
+def test_published_rows_are_printed(name: str, words: str) -> None:
     study = papers()[name]
     text = study.tables(study.places_of(None, None), None)[0].text()
     assert words in [" ".join(line.split()) for line in text.splitlines()] or words in " ".join(text.split())
 
 
-def test_growth_is_that_of_the_tables() -> None:
+def test_growth_agrees_with_the_published_tables() -> None:
     for name in ("cavity-table1", "cavity-table2"):
         places = papers()[name].places_of(None, None)
         assert len(places) == 24
@@ -136,7 +136,7 @@ def test_growth_along_the_cuts_scales_better() -> None:
     assert result[1, "3d"] == max(result[1, cut] for cut in ("3d", "2d", "1d-k", "1d-i"))
 
 
-def test_one_device_keeps_its_published_pace() -> None:
+def test_predictions_on_one_device_agree_with_the_published_time() -> None:
     (one,) = _predicted("cavity-table3", devices=(1,))[:1]
     assert one["predicted"] == pytest.approx(93.8, rel=0.01)
 
@@ -147,7 +147,7 @@ def test_columns_of_names_are_not_drawn() -> None:
         assert study.draw(study.places_of(None, None)) is None
 
 
-def test_what_was_exchanged_is_said() -> None:
+def test_replaced_parts_of_a_machine_are_reported() -> None:
     study = papers()["umbc-6.3"]
     tables = study.tables(
         [{**row, "predicted": 1.0} for row in study.places_of(None, None)], study.there(None)
@@ -156,7 +156,7 @@ def test_what_was_exchanged_is_said() -> None:
     assert "Machine: zenith" in tables[0].note
 
 
-def test_a_prediction_stands_beside_what_is_published() -> None:
+def test_predictions_are_shown_next_to_published_values() -> None:
     study = papers()["umbc-4.1"]
     (row,) = study.predict(study.places_of([4096], [1])[:1], study.there(None))  # type: ignore[arg-type]
     # one core of Stampede2: the bytes of cg at the memory bandwidth of one core
@@ -191,7 +191,7 @@ def test_a_slower_network_takes_longer() -> None:
     assert times[1] > 1.5 * times[0]
 
 
-def test_what_a_paper_measures_here_fits_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measurements_of_a_paper_fit_the_cores_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Options other than --ranks do not change the bound on ranks times threads."""
     from halocline.run.host.process import cores
     from halocline.study import engine
@@ -219,7 +219,7 @@ def test_options_without_effect_on_a_paper_are_rejected() -> None:
 
 
 @pytest.mark.parametrize(("cores", "threads"), [(1, "1"), (2, "1,2"), (6, "1,2,4,6"), (8, "1,2,4,8")])
-def test_threads_of_a_node_end_with_all_cores(
+def test_thread_counts_end_with_all_cores_of_a_node(
     cores: int, threads: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wombat, "cores", lambda: set(range(cores)))

@@ -35,7 +35,7 @@ def _not_fitted(name: str, **options: Any) -> list[float]:
 
 
 @pytest.mark.parametrize(("name", "count"), [("umbc-4.1", 27), ("umbc-7.1", 22)])
-def test_predicted_solves_take_what_is_published(name: str, count: int) -> None:
+def test_predicted_solves_take_the_published_time(name: str, count: int) -> None:
     """N = 4096 agrees; times below 3 s are printed with less than one digit and do not count."""
     result = _not_fitted(name, sizes=(4096,), least=3)
     assert len(result) == count
@@ -44,14 +44,14 @@ def test_predicted_solves_take_what_is_published(name: str, count: int) -> None:
 
 
 @pytest.mark.parametrize(("name", "count"), [("umbc-3.1", 6), ("umbc-5.1", 2)])
-def test_single_cores_and_whole_machines_take_what_is_published(name: str, count: int) -> None:
+def test_single_cores_and_complete_machines_take_the_published_time(name: str, count: int) -> None:
     result = _not_fitted(name, least=3)
     assert len(result) == count
     assert all(1 / 1.25 <= ratio <= 1.25 for ratio in result)
 
 
 @pytest.mark.parametrize(("name", "count"), [("pearson-fig11", 1), ("pearson-fig12a", 3)])
-def test_speedups_of_an_exchange_are_those_of_the_text(name: str, count: int) -> None:
+def test_speedups_of_an_exchange_agree_with_the_paper(name: str, count: int) -> None:
     result = quotients(name)
     assert len(result) == count
     assert all(1 / 1.3 <= ratio <= 1.3 for ratio in result)
@@ -81,7 +81,7 @@ def test_a_step_of_astaroth_scales_as_published() -> None:
         assert one / times[n, 64] / 64 == pytest.approx(one / on_most(n) / 64, abs=0.1)
 
 
-def test_one_thread_of_broadwell_takes_what_is_published() -> None:
+def test_one_thread_of_broadwell_takes_the_published_time() -> None:
     """The peak share in the machine files of WOMBAT is that of this row of Table 4."""
     (seconds,) = published("wombat-table4").values("seconds_per_step", compiler="CCE 8.5.4")
     schedule, shape = prepared("rj2a", 64, dim=3)
@@ -91,7 +91,7 @@ def test_one_thread_of_broadwell_takes_what_is_published() -> None:
     assert len(shares) == 1
 
 
-def test_zones_a_second_of_wombat_are_those_published() -> None:
+def test_zones_per_second_of_wombat_agree_with_the_paper() -> None:
     """XEIL agrees to a factor of 1.5; the other published numbers are minima over patches."""
     result = {row["machine"]: row["predicted_ratio"] for row in predicted("wombat-fig5")}
     assert 1 / 1.5 <= result["XEIL"] <= 1.5

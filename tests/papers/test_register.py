@@ -27,11 +27,11 @@ OTHERS = {  # results that are not numbered from 1 on
 }
 
 
-def test_the_register_is_that_of_the_studies() -> None:
+def test_the_register_contains_all_studies() -> None:
     assert tuple(register()) == REGISTER
 
 
-def test_numbers_have_no_gap() -> None:
+def test_numbers_are_consecutive() -> None:
     for paper, counts in COUNTS.items():
         results = [entry.result for entry in REGISTER if entry.paper == paper]
         for kind, last in counts.items():
@@ -69,7 +69,7 @@ def test_each_declared_paper_is_in_the_register() -> None:
         assert f"study paper {name}" in commands
 
 
-def test_the_list_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_the_register(capsys: pytest.CaptureFixture[str]) -> None:
     assert command(["study", "papers"]) == 0
     out = capsys.readouterr().out
     for entry in REGISTER:

@@ -83,7 +83,7 @@ def direct(b: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(("n", "dim"), [(37, 1), (64, 2), (17, 3)])
 @pytest.mark.parametrize("method", ["cg", "cg-fused"])
-def test_iterations_and_error_are_those_of_numpy(n, dim, method):
+def test_iterations_and_error_agree_with_numpy(n, dim, method):
     x, count = conjugate_gradients(right_hand_side(n, dim), 1e-6)
     exact = np.prod([np.sin(np.pi * c) ** 2 for c in coordinates(n, dim)], axis=0)
     record, result = solved(n, dim, method=method, threads=2)
@@ -96,12 +96,12 @@ def test_iterations_and_error_are_those_of_numpy(n, dim, method):
 
 
 @pytest.mark.parametrize(("n", "dim"), [(1, 1), (100, 1), (1, 2), (40, 2), (2, 3), (12, 3)])
-def test_solution_is_that_of_the_linear_system(n, dim):
+def test_the_solution_satisfies_the_linear_system(n, dim):
     _, result = solved(n, dim, rtol=1e-13, threads=1)
     assert np.abs(result.simulation.gather("u") - direct(right_hand_side(n, dim))).max() < 1e-11
 
 
-def test_record_has_the_promised_keys_and_tells_the_truth():
+def test_the_record_has_the_documented_keys_and_correct_values():
     record = record_of(200, method="cg-fused", threads=1)
     assert list(vars(record)) == ALL
     assert set(KEYS) <= set(ALL)
@@ -116,7 +116,7 @@ def test_record_has_the_promised_keys_and_tells_the_truth():
     int(record.checksum, 16)
 
 
-def test_a_limit_of_iterations_is_a_result_that_is_not_converged():
+def test_a_solve_at_the_iteration_limit_is_not_converged():
     record = record_of(64, max_iterations=7)
     assert (record.iterations, record.converged) == (7, False)
     assert record.residual_relative > 1e-6
@@ -149,7 +149,7 @@ def test_errors_fall_with_the_square_of_the_spacing():
         ({"n": 8, "decomposition": "3d"}, "3d"),
     ],
 )
-def test_wrong_options_are_named(options, words):
+def test_invalid_options_are_reported(options, words):
     with pytest.raises(InputError) as raised:
         record_of(**options)
     assert words in str(raised.value)
@@ -172,7 +172,7 @@ def results_of(record: SimpleNamespace) -> tuple[object, ...]:
 
 @pytest.mark.ranks(1, 2, 3, 4, long=(1, 2, 4))
 @pytest.mark.parametrize("method", [pytest.param("cg", marks=pytest.mark.long), "cg-fused"])
-def test_the_same_bits_on_any_ranks_threads_decomposition_and_patch(method):
+def test_solutions_have_the_same_bits_on_any_layout(method):
     ranks = world().size
     ways = [{"decomposition": d} for d in HOW[ranks]]
     ways += [{"threads": 2, "patch": 16}, {"patch": (7, 128), "threads": 2}, {"patch": (64, 5)}]
@@ -186,7 +186,7 @@ def test_the_same_bits_on_any_ranks_threads_decomposition_and_patch(method):
 
 
 @pytest.mark.ranks(2, 4, long=(2,))
-def test_the_same_bits_in_one_and_three_dimensions():
+def test_solutions_have_the_same_bits_in_one_and_three_dimensions():
     for n, dim in ((101, 1), (20, 3)):
         cuts = ("optimal", "1d", *(["2d", "3d"] if dim == 3 else []))
         records = [record_of(n, dim, threads=2, decomposition=cut) for cut in cuts]
@@ -198,5 +198,5 @@ def test_the_same_bits_in_one_and_three_dimensions():
 # -- the published numbers -----------------------------------------------------------------------------------
 
 
-def test_table_3_1_at_1024():
+def test_table_3_1_is_reproduced_at_1024():
     agrees(record_of(1024, threads=2))

@@ -25,7 +25,9 @@ def test_no_rank_has_more_than_the_mean_and_one_task(weights: list[float], ranks
 
 
 @given(weights=WEIGHTS, ranks=st.integers(1, 9), parts=st.integers(1, 5))
-def test_parts_of_a_chain_are_cut_as_the_whole(weights: list[float], ranks: int, parts: int) -> None:
+def test_distributed_cuts_of_a_chain_agree_with_the_serial_cut(
+    weights: list[float], ranks: int, parts: int
+) -> None:
     """Each rank has the weights of its own tasks, and the sum of all earlier ones."""
     whole = [float(round(w)) + 1.0 for w in weights]  # whole numbers, so that sums are exact
     before = [0.0, *accumulate(whole)]
@@ -34,7 +36,7 @@ def test_parts_of_a_chain_are_cut_as_the_whole(weights: list[float], ranks: int,
     assert cut == shares(whole, 0.0, before[-1], ranks)
 
 
-def test_equal_tasks_are_dealt_out_evenly() -> None:
+def test_equal_tasks_are_distributed_evenly() -> None:
     assert shares([1.0] * 12, 0.0, 12.0, 4) == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
 
 
@@ -53,7 +55,7 @@ def test_a_chain_has_each_subdomain_once_and_keeps_to_blocks(strategy: str) -> N
     assert [a * b for a, b in boxes] == [8, 8]
 
 
-def test_whole_subdomains_move_in_the_same_order_at_both_ends() -> None:
+def test_subdomains_are_sent_and_received_in_the_same_order() -> None:
     cut = decompose((16,), 8)
     sender = redistribution(cut, [0, 1], {5: 2, 3: 2, 4: 1}, {1: 3})
     assert sender.sends == (Piece(2, 3, cut.box(3)), Piece(1, 4, cut.box(4)), Piece(2, 5, cut.box(5)))

@@ -65,7 +65,7 @@ def test_every_element_of_every_chunk_has_one_owner_and_one_source(case):
     assert (times == 1).all()
 
 
-def test_chunks_do_not_exceed_the_bytes_asked_for_and_do_not_depend_on_ranks():
+def test_chunks_fit_the_byte_limit_and_do_not_depend_on_ranks():
     assert chunk_shape((1000,), 8, 800) == (63,)
     assert chunk_shape((5, 7), 4) == (5, 7)
     for shape in ((2048, 300, 5), (513, 129, 65), (1, 1, 10**7)):

@@ -26,17 +26,17 @@ from halocline.run.domain.execution import Execution
         ({"packing": "first"}, "packing 'first' is unknown; known: all, last, none"),
     ],
 )
-def test_what_cannot_be(options: dict[str, Any], words: str) -> None:
+def test_contradictory_options_are_rejected(options: dict[str, Any], words: str) -> None:
     with pytest.raises(hc.InputError) as caught:
         Execution(**options)
     assert words in str(caught.value)
 
 
-def test_methods_that_agree_are_no_contradiction() -> None:
+def test_consistent_methods_are_accepted() -> None:
     assert Execution(communication="v2", methods="mpi").methods == ("mpi",)
 
 
-def test_packing_that_no_message_knows_is_noticed() -> None:
+def test_packing_without_matching_messages_is_reported() -> None:
     (notice,) = Execution(packing="none", device="cpu").ignored
     assert notice.startswith("packing none is for messages by MPI, and self, peer, colocated come first")
     assert Execution(packing="none", methods="mpi", device="cpu").ignored == ()

@@ -39,7 +39,7 @@ def published_cost(level, shape, parts, r):
 
 @pytest.mark.parametrize("radius", [1, 2, 3, 4])
 @pytest.mark.parametrize(("level", "shape", "count", "parts"), ROWS)
-def test_published_tables(level, shape, count, parts, radius):
+def test_published_tables_are_reproduced(level, shape, count, parts, radius):
     optimal = decompose(shape, count, radius=radius, level=level)
     published = decompose(shape, count, strategy=parts, radius=radius, level=level)
     assert published.cost == published_cost(level, shape, parts, radius)
@@ -50,7 +50,7 @@ def test_tables_are_complete():
     assert len(ROWS) == 42
 
 
-def test_bisection_of_the_paper():
+def test_bisection_agrees_with_the_paper():
     (example,) = REFERENCE["recursive_bisection_examples"]
     nodes = decompose(example["domain"], example["nodes"], strategy="bisection")
     assert list(nodes.parts) == example["node_grid"]
@@ -91,13 +91,13 @@ def test_morton_interleaves_bits():
         ("row", (1024, 512, 512), 2, (2, 1, 1)),
     ],
 )
-def test_strategies(strategy, shape, count, parts):
+def test_strategies_give_the_expected_parts(strategy, shape, count, parts):
     if parts is None:
         parts = (1, 9, 3)
     assert decompose(shape, count, strategy=strategy).parts == parts
 
 
-def test_ties_keep_rows_whole():
+def test_ties_are_resolved_without_cuts_of_rows():
     cube = decompose((96, 96, 96), 6)
     assert cube.parts == (3, 2, 1)
     # no exchange across walls: five slabs move less than any other five subdomains of these shapes
@@ -210,7 +210,7 @@ def moved(d, rank, fields, local=None):
     st.lists(st.tuples(offsets, st.sampled_from([4, 8])), min_size=1, max_size=2),
     st.sampled_from(["node", "device"]),
 )
-def test_cost_is_what_the_worst_placed_subdomain_moves(parts, sizes, periodic, reads, level):
+def test_the_cost_is_the_maximum_traffic_of_a_subdomain(parts, sizes, periodic, reads, level):
     ndim, count = len(parts), prod(parts)
     assume(count <= 24)
     shape = tuple(n * p for n, p in zip(sizes, parts, strict=False))
@@ -231,7 +231,7 @@ def test_cost_is_what_the_worst_placed_subdomain_moves(parts, sizes, periodic, r
 
 @settings(max_examples=100, deadline=None)
 @given(shapes, st.integers(1, 24), walls, offsets, st.sampled_from(["node", "device"]))
-def test_optimal_is_the_least_of_all(shape, count, periodic, reads, level):
+def test_optimal_has_the_minimum_cost(shape, count, periodic, reads, level):
     ndim = len(shape)
     periodic = periodic[:ndim]
     traffic = Traffic.of([(Footprint.from_offsets(o[:ndim] for o in reads), 8)], ndim)
@@ -304,12 +304,12 @@ def test_planning_does_not_grow_with_the_count(count, strategy):
         ((64, 64), 4, {"periodic": (True,)}, ["periodic", "1", "2"]),
     ],
 )
-def test_errors_name_what_is_wrong(shape, count, options, words):
+def test_errors_name_the_invalid_value(shape, count, options, words):
     with pytest.raises(InputError) as error:
         decompose(shape, count, **options)
     message = str(error.value)
     assert not [word for word in words if word not in message], message
 
 
-def test_a_wall_axis_that_is_not_cut_may_be_thin():
+def test_an_uncut_wall_axis_may_be_thin():
     assert decompose((64, 2), 4, radius=3, periodic=False).parts == (4, 1)

@@ -34,7 +34,9 @@ from halocline.plan.traffic import Traffic
         (" cuda: 0 , 1 ", "cuda", (0, 1), "cuda:0,1"),
     ],
 )
-def test_a_choice(text: str, interface: str, indices: tuple[int, ...], text_of_choice: str) -> None:
+def test_valid_choices_are_parsed(
+    text: str, interface: str, indices: tuple[int, ...], text_of_choice: str
+) -> None:
     choice = DeviceChoice.parse(text)
     assert (choice.interface, choice.indices, str(choice)) == (interface, indices, text_of_choice)
     assert DeviceChoice.parse(text_of_choice) == choice
@@ -59,12 +61,12 @@ def test_a_choice(text: str, interface: str, indices: tuple[int, ...], text_of_c
         (0, "device 0 is no text"),
     ],
 )
-def test_a_choice_that_is_wrong(text: str, words: str) -> None:
+def test_invalid_choices_are_rejected(text: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
         DeviceChoice.parse(text)
 
 
-def test_the_devices_that_a_choice_means() -> None:
+def test_a_choice_selects_the_expected_devices() -> None:
     assert DeviceChoice().among([]) == ()
     assert DeviceChoice.parse("cuda").among([""] * 3) == (0, 1, 2)
     assert DeviceChoice.parse("cuda:2,0").among([""] * 3) == (2, 0)
@@ -108,7 +110,9 @@ def test_devices_of_one_platform_work_together() -> None:
         (3, 7, ((0,), (0,), (0,), (1,), (1,), (2,), (2,))),
     ],
 )
-def test_devices_are_shared_out(devices: int, ranks: int, shared: tuple[tuple[int, ...], ...]) -> None:
+def test_devices_are_distributed_to_ranks(
+    devices: int, ranks: int, shared: tuple[tuple[int, ...], ...]
+) -> None:
     assert share_devices(devices, ranks) == shared
 
 
@@ -141,7 +145,7 @@ def test_all_devices_are_driven_blockwise_and_evenly(devices: int, ranks: int) -
         (2, 0, r"0 ranks on a node; expected 1 or more"),
     ],
 )
-def test_devices_that_cannot_be_shared_out(devices: int, ranks: int, words: str) -> None:
+def test_devices_that_cannot_be_distributed_are_reported(devices: int, ranks: int, words: str) -> None:
     with pytest.raises(InputError, match=words):
         share_devices(devices, ranks)
 
@@ -158,7 +162,7 @@ def test_devices_that_cannot_be_shared_out(devices: int, ranks: int, words: str)
         ([["X", "X"], ["X", "X"]], [(0,), (1,)]),  # two equal devices without unique names
     ],
 )
-def test_devices_are_dealt_to_ranks(chosen: list[list[str]], dealt: list[tuple[int, ...]]) -> None:
+def test_devices_are_assigned_to_ranks_in_turn(chosen: list[list[str]], dealt: list[tuple[int, ...]]) -> None:
     assert list(deal_devices(chosen)) == dealt
 
 
@@ -174,7 +178,7 @@ def test_devices_are_dealt_to_ranks(chosen: list[list[str]], dealt: list[tuple[i
         ([], "0 devices on a node"),
     ],
 )
-def test_devices_that_cannot_be_dealt(chosen: list[list[str]], words: str) -> None:
+def test_devices_that_cannot_be_assigned_in_turn_are_reported(chosen: list[list[str]], words: str) -> None:
     with pytest.raises(InputError, match=words):
         deal_devices(chosen)
 
@@ -188,14 +192,14 @@ def bandwidths(machine: str) -> list[list[float]]:
     return [[loaded.bandwidth(a, b) for b in every] for a in every]
 
 
-def test_equal_links_leave_the_order_alone() -> None:
+def test_equal_links_do_not_change_the_order() -> None:
     for count in (1, 2, 8, 12):  # the larger counts would use a heuristic search
         drawn = np.random.default_rng(count).uniform(size=(count, count))
         assert place(drawn, distance_between(np.full((count, count), 4.5e11).tolist())) == tuple(range(count))
     assert place(np.ones((8, 8)), distance_between(bandwidths("dgx-h100"))) == tuple(range(8))
 
 
-def test_the_worst_case_of_the_paper_on_a_summit_node() -> None:
+def test_placement_solves_the_worst_case_of_the_paper_on_summit() -> None:
     """Subdomains of 720 x 484 x 700 with large common faces share one triad."""
     traffic = Traffic.of_radius(2, 3)
     cut = decompose((1440, 1452, 700), 6, strategy="2x3x1", traffic=traffic)
@@ -207,13 +211,13 @@ def test_the_worst_case_of_the_paper_on_a_summit_node() -> None:
     assert placement == place(sent, distance)
 
 
-def test_slots_that_share_a_device_are_at_no_distance() -> None:
+def test_slots_on_one_device_have_distance_zero() -> None:
     inf = float("inf")  # transfers within a device use no link
     distance = distance_between([[inf, 4.0], [2.0, inf]], (0, 0, 1))
     assert distance == [[0.0, 0.0, 0.25], [0.0, 0.0, 0.25], [0.5, 0.5, 0.0]]
 
 
-def test_a_layout_takes_the_distance_between_devices() -> None:
+def test_a_layout_uses_the_distance_between_devices() -> None:
     """Neighbours with a large face are placed on a pair of close devices; the two pairs are distant."""
     fast, slow = 1e11, 1e9
     rates = [[fast if (a - b) % 2 == 0 else slow for b in range(4)] for a in range(4)]
@@ -240,11 +244,11 @@ def test_a_layout_takes_the_distance_between_devices() -> None:
         ([[0.0, 1.0], [float("nan"), 0.0]], "bandwidth from device 1 to 0 is nan"),
     ],
 )
-def test_bandwidths_that_cannot_be(bandwidth: list[list[float]], words: str) -> None:
+def test_invalid_bandwidths_are_rejected(bandwidth: list[list[float]], words: str) -> None:
     with pytest.raises(InputError, match=words):
         distance_between(bandwidth)
 
 
-def test_placement_wants_as_many_devices_as_subdomains() -> None:
+def test_placement_needs_as_many_devices_as_subdomains() -> None:
     with pytest.raises(InputError, match="flow is among 3 subdomains, but distance among 2 devices"):
         place(np.ones((3, 3)), distance_between([[0.0, 1.0], [1.0, 0.0]]))

@@ -20,7 +20,7 @@ def test_two_ranks_along_a_periodic_axis_are_neighbours_twice():
     check(program, d)
 
 
-def test_poisson_on_four_ranks():
+def test_poisson_on_four_ranks_exchanges_sides():
     schedule = one_field((False, False), star(2, 1)).schedule
     d = decompose((1024, 1024), 4, strategy="1d", periodic=False)
     plan = plan_subdomain(schedule, d, 1)
@@ -36,7 +36,7 @@ def test_poisson_on_four_ranks():
     assert plan_subdomain(schedule, d, 0).neighbours == {(1, 0): 1}
 
 
-def test_only_what_is_read_travels():
+def test_only_required_segments_are_exchanged():
     """A wide read of one field does not widen the halo of another; corners are exchanged if they are read."""
     schedule = make_schedule(
         (True, True),
@@ -62,7 +62,7 @@ def test_only_what_is_read_travels():
     }
 
 
-def test_one_message_a_neighbour_and_direction():
+def test_each_neighbour_and_direction_has_one_message():
     """Slabs of a periodic box with 26 segments send two messages, not eighteen; eight segments are copies."""
     schedule = one_field((True, True, True), cube(3, 1)).schedule
     d = decompose((12, 6, 6), 3, strategy=(3, 1, 1))

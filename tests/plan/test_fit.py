@@ -37,7 +37,7 @@ from halocline.plan import decompose
         ((2, 64), (1, 1), (False, True), 1, 3, ["reads 3", "axis x", "leave 2", "at least 3"]),
     ],
 )
-def test_subdomains_that_are_too_thin(shape, parts, periodic, radius, reach, words):
+def test_too_thin_subdomains_are_rejected(shape, parts, periodic, radius, reach, words):
     schedule = one_field(periodic, star(2, radius), reach=reach).schedule
     d = decompose(shape, prod(parts), strategy=parts, periodic=periodic, thickness=1)
     messages = set()
@@ -54,7 +54,7 @@ def test_a_wall_axis_of_one_cell_needs_no_halo_to_send():
     check(program, decompose((1, 8), 2, strategy=(1, 2), periodic=(False, True), thickness=2))
 
 
-def test_a_decomposition_of_another_grid():
+def test_a_decomposition_of_another_grid_is_rejected():
     schedule = one_field((True, True), star(2, 1)).schedule
     with pytest.raises(InputError, match="periodic"):
         plan_subdomain(schedule, decompose((8, 8), 1, periodic=False), 0)

@@ -79,7 +79,7 @@ def test_a_launch_visits_each_cell_once(data: st.DataObject, ndim: int) -> None:
 
 
 @pytest.mark.parametrize("shape", [(70_000, 1), (200_000, 3), (70_000, 1, 1)])
-def test_no_launch_has_more_groups_than_cuda_takes(shape: tuple[int, ...]) -> None:
+def test_the_number_of_blocks_respects_the_cuda_limit(shape: tuple[int, ...]) -> None:
     """The walls of a long grid have a valid launch, although each thread would have one cell."""
     cells = Box((0,) * len(shape), shape)
     launch = _launch(replace(KERNEL, march=1), cells, cells, (0,) * len(shape))
@@ -206,7 +206,7 @@ def active(schedule: Schedule, shape: tuple[int, ...]) -> NDArray[np.int64]:
 
 @settings(max_examples=60)
 @given(plans())
-def test_kernels_of_a_patch_cover_what_follows_reads(drawn: Any) -> None:
+def test_kernels_of_a_patch_cover_the_reads_of_later_kernels(drawn: Any) -> None:
     """Stages cover the extent of their kernel around the patch, within its scratch memory."""
     schedule, _, subdomain_plans = drawn
     for subdomain_plan in some(subdomain_plans):
@@ -233,7 +233,7 @@ def test_kernels_of_a_patch_cover_what_follows_reads(drawn: Any) -> None:
 
 @settings(max_examples=60)
 @given(plans())
-def test_partial_results_have_places_of_their_own(drawn: Any) -> None:
+def test_partial_results_have_distinct_locations(drawn: Any) -> None:
     schedule, _, subdomain_plans = drawn
     for subdomain_plan in some(subdomain_plans):
         for sweep, _, planned in some(every(schedule, subdomain_plan)):
@@ -252,7 +252,7 @@ def test_partial_results_have_places_of_their_own(drawn: Any) -> None:
 
 @settings(max_examples=60)
 @given(plans())
-def test_layers_beyond_a_wall_follow_each_other_outward(drawn: Any) -> None:
+def test_layers_beyond_a_wall_are_filled_outward(drawn: Any) -> None:
     """The layers of each fill cover its box once, and each follows the layers that it reads."""
     schedule, _, subdomain_plans = drawn
     for subdomain_plan in some(subdomain_plans):
@@ -290,7 +290,7 @@ def test_layers_beyond_a_wall_follow_each_other_outward(drawn: Any) -> None:
         ((1, 300, 1), (1, 256, 1), (1, 2, 1), 1),
     ],
 )
-def test_threads_lie_along_rows(
+def test_threads_are_arranged_along_rows(
     shape: tuple[int, ...], group: tuple[int, ...], groups: tuple[int, ...], march: int
 ) -> None:
     cells = Box((0,) * len(shape), shape)
@@ -302,7 +302,7 @@ KERNELS = re.compile(r"^HC_KERNEL(?:_OF\(([\d, ]+)\)|_RESIDENT\((\d+), \d+\))? (
 
 
 @pytest.mark.parametrize("ndim", [1, 2, 3])
-def test_groups_are_those_of_the_strategy(ndim: int) -> None:
+def test_blocks_have_the_shape_of_the_strategy(ndim: int) -> None:
     """Narrow boxes also have no more threads per block than the kernel was compiled for."""
     cells = Box((0,) * ndim, (300,) * ndim)
     cut = decompose((12, 40, 70)[-ndim:], 1, strategy=(1,) * ndim, periodic=(False,) * ndim)
@@ -336,9 +336,7 @@ def test_groups_are_those_of_the_strategy(ndim: int) -> None:
         (8, (20, 4096, 4096), 20),  # limited by the length of the axis
     ],
 )
-def test_wide_stencils_march_further_where_there_are_many_groups(
-    ahead: int, shape: tuple[int, ...], march: int
-) -> None:
+def test_wide_stencils_stream_deeper_with_many_blocks(ahead: int, shape: tuple[int, ...], march: int) -> None:
     """Each thread streams over more cells, so that the reads before its first cell are a small share."""
     kernel = replace(KERNEL, ahead=ahead, group=(64, 4, 1))
     cells = Box((0,) * 3, shape)
@@ -354,7 +352,7 @@ def test_wide_stencils_march_further_where_there_are_many_groups(
 
 
 @pytest.mark.parametrize(("reads", "order", "ahead"), [("queue", 2, 2), ("queue", 8, 8), ("direct", 8, 0)])
-def test_a_kernel_says_how_much_it_reads_ahead(reads: str, order: int, ahead: int) -> None:
+def test_a_kernel_records_its_read_ahead(reads: str, order: int, ahead: int) -> None:
     case = Problem("heat", [8, 8, 8], scheme="euler", order=order)
     schedule = compile_program(case.program, case.grid, device=Strategy(reads))
     assert schedule.device is not None
@@ -362,7 +360,7 @@ def test_a_kernel_says_how_much_it_reads_ahead(reads: str, order: int, ahead: in
     assert [kernel.ahead for kernel in schedule.device.kernels[sweep.kernel]] == [ahead]
 
 
-def test_few_groups_reduce_however_large_the_grid() -> None:
+def test_the_number_of_reducing_blocks_is_bounded() -> None:
     """Threads stream over more cells on large grids, since one thread block merges the partial results."""
     kernel = DeviceKernel("k", (0,), ((0, 0),) * 2, (0, 0), reductions=(0,), group=(256, 1, 1))
     plain = replace(kernel, reductions=())

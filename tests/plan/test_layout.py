@@ -28,7 +28,7 @@ from halocline.plan.traffic import Traffic
     st.sampled_from(["optimal", "bisection", "row", "1d"]),
     st.sampled_from([None, *STRATEGIES]),
 )
-def test_every_subdomain_has_one_home(
+def test_every_subdomain_has_one_rank_and_device(
     ranks: int, per_node: int, per_rank: int, strategy: str, placement: str | None
 ) -> None:
     slots = min(per_node, ranks) * per_rank
@@ -61,7 +61,7 @@ def test_every_subdomain_has_one_home(
         assert {layout.node(rank)} == {subdomain // slots for subdomain in rank_subdomains}
 
 
-def test_equal_links_leave_subdomains_in_order_unless_they_are_drawn() -> None:
+def test_equal_links_keep_the_order_except_for_random_placement() -> None:
     traffic = Traffic.of_radius(1, 3)
     slots = {}
     for placement in STRATEGIES:
@@ -87,7 +87,7 @@ def test_an_aware_layout_is_the_best_within_a_node() -> None:
     assert cost["aware"] < cost["random"]
 
 
-def test_wrong_layouts() -> None:
+def test_invalid_layouts_are_rejected() -> None:
     for options, words in (
         ({"subdomains_per_rank": 0}, "subdomains per rank is 0; expected a whole number from 1"),
         ({"ranks_per_node": 0}, "ranks per node is 0; expected a whole number from 1"),
@@ -108,7 +108,7 @@ def test_wrong_layouts() -> None:
     st.sampled_from(["optimal", "bisection", "row"]),
     st.randoms(use_true_random=False),
 )
-def test_ranks_that_do_not_follow_each_other_node_by_node(
+def test_ranks_may_be_distributed_over_nodes_in_any_order(
     nodes: int, per_node: int, per_rank: int, strategy: str, random: Random
 ) -> None:
     """A node has the same part of the grid for any order in which a launcher distributes the ranks."""
@@ -139,7 +139,7 @@ def test_ranks_that_do_not_follow_each_other_node_by_node(
         assert [layout.home(s) for s in layout.owned(rank)] == [(rank, local) for local in range(per_rank)]
 
 
-def test_nodes_in_turn_exchange_as_little_as_nodes_in_order() -> None:
+def test_round_robin_nodes_exchange_as_little_as_nodes_in_order() -> None:
     """Ranks in turn exchange as little between nodes as ranks in order, for 4 x 2 ranks on a long grid."""
 
     def crossing(layout: Layout) -> int:

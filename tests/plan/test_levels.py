@@ -15,7 +15,7 @@ from halocline.plan.levels import decompose_levels, parts_of_node
 from halocline.plan.traffic import Traffic
 
 
-def test_levels_of_the_paper() -> None:
+def test_levels_agree_with_the_paper() -> None:
     """Pearson et al. (2020), Fig. 4, is reproduced: 4 x 24 x 2 on 12 nodes of 4 devices.
 
     Nodes are 2 x 6 x 1, and devices 2 x 2.
@@ -29,7 +29,7 @@ def test_levels_of_the_paper() -> None:
         assert sorted(places) == sorted((corner[0] + i, corner[1] + j, 0) for i in (0, 1) for j in (0, 1))
 
 
-def test_the_smallest_node_is_cut_too() -> None:
+def test_the_smallest_node_is_divided_among_its_devices() -> None:
     """Three ranks cannot share the 2 cells of the second of two nodes along an axis of 5 cells."""
     traffic = Traffic((((1, 0, 0), 1), ((-1, 0, 0), 1)), ((1, 1), (1, 1), (0, 0)))
     cut = decompose_levels(
@@ -49,7 +49,7 @@ def test_the_smallest_node_is_cut_too() -> None:
     st.sampled_from(["optimal", "bisection"]),
     st.booleans(),
 )
-def test_a_node_has_one_box(
+def test_subdomains_of_a_node_form_one_box(
     shape: list[int], nodes: int, devices: int, strategy: str, periodic: bool
 ) -> None:
     try:
@@ -78,7 +78,7 @@ def test_a_node_has_one_box(
     st.tuples(st.booleans(), st.booleans()),
     st.integers(1, 2),
 )
-def test_flow_counts_cells(
+def test_flow_is_the_number_of_cells_between_nodes(
     shape: tuple[int, int], parts: tuple[int, int], periodic: tuple[bool, bool], radius: int
 ) -> None:
     """The flow agrees with a count of halo cells one by one."""
@@ -132,7 +132,7 @@ def test_a_scan_goes_row_by_row_over_all_nodes() -> None:
 
 
 @pytest.mark.parametrize(("strategy", "least", "most"), [("morton", 3, 3), ("row", 4, 5)])
-def test_faces_between_nodes_in_a_large_run(strategy: str, least: int, most: int) -> None:
+def test_faces_between_nodes_in_a_large_run_are_few(strategy: str, least: int, most: int) -> None:
     """Z-order leaves fewer faces than a scan by rows: 4096 processes, 8 per node (Pekkilä, Section 3.3)."""
     cut = decompose_levels((1024,) * 3, 512, 8, strategy=strategy)
     faces = [direction for direction in product((-1, 0, 1), repeat=3) if sum(map(abs, direction)) == 1]

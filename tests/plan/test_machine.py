@@ -21,7 +21,7 @@ def calibrated() -> Machine:
     return host.machine_of([measurement(1), measurement(2)])
 
 
-def test_a_machine_is_written_as_it_is_read(calibrated: Machine) -> None:
+def test_a_machine_is_read_back_unchanged(calibrated: Machine) -> None:
     for name in known_machines():
         loaded = load_machine(name)
         assert parse_machine(host.as_toml(loaded), name) == loaded
@@ -45,7 +45,7 @@ def test_the_host_is_detected_and_then_as_calibrated(
     assert host.machine_named("summit").name == "summit"
 
 
-def test_a_machine_that_is_not_known() -> None:
+def test_an_unknown_machine_is_reported() -> None:
     with pytest.raises(InputError, match="machine 'hots' is unknown"):
         host.machine_named("hots")
     assert "host" not in os.listdir(Path(hc.__file__).parent / "plan" / "machines")

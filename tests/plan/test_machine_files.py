@@ -36,7 +36,7 @@ def test_all_machines_are_known() -> None:
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_machine(name: str) -> None:
+def test_machine_files_are_parsed(name: str) -> None:
     machine = load_machine(name)
     devices, gigabytes, cards = MACHINES[name]
     assert machine.name == name
@@ -56,7 +56,7 @@ def test_machine(name: str) -> None:
         assert machine.device.routes or not any(end.startswith("device") for end in inner)
 
 
-def test_the_widest_road_is_taken() -> None:
+def test_routes_have_the_maximum_bandwidth() -> None:
     """The route uses the links with the maximum bandwidth, then the fewest links, and no other device."""
     machine = parse_machine(
         """
@@ -96,7 +96,7 @@ def test_the_widest_road_is_taken() -> None:
         (("nodes = 4608", "nodes = "), r"is not TOML: "),
     ],
 )
-def test_a_machine_file_that_is_wrong(change: tuple[str, str], words: str, tmp_path: Path) -> None:
+def test_invalid_machine_files_are_rejected(change: tuple[str, str], words: str, tmp_path: Path) -> None:
     folder = Path(__file__).parents[2] / "src" / "halocline" / "plan" / "machines"
     text = (folder / "summit.toml").read_text()
     if change:
@@ -111,7 +111,7 @@ def test_a_machine_file_that_is_wrong(change: tuple[str, str], words: str, tmp_p
         load_machine(path)
 
 
-def test_a_machine_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_machine_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"machine 'sumit' is unknown \(did you mean 'summit'\?\); known: blue"
     ):

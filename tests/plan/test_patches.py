@@ -105,7 +105,7 @@ def test_scratch_memory_is_for_the_largest_patch():
     assert plan.sweeps[0].scratch_bytes == 6 * 128 + 4 * 64
 
 
-def test_owners_are_the_ranges():
+def test_owners_agree_with_the_ranges():
     schedule = one_field((True, True), star(2, 1)).schedule
     plan = plan_subdomain(schedule, decompose((64, 64), 1, periodic=True), 0, patch=8, threads=3)
     owners = plan.patches.owners.tolist()
@@ -131,7 +131,7 @@ def test_threads_have_enough_patches_and_equal_shares(shape, threads):
 
 
 @pytest.mark.parametrize("shape", [(2048, 4096), (256, 256, 256)])
-def test_patches_are_short_where_a_thread_must_look_after_messages(shape):
+def test_patches_are_short_if_threads_progress_messages(shape):
     """Patches are short with MPI, which moves bytes only during its calls between two patches."""
     schedule = one_field((True,) * len(shape), star(len(shape), 1)).schedule
     cut = decompose(shape, 2, periodic=True, strategy="1d-x")
@@ -152,7 +152,7 @@ def planes_in_reach(patch, radius, itemsize):
 
 @pytest.mark.parametrize("radius", [1, 3])
 @pytest.mark.parametrize("l2", [2**19, 2**20, 2**21])
-def test_planes_of_a_patch_fit_in_half_of_the_cache_unless_it_is_the_least_patch(radius, l2):
+def test_planes_of_a_patch_fit_into_half_of_the_cache(radius, l2):
     footprint = {0: Footprint.from_offsets(star(3, radius))}
     schedule = make_schedule(
         (True,) * 3, [("float64", (False,) * 3)] * 2, [(footprint, [Footprint()] * 2, ())]
@@ -169,7 +169,7 @@ def test_planes_of_a_patch_fit_in_half_of_the_cache_unless_it_is_the_least_patch
     assert planes_in_reach(twice, radius, 8) > l2 // 4  # and not smaller than necessary
 
 
-def test_scratch_arrays_of_a_patch_fit_in_half_of_the_cache():
+def test_scratch_arrays_of_a_patch_fit_into_half_of_the_cache():
     schedule = one_field((False, False), star(2, 1)).schedule
     (sweep,) = schedule.sweeps()
     schedule = replace(schedule, operations=(replace(sweep, scratch=(Slot(0, 8, (2, 2)),)),))
@@ -202,7 +202,7 @@ def test_inner_patches_wait_for_no_message(shape, parts, share):
     assert inner.sum() >= 8
 
 
-def test_a_patch_waits_only_for_what_it_reads():
+def test_a_patch_waits_only_for_messages_that_it_reads():
     """Each of nine patches of a middle subdomain waits for exactly the messages that it reads, of eight."""
     schedule = one_field((True, True), cube(2, 1)).schedule
     d = decompose((27, 27), 9)
@@ -223,7 +223,7 @@ def test_a_patch_waits_only_for_what_it_reads():
     assert [int(n).bit_count() for n in plan.sweeps[0].patch_needs] == [2, 1, 2, 1, 0, 1, 2, 1, 2]
 
 
-def test_rims_hold_up_only_patches_in_the_corners():
+def test_rims_delay_only_patches_at_corners():
     schedule = one_field((False, True), cube(2, 1)).schedule
     d = decompose((30, 30), 3, strategy=(1, 3), periodic=(False, True))
     sweep = plan_subdomain(schedule, d, 1, patch=(6, 2)).sweeps[0]
@@ -236,7 +236,7 @@ def test_rims_hold_up_only_patches_in_the_corners():
 
 
 @pytest.mark.parametrize(("methods", "rims"), [("self,mpi", 0), ("mpi", 2)])
-def test_ghosts_wait_for_what_a_subdomain_sends_to_itself(methods, rims):
+def test_ghosts_wait_for_messages_of_a_subdomain_to_itself(methods, rims):
     """Ghosts wait for messages around a periodic axis of one subdomain, if copies are excluded."""
     schedule = one_field((False, True), cube(2, 1)).schedule
     cut = decompose((8, 8), 1, periodic=(False, True))
@@ -264,7 +264,7 @@ def test_ghosts_of_a_lower_axis_belong_to_the_core():
     ("patch", "words"),
     [((0, 4), ["(0, 4)", "at least 1"]), ((4, 4, 4), ["3 axes", "2"]), ("ab", ["'ab'", "whole cells"])],
 )
-def test_wrong_patches(patch, words):
+def test_invalid_patches_are_rejected(patch, words):
     schedule = one_field((True, True), star(2, 1)).schedule
     with pytest.raises(InputError) as error:
         plan_subdomain(schedule, decompose((8, 8), 1), 0, patch=patch)
@@ -277,6 +277,6 @@ def test_one_number_is_the_patch_along_every_axis():
     assert {len(p.patches) for p in plans} == {4}
 
 
-def test_no_threads():
+def test_a_plan_without_threads_is_rejected():
     with pytest.raises(InputError, match="threads is 0; expected a whole number from 1"):
         plan_subdomain(one_field((True,), star(1, 1)).schedule, decompose((8,), 1), 0, threads=0)

@@ -24,7 +24,9 @@ matrices = st.integers(1, 5).flatmap(
 
 @settings(max_examples=60)
 @given(matrices)
-def test_aware_is_the_least_of_all(flow_and_distance: tuple[list[list[int]], list[list[int]]]) -> None:
+def test_aware_placement_has_the_minimum_cost(
+    flow_and_distance: tuple[list[list[int]], list[list[int]]],
+) -> None:
     w, d = flow_and_distance
     n = len(w)
 
@@ -39,7 +41,7 @@ def test_aware_is_the_least_of_all(flow_and_distance: tuple[list[list[int]], lis
     assert placement == next(f for f in itertools.permutations(range(n)) if cost(f) == least)
 
 
-def test_a_large_node_is_placed_by_a_heuristic() -> None:
+def test_the_heuristic_for_large_nodes_is_close_to_optimal() -> None:
     """The placement is close to optimal for two rings, the second shuffled.
 
     There is a placement on which every message has a link of its own.
@@ -57,7 +59,7 @@ def test_a_large_node_is_placed_by_a_heuristic() -> None:
     assert place(ring, distance) == placement, "the same each time"
 
 
-def test_the_worst_case_of_the_paper() -> None:
+def test_placement_solves_the_worst_case_of_the_paper() -> None:
     """Node-aware placement makes the exchange 20 % faster, as in Pearson et al. (2020), Section IV.B.
 
     The case is 1440 x 1452 x 700 on the six GPUs of a Summit node.
@@ -80,6 +82,8 @@ def test_the_worst_case_of_the_paper() -> None:
         ([[0]], [[0]], {"strategy": "best"}, "placement 'best' is unknown; known: aware, trivial, random"),
     ],
 )
-def test_wrong_matrices(flow_: list[list[int]], distance: list[list[int]], options: dict, words: str) -> None:
+def test_invalid_matrices_are_rejected(
+    flow_: list[list[int]], distance: list[list[int]], options: dict, words: str
+) -> None:
     with pytest.raises(InputError, match=words):
         place(flow_, distance, **options)

@@ -61,7 +61,7 @@ def cases(draw):
 
 @settings(max_examples=200, deadline=None)
 @given(cases())
-def test_every_halo_cell_that_is_read_is_right(case):
+def test_every_halo_cell_that_is_read_is_correct(case):
     check(*case)
 
 
@@ -69,7 +69,7 @@ def test_every_halo_cell_that_is_read_is_right(case):
 @pytest.mark.parametrize("parts", [(1, 1), (2, 1), (1, 2), (2, 2), (3, 2)])
 @pytest.mark.parametrize("offsets", [star(2, 1), star(2, 2), cube(2, 1), cube(2, 2)])
 @pytest.mark.parametrize("extra", [0, 1])
-def test_thin_subdomains(periodic, parts, offsets, extra):
+def test_plans_of_thin_subdomains_are_correct(periodic, parts, offsets, extra):
     """Subdomains may be as thin as the halo (one cell for one layer), and have unequal sizes."""
     program = one_field(periodic, offsets)
     schedule = program.schedule
@@ -81,7 +81,7 @@ def test_thin_subdomains(periodic, parts, offsets, extra):
 
 @pytest.mark.parametrize("periodic", list(product([True, False], repeat=3)))
 @pytest.mark.parametrize("parts", [(1, 1, 1), (2, 1, 1), (1, 2, 1), (2, 2, 2), (3, 1, 2)])
-def test_corners_in_three_dimensions(periodic, parts):
+def test_plans_with_corners_in_three_dimensions_are_correct(periodic, parts):
     program = one_field(periodic, cube(3, 1), staggered=(True, False, True))
     d = decompose(tuple(2 * p + 1 for p in parts), prod(parts), strategy=parts, periodic=periodic)
     check(program, d, patch=2)
@@ -132,7 +132,7 @@ def test_plans_are_plain_data():
         plan.patches.table[0, 0, 0] = 1
 
 
-def test_planning_is_quick():
+def test_planning_is_fast():
     """A right-hand side of magnetohydrodynamics is planned quickly.
 
     It has eight fields, sides and edges, and 512³ cells per rank.
@@ -149,7 +149,7 @@ def test_planning_is_quick():
     assert lines(lambda: plan_subdomain(schedule, d, 5)) < 150_000
 
 
-def test_one_rank_of_very_many():
+def test_one_rank_of_very_many_is_planned_fast():
     """Neither time nor memory of planning grows with the number of ranks, at 64³ cells per rank."""
     schedule = one_field((True,) * 3, cube(3, 2)).schedule
     memory_of_plans = []

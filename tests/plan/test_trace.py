@@ -11,7 +11,7 @@ def event(kind: str, begin: float, end: float, rank: int = 0, lane: int = 0) -> 
     return TraceEvent(rank, lane, kind, kind, begin, end)
 
 
-def test_time_that_events_share_counts_once() -> None:
+def test_overlapping_events_are_counted_once() -> None:
     events = [
         event("pack", 0.0, 2.0),
         event("pack", 1.0, 3.0),
@@ -22,7 +22,7 @@ def test_time_that_events_share_counts_once() -> None:
     assert covered([]) == 0.0
 
 
-def test_shares_of_a_rank() -> None:
+def test_shares_of_a_rank_are_computed() -> None:
     events = [
         event("launch", 0.0, 1.0),
         event("pack", 1.0, 3.0, lane=2),

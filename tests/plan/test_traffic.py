@@ -9,7 +9,7 @@ from halocline.plan import Traffic, decompose
 from halocline.plan.fit import least_thickness
 
 
-def test_traffic_counts_what_loops_repeat():
+def test_traffic_includes_repetitions_of_loops():
     once, often = (one_field((True, True), star(2, r)).schedule.operations[0] for r in (2, 1))
     field = FieldInfo("u", "float32", (False, False), ((2, 2), (2, 2)))
     loop = Loop(None, None, 0, (), (often,))

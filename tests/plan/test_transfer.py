@@ -32,14 +32,14 @@ PAIRS = [(0, 0), (0, 1), (0, 2), (0, 4)]  # itself, the same rank, the same node
         (("self", "gpu_aware", "mpi"), ["self", "gpu_aware", "gpu_aware", "gpu_aware"]),
     ],
 )
-def test_the_first_method_that_applies_is_taken(methods: tuple[str, ...], expected: list[str]) -> None:
+def test_the_first_applicable_method_is_used(methods: tuple[str, ...], expected: list[str]) -> None:
     transfers = Transfers(LAYOUT, methods)
     assert [transfers.method(a, b) for a, b in PAIRS] == expected
     assert [transfers.method(b, a) for a, b in PAIRS] == expected
     assert [transfers.copied(a, b) for a, b in PAIRS] == [name in ("self", "peer") for name in expected]
 
 
-def test_the_reason_names_what_is_off() -> None:
+def test_the_reason_names_disabled_methods() -> None:
     off = Transfers(LAYOUT, ("mpi",))
     assert [off.why(a, b) for a, b in PAIRS] == [
         "the subdomain itself, but self and peer are off",
@@ -57,7 +57,7 @@ def test_the_reason_names_what_is_off() -> None:
 @pytest.mark.parametrize(
     ("packing", "packed"), [("all", [True, True]), ("last", [False, True]), ("none", [False, False])]
 )
-def test_messages_by_mpi_may_go_unpacked(packing: str, packed: list[bool]) -> None:
+def test_messages_by_mpi_may_be_unpacked(packing: str, packed: list[bool]) -> None:
     transfers = Transfers(LAYOUT, packing=packing)
     assert [transfers.packed("mpi", along_last) for along_last in (False, True)] == packed
     assert transfers.packed("rma", False)
@@ -72,7 +72,7 @@ def test_methods_are_named_in_any_order() -> None:
         chosen_methods("self,smoke")
 
 
-def test_one_process_copies() -> None:
+def test_one_process_copies_without_messages() -> None:
     assert methods_without_ranks(("self", "mpi")) == ("self", "peer", "mpi")
     assert methods_without_ranks(("rma", "mpi")) == ("peer", "mpi")
     assert needs_ranks(("peer", "mpi"), WHOLE) == ""

@@ -39,7 +39,7 @@ def written(folder: Path, names: str, end: str = "steps=2") -> str:
         ("{}", 0.0),
     ],
 )
-def test_the_error_is_the_greatest_difference_from_the_exact_solution(
+def test_the_error_is_the_maximum_difference_from_the_exact_solution(
     solution: str, error: float, tmp_path: Path
 ) -> None:
     record = Problem(written(tmp_path, f"def exact(time): return {solution}")).run().record
@@ -47,7 +47,7 @@ def test_the_error_is_the_greatest_difference_from_the_exact_solution(
     assert record.error == error
 
 
-def test_a_function_of_the_file_takes_its_place_at_the_end_of_a_run(tmp_path: Path) -> None:
+def test_an_error_function_of_the_file_is_used_at_the_end(tmp_path: Path) -> None:
     names = "def error(sim): return np.float32(sim.time)\ndef exact(time): return {u: 7.0}"
     problem = Problem(written(tmp_path, names, "until=1.5"))
     at_end, before = problem.run().record, problem.run(steps=2).record
@@ -69,7 +69,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("names", "words"), WRONG)
-def test_a_wrong_error_costs_no_other_result(names: str, words: str, tmp_path: Path) -> None:
+def test_an_invalid_error_function_loses_no_other_result(names: str, words: str, tmp_path: Path) -> None:
     path = written(tmp_path, names)
     result = Problem(path).run()
     assert result.record is not None

@@ -31,7 +31,7 @@ def heat(tmp_path: Path) -> Path:
 # -- names at the top ----------------------------------------------------------------------------------------
 
 
-def test_names_at_the_top_are_numbers_and_texts_that_are_set_once(heat: Path) -> None:
+def test_settable_names_are_top_level_numbers_and_texts(heat: Path) -> None:
     script = Script(heat)
     assert script.names == {"n": 16, "kappa": 0.1, "name": "T", "late": -0.5}
     assert script.about == "Heat on a square."
@@ -46,7 +46,7 @@ def test_names_at_the_top_are_numbers_and_texts_that_are_set_once(heat: Path) ->
             script.values(texts)
 
 
-def test_a_file_runs_with_other_values(tmp_path: Path) -> None:
+def test_a_file_runs_with_changed_values(tmp_path: Path) -> None:
     path = tmp_path / "a.py"
     path.write_text("import sys\nn = 3\nm = 2 * n\nwords = sys.argv[1:]\nmain = __name__\n")
     before = sys.argv, list(sys.path), sys.modules["__main__"]
@@ -115,7 +115,7 @@ def test_a_name_that_cannot_be_set_is_reported_with_the_reason(tmp_path: Path, n
         Script(path).values({name: "1"})
 
 
-def test_what_is_no_file_or_no_problem_is_refused(tmp_path: Path) -> None:
+def test_invalid_files_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "nothing.py").write_text("n = 1\nraise SystemExit(3)\n")
     with pytest.raises(InputError, match=r"makes no hc\.Simulation"):
         _ = Problem(str(tmp_path / "nothing.py")).program
@@ -135,13 +135,13 @@ def test_what_is_no_file_or_no_problem_is_refused(tmp_path: Path) -> None:
         ("import halocline as hc\nhc.Grid(0)\n", "axis x has 0 cells"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_one_line(tmp_path: Path, text: str, words: str) -> None:
+def test_errors_of_a_file_are_one_line(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "a.py").write_text(text)
     with pytest.raises(InputError, match=words):
         _ = Problem(str(tmp_path / "a.py")).program
 
 
-def test_a_problem_is_known_before_it_takes_memory(heat: Path) -> None:
+def test_a_problem_is_known_before_allocation(heat: Path) -> None:
     problem = Problem(str(heat), [30_000], {"kappa": "0.2"})
     assert (problem.name, problem.shape, problem.order, problem.scheme) == (
         "heat.py",
@@ -181,7 +181,7 @@ def test_files_are_explained_and_predicted(heat: Path, verb: str, capsys: pytest
     assert "heat.py, 16 x 16 cells, order 2, rk3; a pass is a step" in capsys.readouterr().out
 
 
-def test_a_file_converges_to_the_solution_that_it_knows(heat: Path, tmp_path: Path) -> None:
+def test_a_file_converges_to_its_exact_solution(heat: Path, tmp_path: Path) -> None:
     study = result("study", "convergence", heat, "--n", "16,32,64", cwd=tmp_path)
     (line,) = study["orders"]
     assert line["expected_order"] == 4
@@ -448,7 +448,7 @@ def test_a_file_that_does_not_exist_has_no_options(tmp_path: Path) -> None:
         run(["run", "swx.py", "--foo"])
 
 
-def test_runs_at_the_end_of_the_command_call_and_write_nothing(runs: Path) -> None:
+def test_runs_after_the_end_time_call_and_write_nothing(runs: Path) -> None:
     text = runs.read_text()
     again = "sim.run(steps=4, callback=lambda sim: seen.append('again'), output=hc.Output('own.zarr'))\n"
     runs.write_text(text.replace("left =", again + "sim.restart()\nsim.run(steps=2)\nleft ="))
@@ -515,7 +515,7 @@ def test_diagnostics_are_those_of_files_with_settings(runs: Path) -> None:
         (["--only", "compute", "--pictures", "p"], "leave --pictures out"),
     ],
 )
-def test_options_without_meaning_for_a_file_are_rejected_before_it_begins(
+def test_options_without_effect_on_a_file_are_rejected_before_it_begins(
     tmp_path: Path, words: list[str], reason: str
 ) -> None:
     path = tmp_path / "a.py"

@@ -8,7 +8,7 @@ from halocline.problems import live
 from halocline.problems.live import LiveLine, clock
 
 
-def test_speed_share_and_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_line_shows_speed_share_and_remaining_time(monkeypatch: pytest.MonkeyPatch) -> None:
     time_now = [100.0]
     monkeypatch.setattr(live, "monotonic", lambda: time_now[0])
     scalars = {"t": 0.0, "dt": 0.01, "speed": 3.0}
@@ -29,7 +29,7 @@ def test_speed_share_and_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     assert text == "t = 0.6, dt = 0.01 (speed 3)"
 
 
-def test_the_speed_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_speed_is_that_of_recent_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     time_now = [0.0]
     monkeypatch.setattr(live, "monotonic", lambda: time_now[0])
     line = LiveLine(lambda: {"t": 0.0}, 1, until=None, last=10_000)
@@ -43,5 +43,5 @@ def test_the_speed_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
     assert f"{clock((10_000 - step) / 10)} left" in text
 
 
-def test_clock() -> None:
+def test_durations_are_formatted_as_clock_times() -> None:
     assert [clock(s) for s in (0.4, 59.6, 61, 7384)] == ["0:00", "1:00", "1:01", "2:03:04"]

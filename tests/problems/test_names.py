@@ -41,7 +41,7 @@ def test_a_file_with_settings_has_all_names(tmp_path: Path) -> None:
     assert names.exact is not None
 
 
-def test_another_file_may_use_most_names_for_itself(tmp_path: Path) -> None:
+def test_files_without_settings_may_use_most_special_names(tmp_path: Path) -> None:
     names = names_of(tmp_path, "(4, 4)")
     assert (names.until, names.shown) == (None, ())
     assert names.check is not None
@@ -64,7 +64,7 @@ def test_families_are_checked(options: dict[str, object], words: str) -> None:
     assert words in str(error.value)
 
 
-def test_numbers_are_extrapolated_where_there_is_no_error() -> None:
+def test_numbers_are_extrapolated_without_an_exact_solution() -> None:
     extrapolated = Extrapolated(("Nu",))
     assert Names(extrapolated=extrapolated).is_extrapolated
     assert not Names(extrapolated=extrapolated, error=len).is_extrapolated
@@ -129,14 +129,14 @@ WRONG = [
 ]
 
 
-def test_each_name_is_tried() -> None:
+def test_every_special_name_is_tested() -> None:
     tried_names = {line.removeprefix("def ").replace("(", " ").split()[0] for line, _ in WRONG}
     assert tried_names == set(Names.__dataclass_fields__)
 
 
 @pytest.mark.parametrize(("line", "words"), WRONG, ids=[line for line, _ in WRONG])
 @pytest.mark.parametrize("place", ["before", "between"])
-def test_a_name_of_another_form_ends_a_file_before_its_first_step(
+def test_an_invalid_special_name_ends_a_file_before_its_first_step(
     line: str, words: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("halocline.run.engine.prepared.Prepared.run", None)
@@ -149,7 +149,7 @@ def test_a_name_of_another_form_ends_a_file_before_its_first_step(
 
 
 @pytest.mark.parametrize(("line", "words"), WRONG, ids=[line for line, _ in WRONG])
-def test_a_name_that_is_set_after_the_run_costs_no_result(
+def test_a_special_name_set_after_the_run_loses_no_result(
     line: str, words: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "halocline")
@@ -163,14 +163,14 @@ def test_a_name_that_is_set_after_the_run_costs_no_result(
             result.check()
 
 
-def test_names_that_are_imported_from_halocline_are_none_of_the_file(tmp_path: Path) -> None:
+def test_names_imported_from_halocline_are_not_special_names(tmp_path: Path) -> None:
     problem = Problem(written(tmp_path, "from halocline import *\nfrom halocline import steps"))
     assert problem.run().record is not None
     assert problem.complaints == {}
     assert problem.known.steps is None
 
 
-def test_any_other_file_may_use_the_names_for_itself(tmp_path: Path) -> None:
+def test_files_without_settings_may_use_special_names(tmp_path: Path) -> None:
     file = written(tmp_path, "\n".join(line for line, _ in WRONG))
     Path(file).write_text(Path(file).read_text().replace("hc.cells(4)", "(4,)"))
     assert Problem(file).run().record is not None
@@ -187,9 +187,7 @@ def test_any_other_file_may_use_the_names_for_itself(tmp_path: Path) -> None:
         ("def diagnostics(): return {'most': u}", "diagnostics(): u varies from cell to cell; reduce it"),
     ],
 )
-def test_diagnostics_that_cannot_be_shown_end_a_file_before_its_first_step(
-    lines: str, words: str, tmp_path: Path
-) -> None:
+def test_invalid_diagnostics_end_a_file_before_its_first_step(lines: str, words: str, tmp_path: Path) -> None:
     file = written(tmp_path, lines)
     with pytest.raises(hc.InputError) as error:
         Problem(file).run()
@@ -207,7 +205,7 @@ def test_diagnostics_that_cannot_be_shown_end_a_file_before_its_first_step(
         ("def limit(scalars): return 3", "limit(scalars) is 3; expected text"),
     ],
 )
-def test_what_functions_of_a_file_return(
+def test_invalid_results_of_functions_of_a_file_are_reported(
     lines: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = written(tmp_path, lines)
@@ -219,7 +217,7 @@ def test_what_functions_of_a_file_return(
 
 @pytest.mark.parametrize("option", [["--n", "8"], ["--dim", "1"]])
 @pytest.mark.parametrize("verb", ["run", "explain"])
-def test_cells_of_a_file_that_declares_none_are_rejected(
+def test_cells_of_a_file_without_declared_cells_are_rejected(
     verb: str, option: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = Path(written(tmp_path, "k = hc.setting('k', 1.0)"))
@@ -248,7 +246,7 @@ def test_a_vector_has_a_diagnostic_for_each_component(tmp_path: Path) -> None:
     assert record.diagnostics == {"most_x": 0.0}
 
 
-def test_findings_of_a_file_are_in_its_json(tmp_path: Path) -> None:
+def test_results_of_a_file_are_in_its_json(tmp_path: Path) -> None:
     file = written(tmp_path, "def findings(numbers, steps): return {'ratio': steps / 4, 'file': 'other'}")
     assert command(["run", file, "--json", str(tmp_path / "a.json")]) == 0
     record_data = json.loads((tmp_path / "a.json").read_text())

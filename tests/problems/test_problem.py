@@ -58,7 +58,7 @@ def test_a_copy_of_a_case_runs_as_a_file(run: dict[str, Any], tmp_path: Path) ->
     assert data["run"]["case"] == "mine.py"
 
 
-def test_results_have_the_keys_that_they_always_had(tmp_path: Path) -> None:
+def test_results_have_the_recorded_keys(tmp_path: Path) -> None:
     keys, path = EXPECTED["keys"], tmp_path / "a.json"
     for words, expected in (
         (["heat", "--n", "8", "--dim", "1", "--check"], ["checks", "machine"]),
@@ -87,7 +87,7 @@ sim.run(steps=1)
 # -- precision -----------------------------------------------------------------------------------------
 
 
-def test_a_dtype_that_no_field_takes_is_an_error(tmp_path: Path) -> None:
+def test_a_dtype_without_effect_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(OWN.replace('"u"', '"u", dtype="float64"'))
     with pytest.raises(
         InputError, match=r"--dtype float32 has no effect: .* sets float64 for its grid or all"
@@ -103,7 +103,7 @@ def test_a_dtype_that_no_field_takes_is_an_error(tmp_path: Path) -> None:
         Problem("heat", dtype="float16")
 
 
-def test_a_file_without_settings_takes_a_dtype(tmp_path: Path) -> None:
+def test_a_file_without_settings_accepts_a_dtype(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(OWN)
     records = [Problem(str(tmp_path / "own.py"), dtype=dtype).run().record for dtype in (None, "float32")]
     assert [record.dtype for record in records] == ["float64", "float32"]
@@ -139,7 +139,7 @@ def test_a_store_and_a_state_keep_the_dtype(tmp_path: Path) -> None:
     assert json.loads((store / "T" / "zarr.json").read_text())["data_type"] == "float32"
 
 
-def test_a_solve_below_what_single_precision_reaches_tells_so(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_tolerance_below_single_precision_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     result = Problem("poisson", [63], {"rtol": 1e-6}, dtype="float32").run(threads=1)
     assert result.outcome.reason == "rounding limit"
     assert not result.outcome.converged
@@ -164,7 +164,7 @@ def check(sim):
 """
 
 
-def test_cases_import_what_users_import_and_the_framework_imports_no_case() -> None:
+def test_cases_use_public_imports_and_are_not_imported() -> None:
     files = [path for path in CASES.glob("*.py") if path.stem != "__init__"]
     assert files
     for path in files:

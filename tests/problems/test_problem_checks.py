@@ -148,7 +148,7 @@ def test_axes_are_chosen_by_dim_or_by_n(n: Sequence[int] | None, dim: int | None
     assert ready.shape == ready.grid.shape == shape
 
 
-def test_axes_that_a_case_does_not_have():
+def test_axes_that_a_case_lacks_are_rejected():
     with pytest.raises(InputError, match="dim is 3; expected 1 or 2, the axes that this problem can have"):
         _ = Problem("decay", dim=3).program
     assert Problem("decay", dim=1).shape == (4,)  # the last of its axes
@@ -165,7 +165,7 @@ def test_axes_that_a_case_does_not_have():
 # -- words ---------------------------------------------------------------------------------------------
 
 
-def test_a_word_is_chosen_and_kept(tmp_path: Path):
+def test_a_parameter_with_words_keeps_the_chosen_word(tmp_path: Path):
     fast = Problem("sink", given={"rate": "fast"}).run(steps=1, threads=1).record
     assert fast.parameters == {"floor": 0.25, "most": 2.0, "rate": "fast"}
     line = ["run", "sink", "--set", "rate=fast", "--steps", "1", "--json", f"{tmp_path / 'a.json'}"]
@@ -175,7 +175,7 @@ def test_a_word_is_chosen_and_kept(tmp_path: Path):
     assert "checks" not in record_data
 
 
-def test_other_words_are_refused(capsys: pytest.CaptureFixture[str]):
+def test_unknown_words_are_rejected(capsys: pytest.CaptureFixture[str]):
     for value, words in (
         (
             "fsat",
@@ -200,7 +200,7 @@ def test_other_words_are_refused(capsys: pytest.CaptureFixture[str]):
 # -- end of a run --------------------------------------------------------------------------------------
 
 
-def test_a_case_runs_to_its_time_where_nobody_says_otherwise(use: Using):
+def test_a_case_runs_to_its_default_end_time(use: Using):
     assert Problem("sink").run(threads=1).record.time == 1.0
     assert Problem("sink").run(threads=1, steps=2).record.time == 0.5
     assert Problem("sink").run(threads=1, until=0.75).record.steps == 3
@@ -213,7 +213,7 @@ def test_a_case_runs_to_its_time_where_nobody_says_otherwise(use: Using):
 # -- programs ------------------------------------------------------------------------------------------
 
 
-def test_a_program_has_its_own_scheme(capsys: pytest.CaptureFixture[str]):
+def test_a_program_declares_its_scheme(capsys: pytest.CaptureFixture[str]):
     ready = Problem("sink")
     record = ready.run(steps=2, threads=1).record
     assert (record.order, record.scheme, record.events["floor"]["count"]) == (None, "evenly", 0)
@@ -238,7 +238,9 @@ def test_a_program_has_its_own_scheme(capsys: pytest.CaptureFixture[str]):
 
 
 @pytest.mark.ranks(1, 2, long=(1,))
-def test_what_a_program_counts(caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]):
+def test_events_of_a_program_are_counted(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+):
     # the last cell has the minimum: it begins at 1.02, and is at 0.27 after 3 steps
     with caplog.at_level(logging.WARNING):
         result = Problem("sink", [4, 6], {"most": 1.5}).run(threads=1, every=1)
@@ -264,7 +266,7 @@ def test_what_a_program_counts(caplog: pytest.LogCaptureFixture, capsys: pytest.
     assert (re.search("^" + " +".join(map(re.escape, cells)) + "$", out, re.M) is not None) == first
 
 
-def test_an_event_that_the_program_does_not_set(use: Using):
+def test_an_event_without_assignment_is_an_error(use: Using):
     use(sink=SINK.replace("events = (FLOOR,)", 'events = (hc.Event("roof", "roofed", ""),)'))
     with pytest.raises(
         InputError,
@@ -302,7 +304,7 @@ def test_all_ranks_get_the_same_checks():
 
 
 @pytest.mark.ranks(1, 2, long=(1,))
-def test_the_command_checks_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_the_command_checks_and_prints_the_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     line = ["run", "sink", "--check", "--json", f"{tmp_path / 'a.json'}", "--pictures", f"{tmp_path}"]
     from halocline.run.ranks.mpi import world
 
@@ -337,7 +339,7 @@ def test_a_value_that_is_nan_fails_and_is_null(use: Using, capsys: pytest.Captur
     assert json.loads(capsys.readouterr().out)["checks"][0]["value"] is None
 
 
-def test_what_is_not_compared_does_not_fail(use: Using, capsys: pytest.CaptureFixture[str]):
+def test_checks_without_comparison_do_not_fail(use: Using, capsys: pytest.CaptureFixture[str]):
     none = 'check = lambda sim: [hc.Check.not_compared("odd", "nothing is known")]\nsim.run(until'
     use(sink=SINK.replace("sim.run(until", none))
     assert command(["run", "sink", "--check"]) == 0
@@ -345,7 +347,7 @@ def test_what_is_not_compared_does_not_fail(use: Using, capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize(("value", "fits"), [(0.0, True), (0.4999, True), (0.5, False), (-0.1, False)])
-def test_a_parameter_below_a_number(value: float, fits: bool):
+def test_a_parameter_below_its_minimum_is_rejected(value: float, fits: bool):
     share = Setting(0.1, "1", "a share", least=0.0, below=0.5)
     assert share.range == "a number from 0, below 0.5"
     if fits:
@@ -355,7 +357,7 @@ def test_a_parameter_below_a_number(value: float, fits: bool):
             share.check("share", value)
 
 
-def test_what_cannot_be_checked():
+def test_invalid_checks_are_rejected():
     message = refused("run", "decay", "--check")
     assert message == "--check: decay has no check; `halocline cases` marks the cases that have one"
     message = refused("run", "sink", "--check", "--only", "compute", "--steps", "2")
@@ -372,12 +374,12 @@ def test_what_cannot_be_checked():
 
 
 @pytest.mark.parametrize("dim", ["1", "2", "3"])
-def test_pictures_show_what_is_derived(tmp_path: Path, dim: str):
+def test_pictures_show_derived_quantities(tmp_path: Path, dim: str):
     assert command(["run", "sink", "--dim", dim, "--steps", "1", "--pictures", f"{tmp_path}"]) == 0
     assert sorted(p.name for p in tmp_path.iterdir()) == ["depth.png", "square.png"]
 
 
 @pytest.mark.ranks(1, 2, long=(1,))
-def test_a_bad_start_is_refused_before_the_first_step():
+def test_an_invalid_initial_state_is_rejected_before_the_first_step():
     with pytest.raises(InputError, match=r"u is -0.\d+ at the start; expected at least floor = 0.25"):
         Problem("sink", given={"most": 0.2}).run(threads=1)

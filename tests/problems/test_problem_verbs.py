@@ -85,6 +85,6 @@ def test_a_part_of_a_solve_is_timed_for_as_many_iterations_as_it_takes(
         ("study report /proc/nothing.json", "cannot read /proc/nothing.json"),
     ],
 )
-def test_what_a_problem_does_not_take_is_refused(line: str, words: str) -> None:
+def test_options_without_effect_on_a_problem_are_rejected(line: str, words: str) -> None:
     with pytest.raises(InputError, match=re.escape(words)):
         run(line.split())

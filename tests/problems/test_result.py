@@ -23,14 +23,14 @@ def simulation() -> hc.Simulation:
     return sim
 
 
-def test_fields_are_those_that_the_file_has_made() -> None:
+def test_fields_of_a_result_are_those_of_the_file() -> None:
     sim: Any = simulation()
     assert fields_of(sim) is sim
     assert fields_of(SimpleNamespace(fields=sim)) is sim
     assert [field.name for field in results(sim)] == ["u", "v"]
 
 
-def test_the_state_is_written_with_the_places_of_points(tmp_path: Path) -> None:
+def test_the_state_is_written_with_coordinates(tmp_path: Path) -> None:
     sim = simulation()
     observer = SimpleNamespace(problem=sim)
     result = Result(None, None, None, observer, Names())

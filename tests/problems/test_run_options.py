@@ -49,7 +49,7 @@ def test_an_option_without_effect_is_an_error_with_its_reason() -> None:
         options.check_used({"--checkpoint"}, "a.py")
 
 
-def test_output_at_the_end_is_left_out_of_a_run_that_goes_on() -> None:
+def test_output_at_the_end_is_omitted_in_a_resumed_run() -> None:
     at_end, often = hc.Output("a.zarr"), hc.Output("b.zarr", every="2 steps")
     assert without_end([at_end, often])[1] == often
     assert without_end([at_end, often])[0] != at_end

@@ -44,7 +44,7 @@ def blocks() -> list[tuple[str, str | None]]:
     return result
 
 
-def test_what_is_said_of_predictions(tmp_path):
+def test_the_pages_on_predictions_are_correct(tmp_path):
     """The program of the guide runs, and the machine files of the reference are valid."""
     from halocline.plan.machine import load_machine
 
@@ -63,7 +63,7 @@ def test_what_is_said_of_predictions(tmp_path):
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_tutorial_prints_what_it_says(blocks, ranks, tmp_path):
+def test_the_tutorial_prints_the_shown_output(blocks, ranks, tmp_path):
     text = "".join(f'{code}\nhc.print("{MARK}")\n' for code, _ in blocks)
     printed = run(text, ranks, tmp_path).split(f"{MARK}\n")[:-1]
     assert len(printed) == len(blocks)
@@ -74,7 +74,7 @@ def test_tutorial_prints_what_it_says(blocks, ranks, tmp_path):
     assert left == {"plate.png", "gradient.png", "plate.zarr", "warmest.zarr"}
 
 
-def test_the_reference_of_planning_prints_what_it_says(tmp_path):
+def test_the_reference_of_planning_prints_the_shown_output(tmp_path):
     result = BLOCK.findall((ROOT / "docs" / "reference" / "planning.md").read_text())
     assert len(result) == 4
     assert run("".join(code for code, _ in result), 1, tmp_path) == "".join(output for _, output in result)
@@ -126,7 +126,7 @@ def test_the_reference_of_devices_names_every_event_of_a_trace():
     assert sorted(named) == sorted(TRACE_EVENTS)
 
 
-def test_files_to_change_exist():
+def test_documented_files_to_change_exist():
     rows = rows_of(ARCHITECTURE.read_text(), "Files to change")
     assert len(rows) >= 12
     for change, *cells in rows:
@@ -142,7 +142,7 @@ def test_every_printing_block_shows_its_output(blocks):
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_the_programs_of_the_readme_print_what_it_shows(ranks, tmp_path):
+def test_programs_of_the_readme_print_the_shown_output(ranks, tmp_path):
     programs = BLOCK.findall((ROOT / "README.md").read_text())
     assert len(programs) == 2
     printed = run("".join(code for code, _ in programs), ranks, tmp_path)
@@ -158,7 +158,7 @@ def test_the_programs_of_the_readme_print_what_it_shows(ranks, tmp_path):
     ("staggered-grids", 2),
     ("where-the-time-goes", 2),
 ])  # fmt: skip
-def test_programs_of_guides_print_what_they_show(name, ranks, tmp_path):
+def test_programs_of_guides_print_the_shown_output(name, ranks, tmp_path):
     programs = BLOCK.findall((ROOT / "docs" / "how-to" / f"{name}.md").read_text())
     assert programs
     printed = run("".join(code for code, _ in programs), ranks, tmp_path)
@@ -166,7 +166,7 @@ def test_programs_of_guides_print_what_they_show(name, ranks, tmp_path):
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.relative_to(SOURCE).as_posix())
-def test_examples_in_docstrings_are_true(path):
+def test_examples_in_docstrings_are_correct(path):
     name = ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")
     module = importlib.import_module(name)
     result = [example for test in doctest.DocTestFinder().find(module) for example in test.examples]
@@ -200,7 +200,7 @@ def test_names_of_modules_in_the_documentation_exist():
         assert pkgutil.resolve_name(name) is not None, name
 
 
-def test_the_reference_of_the_command_is_what_its_help_texts_say(command_reference):
+def test_the_reference_of_the_command_agrees_with_the_help_texts(command_reference):
     assert command_reference.PAGE == COMMAND
     assert COMMAND.read_text() == command_reference.page(), "write it anew: python tools/command_reference.py"
 
@@ -240,7 +240,7 @@ def test_the_reference_names_every_result_of_a_case():
         assert f"`{field.name}`" in text, field.name
 
 
-def test_what_is_said_of_cases(tmp_path):
+def test_the_pages_on_cases_are_correct(tmp_path):
     (program, _), (own_case, _) = BLOCK.findall((ROOT / "docs" / "how-to" / "cases.md").read_text())
     assert run(program, 1, tmp_path)
     run(own_case, 1, tmp_path)
@@ -248,7 +248,7 @@ def test_what_is_said_of_cases(tmp_path):
     assert Problem(str(tmp_path / "mine.py"), [16], dim=1).run(steps=4).record.diagnostics["largest"] < 1.0
 
 
-def test_the_names_that_commands_use_are_listed():
+def test_the_special_names_of_files_are_listed():
     text = (ROOT / "docs" / "reference" / "problem-files.md").read_text()
     table = text.partition("| name | meaning |\n")[2].partition("\n\n")[0]
     listed = {name for row in table.splitlines() for name in re.findall(r"`(\w+)", row.split("|")[1])}
@@ -257,19 +257,19 @@ def test_the_names_that_commands_use_are_listed():
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_what_is_said_of_output(ranks, tmp_path):
+def test_the_pages_on_output_are_correct(ranks, tmp_path):
     ((program, _), (reading, expected)) = BLOCK.findall((ROOT / "docs" / "how-to" / "output.md").read_text())
     run(program, ranks, tmp_path)
     assert run(reading, 1, tmp_path) == expected
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_what_is_said_of_restarts(ranks, tmp_path):
+def test_the_pages_on_restarts_are_correct(ranks, tmp_path):
     ((program, expected),) = BLOCK.findall((ROOT / "docs" / "how-to" / "restart.md").read_text())
     assert run(program, ranks, tmp_path) == expected
 
 
-def test_the_job_that_puts_itself_in_the_queue_again_does_so(tmp_path):
+def test_the_documented_job_resubmits_itself(tmp_path):
     """With stand-ins for Slurm's commands, jobs end soon and are queued again until the run is complete."""
     text = (ROOT / "docs" / "how-to" / "restart.md").read_text()
     (job,) = re.findall(r"```sh\n(#!/bin/bash\n.*?)```", text, re.DOTALL)
@@ -300,7 +300,7 @@ def test_the_job_that_puts_itself_in_the_queue_again_does_so(tmp_path):
     assert submitted.read_text() == f"{script}\n"
 
 
-def test_what_is_said_of_equations_of_magnetohydrodynamics(tmp_path):
+def test_the_pages_on_magnetohydrodynamics_are_correct(tmp_path):
     """All blocks form one program; the page names every option and every public name."""
     from halocline.physics import mhd
 
@@ -315,7 +315,7 @@ def test_what_is_said_of_equations_of_magnetohydrodynamics(tmp_path):
         assert f"`{name}`" in text, name
 
 
-def test_what_is_said_of_walls(tmp_path):
+def test_the_pages_on_walls_are_correct(tmp_path):
     """All blocks form one program that runs."""
     text = (ROOT / "docs" / "how-to" / "walls.md").read_text()
     result = BLOCK.findall(text)
@@ -323,7 +323,7 @@ def test_what_is_said_of_walls(tmp_path):
     assert run("".join(code for code, _ in result), 1, tmp_path) == "".join(output for _, output in result)
 
 
-def test_the_reference_names_what_the_environment_says():
+def test_the_reference_names_every_environment_variable():
     read = re.compile(r"""(?:getenv\(|environ\.get\(|environ\[)["'](\w+)["']""")
     variables = {"HALOCLINE_MARCH"}  # read by CMake
     for folder, kinds in ((SOURCE, "*.py"), (ROOT / "native", "*.[ch]pp"), (ROOT / "native", "*.py")):

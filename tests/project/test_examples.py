@@ -18,7 +18,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("examples")
 
 
-def test_every_example_is_here():
+def test_every_example_is_tested():
     assert {path.stem for path in EXAMPLES.glob("*.py")} == CASES.keys() | FILES
 
 
@@ -37,7 +37,7 @@ def test_examples_are_short(path):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_facts_and_picture(name, folder):
+def test_examples_print_correct_results_and_draw_a_picture(name, folder):
     import matplotlib.image
 
     printed = run(name, 1, 1, folder)
@@ -57,7 +57,7 @@ ON_TWO = ("acoustic", "channel", "euler_1d", "gray_scott", "own_operator", "sedo
 @pytest.mark.parametrize(
     "name", [name if name in ON_TWO else pytest.param(name, marks=pytest.mark.long) for name in CASES]
 )
-def test_the_same_bits_on_two_ranks(name, folder):
+def test_examples_have_the_same_bits_on_two_ranks(name, folder):
     assert run(name, 2, 1, folder)["checksum"] == run(name, 1, 1, folder)["checksum"]
     assert (folder / f"{name}-2-1" / f"{name}.png").is_file()
 
@@ -65,7 +65,7 @@ def test_the_same_bits_on_two_ranks(name, folder):
 @pytest.mark.parametrize(
     ("name", "ranks", "threads"), [("euler_2d", 4, 1), ("heat_3d", 1, 2), ("euler_1d", 3, 2)]
 )
-def test_the_same_bits_on_other_ranks_and_threads(name, ranks, threads, folder):
+def test_examples_have_the_same_bits_on_other_ranks_and_threads(name, ranks, threads, folder):
     assert run(name, ranks, threads, folder)["checksum"] == run(name, 1, 1, folder)["checksum"]
 
 
@@ -87,7 +87,7 @@ def test_the_blast_prints_the_same_on_ranks_and_threads(ranks, threads, folder):
     assert run("sedov", ranks, threads, folder) == run("sedov", 1, 1, folder)
 
 
-def test_the_radius_of_the_blast_is_that_of_the_similarity_solution():
+def test_the_radius_of_the_blast_agrees_with_the_similarity_solution():
     """The energy of R = t^(1/2) follows from its equations, integrated inwards from a strong shock."""
     from scipy.integrate import quad, solve_ivp
 

@@ -42,13 +42,15 @@ def wrapper(folder: Path, headers: Path, library: Path) -> str:
     return str(path)
 
 
-def test_the_wheel_of_mpi4py_serves_the_mpi_that_it_loads(tmp_path: Path, in_use: tuple[Path, Path]) -> None:
+def test_the_wheel_of_mpi4py_is_used_for_the_mpi_that_it_loads(
+    tmp_path: Path, in_use: tuple[Path, Path]
+) -> None:
     mpicc = wrapper(tmp_path, *in_use)
     assert find("--kind", MPICC=mpicc).stdout == "system\n"
     assert find("--mpi4py-fits", MPICC=mpicc).returncode == 0
 
 
-def test_another_mpi_needs_an_mpi4py_of_its_own(tmp_path: Path, in_use: tuple[Path, Path]) -> None:
+def test_another_mpi_needs_another_mpi4py(tmp_path: Path, in_use: tuple[Path, Path]) -> None:
     headers, _ = in_use
     (tmp_path / "other.c").write_text("int MPI_Finalize(void) { return 0; }\n")
     other = tmp_path / "libmpi.so.40"
@@ -58,11 +60,11 @@ def test_another_mpi_needs_an_mpi4py_of_its_own(tmp_path: Path, in_use: tuple[Pa
     assert find("--mpi4py-fits", MPICC=wrapper(tmp_path, headers, other)).returncode == 1
 
 
-def test_without_an_mpi_of_the_system_nothing_is_compared(tmp_path: Path, in_use: tuple[Path, Path]) -> None:
+def test_without_a_system_mpi_the_wheel_is_not_checked(tmp_path: Path, in_use: tuple[Path, Path]) -> None:
     assert find("--mpi4py-fits").returncode == 0
 
 
-def test_an_environment_keeps_the_package_when_the_system_gets_an_mpi(
+def test_an_environment_keeps_the_package_if_a_system_mpi_appears(
     tmp_path: Path, in_use: tuple[Path, Path]
 ) -> None:
     mpicc = wrapper(tmp_path, *in_use)
@@ -71,7 +73,7 @@ def test_an_environment_keeps_the_package_when_the_system_gets_an_mpi(
     assert find("--kind", PATH=path, MPICC=mpicc).stdout == "system\n"
 
 
-def test_the_package_is_taken_on_request(tmp_path: Path) -> None:
+def test_the_package_is_used_on_request(tmp_path: Path) -> None:
     (tmp_path / "mpicc").write_text("#!/bin/sh\n")
     (tmp_path / "mpicc").chmod(0o755)
     environment = {**os.environ, "PATH": str(tmp_path), "MPICC": ""}
@@ -88,7 +90,7 @@ def test_the_package_is_taken_on_request(tmp_path: Path) -> None:
     assert "HALOCLINE_MPI is 'openmpi': expected package" in result.stderr
 
 
-def test_a_wrapper_that_is_not_there_is_named() -> None:
+def test_a_missing_wrapper_is_reported() -> None:
     result = find(MPICC="/nonexistent/mpicc")
     assert result.returncode == 1
     assert "MPICC is '/nonexistent/mpicc', but there is no such program" in result.stderr

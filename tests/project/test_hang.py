@@ -32,7 +32,7 @@ def limits(text: str) -> list[str]:
     return [next(filter(None, result)) for result in LIMITS.findall(text)]
 
 
-def test_time_limits_catch_hangs_alone() -> None:
+def test_time_limits_catch_only_hangs() -> None:
     limit_match = re.search(r"^HANG := (\d+)$", (TESTS.parent / "Makefile").read_text(), re.MULTILINE)
     assert limit_match is not None
     result = {
@@ -46,7 +46,7 @@ def test_time_limits_catch_hangs_alone() -> None:
     assert max(HANG, *(float(n) for numbers in result.values() for n in numbers)) < float(limit_match[1])
 
 
-def test_limits_are_found() -> None:
+def test_time_limits_in_source_are_found() -> None:
     text = """
 WITHIN = 100.0
 run(command, timeout=60, check=True)
@@ -77,7 +77,7 @@ def test_commands_start_with_default_signals() -> None:
 
 
 @pytest.mark.parametrize("state", ["ignored", "blocked"])
-def test_commands_start_with_default_signals_where_the_tests_do_not(state: str) -> None:
+def test_commands_start_with_default_signals_despite_ignored_ones(state: str) -> None:
     """The states are those of `make test &` in a script under nohup, and of a parent that blocks signals."""
     begin = {
         "ignored": "[signal.signal(number, signal.SIG_IGN) for number in numbers]",

@@ -14,7 +14,7 @@ def test_all_layers_are_named():
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-def test_a_layer_imports_only_from_those_before_it(layer):
+def test_a_layer_imports_only_from_earlier_layers(layer):
     allowed = LAYERS[: LAYERS.index(layer) + 1]
     files = [SOURCE / f"{layer}.py"] if layer in MODULES else list((SOURCE / layer).rglob("*.py"))
     assert files

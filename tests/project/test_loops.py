@@ -36,13 +36,13 @@ def test_some_yields_the_items_and_rejects_none() -> None:
         ("found()", []),
     ],
 )
-def test_checks_in_loops_that_may_be_empty_are_found(test: str, unsafe: list[str]) -> None:
+def test_checks_in_possibly_empty_loops_are_found(test: str, unsafe: list[str]) -> None:
     body = "".join(f"  {line}\n" for line in test.splitlines())
     source = f"CASES = {{'a': 1}}\n\ndef test_x(a, count):\n{body}"
     assert unsafe_tests(ast.parse(source)) == ({"test_x": unsafe} if unsafe else {})
 
 
-def test_no_test_checks_only_in_loops_that_may_be_empty() -> None:
+def test_no_test_checks_only_in_possibly_empty_loops() -> None:
     assert len(TESTS) > 100
     result = {
         f"{path}::{name}": iterables

@@ -106,7 +106,7 @@ def test_each_module_has_a_test_file_or_a_reason() -> None:
     )
 
 
-def test_the_files_of_reasons_test_their_modules() -> None:
+def test_exempted_modules_are_tested_elsewhere() -> None:
     for entries in ELSEWHERE.values():
         for name, (file, public) in some(entries.items()):
             path = TESTS / file
@@ -125,7 +125,7 @@ def test_test_files_import_no_test_file() -> None:
         assert not {name for name in names if name.startswith("test")}, path
 
 
-def test_long_tests_are_in_their_folder() -> None:
+def test_extended_tests_are_in_the_folder_long() -> None:
     """Other folders have long parameters only, and `system` may have long files."""
     marked = {
         f"{path.relative_to(TESTS)}::{node.name}"

@@ -27,14 +27,14 @@ def canonical(requirement: str) -> str:
 
 
 @pytest.mark.parametrize("name", ["requirements.lock", "requirements-dev.lock"])
-def test_lock_files_pin_everything_and_name_no_address(name):
+def test_lock_files_pin_all_packages_without_urls(name):
     lines = [line for line in (ROOT / name).read_text().splitlines() if not line.startswith("#")]
     assert lines
     for line in lines:
         assert re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9_.+!]+", line)
 
 
-def test_the_lock_file_holds_what_the_project_declares():
+def test_the_lock_file_contains_the_declared_dependencies():
     locked = {canonical(line) for line in (ROOT / "requirements.lock").read_text().splitlines()}
     groups = PROJECT["dependency-groups"]
     for requirement in [*PROJECT["project"]["dependencies"], *groups["build"], *groups["test"]]:
@@ -43,7 +43,7 @@ def test_the_lock_file_holds_what_the_project_declares():
     assert {canonical(requirement) for requirement in groups["dev"]} <= dev
 
 
-def test_what_is_imported_is_declared_and_the_reverse():
+def test_imports_and_declared_dependencies_agree():
     declared = {canonical(requirement) for requirement in PROJECT["project"]["dependencies"]}
     extras = {canonical(r) for extra in PROJECT["project"]["optional-dependencies"].values() for r in extra}
     owners = metadata.packages_distributions()
@@ -64,7 +64,7 @@ def test_what_is_imported_is_declared_and_the_reverse():
 # -- the build ---------------------------------------------------------------------------------------
 
 
-def test_native_code_is_compiled_without_what_changes_results():
+def test_native_code_is_compiled_without_flags_that_change_results():
     commands = ROOT / "build" / "native" / "compile_commands.json"
     if not commands.is_file():
         pytest.skip("not built by `make build`")
@@ -85,7 +85,7 @@ def test_headers_of_generated_code_are_in_the_package():
     assert {file.name for file in (ROOT / "native/include/halocline").glob("*.h*")} == installed
 
 
-def test_no_file_has_the_marks_of_a_merge():
+def test_no_file_contains_merge_conflict_markers():
     folders = ("docs", "src", "native", "tests", "tools", "benchmarks", "examples")
     files = [*ROOT.glob("*.*"), *(file for folder in folders for file in (ROOT / folder).rglob("*.*"))]
     texts = {file: file.read_bytes() for file in files if file.is_file() and "__pycache__" not in file.parts}
@@ -93,7 +93,7 @@ def test_no_file_has_the_marks_of_a_merge():
     assert [file for file, text in texts.items() if re.search(rb"^(<{7}|[|]{7}|>{7}) ", text, re.M)] == []
 
 
-def test_make_tells_its_targets():
+def test_make_lists_its_targets():
     help_text = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for target in ("build", "run", "test", "test-full", "lint", "bench", "docs", "sanitize", "clean", "help"):
         assert re.search(rf"^  make {target} ", help_text, re.MULTILINE), target
@@ -109,7 +109,7 @@ def test_mutants_fit_the_source():
         assert (ROOT / "tests" / file).is_file(), file
 
 
-def test_what_is_missing_is_named(tmp_path):
+def test_missing_tools_are_reported(tmp_path):
     for tool in ("sh", "echo"):
         (tmp_path / tool).symlink_to(str(shutil.which(tool)))
     done = subprocess.run(
@@ -122,7 +122,7 @@ def test_what_is_missing_is_named(tmp_path):
     assert done.stdout.split() == ["g++", "cmake"]
 
 
-def test_what_is_missing_for_tests_is_named(tmp_path):
+def test_missing_tools_for_tests_are_reported(tmp_path):
     done = subprocess.run(
         ["sh", ROOT / "tools/missing.sh", sys.executable, "tests"],
         env=os.environ | {"OCL_ICD_VENDORS": str(tmp_path)},
@@ -175,7 +175,7 @@ HOOK = "import build_backend; print(*build_backend.get_requires_for_build_{}())"
         ("wheel", sys.executable, ""),
     ],
 )
-def test_a_build_without_a_compiler_names_the_package(kind, compiler, message, tmp_path):
+def test_a_build_without_a_compiler_reports_the_package(kind, compiler, message, tmp_path):
     environment = {name: value for name, value in os.environ.items() if name != "CXX"}
     environment |= {
         "PATH": str(tmp_path),
@@ -191,12 +191,12 @@ def test_a_build_without_a_compiler_names_the_package(kind, compiler, message, t
     assert bool(message) == ("Halocline cannot be built without a C++ compiler" in done.stderr)
 
 
-def test_an_mpicc_on_path_is_the_systems(tmp_path):
+def test_an_mpicc_on_the_path_is_a_system_mpi(tmp_path):
     mpicc = wrapper(tmp_path / "opt" / "bin")
     assert find_mpi(f"/nowhere:{mpicc.parent}").stdout == f"system;{mpicc}\n"
 
 
-def test_an_mpicc_that_pip_installed_is_not_the_systems(tmp_path):
+def test_an_mpicc_installed_by_pip_is_not_a_system_mpi(tmp_path):
     mpicc = wrapper(tmp_path / "env" / "bin")
     (tmp_path / "env" / "lib" / "python3.11" / "site-packages" / "mpich-5.0.2.dist-info").mkdir(parents=True)
     assert find_mpi(str(mpicc.parent), "--kind").stdout == "package\n"
@@ -204,7 +204,7 @@ def test_an_mpicc_that_pip_installed_is_not_the_systems(tmp_path):
     assert find_mpi(f"{mpicc.parent}:{other.parent}").stdout == f"system;{other}\n"
 
 
-def test_the_variable_mpicc_goes_first(tmp_path):
+def test_the_variable_mpicc_has_precedence(tmp_path):
     first, second = wrapper(tmp_path / "a"), wrapper(tmp_path / "b")
     assert find_mpi(str(first.parent), MPICC=str(second)).stdout == f"system;{second}\n"
     done = find_mpi(str(first.parent), MPICC="/no/such/mpicc")

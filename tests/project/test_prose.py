@@ -55,7 +55,7 @@ FILES = [
 @pytest.mark.parametrize(
     ("name", "fault", "text"), FILES, ids=[f"{name}-{fault}" for name, fault, _ in FILES]
 )
-def test_each_kind_of_fault_is_reported(lint, name, fault, text, tmp_path):
+def test_each_kind_of_finding_is_reported(lint, name, fault, text, tmp_path):
     (tmp_path / name).write_text(text)
     rules = {rule for _, rule, _ in lint.check(tmp_path / name)}
     assert rules == {fault.split()[0]}
@@ -79,7 +79,7 @@ def total(a: float, b: float) -> float:
 '''
 
 
-def test_plain_text_passes(lint, tmp_path):
+def test_plain_text_has_no_findings(lint, tmp_path):
     (tmp_path / "module.py").write_text(GOOD)
     (tmp_path / "page.md").write_text(
         f"# Title\n\n## Part\n\nText: `code`, *words*.\n\n```text\n{LONG}\n```\n"
@@ -104,7 +104,7 @@ def test_plain_text_passes(lint, tmp_path):
         ("Add a linter\nof prose", "second line"),
     ],
 )
-def test_commit_messages(message, word, monkeypatch):
+def test_commit_messages_are_checked(message, word, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "tools" / "prose"))
     faults = importlib.import_module("commit_message").faults(message)
     assert len(faults) == (word is not None)

@@ -36,17 +36,17 @@ def imported(path: Path) -> set[str]:
     return result
 
 
-def test_all_rooms_are_named() -> None:
+def test_all_folders_of_the_compiler_are_listed() -> None:
     assert set(ROOMS) == set(ALLOWED)
 
 
 @pytest.mark.parametrize("room", ALLOWED)
-def test_a_room_takes_from_those_before_it(room: str) -> None:
+def test_a_folder_of_the_compiler_imports_only_allowed_folders(room: str) -> None:
     for module in some(ROOMS[room].glob("*.py")):
         assert imported(module) - {room} <= ALLOWED[room], module.name
 
 
-def test_modules_beside_the_rooms_import_in_one_direction() -> None:
+def test_modules_outside_the_folders_import_in_one_direction() -> None:
     modules = {path.stem: imported(path) for path in HOME.glob("*.py")}
     done: set[str] = set(ALLOWED)
     while modules:
@@ -73,7 +73,7 @@ def test_all_modules_of_run_are_in_its_folders() -> None:
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_a_folder_of_run_imports_only_from_those_before_it(folder: str) -> None:
+def test_a_folder_of_run_imports_only_from_earlier_folders(folder: str) -> None:
     allowed = FOLDERS[: FOLDERS.index(folder) + 1]
     for path in some((SOURCE / "run" / folder).glob("*.py")):
         parts = [name.split(".") for name in imported_by(path)]
@@ -143,12 +143,12 @@ def circles(imports: dict[str, set[str]]) -> set[frozenset[str]]:
     return result
 
 
-def test_circles_are_found() -> None:
+def test_import_cycles_are_detected() -> None:
     imports = {"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": {"e"}, "e": {"d", "e"}, "f": {"a", "f"}}
     assert circles(imports) == {frozenset("abc"), frozenset("de")}
 
 
-def test_no_layer_but_the_language_has_a_circle_of_modules() -> None:
+def test_no_layer_except_the_language_has_an_import_cycle() -> None:
     inside = [name for name in MODULES if name.split(".")[1:2] and name.split(".")[1] in LAYERS]
     assert {name.split(".")[1] for name in inside} == set(LAYERS)
     result = circles({name: imported_by(MODULES[name]) & set(inside) for name in inside})

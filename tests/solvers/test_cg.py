@@ -18,7 +18,7 @@ from linear_problem import problem, residual_in_numpy
 
 
 @pytest.mark.parametrize("method", sorted(METHODS))
-def test_the_two_agree_where_the_tolerance_can_be_reached(method: str, caplog) -> None:
+def test_recursive_and_true_residual_agree_above_rounding(method: str, caplog) -> None:
     linear = problem(method, threads=2)
     with caplog.at_level(logging.WARNING, "halocline"):
         solution = linear.solve(rtol=1e-6)
@@ -31,7 +31,7 @@ def test_the_two_agree_where_the_tolerance_can_be_reached(method: str, caplog) -
 
 
 @pytest.mark.parametrize("method", sorted(METHODS))
-def test_beyond_rounding_the_recursion_falls_on_and_the_solution_does_not(method: str, caplog) -> None:
+def test_below_rounding_only_the_recursive_residual_decreases(method: str, caplog) -> None:
     linear = problem(method)
     with caplog.at_level(logging.WARNING, "halocline"):
         solution = linear.solve(rtol=1e-30)
@@ -56,7 +56,7 @@ def test_beyond_rounding_the_recursion_falls_on_and_the_solution_does_not(method
     assert again.iterations < solution.iterations
 
 
-def test_single_precision_parts_earlier() -> None:
+def test_single_precision_reaches_the_rounding_limit_earlier() -> None:
     solution = problem(dtype="float32").solve(rtol=1e-9)
     assert (solution.converged, solution.reason) == (False, "rounding limit")
     assert solution.residual_relative <= 1e-9 < 1e-8 < solution.true_residual_relative
@@ -72,7 +72,7 @@ def test_a_start_that_cannot_be_improved_has_converged(caplog) -> None:
     assert caplog.messages == []
 
 
-def test_no_residual_at_all() -> None:
+def test_a_zero_right_hand_side_has_no_residual() -> None:
     grid = hc.Grid((8, 8), walls="node")
     u = grid.field("u", boundary=hc.Value(0.0))
     solution = hc.solve(lambda v: -hc.laplacian(v), u, 0.0)
@@ -92,13 +92,13 @@ def test_the_log_has_a_solve_that_ends_at_the_limit(caplog: pytest.LogCaptureFix
     assert f"not converged after {solution.iterations} iterations" in of_default_limit.message
 
 
-def test_at_the_limit_of_iterations_it_is_computed_too() -> None:
+def test_the_true_residual_is_computed_at_the_iteration_limit() -> None:
     solution = problem().solve(rtol=1e-6, max_iterations=5)
     assert (solution.converged, solution.reason) == (False, "iteration limit")
     assert solution.true_residual == pytest.approx(float(solution.residuals[-1]), rel=1e-9)
 
 
-def test_a_right_hand_side_of_the_unknown_means_its_values_before_the_solve() -> None:
+def test_a_right_hand_side_may_contain_old_values_of_the_unknown() -> None:
     """Two implicit steps of diffusion, (1 - dt laplacian) u = u + dt, use the old values on the right."""
     grid = hc.Grid((24, 20), walls="node")
     u = grid.field("u", boundary=hc.Value(0.0))
@@ -115,7 +115,7 @@ def test_a_right_hand_side_of_the_unknown_means_its_values_before_the_solve() ->
         assert solution.true_residual == pytest.approx(np.linalg.norm(residual), rel=1e-5)
 
 
-def test_it_takes_no_memory_of_its_own_and_no_pass_of_the_loop() -> None:
+def test_the_true_residual_uses_no_additional_memory_or_pass() -> None:
     linear = problem()
     vectors = sorted(linear.fields.store.storages)
     solution = linear.solve(rtol=1e-6)
@@ -128,7 +128,7 @@ def test_it_takes_no_memory_of_its_own_and_no_pass_of_the_loop() -> None:
 
 @pytest.mark.ranks(1, 2, 3, long=(1, 2))
 @pytest.mark.parametrize("method", sorted(METHODS))
-def test_its_bits_are_the_same_on_any_ranks_threads_and_patches(method: str) -> None:
+def test_the_true_residual_has_the_same_bits_on_any_layout(method: str) -> None:
     from mpi4py import MPI
 
     results = set()
@@ -146,7 +146,7 @@ def test_a_tolerance_that_can_be_reached_has_one_digit() -> None:
         assert 10**x <= reachable(10**x) * (1 + 1e-12) < math.inf
 
 
-def test_the_command_reports_both(tmp_path) -> None:
+def test_the_command_reports_both_residuals(tmp_path) -> None:
     line = "solve poisson --n 64 --rtol 1e-30 --json r.json"
     process = preloaded.halocline(*line.split(), cwd=tmp_path, env={**os.environ, "COLUMNS": "120"})
     assert process.returncode == 0

@@ -107,7 +107,7 @@ def test_rows_and_properties_are_those_of_a_dense_matrix(seed: int) -> None:
         assert properties.asymmetry.transposed == pytest.approx(dense[other, one], abs=1e-12)
 
 
-def test_laplacians_of_both_signs_between_all_walls() -> None:
+def test_laplacians_of_both_signs_are_classified_for_all_walls() -> None:
     kinds = set()
     for order in (2, 4):
         for walls, bc in (("around", None), ("value", hc.Value(0)), ("slope", hc.Derivative(0))):
@@ -134,7 +134,7 @@ def flux(k: Any, v: Any, storage: str) -> Any:
 
 
 @pytest.mark.parametrize("storage", ["inline", "patch", "array"])
-def test_coefficients_of_fields_and_stages(storage: str) -> None:
+def test_coefficients_may_be_fields_and_stages(storage: str) -> None:
     grid = hc.Grid(12, periodic=True)
     u, k = grid.field("u"), grid.field("k")
     properties = matrix_of(lambda v: flux(k, v, storage), u).properties({})
@@ -144,7 +144,7 @@ def test_coefficients_of_fields_and_stages(storage: str) -> None:
     assert matrix_of(lambda v: v + 0.1 * hc.sum(v), u).properties({}) == Properties()
 
 
-def test_a_condition_whose_matrix_is_not_symmetric() -> None:
+def test_nonsymmetric_boundary_conditions_are_detected() -> None:
     """The conditions are a slope on a wall with ghost points, and a polynomial of higher order."""
     for walls, condition in (("node", hc.Derivative(0)), ("face", hc.Value(0, order=3))):
         u = hc.Grid((8, 8), walls=walls).field("u", boundary=condition)
@@ -153,7 +153,7 @@ def test_a_condition_whose_matrix_is_not_symmetric() -> None:
         assert properties.singular == (walls == "node")
 
 
-def test_points_on_a_wall_and_holes_are_no_part_of_the_matrix() -> None:
+def test_points_on_walls_and_inactive_cells_are_not_in_the_matrix() -> None:
     u = hc.Grid(8).field("u", location="node", boundary=hc.Value(0))
     matrix = matrix_of(lambda v: -hc.laplacian(v), u)
     assert matrix.row((0,)) == {}
@@ -291,7 +291,7 @@ def test_a_projected_solution_has_the_same_bits_on_any_ranks(method: str) -> Non
     assert len(results) == 2
 
 
-def test_random_vectors_decide_where_the_formula_cannot(caplog: pytest.LogCaptureFixture) -> None:
+def test_random_vectors_determine_properties_of_unknown_formulas(caplog: pytest.LogCaptureFixture) -> None:
     """The symmetry of the matrix depends on the values of a field."""
     caplog.set_level(logging.WARNING, "halocline")
     for east, count in ((lambda i: 1.0 + (i % 7), 1), (lambda i: 2.0 + 0.0 * i, 0)):
@@ -353,7 +353,7 @@ def dense_of_patched(p: dict[str, float], m: np.ndarray) -> np.ndarray:
         pytest.param("cg-fused", "float32", 4, marks=pytest.mark.long),
     ],
 )
-def test_parts_of_the_grid_decide_on_null_spaces_and_symmetry(
+def test_connected_parts_of_the_grid_determine_null_spaces(
     method: str, dtype: str, rounds: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "halocline")
@@ -436,7 +436,7 @@ def test_an_operator_is_applied_only_after_a_change() -> None:
     assert counts == [0, 0, 1, 2, 3, 3]
 
 
-def test_a_large_stencil_is_left_to_random_vectors() -> None:
+def test_properties_of_large_stencils_use_random_vectors() -> None:
     grid = hc.Grid((12, 12, 12), periodic=True)
     u, k = grid.field("u"), grid.field("k")
     rows: list[Any] = []

@@ -60,6 +60,6 @@ def test_linear_operators_are_solved(operator):
         (lambda u: K, "gives k, which does not depend on the unknown 'u'"),
     ],
 )
-def test_others_are_refused(operator, message):
+def test_nonlinear_operators_are_rejected(operator, message):
     with pytest.raises(InputError, match=message):
         hc.solve(operator, U, 1.0)

@@ -67,7 +67,7 @@ def coupled(u: Any, v: Any, t: Any) -> Any:
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_steps_are_those_of_the_tableau(scheme: str) -> None:
+def test_steps_agree_with_the_tableau(scheme: str) -> None:
     grid = hc.Grid(20, periodic=True)
     u, v = grid.field("u"), grid.field("v")
     sim = hc.Simulation(grid, coupled, scheme=SCHEMES[scheme], dt=0.02)
@@ -82,7 +82,7 @@ def test_steps_are_those_of_the_tableau(scheme: str) -> None:
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_where_no_slope_is_left_no_bit_changes(scheme: str, dtype: str) -> None:
+def test_zero_time_derivatives_do_not_change_bits(scheme: str, dtype: str) -> None:
     grid = hc.Grid(500)
     u = grid.field("u", dtype=dtype)
     sim = hc.Simulation(grid, lambda u: {u: 0.0 * u}, scheme=SCHEMES[scheme], dt=0.1)
@@ -92,7 +92,7 @@ def test_where_no_slope_is_left_no_bit_changes(scheme: str, dtype: str) -> None:
     assert sim.checksum(u) == before
 
 
-def test_what_no_step_of_euler_makes_grow_does_not_grow() -> None:
+def test_strong_stability_of_euler_steps_is_preserved() -> None:
     """Total variation and extrema of upwind advection grow only above CFL 1, the limit of Euler steps."""
     grid = hc.Grid(64, periodic=True)
     u = grid.field("u")
@@ -126,7 +126,7 @@ def kernels(schedule: Schedule) -> list[str]:
     ("scheme", "numbers"),
     [("euler", [0]), ("rk2", [0, 1]), ("rk3", [0, 1, 2]), ("rk4", [0, 1, 2, 2]), ("ssprk3", [0, 1, 1])],
 )
-def test_stages_that_differ_in_constants_alone_have_one_kernel(scheme: str, numbers: list[int]) -> None:
+def test_stages_that_differ_only_in_constants_share_a_kernel(scheme: str, numbers: list[int]) -> None:
     case = Problem("heat", [16, 16], scheme=scheme, order=6)
     program = case.program
     schedule = compile_program(program, case.grid)
@@ -142,7 +142,7 @@ def test_stages_that_differ_in_constants_alone_have_one_kernel(scheme: str, numb
 
 
 @pytest.mark.parametrize("storage", ["patch", "inline", "array"])
-def test_what_the_right_hand_side_names_is_the_same_at_each_stage(storage: str) -> None:
+def test_stages_and_reductions_may_occur_in_every_stage_of_a_scheme(storage: str) -> None:
     """Stages without a name and reductions are separate in each stage; a stage in an array uses one array."""
     grid = hc.Grid((12, 10), periodic=True)
     u = grid.field("u")
@@ -171,14 +171,14 @@ def test_what_the_right_hand_side_names_is_the_same_at_each_stage(storage: str) 
 
 
 @pytest.mark.parametrize(("scheme", "most"), [("euler", 2), ("rk3", 3), ("rk4", 4), ("ssprk3", 3)])
-def test_schemes_keep_few_values_a_point(scheme: str, most: int) -> None:
+def test_schemes_store_few_values_per_point(scheme: str, most: int) -> None:
     """The count includes the second buffer of the field, whose neighbours are read while it is written."""
     case = Problem("heat", [16, 16], scheme=scheme, order=2)
     assert len(compile_program(case.program, case.grid).fields) == most
 
 
 @pytest.mark.parametrize("device", [None, Strategy()], ids=["cpu", "device"])
-def test_sweeps_that_are_the_same_share_a_kernel_wherever_they_stand(device: Strategy | None) -> None:
+def test_equal_sweeps_share_a_kernel(device: Strategy | None) -> None:
     """Equal sweeps share a kernel inside and outside loops, for any scalars of results.
 
     Sweeps with another field, cell or number have their own kernel.
@@ -217,7 +217,7 @@ def test_sweeps_that_are_the_same_share_a_kernel_wherever_they_stand(device: Str
     assert {f.kernel for s in schedule.sweeps() for f in s.fills} == {"wall_u_y_lower_0", "wall_v_y_lower_0"}
 
 
-def test_halo_kernels_that_are_the_same_are_written_once() -> None:
+def test_equal_halo_kernels_are_generated_once() -> None:
     """Two iterations per pass compute p in the halo with one kernel.
 
     The halo of p is exchanged before the first pass.
@@ -281,7 +281,7 @@ def test_schemes_give_the_same_bits_on_devices(scheme: str) -> None:
         assert checksums(scheme, "float64", device=device) == expected
 
 
-def test_the_register_of_low_storage_is_not_moved_in_vain() -> None:
+def test_the_low_storage_register_has_minimal_traffic() -> None:
     """The register is neither read in the first stage, where it has no value, nor written in the last.
 
     Each stage reads and writes the field.

@@ -13,7 +13,7 @@ from halocline.study.differences import differences
 
 
 @pytest.mark.parametrize("periodic", [True, False])
-def test_differences_of_grids_fall_as_the_solution_says(periodic: bool) -> None:
+def test_differences_between_grids_decrease_with_the_order(periodic: bool) -> None:
     """Differences between grids fall with the order of the solution, in cells and on faces."""
 
     def state(n: int) -> dict[str, Any]:

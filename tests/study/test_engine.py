@@ -42,7 +42,7 @@ def _in_this_process(case: Command, words: list[str]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", list(studies()))
-def test_every_study_is_carried_out(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_study_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Studies run on one rank here; a test of the extended suite runs them on their own numbers of ranks."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(command, "_run", _in_this_process)
@@ -105,7 +105,7 @@ def test_automatic_parameters_of_the_largest_grid_apply_to_all_runs() -> None:
     )
 
 
-def test_the_paper_takes_forward_euler_steps() -> None:
+def test_the_paper_uses_forward_euler_steps() -> None:
     for name, study in papers().items():
         if study.problem == "cavity":
             assert study.options["settings"] == ("stages=1", "watch=1e6"), name

@@ -90,7 +90,7 @@ def test_a_free_directive_is_one_line_of_the_head_or_is_rejected(text: str, syst
 @settings(max_examples=80, deadline=None)
 @example("1", "1", "1:00:00", "slurm")
 @given(TEXTS, TEXTS, TEXTS, SYSTEMS)
-def test_directives_hold_the_given_text_or_are_rejected(
+def test_directives_contain_the_text_or_are_rejected(
     partition: str, account: str, time: str, system: str
 ) -> None:
     for option, text in (("partition", partition), ("account", account), ("time", time)):
@@ -112,7 +112,7 @@ def test_every_hostile_text_is_rejected_in_a_directive() -> None:
                 scripts(["study", "strong", "heat"], "heat", **{option: text or " "})
 
 
-def test_times_have_the_form_of_the_scheduler() -> None:
+def test_times_have_the_format_of_the_scheduler() -> None:
     forms = {"slurm": ["1", "60", "1-00:00:00", "7-23:59:59", "1:00:00"], "pbs": ["1:00:00", "100:30:00"]}
     wrong = ["00:00:00", "0", "0-00:00:00", "1:60:00", "1-24:00:00", "1-1", "01:00", "\u0661:00:00", "-1"]
     rejected = {"slurm": wrong, "pbs": [*wrong, "1", "60", "1-00:00:00"]}
@@ -151,7 +151,7 @@ def test_ranks_without_nodes_are_those_of_one_node() -> None:
     assert "study strong heat --nodes 1 --per-node 4 --threads 1 --json" in script
 
 
-def test_exclusive_nodes_and_free_directives() -> None:
+def test_scripts_contain_exclusive_nodes_and_free_directives() -> None:
     exclusive = {"slurm": "#SBATCH --exclusive", "pbs": "#PBS -l place=scatter:excl"}
     for system in some(jobs.SYSTEMS):
         line = ["study", "strong", "heat", "--exclusive", "--directive", "--constraint=skx"]
@@ -163,7 +163,7 @@ def test_exclusive_nodes_and_free_directives() -> None:
             assert "skx" not in script.splitlines()[-1]
 
 
-def test_a_binding_that_is_asked_for_replaces_that_of_scripts() -> None:
+def test_a_requested_binding_replaces_the_default() -> None:
     request = replace(asked_of("heat"), given={"affinity": "spread"})
     scripts = jobs.scripts(request, ["halocline", "study", "strong", "heat"], "slurm", {})
     for script in some(scripts.values()):
@@ -198,7 +198,7 @@ def stub(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_the_command_of_a_script_has_the_given_words(stub: Path, tmp_path: Path) -> None:
+def test_the_command_of_a_script_keeps_its_arguments(stub: Path, tmp_path: Path) -> None:
     """Each text of the user is passed unchanged as the name of a file and as the value of a setting."""
     texts = ["a.py", "größe.py", *HOSTILE]
     ran = 0
@@ -228,7 +228,7 @@ def test_the_command_of_a_script_has_the_given_words(stub: Path, tmp_path: Path)
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(TEXTS, max_size=4), SYSTEMS)
-def test_a_script_holds_one_command(words: list[str], system: str) -> None:
+def test_a_script_contains_one_command(words: list[str], system: str) -> None:
     """The shell reads the command line unchanged for any word."""
     line = ["study", "strong", "heat", *words]
     scripts, error = scripts_or_error(line, "heat", system)
@@ -241,7 +241,7 @@ def test_a_script_holds_one_command(words: list[str], system: str) -> None:
         assert len(command.splitlines()) == 1
 
 
-def test_names_hold_the_varied_options() -> None:
+def test_names_contain_the_varied_options() -> None:
     lines = [
         ["study", "strong", "heat", "--n", "16"],
         ["study", "strong", "heat", "--n", "32"],

@@ -12,7 +12,7 @@ from step_measurements import halocline
 @pytest.mark.parametrize(
     ("system", "end", "head"), [("slurm", "sh", "#SBATCH --nodes=4"), ("pbs", "pbs", "select=4")]
 )
-def test_job_scripts(system: str, end: str, head: str, tmp_path: Path) -> None:
+def test_job_scripts_run_a_study(system: str, end: str, head: str, tmp_path: Path) -> None:
     words = f"study weak heat --n 16 --steps 4 --submit {system} --nodes 1,4 --per-node 8"
     done = halocline(*words.split(), "--time", "00:10:00", "--account", "mine", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -252,7 +252,7 @@ def test_fixed_conditions_separate_joined_files(name: str, values: tuple[Any, ..
         ("methods_used", (["peer"], ["mpi"]), {"by peer", "by mpi"}),
     ],
 )
-def test_ways_of_joined_files_are_rows_of_one_table(
+def test_configurations_of_joined_files_are_rows_of_one_table(
     name: str, values: tuple[Any, ...], words: set[str]
 ) -> None:
     all_by_mpi = {"communication": "v3", name: values[0]}
@@ -264,7 +264,7 @@ def test_ways_of_joined_files_are_rows_of_one_table(
     assert len(table.rows) == 2
 
 
-def test_names_of_files_separate_what_looks_alike() -> None:
+def test_names_of_files_separate_equal_configurations() -> None:
     """Names of files separate networks of the same nodes (UMBC HPCF-2018-10, Table 6.1), or clusters."""
     with tempfile.TemporaryDirectory() as folder:
         files = {}
@@ -283,7 +283,7 @@ def test_names_of_files_separate_what_looks_alike() -> None:
     assert joining.labelled("b.json") == ("", Path("b.json"))
 
 
-def test_a_way_with_other_methods_is_no_repeat_of_one_without() -> None:
+def test_configurations_with_other_methods_are_not_repeats() -> None:
     """A name of communication decides the methods; otherwise the methods separate runs."""
     named = [step(ranks=2, communication="v3", methods=methods) for methods in ("mpi", "gpu_aware,mpi")]
     assert len(joined_repeats(named)) == 2
@@ -301,7 +301,7 @@ SOLVE = {  # facts in the record of a linear solve
 }
 
 
-def test_numbers_of_nodes_have_separate_columns() -> None:
+def test_each_number_of_nodes_has_a_column() -> None:
     files = [[step(ranks=4, nodes=nodes, seconds=100.0 + nodes, **SOLVE)] for nodes in (1, 2, 4)]
     _, report = _report_of(files)
     assert report.tables[0].heads == ("", "1 node", "2 nodes", "4 nodes")
@@ -309,7 +309,7 @@ def test_numbers_of_nodes_have_separate_columns() -> None:
     assert times == {"4 ranks a node": "101.00", "2 ranks a node": "102.00", "1 rank a node": "104.00"}
 
 
-def test_groups_of_one_host_are_no_real_nodes() -> None:
+def test_groups_on_one_host_are_not_nodes() -> None:
     """Cells never merge runs that differ in nodes, hosts or ranks of a node."""
     places = [(nodes, per_node, hosts) for nodes in (1, 2) for per_node in (1, 2) for hosts in {1, nodes}]
     files = [
@@ -361,7 +361,7 @@ def test_the_formula_comes_from_the_file(tmp_path: Path) -> None:
     assert reported(studies()["strong"], measured, None).tables[0].rows[0][4] == ""
 
 
-def test_one_core_draws_no_more_than_it_can() -> None:
+def test_one_core_has_a_maximum_bandwidth() -> None:
     from halocline.model import Rates
 
     machine = load_machine("stampede2-skx")
@@ -381,7 +381,7 @@ def test_one_core_draws_no_more_than_it_can() -> None:
         ({"ranks_of_node": 2}, {"ranks_of_node": 1}),
     ],
 )
-def test_other_runs_are_no_repeats(one: dict[str, Any], other: dict[str, Any]) -> None:
+def test_different_runs_are_not_repeats(one: dict[str, Any], other: dict[str, Any]) -> None:
     """A modified tree, another MPI of the same version, another network or another cut is another run."""
 
     def measurement(facts: dict[str, Any]) -> dict[str, Any]:

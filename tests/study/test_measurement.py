@@ -15,7 +15,7 @@ from halocline.study.measuring.command import Command, measure
 # -- runs ----------------------------------------------------------------------------------------------
 
 
-def test_steps_that_warm_up_change_nothing_but_the_clock():
+def test_warm_up_steps_change_only_the_time():
     cold, warm = (Problem("alfven-decay", [16]).run(steps=5, warm_up=w, threads=1).record for w in (0, 3))
     assert (warm.checksum, warm.steps, warm.series) == (cold.checksum, 5, cold.series)
     assert warm.warm_up == 3
@@ -39,7 +39,7 @@ def test_all_schemes_run():
 # -- studies -------------------------------------------------------------------------------------------
 
 
-def test_a_measurement_is_what_the_command_gives():
+def test_a_measurement_agrees_with_the_command():
     case = Command("run", "alfven-decay", {"order": 4, "steps": 3}, ("nu=0.1", "eta=0.1"))
     result = measure(case, (16,), Layout(1, 1), repeat=2)
     assert result["command"] == (
@@ -80,7 +80,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("line", "words"), WRONG)
-def test_wrong_use(line, words, monkeypatch, tmp_path):
+def test_invalid_options_are_rejected(line, words, monkeypatch, tmp_path):
     from halocline.cli.app import run
 
     monkeypatch.chdir(tmp_path)

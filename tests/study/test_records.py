@@ -27,7 +27,7 @@ from halocline.study import joining
 from halocline.study.study import studies
 
 
-def test_there_are_measurements_of_all_studies() -> None:
+def test_measurements_of_all_studies_exist() -> None:
     assert {content(file)["measurements"][0]["study"] for file in FILES} | {*LIKE_STRONG} == {*studies()}
 
 
@@ -86,14 +86,14 @@ def test_the_message_names_record_key_and_value(key: str, value: Any, words: str
     "text",
     ["", "[]", "{}", "3", '{"measurements": []}', "[" * 10**5, "9" * 5000, "\x00", '[{"study": "strong"}]'],
 )
-def test_a_file_that_is_no_measurement_file(text: str, tmp_path: Path) -> None:
+def test_other_files_are_rejected_as_measurements(text: str, tmp_path: Path) -> None:
     path = tmp_path / "damaged.json"
     path.write_text(text)
     with pytest.raises(InputError, match=r"damaged\.json"):
         run(["study", "report", str(path)])
 
 
-def test_grids_that_were_measured_twice_or_are_too_few_have_no_order(tmp_path: Path) -> None:
+def test_repeated_or_too_few_grids_have_no_order(tmp_path: Path) -> None:
     (file,) = (file for file in FILES if file.stem == "convergence-steady")
     whole, path = content(file), tmp_path / "few.json"
     for chosen in (

@@ -46,7 +46,7 @@ def test_an_order_solves_its_equation(ratio: float, r21: float, r32: float) -> N
     limit([ratio + 1.0, 1.0, 0.0], [r21 * r32, r21, 1.0])  # no number is too large for a float
 
 
-def test_the_example_of_nasa() -> None:
+def test_the_example_of_nasa_is_reproduced() -> None:
     """The results agree with those of NPARC Alliance, Examining Spatial (Grid) Convergence: an inlet."""
     values, spacings = [0.96178, 0.96854, 0.97050], [4.0, 2.0, 1.0]
     result = limit(values, spacings)
@@ -57,7 +57,7 @@ def test_the_example_of_nasa() -> None:
     assert result.range_expected == asymptotic(values, spacings, 2.0) == pytest.approx(0.8640, abs=5e-5)
 
 
-def test_the_example_of_celik() -> None:
+def test_the_example_of_celik_is_reproduced() -> None:
     """The results agree with Celik et al. 2008, Table 1, first column: 4500, 8000 and 18,000 cells."""
     result = limit([5.863, 5.972, 6.063], [(1.0 / cells) ** 0.5 for cells in (4500, 8000, 18_000)])
     assert result.order == pytest.approx(1.53, abs=5e-3)
@@ -66,7 +66,7 @@ def test_the_example_of_celik() -> None:
 
 
 @given(f=NUMBERS, fine=NUMBERS, by=st.floats(0.01, 100.0), r21=RATIOS, r32=RATIOS)
-def test_what_oscillates_has_no_order(f: float, fine: float, by: float, r21: float, r32: float) -> None:
+def test_oscillating_values_have_no_order(f: float, fine: float, by: float, r21: float, r32: float) -> None:
     values = [f - fine - by * fine, f - fine, f]
     values[0] = values[1] + by * fine
     assume(abs(fine) > 1e-6 * abs(f))
@@ -89,20 +89,20 @@ def test_what_oscillates_has_no_order(f: float, fine: float, by: float, r21: flo
         ([1.0, 2.0, 2.5], Trend.FALLS),
     ],
 )
-def test_an_order_needs_a_difference_that_falls(values: list[float], trend: Trend) -> None:
+def test_an_order_needs_decreasing_differences(values: list[float], trend: Trend) -> None:
     result = limit(values, [4.0, 2.0, 1.0])
     assert result.trend == trend
     assert (result.order is None) == (result.value is None) == (trend != Trend.FALLS)
     assert result.safety == (1.25 if trend == Trend.FALLS else 3.0)
 
 
-def test_whether_a_difference_falls_depends_on_the_spacings() -> None:
+def test_the_decrease_of_differences_is_relative_to_the_spacings() -> None:
     """A difference must fall more from spacing 10 to 2 than from 2 to 1: 8 times even at order 1."""
     assert limit([10.0, 2.0, 1.0], [10.0, 2.0, 1.0]).order == pytest.approx(1.0)
     assert limit([4.0, 2.0, 1.0], [10.0, 2.0, 1.0]).trend == Trend.DOES_NOT_FALL
 
 
-def test_differences_that_iterations_leave_have_no_order() -> None:
+def test_differences_at_the_iteration_tolerance_have_no_order() -> None:
     values, spacings = [1.16, 1.04, 1.01], [4.0, 2.0, 1.0]
     assert limit(values, spacings, noise=0.02).trend == Trend.FALLS
     result = limit(values, spacings, noise=0.04)
@@ -123,7 +123,7 @@ def test_differences_that_iterations_leave_have_no_order() -> None:
         ([1.0, 2.0, 3.0], [4.0, 2.0, 1.0], 0.0, "order 0.0: expected a number above 0"),
     ],
 )
-def test_what_is_no_three_grids_is_refused(
+def test_invalid_grids_are_rejected(
     values: list[float], spacings: list[float], expected: float, words: str
 ) -> None:
     with pytest.raises(InputError, match=words):

@@ -28,7 +28,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "halocline" / "study"
 # -- declarations --------------------------------------------------------------------------------------------
 
 
-def test_a_new_study_is_one_short_file() -> None:
+def test_a_new_study_needs_one_short_file() -> None:
     """Studies that compare one option, as most new studies will, consist of one short file."""
     for name in ("ablation", "exchange"):
         text = (SOURCE / "studies" / f"{name}.py").read_text()
@@ -57,7 +57,7 @@ def packages(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     registry._modules.cache_clear()
 
 
-def test_a_study_is_found_in_a_package_of_its_own(
+def test_a_study_in_another_package_is_found(
     packages: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "laboratory"

@@ -22,7 +22,7 @@ def asked(study: str, options: dict[str, Any], ranks: tuple[int, ...] = (1, 2)) 
     return Asked(studies()[study], command, (16,), ranks, (1,), options)
 
 
-def test_each_way_is_run_on_each_layout_and_one_subdomain_once() -> None:
+def test_each_configuration_runs_on_each_layout() -> None:
     """Each option is run on each layout, except on one subdomain, which exchanges no halos."""
     runs = plan(asked("strong", {"communication": "baseline,v3", "decomposition": "1d-x,1d-y"}))
     runs_of_study = [(r.layout.ranks, r.command.communication, r.command.decomposition) for r in runs]
@@ -73,13 +73,13 @@ def test_efficiency_is_relative_to_the_measured_single_subdomain() -> None:
     assert sentence == "n = 16, 2 ranks of 1 thread: fastest is v3; v2 takes 1.25 times as long."
 
 
-def test_there_is_no_efficiency_without_the_single_subdomain() -> None:
+def test_efficiency_needs_the_single_subdomain() -> None:
     _, rates, _ = COMPARED.tables(Group(ways()[1:]))
     assert [row[1] for row in rates.rows] == ["3.2", "4"]
     assert "which was not measured" in rates.note.replace("\n", " ")
 
 
-def test_gpudirect_that_is_not_taken_is_said() -> None:
+def test_unused_gpudirect_is_reported() -> None:
     runs = [
         step(ranks=2, communication="v3", gpudirect=switch, methods_used=["mpi"]) for switch in ("off", "on")
     ]
@@ -97,18 +97,18 @@ def test_a_binding_has_the_name_of_its_option(name: str) -> None:
     assert varied(group) == ["environment"]
 
 
-def test_other_variables_stand_beside_the_binding() -> None:
+def test_other_variables_are_shown_with_the_binding() -> None:
     close = dict(AFFINITIES["close"])
     runs = [step(ranks=2, environment={**close, "FI_PROVIDER": provider}) for provider in (None, "tcp")]
     assert list(labels(Group(runs)).values()) == ["binding close", "binding close FI_PROVIDER=tcp"]
 
 
-def test_other_contents_are_left_out_where_ways_are_compared() -> None:
+def test_other_tables_are_omitted_if_configurations_are_compared() -> None:
     assert unless_varied(COMPARED).of(Group(ways())).members == []
     assert COMPARED.of(Group(ways()[:2])).members == []
 
 
-def test_efficiency_has_a_base_of_the_same_binding() -> None:
+def test_the_baseline_of_efficiency_has_the_same_binding() -> None:
     rates = {"close": (4.0, 4.0), "spread": (8.0, 4.0)}
     runs = [
         step(ranks=ranks, ssspnt=rate, environment=dict(AFFINITIES[name]))
@@ -119,7 +119,7 @@ def test_efficiency_has_a_base_of_the_same_binding() -> None:
     assert [row[1:] for row in table.rows] == [("4 (100%)", "4 (100%)"), ("8 (100%)", "4 (50%)")]
 
 
-def test_orders_are_not_compared_as_ways() -> None:
+def test_orders_are_not_compared_as_configurations() -> None:
     runs = [
         step(ranks=2, order=order, communication=name, ns_per_cell_step=100.0 * order)
         for order in (2, 4)
@@ -130,7 +130,7 @@ def test_orders_are_not_compared_as_ways() -> None:
     assert not any(";" in cell for table in tables for row in table.rows for cell in row)
 
 
-def test_grids_of_one_n_have_tables_of_their_own() -> None:
+def test_grids_of_one_size_have_separate_tables() -> None:
     runs = [
         step(ranks=2, n=16, shape=shape, communication=name)
         for shape in ([16, 24], [24, 16])
@@ -141,32 +141,32 @@ def test_grids_of_one_n_have_tables_of_their_own() -> None:
     assert all(len(table.rows) == 2 and ";" not in table.rows[0][1] for table in times)
 
 
-def test_what_records_do_not_have_is_said() -> None:
+def test_missing_values_of_records_are_reported() -> None:
     """Records of earlier versions have no transfer methods, and the report says so."""
     runs = [step(ranks=2), step(ranks=2, methods_used=["mpi"])]
     assert list(labels(Group(runs)).values()) == ["methods not recorded", "by mpi"]
 
 
-def test_devices_are_ways_of_their_own() -> None:
+def test_devices_are_separate_configurations() -> None:
     runs = [step(ranks=2, device=device) for device in ("cpu", "opencl:0")]
     assert list(labels(Group(runs)).values()) == ["cpu", "opencl"]
 
 
-def test_subdomains_of_a_rank_exchange_too() -> None:
+def test_subdomains_of_a_rank_are_included_in_the_exchange() -> None:
     """One rank with four subdomains exchanges halos, so that it is no base of an efficiency."""
     runs = [step(ranks=1, parts=[2, 2], decomposition=cut, ssspnt=1.0) for cut in ("1d-x", "2d")]
     _, rates, _ = COMPARED.tables(Group(runs))
     assert [row[:2] for row in rates.rows] == [("1d-x", "1"), ("2d", "1")]
 
 
-def test_what_excludes_each_other_is_found_before_any_run() -> None:
+def test_exclusive_options_are_detected_before_any_run() -> None:
     with pytest.raises(InputError, match="gpudirect needs communication"):
         plan(asked("strong", {"gpudirect": "off,on"}))
     with pytest.raises(InputError, match="--communication v3,v3: a value is given twice"):
         plan(asked("strong", {"communication": "v3,v3"}))
 
 
-def test_a_file_that_is_no_program_is_no_python(tmp_path: Path) -> None:
+def test_a_data_file_is_not_run_as_a_program(tmp_path: Path) -> None:
     (tmp_path / "python").write_text("")
     with pytest.raises(InputError, match="is no program; expected the Pythons of environments"):
         plan(asked("strong", {"pythons": str(tmp_path / "python")}))

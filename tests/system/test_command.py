@@ -55,7 +55,7 @@ def test_solve_gives_the_same_bits_on_one_rank_and_three(tmp_path):
     assert sorted(p.name for p in (tmp_path / "new").iterdir()) == ["error.png", "r.json", "solution.png"]
 
 
-def test_under_mpiexec_the_given_ranks_are_used(tmp_path):
+def test_under_mpiexec_the_started_ranks_are_used(tmp_path):
     from halocline.run.ranks.launch import mpiexec
 
     before = [str(mpiexec()), "-n", "2"]
@@ -70,7 +70,7 @@ def test_under_mpiexec_the_given_ranks_are_used(tmp_path):
     assert (helped.returncode, helped.stdout.count("Usage:")) == (0, 1)
 
 
-def test_stopped_by_the_limit_is_a_result(tmp_path):
+def test_a_solve_stopped_by_the_limit_has_a_result(tmp_path):
     result = halocline("solve poisson --n 64 --max-iterations 3 --json r.json", tmp_path)
     assert result.returncode == 0
     assert "not converged" in result.stdout
@@ -100,7 +100,7 @@ def test_studies_leave_tables_and_pages(tmp_path):
     assert "2 ranks" in (tmp_path / "s.html").read_text()
 
 
-def test_explain_tells_sides_that_travel_from_those_that_need_not(tmp_path):
+def test_explain_distinguishes_exchanged_and_unused_sides(tmp_path):
     result = halocline("explain orszag-tang-resistive --n 24 --ranks 2", tmp_path)
     assert result.returncode == 0
     of_halos = re.sub(r"\n {18}(?=\S)", " ", result.stdout)
@@ -113,7 +113,7 @@ def test_explain_tells_sides_that_travel_from_those_that_need_not(tmp_path):
     assert "not exchanged" not in sides
 
 
-def test_explain(tmp_path):
+def test_explain_prints_the_plan(tmp_path):
     result = halocline("explain poisson --n 1024 --ranks 64 --json e.json", tmp_path)
     assert result.returncode == 0
     assert "8 x 8 subdomains" in result.stdout
@@ -132,7 +132,7 @@ def test_explain(tmp_path):
     assert "\x1b" not in code.stdout  # no colours in a pipe
 
 
-def test_doctor(tmp_path):
+def test_doctor_lists_the_environment(tmp_path):
     result = halocline("doctor --json -", tmp_path)
     report = json.loads(result.stdout)
     states = {f["name"]: f["state"] for f in report["findings"]}
@@ -147,7 +147,7 @@ def test_doctor(tmp_path):
     assert "apt-get install g++" in without.stdout
 
 
-def test_help_teaches(tmp_path):
+def test_help_has_examples(tmp_path):
     """The help has examples; cli/test_options.py tests that it imports no slow module."""
     result = halocline("--help", tmp_path)
     for command in ("solve", "study", "explain", "run", "cases", "doctor"):
@@ -167,7 +167,7 @@ def test_help_teaches(tmp_path):
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_too_large_a_problem_is_refused_before_memory_is_taken(tmp_path, ranks):
+def test_too_large_problems_are_rejected_before_allocation(tmp_path, ranks):
     result = halocline(f"solve poisson --n 200000 --ranks {ranks}", tmp_path)
     assert result.returncode == 2
     assert re.fullmatch(
@@ -176,7 +176,7 @@ def test_too_large_a_problem_is_refused_before_memory_is_taken(tmp_path, ranks):
     )
 
 
-def test_ranks_that_memory_does_not_hold_are_not_started(tmp_path):
+def test_ranks_that_exceed_memory_are_not_started(tmp_path):
     result = halocline("run sound-wave --n 8 --steps 1 --ranks 10000000", tmp_path)
     assert result.returncode == 2
     assert re.fullmatch(
@@ -204,7 +204,7 @@ def test_run_passes_arguments_and_ranks(tmp_path):
     )
 
 
-def test_a_files_own_options_may_be_named_as_those_of_cases(tmp_path):
+def test_a_file_may_declare_options_with_names_of_case_options(tmp_path):
     (tmp_path / "alfven-decay").write_text("import sys\nprint(sys.argv[1:])\n")
     result = halocline("run --threads 1 alfven-decay -- --n 4 --set a --every=3 --pictures", tmp_path)
     assert (result.stdout, result.returncode) == (
@@ -265,7 +265,7 @@ def test_cases_are_listed_and_shown(tmp_path):
 
 
 @pytest.mark.parametrize("ranks", [1, 4])
-def test_errors_of_a_users_file_point_at_its_lines(tmp_path, ranks):
+def test_errors_of_a_user_file_show_its_lines(tmp_path, ranks):
     (tmp_path / "wrong.py").write_text("import halocline as hc\n\n\ndef f():\n    return 1 / 0\n\n\nf()\n")
     result = halocline(f"run wrong.py --ranks {ranks}", tmp_path)
     assert result.returncode == 1
@@ -363,12 +363,12 @@ def check_line(tmp_path, monkeypatch, capfd):
 
 
 @pytest.mark.parametrize(("line", "words"), WRONG)
-def test_wrong_use(check_line, line, words):
+def test_invalid_commands_are_rejected(check_line, line, words):
     check_line(line, words)
 
 
 @pytest.mark.ranks(4)
-def test_wrong_use_of_ranks_is_told_once(shared_tmp_path, monkeypatch, capfd):
+def test_invalid_options_of_ranks_are_reported_once(shared_tmp_path, monkeypatch, capfd):
     """Four ranks print one message; they run all commands in turn, since a new start takes longer."""
     from halocline.cli.main import main
     from halocline.run.ranks.mpi import world
@@ -384,21 +384,21 @@ def test_wrong_use_of_ranks_is_told_once(shared_tmp_path, monkeypatch, capfd):
 
 
 @pytest.mark.parametrize(("line", "words"), [WRONG[4], WRONG[10], WRONG[13]])
-def test_wrong_use_with_ranks(tmp_path, line, words):
+def test_invalid_options_with_ranks_are_rejected(tmp_path, line, words):
     check_wrong(halocline(f"{line} --ranks 4", tmp_path), words)
 
 
 @pytest.mark.parametrize(("line", "words"), WRONG_BEFORE_RANKS)
-def test_wrong_words(check_line, line, words):
+def test_invalid_words_are_rejected(check_line, line, words):
     check_line(line, words)
 
 
-def test_more_ranks_than_points(tmp_path):
+def test_more_ranks_than_points_are_rejected(tmp_path):
     check_wrong(halocline("solve poisson --n 1 --ranks 4", tmp_path), "cannot be cut")
 
 
 @pytest.mark.parametrize("ranks", [1, 4])
-def test_no_compiler_and_no_cache(tmp_path, ranks):
+def test_a_missing_compiler_without_cache_is_reported(tmp_path, ranks):
     line = f"solve poisson --n 16 --ranks {ranks}"
     empty = str(tmp_path / "empty")
     check_wrong(halocline(line, tmp_path, CXX="/nonexistent", HALOCLINE_CACHE=empty), "CXX is '/nonexistent'")
@@ -433,7 +433,7 @@ def on_terminal(line: str, folder: Path) -> tuple[subprocess.Popen[bytes], int]:
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_progress_and_interrupt(tmp_path, ranks):
+def test_progress_is_shown_until_an_interrupt(tmp_path, ranks):
     line = f"solve poisson --n 700 --rtol 1e-300 --ranks {ranks} --threads 1 --json r.json"
     process, ours = on_terminal(line, tmp_path)
     try:
@@ -480,7 +480,7 @@ def rank_of(process: int) -> int | None:
     return None if started is None else started.rank
 
 
-def test_a_rank_killed_while_it_iterates_ends_everything(tmp_path):
+def test_a_rank_killed_during_iterations_ends_the_run(tmp_path):
     # the progress shows that the iterations have begun
     line = "solve poisson --n 2048 --ranks 3 --threads 1 --json r.json"
     process, ours = on_terminal(line, tmp_path)

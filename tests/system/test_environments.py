@@ -64,7 +64,7 @@ def checksum(tmp_path_factory: pytest.TempPathFactory) -> str:
                      marks=LONG),
     ],
 )  # fmt: skip
-def test_a_run_has_the_usual_result(
+def test_a_run_has_the_same_result_in_any_environment(
     environment: dict[str, str], folder: str, options: tuple[str, ...], tmp_path: Path, checksum: str
 ) -> None:
     place = tmp_path / folder

@@ -53,7 +53,7 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_pip_without_a_compiler_names_the_package(tmp_path):
+def test_pip_without_a_compiler_reports_the_package(tmp_path):
     variables = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV", "CXX"))}
     command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", str(tmp_path), str(ROOT)]
     done = subprocess.run(
@@ -69,7 +69,7 @@ def test_pip_without_a_compiler_names_the_package(tmp_path):
     assert "Traceback" not in done.stderr
 
 
-def test_the_wheel_holds_what_is_needed_at_run_time(wheel):
+def test_the_wheel_contains_all_runtime_files(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         commit = archive.read("halocline/commit.txt").decode().strip()
@@ -88,7 +88,7 @@ def test_the_wheel_holds_what_is_needed_at_run_time(wheel):
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_the_wheel_solves_from_another_folder(environment, tmp_path, ranks):
+def test_the_wheel_works_from_another_folder(environment, tmp_path, ranks):
     location = run(
         environment / "bin" / "python", "-c", "import halocline; print(halocline.__file__)", cwd=tmp_path
     )

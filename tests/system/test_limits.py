@@ -84,7 +84,7 @@ def command_of(process: int) -> str:
 
 @pytest.mark.parametrize("launcher", ["halocline", "mpiexec"])
 @pytest.mark.parametrize("killed", ["one rank", "all ranks", "mpiexec", "the command", "nobody"])
-def test_ranks_leave_no_shared_memory_however_they_end(script, killed, launcher):
+def test_ranks_leave_no_shared_memory_after_any_end(script, killed, launcher):
     """No shared memory remains after kills, and after errors in the user's file."""
     file = script(WAITING.replace("ENDS", "0" if killed == "nobody" else str(2 * HANG)))
     process = subprocess.Popen(
@@ -148,7 +148,7 @@ def in_small_shm(size: str, command: list[str]) -> tuple[int, str, str]:
 
 
 @pytest.mark.parametrize("launcher", ["halocline", "mpiexec"])
-def test_ranks_that_mpi_has_no_shared_memory_for_are_refused(script, launcher):
+def test_ranks_without_shared_memory_for_mpi_are_rejected(script, launcher):
     file = script("from halocline.run.ranks import mpi\nmpi.world()\nprint('went on')")
     code, out, err = in_small_shm("1m", with_ranks(file, 2, launcher))
     assert "went on" not in out
@@ -170,7 +170,7 @@ def test_ranks_run_with_little_shared_memory(script, size, launcher):
     assert in_small_shm(size, with_ranks(file, 2, launcher)) == (0, "ran\n", "")
 
 
-def test_a_rank_that_dies_of_a_bus_error_is_said_to_lack_shared_memory(script):
+def test_a_bus_error_of_a_rank_is_reported_as_lack_of_shared_memory(script):
     file = script(
         "import os, signal, time\nfrom halocline.run.ranks import mpi\n"
         "if mpi.world().rank == 1:\n    os.kill(os.getpid(), signal.SIGBUS)\ntime.sleep(600)"
@@ -182,7 +182,7 @@ def test_a_rank_that_dies_of_a_bus_error_is_said_to_lack_shared_memory(script):
     ), err
 
 
-def test_mailboxes_that_have_no_shared_memory_are_refused(script):
+def test_mailboxes_without_shared_memory_are_rejected(script):
     file = script(RUN.replace("METHODS", "'rma,mpi'").replace("(32, 32)", "(8, 40000)"))
     code, out, err = in_small_shm("2200k", with_ranks(file, 2))
     assert (code, out) == (1, "")
@@ -191,7 +191,7 @@ def test_mailboxes_that_have_no_shared_memory_are_refused(script):
     assert "leave rma out of the transfer methods" in err
 
 
-def test_room_that_ranks_of_this_run_have_taken_already_is_not_counted_twice(tmp_path, monkeypatch):
+def test_shared_memory_used_by_this_run_is_not_counted_twice(tmp_path, monkeypatch):
     monkeypatch.setattr(segments, "FOLDER", tmp_path)
     monkeypatch.setattr(segments, "room", lambda: segments.NEEDED)
     two = {"MPI_LOCALNRANKS": "2"}
@@ -209,7 +209,7 @@ def test_room_that_ranks_of_this_run_have_taken_already_is_not_counted_twice(tmp
 # -- open files --------------------------------------------------------------------------------------------
 
 
-def test_ranks_that_may_open_too_few_files_are_refused(script):
+def test_a_too_low_limit_of_open_files_is_rejected(script):
     code, out, err = run(with_ranks(script("print('went on')"), 4), "ulimit -n 20")
     assert (code, out) == (2, "")
     assert err.splitlines() == [
@@ -219,7 +219,7 @@ def test_ranks_that_may_open_too_few_files_are_refused(script):
 
 
 @pytest.mark.parametrize("limit", ["ulimit -n 64", "ulimit -S -n 20; ulimit -H -n 64"])
-def test_as_many_open_files_as_ranks_are_said_to_need_are_enough(script, limit):
+def test_the_required_number_of_open_files_suffices(script, limit):
     assert run(with_ranks(script(RUN.replace("METHODS", "'mpi'")), 4), limit) == (0, "ran\n", "")
 
 
@@ -234,7 +234,7 @@ def test_as_many_open_files_as_ranks_are_said_to_need_are_enough(script, limit):
         ("ulimit -s 128", "limited to 131072 bytes, but kernels and their compiler need 1048576"),
     ],
 )
-def test_stacks_that_are_too_small_for_kernels_are_refused(script, ranks, before, words):
+def test_too_small_stacks_are_rejected(script, ranks, before, words):
     file = script(RUN.replace("METHODS", "None"))
     code, out, err = run([sys.executable, str(file)] if ranks is None else with_ranks(file, ranks), before)
     assert (code, out) == (2, "")
@@ -254,7 +254,7 @@ def test_stacks_that_are_too_small_for_kernels_are_refused(script, ranks, before
         ("x", None),
     ],
 )
-def test_sizes_of_stacks_are_read_as_openmp_does(words, size, monkeypatch):
+def test_sizes_of_stacks_are_parsed_as_by_openmp(words, size, monkeypatch):
     assert limits._stack_size(words) == size
     if size is not None and size < limits.KERNEL_STACK:
         with pytest.raises(InputError, match="GOMP_STACKSIZE is"):

@@ -17,11 +17,11 @@ from swept_options import SWEEP, check_sweep, run
 # -- the sweep -----------------------------------------------------------------------------------------------
 
 
-def test_fifty_lines_work_or_are_refused() -> None:
+def test_fifty_command_lines_work_or_are_rejected() -> None:
     check_sweep(50, seed=1)
 
 
-def test_the_sweep_finds_faults(tmp_path: Path) -> None:
+def test_the_option_sweep_detects_faults(tmp_path: Path) -> None:
     """The sweep reports a command that crashes, hangs, prints too much, or ends with another status."""
     sys.path.insert(0, str(SWEEP.parent))
     import sweep
@@ -75,7 +75,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("line", "words"), REFUSED)
-def test_values_without_meaning_are_refused_at_once(tmp_path: Path, line: str, words: str) -> None:
+def test_meaningless_values_are_rejected_immediately(tmp_path: Path, line: str, words: str) -> None:
     status, out, err = run(line, tmp_path)
     assert (status, out) == (2, "")
     assert err.count("halocline: error:") == 1
@@ -99,7 +99,7 @@ def test_a_name_must_not_be_empty(tmp_path: Path, line: str, option: str) -> Non
     assert not list(tmp_path.iterdir())
 
 
-def test_more_threads_than_could_ever_move_are_refused(tmp_path: Path) -> None:
+def test_too_many_threads_are_rejected(tmp_path: Path) -> None:
     most = 64 * (os.cpu_count() or 1)
     status, _, err = run(f"solve poisson --n 20 --threads {min(most + 1, 4096)}", tmp_path)
     if most >= 4096:
@@ -108,7 +108,7 @@ def test_more_threads_than_could_ever_move_are_refused(tmp_path: Path) -> None:
     assert f"take {most} at most" in err
 
 
-def test_messages_of_devices_can_be_modelled(tmp_path: Path) -> None:
+def test_messages_between_devices_can_be_predicted(tmp_path: Path) -> None:
     status, out, _ = run("model poisson --n 256 --machine summit --methods gpu_aware,mpi", tmp_path)
     assert status == 0
     assert "a pass" in out
@@ -117,7 +117,7 @@ def test_messages_of_devices_can_be_modelled(tmp_path: Path) -> None:
 # -- memory --------------------------------------------------------------------------------------------------
 
 
-def test_mailboxes_that_memory_does_not_hold_are_refused(tmp_path: Path) -> None:
+def test_mailboxes_that_exceed_memory_are_rejected(tmp_path: Path) -> None:
     line = "bench exchange --n 256 --fields 16 --dtype float64 --radius 8 --repeat 1 --ranks 2 --threads 1"
     status, out, err = run(f"{line} --methods rma --mailboxes 256", tmp_path)
     assert (status, out) == (1, "")

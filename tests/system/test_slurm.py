@@ -107,7 +107,7 @@ def newest(folder: Path) -> int:
     return int(json.loads((folder / "newest.json").read_text())["checkpoint"].split("-")[1])
 
 
-def test_a_job_has_the_bits_of_a_run_without_slurm(slurm: Slurm, way: str, tmp_path: Path) -> None:
+def test_jobs_have_the_bits_of_runs_without_slurm(slurm: Slurm, way: str, tmp_path: Path) -> None:
     checksum = alone(tmp_path, "--steps", "4")["checksum"]
     run = way.replace("CASE", "heat --n 16,16,16 --steps 4 --json job.json")
     status, output = submit(slurm, script(tmp_path, run))
@@ -117,9 +117,7 @@ def test_a_job_has_the_bits_of_a_run_without_slurm(slurm: Slurm, way: str, tmp_p
     assert job["checksum"] == checksum
 
 
-def test_a_job_that_ends_soon_leaves_a_checkpoint_to_go_on_from(
-    slurm: Slurm, way: str, tmp_path: Path
-) -> None:
+def test_a_job_near_its_time_limit_leaves_a_checkpoint(slurm: Slurm, way: str, tmp_path: Path) -> None:
     """The run ends one minute before the end of its job, which Slurm limits to one minute."""
     alone(tmp_path, "--steps", "1")
     steps = 10**7
@@ -137,7 +135,7 @@ def test_a_job_that_ends_soon_leaves_a_checkpoint_to_go_on_from(
 
 
 @pytest.mark.parametrize(("exception", "status"), [("hc.Stopped('enough')", 75), ("ValueError('wrong')", 1)])
-def test_ranks_that_slurm_terminates_when_one_has_ended_keep_their_status(
+def test_ranks_terminated_by_slurm_keep_the_exit_status(
     slurm: Slurm, tmp_path: Path, exception: str, status: int
 ) -> None:
     """srun ends with the highest status; this was once 143, of a rank that ended later than the others."""
@@ -179,7 +177,7 @@ def wait(until: Any, out: Path) -> None:
         time.sleep(0.2)
 
 
-def test_srun_without_an_interface_to_mpi_says_which_option_is_missing(slurm: Slurm, tmp_path: Path) -> None:
+def test_srun_without_an_mpi_interface_reports_the_option(slurm: Slurm, tmp_path: Path) -> None:
     """With MpiDefault none srun starts two processes that are not connected by MPI."""
     if OPEN_MPI:
         pytest.skip("Open MPI says so itself")
@@ -189,7 +187,7 @@ def test_srun_without_an_interface_to_mpi_says_which_option_is_missing(slurm: Sl
     assert "srun --mpi=" in output
 
 
-def test_the_job_of_the_guide_puts_itself_in_the_queue_again(slurm: Slurm, tmp_path: Path) -> None:
+def test_the_job_of_the_guide_resubmits_itself(slurm: Slurm, tmp_path: Path) -> None:
     """The job is queued again after one minute, which is too short, and then runs for ten.
 
     Slurm would send a signal two minutes before the end at once, and the run may not have started. Hence the
@@ -250,7 +248,9 @@ def test_a_study_runs_through_jobs(slurm: Slurm, tmp_path: Path) -> None:
     assert "Time of a cell and step" in report_of(tmp_path, [file])
 
 
-def test_jobs_on_two_nodes_make_the_grid_of_nodes_and_their_ranks(two_nodes: Slurm, tmp_path: Path) -> None:
+def test_jobs_on_two_nodes_have_the_decomposition_of_nodes_and_ranks(
+    two_nodes: Slurm, tmp_path: Path
+) -> None:
     """Ranks of a node are rows and nodes are columns (UMBC HPCF-2018-10, Table 4.1)."""
     if OPEN_MPI:
         pytest.skip(

@@ -67,14 +67,14 @@ def test_import_takes_less_than_three_tenths_of_a_second() -> None:
         ("import halocline as hc; hc.Simulation, hc.solve", ("mpi4py", "matplotlib", "pydantic", "typer")),
     ],
 )
-def test_what_is_not_needed_is_not_imported(script: str, absent: tuple[str, ...]) -> None:
+def test_unused_modules_are_not_imported(script: str, absent: tuple[str, ...]) -> None:
     """Modules that only later steps need are imported at the first use."""
     script += f"; import sys; print(*[m for m in {absent} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
 
 
-def test_the_first_call_of_the_heat_example(tmp_path: Path) -> None:
+def test_the_heat_example_starts_quickly(tmp_path: Path) -> None:
     check("heat, empty cache", measure(FIRST_CALL, 1, tmp_path), 5.0)
     before = time.time()
     check("heat, kernels in the cache", measure(FIRST_CALL, 5, tmp_path), 0.5)
@@ -84,14 +84,14 @@ def test_the_first_call_of_the_heat_example(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("script", [IMPORT, FIRST_CALL])
-def test_what_is_measured_says_nothing_on_the_error_stream(script: str, tmp_path: Path) -> None:
+def test_measured_commands_print_no_errors(script: str, tmp_path: Path) -> None:
     """A first run prints no warning."""
     environment = dict(os.environ) | {"HALOCLINE_CACHE": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment)
     assert done.stderr == ""
 
 
-def test_a_run_imports_no_library_that_it_has_no_use_for(tmp_path: Path) -> None:
+def test_a_run_imports_no_unused_library(tmp_path: Path) -> None:
     """Modules for pictures, pages, files and tables are not imported, and no tuning records are checked."""
     script = (
         "import sys; from halocline.cli.app import run\n"

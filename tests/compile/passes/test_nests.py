@@ -159,7 +159,7 @@ def test_a_stage_read_at_many_cells_by_inline_stages_is_stored() -> None:
     assert [name.partition(".")[0] for name in stored] == ["s"]
 
 
-def test_the_opposite_of_a_product_that_is_used_twice_is_rounded_once() -> None:
+def test_a_negated_product_that_is_used_twice_is_rounded_once() -> None:
     """The result has the bits of NumPy, although multiply-adds would round only the sums."""
     grid, (a, b, c, d, u, v) = periodic("abcduv")
 

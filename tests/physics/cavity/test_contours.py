@@ -32,7 +32,7 @@ MORE = ((12, 12), (5, 6, 20), (20, 5, 6), (4, 64), (64, 4))
 @pytest.mark.parametrize(
     "shape", [(5, 40), (40, 5), (6, 7, 6), *(pytest.param(shape, marks=pytest.mark.long) for shape in MORE)]
 )
-def test_nothing_written_is_cut_off(shape: tuple[int, ...], tmp_path: Path) -> None:
+def test_no_text_of_a_figure_is_clipped(shape: tuple[int, ...], tmp_path: Path) -> None:
     from matplotlib.image import imread
 
     done = standing(shape, given={"T_hot": 300.25, "T_cold": 290.125})
@@ -48,7 +48,7 @@ def test_nothing_written_is_cut_off(shape: tuple[int, ...], tmp_path: Path) -> N
         assert inked.any(axis=0).mean() > 0.6, name
 
 
-def test_axes_in_space_have_names_and_ends() -> None:
+def test_axes_in_three_dimensions_have_names_and_ends() -> None:
     with styled():
         canvas = canvas_of(figure_of(standing((6, 7, 6)), "pressure-contours"), "a title")
         canvas.draw_without_rendering()
@@ -60,7 +60,7 @@ def test_axes_in_space_have_names_and_ends() -> None:
     assert canvas.axes[1].get_ylabel() == "pressure p"
 
 
-def test_contours_have_lines_a_bar_and_even_sides() -> None:
+def test_contours_have_lines_a_colour_bar_and_equal_aspect() -> None:
     done = standing((8, 8), {"T": 0.0})
     with styled():
         canvas = canvas_of(figure_of(done, "temperature-contours"), "a title")
@@ -80,7 +80,7 @@ def test_contours_have_lines_a_bar_and_even_sides() -> None:
     assert len(lines.levels) == 18
 
 
-def test_levels_and_their_ticks() -> None:
+def test_levels_have_ticks() -> None:
     values = np.array([[0.31, 1.94], [1.0, np.nan]])
     scale = _Scale.of(values, 8)
     assert np.allclose(scale.levels, np.arange(0.25, 2.1, 0.25))
@@ -106,7 +106,7 @@ def test_levels_and_their_ticks() -> None:
     assert np.abs(ticks).min() < 1e-12
 
 
-def test_a_cut_plane_has_a_border_around_what_is_left() -> None:
+def test_a_cut_plane_has_a_border_around_remaining_cells() -> None:
     values = np.ones((5, 5))
     values[3:, 3:] = np.nan
     edges = _border(plane(values))
@@ -118,7 +118,7 @@ def test_a_cut_plane_has_a_border_around_what_is_left() -> None:
     assert _border(plane(np.full((3, 3), np.nan))).shape == (2, 0, 2)
 
 
-def test_streamlines_of_points_that_are_not_even() -> None:
+def test_streamlines_are_drawn_on_unequally_spaced_points() -> None:
     x, y = np.linspace(0.0, 1.0, 9) ** 2, np.linspace(0.0, 2.0, 6)
     values = 1.0 + 2.0 * x[:, None] - 3.0 * y
     section = replace(plane(values), coordinates=(x, y), span=((0.0, 1.0), (0.0, 2.0)))
@@ -132,14 +132,14 @@ def test_streamlines_of_points_that_are_not_even() -> None:
     assert np.all((ends > -1e-9) & (ends < np.array([1.0, 2.0]) + 1e-9))
 
 
-def test_values_that_are_not_finite_are_not_drawn() -> None:
+def test_nonfinite_values_are_not_drawn() -> None:
     with styled():
         canvas = canvas_of(Figure([Contours(plane(np.full((3, 3), np.nan)), "f")], columns=1), "")
         canvas.draw_without_rendering()
     assert canvas.axes[0].get_title("left") == "f: no value is finite"
 
 
-def test_contours_beside_others_share_what_they_have_in_common() -> None:
+def test_adjacent_contours_share_common_labels() -> None:
     values = np.arange(12.0).reshape(4, 3)
     at = (("z", 0.25),)
     solid = Planes([plane(values, at)], ("x", "y", "z"), "in space")
@@ -154,7 +154,7 @@ def test_contours_beside_others_share_what_they_have_in_common() -> None:
     assert solid.spans == ((0.0, 1.0), (0.0, 1.0), (0.25, 0.25))
 
 
-def test_panels_that_cannot_be() -> None:
+def test_invalid_panels_are_rejected() -> None:
     flat = plane(np.ones((3, 3)))
     line = replace(flat, axes=("x",))
     makers: tuple[tuple[Callable[[], Any], str], ...] = (

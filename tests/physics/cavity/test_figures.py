@@ -75,7 +75,7 @@ def test_the_stream_function_is_of_second_order(stretch: float) -> None:
     assert errors[-1] < 1e-5 < errors[0]
 
 
-def test_what_flows_through_a_column_is_spread_without_slip() -> None:
+def test_the_correction_of_the_net_flow_has_no_slip_at_walls() -> None:
     """The correction of a net flow through each column vanishes at the walls."""
     y = np.linspace(0.0, 2.0, 201)
     psi = stream_function(np.full((3, 201), 1.0), y)
@@ -87,7 +87,7 @@ def test_what_flows_through_a_column_is_spread_without_slip() -> None:
     assert rest[100] == pytest.approx(1.0)
 
 
-def test_the_stream_function_is_that_of_the_literature() -> None:
+def test_the_stream_function_agrees_with_the_literature() -> None:
     """The midpoint at Ra = 1000 converges with second order to 1.174 (de Vahl Davis 1983)."""
     results = []
     for n in (15, 31):
@@ -107,7 +107,7 @@ def test_the_stream_function_is_that_of_the_literature() -> None:
     assert (4 * results[1] - results[0]) / 3 == pytest.approx(1.174, rel=4e-3)
 
 
-def test_lengths_and_diffusivity_take_no_part_in_it() -> None:
+def test_the_stream_function_is_dimensionless() -> None:
     u = np.random.default_rng(2).standard_normal((7, 9))
     plain, levels = psi_of(standing((7, 9), {"V_x": u}))
     scaled, _ = psi_of(standing((7, 9), {"V_x": u * 3.0 / 0.25}, {"L": 0.25, "alpha": 3.0}))
@@ -129,7 +129,7 @@ def test_formulas_on_walls_are_exact_for_parabolas() -> None:
 
 
 @pytest.mark.parametrize("settings", [{}, {"L": 0.05, "T_hot": 300.0, "T_cold": 290.0, "alpha": 2e-5}])
-def test_what_is_drawn_reaches_the_walls(settings: dict[str, float]) -> None:
+def test_contours_extend_to_the_walls(settings: dict[str, float]) -> None:
     done = standing((6, 9), given=settings)
     T, p = gathered(done, "T"), gathered(done, "p")
     warm, pressed = contours(done, "temperature-contours"), contours(done, "pressure-contours")
@@ -158,7 +158,7 @@ def test_what_is_drawn_reaches_the_walls(settings: dict[str, float]) -> None:
     assert drawn[-1, -1] == pytest.approx(3 * up[-1] - 3 * up[-2] + up[-3])
 
 
-def test_a_flow_turned_by_half_a_turn_is_drawn_so() -> None:
+def test_a_rotated_flow_has_the_rotated_figure() -> None:
     """With hot and cold exchanged T, u and v change their sign, and ψ and the pressure do not."""
     random, fields = np.random.default_rng(3), {}
     for name, sign in (("p", 1), ("V_x", -1), ("V_y", -1), ("T", -1)):
@@ -177,7 +177,7 @@ def test_a_flow_turned_by_half_a_turn_is_drawn_so() -> None:
 
 
 @pytest.mark.parametrize("n", [5, 6])
-def test_the_plane_halfway_along_y(n: int) -> None:
+def test_the_middle_plane_along_y_is_drawn(n: int) -> None:
     """The plane halfway along y between two points has their mean."""
     done = standing((7, n, 4), given={"L": 0.05})
     T, u, w = (gathered(done, name) for name in ("T", "V_x", "V_z"))
@@ -201,7 +201,7 @@ def parabolic(x: Array, y: Array, z: Array) -> Array:
 
 
 @pytest.mark.parametrize("shape", [(5, 7, 9), (7, 5, 5), (6, 5, 8)])
-def test_the_pressure_on_planes_in_space(shape: tuple[int, ...]) -> None:
+def test_the_pressure_is_drawn_on_planes_in_three_dimensions(shape: tuple[int, ...]) -> None:
     """Parabolas are exact on planes through points, or if the pressure is linear across the plane."""
     L, T = 2.0, 0.0
     h = L / (shape[0] + 1)
@@ -248,7 +248,7 @@ def test_the_pressure_on_planes_in_space(shape: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("shape", [(6, 6), (4, 5, 6)])
-def test_a_cavity_at_rest(shape: tuple[int, ...], tmp_path: Path) -> None:
+def test_a_cavity_at_rest_has_figures(shape: tuple[int, ...], tmp_path: Path) -> None:
     done = at_rest(shape)
     for name in NAMES[1:]:
         draw(figure_of(done, name), tmp_path / f"{name}.png", title="at rest")
@@ -259,7 +259,7 @@ def test_a_cavity_at_rest(shape: tuple[int, ...], tmp_path: Path) -> None:
     assert canvas.axes[0].get_title("left") == "isobars, without the hydrostatic pressure: 0 everywhere"
 
 
-def test_a_flow_that_only_rises_has_no_stream_function() -> None:
+def test_a_purely_vertical_flow_has_no_stream_function() -> None:
     """A flow that only rises, as after the first step, has no stream function."""
     panel = contours(standing((6, 6), {"V_x": 0.0}), "streamlines")
     assert panel.title == "no streamlines: ψ is 0 everywhere"
@@ -271,7 +271,7 @@ def test_a_flow_that_only_rises_has_no_stream_function() -> None:
 
 
 @pytest.mark.ranks(2)
-def test_the_first_of_two_ranks_has_the_figures() -> None:
+def test_the_first_of_two_ranks_draws_the_figures() -> None:
     for shape in ((7, 6), (6, 5, 4)):
         done = standing(shape)
         T = done.simulation.gather("T")
@@ -286,7 +286,7 @@ def test_the_first_of_two_ranks_has_the_figures() -> None:
 
 
 @pytest.mark.parametrize(("n", "steps"), [("15", 4), pytest.param("6,5,4", 4, marks=pytest.mark.long)])
-def test_the_command_draws_them(
+def test_the_command_draws_the_figures(
     n: str, steps: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from matplotlib.image import imread

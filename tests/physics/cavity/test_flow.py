@@ -102,7 +102,7 @@ def a_flow_that_is_known(n: int, gathered: float) -> dict[str, float]:
 
 @pytest.mark.parametrize("gathered", [0.0, 0.6])
 @pytest.mark.parametrize("count", [(16, 32, 64), (15, 31, 63)], ids=["beside the middle", "in the middle"])
-def test_numbers_of_a_flow_that_is_known_are_of_second_order(
+def test_diagnostics_of_a_known_flow_are_of_second_order(
     gathered: float, count: tuple[int, int, int]
 ) -> None:
     errors = [a_flow_that_is_known(n, gathered) for n in count]
@@ -114,7 +114,7 @@ def test_numbers_of_a_flow_that_is_known_are_of_second_order(
             )
 
 
-def test_units_do_not_matter() -> None:
+def test_results_do_not_depend_on_units() -> None:
     """A cavity of 5 cm, in metres, seconds, kilograms and kelvins, has the same numbers."""
     in_si_units = {"L": 0.05, "alpha": 2.2e-5, "rho": 1.2, "T_hot": 300.0, "T_cold": 290.0}
     reference_run, si_run = steady("cavity-2d", 15, 1e4), steady("cavity-2d", 15, 1e4, **in_si_units)
@@ -123,7 +123,7 @@ def test_units_do_not_matter() -> None:
             assert si_run.record.diagnostics[quantity] == pytest.approx(value, rel=1e-5), quantity
 
 
-def test_heat_is_conducted_where_nothing_moves() -> None:
+def test_heat_is_conducted_in_a_fluid_at_rest() -> None:
     result = steady("cavity-2d", 15, 1e-3).record.diagnostics
     for quantity in ("nusselt_hot", "nusselt_mid", "nusselt_max", "nusselt_min"):
         assert result[quantity] == pytest.approx(1.0, rel=1e-6)
@@ -165,7 +165,7 @@ def on(*of_every_change: int) -> pytest.MarkDecorator:
     pytest.param("cavity-2d", 1, GATHERED, marks=on()),
     pytest.param("cavity-2d", 3, GATHERED, marks=on(4)),
 ])  # fmt: skip
-def test_no_bit_depends_on_ranks(name: str, stages: int, settings: dict[str, Any]) -> None:
+def test_bits_do_not_depend_on_ranks(name: str, stages: int, settings: dict[str, Any]) -> None:
     ways: list[dict[str, Any]] = [{"threads": 2, "patch": 7}]
     if name == "cavity-2d":  # mpi/test_communication.py has all cuts of a cube
         ways += [{}, {"decomposition": "1d-y"}]
@@ -180,13 +180,13 @@ def test_no_bit_depends_on_ranks(name: str, stages: int, settings: dict[str, Any
     ("stages", "settings"),
     [(1, {}), *(pytest.param(3, settings, marks=pytest.mark.long) for settings in ({}, GATHERED))],
 )
-def test_no_bit_depends_on_the_device(stages: int, settings: dict[str, Any]) -> None:
+def test_bits_do_not_depend_on_the_device(stages: int, settings: dict[str, Any]) -> None:
     all_given = {"stages": stages, "watch": 5, **settings}
     result = run("cavity-2d", SMALL["cavity-2d"], all_given, steps=12, device="opencl:0")
     assert result.record.checksum == alone("cavity-2d", stages, **settings)
 
 
-def test_an_iteration_is_one_sweep_that_exchanges_what_is_read() -> None:
+def test_an_iteration_is_one_sweep_with_minimal_exchange() -> None:
     """The only sweep exchanges two cells of the pressure and one cell of all other fields."""
     from halocline.compile.compiler import compile_program
 
@@ -212,13 +212,13 @@ def test_an_iteration_is_one_sweep_that_exchanges_what_is_read() -> None:
         ({"gathered": 1.0}, "gathered is 1; expected a number from 0 to 0.9"),
     ],
 )
-def test_numbers_that_cannot_be(settings: dict[str, float], words: str) -> None:
+def test_invalid_parameters_are_rejected(settings: dict[str, float], words: str) -> None:
     with pytest.raises(hc.InputError) as raised:
         _ = Problem("cavity-2d", (16,), settings).program
     assert words in str(raised.value)
 
 
-def test_steps_have_the_limits_that_their_formulas_say() -> None:
+def test_time_steps_have_the_limits_of_their_formulas() -> None:
     """Advection, diffusion and artificial sound limit the step in turn, as their formulas state."""
     for nu, speed2, beta2, squares, nearest in (
         (10.0, 1e4, 1e4, 10.0, 0),
@@ -233,7 +233,7 @@ def test_steps_have_the_limits_that_their_formulas_say() -> None:
         assert steps.index(min(steps)) == nearest
 
 
-def test_the_json_of_a_run_has_what_one_looks_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_json_of_a_run_has_the_expected_keys(capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--n", "12", "--set", "Ra=1e3", "--steps", "400", "--threads", "1", "--json", "-"]
     assert command(["run", "cavity-2d", *options]) == 0
     record = json.loads(capsys.readouterr().out)
@@ -248,7 +248,7 @@ def test_the_json_of_a_run_has_what_one_looks_for(capsys: pytest.CaptureFixture[
     assert {"seconds", "share_of_bound", "checksum"} <= record.keys()
 
 
-def test_residuals_are_shown_while_it_runs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_residuals_are_shown_during_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     """Residuals appear as rows at the given steps, and next to the count of steps."""
     rows: list[int] = []
     messages: list[str] = []
@@ -282,7 +282,7 @@ def test_residuals_are_shown_while_it_runs(capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.usefixtures("opencl")
-def test_the_speed_is_that_of_each_device() -> None:
+def test_the_speed_is_reported_per_device() -> None:
     settings = {"stages": 1, "watch": 5}
     record = run("cavity-2d", (20, 18), settings, steps=4, device="opencl:0", subdomains_per_rank=2).record
     assert record.ssspnt is not None
@@ -300,15 +300,15 @@ def test_devices_are_counted_once() -> None:
         assert record.cores_or_devices == count
 
 
-def test_a_time_is_reached_exactly() -> None:
+def test_the_end_time_is_reached_exactly() -> None:
     assert run("cavity-2d", (12,), {"Ra": 1e3}, until=0.05).record.time == 0.05
 
 
-def test_units_that_numbers_cannot_hold_are_refused() -> None:
+def test_units_beyond_the_range_of_numbers_are_rejected() -> None:
     with pytest.raises(hc.InputError, match="expected positive numbers: take other units"):
         _ = Problem("cavity-2d", (12,), {"alpha": 1e-300}).program
 
 
-def test_a_mesh_too_coarse_for_the_damping_is_refused() -> None:
+def test_a_mesh_too_coarse_for_the_damping_is_rejected() -> None:
     with pytest.raises(hc.InputError, match="axis y has 3 points between its walls; expected at least 4"):
         Cavity(hc.Grid((8, 3), walls="node"))

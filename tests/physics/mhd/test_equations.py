@@ -77,7 +77,7 @@ def cases_of(table: dict[str, Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("case", cases_of(CASES))
-def test_every_term(case: str):
+def test_every_term_agrees_with_numpy(case: str):
     physics, shape, order = CASES[case]
     grid = box(shape)
     mhd = MHD(grid, physics)
@@ -139,7 +139,7 @@ MADE = {"random": random_state, "smooth": smooth_state}
 
 @pytest.mark.parametrize("make", MADE)
 @pytest.mark.parametrize("case", cases_of(STEPS))
-def test_steps(case: str, make: str):
+def test_steps_agree_with_numpy(case: str, make: str):
     """Short steps (2⁻²³, as in the paper) and a long one, which exposes errors of terms, agree with NumPy."""
     physics, shape, order = STEPS[case]
     grid = box(shape)
@@ -164,7 +164,7 @@ def test_steps(case: str, make: str):
             assert ulps(sim[f], state[name_of(f)]) <= 4 * steps, (f.name, dt)
 
 
-def test_a_step_of_the_paper_in_ulps_of_each_value():
+def test_a_step_of_the_paper_is_accurate_to_few_ulps():
     """The error is at most 2, as on one core in Pekkilä et al. 2022, Section 5, Eqs. 15 and 16."""
     grid = hc.Grid((16, 16, 16), extent=(2 * np.pi,) * 3, periodic=True)
     mhd, dt = MHD(grid), 2.0**-23
@@ -195,7 +195,7 @@ BETWEEN_WALLS = Physics(conductivity="power", upwind=True, hyperdiffusion=True)
     ],
     ids=["6", "6-shock", "2-smooth", "6-shock-smooth", "8-shock"],
 )
-def test_steps_between_mirrors(physics: Physics, order: int, make: str):
+def test_steps_with_mirror_walls_agree_with_numpy(physics: Physics, order: int, make: str):
     """Reflecting walls are equivalent to a periodic box of twice the length with the mirror image."""
     # shock viscosity reads the velocity up to 13 layers beyond a wall, and in its corners
     shape, across = (13, 14) if physics.shock else (9, 10), 1
@@ -221,7 +221,7 @@ def test_steps_between_mirrors(physics: Physics, order: int, make: str):
         assert ulps(sim[f], whole[name_of(f)][:, : shape[across]]) <= 4, f.name
 
 
-def test_heat_that_the_user_gives_and_takes():
+def test_user_heating_and_cooling_are_added():
     """H and C as expressions of the fields and of position act in addition to the uniform heating."""
     grid = box((12, 14))
     mhd = MHD(grid)
@@ -251,7 +251,7 @@ def test_heat_that_the_user_gives_and_takes():
 
 
 @pytest.mark.parametrize("name", ["heat_gain", "heat_loss"])
-def test_an_isothermal_gas_takes_no_heat(name: str):
+def test_an_isothermal_gas_rejects_heating(name: str):
     mhd = MHD(hc.Grid((8,), periodic=True), Physics(entropy=False))
     with pytest.raises(InputError, match=f"a {name.replace('_', ' ')} is given, but an isothermal gas"):
         mhd.equations(**{name: 1.0})
@@ -270,7 +270,7 @@ SEEN = {  # the name in the reference, by diagnostic
     [(Physics(), (12, 10, 14)), (Physics(), (14, 12)), (Physics(entropy=False, magnetic=False), (20,))],
     ids=["3d", "2d", "isothermal"],
 )
-def test_diagnostics(physics: Physics, shape: tuple[int, ...]):
+def test_diagnostics_agree_with_numpy(physics: Physics, shape: tuple[int, ...]):
     grid = box(shape)
     mhd = MHD(grid, physics)
 
@@ -336,7 +336,7 @@ def planes_of_mixed(name: str) -> set[frozenset[int]]:
     ],
     ids=["all terms", "upwind", "hyperdiffusion", "power", "isothermal", "gas", "shock", "imposed"],
 )
-def test_what_travels(physics: Physics, order: int):
+def test_the_exchange_has_only_the_required_edges(physics: Physics, order: int):
     """The exchange has no corners, no edges for lnρ and s, and 8 of 12 edges for each component of u and A.
 
     The test derives the halos from the equations by hand, and the compiler derives them too.
@@ -380,7 +380,7 @@ WAYS: list[dict[str, Any]] = [
 
 
 @pytest.mark.ranks(2, 4, long=(2,))
-def test_the_same_bits_however_it_runs():
+def test_mhd_has_the_same_bits_on_any_layout():
     from mpi4py import MPI
 
     # four ranks with two threads each share the cores
@@ -393,7 +393,7 @@ def test_the_same_bits_however_it_runs():
 
 
 @pytest.mark.ranks(2)
-def test_the_same_bits_with_all_options():
+def test_all_terms_have_the_same_bits():
     from mpi4py import MPI
 
     # all ranks first, one of which compiles the cases that the others would compile
@@ -403,7 +403,7 @@ def test_the_same_bits_with_all_options():
     assert actual == [expected] * 2
 
 
-def test_memory_is_that_of_three_values_a_point_and_field():
+def test_memory_is_three_values_per_point_and_field():
     """Memory holds a field, its register, and the output of a stage (24 arrays).
 
     No page is accessed beyond the rows and their alignment.
@@ -418,5 +418,5 @@ def test_memory_is_that_of_three_values_a_point_and_field():
     {"device": "opencl:0"},
     pytest.param({"device": "opencl", "methods": "self,mpi"}, marks=pytest.mark.long),
 ], ids=["one", "two"])  # fmt: skip
-def test_the_same_bits_on_devices(options: dict[str, str], opencl: list[Any]):
+def test_mhd_has_the_same_bits_on_devices(options: dict[str, str], opencl: list[Any]):
     assert benchmark(**options) == benchmark(threads=1)

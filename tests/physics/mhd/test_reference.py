@@ -113,7 +113,7 @@ class Spectral:
 # --- differences ---
 
 
-def test_the_coefficients_of_sixth_order_are_those_printed():
+def test_sixth_order_coefficients_are_the_published_ones():
     first, second = mhd.central(6, 1), mhd.central(6, 2)
     assert [w * 60 for w in first.values()] == [-1, 9, -45, 0, 45, -9, 1]
     assert [w * 180 for w in second.values()] == [2, -27, 270, -490, 270, -27, 2]
@@ -170,7 +170,7 @@ OPERATORS: dict[str, tuple[Callable[[Differences, Array], Array], Callable[[Spec
 
 @pytest.mark.parametrize("name", OPERATORS)
 @pytest.mark.parametrize("order", ORDERS)
-def test_operators_are_of_their_order(name, order):
+def test_operators_have_their_order(name, order):
     actual, expected = OPERATORS[name]
     errors = []
     for shape in ((10, 12, 14), (20, 24, 28)):
@@ -257,7 +257,7 @@ ALGEBRAIC = {"gravity", "forcing", "heating", "cooling"}
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_every_term_converges_to_another_form_of_it(order, monkeypatch):
+def test_every_term_converges_to_an_equivalent_form(order, monkeypatch):
     errors = []
     for shape in ((14, 16, 18), (28, 32, 36)):
         zeta_s, f = waves(shape, 20), np.stack([waves(shape, seed) for seed in (21, 22, 23)])
@@ -285,7 +285,7 @@ def test_every_term_converges_to_another_form_of_it(order, monkeypatch):
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_terms_of_a_beltrami_flow_and_field(order):
+def test_terms_of_a_beltrami_flow_and_field_are_exact(order):
     """∇×v = k v gives no Lorentz force, j = k² A/μ₀, u×B = 0 for parallel u and A, and known decay rates."""
     n, p = 20, replace(FULL, order=order)
     h = 2 * math.pi / n
@@ -381,7 +381,7 @@ def test_shock_viscosity_is_the_smoothed_maximum_of_the_convergence():
     assert not mhd.shock_viscosity(-div, (1.0,), 1.0).any(), "expansion is no shock"
 
 
-def test_hyperdiffusion_and_upwinding_are_in_the_fields_that_ask_for_them():
+def test_hyperdiffusion_and_upwinding_apply_to_the_selected_fields():
     shape, spacing = (8, 9, 10), sizes((8, 9, 10))
     p = replace(FULL, order=4)
     state = random_state(shape, p)
@@ -439,7 +439,7 @@ def same_terms(result: dict[str, Array], expected: dict[str, Array], field: str)
 
 @settings(max_examples=8)
 @given(p=parameters, seed=seeds)
-def test_turning_the_axes_turns_the_terms(p, seed):
+def test_rotating_the_axes_rotates_the_terms(p, seed):
     """The permutation x to y to z to x permutes the terms: no axis is special."""
 
     def turned(f: Array) -> Array:
@@ -469,7 +469,7 @@ def test_turning_the_axes_turns_the_terms(p, seed):
 
 @settings(max_examples=8)
 @given(p=parameters, seed=seeds, axis=st.integers(0, 2))
-def test_the_mirror_image_of_a_state_changes_as_its_mirror_image(p, seed, axis):
+def test_the_terms_of_a_mirrored_state_are_mirrored(p, seed, axis):
     """u and A are true vectors and B is not: a wrong sign in a curl or a cross product changes the result."""
     shape, spacing = (6, 5, 7), (0.5, 0.4, 0.3)
     state = random_state(shape, p, seed)
@@ -486,7 +486,7 @@ def test_the_mirror_image_of_a_state_changes_as_its_mirror_image(p, seed, axis):
 
 @settings(max_examples=6)
 @given(p=parameters, seed=seeds, axes=st.integers(1, 2))
-def test_a_box_of_fewer_axes_is_one_in_which_nothing_varies_along_the_others(p, seed, axes):
+def test_fewer_axes_agree_with_uniform_fields_along_the_missing_axes(p, seed, axes):
     shape, spacing = (6, 5, 4)[:axes], (0.3, 0.4, 0.5)
     state = random_state(shape, p, seed)
     expected = mhd.terms(state, spacing[:axes], p)
@@ -501,7 +501,7 @@ def test_a_box_of_fewer_axes_is_one_in_which_nothing_varies_along_the_others(p, 
 
 @settings(max_examples=6)
 @given(p=parameters, seed=seeds)
-def test_a_uniform_state_stays(p, seed):
+def test_a_uniform_state_is_steady(p, seed):
     """Only the body force and the local sources remain, for any uniform flow and field."""
     values = np.random.default_rng(seed).uniform(-1, 1, len(p.fields))
     state = {name: np.full((6, 5, 4), value) for name, value in zip(p.fields, values, strict=True)}
@@ -516,7 +516,7 @@ def test_a_uniform_state_stays(p, seed):
 
 @settings(max_examples=6)
 @given(p=parameters, seed=seeds)
-def test_a_uniform_flow_only_carries_along(p, seed):
+def test_a_uniform_flow_only_advects(p, seed):
     """Galilei: a uniform U added to u changes only the advection, by -U·∇f, and u×B, by U×B."""
     p = replace(p, upwind=False)
     U, spacing = (0.7, -0.4, 1.1), (0.5, 0.4, 0.3)
@@ -536,7 +536,7 @@ def test_a_uniform_flow_only_carries_along(p, seed):
         same_terms(actual[field], expected, field)
 
 
-def test_mass_momentum_and_energy_are_kept():
+def test_mass_momentum_and_energy_are_conserved():
     """The rates are means of divergences, except for gravity, heating and cooling.
 
     This holds to the order of the scheme.
@@ -580,7 +580,7 @@ def test_div_b_vanishes_to_round_off_on_random_data():
         assert diagnostics["magnetic energy"] > 1
 
 
-def test_a_wider_precision_is_kept():
+def test_longer_floating_point_types_are_kept():
     p = replace(FULL, nu3=0.1, chi3=0.1, upwind=True, nu_shock=1.0, eta3=0.1)
     state = random_state((8, 6, 5), p)
     wide = {name: value.astype(np.longdouble) for name, value in state.items()}
@@ -603,7 +603,7 @@ def pendulum(f: State) -> State:
 
 
 @pytest.mark.parametrize("scheme", mhd.SCHEMES)
-def test_schemes_are_of_their_order(scheme):
+def test_schemes_have_their_order(scheme):
     start = {"x": np.array([1.2], np.longdouble), "v": np.array([0.4], np.longdouble)}
 
     def after(steps: int, scheme: str) -> np.longdouble:
@@ -619,14 +619,14 @@ def test_schemes_are_of_their_order(scheme):
 
 
 @pytest.mark.parametrize("scheme", mhd.SCHEMES)
-def test_a_linear_equation_is_multiplied_by_the_polynomial_of_its_order(scheme):
+def test_schemes_multiply_a_linear_equation_by_their_polynomial(scheme):
     z = np.linspace(-2, 2, 9)
     actual = mhd.step({"f": np.ones(9)}, lambda f: {"f": 2 * z * f["f"]}, 0.5, scheme)["f"]
     expected = sum(z**k / math.factorial(k) for k in range(ORDER_OF[scheme] + 1))
     assert actual == pytest.approx(expected, rel=1e-14, abs=1e-15)
 
 
-def test_what_does_not_belong_together_is_named():
+def test_inconsistent_options_are_reported():
     p = Parameters(magnetic=False)
     state = random_state((5,), p)
     with pytest.raises(ValueError, match=r"order: expected an even number of at least 2, got 5"):

@@ -41,7 +41,7 @@ KNOWN = {
 
 
 @pytest.mark.parametrize("name", SCHEMES)
-def test_the_limits_of_a_scheme(name: str):
+def test_stability_limits_of_schemes_are_computed(name: str):
     result = stable_until(SCHEMES[name], 1j), stable_until(SCHEMES[name], -1)
     assert result == pytest.approx(KNOWN[name], abs=1e-6)
 
@@ -60,7 +60,7 @@ class HalfImplicit(Implicit):
         return super().amplification(z.real) * hc.RK3().amplification(1j * z.imag)
 
 
-def test_what_is_stable_however_long_the_step_is_sets_no_limit():
+def test_unconditionally_stable_terms_set_no_limit():
     assert stable_until(Implicit(), 1j) == stable_until(Implicit(), -1) == math.inf
     travel, damping = Courant(scheme=HalfImplicit()).numbers()
     assert travel == pytest.approx(0.8 * math.sqrt(3), abs=1e-6)
@@ -73,7 +73,7 @@ def test_what_is_stable_however_long_the_step_is_sets_no_limit():
 
 
 @pytest.mark.parametrize("name", SCHEMES)
-def test_a_step_amplifies_as_the_scheme_says(name: str):
+def test_a_step_has_the_amplification_of_its_scheme(name: str):
     grid = hc.Grid((4,), periodic=True)
     u, v = grid.field("u"), grid.field("v")
     a, b = -0.7, 0.9
@@ -87,7 +87,7 @@ def test_a_step_amplifies_as_the_scheme_says(name: str):
 
 
 @pytest.mark.parametrize("name", SCHEMES)
-def test_what_travels_and_is_damped_at_both_limits_is_stable(name: str):
+def test_advection_and_diffusion_at_both_limits_are_stable(name: str):
     travel, damping = Courant(scheme=SCHEMES[name]).numbers()
     most = max(
         abs(SCHEMES[name].amplification(complex(-x, y)))
@@ -227,7 +227,9 @@ def by_hand(fields: Mapping[str, Array], p: Mapping[str, float]) -> dict[str, fl
         ("hyperdiffusion", {"eta3": 0.01}, 1.0),
     ],
 )
-def test_rates_and_step_are_those_by_hand(limit: str, changed: dict[str, float], speed: float):
+def test_rates_and_time_step_agree_with_hand_calculations(
+    limit: str, changed: dict[str, float], speed: float
+):
     sim, fields = looked(6, EVERYTHING)
     scaled = {name: values * (speed if name[0] == "u" else 1.0) for name, values in fields.items()}
     for axis in "xyz":
@@ -376,7 +378,7 @@ def test_a_step_that_collapses_ends_the_run_with_the_limit():
 
 
 @pytest.mark.parametrize("lost", [False, True])
-def test_heat_faster_than_a_sound_wave_limits_the_step(lost: bool):
+def test_fast_heat_conduction_limits_the_step(lost: bool):
     """Fast cooling to one temperature, or equivalent heating by the user, limits the step."""
     grid = hc.Grid((8,), extent=8.0, periodic=True)
     mhd = MHD(grid, Physics(magnetic=False, cooling=not lost))
@@ -404,7 +406,7 @@ def test_heat_faster_than_a_sound_wave_limits_the_step(lost: bool):
 
 
 @pytest.mark.parametrize("name", SCHEMES)
-def test_schemes_in_which_waves_grow_warn(name: str, caplog: pytest.LogCaptureFixture):
+def test_unstable_schemes_give_a_warning(name: str, caplog: pytest.LogCaptureFixture):
     with caplog.at_level(logging.WARNING, logger="halocline"):
         still(scheme=SCHEMES[name])
     warnings = [record.getMessage() for record in caplog.records if "waves" in record.getMessage()]
@@ -412,7 +414,7 @@ def test_schemes_in_which_waves_grow_warn(name: str, caplog: pytest.LogCaptureFi
     assert all(f"grow in scheme {name}, however short the time step is" in warning for warning in warnings)
 
 
-def test_a_scheme_of_unknown_limits_is_refused():
+def test_a_scheme_with_unknown_limits_is_rejected():
     class Own:
         def step(self, rhs: Any, dt: Any, make: Any) -> None:
             hc.Euler().step(rhs, dt, make)

@@ -87,7 +87,7 @@ def reach(r: int) -> list[tuple[int, int, int]]:
 
 @pytest.mark.parametrize("order", [2, 6, *(pytest.param(o, marks=pytest.mark.long) for o in (4, 8))])
 @pytest.mark.ranks(1, 2, long=(1,))
-def test_beyond_walls(order: int):
+def test_derivatives_beyond_walls_agree_with_numpy(order: int):
     r = order // 2
     grid = hc.Grid(SHAPE, extent=EXTENT)
     vectors = {v: [boundary_of(f"{v}_{a}") for a in "xyz"] for v in "uA"}

@@ -89,7 +89,7 @@ def figure_of(done: Standing, name: str, figure: str) -> Figure:
 # -- the figures of cases ------------------------------------------------------------------------------------
 
 
-def test_profiles_of_a_tube() -> None:
+def test_profiles_of_a_tube_are_drawn() -> None:
     """At half the time the waves are at half their final distance."""
     done = standing("rj2a", (40,), time=0.1, start=True)
     actual = figure_of(done, "rj2a", "profiles")
@@ -129,7 +129,7 @@ def test_profiles_of_a_tube() -> None:
     assert all(len(panel.curves) == 1 for panel in other.panels if isinstance(panel, Lines))
 
 
-def test_the_energy_of_the_tube_of_brio_and_wu_is_that_of_heat() -> None:
+def test_the_brio_wu_tube_shows_the_internal_energy() -> None:
     result = figure_of(standing("brio-wu", (40,), time=0.08, start=True), "brio-wu", "profiles")
     rho, p, heat = (panel.curves for panel in result.panels[:3] if isinstance(panel, Lines))
     for k in range(2):
@@ -137,7 +137,7 @@ def test_the_energy_of_the_tube_of_brio_and_wu_is_that_of_heat() -> None:
     assert result.panels[2].title == "P / ((γ - 1) ρ)"
 
 
-def test_profiles_of_a_tube_across_the_grid() -> None:
+def test_profiles_of_an_oblique_tube_are_drawn() -> None:
     """The profiles have a cell of every layer, three times as many as on the diagonal."""
     done = standing("rj4a", (12, 12, 12), time=0.15)
     done.simulation["rho"] = np.indices((12, 12, 12)).sum(0) + 1.0  # the number of the layer
@@ -154,7 +154,7 @@ def test_profiles_of_a_tube_across_the_grid() -> None:
     assert rho.span == tubes.LOOKED_AT
 
 
-def test_the_field_along_the_normal_is_drawn_in_space() -> None:
+def test_the_normal_field_is_drawn_in_three_dimensions() -> None:
     done = standing("rj2a", (12, 12, 12), time=0.2, start=True)
     panels = figure_of(done, "rj2a", "profiles").panels
     across = panels[6]
@@ -165,7 +165,7 @@ def test_the_field_along_the_normal_is_drawn_in_space() -> None:
         assert np.allclose(curve.y, 2 / math.sqrt(4 * math.pi))
 
 
-def test_maps_and_cuts_of_the_vortex() -> None:
+def test_maps_and_cuts_of_the_vortex_are_drawn() -> None:
     """Each row of half the cells of the converged solution is between two rows of that solution."""
     n = 96
     done = standing("orszag-tang", (n, n), time=0.5)
@@ -195,7 +195,7 @@ def test_maps_and_cuts_of_the_vortex() -> None:
     assert [len(panel.curves) for panel in early.panels if isinstance(panel, Lines)] == [1, 1]
 
 
-def test_a_converged_row_is_the_same_row_where_the_grids_are_the_same() -> None:
+def test_a_converged_row_on_the_same_grid_is_unchanged() -> None:
     done = standing("orszag-tang", (192, 192), time=0.5)
     with np.load(DATA / "orszag-tang.npz") as converged_file:
         for panel, row in zip(figure_of(done, "orszag-tang", "maps").panels[4:], (82, 59), strict=True):
@@ -203,7 +203,7 @@ def test_a_converged_row_is_the_same_row_where_the_grids_are_the_same() -> None:
             assert np.allclose(panel.curves[1].y, converged_file["p"][:, row], rtol=1e-9)
 
 
-def test_maps_and_cuts_of_the_rotor() -> None:
+def test_maps_and_cuts_of_the_rotor_are_drawn() -> None:
     done = standing("rotor", (20, 20), time=0.15)
     result = figure_of(done, "rotor", "maps")
     state = state_of(done)
@@ -222,7 +222,7 @@ def test_maps_and_cuts_of_the_rotor() -> None:
         assert np.allclose(B_x.curves[1].y, converged_file["B_x"].astype(float)[94:96].mean(0), rtol=1e-6)
 
 
-def test_a_loop_is_drawn_as_it_was_at_the_start_too() -> None:
+def test_the_figure_of_a_loop_includes_the_initial_state() -> None:
     done = standing("field-loop", (24, 12), time=2.0, start=True)
     state = state_of(done)
     for a in "xy":
@@ -239,7 +239,7 @@ def test_a_loop_is_drawn_as_it_was_at_the_start_too() -> None:
     assert after.title == "$B^2$ at t = 2"
 
 
-def test_a_blast_in_space_is_drawn_in_its_middle_plane() -> None:
+def test_a_three_dimensional_blast_is_drawn_in_its_middle_plane() -> None:
     done = standing("blast", (8, 12, 8), time=0.02)
     result = figure_of(done, "blast", "maps")
     state, titles = state_of(done), ("density", "specific kinetic energy", "magnetic energy")
@@ -252,7 +252,7 @@ def test_a_blast_in_space_is_drawn_in_its_middle_plane() -> None:
 
 
 @pytest.mark.parametrize("n", [(32,), (24, 12), (12, 8), pytest.param((12, 6, 6), marks=pytest.mark.long)])
-def test_a_polarised_wave_along_itself(n: tuple[int, ...]) -> None:
+def test_a_polarised_wave_is_drawn_along_its_direction(n: tuple[int, ...]) -> None:
     """At the start the field of all cells is on the exact curve, except for means over faces."""
     done = standing("cp-alfven", n, time=0.0, start=True)
     (panel,) = figure_of(done, "cp-alfven", "wave").panels
@@ -271,7 +271,7 @@ def test_a_polarised_wave_along_itself(n: tuple[int, ...]) -> None:
         assert done.call("scatter", n, off) == pytest.approx(1e-3)
 
 
-def test_the_exact_wave_has_gone_on_against_the_mean_field() -> None:
+def test_the_exact_wave_has_moved_against_the_mean_field() -> None:
     for v, phase in ((0.0, 0.25), (0.5, 0.375)):
         done = standing("cp-alfven", (16, 8), time=0.25, settings={"v": v})
         (panel,) = figure_of(done, "cp-alfven", "wave").panels
@@ -281,7 +281,7 @@ def test_the_exact_wave_has_gone_on_against_the_mean_field() -> None:
 
 
 @pytest.mark.ranks(2)
-def test_the_first_of_two_ranks_has_the_figure() -> None:
+def test_the_first_of_two_ranks_draws_the_figure() -> None:
     done = standing("rotor", (20, 20), time=0.15)
     result = done.problem.known.figures["maps"](done.simulation)
     state = primitives(done.simulation, done.problem.values["gamma"])

@@ -72,7 +72,7 @@ def least(fields: dict[str, Any]) -> tuple[float, float]:
     share=st.sampled_from([0.02, 0.1]),
     walls=st.sampled_from([None, hc.Symmetric(), hc.Extrapolate(2), hc.Value(-5.0)]),
 )
-def test_cells_get_what_they_lack_and_sums_stay(
+def test_mixing_fills_deficient_cells_and_conserves_sums(
     shape: tuple[int, ...], seed: int, share: float, walls: Any
 ) -> None:
     """Cells next to walls receive their missing mass and heat too, for any boundary condition."""
@@ -108,7 +108,7 @@ def test_a_cell_becomes_the_mean_of_its_neighbours() -> None:
 
 
 @pytest.mark.ranks(2, 4, long=(4,))
-def test_no_bit_depends_on_ranks() -> None:
+def test_bits_do_not_depend_on_ranks() -> None:
     from mpi4py import MPI
 
     fields = random_fields((18, 16), 7, 0.1)
@@ -120,7 +120,7 @@ def test_no_bit_depends_on_ranks() -> None:
 
 
 @pytest.mark.usefixtures("opencl")
-def test_no_bit_depends_on_the_device() -> None:
+def test_bits_do_not_depend_on_the_device() -> None:
     fields = random_fields((12, 10), 3, 0.1)
     on_host = mixed((12, 10), fields, threads=2, subdomains_per_rank=2)
     on_device = mixed((12, 10), fields, device="opencl:0")
@@ -221,7 +221,7 @@ def test_a_jump_of_a_thousand_needs_no_floor(shape: tuple[int, ...]) -> None:
     assert sim.evaluate(hc.sum(sim.mhd.rho), hc.sum(sim.mhd.E)) == pytest.approx(before, rel=1e-13)
 
 
-def test_a_run_that_fails_names_what_acted() -> None:
+def test_a_failed_run_reports_the_events() -> None:
     grid = hc.Grid(16, periodic=True)
     mhd = IdealMHD(grid, source=lambda w: Source(E=1e200 * w.p))
     sim = MHDSimulation(mhd, threads=1, warn_above=0)

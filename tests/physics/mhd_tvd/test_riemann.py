@@ -405,7 +405,7 @@ def close(result: Array, expected: Array, size: Array, tolerance: float) -> None
 # -- waves ---------------------------------------------------------------------------------------------
 
 
-def test_strengths_and_vectors_make_up_the_jumps(waves: Any) -> None:
+def test_wave_strengths_and_eigenvectors_sum_to_the_jumps(waves: Any) -> None:
     _, jump, flux_jump = waves(ALL)
     q, F, _ = sizes(ALL)
     close(jump, conserved_of(ALL.right, ALL.bn) - conserved_of(ALL.left, ALL.bn), q, 1e-11)
@@ -435,23 +435,23 @@ def test_speeds_between_states_are_eigenvalues_of_a_matrix_of_roe(waves: Any) ->
 # -- solvers -------------------------------------------------------------------------------------------
 
 
-def test_between_equal_states_the_flux_is_theirs(solved: Any) -> None:
+def test_the_flux_between_equal_states_is_exact(solved: Any) -> None:
     for side in (ALL.left, ALL.right):
         same = Pair(side, side, ALL.bn)
         for result in solved(same).values():
             close(result, flux_of(side, ALL.bn), sizes(same)[1], 1e-13)
 
 
-def test_hll(solved: Any) -> None:
+def test_hll_agrees_with_its_formula(solved: Any) -> None:
     close(solved(ALL)["hll"], hll_of(ALL), sizes(ALL)[1], 1e-8)
 
 
-def test_hlld(solved: Any) -> None:
+def test_hlld_agrees_with_its_formula(solved: Any) -> None:
     expected = [hlld_of(l, r, bn) for l, r, bn in zip(ALL.left.T, ALL.right.T, ALL.bn, strict=True)]
     close(solved(ALL)["hlld"], np.array(expected).T, sizes(ALL)[1], 1e-11)
 
 
-def test_roe(solved: Any) -> None:
+def test_roe_agrees_with_its_formula(solved: Any) -> None:
     """Each family has an ε of its own; families of equal speed have the same ε."""
     generic = np.isin(KIND, ["any", "near", "far", "equal densities"])
     size = sizes(ALL)[1]
@@ -463,7 +463,7 @@ def test_roe(solved: Any) -> None:
 
 
 @pytest.mark.parametrize("up", [True, False])
-def test_gas_faster_than_its_waves_brings_the_flux_of_its_side(solved: Any, up: bool) -> None:
+def test_supersonic_gas_has_the_upwind_flux(solved: Any, up: bool) -> None:
     """Both states move together, so fast that no wave moves against them."""
     _, _, size = sizes(ALL)
     shifted = Pair(ALL.left.copy(), ALL.right.copy(), ALL.bn)
@@ -475,12 +475,12 @@ def test_gas_faster_than_its_waves_brings_the_flux_of_its_side(solved: Any, up: 
 
 
 @pytest.mark.parametrize("name", SOLVERS)
-def test_a_mirror_changes_signs_alone(solved: Any, name: str) -> None:
+def test_mirrored_states_have_mirrored_fluxes(solved: Any, name: str) -> None:
     assert np.array_equal(solved(ALL.mirrored)[name], MIRROR * solved(ALL)[name])
 
 
 @pytest.mark.parametrize("name", SOLVERS)
-def test_nothing_goes_through_a_wall(solved: Any, name: str) -> None:
+def test_no_mass_flows_through_a_wall(solved: Any, name: str) -> None:
     result, bn = solved(ALL)[name][:, KIND == "a wall"], KINDS["a wall"].bn
     assert (result[RHO] == 0).all()  # not a bit of mass
     assert (result[:, bn == 0][[V, W, BY, BZ, P]] == 0).all()
@@ -524,7 +524,7 @@ def row() -> tuple[Array, Array, Array]:
     return w, (bn + np.roll(bn, -1)) / 2, bn
 
 
-def test_states_beside_faces(rows: Any, row: Any) -> None:
+def test_states_at_faces_agree_with_their_formula(rows: Any, row: Any) -> None:
     w, Bx, _ = row
     *_, left, right = rows(*row)
     slopes = limited_of(w - np.roll(w, 1, 1), np.roll(w, -1, 1) - w, 1.5)
@@ -541,14 +541,14 @@ def test_states_beside_faces(rows: Any, row: Any) -> None:
     close(right, sides[1], size, 1e-13)
 
 
-def test_plm_solves_between_the_states_beside_faces(rows: Any, row: Any, solved: Any) -> None:
+def test_plm_solves_between_the_states_at_faces(rows: Any, row: Any, solved: Any) -> None:
     _, flux, left, right = rows(*row)
     pair = Pair(left, right, row[2])
     close(flux, solved(pair)["hlld"], sizes(pair)[1], 1e-13)
 
 
 @pytest.mark.parametrize("scheme", [0, 1], ids=["mhdtvd", "plm"])
-def test_a_mirror_changes_signs_of_a_row_alone(rows: Any, row: Any, scheme: int) -> None:
+def test_a_mirrored_row_has_mirrored_fluxes(rows: Any, row: Any, scheme: int) -> None:
     w, Bx, bn = row
     flip = lambda at_faces: np.roll(at_faces[..., ::-1], 1, -1)  # noqa: E731
     turned = w[:, ::-1].copy()
@@ -559,7 +559,7 @@ def test_a_mirror_changes_signs_of_a_row_alone(rows: Any, row: Any, scheme: int)
 
 
 @pytest.mark.parametrize("scheme", [0, 1], ids=["mhdtvd", "plm"])
-def test_in_even_gas_the_flux_is_its_own(rows: Any, scheme: int) -> None:
+def test_uniform_gas_has_the_exact_flux(rows: Any, scheme: int) -> None:
     w = np.repeat(gas(np.random.default_rng(2), 1), N, axis=1)
     bn = np.full(N, 0.6)
     close(rows(w, bn, bn)[scheme], flux_of(w, bn), sizes(Pair(w, w, bn))[1], 1e-14)
@@ -580,7 +580,7 @@ def small() -> Callable[..., Array]:
     return Machine(["a", "b"], 3, step, limiter=1.0, epsilon_fast=0.1)
 
 
-def test_viscosity_is_the_size_far_from_nothing_and_smooth_near(small: Any) -> None:
+def test_viscosity_is_the_absolute_value_smoothed_near_zero(small: Any) -> None:
     epsilon = 0.125
     a = np.linspace(-1, 1, N)
     edge = 2 * epsilon
@@ -608,7 +608,9 @@ def mean_of(a: Array, b: Array, beta: float) -> Array:
 @pytest.mark.parametrize(
     ("limiter_index", "known"), [(1, limited_of), (2, mean_of)], ids=["sweby", "central"]
 )
-def test_limiter(small: Any, limiter_index: int, known: Callable[..., Array], beta: float) -> None:
+def test_the_limiter_agrees_with_its_formula(
+    small: Any, limiter_index: int, known: Callable[..., Array], beta: float
+) -> None:
     draw = np.random.default_rng(8)
     a, b = draw.normal(size=(2, N)) * np.exp(3 * draw.normal(size=(2, N)))
     a[:4], b[:4] = (0, 1, 0, 2), (1, 0, 0, 2)

@@ -88,7 +88,7 @@ OF_EVERY_CHANGE = {("fast", -1), ("alfven", 1), ("entropy", 1)}
     pytest.param(w, d, marks=() if (w, d) in OF_EVERY_CHANGE else pytest.mark.long)
     for w in WAVES for d in ((1,) if w in CARRIED else (1, -1))
 ])  # fmt: skip
-def test_waves_are_where_they_must_be_at_any_time(wave: str, direction: int) -> None:
+def test_waves_have_the_exact_position_at_any_time(wave: str, direction: int) -> None:
     """The exact solution is known at any time, so that the error is checked also after partial periods."""
     ready = Problem("linear-wave", (64,), {"wave": wave, "direction": direction})
     result = {check.name: check for check in ready.run(until=0.3, threads=1).check()}
@@ -99,7 +99,7 @@ def test_waves_are_where_they_must_be_at_any_time(wave: str, direction: int) -> 
 @pytest.mark.parametrize("wave", ["slow", "sound", *(
     pytest.param(w, marks=pytest.mark.long) for w in WAVES if w not in ("slow", "sound")
 )])  # fmt: skip
-def test_waves_are_where_they_must_be_after_periods(wave: str, periods: int) -> None:
+def test_waves_have_the_exact_position_after_periods(wave: str, periods: int) -> None:
     """The phase error grows with time, and so does its bound."""
     ready = Problem("linear-wave", (64,), {"wave": wave})
     until = ready.known.until
@@ -114,7 +114,7 @@ def test_waves_are_where_they_must_be_after_periods(wave: str, periods: int) -> 
 
 
 @pytest.mark.parametrize("v", [0.5, *(pytest.param(v, marks=pytest.mark.long) for v in (0.0, -0.5))])
-def test_a_polarised_wave_is_where_it_must_be_at_any_time(v: float) -> None:
+def test_a_polarised_wave_has_the_exact_position_at_any_time(v: float) -> None:
     ready = Problem("cp-alfven", (64,), {"v": v}, dim=1)
     result = {check.name: check for check in ready.run(until=0.3, threads=1).check()}
     assert result["error"].passed, result["error"]
@@ -137,7 +137,7 @@ def test_tubes_reach_the_converged_profiles(name: str, n: int, count: int) -> No
         ({}, 0.21, "after t = 0.2 waves may have reached the ends"),
     ],
 )
-def test_a_tube_without_a_reference_says_so(settings: dict[str, float], until: float, words: str) -> None:
+def test_a_tube_without_a_reference_is_reported(settings: dict[str, float], until: float, words: str) -> None:
     result = checked_until("rj2a", (64,), until, settings)
     for name in ("profiles", "plateaux"):
         assert not result[name].compared
@@ -148,7 +148,7 @@ def test_a_coarse_tube_has_no_plateau() -> None:
     assert "no plateau is wide enough, 10 cells" in checked("rj4a", (64,))["plateaux"].about
 
 
-def test_plateaux_are_those_between_waves() -> None:
+def test_plateaux_lie_between_waves() -> None:
     for name, count in (("rj2a", 5), ("rj4a", 4), ("brio-wu", 4)):
         x, exact = reference(name)
         for centre in (centres := plateaux(x, exact, NARROWEST / 512)):
@@ -163,19 +163,19 @@ def test_plateaux_are_those_between_waves() -> None:
 # -- the plane and space -----------------------------------------------------------------------------------
 
 
-def test_grids_that_do_not_match() -> None:
+def test_mismatched_grids_are_rejected() -> None:
     assert unmatched((64, 64), (200, 200)).startswith("64 x 64 cells and the 200 x 200 of the converged")
     assert not unmatched((50, 50), (200, 200))
     assert not unmatched((400, 400), (200, 200))
 
 
-def test_the_rotor() -> None:
+def test_the_rotor_passes_its_checks() -> None:
     """The grid is so coarse that the pressure floor acts in some rarefied cells behind the rotor."""
     result = checked("rotor", (50, 50))
     assert result["rho converged"].value < 0.2
 
 
-def test_a_loop_that_stays_behind_fails() -> None:
+def test_a_loop_that_is_not_advected_fails_its_check() -> None:
     """A loop at its initial place fails the check of a loop that must have moved."""
     ready = Problem("field-loop", (100, 50))
     result = ready.run(steps=1, threads=1)
@@ -191,19 +191,19 @@ def test_a_loop_that_stays_behind_fails() -> None:
 @pytest.mark.parametrize(
     "flux", ["mhdtvd", *(pytest.param(flux, marks=pytest.mark.long) for flux in ("hlld", "roe"))]
 )
-def test_a_flow_along_a_loop_makes_no_field_along_it(flux: str) -> None:
+def test_a_flow_along_a_loop_generates_no_field_along_it(flux: str) -> None:
     sim = run("field-loop", (64, 32), {"v_z": 1.0, "flux": flux}, steps=60).simulation
     b = [np.abs(sim["b_" + a]).max() for a in "xyz"]
     assert b[0] > 1e-4
     assert b[2] < 1e-14 * max(b)
 
 
-def test_a_blast_in_the_plane() -> None:
+def test_a_blast_in_two_dimensions_passes_its_checks() -> None:
     result = checked("blast", (50, 75))
     assert result["kinetic energy"].value > 0.15
 
 
-def test_floors_take_from_what_is_kept_what_they_change_and_no_more() -> None:
+def test_floors_affect_only_the_conservation_of_their_quantity() -> None:
     """The pressure floor heats gas and moves none; a floor that has not yet acted fails a check."""
     ready = Problem("orszag-tang", (24, 24), {"pressure_floor": 0.2})
     result = {check.name: check for check in ready.run(steps=2, threads=1).check()}
@@ -220,12 +220,12 @@ def test_floors_take_from_what_is_kept_what_they_change_and_no_more() -> None:
     assert result["flux_x kept"].passed
 
 
-def test_a_loop_in_space_moves_with_the_gas_alone() -> None:
+def test_a_three_dimensional_loop_is_only_advected() -> None:
     with pytest.raises(InputError, match="v_z is 1; in space the gas moves along"):
         _ = Problem("field-loop", (12, 12, 18), {"v_z": 1.0}).program
 
 
-def test_a_start_with_floors_far_below_counts_nothing() -> None:
+def test_low_floors_cause_no_events_at_the_start() -> None:
     events = run("orszag-tang", (24, 24), steps=3).record.events
     assert [event["count"] for event in events.values()] == [0] * 4
     assert [event["first_cell"] for event in events.values()] == [None] * 4
@@ -247,7 +247,7 @@ def test_floors_act_and_are_counted() -> None:
     pytest.param("field-loop", marks=pytest.mark.ranks(2, 4, long=(4,))),
     pytest.param("blast", marks=pytest.mark.ranks(2, 4, long=(2, 4))),
 ])  # fmt: skip
-def test_no_bit_depends_on_ranks(name: str) -> None:
+def test_bits_do_not_depend_on_ranks(name: str) -> None:
     options: dict[str, Any] = {"decomposition": "1d-x"} if name == "field-loop" else {}
     from mpi4py import MPI
 
@@ -274,7 +274,7 @@ def by_itself(name: str) -> str:
     pytest.param({"halo": "uniform"}, marks=pytest.mark.long),
     pytest.param({"overlap": False}, marks=pytest.mark.long),
 ], ids=str)  # fmt: skip
-def test_no_bit_depends_on_how_halos_travel(options: dict[str, Any]) -> None:
+def test_bits_do_not_depend_on_transfer_methods(options: dict[str, Any]) -> None:
     result = Problem("orszag-tang", SMALL["orszag-tang"]).run(steps=4, **{"threads": 1} | options)
     assert result.record.checksum == by_itself("orszag-tang")
 
@@ -284,14 +284,14 @@ def test_no_bit_depends_on_how_halos_travel(options: dict[str, Any]) -> None:
     [{"threads": 2, "schedule": "static"}, {"patch": (7, 5)}, {"patch": 64}, {"subdomains_per_rank": 2}],
     ids=str,
 )
-def test_no_bit_depends_on_how_a_vortex_runs(options: dict[str, Any]) -> None:
+def test_bits_of_a_vortex_do_not_depend_on_the_layout(options: dict[str, Any]) -> None:
     result = run("orszag-tang", SMALL["orszag-tang"], steps=4, **options)
     assert result.record.checksum == alone("orszag-tang")
 
 
 @pytest.mark.usefixtures("opencl")
 @pytest.mark.parametrize("name", ["rj2a", pytest.param("orszag-tang", marks=pytest.mark.long)])
-def test_no_bit_depends_on_the_device(name: str) -> None:
+def test_bits_do_not_depend_on_the_device(name: str) -> None:
     assert run(name, SMALL[name], steps=4, device="opencl:0").record.checksum == alone(name)
 
 
@@ -357,13 +357,15 @@ def test_cases_share_their_kernels() -> None:
         ("blast", {"pressure": 0.0}, "pressure is 0; expected a number above 0"),
     ],
 )
-def test_numbers_that_the_scheme_cannot_have(name: str, settings: dict[str, Any], words: str) -> None:
+def test_invalid_parameters_of_the_scheme_are_rejected(
+    name: str, settings: dict[str, Any], words: str
+) -> None:
     with pytest.raises(InputError) as raised:
         _ = Problem(name, SMALL.get(name), settings).program
     assert words in str(raised.value)
 
 
-def test_a_start_without_pressure_is_refused_with_its_cell() -> None:
+def test_an_initial_state_without_pressure_is_rejected_with_its_cell() -> None:
     ready = Problem("linear-wave", (16,), {"amplitude": 2.0})
     with pytest.raises(InputError, match=r"pressure at the start is -\d[\d.]* at cell \(\d+,\)") as refused:
         ready.run(threads=1)
@@ -385,13 +387,13 @@ STILL = {
 @pytest.mark.parametrize(
     ("name", "change"), [("mass", 1e-10), ("energy", 1e-6), ("momentum_y", 1e-8), ("flux_z", 1e-13)]
 )
-def test_a_small_share_of_each_quantity_is_noticed(name: str, change: float) -> None:
+def test_a_small_loss_of_each_quantity_is_detected(name: str, change: float) -> None:
     """A change by 1e-10 of each quantity, on its own scale, is detected next to a larger energy."""
     result = checks.kept(STILL, STILL | {name: STILL[name] + change})
     assert [check.name for check in result if not check.passed] == [f"{name} kept"]
 
 
-def test_what_a_scheme_does_not_have() -> None:
+def test_unsupported_options_of_the_scheme_are_rejected() -> None:
     grid = hc.Grid((8, 8), periodic=True)
     with pytest.raises(InputError, match="flux"):
         IdealMHD(grid, flux="hlle")

@@ -19,7 +19,7 @@ def gas(**options: Any) -> IdealMHD:
 
 
 @pytest.mark.ranks(1, 2, long=(1,))
-def test_it_has_the_bits_of_the_case() -> None:
+def test_a_simulation_has_the_bits_of_the_case() -> None:
     case = Problem("brio-wu", (32,)).run(steps=5, threads=1).record
     grid = hc.Grid((32,), extent=1.0, origin=-0.5)
     mhd = IdealMHD(grid, boundary={name: hc.Symmetric() for name in ("rho", "m", "E", "b")})
@@ -52,7 +52,7 @@ def test_it_has_the_bits_of_the_case() -> None:
         ({"parameters": {"flux": 1.0}}, "give flux= to IdealMHD"),
     ],
 )
-def test_numbers_that_it_cannot_have(options: dict[str, Any], words: str) -> None:
+def test_invalid_parameters_are_rejected(options: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError) as raised:
         MHDSimulation(gas(), **options)
     assert words in str(raised.value)
@@ -67,7 +67,7 @@ def test_numbers_that_it_cannot_have(options: dict[str, Any], words: str) -> Non
         ("limiter", 3.0, "limiter is 3; expected"),
     ],
 )
-def test_numbers_that_cannot_be_set_later(name: str, value: float, words: str) -> None:
+def test_constant_parameters_cannot_be_changed(name: str, value: float, words: str) -> None:
     sim = MHDSimulation(gas())
     sim.set_state(rho=1.0, p=1.0)
     sim.run(steps=1)
@@ -95,7 +95,7 @@ def test_numbers_that_cannot_be_set_later(name: str, value: float, words: str) -
         ({"rho": np.ones(16), "p": 1.0}, "rho is an array"),
     ],
 )
-def test_states_that_it_cannot_start_from(state: dict[str, Any], words: str) -> None:
+def test_invalid_initial_states_are_rejected(state: dict[str, Any], words: str) -> None:
     sim = MHDSimulation(gas(), threads=1)
 
     def begin() -> None:
@@ -107,12 +107,12 @@ def test_states_that_it_cannot_start_from(state: dict[str, Any], words: str) -> 
     assert words in str(raised.value)
 
 
-def test_fields_that_nobody_set_are_no_start() -> None:
+def test_unset_fields_are_an_invalid_initial_state() -> None:
     with pytest.raises(InputError, match="density at the start is 0 at cell"):
         MHDSimulation(gas(), threads=1).run(steps=1)
 
 
-def test_floors_are_counted_and_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_floors_are_counted_and_give_one_warning(caplog: pytest.LogCaptureFixture) -> None:
     sim = MHDSimulation(gas(), threads=1, density_floor=0.5, density_protection=0.0)
     sim.set_state(rho=0.1, p=1.0)
     with caplog.at_level(logging.WARNING, "halocline"):
@@ -123,7 +123,7 @@ def test_floors_are_counted_and_warned_of_once(caplog: pytest.LogCaptureFixture)
 
 
 @pytest.mark.parametrize(("share", "warns"), [(0.4, True), (0.6, False), (0.0, False)])
-def test_the_share_that_is_warned_of_can_be_set(
+def test_the_threshold_of_the_warning_can_be_set(
     share: float, warns: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The floor acts in all cells in the first of two steps, and the warning uses the selected share."""
@@ -136,7 +136,7 @@ def test_the_share_that_is_warned_of_can_be_set(
 
 
 @pytest.mark.parametrize("axes", [1, 2, pytest.param(3, marks=pytest.mark.long)])
-def test_quantities_are_what_their_names_say(axes: int) -> None:
+def test_quantities_agree_with_their_definition(axes: int) -> None:
     """The quantities agree with NumPy, which is independent of expressions."""
     h = (0.25, 0.2, 0.125)
     shape = (8, 7, 6)[:axes]
@@ -192,7 +192,7 @@ def test_a_source_reads_a_parameter_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("by", ["potential", "sampling"])
-def test_a_field_with_divergence_is_warned_of(by: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_field_with_divergence_gives_a_warning(by: str, caplog: pytest.LogCaptureFixture) -> None:
     grid = hc.Grid((16, 16), extent=2 * np.pi, periodic=True)
     mhd = IdealMHD(grid)
     sim = MHDSimulation(mhd, threads=1)

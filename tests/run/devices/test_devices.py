@@ -29,7 +29,7 @@ from halocline.run.domain.execution import Execution
 # -- runs ----------------------------------------------------------------------------------------------------
 
 
-def test_the_devices_of_a_run_in_words():
+def test_the_devices_of_a_run_are_described():
     def on(device: str, name: str) -> OnDevice:
         return OnDevice(0, 0, device, name, "1")
 
@@ -40,7 +40,7 @@ def test_the_devices_of_a_run_in_words():
 
 @pytest.mark.ranks(2)
 @pytest.mark.usefixtures("opencl")
-def test_ranks_tell_the_same_devices_and_must_choose_the_same(monkeypatch: pytest.MonkeyPatch):
+def test_ranks_report_the_same_devices_and_must_choose_the_same(monkeypatch: pytest.MonkeyPatch):
     from halocline.run.ranks.mpi import world
 
     comm = world()
@@ -55,7 +55,7 @@ def test_ranks_tell_the_same_devices_and_must_choose_the_same(monkeypatch: pytes
 # -- choice of devices ---------------------------------------------------------------------------------------
 
 
-def test_the_environment_chooses_where_nothing_else_does(monkeypatch: pytest.MonkeyPatch):
+def test_the_environment_selects_devices_by_default(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("HALOCLINE_DEVICE", raising=False)
     assert Execution().devices == DeviceChoice("cpu")
     monkeypatch.setenv("HALOCLINE_DEVICE", "cuda:1")
@@ -100,7 +100,7 @@ def test_devices_of_different_platforms_are_not_mixed():
 
 @pytest.mark.usefixtures("made_up")
 @pytest.mark.parametrize("text", ["opencl", "opencl:3"])
-def test_a_device_without_float64_is_refused_with_what_to_do(text: str):
+def test_a_device_without_float64_is_rejected_with_a_remedy(text: str):
     """The device is rejected for float32 fields too, since scalars and sums are float64."""
     with pytest.raises(
         InputError,
@@ -115,7 +115,7 @@ def test_a_device_without_float64_is_refused_with_what_to_do(text: str):
 
 @settings(max_examples=40)
 @given(data=st.data())
-def test_what_a_field_takes_is_known_before(opencl: Devices, data: st.DataObject):
+def test_the_memory_of_a_field_is_known_before_allocation(opencl: Devices, data: st.DataObject):
     shape = data.draw(st.tuples(*[st.integers(1, 40)] * 3))
     lower, upper = (data.draw(st.tuples(*[st.integers(0, 20)] * 3)) for _ in range(2))
     itemsize = data.draw(st.sampled_from((4, 8)))
@@ -126,7 +126,7 @@ def test_what_a_field_takes_is_known_before(opencl: Devices, data: st.DataObject
     assert storage_bytes(planned) == native_storage.bytes
 
 
-def test_memory_is_looked_at_for_all_ranks_that_share_a_device():
+def test_memory_is_checked_for_all_ranks_on_a_device():
     device = SimpleNamespace(interface="opencl", index=1, name="small", free_memory=5 * 10**9)
     check_memory(device, 5 * 10**9, 1)
     check_memory(device, 2 * 10**9, 2)
@@ -138,7 +138,7 @@ def test_memory_is_looked_at_for_all_ranks_that_share_a_device():
         check_memory(device, 6 * 10**9, 1)
 
 
-def test_messages_are_counted_too():
+def test_the_memory_check_includes_messages():
     owned, storage = Box((0, 0), (8, 16)), Box((-1, -1), (9, 17))
     field = FieldPlan(name="u", dtype="float64", owned=owned, storage=storage, bytes=10 * 18 * 8)
     sent = SimpleNamespace(scratch_bytes=1000, sends=[SimpleNamespace(bytes=64)], receives=[])
@@ -148,7 +148,7 @@ def test_messages_are_counted_too():
     assert subdomain_bytes(plan, {"u"}) == 1000 + 64 + 128
 
 
-def test_float32_needs_a_device_that_rounds_as_the_host_does():
+def test_float32_needs_a_device_with_the_rounding_of_the_host():
     def field(dtype: str) -> FieldPlan:
         return FieldPlan(name="rho", dtype=dtype, owned=Box((0,), (8,)), storage=Box((0,), (8,)), bytes=0)
 

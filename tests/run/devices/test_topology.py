@@ -63,7 +63,7 @@ def replaced(topology: Topology, places: Sequence[int]) -> Topology:
     return Topology(topology.driver, tuple(topology.gpus[n] for n in places), ancestors)
 
 
-def test_where_nothing_is_to_be_decided_there_is_no_distance(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trivial_placements_have_no_distance(monkeypatch: pytest.MonkeyPatch) -> None:
     answers(monkeypatch, DGX_H100)
     assert device_links((), 1, Communicator()) == DeviceLinks()
     assert device_links(devices(DGX_H100, range(8)), 1, Communicator()) == DeviceLinks(
@@ -77,19 +77,19 @@ def test_where_nothing_is_to_be_decided_there_is_no_distance(monkeypatch: pytest
     assert device_links(devices(DGX_H100, [0, 1]), 2, Communicator()).distance is not None
 
 
-def test_what_nvml_does_not_tell_leaves_the_order_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_topology_keeps_the_order_and_gives_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
     reason = "all links count as equal: the Python package nvidia-ml-py is not installed"
     assert device_links(devices(SUMMIT, range(6)), 1, Communicator()) == DeviceLinks(None, reason)
 
 
-def test_nvml_is_not_asked_for_one_device(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nvml_is_not_used_for_one_device(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topology, "read_topology", lambda identities: pytest.fail("NVML was asked"))
     device_links(devices(SUMMIT, [0]), 1, Communicator())
     device_links(devices(SUMMIT, [0, 1], "opencl"), 1, Communicator())
 
 
-def test_ranks_that_share_a_device_are_at_no_distance(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_on_one_device_have_distance_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     answers(monkeypatch, DGX_1)
     names = [gpu.uuid for gpu in DGX_1.gpus[:2]]
     shared = links_between([names[:1], names[:1], names[1:], names[1:]], 1, "cuda").distance
@@ -114,7 +114,7 @@ def test_ranks_of_a_node_have_the_same_links(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.ranks(2)
-def test_nodes_that_differ_leave_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_different_nodes_keep_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
     comm = world()
     split = comm.grouped(1)
     answers(monkeypatch, SUMMIT)
@@ -126,7 +126,7 @@ def test_nodes_that_differ_leave_the_order(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.ranks(2)
-def test_an_error_on_the_rank_that_asks_is_one_on_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_topology_error_on_one_rank_is_raised_on_all(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(identities: Sequence[str]) -> None:
         raise AttributeError("made up: an NVML that is too old")
 
@@ -161,9 +161,7 @@ def run(device: str, **execution: Any) -> tuple[str, Any]:
 
 
 @pytest.mark.ranks(1, 2, long=(1,))
-def test_subdomains_are_placed_by_the_links_and_no_bit_depends_on_it(
-    opencl: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_placement_by_links_does_not_change_bits(opencl: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Subdomains with large halos are placed on close slots, and results do not depend on the placement.
 
     Slots 0 and 2 are close, and slots 1 and 3. The first and second quarter of the grid exchange most.
@@ -196,7 +194,7 @@ def test_subdomains_are_placed_by_the_links_and_no_bit_depends_on_it(
 # -- explanation of the placement ----------------------------------------------------------------------------
 
 
-def test_explain_says_where_subdomains_lie_and_why(
+def test_explain_shows_the_placement_with_its_reason(
     opencl: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The explanation names the slots of two devices with known links, each shared by two subdomains."""
@@ -220,7 +218,7 @@ def test_explain_says_where_subdomains_lie_and_why(
     assert f"slots {', '.join(map(str, placement['slots']))} of its devices: links as NVML" in str(placed)
 
 
-def test_links_of_a_machine_that_is_elsewhere_are_not_known() -> None:
+def test_links_of_another_machine_are_unknown() -> None:
     from halocline.explanation.device import planned_links
 
     reason = planned_links("cuda", (("cuda:97",), ("cuda:98",)), 1).why

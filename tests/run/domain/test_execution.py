@@ -27,18 +27,18 @@ from halocline.run.domain.execution import Execution
         ({"mailboxes": 0}, "mailboxes"),
     ],
 )
-def test_options_that_cannot_be_are_errors(options: dict[str, Any], words: str) -> None:
+def test_invalid_options_are_rejected(options: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError) as caught:
         Execution(**options)
     assert words in str(caught.value)
 
 
-def test_words_of_patches_leave_the_shape_open() -> None:
+def test_named_patch_choices_set_no_shape() -> None:
     assert [Execution(patch=patch).patch_shape for patch in (None, "tune", "caches")] == [None] * 3
     assert Execution(patch=(8, 16)).patch_shape == (8, 16)
 
 
-def test_the_environment_chooses_devices_where_no_option_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_selects_devices_without_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HALOCLINE_DEVICE", raising=False)
     assert Execution().devices == Execution(device="cpu").devices
     monkeypatch.setenv("HALOCLINE_DEVICE", "opencl:1")
@@ -49,7 +49,7 @@ def test_the_environment_chooses_devices_where_no_option_does(monkeypatch: pytes
         _ = Execution().devices
 
 
-def test_methods_are_in_the_order_in_which_they_are_tried() -> None:
+def test_methods_are_sorted_by_priority() -> None:
     assert Execution(methods="mpi,self").allowed_methods == ("self", "mpi")
     assert Execution(methods=("rma",)).allowed_methods == ("rma", "mpi")
 

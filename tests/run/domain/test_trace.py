@@ -32,7 +32,7 @@ def traced(file: Path, **options: Any) -> hc.Simulation:
 
 @pytest.mark.ranks(1, 2, long=(1,))
 @pytest.mark.parametrize("methods", ["self,mpi", "self,colocated,rma"])
-def test_everything_that_was_done_is_there(tmp_path: Path, methods: str) -> None:
+def test_a_trace_contains_all_events(tmp_path: Path, methods: str) -> None:
     comm = world()
     file = Path(comm.bcast(str(tmp_path))) / "trace.json"
     steps, threads = 5, 2
@@ -67,7 +67,7 @@ def test_everything_that_was_done_is_there(tmp_path: Path, methods: str) -> None
         assert sum(e["cat"] == "unpack" for e in spans) >= len(begins)
 
 
-def test_a_trace_keeps_no_more_than_the_first_things(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trace_has_a_maximum_number_of_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace, "MOST", 50)
     sim = traced(tmp_path / "trace.json", threads=1)
     sim.run(steps=30)
@@ -76,7 +76,7 @@ def test_a_trace_keeps_no_more_than_the_first_things(tmp_path: Path, monkeypatch
     assert len(sim.domain.timeline.all) == 50
 
 
-def test_a_trace_that_cannot_be_written(tmp_path: Path) -> None:
+def test_an_unwritable_trace_is_reported(tmp_path: Path) -> None:
     sim = traced(tmp_path / "none" / "trace.json", threads=1)
     with pytest.raises(RunError, match=r"cannot write .*none/trace.json: No such file"):
         sim.run(steps=1)

@@ -59,7 +59,7 @@ def test_a_vector_is_set_from_a_file_of_numpy(tmp_path: Path) -> None:
         lambda x, y: np.cumsum(x),
     ],
 )
-def test_a_function_of_the_coordinates_that_combines_points_is_an_error(function: Any) -> None:
+def test_a_function_that_combines_points_is_an_error(function: Any) -> None:
     """A function that combines points is rejected, since row by row it would give the maximum of a row."""
     with pytest.raises(InputError, match="combines the values of several points"):
         simulation()["c"] = function
@@ -140,7 +140,7 @@ def test_a_file_of_a_vector_that_one_rank_lacks_is_an_error_on_all(shared_tmp_pa
         ("two.npz", r"two\.npz holds the arrays a, b; expected one named 'c', or a single array"),
     ],
 )
-def test_a_file_of_numpy_that_does_not_fit_is_rejected(
+def test_a_mismatched_numpy_file_is_rejected(
     name: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -28,7 +28,7 @@ edges = st.lists(st.floats(0.01, 0.99), min_size=1, max_size=9, unique_by=lambda
 
 
 @given(edges, edges, st.booleans())
-def test_conservative_weights_keep_the_integral_and_what_is_constant(
+def test_conservative_weights_preserve_integrals_and_constants(
     old: np.ndarray, new: np.ndarray, periodic: bool
 ) -> None:
     weights = conservative(old, new, periodic=periodic)
@@ -42,7 +42,7 @@ def test_conservative_weights_keep_the_integral_and_what_is_constant(
 
 
 @given(edges, edges)
-def test_linear_weights_are_those_of_numpy(old: np.ndarray, new: np.ndarray) -> None:
+def test_linear_weights_agree_with_numpy(old: np.ndarray, new: np.ndarray) -> None:
     values = np.random.default_rng(len(old)).uniform(size=len(old))
     interpolated = whole(polynomial(old, new, 2), values)
     np.testing.assert_allclose(interpolated, np.interp(new, old, values), atol=1e-12)
@@ -51,7 +51,7 @@ def test_linear_weights_are_those_of_numpy(old: np.ndarray, new: np.ndarray) -> 
 
 
 @given(edges, edges, st.sampled_from(["conservative", "linear", "around"]), st.data())
-def test_a_part_needs_two_runs_at_most_and_has_the_same_bits(
+def test_a_part_reads_at_most_two_ranges_and_has_the_same_bits(
     old: np.ndarray, new: np.ndarray, kind: str, data: st.DataObject
 ) -> None:
     if kind == "conservative":
@@ -74,7 +74,7 @@ def test_a_part_needs_two_runs_at_most_and_has_the_same_bits(
 
 
 @pytest.mark.parametrize("location", ["cell", "face-x"])
-def test_no_part_beside_a_periodic_end_reads_the_whole(location: str) -> None:
+def test_parts_at_a_periodic_end_do_not_read_the_whole_array(location: str) -> None:
     """Each of two parts along each axis reads a few points of the other part, on both of its sides."""
     grid = hc.Grid((40, 48), extent=(1.0, 2.0), periodic=True)
     field = grid.field("T", location=location)
@@ -103,7 +103,7 @@ def test_no_part_beside_a_periodic_end_reads_the_whole(location: str) -> None:
         assert sum(read) < 0.32 * values.size
 
 
-def test_second_order_of_refinement(tmp_path: Path) -> None:
+def test_interpolation_is_of_second_order(tmp_path: Path) -> None:
     """The error of averages of a sine falls by a factor of four if the resolution of the source doubles."""
     errors = []
     for n in (16, 32, 64):

@@ -118,7 +118,7 @@ def test_values_on_walls_have_the_bits_of_compiled_programs(
 
 @settings(few, max_examples=1)
 @given(described=st.lists(trees, min_size=16, max_size=16))
-def test_random_expressions_have_the_bits_of_compiled_ones(
+def test_random_expressions_have_the_bits_of_compiled_programs(
     described: list[Any], compiled: Callable[[bool], None]
 ) -> None:
     check_random_expressions(described, compiled)

@@ -137,7 +137,7 @@ def test_held_expressions_may_be_nested() -> None:
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.long) for n in range(1, 9))])
-def test_what_is_kept_changes_no_value(seed: int) -> None:
+def test_cached_programs_do_not_change_values(seed: int) -> None:
     """Random operations give equal results on two simulations, one of which compiles every program again."""
     rng = np.random.default_rng(seed)
     cached, recompiled = simulation(), simulation()

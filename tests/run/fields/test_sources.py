@@ -40,7 +40,7 @@ def stored(path: Path, shape: tuple[int, ...], **options: Any) -> hc.Simulation:
 
 
 @pytest.mark.ranks(1, 3, long=(1,))
-def test_what_was_written_is_read(shared_tmp_path: Path) -> None:
+def test_written_fields_are_read_back(shared_tmp_path: Path) -> None:
     path = shared_tmp_path / "a.zarr"
     before = stored(path, (9, 12))
     before.domain.comm.barrier()
@@ -191,14 +191,14 @@ def test_ranks_read_the_same_time_of_a_store_that_grows(shared_tmp_path: Path) -
         (lambda path: xarray.open_zarr(path)["T"].isel(time=0)[::-1], "coordinates along x do not rise"),
     ],
 )
-def test_what_does_not_fit_is_refused(source: Any, words: str, tmp_path: Path) -> None:
+def test_mismatched_sources_are_rejected(source: Any, words: str, tmp_path: Path) -> None:
     stored(tmp_path / "a.zarr", (9, 12))
     sim = fields((9, 12))
     with pytest.raises(InputError, match=words):
         sim["T"] = source(tmp_path / "a.zarr")
 
 
-def test_what_has_no_coordinates_is_taken_point_for_point() -> None:
+def test_arrays_without_coordinates_are_read_point_by_point() -> None:
     sim, values = fields((9, 12)), np.random.default_rng(1).uniform(size=(9, 12))
     sim["T"] = xarray.DataArray(values, dims=("x", "y"))
     np.testing.assert_array_equal(sim["T"], values)
@@ -313,7 +313,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], Any], str, bool]] = {
 
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_store_is_refused_by_every_verb(
+def test_a_damaged_store_is_rejected_by_every_command(
     intact: Path, verb: str, damage: str, tmp_path: Path
 ) -> None:
     path, out = tmp_path / "a.zarr", tmp_path / "out"
@@ -328,7 +328,7 @@ def test_a_damaged_store_is_refused_by_every_verb(
     assert not list(out.glob("*"))
 
 
-def test_what_is_nan_or_not_stored_is_read_where_it_may_be(tmp_path: Path) -> None:
+def test_nan_and_missing_values_are_read_if_allowed(tmp_path: Path) -> None:
     """NaN is read from a stored chunk, and a missing chunk of another program is read as zeros."""
     path, values = tmp_path / "a.zarr", np.zeros((9, 12))
     values[0, :3] = np.nan
@@ -350,13 +350,13 @@ def test_an_array_without_a_group_is_read(intact: Path, tmp_path: Path) -> None:
     np.testing.assert_array_equal(sim["T"], Store(intact).read("T", 2))
 
 
-def test_a_dataset_is_no_array() -> None:
+def test_a_dataset_is_rejected_as_an_array() -> None:
     dataset = xarray.Dataset({"T": (("x", "y"), np.zeros((9, 12))), "v": (("x", "y"), np.zeros((9, 12)))})
     with pytest.raises(InputError, match=r"a Dataset of T, v: give one array of it, dataset\[NAME\]"):
         fields((9, 12))["T"] = dataset
 
 
-def test_of_time_and_step_one_is_what_grows(tmp_path: Path) -> None:
+def test_the_time_axis_grows_in_the_presence_of_a_step_axis(tmp_path: Path) -> None:
     """The time axis grows if there is also a step axis, as in forecasts with a start time."""
     values = np.arange(24.0).reshape(2, 3, 4)
     dataset = xarray.Dataset({"T": (("time", "step", "x"), values)})

@@ -37,7 +37,7 @@ def test_an_index_beyond_the_points_of_a_rank_is_explained() -> None:
         sim[u] = np.zeros(part.shape)
 
 
-def test_views_on_devices_say_how_to_write(opencl: list[_native.Device]) -> None:
+def test_writes_to_views_of_devices_are_rejected_with_a_remedy(opencl: list[_native.Device]) -> None:
     sim, u, w = problem(device="opencl:0")
     sim[u], sim[w] = 1.0, (2.0, 3.0)
     assert sim.gather(w)[:, 0, 0].tolist() == [2.0, 3.0]

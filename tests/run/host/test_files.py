@@ -67,7 +67,7 @@ def test_links_are_followed(tmp_path: Path, exists: bool) -> None:
     assert target.read_text() == "new"
 
 
-def test_a_second_name_stays_that_of_the_same_file(tmp_path: Path) -> None:
+def test_hard_links_are_preserved(tmp_path: Path) -> None:
     path, other = tmp_path / "r.json", tmp_path / "other"
     path.write_text("a longer old text")
     other.hardlink_to(path)
@@ -76,7 +76,7 @@ def test_a_second_name_stays_that_of_the_same_file(tmp_path: Path) -> None:
     assert path.stat().st_nlink == 2
 
 
-def test_a_pipe_is_written_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pipe, read = tmp_path / "pipe", []
     os.mkfifo(pipe)
     assert why_not_writable(pipe) == ""
@@ -116,7 +116,7 @@ def test_a_file_keeps_its_group_and_the_rights_of_users(tmp_path: Path) -> None:
     assert os.getxattr(path, "system.posix_acl_access") == acl
 
 
-def test_a_file_that_is_mounted_on_its_own_is_written_into(tmp_path: Path) -> None:
+def test_a_mounted_file_is_written_in_place(tmp_path: Path) -> None:
     private = ["unshare", "--user", "--map-root-user", "--mount"]
     if subprocess.run([*private, "true"], capture_output=True, check=False).returncode:
         pytest.skip("this user may not mount anything")
@@ -135,7 +135,7 @@ def test_a_file_that_is_mounted_on_its_own_is_written_into(tmp_path: Path) -> No
     assert sorted(os.listdir(tmp_path)) == ["inside", "outside"]
 
 
-def test_a_socket_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_socket_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # names of sockets must be short
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("s")
@@ -143,7 +143,7 @@ def test_a_socket_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
-def test_a_stream_that_is_open_is_written_where_it_stands(tmp_path: Path, name: str) -> None:
+def test_an_open_stream_is_written_at_its_position(tmp_path: Path, name: str) -> None:
     line = f"{{ echo before; halocline {RUN} --json {name}; echo after; }} >> log"
     (tmp_path / "log").write_text("earlier\n")
     status, _, err = in_shell(line, tmp_path)
@@ -155,14 +155,14 @@ def test_a_stream_that_is_open_is_written_where_it_stands(tmp_path: Path, name: 
     assert re.search(rf"^checksum +{json.loads(record)['checksum']}$", printed, re.MULTILINE)
 
 
-def test_devices_stay_devices() -> None:
+def test_device_files_are_not_replaced() -> None:
     check(Path(os.devnull))
     with pytest.raises(RunError, match="cannot write /dev/full: No space left on device"):
         write_file(Path("/dev/full"), "new")
     assert stat.S_ISCHR(os.stat("/dev/full").st_mode)
 
 
-def test_what_cannot_be_written_is_known_before(tmp_path: Path) -> None:
+def test_unwritable_files_are_detected_before_the_run(tmp_path: Path) -> None:
     assert why_not_writable(tmp_path) == "it is a folder"
     (tmp_path / "file").touch()
     assert why_not_writable(tmp_path / "file" / "below") == "Not a directory"
@@ -173,7 +173,7 @@ def test_what_cannot_be_written_is_known_before(tmp_path: Path) -> None:
     check(longest)
 
 
-def test_a_write_that_fails_leaves_what_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "r.json"
     path.write_text("old")
 
@@ -188,7 +188,7 @@ def test_a_write_that_fails_leaves_what_was(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_results_of_a_command_go_where_they_are_asked_for(tmp_path: Path, ranks: int) -> None:
+def test_results_of_a_command_follow_symbolic_links(tmp_path: Path, ranks: int) -> None:
     (tmp_path / "kept").mkdir()
     names = ["r.json", "s.csv", "t.json"]
     for name in names:

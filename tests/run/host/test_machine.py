@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[3]
     ("text", "numbers"),
     [("", set()), ("0", {0}), ("0-3", {0, 1, 2, 3}), ("0-1,8,10-11", {0, 1, 8, 10, 11})],
 )
-def test_lists_of_the_kernel(text, numbers):
+def test_processor_lists_of_the_kernel_are_parsed(text, numbers):
     assert parse_list(text) == numbers
 
 
@@ -45,7 +45,7 @@ def test_lists_of_the_kernel(text, numbers):
         (0xFF, [0xFF] * 15, 1),  # more ranks than cores
     ],
 )
-def test_share_of_cores(mask, other_masks, share):
+def test_the_share_of_cores_is_computed_from_masks(mask, other_masks, share):
     assert share_of_cores(mask, [*other_masks, mask]) == share
 
 
@@ -63,7 +63,7 @@ def test_share_of_cores(mask, other_masks, share):
         ("", ""),
     ],
 )
-def test_the_key_of_compiled_kernels_holds_the_cpu(cpuinfo, key):
+def test_the_key_of_compiled_kernels_contains_the_cpu(cpuinfo, key):
     assert described(cpuinfo) == key
 
 
@@ -93,7 +93,7 @@ def test_facts_agree_with_the_system():
     assert machine.compiler_version.split()[-1][0].isdigit()
 
 
-def test_clock_and_release_are_those_of_the_system():
+def test_clock_rate_and_kernel_release_agree_with_the_system():
     hertz = clock_hertz()
     assert hertz is None or 1e8 < hertz < 1e10
     release = Path("/etc/os-release")
@@ -145,7 +145,7 @@ def test_the_commit_is_that_of_the_source():
     assert len(commit.rstrip("+")) >= 12
 
 
-def test_the_last_level_cache_is_that_of_all_threads_and_no_larger_than_they_could_have():
+def test_the_last_level_cache_is_that_of_all_threads():
     last, threads = data_caches()[-1], os.cpu_count()
     assert min(last.bytes, LARGEST_SHARE) <= last_level_cache() <= LARGEST_SHARE * threads
     assert last_level_cache() <= last.bytes * threads

@@ -22,7 +22,7 @@ from halocline.run.host import process
         ([], [""]),
     ],
 )
-def test_the_command_line_can_be_given_again(
+def test_the_recorded_command_line_can_be_repeated(
     words: list[str], line: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", words)
@@ -39,7 +39,7 @@ def test_variables_of_the_environment_are_restored(monkeypatch: pytest.MonkeyPat
     assert "HALOCLINE_B" not in os.environ
 
 
-def test_the_garbage_collector_has_its_thresholds_back() -> None:
+def test_thresholds_of_the_garbage_collector_are_restored() -> None:
     before = gc.get_threshold()
     try:
         process.seldom()

@@ -26,28 +26,28 @@ def start(ranks: int, free: int, monkeypatch: pytest.MonkeyPatch) -> None:
     segments.prepare({"MPI_LOCALNRANKS": str(ranks)})
 
 
-def test_one_rank_of_a_node_speaks_for_it() -> None:
+def test_one_rank_reports_for_its_node() -> None:
     assert segments.first_of_node(3, {"MPI_LOCALRANKID": "0"})
     assert not segments.first_of_node(0, {"MPI_LOCALRANKID": "1"})
     assert segments.first_of_node(0, {})
     assert not segments.first_of_node(2, {})
 
 
-def test_too_little_room_is_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_shared_memory_is_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RunError, match=f"2114688 bytes of shared memory for 2 ranks, but {folder} has 99 "):
         start(2, 99, monkeypatch)
     assert segments.lack(1, segments.NEEDED) == ""
     assert "for 1 rank," in segments.lack(1, segments.NEEDED - 1)
 
 
-def test_little_room_is_left_to_mpi(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scarce_shared_memory_is_left_to_mpi(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     start(1, segments.TAKEN, monkeypatch)
     assert "UCX_TLS" not in os.environ
     start(1, segments.NEEDED, monkeypatch)
     assert os.environ["UCX_TLS"] == "^posix"
 
 
-def test_segments_of_this_run_count_as_room(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_segments_of_this_run_count_as_available(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     new, old = folder / "mpich_new", folder / "mpich_old"
     for path in (new, old):
         path.write_bytes(bytes(2 * segments.NEEDED))
@@ -59,7 +59,7 @@ def test_segments_of_this_run_count_as_room(folder: Path, monkeypatch: pytest.Mo
         start(2, 4096, monkeypatch)
 
 
-def test_other_launchers_and_systems_are_let_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_launchers_and_systems_are_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segments, "FOLDER", Path("/no/such/folder"))
     assert segments.room() is None
     segments.prepare({"MPI_LOCALNRANKS": "4"})

@@ -13,7 +13,7 @@ from shells import RUN, in_shell
 
 @pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize("redirection", ["> /dev/full", ">&-"])
-def test_output_that_is_lost_is_an_error(tmp_path: Path, ranks: int, redirection: str) -> None:
+def test_lost_output_is_an_error(tmp_path: Path, ranks: int, redirection: str) -> None:
     status, _, err = in_shell(f"halocline {RUN} --ranks {ranks} {redirection}", tmp_path)
     assert status == 1
     assert err.count("\n") == 1
@@ -21,7 +21,7 @@ def test_output_that_is_lost_is_an_error(tmp_path: Path, ranks: int, redirection
     assert f"cannot be written: {reason}" in err
 
 
-def test_what_a_script_prints_and_is_lost_is_an_error(tmp_path: Path) -> None:
+def test_lost_output_of_a_script_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "p.py").write_text("for n in range(20000): print(n)\n")
     status, _, err = in_shell("halocline run p.py > /dev/full", tmp_path)
     assert (status, err) == (
@@ -30,7 +30,7 @@ def test_what_a_script_prints_and_is_lost_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["--help", "cases", "explain poisson --n 16", "doctor", "study papers"])
-def test_every_command_says_that_its_output_is_lost(tmp_path: Path, line: str) -> None:
+def test_every_command_reports_lost_output(tmp_path: Path, line: str) -> None:
     status, _, err = in_shell(f"halocline {line} > /dev/full", tmp_path)
     assert (status, err) == (
         1, "halocline: error: the output cannot be written: No space left on device\n"
@@ -38,7 +38,7 @@ def test_every_command_says_that_its_output_is_lost(tmp_path: Path, line: str) -
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_a_closed_error_stream_costs_no_results(tmp_path: Path, ranks: int) -> None:
+def test_a_closed_error_stream_loses_no_results(tmp_path: Path, ranks: int) -> None:
     status, out, _ = in_shell(f"halocline {RUN} --ranks {ranks} 2>&-", tmp_path)
     assert status == 0
     alone = out
@@ -55,7 +55,7 @@ def test_a_closed_error_stream_costs_no_results(tmp_path: Path, ranks: int) -> N
     assert in_shell(f"halocline {RUN} --ranks {ranks} <&-", tmp_path)[0] == 0
 
 
-def test_results_are_printed_before_a_file_of_them_fails(tmp_path: Path) -> None:
+def test_results_are_printed_before_a_failed_write_of_a_file(tmp_path: Path) -> None:
     for line in ("solve poisson --n 16", RUN, "bench exchange --n 4 --repeat 1"):
         status, out, err = in_shell(f"halocline {line} --json /dev/full", tmp_path)
         assert status == 1
@@ -63,7 +63,7 @@ def test_results_are_printed_before_a_file_of_them_fails(tmp_path: Path) -> None
         assert err == "halocline: error: cannot write /dev/full: No space left on device\n"
 
 
-def test_a_reader_who_has_gone_stops_no_rank(tmp_path: Path) -> None:
+def test_a_closed_pipe_stops_no_rank(tmp_path: Path) -> None:
     """No rank stops when the reader closes the pipe, although the ranks print more than its capacity."""
     (tmp_path / "talk.py").write_text(
         "from halocline.run.ranks.mpi import world\nworld()\nprint('x' * 4000000)\n"

@@ -47,14 +47,14 @@ def test_a_round_is_as_fast_as_its_slowest_rank(monkeypatch):
     assert bytes_per_second == pytest.approx(400 / 0.02)
 
 
-def test_rounds_are_many_where_they_are_short_and_few_where_they_are_long(monkeypatch):
+def test_the_number_of_rounds_depends_on_their_duration(monkeypatch):
     assert rate(monkeypatch, [0.0015], [0.002])[1] in (50, 51)
     bytes_per_second, rounds = rate(monkeypatch, [2.0], [1.0])
     assert bytes_per_second == pytest.approx(200)
     assert rounds == bandwidth.FEWEST
 
 
-def test_a_measurement_beside_a_short_run_is_short():
+def test_a_measurement_after_a_short_run_is_short():
     runs = (0.0, 0.05, 7.0)
     assert [bandwidth.duration_beside(seconds) for seconds in runs] == [
         bandwidth.SHORTEST, 0.05, bandwidth.LONGEST
@@ -87,7 +87,7 @@ def test_all_ranks_find_the_same_rate_and_none_above_that_of_the_slowest():
     assert triad > 0
 
 
-def test_streams_tell_what_they_moved():
+def test_streams_report_the_moved_bytes():
     streams = native().Streams(2, 2**20)
     assert streams.triad(1) == 3 * 2**19
     assert streams.triad(5) == 5 * streams.triad(1)

@@ -16,13 +16,13 @@ from halocline.run.ranks.communicator import Communicator
 from hang import HANG
 
 
-def test_counters_that_begin_anew():
+def test_overflows_of_counters_are_detected():
     assert Counter(100, 10**9).until(Counter(2_000_100, 10**9), 0.001) == pytest.approx(2.0)
     assert Counter(999_000_000, 10**9).until(Counter(1_000_000, 10**9), 0.1) == pytest.approx(2.0)
     assert Counter(0, 10**9).until(Counter(5, 10**9), 2.0) is None  # may have wrapped around: 2000 J passed
 
 
-def test_counters_that_begin_anew_during_a_run_are_read_in_time(monkeypatch):
+def test_counters_are_read_before_a_second_overflow(monkeypatch):
     readings = []
 
     def read() -> list[Counter]:  # one watt, on a counter that wraps around every 0.04 s
@@ -50,7 +50,7 @@ def zone(folder: Path, number: int, name: str, energy: int | None) -> None:
         (folder / f"intel-rapl:{number}" / "energy_uj").write_text(f"{energy}\n")
 
 
-def test_processors_are_read_once_each(tmp_path):
+def test_each_processor_is_read_once(tmp_path):
     zone(tmp_path, 0, "package-0", 5)
     zone(tmp_path, 1, "package-1", 7)
     zone(tmp_path, 2, "psys", 100)  # the whole system includes the packages
@@ -82,7 +82,7 @@ class Nvml(SimpleNamespace):
         return self.energies[handle]
 
 
-def test_energy_of_gpus(monkeypatch):
+def test_the_energy_of_gpus_is_measured(monkeypatch):
     assert [counter.microjoules for counter in gpus(["GPU-b"], Nvml())] == [4_500_000]
     assert gpus(["MIG-c"], Nvml()) == []
     monkeypatch.setattr(energy, "processors", lambda: [])
@@ -97,7 +97,7 @@ def test_energy_of_gpus(monkeypatch):
     assert without.total is None
 
 
-def test_a_run_tells_its_energy_where_the_host_does(monkeypatch):
+def test_a_run_reports_its_energy_if_the_host_measures_it(monkeypatch):
     readings = itertools.count(step=3_000_000)
     monkeypatch.setattr(energy, "processors", lambda: [Counter(next(readings), 2**40)])
     record = Problem("alfven-decay", [16]).run(steps=6, every=2, warm_up=2, threads=1).record

@@ -25,7 +25,7 @@ def listing(*code: str) -> list[counting.Line]:
     return [counting.Line(address, *[*text.split(maxsplit=1), ""][:2]) for address, text in enumerate(code)]
 
 
-def test_loops_count_as_often_as_they_run() -> None:
+def test_instructions_of_loops_are_weighted_by_iterations() -> None:
     code = listing(
         "vaddsd xmm0",  # once per row
         *("vmulpd zmm0", "vaddpd zmm0", "vsubpd zmm1", "vfmadd213pd zmm2", "jne 1 <kernel>"),
@@ -39,7 +39,7 @@ def test_loops_count_as_often_as_they_run() -> None:
     assert per_cell.scalar == pytest.approx(rest / sum(cells))
 
 
-def test_vectors_of_float32_have_twice_as_many_numbers() -> None:
+def test_float32_vectors_have_twice_as_many_elements() -> None:
     code = listing(
         *("vmulps zmm0", "vaddps zmm0", "vsubps zmm1", "vfmadd213ps zmm2", "jne 0 <kernel>"),
         *("vmulss xmm0", "vaddss xmm0", "vsubss xmm1", "vfmadd213ss xmm2", "jne 5 <kernel>"),
@@ -50,7 +50,7 @@ def test_vectors_of_float32_have_twice_as_many_numbers() -> None:
     assert per_cell.scalar == pytest.approx(4 * sum(n % 16 for n in cells) / sum(cells))
 
 
-def test_a_library_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_instructions_of_a_library_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(LEVEL, "3")
     per_cell: dict[str, Instructions] = {}
     for bits in ("64", "128"):
@@ -67,13 +67,15 @@ def test_a_library_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("marks", [("elf64-littleaarch64", b"GCC: ("), ("elf64-x86-64", b"other compiler")])
-def test_other_libraries_are_not_counted(marks: tuple[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_instructions_of_other_libraries_are_not_counted(
+    marks: tuple[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(LEVEL, "3")
     monkeypatch.setattr(counting, "COUNTED", marks)
     assert instructions_of(SAXPY, ROW) is None
 
 
-def test_without_a_disassembler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_instructions_need_a_disassembler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(RunError, match=r"kernels\.so cannot be counted: .*Install objdump"):
         instructions(tmp_path / "kernels.so", ROW)

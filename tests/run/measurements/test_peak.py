@@ -21,7 +21,7 @@ def matrix_product_rate(n: int = 512) -> float:
     return 2 * n**3 / min(seconds)
 
 
-def test_the_peak_of_a_core():
+def test_the_peak_of_a_core_is_measured():
     """The best matrix product is close to the best peak; single measurements suffer from other load."""
     peaks, rates = [], []
     for _ in range(5):
@@ -32,7 +32,7 @@ def test_the_peak_of_a_core():
     assert four > 1.5 * statistics.median(peaks)  # four threads
 
 
-def test_vectors_have_twice_as_many_singles():
+def test_the_float32_peak_is_twice_the_float64_peak():
     peaks = {dtype: [] for dtype in ("float64", "float32")}
     for _ in range(5):
         for dtype, measurements in peaks.items():

@@ -25,13 +25,13 @@ def test_single_precision_has_larger_units() -> None:
     assert greatest_ulps(model, model + np.float32(2.0**-22)) == 2.0
 
 
-def test_values_that_are_not_finite_are_equal_to_themselves() -> None:
+def test_nonfinite_values_are_equal_to_themselves() -> None:
     model = np.array([np.nan, np.inf, 0.0])
     assert greatest_ulps(model, model.copy()) == 0.0
     assert greatest_ulps(model, np.array([np.nan, np.inf, 5e-324])) == 1.0
 
 
-def test_a_value_that_alone_is_not_finite_differs_without_limit(tmp_path: Path) -> None:
+def test_a_nonfinite_and_a_finite_value_differ_infinitely(tmp_path: Path) -> None:
     ones, broken = np.ones(2), np.array([1.0, np.nan])
     assert greatest_ulps(ones, broken) == greatest_ulps(broken, ones) == math.inf
     assert greatest_ulps(ones, np.array([1.0, np.inf])) == math.inf

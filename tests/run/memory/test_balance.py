@@ -34,13 +34,13 @@ AT, THERE = (5, 7), 5.5 / 24 + 2.0 * (7.5 / 20)  # a cell and its initial value
 
 
 @pytest.mark.ranks(1, 2, 3, 4, long=(1, 2, 4))
-def test_no_bit_depends_on_balances(shared_tmp_path: Path) -> None:
+def test_balance_does_not_change_bits(shared_tmp_path: Path) -> None:
     balanced_runs.check_bits(range(4), shared_tmp_path)
 
 
 @pytest.mark.usefixtures("opencl")
 @pytest.mark.ranks(2, 3, long=(3,))
-def test_no_bit_depends_on_balances_of_devices(shared_tmp_path: Path) -> None:
+def test_balance_of_devices_does_not_change_bits(shared_tmp_path: Path) -> None:
     balanced_runs.check_bits(range(200, 202), shared_tmp_path, device="opencl:0")
 
 
@@ -70,7 +70,7 @@ def counted(sim: hc.Simulation, work: Any, slow: float = 1.0) -> Balance:
 
 
 @pytest.mark.ranks(2, 3, 4, long=(2, 3))
-def test_all_ranks_have_as_much_to_do_after_three_balances() -> None:
+def test_three_balances_equalise_the_work_of_ranks() -> None:
     """Counted work is balanced for inactive blocks, a corner with fifty times the work, and slow ranks."""
     mask = [[x + y < 5 for y in range(8)] for x in range(8)]
     for active, corner, slow in (
@@ -89,7 +89,7 @@ def test_all_ranks_have_as_much_to_do_after_three_balances() -> None:
 
 
 @pytest.mark.ranks(3)
-def test_ranks_without_subdomains_wait_and_come_back() -> None:
+def test_ranks_without_subdomains_wait_and_receive_new_ones() -> None:
     """Output, sums and points cover the whole grid while the set of active ranks shrinks and grows."""
     sim, _, u = turning(subdomains_per_rank=2, ranks_active=1)
     rank = sim.domain.comm.rank
@@ -109,7 +109,7 @@ def test_ranks_without_subdomains_wait_and_come_back() -> None:
 
 
 @pytest.mark.ranks(2)
-def test_a_run_balances_as_often_as_asked(shared_tmp_path: Path) -> None:
+def test_a_run_balances_at_the_requested_interval(shared_tmp_path: Path) -> None:
     sim, _, u = turning(subdomains_per_rank=4, balance="3 steps")
     store = hc.Output(shared_tmp_path / "u.zarr", fields=[u], every="2 steps")
     sim.run(steps=10, output=store)
@@ -118,7 +118,7 @@ def test_a_run_balances_as_often_as_asked(shared_tmp_path: Path) -> None:
 
 
 @pytest.mark.ranks(2)
-def test_what_cannot_be_balanced() -> None:
+def test_unsupported_balances_are_rejected() -> None:
     sim, _, _ = turning()
     with pytest.raises(InputError, match="no rank has several subdomains"):
         sim.balance()
@@ -151,7 +151,7 @@ def test_a_balance_without_measurements_changes_nothing() -> None:
 
 
 @pytest.mark.ranks(2)
-def test_nothing_changes_where_there_is_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_balance_without_memory_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     sim, _, u = turning(subdomains_per_rank=4)
     sim.run(steps=2)
     before, held = sim.checksum(u), sim.domain.subdomains

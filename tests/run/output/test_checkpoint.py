@@ -52,7 +52,7 @@ def held_up(monkeypatch: pytest.MonkeyPatch, folder: str) -> Iterator[threading.
         yield may
 
 
-def test_a_checkpoint_is_named_only_when_outputs_before_it_are_on_disk(
+def test_a_checkpoint_is_published_after_earlier_output_is_on_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A checkpoint is published after earlier outputs, since a restarted run does not write them again."""
@@ -76,7 +76,7 @@ def test_a_checkpoint_is_named_only_when_outputs_before_it_are_on_disk(
     assert steps_of(tmp_path / "T.zarr") == [0, 10, 20, 30]
 
 
-def test_a_checkpoint_holds_the_notes_of_its_own_step(tmp_path: Path) -> None:
+def test_a_checkpoint_contains_the_notes_of_its_step(tmp_path: Path) -> None:
     """A checkpoint contains the notes of its step, although the run and its notes continue meanwhile."""
     sim, steps = heat(), []
     sim.notes = lambda: {"seen": steps}
@@ -90,7 +90,7 @@ def test_a_checkpoint_holds_the_notes_of_its_own_step(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("keep", [1, 4, 6])
-def test_as_many_checkpoints_remain_as_asked_for(keep: int, tmp_path: Path) -> None:
+def test_the_requested_number_of_checkpoints_is_kept(keep: int, tmp_path: Path) -> None:
     heat().run(steps=9, checkpoint=hc.Checkpoint(tmp_path, every=hc.steps(1), keep=keep))
     steps = [int(folder.name.split("-")[1]) for folder in checkpoints.folders(tmp_path)]
     assert steps == list(range(10 - keep, 10))
@@ -101,7 +101,7 @@ def test_as_many_checkpoints_remain_as_asked_for(keep: int, tmp_path: Path) -> N
     assert steps == list(range(13 - keep, 13))
 
 
-def test_two_runs_do_not_write_to_one_folder(tmp_path: Path) -> None:
+def test_two_runs_cannot_write_to_one_folder(tmp_path: Path) -> None:
     first, messages = heat(), []
 
     def second(sim: hc.Simulation) -> None:
@@ -136,7 +136,7 @@ def newest_step(path: Path) -> int:
     return int(checkpoints.Saved(checkpoints.newest(path)).facts["step"])
 
 
-def test_a_checkpoint_with_output_beside_is_named_before_the_next_one(tmp_path: Path) -> None:
+def test_a_checkpoint_with_output_is_published_before_the_next_one(tmp_path: Path) -> None:
     sim, steps = heat(), []
 
     def look(sim: hc.Simulation) -> None:
@@ -152,9 +152,7 @@ def test_a_checkpoint_with_output_beside_is_named_before_the_next_one(tmp_path: 
     assert 25 <= steps[0] < 50
 
 
-def test_a_checkpoint_is_given_up_where_output_before_it_is_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_checkpoint_after_lost_output_is_discarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A checkpoint is dropped if an earlier output is lost, since a restart would leave a gap."""
     finish = Writer.finish
 
@@ -188,7 +186,7 @@ def test_a_checkpoint_is_given_up_where_output_before_it_is_lost(
     assert steps_of(tmp_path / "T.zarr") == list(range(again.steps + 1))
 
 
-def test_output_that_was_cut_is_not_gone_on_with_from_a_later_checkpoint(tmp_path: Path) -> None:
+def test_truncated_output_is_not_continued_from_a_later_checkpoint(tmp_path: Path) -> None:
     def output(name: str = "T.zarr") -> hc.Output:
         return hc.Output(tmp_path / name, every=hc.steps(1))
 
@@ -212,7 +210,7 @@ def test_output_that_was_cut_is_not_gone_on_with_from_a_later_checkpoint(tmp_pat
     assert newest_step(tmp_path / "c") == 5
 
 
-def test_the_last_checkpoint_holds_the_end_of_the_run(tmp_path: Path) -> None:
+def test_the_last_checkpoint_contains_the_end_of_the_run(tmp_path: Path) -> None:
     """The last checkpoint includes the changes of the last callback, and values set after the last run."""
     checkpoint = hc.Checkpoint(tmp_path, every=hc.steps(5), keep=99)
 
@@ -232,7 +230,7 @@ def test_the_last_checkpoint_holds_the_end_of_the_run(tmp_path: Path) -> None:
     assert (again.steps, again["T"].max()) == (13, 7.0)
 
 
-def test_checkpoints_are_ours_by_run_and_not_by_place(tmp_path: Path) -> None:
+def test_checkpoints_belong_to_a_run_and_not_to_a_folder(tmp_path: Path) -> None:
     heat().run(steps=3, checkpoint=hc.Checkpoint(tmp_path / "one"))
     heat().run(steps=5, checkpoint=hc.Checkpoint(tmp_path / "two"))
     three, five = (checkpoints.newest(tmp_path / name) for name in ("one", "two"))
@@ -251,7 +249,7 @@ def test_checkpoints_are_ours_by_run_and_not_by_place(tmp_path: Path) -> None:
     assert [int(folder.name.split("-")[1]) for folder in checkpoints.folders(tmp_path / "one")] == [3, 4]
 
 
-def test_nothing_is_overwritten_where_something_else_is_locked(tmp_path: Path) -> None:
+def test_nothing_is_overwritten_if_another_file_is_locked(tmp_path: Path) -> None:
     outputs = [hc.Output(tmp_path / f"{n}.zarr", every=hc.steps(1), overwrite=True) for n in (1, 2)]
     checkpoint = hc.Checkpoint(tmp_path / "c", overwrite=True)
     heat().run(steps=3, output=outputs, checkpoint=checkpoint)

@@ -39,13 +39,13 @@ def test_an_interval_is_steps_simulated_time_or_wall_clock_time(interval: Any, e
         *(2**60, f"{2**60} steps", "9" * 5000 + " steps"),
     ],
 )
-def test_what_is_no_interval_is_rejected_with_what_is_one(interval: Any) -> None:
+def test_invalid_intervals_are_rejected_with_accepted_forms(interval: Any) -> None:
     with pytest.raises(InputError, match=r"^every is .* steps"):
         Every.parse("every", interval)
 
 
 @pytest.mark.parametrize("count", [0, -1, 2.5, "5", None, True])
-def test_a_number_of_steps_is_a_whole_number_from_1(count: Any) -> None:
+def test_a_number_of_steps_is_a_positive_integer(count: Any) -> None:
     with pytest.raises(InputError, match=r"^steps is .*; expected a whole number from 1"):
         hc.steps(count)
 

@@ -156,7 +156,7 @@ def test_components_have_the_units_of_their_vector(tmp_path: Path) -> None:
         (lambda sim: "o", r"output is 'o'; expected an hc\.Output|expected an hc\.Output"),
     ],
 )
-def test_what_cannot_be_written_is_refused_before_the_run(
+def test_invalid_output_is_rejected_before_the_run(
     make: Any, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -167,7 +167,7 @@ def test_what_cannot_be_written_is_refused_before_the_run(
     assert not list(tmp_path.iterdir())
 
 
-def test_output_is_no_checkpoint(tmp_path: Path) -> None:
+def test_output_is_rejected_as_a_checkpoint(tmp_path: Path) -> None:
     heat().run(steps=1, output=hc.Output(tmp_path / "a.zarr"))
     with pytest.raises(InputError, match=r"a\.zarr is output; expected a checkpoint, or a folder of"):
         heat().resume(tmp_path / "a.zarr")
@@ -179,7 +179,7 @@ def test_output_is_no_checkpoint(tmp_path: Path) -> None:
         heat().run(steps=1, output=hc.Output(newest, overwrite=True))
 
 
-def test_outputs_of_one_name_have_memory_of_their_own(tmp_path: Path) -> None:
+def test_outputs_of_one_name_have_separate_memory(tmp_path: Path) -> None:
     """Outputs with the same name and another precision or location use separate memory."""
     sim = heat()
     T, v = sim.grid.fields["T"], sim.grid.fields["v"]
@@ -198,7 +198,7 @@ def test_outputs_of_one_name_have_memory_of_their_own(tmp_path: Path) -> None:
         assert opened(tmp_path / "mean.zarr")["mean"].shape[1:] == f.points
 
 
-def test_what_was_refused_takes_no_memory(tmp_path: Path) -> None:
+def test_rejected_output_uses_no_memory(tmp_path: Path) -> None:
     """A rejected output allocates no memory, also none that a later output would reuse."""
     sim = heat()
     T, v = sim.grid.fields["T"], sim.grid.fields["v"]

@@ -23,7 +23,7 @@ VARYING = {"dt": lambda T: 1e-3 / (1.0 + hc.max(abs(T)))}
 
 
 @pytest.mark.parametrize("options", [{}, VARYING], ids=["constant", "varying"])
-def test_steps_compute_the_numbers_that_a_pause_would(tmp_path: Path, options: dict[str, Any]) -> None:
+def test_rows_of_steps_agree_with_rows_of_pauses(tmp_path: Path, options: dict[str, Any]) -> None:
     """A step computes the same numbers as a callback after it, and the callback changes no row."""
     sim, plain = diffusion(**options), diffusion(**options)
     rows: list[tuple[float, ...]] = []
@@ -129,7 +129,7 @@ def test_the_search_for_a_failed_step_adds_no_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.ranks(1, 2)
-def test_rows_after_a_restart_are_those_of_a_run_without_a_stop(shared_tmp_path: Path) -> None:
+def test_rows_after_a_restart_agree_with_an_uninterrupted_run(shared_tmp_path: Path) -> None:
     def output(sim: hc.Simulation, name: str) -> list[hc.Output]:
         T = sim.grid.fields["T"]
         contents = {"total": hc.sum(T * T), "most": hc.max(T)}

@@ -39,7 +39,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.ranks(1, 2, 3, 4, long=(1, 2, 4))
 @pytest.mark.usefixtures("small_chunks")
-def test_a_store_holds_what_the_fields_were(shared_tmp_path: Path) -> None:
+def test_a_store_contains_the_values_of_fields(shared_tmp_path: Path) -> None:
     """A store contains the values of each time, for every kind of region and any number of ranks."""
     sim, path = heat(), shared_tmp_path
     T, v = sim.grid.fields["T"], sim.grid.fields["v"]
@@ -132,7 +132,7 @@ def test_a_store_holds_what_the_fields_were(shared_tmp_path: Path) -> None:
 
 @pytest.mark.ranks(1, 3, long=(1,))
 @pytest.mark.usefixtures("small_chunks")
-def test_a_store_is_the_same_where_the_run_was_stopped(shared_tmp_path: Path) -> None:
+def test_a_store_does_not_depend_on_stops_of_the_run(shared_tmp_path: Path) -> None:
     path = shared_tmp_path
 
     def outputs(folder: str) -> list[hc.Output]:
@@ -166,7 +166,7 @@ def test_a_store_is_the_same_where_the_run_was_stopped(shared_tmp_path: Path) ->
 
 
 @pytest.mark.ranks(1, 2, long=(1,))
-def test_blocks_that_are_not_computed_are_zero(shared_tmp_path: Path) -> None:
+def test_inactive_blocks_are_zero(shared_tmp_path: Path) -> None:
     active = np.ones((3, 3), bool)
     active[1, 1] = False
     grid = hc.Grid((12, 12), periodic=True, active=active)
@@ -182,7 +182,7 @@ def test_blocks_that_are_not_computed_are_zero(shared_tmp_path: Path) -> None:
         assert (stored[4:8, 4:8] == 0).all()
 
 
-def test_output_changes_no_bit_and_takes_no_checkpoint_room(tmp_path: Path) -> None:
+def test_output_changes_no_bits_and_is_not_in_checkpoints(tmp_path: Path) -> None:
     alone, written = heat(), heat()
     T = written.grid.fields["T"]
     alone.run(steps=9)
@@ -212,7 +212,7 @@ def test_no_rank_holds_a_whole_field(tmp_path: Path) -> None:
     assert max(grown) < 0.75 * field
 
 
-def test_iterations_are_written_too(tmp_path: Path) -> None:
+def test_iterations_are_written(tmp_path: Path) -> None:
     grid = hc.Grid((24, 24), walls="node")
     u = grid.field("u", boundary=hc.Value(0.0))
     solution = hc.solve(
@@ -224,7 +224,7 @@ def test_iterations_are_written_too(tmp_path: Path) -> None:
     assert stored["most"].values[-1] == stored["u"].values[-1].max()
 
 
-def test_what_has_no_time_has_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_programs_without_time_have_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     grid, path = hc.Grid((16, 16), walls="node"), tmp_path / "u.zarr"
     u = grid.field("u", boundary=hc.Value(0.0))
     output = hc.Output(path, {"u": u, "most": hc.max(u)}, every=hc.steps(10))
@@ -251,7 +251,7 @@ def test_what_has_no_time_has_steps(tmp_path: Path, capsys: pytest.CaptureFixtur
 # -- visibility for readers ----------------------------------------------------------------------------------
 
 
-def test_readers_see_whole_times_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readers_see_only_complete_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader sees only complete times, also during the run."""
     monkeypatch.setattr(course, "PUBLISH", 0.05)
     sim, path, counts = heat(), tmp_path / "T.zarr", []
@@ -268,7 +268,7 @@ def test_readers_see_whole_times_only(tmp_path: Path, monkeypatch: pytest.Monkey
     assert len(opened(path)["time"]) == 21
 
 
-def test_what_a_store_says_of_itself(tmp_path: Path) -> None:
+def test_a_store_describes_its_run(tmp_path: Path) -> None:
     sim = heat()
     sim.run(steps=1, output=hc.Output(tmp_path / "a.zarr"))
     stored = opened(tmp_path / "a.zarr")
@@ -286,7 +286,7 @@ def test_what_a_store_says_of_itself(tmp_path: Path) -> None:
 # -- rejected output -----------------------------------------------------------------------------------------
 
 
-def test_a_run_does_not_go_on_with_other_output(tmp_path: Path) -> None:
+def test_a_resumed_run_rejects_other_output(tmp_path: Path) -> None:
     sim = heat()
     sim.run(
         steps=2,
@@ -316,7 +316,7 @@ def test_a_run_does_not_go_on_with_other_output(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_a_run_that_goes_on_writes_the_same_output(other: dict[str, Any], tmp_path: Path) -> None:
+def test_a_resumed_run_writes_the_same_output(other: dict[str, Any], tmp_path: Path) -> None:
     """Other output is rejected, since one array cannot contain two kinds of values."""
     path, region = tmp_path / "a.zarr", hc.Points([(0.1, 0.5, 0.3), (1.1, 0.01, 0.3)])
 
@@ -341,7 +341,9 @@ def test_a_run_that_goes_on_writes_the_same_output(other: dict[str, Any], tmp_pa
     assert list(opened(path)["step"].values) == [3, 4]
 
 
-def test_a_store_says_which_part_of_a_run_wrote_what(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_records_the_part_of_a_run_that_wrote_each_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "a.zarr"
     monkeypatch.setattr(sys, "argv", ["first.py"])
     heat().run(steps=3, output=hc.Output(path, every=hc.steps(1)), checkpoint=hc.Checkpoint(tmp_path / "c"))
@@ -363,7 +365,7 @@ def test_a_store_says_which_part_of_a_run_wrote_what(tmp_path: Path, monkeypatch
     assert len(stored["time"]) == 8
 
 
-def test_a_full_disk_ends_the_run_and_readers_see_what_was_whole(small_disk: Path) -> None:
+def test_a_full_disk_ends_the_run_and_keeps_complete_rows(small_disk: Path) -> None:
     sim, path = heat((32, 32, 16)), small_disk / "a.zarr"
     with pytest.raises(RunError, match=r"a\.zarr.* cannot be written: No space left on device"):
         sim.run(
@@ -400,7 +402,7 @@ def courant(T: Any) -> Any:
 
 @pytest.mark.ranks(1, 3, long=(1,))
 @pytest.mark.parametrize("window", ["output", "run"])
-def test_statistics_over_time_are_those_of_numpy(window: str, shared_tmp_path: Path) -> None:
+def test_statistics_over_time_agree_with_numpy(window: str, shared_tmp_path: Path) -> None:
     """Means over time weight each step by its length."""
     sim, alone = (heat(dt=courant, time_step="delayed") for _ in range(2))
     steps: list[tuple[float, Any, Any]] = []
@@ -437,7 +439,7 @@ def test_statistics_over_time_are_those_of_numpy(window: str, shared_tmp_path: P
         np.testing.assert_array_equal(at["greatest"].values, v[window_steps].max(axis=0))
 
 
-def test_statistics_of_nothing_are_nan_and_say_what_they_are(tmp_path: Path) -> None:
+def test_statistics_without_samples_are_nan_with_metadata(tmp_path: Path) -> None:
     sim = heat()
     sim.run(steps=5, output=statistics(tmp_path / "s.zarr", sim))
     stored = opened(tmp_path / "s.zarr")
@@ -454,7 +456,7 @@ def test_statistics_of_nothing_are_nan_and_say_what_they_are(tmp_path: Path) -> 
 
 
 @pytest.mark.ranks(1, 2, long=(1,))
-def test_statistics_go_on_after_a_restart(shared_tmp_path: Path) -> None:
+def test_statistics_continue_after_a_restart(shared_tmp_path: Path) -> None:
     path = shared_tmp_path
     whole = heat(dt=courant, time_step="delayed")
     whole.run(steps=12, output=statistics(path / "whole" / "s.zarr", whole))
@@ -472,7 +474,7 @@ def test_statistics_go_on_after_a_restart(shared_tmp_path: Path) -> None:
     assert opened(path / "whole" / "s.zarr").equals(opened(path / "parts" / "s.zarr"))
 
 
-def test_statistics_whose_sums_are_lost_are_refused(tmp_path: Path) -> None:
+def test_statistics_with_lost_sums_are_rejected(tmp_path: Path) -> None:
     """A store with statistics is not continued from a checkpoint of a run that did not write them."""
     first = heat()
     first.run(steps=3, checkpoint=hc.Checkpoint(tmp_path / "checkpoints", keep=9))

@@ -48,7 +48,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.mark.parametrize(("before", "after"), [
     (2, 3), *(pytest.param(*ranks, marks=pytest.mark.long) for ranks in ((4, 1), (1, 2), (3, 4))),
 ])  # fmt: skip
-def test_a_run_goes_on_with_the_same_bits_on_other_ranks(
+def test_a_run_restarts_with_the_same_bits_on_other_ranks(
     before: int, after: int, whole: dict[str, str], tmp_path: Path
 ) -> None:
     first = results("first", tmp_path, ranks=before)
@@ -59,7 +59,7 @@ def test_a_run_goes_on_with_the_same_bits_on_other_ranks(
 
 
 @pytest.mark.ranks(1, 3, long=(1,))
-def test_threads_patches_and_cuts_may_be_others(shared_tmp_path: Path) -> None:
+def test_threads_patches_and_decomposition_may_change_at_a_restart(shared_tmp_path: Path) -> None:
     alone = heat()
     alone.run(steps=20)
     stopped = heat(threads=2, patch=5)
@@ -72,7 +72,7 @@ def test_threads_patches_and_cuts_may_be_others(shared_tmp_path: Path) -> None:
 
 
 @pytest.mark.ranks(1, 2, long=(1,))
-def test_runs_that_follow_each_other_share_a_folder_and_leave_as_many_as_asked_for(
+def test_successive_runs_share_a_folder_and_keep_the_requested_number(
     shared_tmp_path: Path,
 ) -> None:
     checkpoint = hc.Checkpoint(shared_tmp_path, every=hc.steps(3), keep=3)
@@ -91,7 +91,7 @@ def test_runs_that_follow_each_other_share_a_folder_and_leave_as_many_as_asked_f
     assert [int(folder.name.split("-")[1]) for folder in checkpoints.folders(shared_tmp_path)] == [9, 10]
 
 
-def test_parameters_may_be_changed_on_purpose(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_parameters_may_be_changed_at_a_restart(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     sim = heat()
     sim.run(steps=5, checkpoint=hc.Checkpoint(tmp_path))
     sim.parameters["kappa"] = 0.2
@@ -159,7 +159,7 @@ def other_walls() -> hc.Simulation:
         (lambda: heat(shape=(12, 11)), r"  -y: 10 cells .*\n  \+y: 11 cells"),
     ],
 )
-def test_another_program_is_refused_and_what_differs_is_shown(make: Any, words: str, tmp_path: Path) -> None:
+def test_another_program_is_rejected_with_the_differences(make: Any, words: str, tmp_path: Path) -> None:
     heat().run(steps=2, checkpoint=hc.Checkpoint(tmp_path))
     with pytest.raises(InputError, match=words) as refused:
         make().resume(tmp_path)
@@ -177,7 +177,7 @@ def resumed(path: Path) -> hc.Simulation:
     return sim
 
 
-def test_no_checkpoint_is_said_so(tmp_path: Path) -> None:
+def test_a_missing_checkpoint_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no checkpoint in .*: there is no such folder"):
         resumed(tmp_path / "none")
     with pytest.raises(InputError, match="no checkpoint was ever completed there"):
@@ -191,7 +191,7 @@ def test_no_checkpoint_is_said_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("harm", ["a bit", "the end", "the file", "another chunk"])
-def test_a_damaged_chunk_is_found(harm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_chunk_is_detected(harm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_store, "chunk_shape", lambda shape, itemsize: (20, 30))
     folder = saved(tmp_path)
     chunk, other = folder / "T" / "c.0.0", folder / "T" / "c.1.0"
@@ -209,7 +209,7 @@ def test_a_damaged_chunk_is_found(harm: str, tmp_path: Path, monkeypatch: pytest
         resumed(tmp_path)
 
 
-def test_pieces_that_share_chunks_read_each_chunk_once(tmp_path: Path) -> None:
+def test_subdomains_that_share_chunks_read_each_chunk_once(tmp_path: Path) -> None:
     values = np.arange(24.0).reshape(4, 6)
     spec = stored_arrays.ArraySpec((4, 6), (2, 3), "float64", ("y", "x"))
     stored_arrays.create(tmp_path, spec).put((0, 0), values)
@@ -291,14 +291,14 @@ def test_stores_of_earlier_versions_are_continued(tmp_path: Path) -> None:
     assert described(checkpoints.newest(tmp_path / "checkpoints"))["arrays"]["T"]["shape"] == [6, 4]
 
 
-def test_a_run_with_a_checkpoint_enters_few_files() -> None:
+def test_a_run_with_a_checkpoint_executes_code_of_few_files() -> None:
     """The bound is the current number; a change that exceeds it adds a layer."""
     calls = entered_files.run_checkpoint()
     assert calls["run/output/checkpoint.py"]
     assert len(calls) <= 25
 
 
-def test_facts_of_another_format_are_refused(tmp_path: Path) -> None:
+def test_metadata_of_another_format_are_rejected(tmp_path: Path) -> None:
     group = saved(tmp_path) / "zarr.json"
     content = json.loads(group.read_text())
     content["attributes"]["halocline"]["format"] = 99
@@ -310,7 +310,7 @@ def test_facts_of_another_format_are_refused(tmp_path: Path) -> None:
         resumed(tmp_path)
 
 
-def test_checkpoints_of_another_run_are_not_overwritten_unasked(tmp_path: Path) -> None:
+def test_checkpoints_of_another_run_are_not_overwritten_by_default(tmp_path: Path) -> None:
     before = saved(tmp_path)
     sim = heat()
     with pytest.raises(
@@ -330,7 +330,7 @@ def resumed_steps(path: Path) -> int:
     return sim.steps
 
 
-def test_folders_that_cannot_be_written_are_found_before_the_run(tmp_path: Path) -> None:
+def test_unwritable_folders_are_detected_before_the_run(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     sim = heat()
     for path in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/none")):
@@ -351,12 +351,12 @@ def test_folders_that_cannot_be_written_are_found_before_the_run(tmp_path: Path)
         ({"io_threads": 0}, "io_threads is 0"),
     ],
 )
-def test_options_that_cannot_be_are_refused(options: dict[str, Any], words: str) -> None:
+def test_invalid_options_are_rejected(options: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         hc.Checkpoint("out", **options)
 
 
-def test_a_full_disk_costs_no_checkpoint_that_was_whole(small_disk: Path) -> None:
+def test_a_full_disk_loses_no_complete_checkpoint(small_disk: Path) -> None:
     sim = heat(shape=(64, 64))
     sim["T"] = np.random.default_rng(1).uniform(size=(64, 64))
     sim.run(steps=2, checkpoint=hc.Checkpoint(small_disk))
@@ -397,7 +397,7 @@ def endless(path: Path, more: str = "") -> str:
         *(pytest.param(*case, marks=pytest.mark.long) for case in (("SIGTERM", 2, 0), ("SIGINT", 2, 1))),
     ],
 )  # fmt: skip
-def test_a_run_that_is_asked_to_stop_leaves_a_checkpoint(
+def test_a_stop_request_leaves_a_checkpoint(
     stop_request: str, ranks: int, io_ranks: int, tmp_path: Path
 ) -> None:
     script, path = tmp_path / "endless.py", tmp_path / "out"
@@ -439,7 +439,7 @@ def test_a_run_that_is_asked_to_stop_leaves_a_checkpoint(
     assert not (path / "stop").exists() or stop_request == "file"
 
 
-def test_the_end_of_a_job_is_what_slurm_says(tmp_path: Path) -> None:
+def test_the_end_of_a_job_is_read_from_slurm(tmp_path: Path) -> None:
     assert end_of_time(None, {}) is None
     start, seconds_left = time.monotonic(), 100
     soon = end_of_time(
@@ -465,7 +465,7 @@ def test_the_end_of_a_job_is_what_slurm_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.ranks(1, 2, long=(1,))
-def test_checkpoints_by_wall_clock_time(shared_tmp_path: Path) -> None:
+def test_checkpoints_are_written_at_wall_clock_intervals(shared_tmp_path: Path) -> None:
     sim = heat(shape=(64, 48), dt=1e-6)
     sim.run(steps=1)  # compiles kernels before the measured time
     start = time.monotonic()
@@ -503,7 +503,7 @@ def uptime() -> float:
         pytest.param("poisson", 2, "one", marks=pytest.mark.long),
     ],
 )
-def test_whatever_dies_when_the_newest_checkpoint_is_whole(
+def test_the_newest_checkpoint_is_complete_after_a_kill(
     name: str, ranks: int, whom: str, whole: dict[str, str], tmp_path: Path
 ) -> None:
     killed(name, tmp_path, ranks, whom, whole[name], seed=1)
@@ -514,7 +514,7 @@ def test_whatever_dies_when_the_newest_checkpoint_is_whole(
 
 @pytest.mark.ranks(1, 2, long=(1,))
 @pytest.mark.parametrize("every", ["3 steps", 0.0037, "0.01 s", None])
-def test_looking_changes_no_bit(every: float | str | None) -> None:
+def test_callbacks_do_not_change_bits(every: float | str | None) -> None:
     alone, observed = heat(), heat()
     alone.run(until=0.05)
     times: list[float] = []
@@ -531,7 +531,7 @@ def test_looking_changes_no_bit(every: float | str | None) -> None:
         assert len(times) == 14  # after the first step past each multiple, and at the end
 
 
-def test_where_asked_for_steps_end_at_the_very_time() -> None:
+def test_exact_runs_end_steps_at_the_requested_times() -> None:
     times: list[float] = []
     sim = heat()
     sim.run(until=0.01, every=0.0037, exact=True, callback=lambda sim: times.append(sim.time))

@@ -20,7 +20,7 @@ FACTS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def test_facts_are_read_as_they_were_stored() -> None:
+def test_metadata_is_read_back_unchanged() -> None:
     facts = SavedFacts.model_validate(FACTS)
     assert float.fromhex(facts.parameters["kappa"]) == 0.1
     assert (facts.step, facts.blocks, facts.case, facts.series) == (7, None, None, [])
@@ -41,13 +41,13 @@ def test_facts_are_read_as_they_were_stored() -> None:
         ({"case": {"name": "heat", "n": [0], "given": {}}}, "case.n.0"),
     ],
 )
-def test_other_facts_are_an_error_at_their_place(change: dict[str, Any], place: str) -> None:
+def test_invalid_metadata_is_an_error_with_its_location(change: dict[str, Any], place: str) -> None:
     with pytest.raises(ValidationError) as caught:
         SavedFacts.model_validate({**FACTS, **change})
     assert [".".join(map(str, error["loc"])) for error in caught.value.errors()] == [place]
 
 
-def test_a_missing_fact_is_an_error() -> None:
+def test_missing_metadata_is_an_error() -> None:
     for name in FACTS:
         with pytest.raises(ValidationError, match=name):
             SavedFacts.model_validate({key: value for key, value in FACTS.items() if key != name})

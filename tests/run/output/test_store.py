@@ -16,7 +16,7 @@ from output_runs import heat
 from stores import opened
 
 
-def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
+def test_nothing_is_overwritten_by_default(tmp_path: Path) -> None:
     path = tmp_path / "a.zarr"
     heat().run(steps=2, output=hc.Output(path, every=hc.steps(1)))
     with pytest.raises(InputError, match=r"holds output of another run: .*--overwrite"):
@@ -42,7 +42,7 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
 
 
 @pytest.mark.ranks(1, 2, long=(1,))
-def test_overwriting_keeps_what_this_run_has_written(shared_tmp_path: Path) -> None:
+def test_overwriting_keeps_the_output_of_this_run(shared_tmp_path: Path) -> None:
     """A restarted run keeps its output, although overwriting is allowed."""
     tmp_path = shared_tmp_path
     output = hc.Output(tmp_path / "a.zarr", every=hc.steps(1), overwrite=True)
@@ -56,7 +56,7 @@ def test_overwriting_keeps_what_this_run_has_written(shared_tmp_path: Path) -> N
     assert list(opened(tmp_path / "a.zarr")["step"].values) == [0, 1, 2, 3, 4]
 
 
-def test_a_store_that_was_never_made_is_no_obstacle(tmp_path: Path) -> None:
+def test_an_incompletely_created_store_can_be_overwritten(tmp_path: Path) -> None:
     """A folder with only a lock, or a group without arrays, remains of a killed run and is overwritten."""
     path = tmp_path / "a.zarr"
     path.mkdir()
@@ -71,7 +71,7 @@ def test_a_store_that_was_never_made_is_no_obstacle(tmp_path: Path) -> None:
     assert len(opened(path)["time"]) == 2
 
 
-def test_half_of_a_store_that_was_removed_is_no_obstacle(
+def test_a_partially_removed_store_can_be_overwritten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a.zarr"
@@ -88,7 +88,7 @@ def killed(*_: Any) -> None:
     raise SystemError("as if killed")
 
 
-def test_a_store_whose_metadata_is_damaged_is_refused(tmp_path: Path) -> None:
+def test_a_store_with_damaged_metadata_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "a.zarr"
     sim = heat()
     sim.run(steps=2, output=hc.Output(path, every=hc.steps(1)))

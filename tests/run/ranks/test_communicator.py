@@ -23,7 +23,7 @@ def test_one_process_has_its_own_values() -> None:
     comm.check_same("shapes are", (1, 2), "use one")
 
 
-def test_a_failure_of_one_process_is_raised_as_it_is() -> None:
+def test_a_failure_of_one_process_is_raised_unchanged() -> None:
     error = KeyError("x")
     with pytest.raises(KeyError) as caught, Communicator().agreement("compile"):
         raise error
@@ -41,9 +41,7 @@ def test_a_failure_of_one_process_is_raised_as_it_is() -> None:
         ("abbb", 1, (0, 1, 1, 1)),
     ],
 )
-def test_ranks_of_nodes_follow_each_other_or_are_numbered(
-    nodes: str, wide: int, numbers: tuple[int, ...]
-) -> None:
+def test_ranks_of_nodes_are_consecutive_or_numbered(nodes: str, wide: int, numbers: tuple[int, ...]) -> None:
     """The layout of nodes follows from the first rank of each node, which MPI would gather."""
     first = [nodes.index(name) for name in nodes]
     mpi = SimpleNamespace(rank=0, allgather=lambda value: first)
@@ -52,7 +50,7 @@ def test_ranks_of_nodes_follow_each_other_or_are_numbered(
 
 
 @pytest.mark.ranks(2)
-def test_ranks_have_the_values_of_all() -> None:
+def test_ranks_gather_the_values_of_all() -> None:
     comm = world()
     for value in (comm.rank, bytes([comm.rank]) * (2 * SHORT)):  # in one message, and in two
         values = comm.allgather(value)

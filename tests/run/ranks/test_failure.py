@@ -25,18 +25,18 @@ def raised(function: Callable[[], object]) -> BaseException:
         (Stopped("x"), Stopped.exit_status), (Terminated(), Terminated.exit_status),
     ],
 )  # fmt: skip
-def test_the_exit_status_tells_the_kind_of_error(error: BaseException, status: int) -> None:
+def test_the_exit_status_shows_the_kind_of_error(error: BaseException, status: int) -> None:
     assert exit_code(error) == status
 
 
-def test_an_error_of_halocline_is_its_message() -> None:
+def test_an_error_of_halocline_is_printed_as_its_message() -> None:
     assert describe(InputError("n is 0")) == "halocline: error: n is 0"
     error = RunError("rank 1 failed")
     error.add_note("Its log is in x.")
     assert describe(error) == "halocline: error: rank 1 failed\nIts log is in x."
 
 
-def test_an_interrupt_and_a_lack_of_memory_have_words() -> None:
+def test_an_interrupt_and_a_lack_of_memory_have_messages() -> None:
     assert describe(KeyboardInterrupt()) == "halocline: interrupted"
     assert describe(Terminated()) == "halocline: terminated by SIGTERM"
     assert describe(MemoryError()).startswith("halocline: error: there is not enough memory: an allocation")
@@ -51,7 +51,7 @@ def test_lines_of_the_users_file_follow_the_message() -> None:
     assert '"/home/me/mine.py", line 2, in call' in text
 
 
-def test_another_exception_is_its_traceback() -> None:
+def test_another_exception_is_printed_with_its_traceback() -> None:
     text = describe(raised(lambda: 1 / 0))
     assert text.startswith("Traceback")
     assert text.endswith("ZeroDivisionError: division by zero")
@@ -64,14 +64,14 @@ class Unfit(Exception):
         super().__init__(f"{a} and {b}")
 
 
-def test_an_error_of_another_rank_is_as_that_rank_saw_it() -> None:
+def test_an_error_of_another_rank_keeps_its_message() -> None:
     original = raised(lambda: 1 / 0)
     received = unpack(pack(original))
     assert type(received) is ZeroDivisionError
     assert describe(received) == describe(original)
 
 
-def test_an_exception_that_cannot_be_sent_is_an_error_of_the_run() -> None:
+def test_an_unpicklable_exception_becomes_a_run_error() -> None:
     original = Unfit(1, 2)
     with pytest.raises(TypeError):
         pickle.loads(pickle.dumps(original))

@@ -87,7 +87,7 @@ def no_path(tmp_path, monkeypatch):
     return tmp_path / "path"
 
 
-def test_the_mpiexec_nearest_to_the_library_is_taken(tmp_path, no_path):
+def test_the_mpiexec_closest_to_the_library_is_used(tmp_path, no_path):
     """The mpiexec closest to the library is selected, whatever its name."""
     environment, system = tmp_path / "usr" / "venv", tmp_path / "usr"
     library = environment / "lib" / "libmpi.so.12"
@@ -106,7 +106,7 @@ def test_the_mpiexec_nearest_to_the_library_is_taken(tmp_path, no_path):
     [("libmpi.so.12", "mpiexec.hydra", "mpiexec.openmpi"), ("libmpi.so.12", "mpiexec.hydra", "prterun"),
      ("libmpi.so.40", "prterun", "mpiexec.hydra"), ("libmpi.so.40", "orterun", "mpiexec.mpich")],
 )  # fmt: skip
-def test_the_mpiexec_of_another_mpi_is_not_taken(tmp_path, no_path, name, right_target, wrong_target):
+def test_the_mpiexec_of_another_mpi_is_not_used(tmp_path, no_path, name, right_target, wrong_target):
     library = tmp_path / "usr" / "lib" / name
     wrong = program(library.parents[1] / "bin" / "mpiexec", wrong_target)
     words = "belongs to another MPI than the library in use"
@@ -116,7 +116,7 @@ def test_the_mpiexec_of_another_mpi_is_not_taken(tmp_path, no_path, name, right_
     assert mpiexec(library) == right
 
 
-def test_a_missing_mpiexec_is_said(tmp_path, no_path):
+def test_a_missing_mpiexec_is_reported(tmp_path, no_path):
     with pytest.raises(RunError, match="no mpiexec is installed beside the MPI library"):
         mpiexec(tmp_path / "lib" / "libmpi.so.12")
 

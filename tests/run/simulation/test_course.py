@@ -102,7 +102,7 @@ def test_a_signal_between_outputs_of_every_step_costs_no_row(shared_tmp_path: Pa
 
 
 @pytest.mark.parametrize("stop_request", ["signal", "wall clock"])
-def test_loops_within_steps_come_to_their_end_first(stop_request: str, tmp_path: Path) -> None:
+def test_loops_within_steps_are_completed_before_a_stop(stop_request: str, tmp_path: Path) -> None:
     """A loop within a step ends before a pause or a stop."""
     alone = relaxed()
     alone.run(steps=6000)
@@ -150,7 +150,7 @@ def test_a_signal_without_checkpoints_ends_the_run_at_once(tmp_path: Path) -> No
 # -- the end -------------------------------------------------------------------------------------------------
 
 
-def test_output_of_the_end_is_written_where_the_program_stops_the_run(tmp_path: Path) -> None:
+def test_output_at_the_end_is_written_if_the_program_stops_the_run(tmp_path: Path) -> None:
     grid = hc.Grid(8, periodic=True)
     u = grid.field("u")
 
@@ -171,7 +171,7 @@ def test_output_of_the_end_is_written_where_the_program_stops_the_run(tmp_path: 
     assert saved.facts["step"] == sim.steps
 
 
-def test_output_without_every_is_of_the_start_and_of_the_end_of_a_solve(tmp_path: Path) -> None:
+def test_output_without_an_interval_contains_start_and_end_of_a_solve(tmp_path: Path) -> None:
     grid = hc.Grid((24, 24), walls="node")
     u = grid.field("u", boundary=hc.Value(0.0))
     solution = hc.solve(lambda u: -hc.laplacian(u), u, 1.0, threads=1, output=hc.Output(tmp_path / "u.zarr"))
@@ -180,7 +180,7 @@ def test_output_without_every_is_of_the_start_and_of_the_end_of_a_solve(tmp_path
     np.testing.assert_array_equal(stored["u"].values[-1], solution.fields["u"])
 
 
-def test_a_run_that_fails_leaves_what_was_on_its_way(tmp_path: Path) -> None:
+def test_a_failed_run_completes_pending_output(tmp_path: Path) -> None:
     sim = heat(dt=1.0)  # unstable
     with pytest.raises(RunError, match="must be finite"):
         sim.run(
@@ -228,7 +228,7 @@ def untimed() -> hc.Simulation:
         ({"checkpoint": "c"}, "checkpoint is .c.; expected an hc.Checkpoint"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_refused_before_anything_is_made(
+def test_invalid_options_are_rejected_before_files_are_created(
     options: dict[str, Any], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -239,7 +239,7 @@ def test_what_cannot_be_is_refused_before_anything_is_made(
     assert not list(tmp_path.iterdir())
 
 
-def test_nothing_is_lost_where_the_folder_of_checkpoints_refuses(tmp_path: Path) -> None:
+def test_an_unwritable_checkpoint_folder_loses_no_output(tmp_path: Path) -> None:
     """All folders are checked before any output is overwritten."""
     heat().run(
         steps=4,
@@ -257,7 +257,7 @@ def test_nothing_is_lost_where_the_folder_of_checkpoints_refuses(tmp_path: Path)
 # -- regression tests ----------------------------------------------------------------------------------------
 
 
-def test_an_error_of_a_callback_costs_no_output(tmp_path: Path) -> None:
+def test_an_error_in_a_callback_loses_no_output(tmp_path: Path) -> None:
     sim, output = heat(), hc.Output(tmp_path / "T.zarr", every=hc.steps(1))
     with pytest.raises(ValueError, match="mine"):
         sim.run(steps=10, every=hc.steps(1), callback=raises(ValueError("mine"), 5), output=output)
@@ -268,9 +268,7 @@ def test_an_error_of_a_callback_costs_no_output(tmp_path: Path) -> None:
 
 @pytest.mark.ranks(2)
 @pytest.mark.parametrize("kind", [ValueError, RunError])
-def test_an_error_of_a_callback_on_one_rank_is_the_one_that_is_seen(
-    kind: type[Exception], shared_tmp_path: Path
-) -> None:
+def test_an_error_in_a_callback_on_one_rank_is_reported(kind: type[Exception], shared_tmp_path: Path) -> None:
     sim = heat()
 
     def callback(sim: hc.Simulation) -> None:
@@ -285,7 +283,7 @@ def test_an_error_of_a_callback_on_one_rank_is_the_one_that_is_seen(
     sim.domain.comm.barrier()
 
 
-def test_each_solve_is_a_run_of_its_own(tmp_path: Path) -> None:
+def test_each_solve_is_a_separate_run(tmp_path: Path) -> None:
     grid = hc.Grid((24, 24), walls="node")
     u = grid.field("u", boundary=hc.Value(0.0))
     problem = hc.LinearProblem(lambda u: -hc.laplacian(u), u, 1.0, threads=1)
@@ -296,7 +294,7 @@ def test_each_solve_is_a_run_of_its_own(tmp_path: Path) -> None:
         problem.solve(checkpoint=hc.Checkpoint(tmp_path / "c"))
 
 
-def test_a_solve_goes_on_with_the_same_right_hand_side_only(tmp_path: Path) -> None:
+def test_a_resumed_solve_needs_the_same_right_hand_side(tmp_path: Path) -> None:
     def problem(scale: float) -> hc.LinearProblem:
         grid = hc.Grid((24, 24), walls="node")
         u, k = grid.field("u", boundary=hc.Value(0.0)), grid.field("k", boundary=hc.Derivative(0.0))
@@ -316,7 +314,7 @@ def test_a_solve_goes_on_with_the_same_right_hand_side_only(tmp_path: Path) -> N
         problem(1.0).solve(resume=tmp_path)
 
 
-def test_a_solve_that_cannot_begin_says_why_with_checkpoints_too(tmp_path: Path) -> None:
+def test_a_solve_with_checkpoints_reports_why_it_cannot_begin(tmp_path: Path) -> None:
     grid = hc.Grid((24, 24), walls="node")
     u = grid.field("u", boundary=hc.Value(0.0))
     problem = hc.LinearProblem(lambda u: -hc.laplacian(u), u, lambda x, y: 1.0 / (x - x), threads=1)
@@ -324,7 +322,7 @@ def test_a_solve_that_cannot_begin_says_why_with_checkpoints_too(tmp_path: Path)
         problem.solve(checkpoint=hc.Checkpoint(tmp_path / "c"))
 
 
-def test_blocks_are_part_of_the_grid(tmp_path: Path) -> None:
+def test_a_restart_needs_the_same_blocks(tmp_path: Path) -> None:
     def simulation(active: Any) -> hc.Simulation:
         grid = hc.Grid((12, 12), periodic=True, active=active)
         grid.field("u")
@@ -343,7 +341,7 @@ def test_blocks_are_part_of_the_grid(tmp_path: Path) -> None:
 
 
 @pytest.mark.ranks(2)
-def test_ranks_agree_on_what_lies_in_the_way(shared_tmp_path: Path) -> None:
+def test_ranks_agree_on_existing_files(shared_tmp_path: Path) -> None:
     sim, comm = heat(), heat().domain.comm
     path = shared_tmp_path / "T.zarr"
     if comm.rank == 0:
@@ -358,7 +356,7 @@ def test_ranks_agree_on_what_lies_in_the_way(shared_tmp_path: Path) -> None:
     comm.barrier()
 
 
-def test_what_was_set_before_and_no_checkpoint_holds_stays(tmp_path: Path) -> None:
+def test_fields_outside_a_checkpoint_keep_their_values(tmp_path: Path) -> None:
     def simulation() -> hc.Simulation:
         sim = heat()
         sim.grid.field("mine")
@@ -374,12 +372,12 @@ def test_what_was_set_before_and_no_checkpoint_holds_stays(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("limit", ["60 s", "5 s"])
-def test_time_limits_that_leave_no_time_are_refused(limit: str) -> None:
+def test_too_short_time_limits_are_rejected(limit: str) -> None:
     with pytest.raises(InputError, match=f"time_limit is '{limit}'; expected more than 60 s"):
         hc.Checkpoint("c", time_limit=limit)
 
 
-def test_notes_that_json_does_not_have_are_refused(tmp_path: Path) -> None:
+def test_notes_without_json_form_are_rejected(tmp_path: Path) -> None:
     sim = heat()
     sim.notes = lambda: {"most": float("nan")}
     with pytest.raises(InputError, match="notes of a checkpoint cannot be written as JSON"):
@@ -425,7 +423,7 @@ def layers_of(prepared: Any, run: Callable[[], object]) -> list[list[str]]:
     return stacks
 
 
-def test_a_run_passes_at_most_four_layers_on_its_way_to_the_engine(tmp_path: Path) -> None:
+def test_a_run_calls_the_engine_through_at_most_four_layers(tmp_path: Path) -> None:
     sim = heat()
     stacks = layers_of(
         sim.prepared,
@@ -439,7 +437,7 @@ def test_a_run_passes_at_most_four_layers_on_its_way_to_the_engine(tmp_path: Pat
     assert stacks == [["Simulation", "Course", "Session", "Prepared"]] * 3
 
 
-def test_a_solve_passes_the_same_layers(tmp_path: Path) -> None:
+def test_a_solve_calls_the_engine_through_the_same_layers(tmp_path: Path) -> None:
     grid = hc.Grid((16, 12), walls="node")
     u = grid.field("u", boundary=hc.Value(0))
     problem = hc.LinearProblem(lambda u: -hc.laplacian(u), u, 1.0, threads=1)

@@ -25,7 +25,7 @@ def simulation(*scalars: str, steps: int = 0, **values: float) -> Any:
     )
 
 
-def test_scalars_begin_without_an_event() -> None:
+def test_scalars_of_events_start_at_zero_events() -> None:
     sim = simulation(*FLOOR.scalars)
     begin(sim, [FLOOR])
     assert sim.values == {"floor_count": 0.0, "floor_cell": math.inf, "floor_step": math.inf}

@@ -22,7 +22,7 @@ class Noting(Observer):
         return {self.name: problem}
 
 
-def test_without_observers_nothing_changes() -> None:
+def test_runs_without_observers_are_unchanged() -> None:
     assert observers.options(None, {"threads": 2}) == {"threads": 2}
     assert observers.facts("p") == {}
 

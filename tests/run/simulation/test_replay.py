@@ -110,12 +110,12 @@ def test_a_copy_in_a_file_has_the_same_bits(monkeypatch: pytest.MonkeyPatch):
 
 @pytest.mark.parametrize("device", ["opencl:0,1"])
 @pytest.mark.usefixtures("opencl")
-def test_devices_tell_the_same(device: str):
+def test_devices_report_the_same_step_and_terms(device: str):
     assert failure(growing(device=device)) == failure(growing())
 
 
 @pytest.mark.ranks(1, 2, long=(1,))
-def test_what_was_changed_in_between_is_repeated_too():
+def test_changes_between_runs_are_replayed():
     sim = growing()
     sim.run(steps=100)
     sim["T"] = 2.0  # as a new start from there
@@ -127,7 +127,7 @@ def test_what_was_changed_in_between_is_repeated_too():
 
 
 @pytest.mark.ranks(1, 2, long=(1,))
-def test_where_no_copy_can_be_kept_it_says_how_to_find_the_step(monkeypatch: pytest.MonkeyPatch):
+def test_without_a_copy_the_error_explains_the_search(monkeypatch: pytest.MonkeyPatch):
     def full(self: FailureReplay) -> None:
         comm = self.store.domain.comm
         if comm.rank == comm.size - 1:  # only this rank has no space
@@ -141,13 +141,13 @@ def test_where_no_copy_can_be_kept_it_says_how_to_find_the_step(monkeypatch: pyt
     assert "before step" not in text
 
 
-def test_a_copy_that_exceeds_memory_is_not_tried(monkeypatch: pytest.MonkeyPatch):
+def test_a_copy_that_exceeds_memory_is_not_attempted(monkeypatch: pytest.MonkeyPatch):
     sim = growing()
     monkeypatch.setattr(replay, "native", lambda: SimpleNamespace(available_memory=lambda: 100))
     assert "it takes 0.0 GB of memory, and 0.0 GB are available" in failure(sim)
 
 
-def test_fields_are_looked_through_at_times_that_do_not_double_for_ever(monkeypatch: pytest.MonkeyPatch):
+def test_the_interval_of_finiteness_checks_is_bounded(monkeypatch: pytest.MonkeyPatch):
     checked_steps: list[int] = []
     check_after = Session.check_after
     monkeypatch.setattr(
@@ -171,7 +171,7 @@ def test_fields_are_looked_through_at_times_that_do_not_double_for_ever(monkeypa
     assert run_with(1e-9, 1e-9) == [64, 192, 448, 960, 1024]  # checks exceed their share of the time
 
 
-def test_terms_that_cannot_be_bound_are_refused_at_once():
+def test_terms_with_unknown_arguments_are_rejected():
     grid = hc.Grid((8,), periodic=True)
     T = grid.field("T")
     with pytest.raises(InputError, match="argument 'kappa' is unknown"):
@@ -180,7 +180,7 @@ def test_terms_that_cannot_be_bound_are_refused_at_once():
         )
 
 
-def test_a_value_that_was_set_wrong_is_told_with_its_terms():
+def test_an_invalid_assigned_value_is_reported_with_its_terms():
     sim = growing()
     sim["T"] = np.where(np.arange(72).reshape(12, 6) == 7, np.nan, 1.0)
     with pytest.raises(InputError, match=r"at cell \(1, 1\) before the run.*\n.*in that cell: growth of T"):

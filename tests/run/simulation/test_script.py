@@ -42,7 +42,7 @@ def of_own(record: dict[str, Any]) -> dict[str, Any]:
     return {name: record[name] for name in OWN}
 
 
-def test_options_of_execution_take_the_place_of_those_of_a_file(configured: Path, tmp_path: Path) -> None:
+def test_options_of_the_command_replace_those_of_a_file(configured: Path, tmp_path: Path) -> None:
     plain = recorded(configured, "--threads", "1", cwd=tmp_path)
     assert of_own(plain) == OWN
     before = ["--halo", "read", "--methods", "self,peer,mpi", "--subdomains-per-rank", "2"]
@@ -80,7 +80,7 @@ def test_options_of_execution_reach_all_ranks_and_problems_of_a_file(tmp_path: P
     assert (record["methods"], record["packing"], record["ranks_per_node"]) == ("mpi", "none", 1)
 
 
-def test_options_of_execution_that_cannot_be_are_refused_before_a_file_begins(tmp_path: Path) -> None:
+def test_invalid_execution_options_are_rejected_before_a_file_begins(tmp_path: Path) -> None:
     path = tmp_path / "a.py"
     path.write_text("def check(problem):\n    pass\n\nraise ValueError('begun')\n")
     for words, message in (
@@ -111,7 +111,7 @@ def test_options_of_execution_that_cannot_be_are_refused_before_a_file_begins(tm
         ["--trace", "t.json"],
     ],
 )
-def test_a_file_without_a_problem_has_nothing_that_runs_so(
+def test_execution_options_are_rejected_for_a_file_without_a_problem(
     tmp_path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -139,7 +139,7 @@ def test_parts_of_the_steps_of_a_file_are_timed(
     assert part["share_of_bound"] is None
 
 
-def test_studies_of_a_file_vary_how_it_runs(heat: Path, tmp_path: Path) -> None:
+def test_studies_of_a_file_vary_its_execution(heat: Path, tmp_path: Path) -> None:
     measurements = result("study", "parts", heat, "--ranks", "1", cwd=tmp_path)["measurements"]
     assert [(m["only"], m["halo"]) for m in measurements] == list(PARTS.values())
     words = ["--patches", "8,16;4,8", "--schedules", "static", "--threads", "1"]

@@ -10,7 +10,7 @@ from halocline.problems.problem import Problem
 from halocline.run.simulation.settings import Setting, Settings, active
 
 
-def test_a_setting_has_its_default_or_the_value_that_is_given() -> None:
+def test_a_setting_has_its_default_or_the_specified_value() -> None:
     assert hc.setting("kappa", 1.0, "length²/time", above=0.0) == 1.0
     settings = Settings({"kappa": "2", "word": "b"})
     with active(settings):
@@ -22,7 +22,7 @@ def test_a_setting_has_its_default_or_the_value_that_is_given() -> None:
         hc.setting("kappa", 1.0, "length²/time", above=0.0)
 
 
-def test_cells_are_in_proportion_or_as_they_are_given() -> None:
+def test_cells_are_proportional_or_as_specified() -> None:
     assert hc.cells(8, 4) == (8, 4)
     for n, dim, shape in (
         (None, None, (8, 4)), (None, 1, (6,)), ([16], None, (16, 8)), ([16], 1, (16,)),

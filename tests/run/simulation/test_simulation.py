@@ -13,7 +13,7 @@ from halocline.errors import InputError, RunError
 from small_programs import keep, square
 
 
-def test_parameters_hold_from_the_next_run_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_parameters_apply_from_the_next_run(caplog: pytest.LogCaptureFixture) -> None:
     grid = hc.Grid(5, periodic=True)
     u = grid.field("u")
 
@@ -46,7 +46,7 @@ def test_parameters_hold_from_the_next_run_on(caplog: pytest.LogCaptureFixture) 
 
 
 @pytest.mark.ranks(1, 4, long=(1,))
-def test_a_value_that_is_not_finite_is_reported_with_field_and_cell() -> None:
+def test_a_nonfinite_value_is_reported_with_field_and_cell() -> None:
     """All ranks raise the same error before the first step."""
     grid, _, v = square()
     sim = hc.Simulation(grid, hc.program(keep))
@@ -98,7 +98,7 @@ def test_runs_end_at_their_time_and_count_of_steps() -> None:
             sim.run(**{"until": 2.0, **wrong})
 
 
-def test_memory_grows_with_what_is_asked_and_nothing_is_lost() -> None:
+def test_halos_grow_on_demand_without_loss_of_values() -> None:
     """`evaluate` allocates a wider halo, and the field and its second buffer remain a pair."""
     grid = hc.Grid(8, periodic=True)
     u = grid.field("u")
@@ -113,7 +113,7 @@ def test_memory_grows_with_what_is_asked_and_nothing_is_lost() -> None:
 @pytest.mark.parametrize(
     ("scheme", "order"), [(hc.Euler(), 1), (hc.RK2(), 2), (hc.RK3(), 3), (hc.RK4(), 4), (hc.SSPRK3(), 3)]
 )
-def test_schemes_have_their_order_in_time(scheme: Any, order: int) -> None:
+def test_time_integration_schemes_have_their_order(scheme: Any, order: int) -> None:
     """The order holds for equations that depend on time too, since each stage has its own time."""
     ends = []
     for dt in (0.1, 0.05, 0.025):
@@ -135,7 +135,7 @@ def test_schemes_have_their_order_in_time(scheme: Any, order: int) -> None:
 # --- operators ---
 
 
-def test_a_run_and_a_solve_tell_their_share_of_the_speed_of_memory() -> None:
+def test_a_run_and_a_solve_report_their_share_of_memory_bandwidth() -> None:
     grid, u, _ = square()
     sim = hc.Simulation(grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1e-6)
     assert sim.share_of_bound() is None
@@ -149,7 +149,7 @@ def test_a_run_and_a_solve_tell_their_share_of_the_speed_of_memory() -> None:
     assert 0 < solution.bandwidth_share < 2
 
 
-def test_a_stop_after_a_step_leaves_the_clock_with_the_fields() -> None:
+def test_a_stop_after_a_step_keeps_time_and_fields_consistent() -> None:
     grid, u, _ = square()
     times: list[float] = []
     sim = hc.Simulation(

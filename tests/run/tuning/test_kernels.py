@@ -17,7 +17,7 @@ def nothing_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_what_cannot_be_read_is_not_remembered(nothing_known: Path) -> None:
+def test_unreadable_tuning_files_are_ignored(nothing_known: Path) -> None:
     name = kernels.key("source", ["device"], (8, 8), 1)
     assert recall(Tuned[Strategy], place_of(name, "kernels")) is None
     for text in ("", "{}", '{"choice": {"reads": "fast"}, "gain": 1.0, "tried": 2}'):
@@ -30,7 +30,7 @@ def test_what_cannot_be_read_is_not_remembered(nothing_known: Path) -> None:
 
 
 @pytest.mark.parametrize("ndim", [1, 2, 3])
-def test_strategies_to_try_differ_from_the_default_and_each_other(ndim: int) -> None:
+def test_candidate_strategies_are_distinct(ndim: int) -> None:
     for staged in (False, True):
         candidates = kernels.strategies(ndim, staged)
         assert len(set(candidates)) == len(candidates)

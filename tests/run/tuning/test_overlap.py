@@ -24,7 +24,7 @@ def decided(times: dict[bool, list[float]], sweeps: int = 2) -> OverlapTrial:
 
 
 @pytest.mark.parametrize(("slower", "on"), [(1.1, True), (0.9, False)])
-def test_the_median_decides(slower: float, on: bool) -> None:
+def test_the_median_time_determines_the_choice(slower: float, on: bool) -> None:
     """One slow piece of either kind does not change the choice."""
     with_it = [1.0, 50.0, 1.2, 0.8, 1.0]
     choice = decided({True: with_it, False: [slower * t for t in reversed(with_it)]}).choice
@@ -33,7 +33,7 @@ def test_the_median_decides(slower: float, on: bool) -> None:
     assert str(choice).startswith(f"{'on' if on else 'off'}, decided by measuring: 500 ms a sweep with it")
 
 
-def test_pieces_take_turns_there_and_back() -> None:
+def test_measured_parts_alternate_in_both_orders() -> None:
     trial, kinds = OverlapTrial("auto"), []
     assert trial.piece() == (True, 1)
     trial.note(LEAST / 10, 1)
@@ -47,13 +47,13 @@ def test_pieces_take_turns_there_and_back() -> None:
 
 
 @pytest.mark.parametrize(("first", "passes"), [(0.0, MOST), (LEAST / 1000, MOST), (LEAST, 1), (60.0, 1)])
-def test_pieces_have_as_many_passes_as_time_asks_for(first: float, passes: int) -> None:
+def test_the_time_determines_the_passes_of_a_part(first: float, passes: int) -> None:
     trial = OverlapTrial("auto")
     trial.note(first, 1)
     assert trial.piece()[1] == passes
 
 
-def test_loops_within_a_pass_do_not_count_more_for_being_longer() -> None:
+def test_long_inner_loops_are_not_weighted_more() -> None:
     trial = OverlapTrial("auto")
     trial.note(LEAST, 1)
     while trial.open:
@@ -103,7 +103,7 @@ def test_the_choice_is_measured_once_and_the_same_on_all_ranks() -> None:
 
 
 @pytest.mark.ranks(2)
-def test_many_short_runs_decide_it_too() -> None:
+def test_the_choice_is_made_over_many_short_runs() -> None:
     """The choice is also made over many short runs, as with a callback after every step."""
     sim = heat(methods="mpi")
     for _ in range(40):
@@ -112,7 +112,7 @@ def test_many_short_runs_decide_it_too() -> None:
 
 
 @pytest.mark.ranks(2)
-def test_a_solve_in_pieces_has_the_same_history() -> None:
+def test_a_solve_in_parts_has_the_same_history() -> None:
     """The measurement within the single loop of a solve does not change its history."""
     outcomes = []
     for overlap in ("auto", True):
@@ -135,7 +135,7 @@ def test_a_solve_in_pieces_has_the_same_history() -> None:
 
 
 @pytest.mark.ranks(2)
-def test_a_program_whose_halos_stay_at_home_measures_nothing() -> None:
+def test_a_program_without_messages_measures_nothing() -> None:
     grid = hc.Grid((12, 10), periodic=True)
     T = grid.field("T")
     sim = hc.Simulation(grid, lambda T: {T: -T}, scheme=hc.Euler(), dt=1e-3, threads=1)

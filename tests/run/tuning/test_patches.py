@@ -77,7 +77,7 @@ def nothing_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.mark.ranks(1, 2, 3, long=(1, 3))
-def test_tuning_leaves_no_trace_in_results_and_is_remembered(nothing_known: Path) -> None:
+def test_tuning_does_not_change_results_and_is_stored(nothing_known: Path) -> None:
     comm = world()
     plain = heat(threads=2)
     assert plain.prepared.tuned is None
@@ -104,7 +104,7 @@ def test_tuning_leaves_no_trace_in_results_and_is_remembered(nothing_known: Path
 
 
 @pytest.mark.ranks(1, 2, long=(1,))
-def test_what_is_remembered_is_used(nothing_known: Path) -> None:
+def test_stored_choices_are_used(nothing_known: Path) -> None:
     sim = heat(threads=1)
     before = result(sim)
     if world().rank == 0:
@@ -160,7 +160,7 @@ def test_the_fastest_is_found() -> None:
     assert patches.race([], timer_of) == Tuned(None, 1.0, 1)
 
 
-def test_a_choice_that_cannot_run_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_choice_that_cannot_run_is_skipped(caplog: pytest.LogCaptureFixture) -> None:
     """A choice is skipped if its preparation or its run fails."""
     caplog.set_level(logging.INFO, "halocline")
     speeds = {None: 1.0, "made": 0.5, "best": 0.4}
@@ -185,7 +185,7 @@ def raised(error: Exception) -> Any:
     raise error
 
 
-def test_what_is_far_behind_is_let_go_of() -> None:
+def test_slow_candidates_are_dropped() -> None:
     held: list[weakref.ref[Any]] = []
     most = 0
 
@@ -207,7 +207,7 @@ def test_what_is_far_behind_is_let_go_of() -> None:
     assert most == 3  # the default, the best, and the current one
 
 
-def test_what_cannot_be_read_is_not_remembered(nothing_known: Path) -> None:
+def test_unreadable_tuning_files_are_ignored(nothing_known: Path) -> None:
     assert patches.recalled("unknown", 2) is None
     patches.remember(patches.place_of("mine"), Tuned((3, 4), 1.1, 5), "heat")
     assert patches.recalled("mine", 2) == Tuned((3, 4), 1.1, 5)
@@ -231,7 +231,7 @@ def test_what_cannot_be_read_is_not_remembered(nothing_known: Path) -> None:
         assert patches.recalled("mine", 2) is None, text
 
 
-def test_what_a_measurement_holds_for() -> None:
+def test_a_measurement_applies_to_equal_programs_and_machines() -> None:
     cut = {parts: decompose((64, 64), 4, strategy=parts) for parts in ((4, 1), (2, 2))}
     keys = {
         patches.key(library, Transfers(Layout.of(cut[parts]), methods), threads, ranks, schedule)
@@ -258,7 +258,7 @@ def test_candidates_suit_the_subdomain(shape: tuple[int, ...], threads: int) -> 
         assert len(patches) > 12
 
 
-def test_the_command(nothing_known: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_command_tunes_patches(nothing_known: Path, capfd: pytest.CaptureFixture[str]) -> None:
     line = "solve poisson --n 64 --threads 1 --max-iterations 3 --patch"
     checksums = []
     for word in ("caches", "tune"):

@@ -12,7 +12,7 @@ from halocline.study.measuring import ablation
 
 
 @pytest.mark.ranks(2)
-def test_every_variant_takes_what_it_says() -> None:
+def test_every_variant_has_its_options() -> None:
     result = ablation.measure((24, 24, 24), fields=2, radius=2, repeats=2, threads=1, subdomains_per_rank=2)
     groups: dict[str, list[Measurement]] = {}
     for measured in result:
@@ -42,7 +42,7 @@ def test_every_variant_takes_what_it_says() -> None:
     assert (uniform["whole"], read["whole"]) == (True, True)
 
 
-def test_placement_matters_on_the_papers_worst_case() -> None:
+def test_placement_is_faster_in_the_worst_case_of_the_paper() -> None:
     """1440 x 1452 x 700 cells over the six GPUs of a Summit node (Pearson et al. 2020, Section IV)."""
     result = ablation.place(load_machine("summit"), (1440, 1452, 700))
     assert all(m["predicted"] and m["parts"] == (2, 3, 1) for m in result)

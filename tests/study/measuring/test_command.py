@@ -27,7 +27,7 @@ def test_measure_runs_the_command(monkeypatch):
     json.dumps(result, allow_nan=False)
 
 
-def test_measure_raises_what_the_command_said():
+def test_measure_raises_the_error_of_the_command():
     with pytest.raises(InputError, match=r"rtol is -1\b.*above 0") as raised:
         measure(Command("run", "poisson", {}, ("rtol=-1.0",)), 8, Layout(1, 1))
     assert "Traceback" not in str(raised.value)

@@ -14,14 +14,14 @@ from halocline.study.measuring.exchange import measure, shared_out, weak_shape
 from loops import some
 
 
-def test_a_wrong_wish_to_check(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_check_variable_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HALOCLINE_CHECK", "yes")
     with pytest.raises(ValueError, match="HALOCLINE_CHECK is yes, expected 0 or 1"):
         check_exchange((12, 13), 1, "float64", 1, True, threads=1)
 
 
 @pytest.mark.ranks(1, 2, long=(1,))
-def test_what_is_told() -> None:
+def test_the_measurement_has_the_expected_values() -> None:
     whole, interior = 20**3, 16**3
     for methods in some(METHODS_IN_TURN):
         actual = measure(
@@ -52,7 +52,7 @@ def test_what_is_told() -> None:
 @pytest.mark.ranks(2)
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("methods", ["mpi", "colocated,mpi", "rma,mpi"])
-def test_only_what_crosses_ranks(axis: int, methods: str) -> None:
+def test_only_cut_axes_are_exchanged(axis: int, methods: str) -> None:
     """Only cut axes are exchanged if no other axis is periodic; benchmarks/exchange.py relies on it."""
     cut = tuple(2 if a == axis else 1 for a in range(3))
     result = measure(
@@ -70,7 +70,7 @@ def test_only_what_crosses_ranks(axis: int, methods: str) -> None:
     assert result["bytes_by_method"] == {methods.partition(",")[0]: 2 * 3 * 8 * 8 * 2 * 4}
 
 
-def test_weak_shapes() -> None:
+def test_weak_scaling_grows_the_grid() -> None:
     assert weak_shape(750, 1) == (750, 750, 750)
     assert weak_shape(750, 6) == (1363,) * 3  # Pearson et al. (2020): round(750 count^(1/3))³
     assert weak_shape(100, 4, 2) == (200, 200)
@@ -86,12 +86,12 @@ def test_weak_shapes() -> None:
         ({"radius": 9}, "reach 9 cells"),
     ],
 )
-def test_wrong_numbers(options: dict[str, Any], words: str) -> None:
+def test_invalid_numbers_are_rejected(options: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         measure((8, 8), **options)
 
 
-def test_ranks_share_subdomains_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_subdomains_are_distributed_over_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shared_out(None, 3, "cpu") == (3, 1)
     assert [shared_out(6, ranks, "cpu") for ranks in (1, 2, 6)] == [(6, 6), (6, 3), (6, 1)]
     with pytest.raises(InputError, match=r"6 subdomains .* evenly over 4 ranks: take a multiple of 4"):

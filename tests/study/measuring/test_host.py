@@ -24,7 +24,7 @@ def calibrated() -> Machine:
     return host.machine_of([measurement(1), measurement(2)])
 
 
-def test_a_roofline_finds_what_kernels_were_made_of() -> None:
+def test_a_roofline_recovers_the_parameters_of_kernels() -> None:
     assert host.roofline(rows(2e-11, 5e-11, 3e-10)) == pytest.approx((2e-11, 5e-11, 3e-10))
     per_byte, per_flop, per_sum = host.roofline(rows(0.0, 5e-11, 3e-10))
     assert (per_flop, per_sum) == pytest.approx((5e-11, 3e-10), rel=1e-2)
@@ -48,7 +48,7 @@ def pair(shape: tuple[int, ...], radius: int, *, wraps: bool = False) -> tuple[S
         ("large message", "mpi"),
     ],
 )
-def test_the_model_predicts_what_it_was_calibrated_by(calibrated: Machine, name: str, method: str) -> None:
+def test_the_model_reproduces_its_calibration(calibrated: Machine, name: str, method: str) -> None:
     large = name.startswith("large")
     shape = (2 * SIDE, SIDE, SIDE) if large else (32, 16)
     schedule, layout = pair(shape, RADIUS if large else 1, wraps=large)
@@ -57,7 +57,7 @@ def test_the_model_predicts_what_it_was_calibrated_by(calibrated: Machine, name:
     assert result.seconds == pytest.approx(SEEN[name], rel=0.05)
 
 
-def test_the_fields_of_a_device_are_those_of_one_rank_and_of_all(calibrated: Machine) -> None:
+def test_fields_of_a_device_are_measured_on_one_rank_and_on_all(calibrated: Machine) -> None:
     """One rank computes in the first measurement; caches are four times as fast as memory."""
     device = calibrated.device
     assert device.core_bandwidth == pytest.approx(1 / 4e-11)
@@ -66,12 +66,12 @@ def test_the_fields_of_a_device_are_those_of_one_rank_and_of_all(calibrated: Mac
     assert device.cache > 0
 
 
-def test_a_reduction_takes_what_was_measured(calibrated: Machine) -> None:
+def test_a_reduction_takes_the_measured_time(calibrated: Machine) -> None:
     assert calibrated.measured is not None
     assert calibrated.measured.hop == pytest.approx(SEEN["sum"] - SEEN["sum alone"])
 
 
-def test_a_host_without_shared_memory_and_one_of_one_core() -> None:
+def test_hosts_without_shared_memory_or_with_one_core_are_calibrated() -> None:
     partial_machine = host.machine_of(
         [measurement(1), measurement(2, signal=None, **{"large colocated": None})]
     )
@@ -84,7 +84,7 @@ def test_a_host_without_shared_memory_and_one_of_one_core() -> None:
     assert single.measured.hop == 0
 
 
-def test_sockets_are_those_of_the_system() -> None:
+def test_sockets_agree_with_the_system() -> None:
     text = Path("/proc/cpuinfo").read_text()
     named = {line.split(":")[1].strip() for line in text.splitlines() if line.startswith("physical id")}
     if not named:

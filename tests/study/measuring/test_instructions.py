@@ -23,7 +23,7 @@ def heat(**options: str) -> Run:
     return Run(command, SHAPE[0], SHAPE, Layout(1, 1), SHAPE[0])
 
 
-def test_without_a_disassembler_there_are_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_a_disassembler_there_are_no_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     (result,) = with_instructions([heat()], [Measurement({"shape": [*SHAPE]})])
     assert result["instructions"] is None

@@ -12,7 +12,7 @@ from halocline.run.tuning.patches import in_turn
 
 @pytest.mark.ranks(2)
 @pytest.mark.parametrize("case", ["heat", "poisson"])
-def test_steps_are_timed_whole_and_in_parts(case: str) -> None:
+def test_steps_and_their_parts_are_timed(case: str) -> None:
     from functools import partial
 
     from halocline.problems.problem import Problem
@@ -35,7 +35,7 @@ def test_steps_are_timed_whole_and_in_parts(case: str) -> None:
     assert [line.partition(":")[0] for line in overlap.verdict(result)] == [row["name"] for row in result]
 
 
-def test_parts_of_a_step_are_left_out_indeed() -> None:
+def test_selected_parts_of_a_step_are_skipped() -> None:
     """A run without kernels does not change the fields, and one without messages not the halos."""
     from halocline.study.measuring import overlap
 
@@ -59,7 +59,7 @@ def test_parts_of_a_step_are_left_out_indeed() -> None:
     assert after(messages=False, kernels=False) == (0.0, 0.0)
 
 
-def test_measurements_run_in_turn_there_and_back() -> None:
+def test_measurements_alternate_in_both_orders() -> None:
     order: list[str] = []
     done: list[int] = []
 
@@ -73,7 +73,7 @@ def test_measurements_run_in_turn_there_and_back() -> None:
 
 
 @pytest.mark.parametrize("pace", [1e-6, 1e-3, 10.0])
-def test_a_measurement_has_as_many_passes_as_its_seconds_ask_for(pace: float) -> None:
+def test_the_duration_determines_the_passes_of_a_measurement(pace: float) -> None:
     """The constant cost of a run does not shorten the measurement."""
 
     class Timer(PassTimer):

@@ -20,7 +20,7 @@ def calibrated() -> Machine:
     return host.machine_of([measurement(1), measurement(2)])
 
 
-def test_paces_by_ranks_and_memory(calibrated: Machine) -> None:
+def test_cell_times_depend_on_ranks_and_memory(calibrated: Machine) -> None:
     def bandwidth(ranks: int, memory: float) -> float:
         return Rates.of(calibrated, ranks, memory=memory).bandwidth
 
@@ -34,7 +34,7 @@ def test_paces_by_ranks_and_memory(calibrated: Machine) -> None:
     assert [four.pace(r, 1e9).ranks for r in (1, 2, 4, 5)] == [1, 4, 4, 4]
 
 
-def test_ranks_measure_a_case_together_and_each_by_itself() -> None:
+def test_ranks_measure_a_case_together_and_separately() -> None:
     case = {"case": "wave", "n": 64}
     for alone in (False, True):
         assert 1e-6 < host.on_ranks(2, {"do": "case", "case": case, "alone": alone}) < 1e-1
@@ -42,7 +42,7 @@ def test_ranks_measure_a_case_together_and_each_by_itself() -> None:
         host.on_ranks(1, {"do": "case", "case": {"case": "tea"}, "alone": True})
 
 
-def test_the_command_measures_a_pace(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_command_measures_the_time_of_a_cell(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     record = tmp_path / "r.json"
     words = f"model wave --n 96 --machine host --ranks-per-node 1 --measure 64 --json {record}"
     assert run(words.split()) == 0

@@ -17,7 +17,7 @@ from halocline.study.measuring import predict
 from modelled_machine import machine
 
 
-def test_a_weak_study_without_a_network_is_perfect() -> None:
+def test_weak_scaling_without_a_network_is_ideal() -> None:
     schedule, shape = predict.prepared("poisson", 64)
     result = predict.predict(schedule, shape, machine(4), [1, 2, 8, 12], scaling="weak")
     assert [p.shape for p in result] == [(64, 64), (128, 64), (256, 128), (384, 128)]
@@ -27,7 +27,7 @@ def test_a_weak_study_without_a_network_is_perfect() -> None:
     assert result[0].seconds == pytest.approx(64 * 64 / 4 * 64 / 1e9, rel=0.1)  # 8 streams of 8 bytes
 
 
-def test_a_strong_study_loses_where_latency_grows() -> None:
+def test_strong_scaling_is_limited_by_latency() -> None:
     schedule, shape = predict.prepared("poisson", 256)
     result = predict.predict(schedule, shape, machine(1, latency=1e-4), [1, 4, 16])
     assert result[0].efficiency == 1
@@ -48,13 +48,13 @@ def test_a_strong_study_loses_where_latency_grows() -> None:
         ({"nodes": [1], "ranks_per_node": 0}, "ranks per node is 0; expected a whole number from 1"),
     ],
 )
-def test_wrong_studies(options: dict[str, Any], words: str) -> None:
+def test_invalid_studies_are_rejected(options: dict[str, Any], words: str) -> None:
     schedule, shape = predict.prepared("poisson", 64)
     with pytest.raises(InputError, match=words):
         predict.predict(schedule, shape, machine(), **options)
 
 
-def test_cases_are_those_that_a_simulation_runs() -> None:
+def test_predicted_cases_are_those_of_simulations() -> None:
     """Cases that are traced without memory have the same sweeps as those of a simulation."""
 
     def sweeps(schedule: Schedule) -> list[Any]:
@@ -84,7 +84,7 @@ def test_a_prediction_is_traced_as_a_run_is(tmp_path: Path) -> None:
     assert picture.stat().st_size > 10_000
 
 
-def test_fewer_ranks_of_a_node_have_more_of_its_memory() -> None:
+def test_fewer_ranks_per_node_have_more_bandwidth_each() -> None:
     schedule, shape = predict.prepared("poisson", 512)
     times = [
         predict.predict(

@@ -30,7 +30,7 @@ def test_ideal_times_fall_with_the_cores() -> None:
     assert c.of_formula(group.first, group) is None
 
 
-def test_columns_of_what_is_known_alone() -> None:
+def test_columns_contain_only_known_values() -> None:
     assert c.where_known(Group([made(8.0)])) == []
     group = Group([made(8.0), made(8.0, joules_per_cell_step=2e-8)])
     assert c.where_known(group) == [c.ENERGY]
@@ -38,7 +38,7 @@ def test_columns_of_what_is_known_alone() -> None:
     assert c.where_known(Group([made(8.0, ssspnt=1.5)])) == [c.SSSPNT]
 
 
-def test_parts_of_steps_and_other_orders_are_apart() -> None:
+def test_parts_of_steps_and_other_orders_are_separate() -> None:
     members = [made(8.0), made(6.0, only="compute"), made(7.0, halo="uniform"), made(5.0, order=2)]
     group = Group(members)
     assert c.whole(group).members == [members[0], members[3]]
@@ -46,7 +46,7 @@ def test_parts_of_steps_and_other_orders_are_apart() -> None:
     assert c.own_order(group).members == members[:3]
 
 
-def test_panels_are_one_for_each_size() -> None:
+def test_each_size_has_one_panel() -> None:
     group = Group([made(8.0), made(8.0, n=64), made(4.0, threads=2)])
     panels = c.panels_of_sizes(group, line=lambda m: m["case"], label=lambda line: "x")
     assert [panel.title for panel in panels] == [

@@ -38,7 +38,7 @@ def labels(families: list[tuple[str, Family]]) -> list[tuple[str, str, tuple[int
     return [(family.title, label, family.sizes) for label, family in families]
 
 
-def test_the_families_of_a_case_are_what_is_run_by_default() -> None:
+def test_the_families_of_a_case_are_run_by_default() -> None:
     result = lines(Problem("linear-wave"), {})
     panels = {
         one.title: [label for label, family in result if family.title == one.title] for _, one in result
@@ -52,7 +52,7 @@ def test_the_families_of_a_case_are_what_is_run_by_default() -> None:
     assert result[1][1].lines == ({"wave": "shear_y"},)
 
 
-def test_what_is_given_chooses_among_the_families() -> None:
+def test_options_select_families() -> None:
     case = Problem("linear-wave")
     assert [label for label, _ in lines(case, {}, 3, (16,))] == ["fast", "alfven", "slow", "entropy"]
     one = lines(case, {"wave": "slow", "courant": 0.4}, 1, (16, 32))
@@ -63,7 +63,7 @@ def test_what_is_given_chooses_among_the_families() -> None:
         lines(case, {}, 2)
 
 
-def test_lines_of_one_panel_are_named_after_their_axes_where_these_differ() -> None:
+def test_lines_of_one_panel_are_labelled_by_different_axes() -> None:
     case = Problem("cp-alfven")
     assert labels(lines(case, {}, None, (16, 32))) == [
         ("After one period", "2D", (16, 32)),
@@ -93,7 +93,7 @@ def test_the_families_of_every_case_can_be_run() -> None:
 # -- evaluation of measurements ------------------------------------------------------------------------
 
 
-def test_the_order_is_that_of_the_shorter_side() -> None:
+def test_the_order_refers_to_the_shorter_side() -> None:
     assert order(made(8e-3, 32, 16, 16), made(2e-3, 64, 32, 32)) == pytest.approx(2.0)
     assert order(made(2.7e-2, 10), made(1e-3, 30)) == pytest.approx(3.0)
     for coarse, fine in ((0.0, 1.0), (1.0, 0.0), (None, 1.0)):
@@ -101,7 +101,7 @@ def test_the_order_is_that_of_the_shorter_side() -> None:
     assert order(made(1.0, 8), made(0.5, 8)) is None
 
 
-def test_a_table_for_each_panel() -> None:
+def test_each_panel_has_a_table() -> None:
     result = [
         *(made(e, n) for e, n in ((4e-3, 64), (1e-3, 128), (5e-4, 256))),
         *(made(e, n, line="slow") for e, n in ((1e-3, 128), (None, 64))),
@@ -123,7 +123,7 @@ def test_a_table_for_each_panel() -> None:
     assert "shorter side" not in waves.note
 
 
-def test_a_sentence_for_each_line() -> None:
+def test_each_line_has_a_sentence() -> None:
     fast = [made(e, n) for e, n in ((4e-3, 64), (1e-3, 128), (5e-4, 256))]
     slow = [made(e, n, line="slow") for e, n in ((8e-3, 32), (1e-3, 64))]
     exact = [made(e, n, line="exact") for e, n in ((0.0, 32), (0.0, 64))]
@@ -216,7 +216,7 @@ def test_a_run_to_the_end_of_its_case_has_an_error(known: Callable[..., None]) -
 
 
 @pytest.mark.ranks(2)
-def test_every_rank_has_the_error_that_one_has(known: Callable[..., None]) -> None:
+def test_the_error_is_equal_on_all_ranks(known: Callable[..., None]) -> None:
     known(decay=DECAY)
     result = Problem("decay", [16]).run(threads=1)
     alone = Problem("decay", [16]).run(threads=1, communicator=Communicator())
@@ -245,7 +245,7 @@ def test_a_run_prints_its_error(
 # -- the study -----------------------------------------------------------------------------------------
 
 
-def test_a_study_of_two_waves(
+def test_two_waves_can_be_studied(
     known: Callable[..., None],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

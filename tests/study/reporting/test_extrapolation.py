@@ -41,7 +41,7 @@ FLUX = {n: 2.0 + 4.0 / (n + 1) ** 2 for n in (7, 15, 31, 63)}
 GRIDS = [made(n, FLUX[n], speed) for n, speed in zip(FLUX, (1.0, 1.2, 1.1, 1.15), strict=True)]
 
 
-def test_three_grids_in_a_row_are_taken() -> None:
+def test_three_successive_grids_are_extrapolated() -> None:
     result = limits(GRIDS)
     assert [(row["name"], row["cells"]) for row in result] == [
         (name, cells) for name in WHAT["names"] for cells in ([7, 15, 31], [15, 31, 63])
@@ -57,7 +57,7 @@ def test_three_grids_in_a_row_are_taken() -> None:
     assert limits(GRIDS[:2]) == []
 
 
-def test_tables_show_what_each_three_grids_tell() -> None:
+def test_tables_show_the_results_of_three_successive_grids() -> None:
     table, leads = tables(GRIDS[:3], limits(GRIDS[:3]))
     assert table.heads == ("", "7²\nh = 0.125", "15²\nh = 0.0625", "31²\nh = 0.03125")
     assert table.rows[1] == ("speed", "1", "1.2", "1.1")
@@ -80,7 +80,7 @@ def test_tables_show_what_each_three_grids_tell() -> None:
     assert "factor of 3" not in alone.note
 
 
-def test_verdicts_make_no_order_up() -> None:
+def test_verdicts_state_no_order_without_convergence() -> None:
     sentences = verdicts(GRIDS, limits(GRIDS))
     assert sentences[0] == (
         "Steady state: the grids are not in the asymptotic range of order 2, as seen from speed "
@@ -102,7 +102,7 @@ def test_verdicts_make_no_order_up() -> None:
     assert "15² and 19² differ 1.25 times only" in verdicts(close, limits(close))[2]
 
 
-def test_the_picture_shows_numbers_and_distances() -> None:
+def test_the_picture_shows_values_and_errors() -> None:
     with styled():
         numbers, distances = plot(GRIDS, limits(GRIDS)).axes
     labels = [line.get_label() for line in numbers.lines if not line.get_label().startswith("_")]
@@ -126,7 +126,7 @@ def test_a_run_must_be_steady() -> None:
         numbers({**done, "diagnostics": {**named, "speed": None}})
 
 
-def test_what_cases_extrapolate() -> None:
+def test_cases_declare_extrapolated_quantities() -> None:
     extrapolated = 0
     for name in case_names():
         names = Problem(name).known
@@ -148,7 +148,7 @@ def test_what_cases_extrapolate() -> None:
 # -- the study -----------------------------------------------------------------------------------------
 
 
-def test_a_study_of_a_small_square(
+def test_a_small_square_is_extrapolated(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -181,6 +181,6 @@ def test_a_study_of_a_small_square(
     assert "Numbers of the steady state" in page
 
 
-def test_a_case_says_where_its_numbers_lead_to(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_case_has_reference_values(capsys: pytest.CaptureFixture[str]) -> None:
     assert command(["cases", "cavity"]) == 0
     assert "halocline study convergence cavity extrapolates its numbers" in capsys.readouterr().out

@@ -22,7 +22,7 @@ def curves(ax: Any) -> list[tuple[list[float], list[float]]]:
     return [(list(line.get_xdata()), list(line.get_ydata())) for line in ax.lines]
 
 
-def test_a_page_holds_all_of_a_study():
+def test_a_page_contains_all_parts_of_a_study():
     theory = Theory({6: sides(), 4: sides()}, 1e-12, 2)
     result = [
         *parts_of(1, 8.0, 8.0, 0.5, 0.6, 0.7, 0.01),
@@ -55,7 +55,7 @@ def test_a_page_holds_all_of_a_study():
     assert "scheme rk3, steps 10, warm up 2, settings nu=1" in text
 
 
-def test_a_line_of_a_table_holds_no_lists():
+def test_cells_of_a_table_contain_no_lists():
     rows = list(csv.DictReader(io.StringIO(as_csv([made(1.0), made(2.0, ranks=2, checksum=None)]))))
     assert [(row["shape"], row["ns_per_cell_step"], row["checksum"]) for row in rows] == [
         ("256x256x256", "1.0", "0" * 32),

@@ -63,7 +63,7 @@ def test_panels_are_in_rows(count: int, columns: int, rows: int) -> None:
     assert sum(ax.get_visible() for ax in figure.axes) == count
 
 
-def test_lines_are_told_apart() -> None:
+def test_lines_are_distinguishable() -> None:
     styles = [plots.style(number) for number in range(len(plots.COLOURS))]
     assert len({(style["color"], style["marker"]) for style in styles}) == len(styles)
     assert plots.style(len(plots.COLOURS))["color"] == styles[0]["color"]

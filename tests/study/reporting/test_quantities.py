@@ -9,7 +9,7 @@ from halocline.study.studies.strong import STEPS
 from halocline.study.studies.weak import WEAK
 
 
-def test_energy_is_told_where_there_is_any():
+def test_energy_is_shown_if_it_was_measured():
     theory = Theory({6: sides()}, 1e-12, 2)
     assert "energy.png" not in shown(STEPS, strong(), theory).figures()
     known = [made(8.0, joules_per_cell_step=2e-6, joules_of=["processors"]), made(4.0, ranks=2)]
@@ -21,7 +21,7 @@ def test_energy_is_told_where_there_is_any():
     assert shown(WEAK, known, theory).tables[0].heads[-1] == "million cells\na joule"
 
 
-def test_tables_have_ssspnt_where_it_was_measured():
+def test_tables_show_ssspnt_if_it_was_measured():
     theory = Theory({6: sides()}, 1e-12, 2)
     for speed, is_known in ((1.5, True), (None, False)):
         for case in ("cavity", "mine.py"):
@@ -29,7 +29,7 @@ def test_tables_have_ssspnt_where_it_was_measured():
             assert ("ssspnt" in shown(STEPS, known, theory).tables[0].heads) == is_known
 
 
-def test_numbers_as_text():
+def test_numbers_are_formatted():
     assert [nanoseconds(t) for t in (0.01234, 1.236, 99.96, 1234.5)] == ["0.0123", "1.24", "100", "1,234"]
     assert [size({"shape": s}) for s in ([64], [8, 8], [8, 8, 8], [8, 4, 4])] == [
         "64",

@@ -19,7 +19,7 @@ from solve_measurements import measurement, strong
 # -- numbers as text -----------------------------------------------------------------------------------------
 
 
-def test_published_rows_are_printed_as_the_paper_has_them():
+def test_published_rows_are_printed_as_in_the_paper():
     text = (Path(__file__).parents[2] / "data" / "poisson_convergence.csv").read_text()
     rows = list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
     assert list(poisson_convergence()) == [int(row["n"]) for row in rows]
@@ -32,7 +32,7 @@ def test_published_rows_are_printed_as_the_paper_has_them():
         )
 
 
-def test_published_errors_fall_as_the_paper_says():
+def test_published_errors_decrease_as_in_the_paper():
     result = poisson_convergence()
     # the ratios of consecutive errors in the paper; one of them differs from that of the printed errors
     # (4.007)
@@ -44,7 +44,7 @@ def test_published_errors_fall_as_the_paper_says():
 # -- tables --------------------------------------------------------------------------------------------------
 
 
-def test_table_as_text():
+def test_tables_are_formatted_as_text():
     table = Table("Title", ("name", "two\nlines"), (("a", "1"), ("bcd", "1000000")), note="so")
     assert table.text().splitlines() == [
         "Title",
@@ -59,7 +59,7 @@ def test_table_as_text():
     ]
 
 
-def test_convergence_puts_the_published_row_below_ours():
+def test_convergence_shows_the_published_row_below_the_measured_one():
     ms = [measurement(512), measurement(1024, iterations=1582, error_max=3.1266e-6, seconds=6.65)]
     rows = convergence.table(ms).rows
     assert [row[:2] for row in rows] == [("512", "here"), ("1024", "here"), ("", "paper")]
@@ -80,12 +80,12 @@ def test_convergence_puts_the_published_row_below_ours():
 @pytest.mark.parametrize(
     "other", [{"dim": 3}, {"rtol": 1e-8}, {"converged": False}, {"case": "other"}, {"n": 1000}]
 )
-def test_only_the_same_problem_is_compared_with_the_published_one(other):
+def test_only_equal_problems_are_compared_with_published_ones(other):
     assert convergence.published_for(measurement(1024)) is not None
     assert convergence.published_for({**measurement(1024), **other}) is None
 
 
-def test_strong_scaling():
+def test_strong_scaling_has_a_table_and_verdict():
     times = {(1, 1): 8.0, (1, 2): 4.0, (2, 1): 5.0, (2, 2): 2.5}
     ms = [measurement(64, r, t, s) for (r, t), s in times.items()]
     wall, ups, efficiency, share, hybrid = strong(ms).tables
@@ -108,13 +108,13 @@ def test_strong_scaling():
     assert "2 different results" in strong([*ms, measurement(64, 3, checksum="1" * 32)]).said[0]
 
 
-def test_strong_scaling_without_a_run_on_one_core():
+def test_strong_scaling_works_without_a_run_on_one_core():
     ms = [measurement(64, 2, 1, 4.0), measurement(64, 4, 1, 2.0)]
     assert Group(ms).base is ms[0]
     assert speedup(ms[1], ms[0]) == 4.0
 
 
-def test_what_scales_over_devices_is_counted_in_devices():
+def test_scaling_over_devices_counts_devices():
     one, two = [{"device": 0}], [{"device": 0}, {"device": 1}]
     ms = [measurement(64, 1, seconds=8.0, devices=one, cores_or_devices=1),
           measurement(64, 2, seconds=8.0, devices=one, cores_or_devices=1),

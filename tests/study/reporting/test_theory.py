@@ -12,7 +12,7 @@ from halocline.study.reporting.theory import Theory, exchanged_by
 from halocline.study.studies.strong import STEPS
 
 
-def test_the_formula_is_the_longer_of_work_and_exchange():
+def test_the_formula_is_the_maximum_of_work_and_exchange():
     theory = Theory({6: sides()}, per_byte=1e-9)
     one = made(2.2)
     # 8 subdomains of 128³: six sides in and out
@@ -24,7 +24,7 @@ def test_the_formula_is_the_longer_of_work_and_exchange():
     assert slow.ns(one, one) == pytest.approx(2.2)  # no halo is exchanged between subdomains
 
 
-def test_the_pace_of_the_exchange_is_the_one_that_was_measured():
+def test_the_formula_uses_the_measured_exchange():
     exchange = made(0.3, ranks=2, only="exchange")
     parts = [made(9.0, ranks=4, only="exchange"), made(0.5, ranks=2, only="exchange", halo="uniform")]
     small = made(7.0, ranks=2, only="exchange", n=32)
@@ -35,7 +35,7 @@ def test_the_pace_of_the_exchange_is_the_one_that_was_measured():
     assert Theory.of({6: sides()}, [made(0.1, only="exchange")]).per_byte is None
 
 
-def test_without_a_pace_of_the_exchange_the_formula_is_silent():
+def test_without_an_exchange_measurement_there_is_no_formula():
     theory = Theory({6: sides()}, None)
     result = [made(2.0), made(1.5, ranks=2)]
     assert theory.ns(result[1], result[0]) is None
@@ -44,7 +44,7 @@ def test_without_a_pace_of_the_exchange_the_formula_is_silent():
     assert [row[4] for row in table.rows] == ["2", ""]
 
 
-def test_what_travels_in_a_step_of_the_benchmark():
+def test_the_exchanged_bytes_of_the_benchmark_are_known():
     """Three sub-steps exchange eight fields on sides, and two components of u and of A on each edge."""
     exchange = exchanged_by(Problem("mhd-benchmark", [16]))
     weights = dict(exchange.traffic.weights)

@@ -49,7 +49,7 @@ def test_configurations_are_written_as_in_the_paper(other: dict[str, Any], text:
     assert configuration(exchange("+remote", **other)) == text
 
 
-def test_a_set_that_has_no_name_is_called_by_its_methods() -> None:
+def test_an_unnamed_set_is_labelled_by_its_methods() -> None:
     assert set_name(exchange("+kernel", aware=True)) == "+kernel"
     assert set_name(exchange("+kernel") | {"methods_asked": "self,peer,rma,mpi"}) == "self,peer,rma,mpi"
 
@@ -66,7 +66,7 @@ def test_methods_are_added_in_turn_and_compared_with_mpi_alone() -> None:
     ]
 
 
-def test_what_was_not_taken_is_said() -> None:
+def test_unused_methods_are_reported() -> None:
     (note, shared) = notes(Group([exchange("+remote")]))
     assert note == "MPI from memory of devices (ca) is not measured: fields are in memory of the host."
     assert shared == "1n/6r/6g/58: 6 threads of a host share its 2 cores."
@@ -87,7 +87,7 @@ def test_what_was_not_taken_is_said() -> None:
     assert len(volumes.rows) == 1
 
 
-def test_equal_links_leave_nothing_to_place() -> None:
+def test_equal_links_need_no_placement() -> None:
     trivial = exchange("+kernel", placement="trivial", seconds=2e-3, links="all links are equal")
     aware = exchange("+kernel", placement="aware", seconds=1e-3, links="all links are equal")
     (table,) = placement_tables(Group([aware, trivial]))

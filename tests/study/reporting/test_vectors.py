@@ -24,7 +24,7 @@ def compiler(path: str, version: str) -> dict[str, Any]:
     return {**step()["machine"], "compiler": path, "compiler_version": version}
 
 
-def test_a_share_by_amdahls_law() -> None:
+def test_the_vector_share_follows_from_amdahls_law() -> None:
     group = Group([run(bits, 100.0 * (0.35 + 0.65 * 64 / bits)) for bits in (64, 128, 256, 512)])
     assert amdahl(group) == pytest.approx(0.65)
     assert amdahl(Group([run(64, 100.0)])) is None
@@ -33,7 +33,7 @@ def test_a_share_by_amdahls_law() -> None:
     assert "no share by Amdahl's law: -0.20" in " ".join(CONTENTS.said(slower))
 
 
-def test_a_row_for_each_length_then_what_is_published() -> None:
+def test_tables_show_each_length_before_published_rows() -> None:
     group = Group([run(512, 40.0, share_of_peak=0.1), run(64, 100.0, share_of_peak=0.04)])
     (table,) = CONTENTS.tables(group)
     scalar, vector = table.rows[:2]
@@ -81,7 +81,7 @@ def test_each_compiler_has_a_sentence_and_a_line() -> None:
     assert [text.rpartition(", ")[2] for text in labels if "+" in text] == ["clang++ 14.0.6", "g++ 12.2.0"]
 
 
-def test_on_all_cores_figure_3_is_published() -> None:
+def test_results_on_all_cores_are_compared_with_figure_3() -> None:
     group = Group([run(64, 100.0, threads=2), run(512, 50.0, threads=2, instructions=None)])
     (table,) = CONTENTS.tables(group)
     assert table.rows[1][5:7] == ("", "")

@@ -40,7 +40,7 @@ def study(folder: Path, words: str) -> Any:
         pytest.param("linear-wave", "--n 8,16 --dim 1 --set wave=fast", marks=pytest.mark.long),
     ],
 )
-def test_a_copy_of_a_case_is_studied_as_the_case_is(
+def test_a_copy_of_a_case_has_the_study_of_the_case(
     case: str,
     options: str,
     tmp_path: Path,
@@ -79,7 +79,7 @@ def error(sim): return grid.shape[0] ** -3.0"""
     assert "Height of the wave" in capsys.readouterr().out
 
 
-def test_numbers_of_a_steady_state_take_three_grids(tmp_path: Path) -> None:
+def test_values_of_a_steady_state_need_three_grids(tmp_path: Path) -> None:
     names = """def diagnostics(): return {"mean": hc.sum(u)}
 extrapolated = hc.Extrapolated(("mean",))"""
     file = tmp_path / "own.py"

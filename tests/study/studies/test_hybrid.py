@@ -9,7 +9,7 @@ from halocline.study.layout import Layout
 from halocline.study.studies.hybrid import splits
 
 
-def test_cores_are_shared_out_in_every_way() -> None:
+def test_cores_are_split_in_all_ways() -> None:
     assert splits([Layout(2, 2)]) == [(1, 4, None), (2, 2, None), (4, 1, None)]
     assert splits([Layout(1, 6)]) == [(1, 6, None), (2, 3, None), (3, 2, None), (6, 1, None)]
 

@@ -14,7 +14,7 @@ from halocline.study.studies import devices, layouts, processes
 from halocline.study.study import Asked
 
 
-def test_fields_of_all_layouts_are_the_same(tmp_path):
+def test_fields_are_equal_for_all_layouts(tmp_path):
     result = halocline(
         "study layouts mhd-benchmark --n 16 --steps 1 --ranks 1,2 --device cpu --json l.json", tmp_path
     )
@@ -27,13 +27,13 @@ def test_fields_of_all_layouts_are_the_same(tmp_path):
     assert "at most 2 ulps" in result.stdout
 
 
-def test_the_greatest_difference_is_shown():
+def test_the_maximum_difference_is_shown():
     result = [made(1.0, ulps=0.0), made(1.0, ranks=2, decomposition="1d", ulps=2.0)]
     (table,) = shown(layouts.STUDY.contents[1], result).tables
     assert [row[1:] for row in table.rows] == [("optimal", "0"), ("1d", "2")]
 
 
-def test_one_process_has_the_subdomains_of_several():
+def test_one_process_simulates_subdomains_of_several():
     request = Asked(processes.STUDY, Command("run", "heat", {"steps": 4}), (16,), (3,), (2,))
     ways = [(*run.layout[:2], run.command.subdomains_per_rank) for run in processes.STUDY.runs(request)]
     assert ways == [(3, 2, 1), (1, 6, 3)]
@@ -49,7 +49,7 @@ def test_devices_are_compared_with_cores():
     assert [(row[0], row[3]) for row in table.rows] == [("cpu", "0.50"), ("cpu", "1.00"), ("cuda", "8.00")]
 
 
-def test_values_that_are_not_finite_on_one_layout_are_an_error(tmp_path):
+def test_nonfinite_values_on_one_layout_are_an_error(tmp_path):
     request = Asked(
         layouts.STUDY, Command("run", "heat", {"steps": 4}), (16,), (1, 2), (1,), scratch=tmp_path
     )

@@ -7,7 +7,7 @@ from halocline.study.reporting.theory import Theory
 from halocline.study.studies.orders import ORDERS
 
 
-def test_orders():
+def test_the_table_shows_all_orders():
     theory = Theory({2: sides(), 8: sides(32)}, 1e-12)
     result = [made(2.0, order=2), made(1.0, 2, order=2), made(4.0, order=8), made(4.0, 2, order=8)]
     (table,) = shown(ORDERS, result, theory).tables

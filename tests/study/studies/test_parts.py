@@ -15,7 +15,7 @@ from halocline.study.studies.parts import PARTS_OF_A_STEP
 # -- tables --------------------------------------------------------------------------------------------
 
 
-def test_parts_of_a_step():
+def test_the_table_shows_the_parts_of_a_step():
     result = [*parts_of(1, 8.0, 8.0, 0.5, 0.6, 0.6, 0.004), *parts_of(2, 6.0, 4.0, 5.0, 5.3, 5.6, 0.03)]
     times, shares = shown(PARTS_OF_A_STEP, result).tables
     assert times.rows[0][2:] == ("8", "8", "0.5", "0.6", "0.6", "0.004")
@@ -46,12 +46,12 @@ def test_parts_of_a_step():
         ),
     ],
 )
-def test_parts_that_cannot_be_timed(options, words):
+def test_unsupported_parts_are_rejected(options, words):
     with pytest.raises(InputError, match=re.escape(words)):
         Problem("alfven-decay", [16]).run(**options)
 
 
-def test_parts_of_a_run_tell_times_and_nothing_else(tmp_path):
+def test_parts_of_a_run_report_only_times(tmp_path):
     run = "run alfven-decay --n 24 --steps 4 --ranks 2 --threads 1 --warm-up 1 --json r.json"
     nothing = ("time", "time_step", "limiter", "checksum", "checksums", "diagnostics", "series")
     for only, bound in (("compute", True), ("exchange", False), ("synchronisation", False)):

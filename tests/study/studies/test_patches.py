@@ -22,7 +22,7 @@ from halocline.study.studies.patches import STUDY, edge, label
         ("tune", "dynamic", "tune, dynamic", 0),
     ],
 )
-def test_a_run_is_named_by_its_patch(patch: str | None, schedule: str, name: str, last: int) -> None:
+def test_a_run_is_labelled_by_its_patch(patch: str | None, schedule: str, name: str, last: int) -> None:
     measurement = Measurement(made(10.0, patch=patch, schedule=schedule))
     assert (label(measurement), edge(measurement)) == (name, last)
 
@@ -31,7 +31,7 @@ def test_the_study_varies_patches_and_schedules() -> None:
     assert [sweep.option for sweep in STUDY.sweeps] == ["patch", "schedule"]
 
 
-def test_all_splits_have_as_many_cores() -> None:
+def test_all_splits_use_the_same_number_of_cores() -> None:
     request = SimpleNamespace(layouts=[Layout(1, 4)], given={"all_splits": True})
     assert STUDY.layouts(request) == [(1, 4, None), (2, 2, None), (4, 1, None)]  # type: ignore[arg-type]
 

@@ -15,7 +15,7 @@ def asked(ranks: int, threads: int = 1, nodes: tuple[int, ...] = (), device: str
     return Asked(studies()["processes"], command, (16,), (ranks,), (threads,), nodes=nodes)
 
 
-def test_one_process_has_as_many_subdomains_and_threads() -> None:
+def test_one_process_has_all_subdomains_and_threads() -> None:
     several, one = plan(asked(2, threads=3))
     assert (several.layout.ranks, several.layout.threads, several.command.methods) == (2, 3, "mpi")
     assert (one.layout.ranks, one.layout.threads) == (1, 6)
@@ -27,7 +27,7 @@ def test_one_process_drives_all_devices() -> None:
     assert (one.layout, one.command.subdomains_per_rank) == ((1, 1, None), 1)
 
 
-def test_the_environment_may_choose_the_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_may_select_the_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HALOCLINE_DEVICE", "opencl")
     request = Asked(studies()["processes"], Command("run", "heat", {"steps": 4, "dim": 2}), (16,), (2,), (1,))
     assert plan(request)[1].command.subdomains_per_rank == 1

@@ -16,7 +16,7 @@ from halocline.study.studies.strong import STEPS
 # -- tables --------------------------------------------------------------------------------------------
 
 
-def test_strong_scaling_stands_beside_the_paper():
+def test_strong_scaling_is_compared_with_the_paper():
     theory = Theory({6: sides()}, 1e-12, 2)
     small, large, summary, against = shown(STEPS, strong(), theory).tables
     assert small.heading.startswith("256³: 16,777,216 cells, mhd-benchmark, order 6, rk3")
@@ -54,7 +54,7 @@ def test_strong_scaling_stands_beside_the_paper():
     )
 
 
-def test_energy_by_design_power():
+def test_energy_follows_from_the_design_power():
     result = [made(8.0, watts=100.0), made(5.0, ranks=2, watts=100.0)]
     table = shown(STEPS, result, Theory({6: sides()}, 1e-12, 2)).tables[0]
     assert table.heads[-1] == "million cells a\njoule, 100 W each"
@@ -62,7 +62,7 @@ def test_energy_by_design_power():
 
 
 @pytest.mark.parametrize("watts", ["0", "-1", "nan", "inf", "many"])
-def test_a_design_power_is_above_zero(watts: str, tmp_path):
+def test_the_design_power_must_be_positive(watts: str, tmp_path):
     result = halocline(f"study strong mhd-benchmark --n 16 --watts {watts}", tmp_path)
     assert result.returncode == 2
     assert f"--watts {watts}: expected a power in watts above 0" in result.stderr
@@ -93,7 +93,7 @@ def test_equal_problems_must_have_equal_bits():
 # -- studies -------------------------------------------------------------------------------------------
 
 
-def test_study_of_strong_scaling(tmp_path):
+def test_the_command_runs_a_strong_scaling_study(tmp_path):
     result = halocline(
         "study strong alfven-decay --n 24 --ranks 1,2 --steps 3 --orders 2 --json s.json --csv s.csv "
         "--html s.html",

@@ -24,7 +24,7 @@ def asked(**options: str) -> Asked:
     return Asked(STUDY, command, None, (1,), (1,), options)
 
 
-def test_each_compiler_has_each_length() -> None:
+def test_every_compiler_is_measured_with_every_length() -> None:
     sets = STUDY.sets_of_options(asked(vectors="64,128", compilers="g++,c++"))
     assert [options["environment"] for options in sets] == [
         {"OMP_PROC_BIND": "close", "CXX": path, VECTORS: bits}
@@ -34,13 +34,13 @@ def test_each_compiler_has_each_length() -> None:
     assert STUDY.sets_of_options(asked())[0]["environment"] == {"OMP_PROC_BIND": "close", VECTORS: "64"}
 
 
-def test_vectors_that_the_cpu_lacks_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsupported_vector_lengths_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "widest_vector", lambda: 256)
     with pytest.raises(InputError, match="--vectors 512: this CPU has vectors of 256 bits at most; leave it"):
         command([*LINE, "--vectors", "128,512"])
 
 
-def test_each_length_is_counted(tmp_path: Path) -> None:
+def test_instructions_are_counted_for_each_length(tmp_path: Path) -> None:
     compiler, mark = tmp_path / "compiler", tmp_path / "was-run"
     compiler.write_text(f'#!/bin/sh\necho "$@" >> {mark}\nexec g++ "$@"\n')
     compiler.chmod(0o755)
@@ -63,6 +63,6 @@ def test_each_length_is_counted(tmp_path: Path) -> None:
         (["--device", "opencl"], "vectors are those of the processor; use --device cpu"),
     ],
 )
-def test_wrong_input_is_one_error(words: list[str], message: str) -> None:
+def test_invalid_input_is_one_error(words: list[str], message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         command([*LINE, *words])

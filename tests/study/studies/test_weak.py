@@ -11,7 +11,7 @@ from halocline.study.studies.weak import WEAK
 # -- tables --------------------------------------------------------------------------------------------
 
 
-def test_weak_scaling():
+def test_the_table_shows_weak_scaling():
     (table,) = shown(WEAK, weak(), Theory({6: sides()}, 1e-12, 2)).tables
     assert [row[:5] for row in table.rows] == [
         ("1 rank of 1 thread", "64³", "8", "8", "100%"),
@@ -26,7 +26,7 @@ def test_weak_scaling():
 # -- studies -------------------------------------------------------------------------------------------
 
 
-def test_study_of_weak_scaling(tmp_path):
+def test_the_command_runs_a_weak_scaling_study(tmp_path):
     result = halocline(
         "study weak alfven-decay --n 16 --ranks 1,2 --steps 2 --json w.json --pictures p", tmp_path
     )
