@@ -34,9 +34,9 @@ def test_defaults_lie_in_the_documented_ranges():
             parameter.check(f"{key} of {name}", parameter.default)
             count += 1
     assert count > 100
-    assert Setting(1, "1", "", least=0, most=9, whole=True).range == "a whole number from 0 to 9"
+    assert Setting(1, "1", "", minimum=0, maximum=9, whole=True).range == "a whole number from 0 to 9"
     assert Setting(1.0, "1", "", above=1.0).range == "a number above 1"
-    assert Setting(1.0, "1", "", least=0.0).range == "a number from 0 on"
+    assert Setting(1.0, "1", "", minimum=0.0).range == "a number from 0 on"
     assert Setting(1.0, "1", "").range == "a number"
 
 

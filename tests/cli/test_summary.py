@@ -19,7 +19,9 @@ def test_numbers_have_five_digits(value: Any, text: str) -> None:
 
 
 def test_diagnostics_are_rows_below_one_head(capsys: pytest.CaptureFixture[str]) -> None:
-    row = rows_of(SimpleNamespace(names=SimpleNamespace(shown=("energy", "a_long_name_of_a_number"))))
+    row = rows_of(
+        SimpleNamespace(names=SimpleNamespace(key_diagnostics=("energy", "a_long_name_of_a_number")))
+    )
     row({"step": 1, "time": 0.5, "time_step": 0.5, "energy": 2.0})
     row({"step": 2, "time": 1.0, "time_step": 0.5, "energy": 1.5, "a_long_name_of_a_number": 7.0})
     lines = capsys.readouterr().out.splitlines()
@@ -33,7 +35,7 @@ def test_diagnostics_are_rows_below_one_head(capsys: pytest.CaptureFixture[str])
 
 
 def test_checks_are_a_table_with_a_verdict() -> None:
-    passed, failed = Check("mass", 0.0, most=1.0, about="gas"), Check("energy", 2.0, most=1.0)
+    passed, failed = Check("mass", 0.0, maximum=1.0, about="gas"), Check("energy", 2.0, maximum=1.0)
     text = judgement([passed, failed])
     assert "1 check of 2 failed." in text
     assert [line.split()[-1] for line in text.splitlines() if line.startswith(("mass", "energy"))] == [

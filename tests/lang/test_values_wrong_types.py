@@ -109,13 +109,13 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "setting": (
         hc.setting,
         {
-            "0": "kappa", "1": 1.0, "unit": "m", "about": "it", "least": 0.0, "above": -1.0, "most": 2.0,
+            "0": "kappa", "1": 1.0, "unit": "m", "about": "it", "minimum": 0.0, "above": -1.0, "maximum": 2.0,
             "below": 3.0, "whole": False, "words": (), "origin": "a paper",
         },
     ),
     "Check": (
         hc.Check,
-        {"0": "error", "1": 0.5, "most": 1.0, "least": 0.0, "about": "it", "compared": True},
+        {"0": "error", "1": 0.5, "maximum": 1.0, "minimum": 0.0, "about": "it", "compared": True},
     ),
     "Event": (hc.Event, {"0": "floor", "1": "floors", "2": "it", "warn_above": 0.1}),
     "Family": (

@@ -17,7 +17,7 @@ from halocline.problems.problem import Problem
 
 FILE = """
 import halocline as hc
-until, shown, other = 2.0, ("u",), 1
+until, key_diagnostics, other = 2.0, ("u",), 1
 def check(sim): assert sim.steps == 0
 def exact(time): return {{}}
 grid = hc.Grid({shape}, periodic=True)
@@ -36,14 +36,14 @@ def names_of(folder: Path, shape: str) -> Names:
 
 def test_a_file_with_settings_has_all_names(tmp_path: Path) -> None:
     names = names_of(tmp_path, "hc.cells(4, 4)")
-    assert (names.until, names.shown, names.steps, names.figures) == (2.0, ("u",), None, {})
+    assert (names.until, names.key_diagnostics, names.steps, names.figures) == (2.0, ("u",), None, {})
     assert names.check is not None
     assert names.exact is not None
 
 
 def test_files_without_settings_may_use_most_special_names(tmp_path: Path) -> None:
     names = names_of(tmp_path, "(4, 4)")
-    assert (names.until, names.shown) == (None, ())
+    assert (names.until, names.key_diagnostics) == (None, ())
     assert names.check is not None
     assert names.exact is not None
 
@@ -112,7 +112,7 @@ WRONG = [
     ("def check(): ...", "check takes 0 arguments without a default; expected the problem"),
     ("start = 'random'", "start is 'random'; expected a function"),
     ("diagnostics = {'mean': 1}", "diagnostics is {'mean': 1}; expected a function"),
-    ("shown = 'mean'", "shown is 'mean'; expected texts"),
+    ("key_diagnostics = 'mean'", "key_diagnostics is 'mean'; expected texts"),
     ("pictures = {'u': u}", "expected a function"),
     ("figures = 3", "figures is 3; expected a mapping of names to functions"),
     ("figures = {'cut': 3}", "figures['cut'] is 3; expected a function"),

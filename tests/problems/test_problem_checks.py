@@ -34,14 +34,14 @@ RATES = {"slow": 1.0, "fast": 2.0, "faster": 4.0}
 FLOOR = hc.Event("floor", "floored", "the sink takes less than it should", warn_above=0.01)
 
 shape = hc.cells(8, also=[(6, 4), (4, 2, 2)])
-floor = hc.setting("floor", 0.25, "1", "where u ends", least=0.0)
+floor = hc.setting("floor", 0.25, "1", "where u ends", minimum=0.0)
 most = hc.setting("most", 2.0, "1", "of u at the start")
 rate = hc.setting("rate", "slow", "1", "of the fall", words=tuple(RATES))
 until = 1.0
 
 grid = hc.Grid(shape, extent=tuple(0.25 * n for n in shape), periodic=True)
 u = grid.field("u")
-shown = ("mean",)
+key_diagnostics = ("mean",)
 scheme_name = "evenly"
 events = (FLOOR,)
 ends = ()
@@ -74,9 +74,9 @@ def check(sim, record):
         return []
     lost = record.series[0]["mean"] - record.series[-1]["mean"]
     return [
-        hc.Check("least u", values.min(), least=floor),
-        hc.Check("loss", lost, least=0.1, most=RATES[rate] * sim.time, about="of the mean of u"),
-        hc.Check("floored", record.events["floor"]["count"], most=0.0),
+        hc.Check("least u", values.min(), minimum=floor),
+        hc.Check("loss", lost, minimum=0.1, maximum=RATES[rate] * sim.time, about="of the mean of u"),
+        hc.Check("floored", record.events["floor"]["count"], maximum=0.0),
     ]
 
 
@@ -280,13 +280,13 @@ def test_an_event_without_assignment_is_an_error(use: Using):
 
 def test_a_check_has_bounds():
     for check, passed, bound in (
-        (hc.Check("a", 1.0, most=1.0), True, "at most 1"),
-        (hc.Check("a", 1.5, most=1.0), False, "at most 1"),
-        (hc.Check("a", 1.0, least=2.0), False, "at least 2"),
-        (hc.Check("a", 1.0, least=0.5, most=2.0), True, "0.5 to 2"),
-        (hc.Check("a", math.nan, most=1.0), False, "at most 1"),
+        (hc.Check("a", 1.0, maximum=1.0), True, "at most 1"),
+        (hc.Check("a", 1.5, maximum=1.0), False, "at most 1"),
+        (hc.Check("a", 1.0, minimum=2.0), False, "at least 2"),
+        (hc.Check("a", 1.0, minimum=0.5, maximum=2.0), True, "0.5 to 2"),
+        (hc.Check("a", math.nan, maximum=1.0), False, "at most 1"),
         (hc.Check("a", math.nan), False, "a number"),
-        (hc.Check("a", math.inf, least=1.0), True, "at least 1"),
+        (hc.Check("a", math.inf, minimum=1.0), True, "at least 1"),
         (hc.Check.not_compared("a", "nothing is known"), True, "not compared"),
     ):
         assert (check.passed, check.bound) == (passed, bound)
@@ -348,7 +348,7 @@ def test_checks_without_comparison_do_not_fail(use: Using, capsys: pytest.Captur
 
 @pytest.mark.parametrize(("value", "fits"), [(0.0, True), (0.4999, True), (0.5, False), (-0.1, False)])
 def test_a_parameter_below_its_minimum_is_rejected(value: float, fits: bool):
-    share = Setting(0.1, "1", "a share", least=0.0, below=0.5)
+    share = Setting(0.1, "1", "a share", minimum=0.0, below=0.5)
     assert share.range == "a number from 0, below 0.5"
     if fits:
         share.check("share", value)

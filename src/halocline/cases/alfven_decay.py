@@ -14,7 +14,7 @@ import halocline.physics.mhd as mhd
 steps = 200
 shape = hc.cells(64)
 amplitude = hc.setting("amplitude", 0.1, "1", "of the wave's field over the imposed one")
-waves = hc.setting("waves", 1, "1", "waves in the box, whose length is 2π", least=1, whole=True)
+waves = hc.setting("waves", 1, "1", "waves in the box, whose length is 2π", minimum=1, whole=True)
 physics = mhd.Physics(entropy=False, imposed=True)
 step_control = mhd.time_step_settings()
 values = mhd.settings(physics, nu=0.02, eta=0.02, B_x=1.0)
@@ -22,7 +22,7 @@ values = mhd.settings(physics, nu=0.02, eta=0.02, B_x=1.0)
 grid = hc.Grid(shape, extent=2 * math.pi, periodic=True)
 gas = mhd.MHD(grid, physics)
 dt, limit = mhd.stepping(gas, **step_control)
-shown = ("u_rms", "B_rms", "E_kin", "E_mag", "current_helicity")
+key_diagnostics = ("u_rms", "B_rms", "E_kin", "E_mag", "current_helicity")
 ends = ()
 
 

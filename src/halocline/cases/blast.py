@@ -9,7 +9,7 @@ import halocline as hc
 from halocline.io.figure import Figure
 from halocline.physics import mhd_tvd
 from halocline.physics.mhd_tvd import drawn
-from halocline.physics.mhd_tvd.checks import general, primitives, turned
+from halocline.physics.mhd_tvd.checks import general, primitives, rotation_asymmetry
 from halocline.physics.mhd_tvd.parameters import PAPER, STEADY
 
 BURST = 0.1  # minimum kinetic energy at the end, over the heat of the sphere
@@ -31,7 +31,7 @@ extent = (1.0, 1.5, 1.0)[: len(shape)]
 grid = hc.Grid(shape, extent=extent, origin=tuple(-e / 2 for e in extent), periodic=True)
 gas = mhd_tvd.IdealMHD(grid, flux=values.pop("flux"), limiting=values.pop("limiting"))
 scheme_name = gas.scheme_name
-shown = ("rho_min", "p_min", "E_mag", "div_b")
+key_diagnostics = ("rho_min", "p_min", "E_mag", "div_b")
 
 
 def diagnostics():
@@ -46,11 +46,18 @@ def check(sim, record):
     """Return the checks of floors, of the symmetry under half a turn, and of the kinetic energy."""
     checks, state = general(sim, record), primitives(sim, values["gamma"])
     floors = sum(record.events[name]["count"] for name in ("density floor", "pressure floor"))
-    checks.append(hc.Check("floors", floors, most=0, about="cells raised to the least density or pressure"))
+    checks.append(
+        hc.Check("floors", floors, maximum=0, about="cells raised to the least density or pressure")
+    )
     if state is not None:
         about = "difference from the field turned by 180°, over its maximum"
         checks += [
-            hc.Check(f"{quantity} symmetric", turned(state[quantity]), most=grid.rounding(1e-13), about=about)
+            hc.Check(
+                f"{quantity} symmetric",
+                rotation_asymmetry(state[quantity]),
+                maximum=grid.rounding(1e-13),
+                about=about,
+            )
             for quantity in ("rho", "p")
         ]
         checks.append(burst(sim, record, state))
@@ -73,7 +80,7 @@ def burst(sim, record, state):
     kinetic = 0.5 * float((state["rho"] * sum(state[f"v_{a}"] ** 2 for a in "xyz")).mean())
     share = min(1.0, sim.time / until)
     about = "over the heat that the sphere had beyond that around it"
-    return hc.Check("kinetic energy", kinetic / abs(heat), least=BURST * share**2, most=1.0, about=about)
+    return hc.Check("kinetic energy", kinetic / abs(heat), minimum=BURST * share**2, maximum=1.0, about=about)
 
 
 def maps(sim):

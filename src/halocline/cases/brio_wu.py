@@ -26,7 +26,7 @@ grid = tube.grid(shape)
 flux, limiting = values.pop("flux"), values.pop("limiting")
 gas = mhd_tvd.IdealMHD(grid, flux=flux, limiting=limiting, boundary=tube.boundary(shape))
 scheme_name = gas.scheme_name
-shown = ("rho_min", "rho_max", "p_min")
+key_diagnostics = ("rho_min", "rho_max", "p_min")
 check, figures = tube.check, {"profiles": tube.figure}
 
 

@@ -29,7 +29,7 @@ contrast = hc.setting(
 width = hc.setting("width", WIDTH, "depth of the layer", "of the box, along each periodic axis", above=0.0)
 amplitude = hc.setting("amplitude", 1e-3, "length/time", "maximum initial velocity of the even rolls")
 seed = hc.setting(
-    "seed", 0, "1", "of the random part of the velocity at the start", least=0, most=10**9, whole=True
+    "seed", 0, "1", "of the random part of the velocity at the start", minimum=0, maximum=10**9, whole=True
 )
 gamma, cp = hc.setting("gamma", ALL["gamma"]), hc.setting("cp", ALL["cp"])
 step_control = mhd.time_step_settings()
@@ -88,7 +88,7 @@ gas = mhd.MHD(
 dt, limit = mhd.stepping(gas, **step_control)
 values = {"gamma": gamma, "cp": cp, "nu": nu, "K": K, "cs0": cs0, "lnrho0": 0.0, "zeta": 0.0, "heating": 0.0}
 values |= {f"g_{axis}": -1.0 if axis == vertical else 0.0 for axis in AXES}
-shown = ("u_rms", "u_max", "mass", "E_kin", "E_th", "T_min", "T_max")
+key_diagnostics = ("u_rms", "u_max", "mass", "E_kin", "E_th", "T_min", "T_max")
 ends = ()
 
 

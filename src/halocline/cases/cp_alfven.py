@@ -37,7 +37,7 @@ speed = 1.0 + carried
 until = 1.0 / speed
 
 scheme_name = gas.scheme_name
-shown = ("rho_min", "p_min", "E_mag", *(["div_b"] if axes > 1 else []))
+key_diagnostics = ("rho_min", "p_min", "E_mag", *(["div_b"] if axes > 1 else []))
 error_name = "L1 error over amplitude"
 families = (hc.Family(PERIOD, 2, (32, 64, 128)), hc.Family(PERIOD, 3, (32, 64)))
 
@@ -52,7 +52,7 @@ def exact(time):
         return amplitude * hc.cos(k * (s - distance))
 
     b = along.field(grid, (1.0, 0.0, 0.0), [y, z], [lambda s: -z(s) / k, lambda s: y(s) / k])
-    v = along.turned((0.0 - carried, y(s), z(s)))
+    v = along.rotate((0.0 - carried, y(s), z(s)))
     return mhd_tvd.conserved(gas, 1.0, v, 0.1, b)
 
 
@@ -76,7 +76,7 @@ def check(sim, record):
     if wave is not None:
         about = "maximum spread of B₂ among cells of equal phase, over the amplitude"
         spread = scatter(shape, wave[1]) / amplitude
-        results.append(hc.Check("scatter", spread, most=grid.rounding(SCATTER) / amplitude, about=about))
+        results.append(hc.Check("scatter", spread, maximum=grid.rounding(SCATTER) / amplitude, about=about))
     return results
 
 

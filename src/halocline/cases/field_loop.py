@@ -25,7 +25,7 @@ ALONG = 1e-12  # limit of rounding errors in float64 of the field along z
 
 shape = hc.cells(256, 128, also=[(200, 200, 300)])
 amplitude = hc.setting("amplitude", 1e-3, "field × length", "slope of the vector potential", above=0.0)
-radius = hc.setting("radius", 0.3, "length", "of the loop", above=0.0, most=0.4)
+radius = hc.setting("radius", 0.3, "length", "of the loop", above=0.0, maximum=0.4)
 v_z = hc.setting("v_z", 0.0, "length/time", "velocity along the loop's axis, in the plane")
 values = mhd_tvd.settings()
 until = 2.0
@@ -38,7 +38,7 @@ v = (2.0, 0.5, v_z) if axes == 2 else (1.0, 1.0, 2.0)
 grid = hc.Grid(shape, extent=extent, origin=tuple(-e / 2 for e in extent), periodic=True)
 gas = mhd_tvd.IdealMHD(grid, flux=values.pop("flux"), limiting=values.pop("limiting"))
 scheme_name = gas.scheme_name
-shown = ("E_mag", "div_b", "flux_z")
+key_diagnostics = ("E_mag", "div_b", "flux_z")
 
 
 def plane(x, y):
@@ -94,14 +94,14 @@ def check(sim, record):
     else:
         lowest, most = max(0.0, 1.0 - LOST * smeared), 1.0 + grid.rounding(1e-12)
         about = "of that at the start"
-        checks.append(hc.Check("magnetic energy kept", energy, least=lowest, most=most, about=about))
+        checks.append(hc.Check("magnetic energy kept", energy, minimum=lowest, maximum=most, about=about))
         least = SMEARED * min(1.0, sim.time)  # a loop with no change has not moved
         about = "difference of the field from that of a loop carried with the gas, over its sum"
         most = min(1.0, APART * smeared)
-        checks.append(hc.Check("loop carried", difference, least=least, most=most, about=about))
+        checks.append(hc.Check("loop carried", difference, minimum=least, maximum=most, about=about))
     if axes == 2:
         about = "maximum |B_z| over the field of the loop"
-        checks.append(hc.Check("B_z", along / amplitude, most=grid.rounding(ALONG), about=about))
+        checks.append(hc.Check("B_z", along / amplitude, maximum=grid.rounding(ALONG), about=about))
     return checks
 
 

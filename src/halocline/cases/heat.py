@@ -10,7 +10,7 @@ import halocline as hc
 steps = 100  # for measurements
 shape = hc.cells(64, 64, 64, also=[(64,), (64, 64)])
 kappa = hc.setting("kappa", 1.0, "length²/time", "thermal diffusivity", above=0.0)
-dt = hc.setting("dt", 0.0, "time", "time step; 0 for 0.1 h² / (axes kappa)", least=0.0)
+dt = hc.setting("dt", 0.0, "time", "time step; 0 for 0.1 h² / (axes kappa)", minimum=0.0)
 
 grid = hc.Grid(shape, extent=tuple(n / shape[0] for n in shape), periodic=True)
 T = grid.field("T")
@@ -20,7 +20,7 @@ until = 1 / decay
 
 MOST_ERROR = 4.0  # bound times the square of the number of cells along the shortest side
 error_name = "maximum error over amplitude"
-shown = ("largest",)
+key_diagnostics = ("largest",)
 families = (
     hc.Family("Order 6 in space", 1, (8, 16, 32), order=6),
     hc.Family("Order 6 in space", 2, (8, 16, 32), order=6),
@@ -50,8 +50,8 @@ def check(sim, record):
     gain = abs(record.series[-1]["total"] - record.series[0]["total"]) / grid.size
     about = "maximum difference from the exact solution, over its maximum"
     return [
-        hc.Check("error", error(sim), most=MOST_ERROR / min(shape) ** 2, about=about),
-        hc.Check("heat made", gain, most=grid.rounding(1e-14), about="in the box, over its cells"),
+        hc.Check("error", error(sim), maximum=MOST_ERROR / min(shape) ** 2, about=about),
+        hc.Check("heat made", gain, maximum=grid.rounding(1e-14), about="in the box, over its cells"),
     ]
 
 

@@ -27,8 +27,8 @@ kind = hc.setting(
     words=MAGNETIC + HYDRODYNAMIC,
 )
 direction = hc.setting(
-    "direction", 1, "1", "along the wave vector, 1, or against it, -1; carried waves: 1", least=-1, most=1,
-    whole=True,
+    "direction", 1, "1", "along the wave vector, 1, or against it, -1; carried waves: 1", minimum=-1,
+    maximum=1, whole=True,
 )  # fmt: skip
 amplitude = hc.setting("amplitude", 1e-6, "1", "of the wave", above=0.0, origin=PAPER)
 values = mhd_tvd.settings()
@@ -93,11 +93,11 @@ extent = (1.0,) if len(shape) == 1 else (3.0, 1.5, 1.5)
 grid = hc.Grid(shape, extent=extent, origin=tuple(-e / 2 for e in extent), periodic=True)
 along = Direction.of(1.0) if len(shape) == 1 else Direction.of(1.0, 2.0, 2.0)
 gas = mhd_tvd.IdealMHD(grid, flux=values.pop("flux"), limiting=values.pop("limiting"))
-own = wave(kind, direction > 0, values["gamma"])
-until = 1.0 / own.speed
+initial_wave = wave(kind, direction > 0, values["gamma"])
+until = 1.0 / initial_wave.speed
 
 scheme_name = gas.scheme_name
-shown = ("rho_min", "p_min", "E_mag", *(["div_b"] if len(shape) > 1 else []))
+key_diagnostics = ("rho_min", "p_min", "E_mag", *(["div_b"] if len(shape) > 1 else []))
 error_name = "L1 error over amplitude"
 families = tuple(  # the panels of Figure 13
     hc.Family(title, dim, sizes, tuple({"wave": kind} for kind in kinds))
@@ -111,7 +111,7 @@ families = tuple(  # the panels of Figure 13
 
 def exact(time):
     k, s = 2 * math.pi, along.along(grid.coordinates())
-    distance = (-own.speed if direction < 0 else own.speed) * time
+    distance = (-initial_wave.speed if direction < 0 else initial_wave.speed) * time
 
     def value_at(q, r, s):
         return q + amplitude * r * hc.cos(k * (s - distance))
@@ -119,15 +119,15 @@ def exact(time):
     def integral(_, r, s):
         return amplitude * r / k * hc.sin(k * (s - distance))
 
-    modes = list(zip(own.background, own.mode, strict=True))
+    modes = list(zip(initial_wave.background, initial_wave.mode, strict=True))
     rho, u, v, w, By, Bz, p = (partial(value_at, *mode) for mode in modes)
     b = along.field(
         grid,
-        (own.across, *own.background[4:6]),
+        (initial_wave.across, *initial_wave.background[4:6]),
         [By, Bz],
         [partial(integral, *mode) for mode in modes[4:6]],
     )
-    return mhd_tvd.conserved(gas, rho(s), along.turned((u(s), v(s), w(s))), p(s), b)
+    return mhd_tvd.conserved(gas, rho(s), along.rotate((u(s), v(s), w(s))), p(s), b)
 
 
 def diagnostics():

@@ -11,13 +11,13 @@ import halocline.physics.mhd as mhd
 steps = 10
 shape = hc.cells(128, 128, 128)
 dt = hc.setting("dt", 2.0**-23, "time", "time step", above=0.0, origin="Pekkilä et al. 2022")
-seed = hc.setting("seed", 0, "1", "of the random fields", least=0, most=10**9, whole=True)
+seed = hc.setting("seed", 0, "1", "of the random fields", minimum=0, maximum=10**9, whole=True)
 physics = mhd.Physics()
 values = mhd.settings(physics, nu=5e-3, zeta=5e-3, eta=5e-3, K=5e-3)
 
 grid = hc.Grid(shape, extent=tuple(2 * math.pi for _ in shape), periodic=True)
 gas = mhd.MHD(grid, physics)
-shown = ("u_rms", "B_rms", "E_kin", "E_mag", "E_th")
+key_diagnostics = ("u_rms", "B_rms", "E_kin", "E_mag", "E_th")
 
 
 def start(sim):

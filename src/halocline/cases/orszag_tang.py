@@ -19,12 +19,12 @@ until = 0.5
 grid = square(shape)
 gas = mhd_tvd.IdealMHD(grid, flux=values.pop("flux"), limiting=values.pop("limiting"))
 scheme_name = gas.scheme_name
-shown = ("rho_min", "p_min", "E_mag", "div_b")
+key_diagnostics = ("rho_min", "p_min", "E_mag", "div_b")
 converged = Converged(
     "orszag-tang",
     until=until,
     gamma=5 / 3,
-    most={"rho": (0.015, 192), "p": (0.025, 192)},
+    maximum_errors={"rho": (0.015, 192), "p": (0.025, 192)},
     maps=("rho", "p", "kinetic", "p_magnetic"),
     cuts=(("p", "y", -0.0723), ("p", "y", -0.1875)),
 )

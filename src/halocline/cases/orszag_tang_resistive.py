@@ -22,7 +22,7 @@ values = mhd.settings(physics, nu=0.02, eta=0.02, K=0.02, cs0=3.0)
 grid = hc.Grid(shape, extent=(2 * math.pi,) * len(shape), periodic=True)
 gas = mhd.MHD(grid, physics)
 dt, limit = mhd.stepping(gas, **step_control)
-shown = ("u_rms", "B_rms", "E_kin", "E_mag", "E_th", "j_rms")
+key_diagnostics = ("u_rms", "B_rms", "E_kin", "E_mag", "E_th", "j_rms")
 ends = ()
 
 

@@ -53,5 +53,5 @@ def pictures():
     return {"solution": u, "error": u - exact(0.0)[u]}
 
 
-shown = ("residual_relative", "true_residual_relative")
+key_diagnostics = ("residual_relative", "true_residual_relative")
 hc.solve(operator, u, right_hand_side(), method=method, rtol=rtol)

@@ -20,12 +20,12 @@ until = 0.15
 grid = square(shape)
 gas = mhd_tvd.IdealMHD(grid, flux=values.pop("flux"), limiting=values.pop("limiting"))
 scheme_name = gas.scheme_name
-shown = ("rho_min", "p_min", "E_mag", "div_b")
+key_diagnostics = ("rho_min", "p_min", "E_mag", "div_b")
 converged = Converged(
     "rotor",
     until=until,
     gamma=1.4,
-    most={"rho": (0.03, 400), "p": (0.008, 400)},
+    maximum_errors={"rho": (0.03, 400), "p": (0.008, 400)},
     maps=("rho", "p", "mach", "p_magnetic"),
     cuts=(("B_y", "y", 0.0), ("B_x", "x", 0.0)),
 )

@@ -36,7 +36,7 @@ gas = mhd.MHD(grid, physics)
 dt, limit = mhd.stepping(gas, **step_control)
 lnrho0 = math.log(left)
 values |= {"cs0": math.sqrt(values["gamma"] * p_left / left), "lnrho0": lnrho0, "heating": 0.0}
-shown = ("u_max", "mass", "rho_min", "rho_max", "E_kin", "E_th")
+key_diagnostics = ("u_max", "mass", "rho_min", "rho_max", "E_kin", "E_th")
 ends = ()
 
 

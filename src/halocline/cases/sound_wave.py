@@ -13,7 +13,7 @@ import halocline.physics.mhd as mhd
 steps = 200
 shape = hc.cells(64)
 amplitude = hc.setting("amplitude", 1e-6, "1", "of the velocity over the speed of sound")
-waves = hc.setting("waves", 1, "1", "waves in the box, whose length is 2π", least=1, whole=True)
+waves = hc.setting("waves", 1, "1", "waves in the box, whose length is 2π", minimum=1, whole=True)
 physics = mhd.Physics(magnetic=False)
 step_control = mhd.time_step_settings()
 values = mhd.settings(physics, nu=0.01, zeta=0.02, K=0.02)
@@ -21,7 +21,7 @@ values = mhd.settings(physics, nu=0.01, zeta=0.02, K=0.02)
 grid = hc.Grid(shape, extent=2 * math.pi, periodic=True)
 gas = mhd.MHD(grid, physics)
 dt, limit = mhd.stepping(gas, **step_control)
-shown = ("u_rms", "s_rms", "rho_min", "rho_max", "E_kin")
+key_diagnostics = ("u_rms", "s_rms", "rho_min", "rho_max", "E_kin")
 ends = ()
 
 

@@ -27,7 +27,7 @@ until = 0.875 * 2 * math.pi / frequency  # the pressure changes fast at this tim
 MOST_ERROR = 1.7  # bound times the square of the number of cells along the shortest side
 scheme_name = "leapfrog"
 error_name = "maximum error of the pressure over its amplitude"
-shown = ("largest",)
+key_diagnostics = ("largest",)
 families = (
     hc.Family("Near the end of a period", 1, (32, 64, 128)),
     hc.Family("Near the end of a period", 2, (32, 64, 128)),
@@ -68,8 +68,8 @@ def check(sim, record):
     lost = abs(record.series[-1]["total"] - record.series[0]["total"]) / grid.size
     about = "maximum difference of the pressure from the exact solution"
     return [
-        hc.Check("error", error(sim), most=MOST_ERROR / min(shape) ** 2, about=about),
-        hc.Check("air lost", lost, most=grid.rounding(1e-14), about="over the cells of the room"),
+        hc.Check("error", error(sim), maximum=MOST_ERROR / min(shape) ** 2, about=about),
+        hc.Check("air lost", lost, maximum=grid.rounding(1e-14), about="over the cells of the room"),
     ]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from halocline.cli.output import check_files, print_results
@@ -39,7 +38,7 @@ def _facts(problem: Problem) -> dict[str, Any]:
         "check": "check" in defined,
         "error": "error" in defined,
         "extrapolated": [] if names.extrapolated is None else names.extrapolated.names,
-        "parameters": {name: asdict(setting) for name, setting in problem.declared.items()},
+        "parameters": {name: setting.facts() for name, setting in problem.declared.items()},
     }
 
 

@@ -242,7 +242,7 @@ def _say(
 
 def _is_assertion(checks: Sequence[Check]) -> bool:
     """Return True for the check of a file with assertions."""
-    return [(check.name, check.most) for check in checks] == [(CHECK, 0.0)]
+    return [(check.name, check.maximum) for check in checks] == [(CHECK, 0.0)]
 
 
 def _as_json(
@@ -266,7 +266,7 @@ def _as_json(
 def _facts(check: Check) -> dict[str, Any]:
     """Return a check for JSON, with None in place of NaN."""
     value = float(check.value)
-    return asdict(check) | {"value": value if math.isfinite(value) else None, "passed": check.passed}
+    return check.facts() | {"value": value if math.isfinite(value) else None, "passed": check.passed}
 
 
 def _write_series(csv: Path | None, series: Sequence[Mapping[str, Any]]) -> None:

@@ -38,7 +38,7 @@ def rows_of(problem: Problem) -> Callable[[Mapping[str, Any]], None]:
 
     def row(diagnostics: Mapping[str, Any]) -> None:
         if not columns:
-            columns.extend(("step", "time", "time_step", *problem.names.shown))
+            columns.extend(("step", "time", "time_step", *problem.names.key_diagnostics))
             heads = line(columns)
             say(f"Diagnostics\n\n{heads}\n{'─' * len(heads)}")
         say(line(number(diagnostics.get(column)) for column in columns))
@@ -167,7 +167,7 @@ def _reached(problem: Problem, record: Record) -> list[Row]:
     rows = [("time reached", f"{record.time:.6g}", note)]
     diagnostics = record.diagnostics or {}
     if diagnostics:
-        rows += [(name, number(diagnostics.get(name)), "") for name in problem.names.shown]
+        rows += [(name, number(diagnostics.get(name)), "") for name in problem.names.key_diagnostics]
     return rows
 
 

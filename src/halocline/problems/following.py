@@ -374,7 +374,7 @@ class Following(FileObserver):
                 f"{file}: diagnostics() returns {duplicates[0]!r}, which rows have already: rename it"
             )
         extrapolated = () if names.extrapolated is None else names.extrapolated.names
-        for kind, required in (("shown", names.shown), ("extrapolated", extrapolated)):
+        for kind, required in (("key_diagnostics", names.key_diagnostics), ("extrapolated", extrapolated)):
             for name in required:
                 if name not in numbers:
                     raise unknown(f"{file}: diagnostic in {kind}", name, list(numbers))

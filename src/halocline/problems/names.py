@@ -8,6 +8,7 @@ from math import inf
 from typing import Any
 
 import halocline
+from halocline.deprecation import warn_of_rename
 from halocline.errors import InputError
 from halocline.lang.axes import is_sequence
 from halocline.lang.callables import argument_count
@@ -18,6 +19,7 @@ from halocline.words import short_repr
 
 _POWER = Range(1, ORDER.most)
 
+_EARLIER_NAMES = {"key_diagnostics": "shown"}  # accepted with a warning
 OF_EVERY_FILE = ("exact", "check")  # the others apply to files that declare their parameters
 
 
@@ -130,7 +132,7 @@ class Names:
         copy of the fields.
     diagnostics : callable, optional
         ``diagnostics()`` returns reductions by name.
-    shown : tuple of str
+    key_diagnostics : tuple of str
         Most important diagnostics, for a table on a terminal.
     pictures : callable, optional
         ``pictures()`` returns quantities by name, for pictures in place of the fields.
@@ -164,7 +166,7 @@ class Names:
     check: Callable[..., Any] | None = None
     start: Callable[[Any], None] | None = None
     diagnostics: Callable[[], Mapping[str, Any]] | None = None
-    shown: tuple[str, ...] = ()
+    key_diagnostics: tuple[str, ...] = ()
     pictures: Callable[[], Mapping[str, Any]] | None = None
     figures: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     findings: Callable[[Mapping[str, float | None], int], Mapping[str, Any]] | None = None
@@ -184,7 +186,7 @@ class Names:
         return self.extrapolated is not None and self.error is None and self.exact is None
 
 
-def names_in(top: Mapping[str, Any], wanted: Sequence[str], file: str) -> tuple[Names, dict[str, str]]:
+def names_in(top: Mapping[str, Any], requested: Sequence[str], file: str) -> tuple[Names, dict[str, str]]:
     """Return the names of a file that commands use, and complaints about names of another form.
 
     A name that the file imports from Halocline, such as ``hc.steps``, is not one of them.
@@ -193,14 +195,18 @@ def names_in(top: Mapping[str, Any], wanted: Sequence[str], file: str) -> tuple[
     ----------
     top : mapping
         Names at the top of the file.
-    wanted : sequence of str
+    requested : sequence of str
         Names of interest.
     file : str
         Name of the file, for messages.
     """
     values, complaints = {}, {}
-    for name in wanted:
+    for name in requested:
         value = top.get(name)
+        old = _EARLIER_NAMES.get(name)
+        if value is None and old is not None and top.get(old) is not None:
+            warn_of_rename(file, old, name, file=file)
+            value = top[old]
         if value is None or value is getattr(halocline, name, None):
             continue
         try:
@@ -290,7 +296,7 @@ _FORMS: dict[str, Callable[[Any, str], Any]] = {  # converters, which raise Inpu
     "check": _function((1, 2), "the problem, and perhaps the record"),
     "start": _function((1,), "the simulation"),
     "diagnostics": _function((0,), "none"),
-    "shown": as_texts,
+    "key_diagnostics": as_texts,
     "pictures": _function((0,), "none"),
     "figures": _figures,
     "findings": _function((2,), "diagnostics and steps"),

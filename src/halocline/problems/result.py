@@ -196,7 +196,7 @@ class Result:
             all_checks: list[Check] = comm.bcast(list(checks or ()))
             return all_checks
         reason = next(filter(None, comm.allgather(reason)), "")
-        return [Check(CHECK, float(bool(reason)), most=0.0, about=reason)]
+        return [Check(CHECK, float(bool(reason)), maximum=0.0, about=reason)]
 
     def figures(self) -> dict[str, Any]:
         """Return the figures of the run by name; on other ranks than the first, each is None.

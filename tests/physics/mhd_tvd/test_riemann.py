@@ -368,8 +368,8 @@ def waves() -> Callable[[Pair], list[Array]]:
         left, right, bn = Normal(*q[:7]), Normal(*q[7:14]), q[14].expr
         result = Waves.between(left, right, bn)
         alpha = result.strengths(left, right)
-        transported = alpha.each(lambda x, a: x * a, result.speeds)
-        return [*result.speeds, *result.combined(alpha), *result.combined(transported)]
+        transported = alpha.map(lambda x, a: x * a, result.speeds)
+        return [*result.speeds, *result.superpose(alpha), *result.superpose(transported)]
 
     machine = Machine(SIDES, 21, step, gamma=GAMMA)
     return lambda pair: list(split(machine(*pair.left, *pair.right, pair.bn)))

@@ -225,7 +225,7 @@ class _Scale:
     note: str = ""
 
     @classmethod
-    def of(cls, values: NDArray[Any], wanted: int | Sequence[float]) -> _Scale:
+    def of(cls, values: NDArray[Any], levels_or_count: int | Sequence[float]) -> _Scale:
         from matplotlib.ticker import MaxNLocator
 
         finite = values[np.isfinite(values)]
@@ -234,15 +234,15 @@ class _Scale:
         low, high = float(finite.min()), float(finite.max())
         is_constant = high - low <= 1e-12 * max(abs(low), abs(high))
         note = f": {low:.4g} everywhere" if is_constant else ""
-        if not isinstance(wanted, int):
-            levels = np.asarray(wanted, dtype=np.float64)
+        if not isinstance(levels_or_count, int):
+            levels = np.asarray(levels_or_count, dtype=np.float64)
             slack = 1e-9 * float(levels[-1] - levels[0])  # rounding errors beyond the ends do not count
             ends = (bool(low < levels[0] - slack), bool(high > levels[-1] + slack))
             extend = {(True, False): "min", (False, True): "max", (True, True): "both"}.get(ends, "neither")
             return cls(levels, extend, note)
         if is_constant:
             low, high = low - 0.5 * (abs(low) or 1.0), high + 0.5 * (abs(high) or 1.0)
-        ticks = MaxNLocator(wanted, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+        ticks = MaxNLocator(levels_or_count, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
         return cls(np.asarray(ticks), note=note)
 
 
@@ -284,12 +284,14 @@ def _colours(name: str, *, faint: bool = False) -> Colormap:
     return ListedColormap(0.45 + 0.55 * known(np.linspace(0.0, 1.0, 256))) if faint else known
 
 
-def _colour_bar(canvas: Canvas, filled: Any, scale: _Scale, label: str, inches: float, **where: Any) -> None:
+def _colour_bar(
+    canvas: Canvas, filled: Any, scale: _Scale, label: str, inches: float, **position: Any
+) -> None:
     """Draw the colour bar of filled contours with a height in inches, and with as many ticks as fit."""
     from matplotlib.ticker import FixedLocator
 
     ticks = FixedLocator(list(scale.levels), max(2, int(inches / BAR_TICK)))
-    bar = canvas.colorbar(filled, ticks=ticks, **where)
+    bar = canvas.colorbar(filled, ticks=ticks, **position)
     bar.ax.minorticks_off()
     bar.outline.set_linewidth(0.5)
     bar.set_label(label)

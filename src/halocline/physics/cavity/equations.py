@@ -99,11 +99,11 @@ class Cavity:
         lift = parameter("buoyancy") * (T - parameter("T_mean"))
         changes: dict[Field, Expr] = {p: -(beta2 * (parameter("rho") * divergence) + damping)}
         for axis, v in enumerate(V):
-            changes[v] = self._moved(v, parameter("nu"), V)
+            changes[v] = self._transport_rate(v, parameter("nu"), V)
             changes[v] = changes[v] - self._slope(p, axis) * (1.0 / parameter("rho"))
             if axis == up:
                 changes[v] = changes[v] + lift
-        changes[T] = self._moved(T, parameter("alpha"), V)
+        changes[T] = self._transport_rate(T, parameter("alpha"), V)
         return changes
 
     def spacing(self, axis: int) -> Expr:
@@ -124,7 +124,7 @@ class Cavity:
             return derivative(f, axis)
         return as_expr((shift(f, axis) - shift(f, axis, -1)) * (0.5 / self.grid.h(axis)))
 
-    def _moved(self, f: Field, kappa: Expr, V: Vector) -> Expr:
+    def _transport_rate(self, f: Field, kappa: Expr, V: Vector) -> Expr:
         """Return the rate of change by diffusion and advection, κ Δf - V·∇f.
 
         Along an axis of even spacing, the values on both sides have one weight each. All quantities with the

@@ -60,7 +60,7 @@ def settings(rayleigh: float) -> dict[str, Any]:
     def declare(name: str, default: float, unit: str, about: str, **range: Any) -> None:
         values[name] = setting(name, default, unit, about, **range)
 
-    declare("Ra", rayleigh, "1", "Rayleigh number g σ ΔT L³ / (ν α)", above=0.0, most=1e12, origin=PAPER)
+    declare("Ra", rayleigh, "1", "Rayleigh number g σ ΔT L³ / (ν α)", above=0.0, maximum=1e12, origin=PAPER)
     declare("Pr", 0.71, "1", "Prandtl number ν / α", above=0.0, origin=PAPER)
     declare("L", 1.0, "length", "width from the hot to the cold wall; 0.05 m in the paper", above=0.0)
     declare("alpha", 1.0, "length²/time", "thermal diffusivity", above=0.0)
@@ -68,19 +68,19 @@ def settings(rayleigh: float) -> dict[str, Any]:
     declare("T_hot", 0.5, "temperature", "of the wall x = 0")
     declare("T_cold", -0.5, "temperature", "of the wall x = L")
     automatic = f"{REFERENCE_SPEED:g} of that of free fall, √(g σ ΔT L)"
-    declare("V_ref", 0.0, "length/time", f"reference velocity of β²; 0: automatic, {automatic}", least=0.0)
+    declare("V_ref", 0.0, "length/time", f"reference velocity of β²; 0: automatic, {automatic}", minimum=0.0)
     declare("r", 1.0, "1", "β² is V², but at least r V_ref²", above=0.0)
-    declare("damping", 0.01, "1", "C, of the fourth difference of the pressure", least=0.0, most=0.0625)
-    declare("courant", 0.9, "1", "time step, over the largest stable one", above=0.0, most=100.0)
+    declare("damping", 0.01, "1", "C, of the fourth difference of the pressure", minimum=0.0, maximum=0.0625)
+    declare("courant", 0.9, "1", "time step, over the largest stable one", above=0.0, maximum=100.0)
     at_walls = (
         "a: points gather at the walls, where the spacing is 1 - a of the mean, and 1 + a in the middle"
     )
-    declare("gathered", 0.0, "1", at_walls, least=0.0, most=0.9)
+    declare("gathered", 0.0, "1", at_walls, minimum=0.0, maximum=0.9)
     about = "of a step; 1: forward Euler; 0: automatic, by the spacing"
-    declare("stages", 0, "1", about, least=0, most=MOST_STAGES, whole=True)
-    declare("watch", 100, "1", "iterations between two residuals", least=1, most=1e6, whole=True)
+    declare("stages", 0, "1", about, minimum=0, maximum=MOST_STAGES, whole=True)
+    declare("watch", 100, "1", "iterations between two residuals", minimum=1, maximum=1e6, whole=True)
     tolerance, about = TOLERANCES[default_dtype()], "of the residuals, at which it is steady"
-    declare("tolerance", tolerance, "1", about, least=0.0)
+    declare("tolerance", tolerance, "1", about, minimum=0.0)
     return values
 
 
@@ -189,7 +189,7 @@ class Flow:
             **dict.fromkeys((residual.name for residual in cavity.residuals()), math.inf),
         }
         residuals = tuple(f"{RESIDUAL}{f.name}" for f in cavity.fields)
-        self.shown = ("nusselt_hot", "nusselt_mid", "u_max", "v_max", *residuals)
+        self.key_diagnostics = ("nusselt_hot", "nusselt_mid", "u_max", "v_max", *residuals)
         self.scheme_name = "euler" if stages == 1 else f"legendre, {stages} stages"
         self.automatic = {} if values["stages"] else {"stages": stages}
 
@@ -260,17 +260,17 @@ class Flow:
         # the thickness of wall layers is proportional to Ra^-1/4, and differences are of second order
         most = EXACT + COARSE * math.sqrt(self.values["Ra"]) / (self.grid.shape[0] + 1) ** 2
         residuals = [_number(after[name]) for name in after if name.startswith(RESIDUAL)]
-        checks = [Check("residual", max(residuals), most=self.values["tolerance"], about="the greatest")]
+        checks = [Check("residual", max(residuals), maximum=self.values["tolerance"], about="the greatest")]
         flux, halfway = _number(after["nusselt_hot"]), _number(after["nusselt_mid"])
         about = "difference of the heat flux halfway from that at the hot wall, over that"
-        checks.append(Check("heat kept", abs(halfway / flux - 1), most=most, about=about))
+        checks.append(Check("heat kept", abs(halfway / flux - 1), maximum=most, about=about))
         known = {} if self._published is None else self._published(self.grid.shape, self.values)
         if not known:
             checks.append(Check.not_compared("nusselt_hot", "nothing is known of this Ra, Pr and shape"))
         for name, published in known.items():
             deviation = abs(_number(after[name]) / published - 1)
             about = f"difference from the published {published:g}, over that"
-            checks.append(Check(name, deviation, most=most, about=about))
+            checks.append(Check(name, deviation, maximum=most, about=about))
         return checks
 
 

@@ -94,24 +94,26 @@ class Forcing:
             f₀, c_s, σ.
         """
         vectors = self.vectors(grid)
-        draw = [_kept(random(seed, step, number)) for number in range(4)]
+        draw = [_stored_scalar(random(seed, step, number)) for number in range(4)]
         vector_index = draw[WAVE] * float(len(vectors))
-        k = Vector(_kept(lookup(components, vector_index)) for components in zip(*vectors, strict=True))
-        length = _kept(sqrt(dot(k, k)))
+        k = Vector(
+            _stored_scalar(lookup(components, vector_index)) for components in zip(*vectors, strict=True)
+        )
+        length = _stored_scalar(sqrt(dot(k, k)))
         height, longitude = 2.0 * draw[HEIGHT] - 1.0, 2 * math.pi * draw[LONGITUDE]
         radius = sqrt(1.0 - height * height)
         v = cross(k, (radius * cos(longitude), radius * sin(longitude), height))
-        v = Vector(v) / _kept(sqrt(dot(v, v)))
+        v = Vector(v) / _stored_scalar(sqrt(dot(v, v)))
         twist = Vector(cross(k, v)) * (as_expr(helicity) / length)
         size = strength * speed * sqrt(length * speed / dt) / sqrt(1.0 + as_expr(helicity) ** 2)
-        along = [_kept(size * c) for c in v]
-        across = [_kept(size * c) for c in twist]
+        along = [_stored_scalar(size * c) for c in v]
+        across = [_stored_scalar(size * c) for c in twist]
         phase = sum((k[a] * x for a, x in enumerate(grid.coordinates())), 2 * math.pi * draw[PHASE])
         c, s = (round_to(wave, grid.dtype) for wave in (cos(phase), sin(phase)))
         return Vector(a * c - b * s for a, b in zip(along, across, strict=True))
 
 
-def _kept(value: Expr) -> Expr:
+def _stored_scalar(value: Expr) -> Expr:
     """Return a scalar of the program with a value, so that cells do not compute it again."""
     stored = trace.current("a random forcing").unnamed_scalar("forcing")
     stored.set(value)

@@ -55,10 +55,10 @@ COURANT = {
         0.0,
         "time",
         "time step; 0 for 0.8 (waves) and 0.6 (diffusion) of the longest that is stable",
-        least=0.0,
+        minimum=0.0,
     ),
     "floor": Setting(
-        0.0, "time", "the run ends where that step is shorter; 0 for 1e-12 of the first", least=0.0
+        0.0, "time", "the run ends where that step is shorter; 0 for 1e-12 of the first", minimum=0.0
     ),
 }
 

@@ -38,24 +38,26 @@ def general(sim: MHDSimulation, record: Any, *, periodic: bool = True) -> list[C
         True if all sides are periodic.
     """
     after = record.series[-1]
-    checks = [Check("steps", record.steps, least=1, about="the run moved")]
+    checks = [Check("steps", record.steps, minimum=1, about="the run moved")]
     if "div_b" in after:
         about = "greatest |∇·b| over |b|/Δx"
-        checks.append(Check("div_b", _number(after["div_b"]), most=sim.grid.rounding(ROUND_OFF), about=about))
+        checks.append(
+            Check("div_b", _number(after["div_b"]), maximum=sim.grid.rounding(ROUND_OFF), about=about)
+        )
     for name, floor in (("rho_min", "density_floor"), ("p_min", "pressure_floor")):
         about = "least value at the end; the floor acts when the next step begins"
-        checks.append(Check(name, _number(after[name]), least=sim.numbers[floor], about=about))
+        checks.append(Check(name, _number(after[name]), minimum=sim.numbers[floor], about=about))
     if periodic:
         raised = [name for name in ("density floor", "pressure floor") if record.events[name]["count"]]
-        checks += kept(record.series[0], after, raised, sim.grid.rounding(ROUND_OFF))
+        checks += conservation(record.series[0], after, raised, sim.grid.rounding(ROUND_OFF))
     return checks
 
 
-def kept(
+def conservation(
     before: Mapping[str, Any],
     after: Mapping[str, Any],
     raised: Sequence[str] = (),
-    most: float = ROUND_OFF,
+    bound: float = ROUND_OFF,
 ) -> list[Check]:
     """Return checks that mass, energy, momentum and flux are unchanged, each relative to its own scale.
 
@@ -70,7 +72,7 @@ def kept(
     raised : sequence of str
         Floors that have acted. With any floor the energy is not compared, with the density floor also not the
         mass.
-    most : float
+    bound : float
         Maximum change over the scale.
     """
     mass, energy = _number(before["mass"]), _number(before["energy"])
@@ -84,16 +86,16 @@ def kept(
             continue
         change = abs(_number(after[name]) - _number(before[name]))
         share = change / scale if scale else change  # without a field the scale of flux is 0
-        checks.append(Check(f"{name} kept", share, most=most, about="change of the mean, over its scale"))
+        checks.append(Check(f"{name} kept", share, maximum=bound, about="change of the mean, over its scale"))
     return checks
 
 
-def wave_error(sim: MHDSimulation, exact: Exact, amplitude: float, most: float, period: float) -> Check:
+def wave_error(sim: MHDSimulation, exact: Exact, amplitude: float, bound: float, period: float) -> Check:
     """Return the check of the error of a wave.
 
     Parameters
     ----------
-    most : float
+    bound : float
         Bound of the error in the first period, times the square of the number of cells along the shorter
         side.
     period : float
@@ -107,7 +109,7 @@ def wave_error(sim: MHDSimulation, exact: Exact, amplitude: float, most: float, 
     # wave speeds on a grid are slightly wrong, so the phase error grows in proportion to time
     periods = max(1.0, sim.time / period)
     about = f"error of the wave over its amplitude, with {cells} cells along its shorter side"
-    return Check("error", error(sim, exact, amplitude), most=most * periods / cells**2, about=about)
+    return Check("error", error(sim, exact, amplitude), maximum=bound * periods / cells**2, about=about)
 
 
 def error(sim: MHDSimulation, exact: Exact, amplitude: float) -> float:
@@ -171,7 +173,7 @@ def difference(values: NDArray[np.float64], reference: NDArray[np.float64]) -> f
     return float(np.abs(a - b).sum() / np.abs(b).sum())
 
 
-def turned(values: NDArray[np.float64]) -> float:
+def rotation_asymmetry(values: NDArray[np.float64]) -> float:
     """Return the maximum change of values by a rotation of 180 degrees, over their maximum magnitude."""
     import numpy as np
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from halocline.io.figure import Curve, Figure, Lines
 from halocline.lang.grid import Grid
 from halocline.physics.mhd_tvd import drawn
-from halocline.physics.mhd_tvd.checks import difference, general, primitives, turned
+from halocline.physics.mhd_tvd.checks import difference, general, primitives, rotation_asymmetry
 from halocline.physics.mhd_tvd.parameters import why_unbounded
 from halocline.physics.mhd_tvd.simulation import MHDSimulation
 from halocline.run.simulation.checks import Check
@@ -39,7 +39,7 @@ class Converged:
         Time of the solution.
     gamma : float
         Ratio of specific heats of the solution.
-    most : mapping of str to (float, int)
+    maximum_errors : mapping of str to (float, int)
         Maximum relative L1 difference of quantities, and the number of cells along each axis for which it
         holds.
     maps : tuple of str
@@ -54,12 +54,12 @@ class Converged:
         *,
         until: float,
         gamma: float,
-        most: Mapping[str, tuple[float, int]],
+        maximum_errors: Mapping[str, tuple[float, int]],
         maps: tuple[str, ...],
         cuts: tuple[tuple[str, str, float], ...],
     ) -> None:
         self.file, self.until, self.gamma = DATA / f"{name}.npz", until, gamma
-        self.most, self.maps, self.cuts = most, maps, cuts
+        self.maximum_errors, self.maps, self.cuts = maximum_errors, maps, cuts
 
     def check(self, sim: MHDSimulation, record: Any) -> list[Check]:
         """Return the checks of a run.
@@ -71,17 +71,21 @@ class Converged:
         if state is None:
             return checks
         checks += self._agreement(sim, state)
-        most = sim.grid.rounding(SYMMETRIC)
+        bound = sim.grid.rounding(SYMMETRIC)
         for quantity in ("rho", "p"):
             about = "difference from the field turned by 180°, over its maximum"
-            checks.append(Check(f"{quantity} symmetric", turned(state[quantity]), most=most, about=about))
+            checks.append(
+                Check(
+                    f"{quantity} symmetric", rotation_asymmetry(state[quantity]), maximum=bound, about=about
+                )
+            )
         p = state["p"]
         pressure_range = float((p.max() - p.min()) / p.mean())
         # pressure is uniform at the start, and its change is at first proportional to the square of time
         least = 0.5 * min(1.0, sim.time / self.until) ** 2
         return [
             *checks,
-            Check("moved", pressure_range, least=least, about="range of the pressure over its mean"),
+            Check("moved", pressure_range, minimum=least, about="range of the pressure over its mean"),
         ]
 
     def _agreement(self, sim: MHDSimulation, state: Mapping[str, NDArray[np.float64]]) -> list[Check]:
@@ -90,19 +94,19 @@ class Converged:
 
         checks = []
         with np.load(self.file) as solution:
-            for quantity, (most, cells) in self.most.items():
+            for quantity, (bound, cells) in self.maximum_errors.items():
                 check_name, converged = f"{quantity} converged", solution[quantity].astype(np.float64)
-                reason = self.unlike(sim) or unmatched(sim.grid.shape, converged.shape)
+                reason = self.mismatch(sim) or incompatible_grids(sim.grid.shape, converged.shape)
                 reason = reason or why_unbounded(sim.numbers)
                 if reason:
                     checks.append(Check.not_compared(check_name, reason))
                     continue
                 error, coarser = difference(state[quantity], converged), max(1.0, cells / min(sim.grid.shape))
                 about = "relative L1 difference from a run on four times the cells"
-                checks.append(Check(check_name, error, most=most * coarser, about=about))
+                checks.append(Check(check_name, error, maximum=bound * coarser, about=about))
         return checks
 
-    def unlike(self, sim: MHDSimulation) -> str:
+    def mismatch(self, sim: MHDSimulation) -> str:
         """Return the reason why the solution does not apply to a run; empty if it applies."""
         gamma = sim.parameters["gamma"]
         if gamma != self.gamma:
@@ -132,7 +136,7 @@ class Converged:
         """Return the cut through the solution; None if no solution is stored or if it does not apply."""
         import numpy as np
 
-        if self.unlike(sim):
+        if self.mismatch(sim):
             return None
         with np.load(self.file) as solution:
             if quantity not in solution:
@@ -145,9 +149,9 @@ class Converged:
         return Curve(x, (1 - share) * values[below] + share * values[below + 1], drawn.CONVERGED)
 
 
-def unmatched(shape: Sequence[int], kept: Sequence[int]) -> str:
+def incompatible_grids(shape: Sequence[int], converged_shape: Sequence[int]) -> str:
     """Return the reason why block means on two grids cannot be compared; empty if they can be."""
-    if all(max(pair) % min(pair) == 0 for pair in zip(shape, kept, strict=True)):
+    if all(max(pair) % min(pair) == 0 for pair in zip(shape, converged_shape, strict=True)):
         return ""
-    grids = [" x ".join(map(str, grid_shape)) for grid_shape in (shape, kept)]
+    grids = [" x ".join(map(str, grid_shape)) for grid_shape in (shape, converged_shape)]
     return f"{grids[0]} cells and the {grids[1]} of the converged solution are no multiples of each other"

@@ -8,7 +8,7 @@ from halocline.lang.operators import shift
 from halocline.lang.program import stage
 
 
-def flagged(condition: Expr, name: str) -> Expr:
+def flag_stage(condition: Expr, name: str) -> Expr:
     """Return a stage that is 1 where the condition holds, else 0."""
     flag: Expr = stage(where(condition, 1.0, 0.0), name, storage="patch").expr
     return flag

@@ -7,8 +7,8 @@ A state next to a face is stored in the frame of the face. `Normal` contains vel
 normal first, then along the next two axes in cyclic order (x y z x y). Therefore one set of formulas serves
 all axes.
 
-A problem that is rotated to the next axis or mirrored has bit-for-bit the same result. For this, `added`
-rounds each product of a sum separately. A compiler could otherwise fuse one product of a sum into a
+A problem that is rotated to the next axis or mirrored has bit-for-bit the same result. For this,
+`ordered_sum` rounds each product of a sum separately. A compiler could otherwise fuse one product into a
 multiply-add. The names in the formula would determine the fused product.
 """
 
@@ -25,7 +25,7 @@ from halocline.lang.operators import shift
 from halocline.lang.program import parameter
 
 
-def added(first: Expr, *more: Expr) -> Expr:
+def ordered_sum(first: Expr, *more: Expr) -> Expr:
     """Return the sum of the terms in their order. Each product is rounded separately."""
     total = first
     for term in more:
@@ -98,7 +98,7 @@ def squared(vector: Sequence[Expr]) -> Expr:
 
 def heat(U: Conserved) -> Expr:
     """Return the thermal energy per volume: total energy minus kinetic and magnetic energy."""
-    return U.E - 0.5 * added(squared(U.m) / U.rho, squared(U.B))
+    return U.E - 0.5 * ordered_sum(squared(U.m) / U.rho, squared(U.B))
 
 
 def pressure(U: Conserved) -> Expr:
@@ -108,7 +108,7 @@ def pressure(U: Conserved) -> Expr:
 
 def energy(rho: Expr, v: Vector, B: Vector, p: Expr) -> Expr:
     """Return the energy per volume (Equation 9)."""
-    return p / (parameter("gamma") - 1.0) + 0.5 * added(rho * squared(v), squared(B))
+    return p / (parameter("gamma") - 1.0) + 0.5 * ordered_sum(rho * squared(v), squared(B))
 
 
 def fast_speed(state: State, axis: int) -> Expr:
@@ -120,28 +120,30 @@ def fast(w: Normal, bn: Expr) -> Expr:
     """Return the fast magnetosonic speed of a state next to a face with the normal field `bn`."""
     inverse = 1.0 / w.rho
     a2, along = parameter("gamma") * w.p * inverse, bn * bn * inverse
-    across = added(w.By * w.By, w.Bz * w.Bz) * inverse
+    across = ordered_sum(w.By * w.By, w.Bz * w.Bz) * inverse
     # the inner root is that of (a² + b²)² - 4 a² b_x², in a form without cancellation
     difference = a2 - along - across
-    return sqrt(0.5 * added(a2, along, across, sqrt(added(difference * difference, 4.0 * a2 * across))))
+    return sqrt(
+        0.5 * ordered_sum(a2, along, across, sqrt(ordered_sum(difference * difference, 4.0 * a2 * across)))
+    )
 
 
 def conserved(w: Normal, bn: Expr) -> Flux:
     """Return the conserved quantities of a state, in the order of their fluxes in `flux`."""
-    motion = added(w.u * w.u, w.v * w.v, w.w * w.w)
-    field = added(bn * bn, w.By * w.By, w.Bz * w.Bz)
-    E = w.p / (parameter("gamma") - 1.0) + 0.5 * added(w.rho * motion, field)
+    motion = ordered_sum(w.u * w.u, w.v * w.v, w.w * w.w)
+    field = ordered_sum(bn * bn, w.By * w.By, w.Bz * w.Bz)
+    E = w.p / (parameter("gamma") - 1.0) + 0.5 * ordered_sum(w.rho * motion, field)
     return Flux(w.rho, w.rho * w.u, w.rho * w.v, w.rho * w.w, w.By, w.Bz, E)
 
 
 def flux(w: Normal, bn: Expr) -> Flux:
     """Return the flux of a state through a face with the normal field `bn` (Equation 7)."""
     mass = w.rho * w.u
-    across = added(w.By * w.By, w.Bz * w.Bz)
+    across = ordered_sum(w.By * w.By, w.Bz * w.Bz)
     total = w.p + 0.5 * (across - bn * bn)  # total pressure minus the tension along the normal
-    motion = added(w.u * w.u, w.v * w.v, w.w * w.w)
+    motion = ordered_sum(w.u * w.u, w.v * w.v, w.w * w.w)
     gamma = parameter("gamma")
-    heat = added(gamma / (gamma - 1.0) * w.p, 0.5 * w.rho * motion, across) * w.u
+    heat = ordered_sum(gamma / (gamma - 1.0) * w.p, 0.5 * w.rho * motion, across) * w.u
     return Flux(
         mass,
         mass * w.u + total,
@@ -149,11 +151,11 @@ def flux(w: Normal, bn: Expr) -> Flux:
         mass * w.w - bn * w.Bz,
         w.By * w.u - bn * w.v,
         w.Bz * w.u - bn * w.w,
-        heat - bn * added(w.By * w.v, w.Bz * w.w),
+        heat - bn * ordered_sum(w.By * w.v, w.Bz * w.w),
     )
 
 
-def both(state: State, axis: int) -> tuple[Normal, Normal]:
+def face_states(state: State, axis: int) -> tuple[Normal, Normal]:
     """Return the states of the cells below and above each face across an axis."""
     w = state.along(axis)
     return Normal(*(shift(c, axis, -1) for c in w)), Normal(*(shift(c, axis, 0) for c in w))

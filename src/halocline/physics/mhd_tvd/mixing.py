@@ -15,7 +15,7 @@ from halocline.lang.grid import Field, Vector
 from halocline.lang.operators import shift
 from halocline.lang.program import Scalar, assign, loop, when
 from halocline.lang.reductions import count
-from halocline.physics.mhd_tvd.flags import beside, flagged
+from halocline.physics.mhd_tvd.flags import beside, flag_stage
 from halocline.physics.mhd_tvd.gas import Conserved, heat, squared
 from halocline.physics.mhd_tvd.transport import at_cells
 
@@ -23,13 +23,13 @@ PASSES = 100  # Maximum per step; then floors treat the remaining cells.
 SELDOM = 1e-3  # Expected fraction of steps that need passes.
 
 
-def lacking(U: Conserved) -> Expr:
+def lacks_mass_or_heat(U: Conserved) -> Expr:
     """Return the condition that a cell has no mass or no heat; false if the values are NaN."""
     return (U.rho <= 0.0) | (heat(U) <= 0.0)
 
 
 def mix(rho: Field, m: Vector, E: Field, b: Vector, cells: Scalar) -> None:
-    """Record passes of exchange, until no cell is `lacking`.
+    """Record passes of exchange, until no cell lacks mass or heat, see `lacks_mass_or_heat`.
 
     The heat of a cell without heat becomes the mean of this cell and its 2d neighbours. In a cell without
     mass, the mass, the momentum and the energy without magnetic energy become such means. The neighbours lose
@@ -53,8 +53,8 @@ def mix(rho: Field, m: Vector, E: Field, b: Vector, cells: Scalar) -> None:
     share = 1.0 / (2 * axes + 1)
     with when(cells > 0.0, often=SELDOM), loop(until=cells <= 0.0, limit=PASSES):
         U = Conserved(rho.expr, Vector(c.expr for c in m), E.expr, at_cells(b, axes))
-        thin = flagged(U.rho <= 0.0, "thin")
-        cold = flagged((U.rho > 0.0) & (heat(U) <= 0.0), "cold")
+        thin = flag_stage(U.rho <= 0.0, "thin")
+        cold = flag_stage((U.rho > 0.0) & (heat(U) <= 0.0), "cold")
         hydro_energy = U.E - 0.5 * squared(U.B)
 
         def through(value: Expr, axis: int) -> Expr:
@@ -84,5 +84,5 @@ def mix(rho: Field, m: Vector, E: Field, b: Vector, cells: Scalar) -> None:
             mixed(U.E, hydro_energy, heat(U)),
             U.B,
         )
-        cells.set(count(lacking(new)))
+        cells.set(count(lacks_mass_or_heat(new)))
         assign(dict(zip((rho, *m, E), (new.rho, *new.m, new.E), strict=True)))

@@ -19,7 +19,7 @@ STEADY = "chosen here: fluxes of first order are stable too, so that few floors 
 
 EPSILON = {
     f"epsilon_{family}": Setting(
-        default, "1", f"numerical viscosity of {waves}, ε", least=0.0, below=0.5, origin=RJ95
+        default, "1", f"numerical viscosity of {waves}, ε", minimum=0.0, below=0.5, origin=RJ95
     )
     for family, waves, default in (
         ("fast", "fast waves", 0.1),
@@ -31,10 +31,10 @@ EPSILON = {
 
 FLOORS = {
     "density_protection": Setting(
-        1e-6, "mass/length³", "density below which fluxes are those of HLL", least=0.0
+        1e-6, "mass/length³", "density below which fluxes are those of HLL", minimum=0.0
     ),
     "pressure_protection": Setting(
-        1e-6, "mass/(length time²)", "pressure below which fluxes are those of HLL", least=0.0
+        1e-6, "mass/(length time²)", "pressure below which fluxes are those of HLL", minimum=0.0
     ),
     "density_floor": Setting(1e-10, "mass/length³", "the least density", above=0.0),
     "pressure_floor": Setting(1e-10, "mass/(length time²)", "the least pressure", above=0.0),
@@ -43,7 +43,7 @@ FLOORS = {
 ALL: Mapping[str, Setting] = {
     "gamma": Setting(5 / 3, "1", "ratio of specific heats", above=1.0, origin=PAPER),
     "limiter": Setting(
-        2.0, "1", "how steep limited waves and slopes may be, β: 1 is minmod", least=1.0, most=2.0
+        2.0, "1", "how steep limited waves and slopes may be, β: 1 is minmod", minimum=1.0, maximum=2.0
     ),
     "limiting": Setting(
         "central",
@@ -55,7 +55,7 @@ ALL: Mapping[str, Setting] = {
         0.0,
         "1",
         "Courant number; 0: automatic, 0.8 of the largest stable one, which is 1, on three axes 0.5",
-        least=0.0,
+        minimum=0.0,
     ),
     **EPSILON,
     **FLOORS,
@@ -63,8 +63,8 @@ ALL: Mapping[str, Setting] = {
         1e-3,
         "1",
         "share of cell updates with a floor or fallback above which a run warns; 0: never",
-        least=0.0,
-        most=1.0,
+        minimum=0.0,
+        maximum=1.0,
     ),
     "flux": Setting("mhdtvd", "1", "fluxes between cells", words=tuple(FLUXES), origin=PAPER),
 }

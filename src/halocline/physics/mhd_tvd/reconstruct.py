@@ -43,9 +43,9 @@ def central(a: Expr, b: Expr, beta: Expr) -> Expr:
     return _limited(a, b, beta * smaller, 0.5 * (a + b))
 
 
-def _limited(a: Expr, b: Expr, most: Expr, wanted: Expr) -> Expr:
+def _limited(a: Expr, b: Expr, bound: Expr, slope: Expr) -> Expr:
     """Return a slope, limited to a maximum; 0 if the signs of both differences differ."""
-    chosen: Expr = where(a * b > 0.0, where(magnitude(most) < magnitude(wanted), most, wanted), 0.0)
+    chosen: Expr = where(a * b > 0.0, where(magnitude(bound) < magnitude(slope), bound, slope), 0.0)
     return chosen
 
 

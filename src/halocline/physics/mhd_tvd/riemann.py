@@ -23,9 +23,9 @@ from halocline.lang.functions import maximum, minimum, sqrt, symmetric_sum, wher
 from halocline.lang.grid import AXES
 from halocline.lang.operators import shift
 from halocline.lang.program import parameter, stage
-from halocline.physics.mhd_tvd.gas import Flux, Normal, State, added, both, conserved, fast, flux
+from halocline.physics.mhd_tvd.gas import Flux, Normal, State, conserved, face_states, fast, flux, ordered_sum
 from halocline.physics.mhd_tvd.reconstruct import Limiter, central
-from halocline.physics.mhd_tvd.waves import OF_FAMILY, Seven, Waves, viscosity
+from halocline.physics.mhd_tvd.waves import OF_FAMILY, Waves, WaveValues, viscosity
 
 # Fraction of bn², in float64. If a denominator of HLLD is not above it, a fast wave is no faster than the
 # Alfvén wave behind it. Then velocity and field along the face do not change across the fast wave.
@@ -66,10 +66,10 @@ def roe(left: Normal, right: Normal, bn: Expr) -> Flux:
     numerical viscosity is |a|.
     """
     waves = Waves.between(left, right, bn)
-    epsilon = OF_FAMILY.each(lambda family: parameter(f"epsilon_{family}"))
+    epsilon = OF_FAMILY.map(lambda family: parameter(f"epsilon_{family}"))
     inverse = 1.0 / waves.fast
-    size = waves.speeds.each(lambda a, epsilon: viscosity(a * inverse, epsilon), epsilon)
-    spread = waves.combined(size.each(lambda size, alpha: size * alpha, waves.strengths(left, right)))
+    size = waves.speeds.map(lambda a, epsilon: viscosity(a * inverse, epsilon), epsilon)
+    spread = waves.superpose(size.map(lambda size, alpha: size * alpha, waves.strengths(left, right)))
     half = 0.5 * waves.fast
     sides = zip(flux(left, bn), flux(right, bn), spread, strict=True)
     return Flux(*(0.5 * symmetric_sum(F_l, F_r) - half * s for F_l, F_r, s in sides))
@@ -203,25 +203,25 @@ def mhdtvd(state: State, bn: Expr, axis: int, ratio: Expr, name: str, limit: Lim
     limit : callable
         Limiter of Equation A7; that of the paper is `reconstruct.sweby`.
     """
-    left, right = both(state, axis)
+    left, right = face_states(state, axis)
     waves = Waves.between(left, right, bn)
-    epsilon = OF_FAMILY.each(lambda family: parameter(f"epsilon_{family}"))
-    chi = waves.speeds.each(lambda a: ratio * a)
+    epsilon = OF_FAMILY.map(lambda family: parameter(f"epsilon_{family}"))
+    chi = waves.speeds.map(lambda a: ratio * a)
     alpha = waves.strengths(left, right)
 
     def correction(chi: Expr, alpha: Expr, epsilon: Expr) -> Expr:  # Equation A8
         return 0.5 * (viscosity(chi, epsilon) - chi * chi) * alpha
 
-    tilde = chi.each(correction, alpha, epsilon)
+    tilde = chi.map(correction, alpha, epsilon)
     place = f"face-{AXES[axis]}"
-    tilde = Seven(*stage(tuple(tilde), f"{name}_g", location=place, storage="patch"))
+    tilde = WaveValues(*stage(tuple(tilde), f"{name}_g", location=place, storage="patch"))
     form = waves.share_fast, waves.share_slow, waves.along_y, waves.along_z
     form = stage(form, f"{name}_form", location=place, storage="patch")
 
-    def beside(by: int) -> Seven:
+    def beside(by: int) -> WaveValues:
         """Return the corrections at the next face, for eigenvectors with their signs at this face."""
-        senses = _senses(form, [shift(part, axis, by) for part in form])
-        return tilde.each(lambda g, s: where(s < 0.0, -shift(g, axis, by), shift(g, axis, by)), senses)
+        senses = _orientation(form, [shift(part, axis, by) for part in form])
+        return tilde.map(lambda g, s: where(s < 0.0, -shift(g, axis, by), shift(g, axis, by)), senses)
 
     def weight(  # Equations A4, A6, A7
         chi: Expr, alpha: Expr, tilde: Expr, below: Expr, above: Expr, epsilon: Expr
@@ -231,22 +231,22 @@ def mhdtvd(state: State, bn: Expr, axis: int, ratio: Expr, name: str, limit: Lim
         gamma = where(alpha == 0.0, 0.0, (above - below) / alpha)
         return viscosity(chi + gamma, epsilon) * alpha - (below + above)
 
-    weights = chi.each(weight, alpha, tilde, beside(-1), beside(1), epsilon)
-    spread = waves.combined(weights)
+    weights = chi.map(weight, alpha, tilde, beside(-1), beside(1), epsilon)
+    spread = waves.superpose(weights)
     half = 0.5 / ratio
     pairs = zip(flux(left, bn), flux(right, bn), spread, strict=True)
-    return Flux(*(0.5 * added(l, r) - half * s for l, r, s in pairs))
+    return Flux(*(0.5 * ordered_sum(l, r) - half * s for l, r, s in pairs))
 
 
-def _senses(here: Sequence[Expr], there: Sequence[Expr]) -> Seven:
+def _orientation(first: Sequence[Expr], second: Sequence[Expr]) -> WaveValues:
     """Return values that are negative for waves with opposite eigenvectors at two faces.
 
     An eigenvector is defined up to its sign. The eigenvectors in use follow the direction of the field along
     the face. Without a change of sign, a wave with the same strength on both sides of a current sheet would
     be limited to zero.
     """
-    (f, s, y, z), (f2, s2, y2, z2) = here, there
-    turned = added(y * y2, z * z2)
-    fast, slow = added(f * f2, s * s2 * turned), added(s * s2, f * f2 * turned)
+    (f, s, y, z), (f2, s2, y2, z2) = first, second
+    turned = ordered_sum(y * y2, z * z2)
+    fast, slow = ordered_sum(f * f2, s * s2 * turned), ordered_sum(s * s2, f * f2 * turned)
     one = as_expr(1.0)
-    return Seven(fast, turned, slow, one, slow, turned, fast)
+    return WaveValues(fast, turned, slow, one, slow, turned, fast)

@@ -20,19 +20,28 @@ from halocline.lang.grid import AXES, Field, Grid, Vector, unknown
 from halocline.lang.operators import shift
 from halocline.lang.program import label_statements, parameter, scalar, stage
 from halocline.lang.reductions import max as greatest
-from halocline.physics.mhd_tvd.flags import around, beside, flagged
-from halocline.physics.mhd_tvd.gas import Conserved, Flux, State, added, both, fast_speed, frame, pressure
-from halocline.physics.mhd_tvd.mixing import lacking, mix
+from halocline.physics.mhd_tvd.flags import around, beside, flag_stage
+from halocline.physics.mhd_tvd.gas import (
+    Conserved,
+    Flux,
+    State,
+    face_states,
+    fast_speed,
+    frame,
+    ordered_sum,
+    pressure,
+)
+from halocline.physics.mhd_tvd.mixing import lacks_mass_or_heat, mix
 from halocline.physics.mhd_tvd.reconstruct import LIMITERS, plm
 from halocline.physics.mhd_tvd.riemann import RIEMANN, hll, mhdtvd
 from halocline.physics.mhd_tvd.tally import tally
 from halocline.physics.mhd_tvd.transport import (
-    advanced,
+    advance_field,
     at_cells,
     at_edges,
-    carried,
+    component_fluxes,
     edges,
-    protected,
+    protect_edges,
     reference,
 )
 
@@ -161,38 +170,40 @@ class IdealMHD:
         ratios = [dt / self.grid.h(a) for a in range(self.axes)]
         size = _Step(ratios, [0.5 * r for r in ratios], dt)
         b = self.b
-        U, w = self._floored()
+        U, w = self._raise_to_floors()
 
         # Step 1: fluxes along each axis alone
         F = self._fluxes([w] * self.axes, b, size, "F")
         # Steps 2 and 3: electromotive forces in cells and on edges
         corners = at_edges(F, reference(w.v, w.B, self.axes), "e")
         # Step 4: the field on faces after half a step
-        b_half = self._on_faces(advanced(b, corners, F, size.half), "b_half")
+        b_half = self._stage_face_field(advance_field(b, corners, F, size.half), "b_half")
         B_half = at_cells(b_half, self.axes)
         # Steps 5 to 7: for each axis, the state after half a step along the other axes, and its fluxes
-        across = [self._across(a, U, w, F, B_half, size) for a in range(self.axes)]
-        G = self._fluxes([q for q, _ in across], b_half, size, "G") if self._moves_across else F
+        across = [self._transverse_half_step(a, U, w, F, B_half, size) for a in range(self.axes)]
+        G = self._fluxes([q for q, _ in across], b_half, size, "G") if self._has_transverse_terms else F
         # Step 8: electromotive forces in cells in the middle of the step
-        middle, stays = self._middle(U, w, F, B_half, size)
+        middle, stays = self._half_step(U, w, F, B_half, size)
         # Step 9: electromotive forces on edges
         corners = at_edges(G, reference(middle.v, middle.B, self.axes), "e_half")
         # Step 10: full step of cells, and their field after step 11
         gain = None if self.source is None else self.source(middle)
-        candidate = _tried(_after(U, G, gain, size))
-        b_candidate = self._on_faces(advanced(b, corners, G, size.full), "b_tried")
+        candidate = _stage_candidate(_advance(U, G, gain, size))
+        b_candidate = self._stage_face_field(advance_field(b, corners, G, size.full), "b_tried")
         flags = [flag for _, flag in across if flag is not None]
-        if self._needs_middle:
+        if self._needs_half_step:
             flags.append(stays)
-        bad = _unphysical(candidate._replace(B=at_cells(b_candidate, self.axes)), flags)
+        bad = _flag_unphysical(candidate._replace(B=at_cells(b_candidate, self.axes)), flags)
         # first-order fluxes around cells that would be unphysical
-        safe = self._safe(w)
-        H = [_chosen(S, second, beside(bad, a)) for a, (S, second) in enumerate(zip(safe, G, strict=True))]
-        new = _branched(around(bad, self.axes), _after(U, H, gain, size), candidate)
+        safe = self._first_order_fluxes(w)
+        H = [
+            _select_flux(S, second, beside(bad, a)) for a, (S, second) in enumerate(zip(safe, G, strict=True))
+        ]
+        new = _branch_states(around(bad, self.axes), _advance(U, H, gain, size), candidate)
         # Step 11: full step of faces
-        corners = protected(corners, safe, bad, "e_kept")
-        b_new = self._on_faces(advanced(b, corners, H, size.full), "b_new")
-        lacks = lacking(new._replace(B=at_cells(b_new, self.axes)))
+        corners = protect_edges(corners, safe, bad, "e_kept")
+        b_new = self._stage_face_field(advance_field(b, corners, H, size.full), "b_new")
+        lacks = lacks_mass_or_heat(new._replace(B=at_cells(b_new, self.axes)))
         raised = {"density_floor": U.rho != self.rho, "pressure_floor": U.E != self.E}
         counts = tally(step, {"fallback": bad > 0.0, "mixing": lacks, **raised})
         with label_statements("rho: continuity equation"):
@@ -210,23 +221,23 @@ class IdealMHD:
             mix(self.rho, self.m, self.E, self.b, lacked)
 
     @property
-    def _moves_across(self) -> bool:
+    def _has_transverse_terms(self) -> bool:
         """True if half a step has terms other than those along the axis. Else the first fluxes are final."""
         return self.axes > 1 or self.source is not None
 
     @property
-    def _needs_middle(self) -> bool:
+    def _needs_half_step(self) -> bool:
         """True if forces on edges or sources read the state in the middle of the step."""
         return bool(edges(self.axes)) or self.source is not None
 
-    def _floored(self) -> tuple[Conserved, State]:
+    def _raise_to_floors(self) -> tuple[Conserved, State]:
         """Return cells at the start of the step, with density and pressure raised to their floors."""
         U = self._conserved()
         rho = maximum(U.rho, parameter("density_floor"))
         raw = pressure(U._replace(rho=rho))
         p = maximum(raw, parameter("pressure_floor"))
         E = where(p > raw, U.E + (p - raw) / (parameter("gamma") - 1.0), U.E)
-        w = _staged(State(rho, Vector(c / rho for c in U.m), U.B, p), "w")
+        w = _stage_state(State(rho, Vector(c / rho for c in U.m), U.B, p), "w")
         return Conserved(w.rho, U.m, stage(E, "w_E", storage="patch"), w.B), w
 
     def _fluxes(self, states: Sequence[State], b: Vector, size: _Step, name: str) -> list[Flux]:
@@ -235,16 +246,16 @@ class IdealMHD:
         for a, (w, ratio) in enumerate(zip(states, size.full, strict=True)):
             label = f"{name}_{AXES[a]}"
             F = self._flux(w, b[a].expr, a, ratio, label)
-            fluxes.append(_staged_flux(F, a, label))
+            fluxes.append(_stage_flux(F, a, label))
         return fluxes
 
-    def _on_faces(self, b: Vector, name: str) -> Vector:
+    def _stage_face_field(self, b: Vector, name: str) -> Vector:
         return Vector(
             stage(c, f"{name}_{AXES[a]}", location=_face(a), storage="patch") if a < self.axes else c
             for a, c in enumerate(b)
         )
 
-    def _across(
+    def _transverse_half_step(
         self, axis: int, U: Conserved, w: State, F: Sequence[Flux], B_half: Vector, size: _Step
     ) -> tuple[State, Expr | None]:
         """Return the state after half a step along the other axes, and the flag of unchanged cells (step 5).
@@ -255,26 +266,28 @@ class IdealMHD:
         (B, v_y, v_z, v_y B_y + v_z B_z) for momentum, field and energy (GS05, Section 4.1; GS08, Section
         3.2).
         """
-        if not self._moves_across:
+        if not self._has_transverse_terms:
             return w, None
-        q = _less(U, F, size.half, [n for n in range(self.axes) if n != axis])
+        q = _subtract_outflow(U, F, size.half, [n for n in range(self.axes) if n != axis])
         db = size.half[axis] * (shift(self.b[axis], axis) - self.b[axis])
         _, y, z = frame(axis)
         m = Vector(m + db * B for m, B in zip(q.m, w.B, strict=True))
-        E = q.E + db * added(w.v[y] * w.B[y], w.v[z] * w.B[z])
+        E = q.E + db * ordered_sum(w.v[y] * w.B[y], w.v[z] * w.B[z])
         B = Vector(B_half[c] if c == axis else q.B[c] + db * w.v[c] for c in range(3))
         q = Conserved(q.rho, m, E, B)
         if self.source is not None:
-            q = _plus(q, self.source(w), 0.5 * size.dt)
+            q = _add_source(q, self.source(w), 0.5 * size.dt)
         s = _primitive(q)
         name = f"q_{AXES[axis]}"
-        is_physical = _physical(s)
-        is_old = flagged(~is_physical, f"{name}_kept")
-        chosen = (where(is_physical, new, old) for old, new in zip(_parts(w), _parts(s), strict=True))
+        is_physical = _is_physical(s)
+        is_old = flag_stage(~is_physical, f"{name}_kept")
+        chosen = (
+            where(is_physical, new, old) for old, new in zip(_components(w), _components(s), strict=True)
+        )
         rho, vx, vy, vz, Bx, By, Bz, p = chosen
-        return _staged(State(rho, Vector((vx, vy, vz)), Vector((Bx, By, Bz)), p), name), is_old
+        return _stage_state(State(rho, Vector((vx, vy, vz)), Vector((Bx, By, Bz)), p), name), is_old
 
-    def _middle(
+    def _half_step(
         self, U: Conserved, w: State, F: Sequence[Flux], B_half: Vector, size: _Step
     ) -> tuple[State, Expr]:
         """Return cells in the middle of the step, and the flag of unchanged cells (step 8).
@@ -285,25 +298,25 @@ class IdealMHD:
         The update is that of GS05 (Section 3.2). The paper takes the second fluxes, which read cells one
         farther away. With these, the check of step 10 would need a halo of six cells.
         """
-        q = _less(U, F, size.half)
+        q = _subtract_outflow(U, F, size.half)
         if self.source is not None:
-            q = _plus(q, self.source(w), 0.5 * size.dt)
+            q = _add_source(q, self.source(w), 0.5 * size.dt)
         s = _primitive(q._replace(B=B_half))
-        is_physical = _physical(s)
+        is_physical = _is_physical(s)
         v = stage(
             Vector(where(is_physical, new, old) for new, old in zip(s.v, w.v, strict=True)),
             "v_half",
             storage="patch",
         )
-        is_old = flagged(~is_physical, "half_kept")
+        is_old = flag_stage(~is_physical, "half_kept")
         return State(where(is_physical, s.rho, w.rho), v, B_half, where(is_physical, s.p, w.p)), is_old
 
-    def _safe(self, w: State) -> list[Flux]:
+    def _first_order_fluxes(self, w: State) -> list[Flux]:
         """Return the first-order fluxes of HLL (Equations A10 to A12)."""
         fluxes = []
         for a in range(self.axes):
-            left, right = both(w, a)
-            fluxes.append(_staged_flux(hll(left, right, self.b[a].expr), a, f"safe_{AXES[a]}"))
+            left, right = face_states(w, a)
+            fluxes.append(_stage_flux(hll(left, right, self.b[a].expr), a, f"safe_{AXES[a]}"))
         return fluxes
 
 
@@ -311,7 +324,7 @@ def _face(axis: int) -> str:
     return f"face-{AXES[axis]}"
 
 
-def _physical(s: State) -> Expr:
+def _is_physical(s: State) -> Expr:
     """Return the condition that density and pressure exceed the protection floors; false if they are NaN."""
     return (s.rho > parameter("density_protection")) & (s.p > parameter("pressure_protection"))
 
@@ -320,48 +333,48 @@ def _primitive(U: Conserved) -> State:
     return State(U.rho, Vector(c / U.rho for c in U.m), U.B, pressure(U))
 
 
-def _parts(s: State) -> tuple[Expr, ...]:
+def _components(s: State) -> tuple[Expr, ...]:
     return (s.rho, *s.v, *s.B, s.p)
 
 
-def _unphysical(U: Conserved, kept: Sequence[Expr]) -> Expr:
+def _flag_unphysical(U: Conserved, flags: Sequence[Expr]) -> Expr:
     """Return the flag of unphysical cells.
 
     The flag is 1 in cells whose density or pressure falls below the protection floors, or did so half a step
     before; else 0.
     """
-    good = _physical(_primitive(U))
-    for flag in kept:
+    good = _is_physical(_primitive(U))
+    for flag in flags:
         good = good & (flag == 0.0)
-    return flagged(~good, "unphysical")
+    return flag_stage(~good, "unphysical")
 
 
-def _tried(U: Conserved) -> Conserved:
+def _stage_candidate(U: Conserved) -> Conserved:
     """Return the candidate state as stages."""
     return Conserved(*(stage(v, f"tried_{n}", storage="patch") for n, v in zip(U._fields, U, strict=True)))
 
 
-def _chosen(safe: Flux, other: Flux, needed: Expr) -> Flux:
-    return Flux(*(where(needed, s, o) for s, o in zip(safe, other, strict=True)))
+def _select_flux(fallback: Flux, flux: Flux, is_needed: Expr) -> Flux:
+    return Flux(*(where(is_needed, s, o) for s, o in zip(fallback, flux, strict=True)))
 
 
-def _branched(needed: Expr, careful: Conserved, quick: Conserved) -> Conserved:
+def _branch_states(is_needed: Expr, fallback: Conserved, candidate: Conserved) -> Conserved:
     """Return the first state where it is needed, and the second elsewhere. A cell computes only one."""
 
     def parts(U: Conserved) -> Vector:
         return Vector((U.rho, *U.m, U.E))
 
-    rho, x, y, z, E = branch(needed, parts(careful), parts(quick))
-    return Conserved(rho, Vector((x, y, z)), E, quick.B)
+    rho, x, y, z, E = branch(is_needed, parts(fallback), parts(candidate))
+    return Conserved(rho, Vector((x, y, z)), E, candidate.B)
 
 
-def _after(U: Conserved, F: Sequence[Flux], gain: Source | None, size: _Step) -> Conserved:
+def _advance(U: Conserved, F: Sequence[Flux], gain: Source | None, size: _Step) -> Conserved:
     """Return cells after the full step."""
-    new = _less(U, F, size.full)
-    return new if gain is None else _plus(new, gain, size.dt)
+    new = _subtract_outflow(U, F, size.full)
+    return new if gain is None else _add_source(new, gain, size.dt)
 
 
-def _staged(s: State, name: str) -> State:
+def _stage_state(s: State, name: str) -> State:
     def staged_part(value: Any, part: str) -> Any:
         return stage(value, f"{name}_{part}", storage="patch")
 
@@ -370,11 +383,11 @@ def _staged(s: State, name: str) -> State:
     )
 
 
-def _staged_flux(F: Flux, axis: int, name: str) -> Flux:
+def _stage_flux(F: Flux, axis: int, name: str) -> Flux:
     return Flux(*stage(tuple(F), name, location=_face(axis), storage="patch"))
 
 
-def _less(
+def _subtract_outflow(
     U: Conserved, F: Sequence[Flux], ratios: Sequence[Expr], axes: Sequence[int] | None = None
 ) -> Conserved:
     """Return cells minus their outflow along some axes, or all, in a step of `ratios`."""
@@ -391,11 +404,11 @@ def _less(
             for c in range(3)
         ),
         remaining(U.E, [(n, f.E) for n, f in enumerate(F)]),
-        Vector(remaining(U.B[c], carried(F, c)) for c in range(3)),
+        Vector(remaining(U.B[c], component_fluxes(F, c)) for c in range(3)),
     )
 
 
-def _plus(U: Conserved, gain: Source, dt: Expr) -> Conserved:
+def _add_source(U: Conserved, gain: Source, dt: Expr) -> Conserved:
     """Return cells after a time `dt` of a source."""
     m = Vector(m + dt * s for m, s in zip(U.m, gain.m, strict=True))
     return Conserved(U.rho + dt * gain.rho, m, U.E + dt * gain.E, U.B)

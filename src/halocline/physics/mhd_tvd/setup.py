@@ -124,7 +124,7 @@ class Direction:
         """Return n · x."""
         return sum((n * as_expr(c) for n, c in zip(self.n, x, strict=False) if n), as_expr(0.0))
 
-    def turned(self, v: Sequence[Operand]) -> Vector:
+    def rotate(self, v: Sequence[Operand]) -> Vector:
         """Return the vector with the components `v` along n, e₁ and e₂."""
         return Vector(
             sum((f * as_expr(c) for f, c in zip(basis, v, strict=True) if f), as_expr(0.0))
@@ -152,11 +152,11 @@ class Direction:
 
         def potential(*x: Expr) -> Vector:
             s = self.along(x)
-            return self.turned((0.0, integrals[1](s), -as_expr(integrals[0](s))))
+            return self.rotate((0.0, integrals[1](s), -as_expr(integrals[0](s))))
 
         s_cells = self.along(grid.coordinates())
-        cells = self.turned((means[0], B[0](s_cells), B[1](s_cells)))
+        cells = self.rotate((means[0], B[0](s_cells), B[1](s_cells)))
         if grid.ndim == 1:
             return cells
-        uniform, faces = self.turned(means), curl(grid, potential)
+        uniform, faces = self.rotate(means), curl(grid, potential)
         return Vector(uniform[a] + faces[a] if a < grid.ndim else cells[a] for a in range(3))

@@ -14,7 +14,7 @@ from halocline.lang.functions import symmetric_sum, where
 from halocline.lang.grid import AXES, Vector
 from halocline.lang.operators import shift
 from halocline.lang.program import stage
-from halocline.physics.mhd_tvd.gas import Flux, added, frame
+from halocline.physics.mhd_tvd.gas import Flux, frame, ordered_sum
 
 
 def at_cells(b: Vector, axes: int) -> Vector:
@@ -32,7 +32,7 @@ def reference(v: Vector, B: Vector, axes: int) -> dict[int, Expr]:
     forces = {}
     for axis in edges(axes):
         _, x, y = frame(axis)
-        forces[axis] = added(v[y] * B[x], -(v[x] * B[y]))
+        forces[axis] = ordered_sum(v[y] * B[x], -(v[x] * B[y]))
     return forces
 
 
@@ -57,8 +57,8 @@ def at_edges(F: Sequence[Flux], cells: Mapping[int, Expr], name: str) -> dict[in
         # B_y is the first field component along faces across x; B_x is the second one along faces across y
         on_x, on_y = -F[x].By, F[y].Bz
         pairs = [
-            symmetric_sum(*_towards(F[x].rho, on_x, on_y, cell, x, y)),
-            symmetric_sum(*_towards(F[y].rho, on_y, on_x, cell, y, x)),
+            symmetric_sum(*_edge_forces(F[x].rho, on_x, on_y, cell, x, y)),
+            symmetric_sum(*_edge_forces(F[y].rho, on_y, on_x, cell, y, x)),
         ]
         place = f"edge-{AXES[axis]}"
         forces[axis] = stage(
@@ -67,7 +67,7 @@ def at_edges(F: Sequence[Flux], cells: Mapping[int, Expr], name: str) -> dict[in
     return forces
 
 
-def protected(e: Mapping[int, Expr], safe: Sequence[Flux], bad: Expr, name: str) -> dict[int, Expr]:
+def protect_edges(e: Mapping[int, Expr], safe: Sequence[Flux], bad: Expr, name: str) -> dict[int, Expr]:
     """Return the forces on edges; next to `bad` cells, the mean of the safe fluxes of all four faces.
 
     There, the same fluxes advance field and energy. Otherwise the field, which is stored on faces, would take
@@ -88,7 +88,9 @@ def protected(e: Mapping[int, Expr], safe: Sequence[Flux], bad: Expr, name: str)
     return forces
 
 
-def _towards(mass: Expr, own: Expr, across: Expr, cell: Expr, normal: int, along: int) -> list[Expr]:
+def _edge_forces(
+    mass: Expr, along_force: Expr, across_force: Expr, cell: Expr, normal: int, along: int
+) -> list[Expr]:
     """Return the forces at an edge from the two faces across `normal` that meet at it.
 
     One face is on each side of the edge along `along`.
@@ -96,13 +98,16 @@ def _towards(mass: Expr, own: Expr, across: Expr, cell: Expr, normal: int, along
     forces = []
     for side in (-1, 0):
         flow, cell_force = shift(mass, along, side), shift(cell, along, side)
-        below, above = shift(across, normal, -1) - shift(cell_force, normal, -1), across - cell_force
+        below, above = (
+            shift(across_force, normal, -1) - shift(cell_force, normal, -1),
+            across_force - cell_force,
+        )
         upwind = where(flow > 0.0, below, where(flow < 0.0, above, 0.5 * (below + above)))
-        forces.append(shift(own, along, side) + upwind)
+        forces.append(shift(along_force, along, side) + upwind)
     return forces
 
 
-def advanced(b: Vector, e: Mapping[int, Expr], F: Sequence[Flux], ratios: Sequence[Expr]) -> Vector:
+def advance_field(b: Vector, e: Mapping[int, Expr], F: Sequence[Flux], ratios: Sequence[Expr]) -> Vector:
     """Return the field after a step of `ratios` = Δt/Δx along each axis.
 
     Forces on edges advance the field on faces. Fluxes between cells advance components along an axis that the
@@ -111,7 +116,7 @@ def advanced(b: Vector, e: Mapping[int, Expr], F: Sequence[Flux], ratios: Sequen
     axes, new = len(ratios), []
     for a in range(3):
         _, y, z = frame(a)
-        change = [ratios[n] * (shift(f, n) - f) for n, f in carried(F, a)] if a >= axes else []
+        change = [ratios[n] * (shift(f, n) - f) for n, f in component_fluxes(F, a)] if a >= axes else []
         if a < axes and z in e:
             change.append(ratios[y] * (shift(e[z], y) - e[z]))
         if a < axes and y in e:
@@ -120,6 +125,6 @@ def advanced(b: Vector, e: Mapping[int, Expr], F: Sequence[Flux], ratios: Sequen
     return Vector(new)
 
 
-def carried(F: Sequence[Flux], component: int) -> list[tuple[int, Expr]]:
+def component_fluxes(F: Sequence[Flux], component: int) -> list[tuple[int, Expr]]:
     """Return the fluxes of a component of the field, each with its axis."""
     return [(n, f.By if frame(n)[1] == component else f.Bz) for n, f in enumerate(F) if n != component]

@@ -148,7 +148,7 @@ class Tube:
             [partial(component_at, c) for c in FIELDS],
             [partial(integral, c) for c in FIELDS],
         )
-        return {"rho": rho, "v": along.turned((u, v, w)), "p": p, "b": b}
+        return {"rho": rho, "v": along.rotate((u, v, w)), "p": p, "b": b}
 
     # --- results ---
 
@@ -158,7 +158,7 @@ class Tube:
         measured = profile(sim, all_layers=True)
         if measured is None:
             return checks
-        reason = self._unlike(sim)
+        reason = self._mismatch(sim)
         if reason:
             return [
                 *checks,
@@ -171,7 +171,7 @@ class Tube:
             *_plateau_checks(sim, measured, converged),
         ]
 
-    def _unlike(self, sim: MHDSimulation) -> str:
+    def _mismatch(self, sim: MHDSimulation) -> str:
         """Return the reason why the converged profiles do not apply to a run; empty if they apply."""
         gamma = sim.parameters["gamma"]
         if gamma != self.gamma:
@@ -194,7 +194,7 @@ class Tube:
             error = np.abs(values[quantity] - np.interp(s, x, exact[quantity]))[inside].mean() / size
             about = "mean difference from the converged profile, over its range"
             checks.append(
-                Check(f"{quantity} profile", float(error), most=margin * most * spacing, about=about)
+                Check(f"{quantity} profile", float(error), maximum=margin * most * spacing, about=about)
             )
         return checks
 
@@ -302,7 +302,7 @@ def _plateau_checks(sim: MHDSimulation, measured: Profiles, converged: Profiles)
             for q in QUANTITIES
         )
         about = "difference over the maximum"
-        checks.append(Check(f"plateau at {centre:+.3f}", float(error), most=0.01, about=about))
+        checks.append(Check(f"plateau at {centre:+.3f}", float(error), maximum=0.01, about=about))
     return checks
 
 

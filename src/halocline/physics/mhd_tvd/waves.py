@@ -1,4 +1,4 @@
-"""Seven waves of ideal magnetohydrodynamics between two states.
+"""WaveValues waves of ideal magnetohydrodynamics between two states.
 
 P. Cargo and G. Gallice, Roe matrices for ideal MHD and systematic construction of Roe matrices for systems of
 conservation laws, J. Comput. Phys. 136 (1997), 446. With the averages of this paper, the jumps of fluxes are
@@ -23,10 +23,10 @@ from halocline.lang.expression import Expr
 from halocline.lang.functions import abs as magnitude
 from halocline.lang.functions import sqrt, where
 from halocline.lang.program import parameter
-from halocline.physics.mhd_tvd.gas import Flux, Normal, added
+from halocline.physics.mhd_tvd.gas import Flux, Normal, ordered_sum
 
 
-class Seven(NamedTuple):
+class WaveValues(NamedTuple):
     """One value for each wave: against the normal, along the normal, and carried with the gas."""
 
     fast_down: Any
@@ -37,12 +37,12 @@ class Seven(NamedTuple):
     alfven_up: Any
     fast_up: Any
 
-    def each(self, function: Callable[..., Any], *others: Seven) -> Seven:
+    def map(self, function: Callable[..., Any], *operands: WaveValues) -> WaveValues:
         """Return the results of a function for all waves."""
-        return Seven(*map(function, self, *others))
+        return WaveValues(*map(function, self, *operands))
 
 
-OF_FAMILY = Seven("fast", "alfven", "slow", "entropy", "slow", "alfven", "fast")
+OF_FAMILY = WaveValues("fast", "alfven", "slow", "entropy", "slow", "alfven", "fast")
 
 
 # Maximum stress over the pressure that counts as rounding error. In float32, it is one unit in the last place
@@ -93,31 +93,31 @@ class Waves:
         """Return the waves between the states on both sides of a face."""
         gamma = parameter("gamma")
         root_l, root_r = sqrt(left.rho), sqrt(right.rho)
-        total = added(root_l, root_r)
+        total = ordered_sum(root_l, root_r)
         share = 1.0 / total
         part_l, part_r = root_l * share, root_r * share
 
         def mean(l: Expr, r: Expr) -> Expr:
-            return added(part_l * l, part_r * r)
+            return ordered_sum(part_l * l, part_r * r)
 
         rho = root_l * root_r
         u, v, w = mean(left.u, right.u), mean(left.v, right.v), mean(left.w, right.w)
         # the field has the weight of the other side
         By, Bz = mean(right.By, left.By), mean(right.Bz, left.Bz)
         dBy, dBz = right.By - left.By, right.Bz - left.Bz
-        X = 0.5 * (share * share) * added(dBy * dBy, dBz * dBz)
+        X = 0.5 * (share * share) * ordered_sum(dBy * dBy, dBz * dBz)
         du, dv, dw = right.u - left.u, right.v - left.v, right.w - left.w
-        kinetic_term = rho * (share * share) * added(du * du, dv * dv, dw * dw)
+        kinetic_term = rho * (share * share) * ordered_sum(du * du, dv * dv, dw * dw)
         inverse = 1.0 / rho
-        p_over_rho = inverse * added(part_r * left.p, part_l * right.p)
-        a2 = added(gamma * (p_over_rho + X), 0.5 * (gamma - 1.0) * kinetic_term)
+        p_over_rho = inverse * ordered_sum(part_r * left.p, part_l * right.p)
+        a2 = ordered_sum(gamma * (p_over_rho + X), 0.5 * (gamma - 1.0) * kinetic_term)
         y, z = _significant(By, Bz, NOTHING[a2.precision or "float64"] * rho * a2)
-        across, square = bn * bn * inverse, added(y * y, z * z)
+        across, square = bn * bn * inverse, ordered_sum(y * y, z * z)
         along = square * inverse
         # c_f² - c_s², without cancellation
         difference = a2 - across - along
-        split = sqrt(added(difference * difference, 4.0 * a2 * along))
-        fast2 = 0.5 * added(a2, across, along, split)
+        split = sqrt(ordered_sum(difference * difference, 4.0 * a2 * along))
+        fast2 = 0.5 * ordered_sum(a2, across, along, split)
         a, root, fast = sqrt(a2), sqrt(rho), sqrt(fast2)
         alfven = magnitude(bn) / root
         slow = a * alfven / fast
@@ -134,7 +134,7 @@ class Waves:
         # Without a field along the face, its direction is that of its jump, or of the jump of velocity.
         no_field, jump = square <= 0.0, X > 0.0
         y, z = where(no_field, where(jump, dBy, dv), y), where(no_field, where(jump, dBz, dw), z)
-        length = sqrt(added(y * y, z * z))
+        length = sqrt(ordered_sum(y * y, z * z))
         has_direction, inverse_length = length > 0.0, 1.0 / length
         along_y = where(has_direction, y * inverse_length, 0.7071067811865476)
         along_z = where(has_direction, z * inverse_length, 0.7071067811865476)
@@ -144,28 +144,28 @@ class Waves:
         )  # fmt: skip
 
     @property
-    def speeds(self) -> Seven:
+    def speeds(self) -> WaveValues:
         """Speeds of the waves, a_k."""
         u = self.u
-        return Seven(
+        return WaveValues(
             u - self.fast, u - self.alfven, u - self.slow, u, u + self.slow, u + self.alfven, u + self.fast
         )
 
-    def strengths(self, left: Normal, right: Normal) -> Seven:
+    def strengths(self, left: Normal, right: Normal) -> WaveValues:
         """Return the strengths of the waves, α_k = L_k · Δq (Equation A5)."""
         f, s, y, z = self.share_fast, self.share_slow, self.along_y, self.along_z
         d = Normal(*(r - l for l, r in zip(left, right, strict=True)))
         push = d.p + self.X * d.rho
         a2 = self.a * self.a
         half = 0.5 / a2
-        turned = self.towards * added(y * d.v, z * d.w)
-        bent = self.a / self.root * added(y * d.By, z * d.Bz)
+        turned = self.towards * ordered_sum(y * d.v, z * d.w)
+        bent = self.a / self.root * ordered_sum(y * d.By, z * d.Bz)
         pushed = push / self.rho
-        fast_even, fast_odd = added(s * bent, f * pushed), f * self.fast * d.u - s * self.slow * turned
-        slow_even, slow_odd = s * pushed - f * bent, added(s * self.slow * d.u, f * self.fast * turned)
+        fast_even, fast_odd = ordered_sum(s * bent, f * pushed), f * self.fast * d.u - s * self.slow * turned
+        slow_even, slow_odd = s * pushed - f * bent, ordered_sum(s * self.slow * d.u, f * self.fast * turned)
         twist_odd = y * d.w - z * d.v
         twist_even = self.towards / self.root * (z * d.By - y * d.Bz)
-        return Seven(
+        return WaveValues(
             half * (fast_even - fast_odd),
             0.5 * (twist_even - twist_odd),
             half * (slow_even - slow_odd),
@@ -175,43 +175,48 @@ class Waves:
             half * (fast_even + fast_odd),
         )
 
-    def combined(self, by: Seven) -> Flux:
+    def superpose(self, weights: WaveValues) -> Flux:
         """Return Σ by_k R_k, in conserved quantities."""
         f, s, y, z = self.share_fast, self.share_slow, self.along_y, self.along_z
         gamma = parameter("gamma")
-        fast_even, fast_odd = by.fast_up + by.fast_down, by.fast_up - by.fast_down
-        slow_even, slow_odd = by.slow_up + by.slow_down, by.slow_up - by.slow_down
-        twist_even, twist_odd = by.alfven_up + by.alfven_down, by.alfven_up - by.alfven_down
-        sound = self.rho * added(f * fast_even, s * slow_even)
-        rho, p = sound + by.entropy, self.a * self.a * sound
-        u = added(f * self.fast * fast_odd, s * self.slow * slow_odd)
+        fast_even, fast_odd = weights.fast_up + weights.fast_down, weights.fast_up - weights.fast_down
+        slow_even, slow_odd = weights.slow_up + weights.slow_down, weights.slow_up - weights.slow_down
+        twist_even, twist_odd = (
+            weights.alfven_up + weights.alfven_down,
+            weights.alfven_up - weights.alfven_down,
+        )
+        sound = self.rho * ordered_sum(f * fast_even, s * slow_even)
+        rho, p = sound + weights.entropy, self.a * self.a * sound
+        u = ordered_sum(f * self.fast * fast_odd, s * self.slow * slow_odd)
         turn = self.towards * (f * self.fast * slow_odd - s * self.slow * fast_odd)
-        v, w = y * turn - z * twist_odd, added(z * turn, y * twist_odd)
+        v, w = y * turn - z * twist_odd, ordered_sum(z * turn, y * twist_odd)
         bend = self.root * self.a * (s * fast_even - f * slow_even)
         twist = self.root * self.towards * twist_even
-        By, Bz = added(y * bend, z * twist), z * bend - y * twist
-        motion = added(self.u * self.u, self.v * self.v, self.w * self.w)
+        By, Bz = ordered_sum(y * bend, z * twist), z * bend - y * twist
+        motion = ordered_sum(self.u * self.u, self.v * self.v, self.w * self.w)
         worth = 0.5 * motion + (gamma - 2.0) / (gamma - 1.0) * self.X
-        kinetic_change = self.rho * added(self.u * u, self.v * v, self.w * w)
-        E = added(p / (gamma - 1.0), worth * rho, kinetic_change, self.By * By, self.Bz * Bz)
+        kinetic_change = self.rho * ordered_sum(self.u * u, self.v * v, self.w * w)
+        E = ordered_sum(p / (gamma - 1.0), worth * rho, kinetic_change, self.By * By, self.Bz * Bz)
         return Flux(
             rho,
-            added(self.u * rho, self.rho * u),
-            added(self.v * rho, self.rho * v),
-            added(self.w * rho, self.rho * w),
+            ordered_sum(self.u * rho, self.rho * u),
+            ordered_sum(self.v * rho, self.rho * v),
+            ordered_sum(self.w * rho, self.rho * w),
             By,
             Bz,
             E,
         )
 
 
-def _significant(y: Expr, z: Expr, least: Expr) -> tuple[Expr, Expr]:
-    """Return the components of a field; the smaller one is 0 if their product, a stress, is at most `least`.
+def _significant(y: Expr, z: Expr, threshold: Expr) -> tuple[Expr, Expr]:
+    """Return the components of a field, with the smaller one set to 0 if their product is negligible.
+
+    The product is a stress. It is negligible up to `threshold`.
 
     Bends and twists of the field are limited separately. If rounding errors turned the direction, they would
     mix bends and twists, and the error of a component would grow.
     """
-    is_negligible, y_is_larger = magnitude(y * z) <= least, magnitude(y) >= magnitude(z)
+    is_negligible, y_is_larger = magnitude(y * z) <= threshold, magnitude(y) >= magnitude(z)
     return where(is_negligible & ~y_is_larger, 0.0, y), where(is_negligible & y_is_larger, 0.0, z)
 
 

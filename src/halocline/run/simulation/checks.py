@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
+from halocline.deprecation import accept_earlier_names
 from halocline.errors import InputError
 from halocline.lang.values import as_name, as_number
 from halocline.words import short_repr
 
+# Present names of earlier ones; JSON records keep the earlier ones as keys.
+RENAMED = {"most": "maximum", "least": "minimum"}
+_KEYS = {new: old for old, new in RENAMED.items()}
 
+
+@accept_earlier_names(RENAMED)
 @dataclass(frozen=True)
 class Check:
     """Number of a finished run with its bounds.
@@ -18,7 +25,7 @@ class Check:
     ----------
     name : str
     value : float
-    most, least : float, optional
+    maximum, minimum : float, optional
         Inclusive bounds.
     about : str
         Description of the comparison.
@@ -33,15 +40,15 @@ class Check:
 
     name: str
     value: float
-    most: float | None = None
-    least: float | None = None
+    maximum: float | None = None
+    minimum: float | None = None
     about: str = ""
     compared: bool = True
 
     def __post_init__(self) -> None:
         as_name(self.name, "name of a check")
         as_name(self.about, f"check {self.name!r}: about")
-        for attribute in ("value", "most", "least"):
+        for attribute in ("value", "maximum", "minimum"):
             value = getattr(self, attribute)
             if value is not None or attribute == "value":
                 object.__setattr__(self, attribute, as_number(value, f"check {self.name!r}: {attribute}"))
@@ -55,22 +62,26 @@ class Check:
         """Return the check of a run without a reference. The check has no value, and passes."""
         return cls(name, math.nan, about=f"not compared: {why}", compared=False)
 
+    def facts(self) -> dict[str, Any]:
+        """Return the check as data for a JSON record."""
+        return {_KEYS.get(name, name): value for name, value in asdict(self).items()}
+
     @property
     def passed(self) -> bool:
         """True if the value is a number within the bounds, or is not compared."""
         if not self.compared:
             return True
         fits = not math.isnan(self.value)
-        fits = fits and (self.most is None or self.value <= self.most)
-        return bool(fits and (self.least is None or self.value >= self.least))
+        fits = fits and (self.maximum is None or self.value <= self.maximum)
+        return bool(fits and (self.minimum is None or self.value >= self.minimum))
 
     @property
     def bound(self) -> str:
         """Bounds, as text."""
         if not self.compared:
             return "not compared"
-        if self.least is not None and self.most is not None:
-            return f"{self.least:g} to {self.most:g}"
-        if self.most is not None:
-            return f"at most {self.most:g}"
-        return "a number" if self.least is None else f"at least {self.least:g}"
+        if self.minimum is not None and self.maximum is not None:
+            return f"{self.minimum:g} to {self.maximum:g}"
+        if self.maximum is not None:
+            return f"at most {self.maximum:g}"
+        return "a number" if self.minimum is None else f"at least {self.minimum:g}"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from halocline.deprecation import accept_earlier_names, with_present_names
 from halocline.errors import InputError
 from halocline.lang.axes import is_sequence
 from halocline.lang.grid import suggestion, unknown
@@ -15,9 +16,13 @@ from halocline.lang.values import as_name, as_number, as_quantity, as_texts
 from halocline.ranges import AXES, POINTS
 from halocline.words import short_repr
 
-BOUNDS = ("least", "above", "most", "below")
+BOUNDS = ("minimum", "above", "maximum", "below")
+# Present names of earlier ones; JSON records keep the earlier ones as keys.
+RENAMED = {"least": "minimum", "most": "maximum"}
+_KEYS = {new: old for old, new in RENAMED.items()}
 
 
+@accept_earlier_names(RENAMED)
 @dataclass(frozen=True)
 class Setting:
     """Parameter of a problem: a number, or one of a list of words.
@@ -30,8 +35,8 @@ class Setting:
         word.
     about : str
         Meaning.
-    least, above, most, below : float, optional
-        Bounds of the number, inclusive (`least`, `most`) or exclusive (`above`, `below`).
+    minimum, above, maximum, below : float, optional
+        Bounds of the number, inclusive (`minimum`, `maximum`) or exclusive (`above`, `below`).
     whole : bool
         True for an integer.
     origin : str
@@ -48,9 +53,9 @@ class Setting:
     default: float | str
     unit: str = "1"
     about: str = ""
-    least: float | None = None
+    minimum: float | None = None
     above: float | None = None
-    most: float | None = None
+    maximum: float | None = None
     below: float | None = None
     whole: bool = False
     origin: str = "chosen here"
@@ -74,11 +79,15 @@ class Setting:
         kind = "a whole number" if self.whole else "a number"
         if self.above is not None:
             kind += f" above {self.above:g}"
-        elif self.least is not None:
-            kind += f" from {self.least:g}" + (" on" if self.most is None and self.below is None else "")
-        if self.most is not None:
-            kind += f" to {self.most:,.12g}"
+        elif self.minimum is not None:
+            kind += f" from {self.minimum:g}" + (" on" if self.maximum is None and self.below is None else "")
+        if self.maximum is not None:
+            kind += f" to {self.maximum:,.12g}"
         return kind if self.below is None else f"{kind}, below {self.below:g}"
+
+    def facts(self) -> dict[str, Any]:
+        """Return the setting as data for a JSON record."""
+        return {_KEYS.get(name, name): value for name, value in asdict(self).items()}
 
     def check(self, name: str, value: float | str) -> None:
         """Raise InputError if a value is out of range."""
@@ -92,9 +101,9 @@ class Setting:
         if number is None:
             raise InputError(f"{name} is {short_repr(value)}; expected {self.range}{meaning}")
         fits = math.isfinite(number)
-        fits = fits and (self.least is None or number >= self.least)
+        fits = fits and (self.minimum is None or number >= self.minimum)
         fits = fits and (self.above is None or number > self.above)
-        fits = fits and (self.most is None or number <= self.most)
+        fits = fits and (self.maximum is None or number <= self.maximum)
         fits = fits and (self.below is None or number < self.below)
         fits = fits and (not self.whole or number == math.floor(number))
         if not fits:
@@ -222,8 +231,8 @@ def setting(name: str, default: float | str | Setting, unit: str = "1", about: s
     name : str
     default : float, str or Setting
     unit, about, **range
-        Unit, meaning and range: ``least``, ``above``, ``most``, ``below``, ``whole``, ``words``, ``origin``;
-        see `halocline.run.simulation.settings.Setting`.
+        Unit, meaning and range: ``minimum``, ``above``, ``maximum``, ``below``, ``whole``, ``words``,
+        ``origin``; see `halocline.run.simulation.settings.Setting`.
 
     Returns
     -------
@@ -241,6 +250,7 @@ def setting(name: str, default: float | str | Setting, unit: str = "1", about: s
     1.0
     """
     settings, name = _active[-1], as_name(name, "name of a setting")
+    range = with_present_names(range, RENAMED, f"setting {name!r}")
     for keyword in range.keys() - _RANGE:
         raise unknown(f"setting {name!r}: keyword", keyword, sorted(_RANGE))
     declared = default if isinstance(default, Setting) else Setting(default, unit, about, **range)
