@@ -32,7 +32,7 @@ def test_a_setting_accepts_earlier_names() -> None:
         assert hc.setting("k", 1.0, most=2.0) == 1.0
     assert warned[0].filename == __file__
     with (
-        pytest.warns(DeprecationWarning),
+        pytest.warns(DeprecationWarning, match="most has been renamed"),
         pytest.raises(hc.InputError, match="k is 3; expected a number to 2"),
     ):
         hc.setting("k", 3.0, most=2.0)

@@ -25,12 +25,8 @@ values = cavity.settings(rayleigh=1e5)
 published = partial(cavity.published_of_air, KNOWN)
 flow = cavity.Flow(shape, values, published)
 
-scheme_name, key_diagnostics, ends, automatic = (
-    flow.scheme_name,
-    flow.key_diagnostics,
-    flow.ends,
-    flow.automatic,
-)
+scheme_name, key_diagnostics = flow.scheme_name, flow.key_diagnostics
+ends, automatic = flow.ends, flow.automatic
 start, diagnostics, check = flow.start, flow.diagnostics, flow.check
 limit, advice, progress, findings = flow.limit, flow.advice, flow.progress, cavity.findings
 figures = figures_of(flow)
