@@ -181,7 +181,7 @@ def test_files_without_settings_may_use_special_names(tmp_path: Path) -> None:
     [
         ("def diagnostics(): return 5", "diagnostics() returns 5; expected a mapping by name, such as"),
         ("def diagnostics(): return {'time': hc.max(u)}", "diagnostics() returns 'time', which rows have"),
-        ("def diagnostics(): return {'most': hc.max(u)}\nshown = ('must',)", "'must'"),
+        ("def diagnostics(): return {'most': hc.max(u)}\nkey_diagnostics = ('must',)", "'must'"),
         ("extrapolated = hc.Extrapolated(('Nu',))", "diagnostic in extrapolated 'Nu' is unknown"),
         ("def diagnostics(): return {'most': 'u'}", "diagnostics(): operand is 'u' of type str; expected"),
         ("def diagnostics(): return {'most': u}", "diagnostics(): u varies from cell to cell; reduce it"),
@@ -240,7 +240,9 @@ def test_a_declaration_by_another_name_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_vector_has_a_diagnostic_for_each_component(tmp_path: Path) -> None:
-    lines = "w = grid.vector('w')\ndef diagnostics(): return {'most': hc.max(w)}\nshown = ('most_x',)"
+    lines = (
+        "w = grid.vector('w')\ndef diagnostics(): return {'most': hc.max(w)}\nkey_diagnostics = ('most_x',)"
+    )
     record = Problem(written(tmp_path, lines)).run().record
     assert record is not None
     assert record.diagnostics == {"most_x": 0.0}

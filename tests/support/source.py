@@ -9,7 +9,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "halocline"
 
 # Each layer imports only from itself and those before it.
-MODULES = ("applications", "errors", "forks", "native", "words", "ranges")  # first layers with one file each
+# The first layers have one file each.
+MODULES = ("applications", "errors", "deprecation", "forks", "native", "words", "ranges")
 LAYERS = (
     *MODULES,
     "lang",
