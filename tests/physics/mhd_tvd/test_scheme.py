@@ -164,7 +164,9 @@ def test_plateaux_lie_between_waves() -> None:
 
 
 def test_mismatched_grids_are_rejected() -> None:
-    assert incompatible_grids((64, 64), (200, 200)).startswith("64 x 64 cells and the 200 x 200 of the converged")
+    assert incompatible_grids((64, 64), (200, 200)).startswith(
+        "64 x 64 cells and the 200 x 200 of the converged"
+    )
     assert not incompatible_grids((50, 50), (200, 200))
     assert not incompatible_grids((400, 400), (200, 200))
 
