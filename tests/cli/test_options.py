@@ -175,7 +175,10 @@ def test_output_options_become_run_options() -> None:
     from halocline.problems.run_options import RunOptions
 
     keeping = storage_options(ran(["--output", "heat.zarr", "--io-threads", "2"], options.StorageOptions))
-    assert RunOptions(**keeping).given == {"--output": "--output heat.zarr", "--io-threads": "--io-threads 2"}
+    assert RunOptions(**keeping).option_texts == {
+        "--output": "--output heat.zarr",
+        "--io-threads": "--io-threads 2",
+    }
     assert (keeping["output"].io_threads, keeping["checkpoint"]) == (2, None)
 
 

@@ -132,7 +132,7 @@ class DispatchedError(BaseException):
 def plain(value: Any) -> Any:
     """Return the text of a value without the parts that differ from run to run."""
     if isinstance(value, Problem):
-        scheme_facts = value.order, value.scheme, value.dtype_given
+        scheme_facts = value.order, value.scheme, value.requested_dtype
         return type(value).__name__, value.name, value.shape, str(value.values), *scheme_facts
     if isinstance(value, partial):
         return value.func, plain(value.args), plain(value.keywords)

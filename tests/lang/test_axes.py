@@ -20,7 +20,7 @@ from halocline.io.section import cut
 from halocline.plan.decompose import decompose
 from halocline.plan.patches import _explicit
 from halocline.plan.traffic import Traffic
-from halocline.problems.result import asked
+from halocline.problems.result import execution_options
 from halocline.run.domain.execution import Execution
 
 # -- axes ----------------------------------------------------------------------------------------------------
@@ -243,9 +243,9 @@ def test_all_other_values_for_each_axis_are_rejected(name: str, value: Any) -> N
 
 def test_a_record_contains_all_axes() -> None:
     execution = Execution(decomposition={"y": 2}, patch={"x": 4, "z": 8})
-    assert asked(execution, 3)["decomposition"] == "1x2x1"
-    assert asked(execution, 3)["patch"] == "4,1,8"
-    assert asked(Execution(decomposition=(2, 1), patch=8), 2)["decomposition"] == "2x1"
+    assert execution_options(execution, 3)["decomposition"] == "1x2x1"
+    assert execution_options(execution, 3)["patch"] == "4,1,8"
+    assert execution_options(Execution(decomposition=(2, 1), patch=8), 2)["decomposition"] == "2x1"
 
 
 def test_a_shape_may_be_an_array() -> None:

@@ -14,7 +14,7 @@ def test_the_line_shows_speed_share_and_remaining_time(monkeypatch: pytest.Monke
     scalars = {"t": 0.0, "dt": 0.01, "speed": 3.0}
     line = LiveLine(
         lambda: scalars, 10**6, until=2.0, last=1000, limiter=lambda s: f"speed {s['speed']:g}",
-        cells_a_second=1e8,
+        bound_cells_per_second=1e8,
     )  # fmt: skip
     assert line(0) == "t = 0"
     for second in range(1, 4):

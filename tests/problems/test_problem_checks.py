@@ -166,7 +166,7 @@ def test_axes_that_a_case_lacks_are_rejected():
 
 
 def test_a_parameter_with_words_keeps_the_chosen_word(tmp_path: Path):
-    fast = Problem("sink", given={"rate": "fast"}).run(steps=1, threads=1).record
+    fast = Problem("sink", replacements={"rate": "fast"}).run(steps=1, threads=1).record
     assert fast.parameters == {"floor": 0.25, "most": 2.0, "rate": "fast"}
     line = ["run", "sink", "--set", "rate=fast", "--steps", "1", "--json", f"{tmp_path / 'a.json'}"]
     assert command(line) == 0
@@ -184,9 +184,9 @@ def test_unknown_words_are_rejected(capsys: pytest.CaptureFixture[str]):
         (1.0, r"rate is 1.0; expected one of slow, fast, faster"),
     ):
         with pytest.raises(InputError, match=words):
-            _ = Problem("sink", given={"rate": value}).program
+            _ = Problem("sink", replacements={"rate": value}).program
     with pytest.raises(InputError, match="floor is 'deep'; expected a number from 0 on: where u ends"):
-        _ = Problem("sink", given={"floor": "deep"}).program
+        _ = Problem("sink", replacements={"floor": "deep"}).program
     message = refused("run", "sink", "--set", "rate=slwo")
     assert message == "rate is 'slwo' (did you mean 'slow'?); expected one of slow, fast, faster: of the fall"
     assert "rate is given twice" in refused("run", "sink", "--set", "rate=slow", "--set", "rate=slow")
@@ -294,7 +294,7 @@ def test_a_check_has_bounds():
 
 @pytest.mark.ranks(1, 2, long=(1,))
 def test_all_ranks_get_the_same_checks():
-    ready = Problem("sink", given={"rate": "fast"})
+    ready = Problem("sink", replacements={"rate": "fast"})
     checks = ready.run(threads=1).check()
     assert [(check.name, check.passed) for check in checks] == [
         ("least u", True),
@@ -382,4 +382,4 @@ def test_pictures_show_derived_quantities(tmp_path: Path, dim: str):
 @pytest.mark.ranks(1, 2, long=(1,))
 def test_an_invalid_initial_state_is_rejected_before_the_first_step():
     with pytest.raises(InputError, match=r"u is -0.\d+ at the start; expected at least floor = 0.25"):
-        Problem("sink", given={"most": 0.2}).run(threads=1)
+        Problem("sink", replacements={"most": 0.2}).run(threads=1)

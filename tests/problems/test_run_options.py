@@ -31,7 +31,7 @@ def test_wrong_values_are_rejected(options: dict[str, Any], words: str) -> None:
 
 def test_options_are_known_by_their_names_on_the_command_line() -> None:
     options = RunOptions(steps=3, until=0.5, output=hc.Output("a.zarr"), overwrite=True)
-    assert options.given == {
+    assert options.option_texts == {
         "--steps": "--steps 3",
         "--until": "--until 0.5",
         "--output": "--output a.zarr",
@@ -43,7 +43,7 @@ def test_options_are_known_by_their_names_on_the_command_line() -> None:
 
 def test_an_option_without_effect_is_an_error_with_its_reason() -> None:
     options = RunOptions(until=0.5, checkpoint=hc.Checkpoint("c", every="5 steps"))
-    assert set(options.given) == {"--until", "--checkpoint"}
+    assert set(options.option_texts) == {"--until", "--checkpoint"}
     options.check_used(set(), "a.py")
     with pytest.raises(hc.InputError, match=r"--checkpoint c: a.py runs no simulation and solves no linear"):
         options.check_used({"--checkpoint"}, "a.py")

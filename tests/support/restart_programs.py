@@ -139,7 +139,7 @@ def case(phase: str, path: Path) -> str:
     if goes_on(phase, path):
         options["resume"] = path
     if phase == "slow":
-        options["on_look"] = lambda *row: time.sleep(4 * STEP)
+        options["on_row"] = lambda *row: time.sleep(4 * STEP)
     record = run.run(**options, **EXECUTION).record
     assert record.series is not None
     steps = [row["step"] for row in record.series]

@@ -110,9 +110,9 @@ def run(
     try:
         with process.environment(environment), devices_in_use() as devices_met, line as on_progress:
             result = problem.run(
-                arguments, series=series, on_look=rows_of(problem) if has_rows else None,
+                arguments, series=series, on_row=rows_of(problem) if has_rows else None,
                 on_progress=on_progress, share=world().bcast(has_line and terminal() is not None),
-                change=tuple(of_problem.get("given") or ()), **of_runs, **execution,
+                change=tuple(of_problem.get("replacements") or ()), **of_runs, **execution,
             )  # fmt: skip
             if results.check:
                 checks = result.check()

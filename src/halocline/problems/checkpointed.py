@@ -17,7 +17,7 @@ def problem_of_checkpoint(
     name: str,
     path: str | Path,
     n: Sequence[int] | None = None,
-    given: Mapping[str, float | str] | None = None,
+    replacements: Mapping[str, float | str] | None = None,
     **options: Any,
 ) -> Problem:
     """Return the problem that wrote a checkpoint.
@@ -29,7 +29,7 @@ def problem_of_checkpoint(
     InputError
         There is no checkpoint, or it belongs to another problem; see also `Problem`.
     """
-    problem = Problem(name, n, given, **options)
+    problem = Problem(name, n, replacements, **options)
     if not problem.has_settings:
         return problem
     saved = Saved(newest(Path(path)))
@@ -44,7 +44,7 @@ def problem_of_checkpoint(
     saved_values = {key: saved_values[key] for key in requested}
     if problem.is_linear:  # a simulation may change these; the grid of the checkpoint is compared later
         is_one = n is not None and len(n) == 1
-        requested |= {"n": n, "dim": options.get("dim"), "method": (given or {}).get("method")}
+        requested |= {"n": n, "dim": options.get("dim"), "method": (replacements or {}).get("method")}
         saved_values |= {"n": facts["n"][:1] if is_one else facts["n"], "dim": len(facts["n"])}
         saved_values |= {"method": facts["given"].get("method")}
     for key, value in requested.items():
@@ -56,7 +56,7 @@ def problem_of_checkpoint(
     return Problem(
         name,
         facts["n"] if n is None else n,
-        {**facts["given"], **(given or {})},
+        {**facts["given"], **(replacements or {})},
         dim=options.get("dim"),
         **{key: facts[key] if options.get(key) is None else options[key] for key in ("order", "scheme")},
         dtype=None

@@ -14,9 +14,9 @@ from halocline.errors import HaloclineError, InputError, RunError
 from halocline.lang import trace
 from halocline.lang.grid import component_names, unknown
 from halocline.problems.live import LiveLine
-from halocline.problems.names import returned
+from halocline.problems.names import checked_mapping
 from halocline.problems.place import FACTS, Place, read_resume_point
-from halocline.problems.result import NOTHING, Runs, fields_of, now
+from halocline.problems.result import NOTHING, Runs, fields_of, time_facts
 from halocline.problems.run_options import (
     CommandOutput,
     RunOptions,
@@ -63,7 +63,7 @@ class FileObserver(Observer):
 
     def made(self, problem: Any) -> None:
         super().made(problem)
-        self.subject.know(problem)
+        self.subject.store_facts(problem)
 
 
 class Following(FileObserver):
@@ -100,7 +100,7 @@ class Following(FileObserver):
     ) -> None:
         super().__init__(subject, execution)
         self.options, self.runs = options, Runs()
-        self.unused = set(options.given)
+        self.unused = set(options.option_texts)
         self.output = CommandOutput(options, self.unused)
         self._places: WeakKeyDictionary[Any, Place] = WeakKeyDictionary()
         self._number = self._simulations = 0
@@ -128,21 +128,21 @@ class Following(FileObserver):
             facts |= {"case": self.subject.facts, "series": self.runs.series}
         return facts
 
-    def run(self, problem: Any, own: RunArguments, proceed: Callable[[RunArguments], Any]) -> Any:
+    def run(self, problem: Any, file_arguments: RunArguments, proceed: Callable[[RunArguments], Any]) -> Any:
         """Run a problem with the options of the command, and return the result."""
         if problem is self.problem:
-            self.runs.arguments = own
+            self.runs.arguments = file_arguments
         is_simulation = isinstance(problem, Simulation)
         place = self._place(problem, is_simulation=is_simulation)
         if place.number == place.run == 1:  # later, results would be lost
             self.subject.check_names()
         if self.options.only is not None and self.subject.has_settings:
-            ends = (self.options.steps, self.subject.names.steps, own.steps)
+            ends = (self.options.steps, self.subject.names.steps, file_arguments.steps)
             steps = next((steps for steps in ends if steps is not None), None)
             if steps is not None:
                 self.time_part(problem, steps)
                 raise EndedError
-        return (self._simulate if is_simulation else self._solve)(problem, place, own, proceed)
+        return (self._simulate if is_simulation else self._solve)(problem, place, file_arguments, proceed)
 
     @property
     def finished(self) -> int | None:
@@ -152,18 +152,22 @@ class Following(FileObserver):
     # --- simulations ---
 
     def _simulate(
-        self, sim: Simulation, place: Place, own: RunArguments, proceed: Callable[[RunArguments], Any]
+        self,
+        sim: Simulation,
+        place: Place,
+        file_arguments: RunArguments,
+        proceed: Callable[[RunArguments], Any],
     ) -> Any:
         names, options, runs = self.subject.names, self.options, self.runs
         if place.run == 1:
             self._prepare(sim, names)
-        arguments = self._arguments(sim, place, own)
+        arguments = self._arguments(sim, place, file_arguments)
         if arguments is NOTHING:
             return proceed(NOTHING)
-        looks = self.subject.has_settings or names.diagnostics is not None
-        if looks and not runs.series:
-            self._look(sim, names)
-        if options.every is not None and (own.callback is not None or looks):
+        has_rows = self.subject.has_settings or names.diagnostics is not None
+        if has_rows and not runs.series:
+            self._append_row(sim, names)
+        if options.every is not None and (file_arguments.callback is not None or has_rows):
             self.unused.discard("--every")
             arguments = arguments._replace(every=number_of_steps(options.every), exact=False)
         last = None if arguments.steps is None else sim.steps + arguments.steps
@@ -178,9 +182,9 @@ class Following(FileObserver):
             remaining = None if step is None else step - sim.steps
             return self._advanced(sim, arguments._replace(steps=remaining, **replaced), names, proceed)
 
-        def look_on_the_way(sim: Simulation) -> None:
+        def append_row_if_due(sim: Simulation) -> None:
             if options.every and sim.steps % options.every == 0:
-                self._look(sim, names)
+                self._append_row(sim, names)
 
         warm_up = options.warm_up if place.run == 1 else 0
         if warm_up:
@@ -188,7 +192,7 @@ class Following(FileObserver):
         if sim.steps < warm_up and is_open():
             outcome = run_to(
                 warm_up if last is None else min(warm_up, last),
-                callback=look_on_the_way if looks else None,
+                callback=append_row_if_due if has_rows else None,
                 output=without_end(arguments.output),
             )
             runs.warm_up = sim.steps - begun
@@ -201,21 +205,23 @@ class Following(FileObserver):
 
                 def between(sim: Simulation) -> None:
                     metered.close()
-                    if looks:
-                        self._look(sim, names)
-                    if own.callback is not None:
-                        own.callback(sim)
+                    if has_rows:
+                        self._append_row(sim, names)
+                    if file_arguments.callback is not None:
+                        file_arguments.callback(sim)
                     if is_open():
                         metered.enter_context(meter.on())
 
-                outcome = run_to(last, callback=between if looks or own.callback is not None else None)
-            runs.timed.append((sim.steps - started, outcome))
+                outcome = run_to(
+                    last, callback=between if has_rows or file_arguments.callback is not None else None
+                )
+            runs.timed_runs.append((sim.steps - started, outcome))
         else:  # the run ended in the warm-up, which writes no output, or before it
             written = arguments.output if sim.steps > begun else ()
             nothing = proceed(NOTHING._replace(output=written))
             outcome = nothing if outcome is None else outcome
-        if looks and runs.series[-1]["step"] < sim.steps:
-            self._look(sim, names)
+        if has_rows and runs.series[-1]["step"] < sim.steps:
+            self._append_row(sim, names)
         steps = sim.steps - begun
         runs.steps += steps
         self._steps += steps
@@ -239,7 +245,7 @@ class Following(FileObserver):
             most = bandwidth(domain.comm, domain.devices, domain.threads, sim.store.memory_bytes)
             self._bound = most / (sim.bytes_per_step / sim.grid.size) if most else None
 
-    def _arguments(self, sim: Simulation, place: Place, own: RunArguments) -> RunArguments:
+    def _arguments(self, sim: Simulation, place: Place, file_arguments: RunArguments) -> RunArguments:
         """Return the arguments of a run of a simulation, with the options of the command."""
         options = self.options
         is_resumed = place.number == self._resume_point.number
@@ -248,7 +254,7 @@ class Following(FileObserver):
                 skipped = counted(self._resume_point.first_run - 1, "earlier run")
                 log.warning(
                     "%s: %s skips %s of this simulation, which the checkpoint follows",
-                    options.given["--resume"], self.subject.spelling, skipped,
+                    options.option_texts["--resume"], self.subject.spelling, skipped,
                 )  # fmt: skip
             return NOTHING
         if options.has_end and place.end == (sim.steps, sim.time):
@@ -261,11 +267,11 @@ class Following(FileObserver):
         if options.has_end:
             self.unused.difference_update(("--steps", "--until"))
             remaining = None if options.steps is None else max(0, options.steps - sim.steps)
-            own = own._replace(until=options.until, steps=remaining)
+            file_arguments = file_arguments._replace(until=options.until, steps=remaining)
         elif is_resumed:
-            own = self._remaining(sim, place, own)
+            file_arguments = self._remaining(sim, place, file_arguments)
         has_output = place.number >= self._resume_point.number
-        return self._writing(own, place, place.simulation if has_output else 0)
+        return self._writing(file_arguments, place, place.simulation if has_output else 0)
 
     def _resume(self, sim: Simulation) -> None:
         """Restore the state and the series of the checkpoint."""
@@ -330,12 +336,12 @@ class Following(FileObserver):
             until=arguments.until,
             last=None if arguments.steps is None else before + arguments.steps,
             limiter=names.limit,
-            says=names.progress,
-            cells_a_second=self._bound,
+            progress=names.progress,
+            bound_cells_per_second=self._bound,
         )
         return lambda done: on_progress(before + done, live(before + done))
 
-    def _look(self, sim: Simulation, names: Names) -> None:
+    def _append_row(self, sim: Simulation, names: Names) -> None:
         """Append a row of diagnostics to the series."""
         runs = self.runs
         sim.check_inputs("at the start")
@@ -346,20 +352,20 @@ class Following(FileObserver):
         except InputError as error:
             raise InputError(f"{self.subject.spelling}: diagnostics(): {error}") from None
         values = evaluated if isinstance(evaluated, tuple) else (evaluated,)
-        row = now(sim, names) | {
+        row = time_facts(sim, names) | {
             name: value if math.isfinite(value) else None
             for name, value in zip(runs.numbers, values, strict=True)
         }
         runs.series.append(row)
-        if self.options.on_look is not None:
-            self.options.on_look(row)
+        if self.options.on_row is not None:
+            self.options.on_row(row)
 
     def _diagnostics(self, sim: Simulation, names: Names) -> dict[str, Any]:
         """Return the diagnostics of the file; InputError for names that rows cannot contain."""
         file, returned_numbers = self.subject.spelling, {}
         if names.diagnostics is not None:
             with trace.order(sim.order):
-                returned_numbers = returned(
+                returned_numbers = checked_mapping(
                     names.diagnostics(), f"{file}: diagnostics()", "{'largest': hc.max(u)}"
                 )
         numbers: dict[str, Any] = {}
@@ -368,7 +374,7 @@ class Following(FileObserver):
                 numbers |= zip(component_names(name, len(value)), value, strict=True)
             else:
                 numbers[name] = value
-        duplicates = [name for name in now(sim, names) if name in numbers]
+        duplicates = [name for name in time_facts(sim, names) if name in numbers]
         if duplicates:
             raise InputError(
                 f"{file}: diagnostics() returns {duplicates[0]!r}, which rows have already: rename it"
@@ -383,7 +389,7 @@ class Following(FileObserver):
     # --- linear problems ---
 
     def _solve(
-        self, problem: Any, place: Place, own: RunArguments, proceed: Callable[[RunArguments], Any]
+        self, problem: Any, place: Place, file_arguments: RunArguments, proceed: Callable[[RunArguments], Any]
     ) -> Any:
         options, is_solve = self.options, self.subject.has_settings and self.subject.is_linear
         if is_solve:
@@ -396,15 +402,15 @@ class Following(FileObserver):
                     )
             if options.steps is not None:
                 self.unused.discard("--steps")
-                own = own._replace(steps=options.steps)
+                file_arguments = file_arguments._replace(steps=options.steps)
         if place.number == self._resume_point.number:
             assert options.resume is not None
-            own = own._replace(resume=options.resume)
+            file_arguments = file_arguments._replace(resume=options.resume)
             self._resumed()
-        if options.on_progress is not None and own.on_progress is None:
-            own = own._replace(on_progress=options.on_progress)
-        self.runs.arguments = own
-        solution = proceed(self._writing(own, place, int(is_solve)))
+        if options.on_progress is not None and file_arguments.on_progress is None:
+            file_arguments = file_arguments._replace(on_progress=options.on_progress)
+        self.runs.arguments = file_arguments
+        solution = proceed(self._writing(file_arguments, place, int(is_solve)))
         if is_solve and solution.reason == "interrupted":
             raise interruption(f"interrupted after {solution.iterations} iterations")
         done = solution.iterations
@@ -412,7 +418,7 @@ class Following(FileObserver):
             done -= self._resume_point.step
         self.runs.steps += solution.iterations if is_solve else done
         self._steps += done
-        self.runs.timed.append((done, solution))
+        self.runs.timed_runs.append((done, solution))
         return solution
 
     def time_part(self, problem: Any, steps: int) -> None:
@@ -435,15 +441,17 @@ class Following(FileObserver):
 
     # --- options ---
 
-    def _writing(self, own: RunArguments, place: Place, number: int) -> RunArguments:
+    def _writing(self, file_arguments: RunArguments, place: Place, number: int) -> RunArguments:
         """Return the arguments of a run with the output and the checkpoints of the command.
 
         `number` is the number of the output of the command, or 0 for none; see `CommandOutput.output`.
         """
         checkpoint = None  # checkpoints of earlier problems would replace the checkpoint to resume
         if place.number >= self._resume_point.number:
-            checkpoint = self.output.checkpoint(own.checkpoint)
-        return own._replace(output=self.output.output(own.output, number), checkpoint=checkpoint)
+            checkpoint = self.output.checkpoint(file_arguments.checkpoint)
+        return file_arguments._replace(
+            output=self.output.output(file_arguments.output, number), checkpoint=checkpoint
+        )
 
     def _resumed(self) -> None:
         self.unused.discard("--resume")
@@ -457,8 +465,8 @@ class Following(FileObserver):
             self._places[problem] = Place(self._number, self._simulations if is_simulation else 0)
         place = self._places[problem]
         place.run += 1
-        given_options = self.options.given
-        options = [given_options[name] for name in ("--checkpoint", "--resume") if name in given_options]
+        option_texts = self.options.option_texts
+        options = [option_texts[name] for name in ("--checkpoint", "--resume") if name in option_texts]
         if place.number < self._number and options:
             raise InputError(
                 f"{options[0]}: {self.subject.spelling} runs a simulation, another problem, and that "
@@ -467,9 +475,9 @@ class Following(FileObserver):
             )
         return place
 
-    def _remaining(self, sim: Simulation, place: Place, own: RunArguments) -> RunArguments:
+    def _remaining(self, sim: Simulation, place: Place, file_arguments: RunArguments) -> RunArguments:
         """Return the arguments of a run of the resumed simulation, with its remaining steps."""
-        steps = 1 if own.until is None and own.steps is None else own.steps
+        steps = 1 if file_arguments.until is None and file_arguments.steps is None else file_arguments.steps
         resume_point = self._resume_point
         if not resume_point.run and place.run > 1 and steps is not None:
             raise InputError(
@@ -478,16 +486,16 @@ class Following(FileObserver):
                 "--until"
             )
         if place.run == resume_point.first_run and steps is not None:
-            return own._replace(steps=max(0, steps - (sim.steps - resume_point.began)))
-        return own
+            return file_arguments._replace(steps=max(0, steps - (sim.steps - resume_point.began)))
+        return file_arguments
 
     def _count_idle(self) -> None:
         """Count a run that begins at the end that the command gives.
 
         Warn of the first such run, and raise RunError if the file repeats them without end.
         """
-        given_options = self.options.given
-        ends = " ".join(given_options[name] for name in ("--steps", "--until") if name in given_options)
+        option_texts = self.options.option_texts
+        ends = " ".join(option_texts[name] for name in ("--steps", "--until") if name in option_texts)
         if not self._has_warned and self._comm.rank == 0:
             log.warning(
                 "%s: %s runs the simulation again, but it has already reached that end; such runs do nothing",

@@ -28,9 +28,9 @@ class LiveLine:
         Step at which the run ends.
     limiter : callable, optional
         Function of the scalars that returns the name of the limit of the time step.
-    says : callable, optional
+    progress : callable, optional
         Function of the scalars that returns a text, in place of time and time step.
-    cells_a_second : float, optional
+    bound_cells_per_second : float, optional
         Upper bound of the speed by the bandwidth of memory, in cells per second.
     """
 
@@ -39,39 +39,41 @@ class LiveLine:
     until: float | None
     last: int | None
     limiter: Callable[[Mapping[str, float]], str] | None = None
-    says: Callable[[Mapping[str, float]], str] | None = None
-    cells_a_second: float | None = None
-    _seen: deque[tuple[float, int, float]] = field(default_factory=deque)  # clock, step, simulated time
+    progress: Callable[[Mapping[str, float]], str] | None = None
+    bound_cells_per_second: float | None = None
+    _samples: deque[tuple[float, int, float]] = field(default_factory=deque)  # clock, step, simulated time
 
     def __call__(self, step: int) -> str:
         """Return the progress line after a number of steps."""
         values = self.scalars()
         time, dt = values.get("t", math.nan), values.get("dt", math.nan)
         parts = []
-        if self.says is not None:
-            parts.append(self.says(values))
+        if self.progress is not None:
+            parts.append(self.progress(values))
         elif math.isfinite(time):
             parts.append(f"t = {time:.4g}")
             if math.isfinite(dt) and dt > 0 and step:
                 limit = self.limiter(values) if self.limiter is not None else ""
                 parts.append(f"dt = {dt:.3g}" + (f" ({limit})" if limit else ""))
         clock_time = monotonic()
-        self._seen.append((clock_time, step, time))
-        while self._seen[-1][0] - self._seen[0][0] > OVER and len(self._seen) > 2:
-            self._seen.popleft()
-        began, before, earlier = self._seen[0]
+        self._samples.append((clock_time, step, time))
+        while self._samples[-1][0] - self._samples[0][0] > OVER and len(self._samples) > 2:
+            self._samples.popleft()
+        began, before, earlier = self._samples[0]
         if clock_time - began >= LEAST and step > before:
             rate = (step - before) / (clock_time - began)
             speed = f"{_short(rate * self.cells)} cells/s"
-            if self.cells_a_second:
-                speed += f", {rate * self.cells / self.cells_a_second:.0%} of the bound"
+            if self.bound_cells_per_second:
+                speed += f", {rate * self.cells / self.bound_cells_per_second:.0%} of the bound"
             parts.append(speed)
-            remaining = self._left(step, rate, time, (time - earlier) / (clock_time - began))
+            remaining = self._remaining_seconds(step, rate, time, (time - earlier) / (clock_time - began))
             if remaining is not None:
                 parts.append(f"{clock(remaining)} left")
         return ", ".join(part for part in parts if part)
 
-    def _left(self, step: int, steps_a_second: float, time: float, time_a_second: float) -> float | None:
+    def _remaining_seconds(
+        self, step: int, steps_a_second: float, time: float, time_a_second: float
+    ) -> float | None:
         """Return the remaining seconds until the last step or the end time, at this speed."""
         ends = []
         if self.last is not None:

@@ -218,7 +218,7 @@ def names_in(top: Mapping[str, Any], requested: Sequence[str], file: str) -> tup
     return Names(**values), complaints
 
 
-def returned(value: Any, label: str, example: str) -> dict[str, Any]:
+def checked_mapping(value: Any, label: str, example: str) -> dict[str, Any]:
     """Return the mapping by name that a function of a file returned, as a dict.
 
     Raises

@@ -116,7 +116,7 @@ class Problem:
         self,
         name: str,
         n: Sequence[int] | None = None,
-        given: Mapping[str, float | str] | None = None,
+        replacements: Mapping[str, float | str] | None = None,
         *,
         dim: int | None = None,
         order: int | None = None,
@@ -134,11 +134,11 @@ class Problem:
             location = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
             raise InputError(f"{file}{location}: it is no Python: {error.args[0]}") from error
         self.has_settings = self.script.has_settings
-        self.n, self.dim, self.order_given, self.scheme_given = n, dim, order, scheme
+        self.n, self.dim, self.requested_order, self.requested_scheme = n, dim, order, scheme
         if dtype is not None and dtype not in DTYPES:
             raise unknown("dtype", dtype, DTYPES)
-        self.dtype_given = dtype
-        self.given: dict[str, Any] = dict(given or {})
+        self.requested_dtype = dtype
+        self.replacements: dict[str, Any] = dict(replacements or {})
         if order is not None:
             trace.check_order(order)
         if not self.has_settings:
@@ -147,7 +147,7 @@ class Problem:
                     f"--dim {dim}: {name} declares no axes to choose from: leave it out, or call hc.cells in "
                     "the file"
                 )
-            self.given = self._values_of_names()
+            self.replacements = self._values_of_names()
 
     # --- properties ---
 
@@ -155,7 +155,7 @@ class Problem:
         """Run the file up to its first problem, and return an attribute that depends on it."""
         if name not in Problem.__annotations__:
             raise AttributeError(f"a problem has no attribute {name!r}")
-        observer = _First(self, {})
+        observer = FirstProblemObserver(self, {})
         self._execute(observer)
         if observer.problem is None:
             raise InputError(
@@ -163,13 +163,13 @@ class Problem:
             )
         return self.__dict__[name]
 
-    def know(self, problem: Any) -> None:
+    def store_facts(self, problem: Any) -> None:
         """Store the attributes of the first problem of the file; an observer calls this before allocation.
 
         Raises
         ------
         InputError
-            A given parameter is not declared.
+            A replaced parameter is not declared.
         """
         if self.is_known:
             return
@@ -200,13 +200,13 @@ class Problem:
         self.fields = tuple(f for f in self.grid.fields.values() if not self.grid.is_work_field(f))
         self.dtype = dtype_of(self.fields)
         takes_dtype = any(f.has_default_dtype for f in self.fields)
-        if self.dtype_given not in (None, self.dtype) and not takes_dtype:
+        if self.requested_dtype not in (None, self.dtype) and not takes_dtype:
             raise InputError(
-                f"--dtype {self.dtype_given} has no effect: {self.spelling} sets {self.dtype} for its grid "
-                "or all its fields. Leave out the option, or dtype= in the file"
+                f"--dtype {self.requested_dtype} has no effect: {self.spelling} sets {self.dtype} for its "
+                "grid or all its fields. Leave out the option, or dtype= in the file"
             )
         self.declared, self._sizes = settings.declared, settings.sizes
-        self._values = settings.values if self.has_settings else {**self.script.names, **self.given}
+        self._values = settings.values if self.has_settings else {**self.script.names, **self.replacements}
         self.program = problem.program
 
     @property
@@ -304,7 +304,7 @@ class Problem:
             "given": self.values,
             "order": self.order,
             "scheme": None if self.is_program else self.scheme,
-            "dtype": self.dtype_given or DTYPES[0],
+            "dtype": self.requested_dtype or DTYPES[0],
         }
 
     # --- running ---
@@ -317,7 +317,7 @@ class Problem:
         communicator, **execution
             Options of `halocline.Execution`, which replace the options in the file.
         """
-        observer = _First(self, _replaced(communicator, execution))
+        observer = FirstProblemObserver(self, _replaced(communicator, execution))
         self._execute(observer)
         return StepBench(fields_of(observer.problem), observer.problem.program)
 
@@ -348,22 +348,22 @@ class Problem:
         )
         self._execute(observer, arguments)
         runs = observer.runs
-        if run_options.only is not None and runs.part is None and runs.timed:
+        if run_options.only is not None and runs.part is None and runs.timed_runs:
             observer.time_part(observer.problem, runs.steps)
         return result_of(observer)
 
     def _execute(self, observer: Observer, arguments: Sequence[str] = ()) -> None:
         """Run the file under an observer."""
-        parameters = self.given if self.has_settings else {}
+        parameters = self.replacements if self.has_settings else {}
         self._settings = Settings(parameters, self.n if self.has_settings else None, self.dim)
         try:
-            with observing(observer), active(self._settings), using_dtype(self.dtype_given):
+            with observing(observer), active(self._settings), using_dtype(self.requested_dtype):
                 words = arguments if self.is_file else None  # for a case, output contains the command
-                self.script.run(words, None if self.has_settings else self.given)
+                self.script.run(words, None if self.has_settings else self.replacements)
         except EndedError:
             return
         except SystemExit:
-            if not isinstance(observer, _First):
+            if not isinstance(observer, FirstProblemObserver):
                 raise
         except HaloclineError:
             raise
@@ -376,7 +376,7 @@ class Problem:
                     f"({error.args[-1]}); expected values for which all numbers of the problem are finite. "
                     "Choose values closer to the defaults, or other units."
                 ) from error
-            if not isinstance(observer, _First):
+            if not isinstance(observer, FirstProblemObserver):
                 raise
             raise self._of_file(error) from None
 
@@ -395,32 +395,32 @@ class Problem:
         InputError
             The problem has a fixed order or a fixed scheme.
         """
-        if function is None and self.scheme_given is not None:
+        if function is None and self.requested_scheme is not None:
             raise InputError(
-                f"--scheme {self.scheme_given}: {self.name} is a linear problem without time steps: leave it "
-                "out, or choose the method of the solve with --set method=NAME"
+                f"--scheme {self.requested_scheme}: {self.name} is a linear problem without time steps: "
+                "leave it out, or choose the method of the solve with --set method=NAME"
             )
         scheme_of_file = (
             self.names.scheme_name if function is not None else self._settings.values.get("method")
         )
-        for option, value in (("order", self.order_given), ("scheme", self.scheme_given)):
+        for option, value in (("order", self.requested_order), ("scheme", self.requested_scheme)):
             if value is not None and (function is None or isinstance(function, ProgramFunction)):
                 of = f", {scheme_of_file}" if scheme_of_file else ""
                 raise InputError(
                     f"{option} is {value}, but {self.name} is a program with a scheme of its own{of}: "
                     f"leave {option} out"
                 )
-        if self.scheme_given is not None:
-            if self.scheme_given not in SCHEMES:
-                raise unknown("scheme", self.scheme_given, list(SCHEMES))
-            options["scheme"] = SCHEMES[self.scheme_given]
-        if self.order_given is not None:
-            options["order"] = self.order_given
+        if self.requested_scheme is not None:
+            if self.requested_scheme not in SCHEMES:
+                raise unknown("scheme", self.requested_scheme, list(SCHEMES))
+            options["scheme"] = SCHEMES[self.requested_scheme]
+        if self.requested_order is not None:
+            options["order"] = self.requested_order
         return options
 
     def _values_of_names(self) -> dict[str, Value]:
         """Return the values of the names at the top of a file without settings."""
-        texts = {name: str(value) for name, value in self.given.items()}
+        texts = {name: str(value) for name, value in self.replacements.items()}
         if self.n is not None:
             text, file = ",".join(map(str, self.n)), self.script.file
             if len(self.n) != 1:
@@ -499,7 +499,7 @@ def dtype_of(fields: Iterable[Field]) -> str:
     return " and ".join(sorted({f.dtype for f in fields})) or "float64"
 
 
-class _First(FileObserver):
+class FirstProblemObserver(FileObserver):
     """Observer that ends a file at its first problem."""
 
     def made(self, problem: Any) -> None:

@@ -22,7 +22,7 @@ from halocline.lang.expression import Expr
 from halocline.lang.grid import Field
 from halocline.problems.error import error_of
 from halocline.problems.files import PLACES
-from halocline.problems.names import Names, returned
+from halocline.problems.names import Names, checked_mapping
 from halocline.problems.record import Record, Timing
 from halocline.run.domain.execution import Execution
 from halocline.run.fields.fields import Fields
@@ -66,7 +66,7 @@ class Runs:
         Number of steps or iterations. For a file with settings, it includes the steps before a restart.
     warm_up : int
         Number of steps that were not timed.
-    timed : list of (int, Outcome or Solution)
+    timed_runs : list of (int, Outcome or Solution)
         Timed steps or iterations of each run, and its result.
     meter : EnergyMeter
         Meter of the timed steps.
@@ -80,7 +80,7 @@ class Runs:
     numbers: dict[str, Expr] | None = None
     steps: int = 0
     warm_up: int = 0
-    timed: list[tuple[int, Any]] = field(default_factory=list)
+    timed_runs: list[tuple[int, Any]] = field(default_factory=list)
     meter: EnergyMeter | None = None
     arguments: RunArguments = NOTHING
     part: Timing | None = None
@@ -88,7 +88,7 @@ class Runs:
     @property
     def outcome(self) -> Any:
         """Combined Outcome or Solution of all timed runs; None without a timed run."""
-        outcomes = [outcome for _, outcome in self.timed]
+        outcomes = [outcome for _, outcome in self.timed_runs]
         return reduce(lambda a, b: a.followed_by(b), outcomes) if outcomes else None
 
     @property
@@ -97,9 +97,9 @@ class Runs:
         if self.part is not None:
             return self.part
         return Timing(
-            seconds=sum(outcome.seconds for _, outcome in self.timed),
-            loop_seconds=sum(outcome.loop_seconds for _, outcome in self.timed),
-            steps=sum(n for n, _ in self.timed),
+            seconds=sum(outcome.seconds for _, outcome in self.timed_runs),
+            loop_seconds=sum(outcome.loop_seconds for _, outcome in self.timed_runs),
+            steps=sum(n for n, _ in self.timed_runs),
             energy=None if self.meter is None else self.meter.total,
         )
 
@@ -227,7 +227,7 @@ class Result:
         self._check_whole()
         if self.names.pictures is not None:
             call = f"{self.observer.subject.spelling}: pictures()"
-            return returned(self._ordered(self.names.pictures), call, "{'speed': abs(u)}")
+            return checked_mapping(self._ordered(self.names.pictures), call, "{'speed': abs(u)}")
         return {f.name: f for f in self.fields}
 
     def findings(self) -> dict[str, Any]:
@@ -235,7 +235,7 @@ class Result:
         solution, record, function = self.outcome, self.record, self.names.findings
         if function is not None and record is not None and record.diagnostics is not None:
             call = f"{self.observer.subject.spelling}: findings(diagnostics, steps)"
-            return returned(function(record.diagnostics, record.steps), call, "{'ratio': 0.5}")
+            return checked_mapping(function(record.diagnostics, record.steps), call, "{'ratio': 0.5}")
         if record is None or not isinstance(solution, Solution):
             return {}
         n, arguments = record.shape[0], self.observer.runs.arguments
@@ -279,7 +279,7 @@ def result_of(observer: Any) -> Result:
     """Return the result of a run after the file has ended; all ranks call this."""
     problem, runs, subject = observer.problem, observer.runs, observer.subject
     names = subject.names
-    if runs.part is None and not runs.timed and not runs.series:
+    if runs.part is None and not runs.timed_runs and not runs.series:
         return Result(None, None, None, observer, names)
     if fields_of(problem).domain.comm.rank == 0:
         for name, complaint in subject.complaints.items():
@@ -318,7 +318,7 @@ def result_of(observer: Any) -> Result:
         order=order,
         scheme=scheme,
         dtype=subject.dtype,
-        **asked(domain.how, fields.grid.ndim),
+        **execution_options(domain.how, fields.grid.ndim),
         only=only,
         warm_up=runs.warm_up,
         **speed,
@@ -377,16 +377,17 @@ def _checksums(fields: Fields, of: Sequence[Field]) -> dict[str, Any]:
     return {"checksum": checksum, "checksums": checksums}
 
 
-def asked(how: Execution, axes: int) -> dict[str, Any]:
+def execution_options(execution: Execution, axes: int) -> dict[str, Any]:
     """Return the execution options of a run in the form of the command, for a number of axes."""
 
-    def words(value: Any, between: str) -> str | None:
+    def as_text(value: Any, separator: str) -> str | None:
         if isinstance(value, Mapping):  # 1 along axes that the mapping omits
             value = per_axis(value, axes, "cells or parts", whole, "whole numbers", default=1)
         if value is None or isinstance(value, str):
             return value
-        return between.join(map(str, (value,) if isinstance(value, int) else value))
+        return separator.join(map(str, (value,) if isinstance(value, int) else value))
 
+    overlap = execution.overlap
     same = (
         *(
             "subdomains_per_rank",
@@ -400,13 +401,13 @@ def asked(how: Execution, axes: int) -> dict[str, Any]:
         *("halo", "packing", "communication"),
     )
     return {
-        "decomposition": words(how.decomposition, "x"),
-        "patch": words(how.patch, ","),
-        "methods": words(how.methods, ","),
-        "balance": None if how.balance is None else Every.parse("balance", how.balance).text,
-        "overlap": how.overlap if isinstance(how.overlap, str) else "on" if how.overlap else "off",
-        "gpudirect": "on" if how.gpudirect else "off",
-        **{name: getattr(how, name) for name in same},
+        "decomposition": as_text(execution.decomposition, "x"),
+        "patch": as_text(execution.patch, ","),
+        "methods": as_text(execution.methods, ","),
+        "balance": None if execution.balance is None else Every.parse("balance", execution.balance).text,
+        "overlap": overlap if isinstance(overlap, str) else "on" if overlap else "off",
+        "gpudirect": "on" if execution.gpudirect else "off",
+        **{name: getattr(execution, name) for name in same},
     }
 
 
@@ -456,7 +457,7 @@ def _facts_of_simulation(sim: Simulation, runs: Runs, names: Names) -> dict[str,
         events = events or counters.counted(sim, names.events)
         if sim.domain.comm.rank == 0:
             counters.warn(names.events, events)
-    row = series[-1] if series else now(sim, names)
+    row = series[-1] if series else time_facts(sim, names)
     return {
         **{name: row[name] for name in ("time_step", "limiter")},
         "time": sim.time,
@@ -467,7 +468,7 @@ def _facts_of_simulation(sim: Simulation, runs: Runs, names: Names) -> dict[str,
     }
 
 
-def now(sim: Simulation, names: Names) -> dict[str, Any]:
+def time_facts(sim: Simulation, names: Names) -> dict[str, Any]:
     """Return step, time and time step of a simulation, and the limit of the time step."""
     stepped = sim.steps > 0
     return {

@@ -69,7 +69,7 @@ class RunOptions:
         Options that apply also to the output and checkpoints in the file.
     series : list, optional
         List that receives each row of diagnostics, also of a run that fails.
-    on_look : callable, optional
+    on_row : callable, optional
         Function of each row of diagnostics, called on all ranks.
     on_progress : callable, optional
         Function of the number of steps and a progress text, called a few times per second.
@@ -91,7 +91,7 @@ class RunOptions:
     io_threads: int | None = None
     io_ranks: int = 0
     series: list[dict[str, Any]] = field(default_factory=list)
-    on_look: Callable[[Mapping[str, Any]], None] | None = None
+    on_row: Callable[[Mapping[str, Any]], None] | None = None
     on_progress: Callable[..., None] | None = None
     share: bool = False
 
@@ -114,14 +114,14 @@ class RunOptions:
 
     def check_used(self, unused: Collection[str], spelling: str) -> None:
         """Raise InputError if an option has not applied to any run of a file."""
-        for name, text in self.given.items():
+        for name, text in self.option_texts.items():
             if name in unused:
                 raise InputError(
                     f"{text}: {spelling} {NO_EFFECT[name]}, so the option has no effect: leave it out"
                 )
 
     @property
-    def given(self) -> dict[str, str]:
+    def option_texts(self) -> dict[str, str]:
         """Texts of the options with a value, by their names on the command line."""
         values = {
             "--steps": self.steps,
@@ -146,7 +146,7 @@ def check_warm_up(warm_up: int, steps: int) -> None:
         )
 
 
-def listed(output: Output | Sequence[Output] | None) -> list[Any]:
+def as_list(output: Output | Sequence[Output] | None) -> list[Any]:
     """Return one output, several or none as a list."""
     return [output] if isinstance(output, Output) else list(output or ())
 
@@ -171,13 +171,13 @@ class CommandOutput:
         self.stores: list[Path] = []
         self._has_written = False  # True if the folder contains checkpoints of an earlier problem
 
-    def output(self, own: Output | Sequence[Output] | None, number: int) -> list[Any]:
+    def output(self, file_output: Output | Sequence[Output] | None, number: int) -> list[Any]:
         """Return the output of a run: output of the file, then output of the command.
 
         The first simulation has the number 1 and writes STORE.zarr, the second writes STORE-2.zarr. For the
         number 0, only the output of the file remains.
         """
-        output, added = listed(own), self.options.output
+        output, added = as_list(file_output), self.options.output
         if added is not None and number:
             path = Path(added.path)
             path = path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
@@ -187,11 +187,11 @@ class CommandOutput:
             output.append(replace(added, path=path))
         return self._with_options(output)
 
-    def checkpoint(self, own: Checkpoint | None) -> Checkpoint | None:
+    def checkpoint(self, file_checkpoint: Checkpoint | None) -> Checkpoint | None:
         """Return the checkpoints of a run: from the command, or else from the file."""
         checkpoint = self.options.checkpoint
         if checkpoint is None:
-            return None if own is None else self._with_options([own])[0]
+            return None if file_checkpoint is None else self._with_options([file_checkpoint])[0]
         self.unused.difference_update(("--checkpoint", "--overwrite", "--io-threads", "--io-ranks"))
         checkpoint = replace(checkpoint, overwrite=checkpoint.overwrite or self._has_written)
         self._has_written = True
@@ -214,5 +214,5 @@ def without_end(output: Output | Sequence[Output] | None) -> list[Any]:
         replace(entry, every=number_of_steps(STEPS.most))
         if isinstance(entry, Output) and entry.every is None
         else entry
-        for entry in listed(output)
+        for entry in as_list(output)
     ]

@@ -262,7 +262,7 @@ def test_residuals_are_shown_during_a_run(capsys: pytest.CaptureFixture[str]) ->
         steps=300,
         every=100,
         threads=1,
-        on_look=look,
+        on_row=look,
         on_progress=lambda step, message: messages.append(message),
     )
     assert rows == [0, 100, 200, 300]

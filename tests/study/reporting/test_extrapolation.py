@@ -135,7 +135,7 @@ def test_cases_declare_extrapolated_quantities() -> None:
             for family in names.families:
                 assert len(family.sizes) >= 3, name
     assert extrapolated == 2
-    square = Problem("cavity-2d", given={"Ra": 1e4})
+    square = Problem("cavity-2d", replacements={"Ra": 1e4})
     study_facts, air = square.known.extrapolated, square.values
     assert study_facts is not None
     assert study_facts.published((31, 31), air) == square.script.top["KNOWN"][1e4]

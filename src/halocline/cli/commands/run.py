@@ -141,7 +141,7 @@ def run(
     execution, keeping = execution_of(values), storage_options(values, of_file=names_file(target))
     results_of_run, ranks = ResultOptions(**options.take_options(ResultOptions, values)), values.pop("ranks")
     of_problem = options.take_options(options.CaseOptions, values)
-    of_problem |= {"n": cells_of(of_problem["n"]), "given": settings_of(of_problem.pop("settings"))}
+    of_problem |= {"n": cells_of(of_problem["n"]), "replacements": settings_of(of_problem.pop("settings"))}
     run_problem(
         target,
         of_problem,

@@ -81,7 +81,7 @@ def poisson(
         parameters["method"] = method
     run(
         "poisson",
-        {"n": None if n is None else [n], "given": parameters, "dim": dim, "dtype": dtype},
+        {"n": None if n is None else [n], "replacements": parameters, "dim": dim, "dtype": dtype},
         {"steps": max_iterations, **keeping},
         ResultOptions(**values),
         ranks=ranks,

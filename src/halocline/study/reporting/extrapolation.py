@@ -11,7 +11,7 @@ from halocline.errors import RunError
 from halocline.io.style import INK, gridded, logarithmic
 from halocline.io.table import Table
 from halocline.lang.values import as_number
-from halocline.problems.names import returned
+from halocline.problems.names import checked_mapping
 from halocline.problems.problem import Problem
 from halocline.study.measurement import Measurement
 from halocline.study.reporting.errors import SHORT_OF, by_line, cells
@@ -43,7 +43,7 @@ def facts(problem: Problem) -> dict[str, Any]:
     names, values = problem.known, problem.values
     extrapolation = names.extrapolated
     assert extrapolation is not None
-    published = returned(
+    published = checked_mapping(
         extrapolation.published(problem.shape, values), "published(shape, values)", "{'Nu': 2.238}"
     )
     extrapolated = {

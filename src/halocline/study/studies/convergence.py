@@ -140,7 +140,7 @@ def _of_lines(asked: Asked) -> list[Run]:
     from halocline.study.reporting import errors, extrapolation
 
     command, case = asked.command, asked.ready()
-    parameters = {name: case.declared[name].parsed(name, text) for name, text in case.given.items()}
+    parameters = {name: case.declared[name].parsed(name, text) for name, text in case.replacements.items()}
     (layout,) = asked.layouts
     runs = []
     for label, family in errors.lines(case, parameters, command.dim, asked.sizes):
