@@ -66,6 +66,7 @@ PHRASES = [
     for phrase in banned("banned_phrases.txt")
 ]
 NAMES = set(banned("banned_names.txt"))
+PUBLIC = ("where",)  # functions of the language with the name of a function of NumPy
 
 ABBREVIATION = re.compile(
     r"\b(e\.g|i\.e|cf|al|Sec|Sect|Eq|Eqs|Fig|Figs|Ref|Refs|No|vs|approx|resp|Vol|pp|etc|Dr|St)\.(?=\s)"
@@ -186,7 +187,8 @@ def bound_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Yield line and name of each variable, argument, attribute, function and class that code binds."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield node.lineno, node.name
+            if node.name not in PUBLIC:
+                yield node.lineno, node.name
         elif isinstance(node, ast.arg):
             yield node.lineno, node.arg
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):

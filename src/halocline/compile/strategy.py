@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from halocline.errors import InputError
-from halocline.lang.grid import unknown
+from halocline.lang.grid import unknown_name_error
 
 LARGEST_GROUP = 256  # threads
 READS = ("direct", "queue", "planes")
@@ -63,7 +63,7 @@ class Strategy:
                 f"device kernels with {self}: expected positive numbers, at most {LARGEST_GROUP} threads"
             )
         if self.reads not in READS:
-            raise unknown("strategy of device kernels", self.reads, READS)
+            raise unknown_name_error("strategy of device kernels", self.reads, READS)
 
     def __str__(self) -> str:
         groups = "" if self.group is None else f", groups of {self.group[0]} x {self.group[1]}"

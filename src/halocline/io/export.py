@@ -16,7 +16,7 @@ from halocline.archive.files import whole, whole_folder
 from halocline.archive.reader import ArrayInfo, Store
 from halocline.errors import InputError, RunError
 from halocline.io import vtk, xdmf
-from halocline.lang.grid import unknown
+from halocline.lang.grid import unknown_name_error
 
 Groups = Mapping[tuple[str, ...], Sequence[ArrayInfo]]  # arrays by their dimensions
 SUFFIXES = (".pvd", ".vtr", ".xdmf")
@@ -110,7 +110,7 @@ def _chosen(store: Store, names: Sequence[str] | None, *, is_last: bool) -> list
         raise InputError(f"{store.path} holds no fields: numbers and single points are read by xarray")
     for name in names or ():
         if name not in fields:
-            raise unknown("field", name, sorted(fields))
+            raise unknown_name_error("field", name, sorted(fields))
     chosen = [fields[name] for name in (names or [n for n in store.results if n in fields])]
     first: dict[str, ArrayInfo] = {}
     for info in chosen:

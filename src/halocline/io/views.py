@@ -21,7 +21,7 @@ from halocline.io.plane import around_zero, colour_bar, draw_plane, place, span,
 from halocline.io.section import Section
 from halocline.io.spectra import spectrum
 from halocline.io.style import DPI, SUFFIXES, gridded, save, styled
-from halocline.lang.grid import AXES, unknown
+from halocline.lang.grid import AXES, unknown_name_error
 from halocline.run.fields.interpolation import nearest
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _chosen(store: Store, selection: Selection) -> list[ArrayInfo]:
     known = store.variables
     for name in selection.names or ():
         if name not in known:
-            raise unknown("array", name, sorted(known))
+            raise unknown_name_error("array", name, sorted(known))
     infos = [known[name] for name in (selection.names or store.results)]
     if selection.spectrum:
         infos = [info for info in infos if info.space and not info.is_points]

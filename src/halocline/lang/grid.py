@@ -792,14 +792,16 @@ def pad(vector: Sequence[Any], count: int) -> Iterator[Any]:
         yield 0.0
 
 
-def chosen(kind: str, value: Any, known: Sequence[str]) -> str:
+def checked_choice(kind: str, value: Any, known: Sequence[str]) -> str:
     """Return a value that is one of the known words, or raise InputError."""
     if not isinstance(value, str) or value not in known:
-        raise unknown(kind, value, known)
+        raise unknown_name_error(kind, value, known)
     return value
 
 
-def unknown(kind: str, name: Any, known: Sequence[str], listed: Sequence[str] | None = None) -> InputError:
+def unknown_name_error(
+    kind: str, name: Any, known: Sequence[str], listed: Sequence[str] | None = None
+) -> InputError:
     """Return the error for an unknown name, with the nearest known name.
 
     Parameters
@@ -822,7 +824,7 @@ def check_options(names: Iterable[str], *functions: Callable[..., Any]) -> None:
     known = [name for function in functions for name in function.__kwdefaults__ or ()]
     for name in names:
         if name not in known:
-            raise unknown("option", name, known)
+            raise unknown_name_error("option", name, known)
 
 
 __all__ = ["AXES", "Value", "suggestion"]  # names of other modules that are imported from here

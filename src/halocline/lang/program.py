@@ -22,7 +22,15 @@ from halocline.lang.attributes import Sealed
 from halocline.lang.boundary import BoundaryCondition, Ghost, with_wall_values
 from halocline.lang.callables import fixed_by_partial, name_of, rebound_arguments, signature_of
 from halocline.lang.expression import Assignable, Expr, Operand, Operators
-from halocline.lang.grid import GRID_SCALARS, Field, Grid, Vector, chosen, component_values, unknown
+from halocline.lang.grid import (
+    GRID_SCALARS,
+    Field,
+    Grid,
+    Vector,
+    checked_choice,
+    component_values,
+    unknown_name_error,
+)
 from halocline.lang.location import form_at_target, locations, staggering
 from halocline.lang.location import location as location_name
 from halocline.lang.origin import Line, calling_line, framework_origin
@@ -186,7 +194,7 @@ def stage(
             for i, (v, place) in enumerate(zip(value, places, strict=True))
         )
     expression = graph.as_expr(value, "stage")
-    chosen("stage storage", storage, STORAGES)
+    checked_choice("stage storage", storage, STORAGES)
     if not expression.varies or expression.grid is None:
         raise InputError(f"stage of {expression!r}: it does not vary from cell to cell; use a scalar")
     if expression.condition:
@@ -458,7 +466,7 @@ class Program:
         return self._scalars.setdefault(result.name, result)
 
     def unnamed_scalar(self, kind: str) -> Scalar:
-        """Return a new scalar for a value that has no name in the text of the program; see `own`."""
+        """Return a scalar for a value without a name in the text of a program; see `internal_scalar`."""
         result = Scalar(kind, internal=True)
         result._name = self.unique_name(INTERNAL + kind)
         return self._scalars.setdefault(result.name, result)
@@ -709,8 +717,12 @@ def when(condition: Any, *, often: float = 1.0) -> Any:
         Condition, which may contain reductions.
     often : float
         Expected share of the evaluations in which the condition holds, above 0 and at most 1. Estimates of
-        the cost of a pass depend on the share. A device uses the share to predict the passes in which the
-        block runs, and predicts that the first passes skip the block. The results do not depend on the share.
+        the cost of a pass depend on the share. The results do not depend on it.
+
+        A device queues passes before the conditions are known. Up to a share of 2/3, the device expects that
+        no condition holds, and queues few passes ahead when the block is due. The block is due ``1 / often``
+        passes after its last execution. With a larger share, the device expects the value of the last
+        evaluation, and first that the condition holds. After a wrong prediction, the pass is completed.
 
     Raises
     ------
@@ -1023,6 +1035,6 @@ def bind(function: Callable[..., Any], grid: Grid, names: Mapping[str, Any]) -> 
             if argument.default is not argument.empty:
                 continue
             known = [*grid.vectors, *grid.fields, *names]
-            raise unknown(f"{title}: argument", name, known)
+            raise unknown_name_error(f"{title}: argument", name, known)
         bound[name] = thing
     return bound

@@ -17,7 +17,7 @@ from halocline.lang.boundary import with_wall_values
 from halocline.lang.callables import name_of
 from halocline.lang.clock import begin_step, reach, shorten_step
 from halocline.lang.expression import Expr, as_expr, text, walk
-from halocline.lang.grid import Field, Grid, Vector, unknown
+from halocline.lang.grid import Field, Grid, Vector, unknown_name_error
 from halocline.lang.location import form_at_target
 from halocline.lang.origin import Line, framework_origin, is_framework, plain_function, returned_lines
 from halocline.lang.values import as_quantity
@@ -129,7 +129,7 @@ def stepping(
         An argument is invalid, or a function cannot be traced.
     """
     if not isinstance(time_step, str) or time_step not in TIME_STEPS:
-        raise unknown("time_step", time_step, TIME_STEPS)
+        raise unknown_name_error("time_step", time_step, TIME_STEPS)
     if time_step == "delayed" and not callable(dt):
         raise InputError(
             f"time_step is 'delayed', but dt is {short_repr(dt)}; expected a function of fields, which is "

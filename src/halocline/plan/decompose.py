@@ -17,7 +17,7 @@ from halocline import ranges
 from halocline.compile.footprint import Direction
 from halocline.errors import InputError
 from halocline.lang.axes import AXES, axis_flags, is_sequence, per_axis, whole
-from halocline.lang.grid import chosen
+from halocline.lang.grid import checked_choice
 from halocline.plan.box import Box
 from halocline.plan.traffic import Traffic, exchange_cost
 from halocline.words import suggestion
@@ -174,7 +174,7 @@ def decompose(
     )
     count = ranges.POINTS.check("number of subdomains", count)
     wraps = axis_flags(periodic, ndim, "periodic")
-    chosen("level", level, LEVELS)
+    checked_choice("level", level, LEVELS)
     if traffic is None:
         traffic = Traffic.of_radius(radius, ndim)
     if thickness is None:

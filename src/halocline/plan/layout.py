@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from halocline.lang.grid import chosen
+from halocline.lang.grid import checked_choice
 from halocline.plan.decompose import Decomposition, decompose
 from halocline.plan.levels import decompose_levels, flow
 from halocline.plan.placement import STRATEGIES, place, placement_cost
@@ -184,7 +184,7 @@ def lay_out(
     RANKS.check("ranks", ranks)
     RANKS.check("ranks per node", per_node)
     SUBDOMAINS.check("subdomains per rank", subdomains_per_rank)
-    chosen("placement", placement, STRATEGIES)
+    checked_choice("placement", placement, STRATEGIES)
     slots = per_node * subdomains_per_rank
     even = all(count == per_node for count in Counter(nodes_of_ranks).values())
     options: dict[str, Any] = {

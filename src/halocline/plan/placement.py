@@ -6,7 +6,7 @@ from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
-from halocline.lang.grid import chosen
+from halocline.lang.grid import checked_choice
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,7 +49,7 @@ def place(flow: ArrayLike, distance: ArrayLike, *, strategy: str = "aware") -> t
     w, d = _matrix(flow, "flow"), _matrix(distance, "distance")
     if w.shape != d.shape:
         raise InputError(f"flow is among {len(w)} subdomains, but distance among {len(d)} devices")
-    chosen("placement", strategy, STRATEGIES)
+    checked_choice("placement", strategy, STRATEGIES)
     apart = d[~np.eye(len(d), dtype=bool)]
     if strategy == "trivial" or (strategy == "aware" and (apart == apart[:1]).all()):
         return tuple(range(len(w)))  # all distances are equal, and therefore all placements are equally good

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from halocline.lang.grid import chosen
+from halocline.lang.grid import checked_choice
 from halocline.plan.decompose import Decomposition
 from halocline.plan.layout import Layout
 
@@ -127,7 +127,7 @@ def chosen_methods(methods: Iterable[str] | str | None) -> tuple[str, ...]:
     names = methods.split(",") if isinstance(methods, str) else list(methods)
     names = [name.strip() if isinstance(name, str) else name for name in names]
     for name in names:
-        chosen("transfer method", name, [*METHODS])
+        checked_choice("transfer method", name, [*METHODS])
     return tuple(name for name in METHODS if name in names or name == "mpi")
 
 

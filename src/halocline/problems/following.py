@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from halocline.errors import HaloclineError, InputError, RunError
 from halocline.lang import trace
-from halocline.lang.grid import component_names, unknown
+from halocline.lang.grid import component_names, unknown_name_error
 from halocline.problems.live import LiveLine
 from halocline.problems.names import checked_mapping
 from halocline.problems.place import FACTS, Place, read_resume_point
@@ -383,7 +383,7 @@ class Following(FileObserver):
         for kind, required in (("key_diagnostics", names.key_diagnostics), ("extrapolated", extrapolated)):
             for name in required:
                 if name not in numbers:
-                    raise unknown(f"{file}: diagnostic in {kind}", name, list(numbers))
+                    raise unknown_name_error(f"{file}: diagnostic in {kind}", name, list(numbers))
         return numbers
 
     # --- linear problems ---

@@ -10,7 +10,7 @@ from typing import Any
 from halocline.errors import HaloclineError, InputError
 from halocline.lang import trace
 from halocline.lang.dtype import DTYPES, using_dtype
-from halocline.lang.grid import Field, Grid, unknown
+from halocline.lang.grid import Field, Grid, unknown_name_error
 from halocline.lang.program import Program, ProgramFunction
 from halocline.lang.values import as_name
 from halocline.problems.files import RESOLUTION, is_file, path_of
@@ -136,7 +136,7 @@ class Problem:
         self.has_settings = self.script.has_settings
         self.n, self.dim, self.requested_order, self.requested_scheme = n, dim, order, scheme
         if dtype is not None and dtype not in DTYPES:
-            raise unknown("dtype", dtype, DTYPES)
+            raise unknown_name_error("dtype", dtype, DTYPES)
         self.requested_dtype = dtype
         self.replacements: dict[str, Any] = dict(replacements or {})
         if order is not None:
@@ -412,7 +412,7 @@ class Problem:
                 )
         if self.requested_scheme is not None:
             if self.requested_scheme not in SCHEMES:
-                raise unknown("scheme", self.requested_scheme, list(SCHEMES))
+                raise unknown_name_error("scheme", self.requested_scheme, list(SCHEMES))
             options["scheme"] = SCHEMES[self.requested_scheme]
         if self.requested_order is not None:
             options["order"] = self.requested_order

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from halocline.errors import InputError
-from halocline.lang.grid import unknown
+from halocline.lang.grid import unknown_name_error
 from halocline.ranges import SOME_STEPS, STEPS
 from halocline.run.output.checkpoint import Checkpoint
 from halocline.run.output.every import steps as number_of_steps
@@ -97,7 +97,7 @@ class RunOptions:
 
     def __post_init__(self) -> None:
         if self.only is not None and self.only not in PARTS:
-            raise unknown("part of a step", self.only, list(PARTS))
+            raise unknown_name_error("part of a step", self.only, list(PARTS))
         if self.every is not None:
             SOME_STEPS.check("every", self.every)
         if self.until is not None and not (math.isfinite(self.until) and self.until >= 0):

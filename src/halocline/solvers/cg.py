@@ -9,7 +9,7 @@ from halocline.lang import trace
 from halocline.lang.boundary import with_wall_values
 from halocline.lang.expression import Expr, Operand, where, with_location
 from halocline.lang.functions import maximum
-from halocline.lang.grid import Field, chosen
+from halocline.lang.grid import Field, checked_choice
 from halocline.lang.program import (
     Program,
     ProgramFunction,
@@ -159,7 +159,7 @@ METHODS = {"cg": cg, "cg-fused": cg_fused}
 
 def method_named(name: str) -> ProgramFunction:
     """Return the method of this name in METHODS; raise InputError if there is none."""
-    return METHODS[chosen("method", name, sorted(METHODS))]
+    return METHODS[checked_choice("method", name, sorted(METHODS))]
 
 
 def solve_program(method: str, A: Operator, x: Field, b: Any, *, null_space: bool = False) -> Program:

@@ -21,7 +21,7 @@ from halocline.lang.attributes import Sealed
 from halocline.lang.callables import argument_count, check_callback
 from halocline.lang.clock import Clock, VaryingStepClock
 from halocline.lang.expression import Expr, Operators, as_expr, place_of, reads_of, with_location
-from halocline.lang.grid import Field, check_options, unknown
+from halocline.lang.grid import Field, check_options, unknown_name_error
 from halocline.lang.location import form_at_target
 from halocline.lang.program import Program, internal_name, program
 from halocline.lang.reductions import first
@@ -136,7 +136,7 @@ class Iterations(Session):
 
     def check(self, before: int, outcome: Outcome) -> None:
         """Raise an error if the method failed; see `Session`."""
-        self._problem._judge(outcome, self.step)
+        self._problem._raise_failure(outcome, self.step)
 
     def facts(self) -> dict[str, Any]:
         """Return the facts for a checkpoint, as JSON data."""
@@ -241,7 +241,7 @@ class LinearProblem(Sealed):
     ----------
     operator : callable
         Function of a field (or a stage) that returns the expression of A applied to it.
-    unknown : Field
+    unknown_field : Field
         Field of the solution. Its boundary conditions are part of the problem. Its values are the initial
         guess of ``solve(start="last")``.
     rhs : field, expression, number, array, or function of the coordinates
@@ -352,11 +352,11 @@ class LinearProblem(Sealed):
         )
         observers.made(self)
         self._probe: Probe | None = None
-        self._knows_asymmetry = False
+        self._is_asymmetry_known = False
         self.prepared = prepare(store, self.program, (*self.fields.values, *self.program.parameters))
         self.schedule, self.plan = self.prepared.schedule, self.prepared.plan
         self._auxiliary("true residual", partial(true_residual.trace, linear, unknown_field, b))
-        self._rhs_given = None if filling is None else b
+        self._rhs_expression = None if filling is None else b
         if filling is not None:
             self.fields[b] = filling
 
@@ -575,7 +575,7 @@ class LinearProblem(Sealed):
             reference_program, self._operator, self.unknown, self._rhs, null_space=self._may_be_singular
         )
         outcome = self._auxiliary("reference", reference).run({**self.fields.values, **inputs})
-        self._judge(outcome, 0)
+        self._raise_failure(outcome, 0)
         return outcome.scalars[internal_name("norm")]
 
     def _probed_properties(self) -> Properties:
@@ -612,10 +612,10 @@ class LinearProblem(Sealed):
         """
         matrix = self._matrix.properties(self.fields.values)
         is_probed = matrix.symmetric is None and matrix.singular is False and self._probe is not None
-        if self._knows_asymmetry or is_probed:
+        if self._is_asymmetry_known or is_probed:
             return
         asymmetry = self._asymmetry()
-        self._knows_asymmetry = asymmetry is not None
+        self._is_asymmetry_known = asymmetry is not None
         if asymmetry is not None and self.domain.comm.rank == 0:
             log.warning(
                 "%s: the operator is not symmetric (%s); conjugate gradients need a symmetric operator, and "
@@ -624,7 +624,7 @@ class LinearProblem(Sealed):
                 asymmetry,
             )
 
-    def _judge(self, outcome: Outcome, iteration: int) -> None:
+    def _raise_failure(self, outcome: Outcome, iteration: int) -> None:
         """Raise an error if the iterations ended with an error."""
         reason = outcome.reason
         if reason in (REACHED, "completed", "paused", "interrupted"):
@@ -641,10 +641,10 @@ class LinearProblem(Sealed):
         value = outcome.scalars[internal_name("curvature")]
         message = f"{self.method} broke down in iteration {iteration + 1}: {reason} ({value:g})"
         if reason == BREAKDOWN:
-            raise BreakdownError(f"{message}; {self._why_not_positive()}")
+            raise BreakdownError(f"{message}; {self._indefiniteness_reason()}")
         raise RunError(message)
 
-    def _why_not_positive(self) -> str:
+    def _indefiniteness_reason(self) -> str:
         """Return a likely reason for a curvature that is not positive, with a remedy."""
         asymmetry = self._asymmetry()
         if asymmetry is not None:
@@ -656,10 +656,10 @@ class LinearProblem(Sealed):
             )
         return "it is indefinite or singular: check the signs of its terms"
 
-    def _check_given(self, saved: Saved) -> None:
+    def _check_saved_inputs(self, saved: Saved) -> None:
         """Raise InputError if coefficients or right-hand side differ from a checkpoint."""
         used_names = {info.name for info in self.schedule.fields}
-        grid, b = self.fields.grid, self._rhs_given
+        grid, b = self.fields.grid, self._rhs_expression
         input_fields = [f for f in grid.fields.values() if f.name in used_names and not grid.is_work_field(f)]
         for f in [*input_fields, *([] if b is None else [b])]:
             checksum = saved.facts["fields"].get(f.name, {}).get("checksum")
@@ -672,7 +672,7 @@ class LinearProblem(Sealed):
     def _resume(self, iterating: Iterations, ledger: Ledger, path: Path, rtol: float) -> float:
         """Restore a checkpoint of this problem, and return the squared norm of the right-hand side."""
         saved, _ = ledger.read(path, iterating, dict(self.parameters))
-        self._check_given(saved)
+        self._check_saved_inputs(saved)
         iterating.go_on_from(saved.facts)
         restart.take_over(iterating, saved, {})
         norm_square = float.fromhex(saved.facts["rhs_square"])
@@ -719,7 +719,7 @@ def check_limits(rtol: float, max_iterations: int | None, start: str = "zero") -
     if max_iterations is not None:
         STEPS.check("max_iterations", max_iterations)
     if start not in STARTS:
-        raise unknown("start", start, STARTS)
+        raise unknown_name_error("start", start, STARTS)
     return tolerance
 
 
@@ -750,6 +750,10 @@ def solve(operator: Callable[[Any], Any], unknown_field: Field, rhs: Any, **opti
     'converged'
     """
     check_options(options, LinearProblem.__init__, LinearProblem.solve, Execution.__init__)
-    late = {k: options.pop(k) for k in LinearProblem.solve.__kwdefaults__ or () if k in options}
-    check_limits(late.get("rtol", 1e-6), late.get("max_iterations"), late.get("start", "zero"))
-    return LinearProblem(operator, unknown_field, rhs, **options).solve(**late)
+    solve_options = {k: options.pop(k) for k in LinearProblem.solve.__kwdefaults__ or () if k in options}
+    check_limits(
+        solve_options.get("rtol", 1e-6),
+        solve_options.get("max_iterations"),
+        solve_options.get("start", "zero"),
+    )
+    return LinearProblem(operator, unknown_field, rhs, **options).solve(**solve_options)

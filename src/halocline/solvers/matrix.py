@@ -202,11 +202,11 @@ class Matrix:
         for axis, staggered in enumerate(self._unknown.staggered):
             if staggered and grid.walls[axis] == "face" and not grid.periodic[axis]:
                 for side, end in ((-1, 0), (1, points[axis] - 1)):
-                    if point[axis] == end and self._is_given(axis, side):
+                    if point[axis] == end and self._has_wall_value(axis, side):
                         return {}
         return {point: 1.0} if self._is_active(point) else {}
 
-    def _is_given(self, axis: int, side: int) -> bool:
+    def _has_wall_value(self, axis: int, side: int) -> bool:
         """Return True if a condition sets the value of points on a wall."""
         condition = self._unknown.boundary.get(SIDES[2 * axis + (side > 0)])
         return condition is not None and condition.on_wall(Ghost(self._unknown, axis, side, -1)) is not None
@@ -426,7 +426,7 @@ def check_linear(result: Any, unknown: Any, name: str) -> Expr:
         sum with a term that does not depend on `unknown`, or an expression without `unknown`.
     """
     expression = as_expr(result)
-    if _kind(expression, unknown, name, {}) == CONSTANT or not expression.varies:
+    if _expression_kind(expression, unknown, name, {}) == CONSTANT or not expression.varies:
         raise InputError(
             f"the operator gives {text(expression)}, which does not depend on the unknown {name!r}; expected "
             "a linear expression of its argument"
@@ -434,14 +434,14 @@ def check_linear(result: Any, unknown: Any, name: str) -> Expr:
     return expression
 
 
-def _kind(root: Expr, unknown: Any, name: str, kinds: dict[Expr, str]) -> str:
+def _expression_kind(root: Expr, unknown: Any, name: str, kinds: dict[Expr, str]) -> str:
     for current in walk([root]):
         if current not in kinds:
-            kinds[current] = _one(current, unknown, name, kinds)
+            kinds[current] = _node_kind(current, unknown, name, kinds)
     return kinds[root]
 
 
-def _one(current: Expr, unknown: Any, name: str, kinds: dict[Expr, str]) -> str:
+def _node_kind(current: Expr, unknown: Any, name: str, kinds: dict[Expr, str]) -> str:
     if current.op in ("scalar", "reduce") or (current.op == "const" and current.attribute == 0):
         return EITHER  # a scalar may be a sum over the unknown
     if current.op in ("read", "stage"):
@@ -449,7 +449,7 @@ def _one(current: Expr, unknown: Any, name: str, kinds: dict[Expr, str]) -> str:
         if source is unknown:
             return LINEAR
         if isinstance(source, Stage):
-            return _kind(source.definition, unknown, name, kinds)
+            return _expression_kind(source.definition, unknown, name, kinds)
         return EITHER if source.grid.is_work_field(source) else CONSTANT  # it may be a stage in an array
     args = [kinds[arg] for arg in current.args]
     if LINEAR not in args:

@@ -79,7 +79,7 @@ def exchange(
         needs_mpi=ranks == 1 and "peer" not in methods,
     )
     from halocline.explanation.timeline import draw_timeline
-    from halocline.lang.grid import unknown
+    from halocline.lang.grid import unknown_name_error
     from halocline.run.ranks.mpi import world
     from halocline.study.measuring.command import ran_on
     from halocline.study.measuring.exchange import PASSES, measure, weak_shape
@@ -92,7 +92,7 @@ def exchange(
         reject({"timeline": timeline}, "the timeline shows the trace: give --trace FILE too")
     growth, cells = {"strong": 1, "weak": world().size}, cells_of(n) or []
     if scaling is not None and scaling not in growth:
-        raise unknown("scaling", scaling, list(growth))
+        raise unknown_name_error("scaling", scaling, list(growth))
     if len(cells) > 1:
         reject({"scaling": scaling}, f"--n {n} sets the whole grid: leave it out")
         AXES.check("dim", dim)

@@ -32,7 +32,7 @@ def new(
     halocline new tube.py --from brio-wu
     """
     from halocline.cli.output import check_files, note, write
-    from halocline.lang.grid import unknown
+    from halocline.lang.grid import unknown_name_error
     from halocline.problems.files import case_names, path_of
 
     path = Path(name if name.endswith(".py") else f"{name}.py")
@@ -42,7 +42,7 @@ def new(
         raise InputError(f"{path} exists already: choose another name, or remove it")
     known = case_names()
     if case not in known:
-        raise unknown("--from: case", case, known)
+        raise unknown_name_error("--from: case", case, known)
     check_files(path)
     write(path, path_of(case).read_text())
     note(f"wrote {path}; run it with: halocline run {path}")

@@ -30,7 +30,7 @@ from halocline.cli.report import Files, write_report
 from halocline.cli.texts import reject
 from halocline.errors import InputError
 from halocline.io.table import Table, as_rows
-from halocline.lang.grid import unknown
+from halocline.lang.grid import unknown_name_error
 from halocline.ranges import NODES, POINTS, RANKS, RANKS_PER_NODE, THREADS, whole_numbers
 from halocline.run.host.process import command_line, cores
 from halocline.run.ranks.library import launcher
@@ -241,7 +241,7 @@ def paper(
     given_options = {option: value for option, value in chosen.items() if value}
     known = declared_papers()
     if name not in known:
-        raise unknown("table or figure", name, list(known))
+        raise unknown_name_error("table or figure", name, list(known))
     paper = known[name]
     sizes, counts = (
         None if text is None else whole_numbers(text, option, numbers)

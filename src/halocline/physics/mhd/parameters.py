@@ -9,7 +9,7 @@ from math import log
 from halocline.errors import InputError
 from halocline.lang import program
 from halocline.lang.expression import Expr
-from halocline.lang.grid import AXES, suggestion, unknown
+from halocline.lang.grid import AXES, suggestion, unknown_name_error
 from halocline.run.simulation.settings import Setting, setting
 
 ACCELERATION = "length/time²"
@@ -188,7 +188,7 @@ class Physics:
 
     def __post_init__(self) -> None:
         if self.conductivity not in CONDUCTIVITIES:
-            raise unknown("conductivity", self.conductivity, CONDUCTIVITIES)
+            raise unknown_name_error("conductivity", self.conductivity, CONDUCTIVITIES)
         if not self.entropy and (self.cooling or self.conductivity != "constant"):
             term = "cooling" if self.cooling else f"conductivity {self.conductivity!r}"
             raise InputError(f"{term} acts on the entropy, but entropy is False; leave one of them out")

@@ -16,7 +16,7 @@ from halocline.errors import InputError
 from halocline.lang.expression import Expr
 from halocline.lang.functions import abs as magnitude
 from halocline.lang.functions import branch, maximum, symmetric_sum, where
-from halocline.lang.grid import AXES, Field, Grid, Vector, unknown
+from halocline.lang.grid import AXES, Field, Grid, Vector, unknown_name_error
 from halocline.lang.operators import shift
 from halocline.lang.program import label_statements, parameter, scalar, stage
 from halocline.lang.reductions import max as greatest
@@ -114,9 +114,9 @@ class IdealMHD:
         source: Callable[[State], Source] | None = None,
     ) -> None:
         if flux not in FLUXES:
-            raise unknown("flux", flux, list(FLUXES))
+            raise unknown_name_error("flux", flux, list(FLUXES))
         if limiting not in LIMITERS:
-            raise unknown("limiting", limiting, list(LIMITERS))
+            raise unknown_name_error("limiting", limiting, list(LIMITERS))
         walls = boundary or {}
         for name in walls:
             if name not in WALLS:

@@ -9,7 +9,7 @@ from typing import Any
 from halocline.errors import InputError, RunError
 from halocline.lang import trace
 from halocline.lang.expression import Expr, Operators, as_expr
-from halocline.lang.grid import Field, unknown
+from halocline.lang.grid import Field, unknown_name_error
 from halocline.lang.program import parameter, program
 from halocline.physics.mhd_tvd.diagnostics import derived, relative_divergence
 from halocline.physics.mhd_tvd.parameters import (
@@ -218,7 +218,7 @@ def _sorted(mhd: IdealMHD, options: Mapping[str, Any]) -> tuple[dict[str, Any], 
         if name not in OPTIONS and name not in execution:
             if name in OF_SOLVER:
                 raise InputError(f"{name} is an option of IdealMHD, not of its simulation")
-            raise unknown("option", name, [*OPTIONS, *execution])
+            raise unknown_name_error("option", name, [*OPTIONS, *execution])
     scheme_options = {name: value for name, value in options.items() if name in OPTIONS}
     values = complete(ALL, {**scheme_options, "flux": mhd.flux, "limiting": mhd.limiting})
     check_epsilon(values)

@@ -13,7 +13,7 @@ from halocline.archive.files import as_path
 from halocline.compile.halo import HALOS
 from halocline.compile.schedule import Schedule
 from halocline.errors import InputError
-from halocline.lang.grid import Grid, chosen
+from halocline.lang.grid import Grid, checked_choice
 from halocline.lang.values import plain
 from halocline.plan.communication import COMMUNICATIONS
 from halocline.plan.devices import DeviceChoice
@@ -156,11 +156,11 @@ class Execution:
             object.__setattr__(self, "methods", chosen_methods(self.methods))
         if isinstance(self.patch, str) and self.patch not in (TUNE, BY_CACHES):
             raise InputError(f"patch {self.patch!r}: expected cells, {TUNE!r} or {BY_CACHES!r}")
-        chosen("placement", self.placement, PLACEMENTS)
-        chosen("kernels", self.kernels, WORDS)
-        chosen("schedule", self.schedule, SCHEDULES)
-        chosen("halo", self.halo, HALOS)
-        chosen("packing", self.packing, tuple(PACKING))
+        checked_choice("placement", self.placement, PLACEMENTS)
+        checked_choice("kernels", self.kernels, WORDS)
+        checked_choice("schedule", self.schedule, SCHEDULES)
+        checked_choice("halo", self.halo, HALOS)
+        checked_choice("packing", self.packing, tuple(PACKING))
         if not isinstance(self.overlap, bool) and self.overlap != "auto":
             raise InputError(f'overlap {self.overlap!r}: expected "auto", True or False')
 
@@ -174,7 +174,9 @@ class Execution:
                     "gpudirect needs communication; without that, name gpu_aware among the methods"
                 )
             return
-        settings = asdict(COMMUNICATIONS[chosen("communication", self.communication, [*COMMUNICATIONS])])
+        settings = asdict(
+            COMMUNICATIONS[checked_choice("communication", self.communication, [*COMMUNICATIONS])]
+        )
         del settings["about"]
         settings["methods"] = ("gpu_aware", "mpi") if self.gpudirect else ("mpi",)
         defaults = {option.name: option.default for option in fields(self)}

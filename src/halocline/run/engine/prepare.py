@@ -20,7 +20,7 @@ from halocline.compile.schedule import AROUND, Loop, Schedule
 from halocline.compile.strategy import Strategy
 from halocline.compile.targets.source import loop_kernel
 from halocline.errors import InputError, RunError
-from halocline.lang.grid import unknown
+from halocline.lang.grid import unknown_name_error
 from halocline.lang.program import Program
 from halocline.lang.trace import INTERNAL
 from halocline.plan.candidates import candidates
@@ -71,7 +71,7 @@ def check_scalars(
             meaning = program.meanings.get(name)
             other_names = sorted(n for n in given if INTERNAL not in n)
             if meaning is None:  # a scalar of the user, whose name may be misspelt
-                raise unknown("parameter", name, other_names)
+                raise unknown_name_error("parameter", name, other_names)
             raise InputError(f"parameter {name!r} is missing: {meaning}; given: {', '.join(other_names)}")
 
 

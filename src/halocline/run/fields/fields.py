@@ -41,10 +41,10 @@ from halocline.lang.grid import (
     GRID_SCALARS,
     Field,
     Vector,
-    chosen,
+    checked_choice,
     component_names,
     component_values,
-    unknown,
+    unknown_name_error,
 )
 from halocline.lang.location import form_at_target, location
 from halocline.lang.program import Program, internal_name
@@ -115,7 +115,7 @@ class Parameters(KnownAttributes, MutableMapping[str, float]):
         raise InputError(f"parameter {name!r} cannot be removed: the equations were compiled with it")
 
     def _known(self, name: str) -> str:
-        return chosen("parameter", as_name(name, "parameter name"), sorted(self._names))
+        return checked_choice("parameter", as_name(name, "parameter name"), sorted(self._names))
 
 
 def _finite(name: str, value: Any) -> float:
@@ -209,7 +209,7 @@ class Fields(Sealed):
                 user_fields = [
                     name for name, other in self.grid.fields.items() if not self.grid.is_work_field(other)
                 ]
-                raise unknown("field", field, sorted({*user_fields, *self.grid.vectors}))
+                raise unknown_name_error("field", field, sorted({*user_fields, *self.grid.vectors}))
             field = named_field
         if not isinstance(field, Field):
             raise InputError(f"{field!r} is not a field; expected a field of {self.grid!r} or its name")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from halocline.errors import InputError
 from halocline.lang.axes import whole
-from halocline.lang.grid import AXES, Grid, chosen
+from halocline.lang.grid import AXES, Grid, checked_choice
 from halocline.lang.values import as_quantity, plain
 from halocline.plan.chunks import Selection
 from halocline.run.fields.interpolation import Weights, nearest, polynomial
@@ -320,7 +320,7 @@ class Points(Region):
     """
 
     def __init__(self, places: Sequence[Sequence[float]], interpolate: str = "linear") -> None:
-        self.interpolate = chosen("interpolate", interpolate, [*INTERPOLATIONS])
+        self.interpolate = checked_choice("interpolate", interpolate, [*INTERPOLATIONS])
         try:
             self.places = _places(places)
         except (TypeError, ValueError, OverflowError):

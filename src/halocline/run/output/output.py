@@ -13,7 +13,7 @@ from halocline.errors import InputError
 from halocline.lang.dtype import DTYPES, dtype_name
 from halocline.lang.expression import Expr, as_expr, as_number
 from halocline.lang.functions import maximum, minimum, where
-from halocline.lang.grid import STATISTIC, Field, Grid, by_component, chosen
+from halocline.lang.grid import STATISTIC, Field, Grid, by_component, checked_choice
 from halocline.lang.program import Scalar, assign, label_statements, with_current_values
 from halocline.lang.values import plain
 from halocline.ranges import IO_THREADS
@@ -267,7 +267,7 @@ class Output:
         if self.every is not None:
             Every.parse("every", self.every)
         if self.dtype is not None:
-            object.__setattr__(self, "dtype", chosen("dtype", dtype_name(self.dtype), DTYPES))
+            object.__setattr__(self, "dtype", checked_choice("dtype", dtype_name(self.dtype), DTYPES))
         if not isinstance(self.units, Mapping):
             raise InputError(
                 f'units is {short_repr(self.units)}; expected a mapping such as {{"T": "K", "x": "m"}}'
@@ -280,8 +280,8 @@ class Output:
                 )
         if not isinstance(plain(self.overwrite), bool):
             raise InputError(f"overwrite is {short_repr(self.overwrite)}; expected True or False")
-        chosen("window", self.window, WINDOWS)
-        chosen("compression", self.compression, COMPRESSIONS)
+        checked_choice("window", self.window, WINDOWS)
+        checked_choice("compression", self.compression, COMPRESSIONS)
         if not isinstance(self.region, Region):
             raise InputError(
                 f"region is {short_repr(self.region)}; expected hc.Slice, hc.Box, hc.Coarsen or hc.Points"

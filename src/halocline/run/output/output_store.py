@@ -22,7 +22,7 @@ from halocline.lang import equations, trace
 from halocline.lang.boundary import Symmetric
 from halocline.lang.dtype import ITEMSIZE
 from halocline.lang.expression import Expr, as_expr, as_number
-from halocline.lang.grid import AXES, Field, Vector, chosen, component_names
+from halocline.lang.grid import AXES, Field, Vector, checked_choice, component_names
 from halocline.lang.program import Program, stage
 from halocline.lang.stepping import Recorded
 from halocline.lang.values import as_name, by_name
@@ -269,7 +269,7 @@ class OutputContents:
         vectors = (name for name in self.grid.vectors if f"{name}_x" in named)
         known = [*named, *vectors, TIME, *AXES[: self.grid.ndim]]
         for name in self.units:
-            chosen("name in units", name, known)
+            checked_choice("name in units", name, known)
 
     # --- use in a run ---
 

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from halocline.errors import InputError
-from halocline.lang.grid import unknown
+from halocline.lang.grid import unknown_name_error
 
 Value = int | float | str
 
@@ -103,7 +103,7 @@ class Script:
                         f"{self.file}: {name} cannot be given another value: {self.reasons[name]}; expected "
                         f"one assignment of a number or a text, such as {name} = 1.0"
                     )
-                raise unknown(f"{self.file}: number or text", name, list(self.names))
+                raise unknown_name_error(f"{self.file}: number or text", name, list(self.names))
             kind = type(self.names[name])
             try:
                 values[name] = kind(text)

@@ -11,7 +11,7 @@ from typing import Any
 from halocline.deprecation import accept_earlier_names, with_present_names
 from halocline.errors import InputError
 from halocline.lang.axes import is_sequence
-from halocline.lang.grid import suggestion, unknown
+from halocline.lang.grid import suggestion, unknown_name_error
 from halocline.lang.values import as_name, as_number, as_quantity, as_texts
 from halocline.ranges import AXES, POINTS
 from halocline.words import short_repr
@@ -137,7 +137,7 @@ def complete(settings: Mapping[str, Setting], values: Mapping[str, float | str])
 def unknown_setting(name: str, settings: Mapping[str, Setting]) -> InputError:
     """Return the error for a name that is not among the settings."""
     units = [f"{known} [{declared.unit}]" for known, declared in settings.items()]
-    return unknown("parameter", name, list(settings), units)
+    return unknown_name_error("parameter", name, list(settings), units)
 
 
 @dataclass
@@ -252,7 +252,7 @@ def setting(name: str, default: float | str | Setting, unit: str = "1", about: s
     settings, name = _active[-1], as_name(name, "name of a setting")
     range = with_present_names(range, RENAMED, f"setting {name!r}")
     for keyword in range.keys() - _RANGE:
-        raise unknown(f"setting {name!r}: keyword", keyword, sorted(_RANGE))
+        raise unknown_name_error(f"setting {name!r}: keyword", keyword, sorted(_RANGE))
     declared = default if isinstance(default, Setting) else Setting(default, unit, about, **range)
     settings.declared[name] = declared
     settings.values[name] = declared.parsed(name, settings.given.get(name, declared.default))

@@ -18,7 +18,7 @@ from halocline.lang.blocks import Blocks
 from halocline.lang.callables import check_callback
 from halocline.lang.clock import CONSTANT_STEP
 from halocline.lang.expression import as_expr
-from halocline.lang.grid import Field, Grid, Vector, check_options, chosen
+from halocline.lang.grid import Field, Grid, Vector, check_options, checked_choice
 from halocline.lang.program import TIME_SCALARS, Program, ProgramFunction, bind, program_in
 from halocline.lang.stepping import Scheme, stepping, time_step_of
 from halocline.lang.values import as_name
@@ -449,7 +449,7 @@ class Simulation(Fields):
         comm = self.domain.comm
         change = [as_name(name, "parameter name") for name in change]
         for name in change:
-            chosen("parameter", name, sorted(self.given))
+            checked_choice("parameter", name, sorted(self.given))
         saved, changes = self._ledger.read(path, self._session, self.given, change)
         blocks = restart.blocks_of(saved, self.grid)
         if blocks is not None and blocks != self.store.blocks:

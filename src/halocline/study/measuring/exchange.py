@@ -17,7 +17,7 @@ from halocline.compile.schedule import DeviceCode, FieldInfo, Loop, Schedule, Sw
 from halocline.compile.targets.source import device_text, loop_kernel
 from halocline.errors import InputError
 from halocline.lang.dtype import DTYPES
-from halocline.lang.grid import Grid, check_options, unknown
+from halocline.lang.grid import Grid, check_options, unknown_name_error
 from halocline.lang.trace import INTERNAL
 from halocline.plan.devices import share_devices
 from halocline.plan.layout import link_time
@@ -135,7 +135,7 @@ class Bench(PassTimer):
         for layers in radii:
             RADIUS.check("radius", layers)
         if dtype not in DTYPES:
-            raise unknown("dtype", dtype, DTYPES)
+            raise unknown_name_error("dtype", dtype, DTYPES)
         comm = communicator_of(communicator)
         self.grid = Grid(tuple(shape), periodic=periodic)
         self.dtype, self.radii, self.corners = dtype, radii, corners

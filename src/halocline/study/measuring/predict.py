@@ -13,7 +13,7 @@ from halocline.compile.compiler import compile_program
 from halocline.compile.schedule import Schedule
 from halocline.errors import InputError
 from halocline.io.table import Table, table_of
-from halocline.lang.grid import unknown
+from halocline.lang.grid import unknown_name_error
 from halocline.model import Rates, execute, memory_of_node, step_time
 from halocline.plan.fit import least_thickness
 from halocline.plan.growth import grown
@@ -149,7 +149,7 @@ def predict(
         An option is invalid.
     """
     if scaling not in SCALINGS:
-        raise unknown("scaling", scaling, SCALINGS)
+        raise unknown_name_error("scaling", scaling, SCALINGS)
     per_node = machine.device.count if ranks_per_node is None else ranks_per_node
     RANKS_PER_NODE.check("ranks per node", per_node)
     SUBDOMAINS.check("subdomains per rank", subdomains_per_rank)
