@@ -18,7 +18,9 @@ def main(axis: int, n: int, radius: int, fields: int, rounds: int, methods: str,
     choice = DeviceChoice.parse(device)
     devices = 1
     if choice.interface != "cpu":
-        devices = len(choice.among([available.platform for available in native().devices(choice.interface)]))
+        devices = len(
+            choice.select_visible([available.platform for available in native().devices(choice.interface)])
+        )
     parts = tuple(max(world().size, devices) if a == axis else 1 for a in range(3))
     result = measure(
         tuple(n * p for p in parts),

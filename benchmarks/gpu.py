@@ -48,7 +48,7 @@ def arguments(description: str, **defaults: Any) -> argparse.Namespace:
         result = native().devices(choice.interface) if choice.interface != "cpu" else []
         platforms = [device.platform for device in result]
         numbers_of_devices = (
-            choice.among(platforms, native().why_no_devices(choice.interface)) if result else ()
+            choice.select_visible(platforms, native().why_no_devices(choice.interface)) if result else ()
         )
         if not numbers_of_devices:
             raise SystemExit(f"device {options.device!r}: {_why(choice)}")

@@ -45,7 +45,7 @@ def chosen(device: str) -> list[Any]:
     choice = DeviceChoice.parse(device)
     result = native().devices(choice.interface)
     platforms = [native_device.platform for native_device in result]
-    return [result[n] for n in choice.among(platforms, native().why_no_devices(choice.interface))]
+    return [result[n] for n in choice.select_visible(platforms, native().why_no_devices(choice.interface))]
 
 
 # -- problems ------------------------------------------------------------------------------------------------

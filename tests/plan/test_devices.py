@@ -67,32 +67,32 @@ def test_invalid_choices_are_rejected(text: str, words: str) -> None:
 
 
 def test_a_choice_selects_the_expected_devices() -> None:
-    assert DeviceChoice().among([]) == ()
-    assert DeviceChoice.parse("cuda").among([""] * 3) == (0, 1, 2)
-    assert DeviceChoice.parse("cuda:2,0").among([""] * 3) == (2, 0)
+    assert DeviceChoice().select_visible([]) == ()
+    assert DeviceChoice.parse("cuda").select_visible([""] * 3) == (0, 1, 2)
+    assert DeviceChoice.parse("cuda:2,0").select_visible([""] * 3) == (2, 0)
     with pytest.raises(
         InputError, match=r"device 'cuda:0,3': there is no cuda:3; expected those from 0 to 2, as"
     ):
-        DeviceChoice.parse("cuda:0,3").among([""] * 3)
+        DeviceChoice.parse("cuda:0,3").select_visible([""] * 3)
     with pytest.raises(InputError, match=r"there is no opencl:1; expected only 0, as `halocline doctor`"):
-        DeviceChoice.parse("opencl:1").among(["PoCL"])
+        DeviceChoice.parse("opencl:1").select_visible(["PoCL"])
     with pytest.raises(
         InputError, match=r"device 'cuda': there is none \(no driver\); see `halocline doctor`"
     ):
-        DeviceChoice.parse("cuda").among([], "no driver")
+        DeviceChoice.parse("cuda").select_visible([], "no driver")
 
 
 def test_devices_of_one_platform_work_together() -> None:
     """The default is all devices of the first platform, and a platform with GPUs comes first."""
     platforms = ["GPUs", "GPUs", "PoCL", "GPUs"]
-    assert DeviceChoice.parse("opencl").among(platforms) == (0, 1, 3)
-    assert DeviceChoice.parse("opencl:3,1").among(platforms) == (3, 1)
-    assert DeviceChoice.parse("opencl:2").among(platforms) == (2,)
+    assert DeviceChoice.parse("opencl").select_visible(platforms) == (0, 1, 3)
+    assert DeviceChoice.parse("opencl:3,1").select_visible(platforms) == (3, 1)
+    assert DeviceChoice.parse("opencl:2").select_visible(platforms) == (2,)
     with pytest.raises(
         InputError,
         match=r"^device 'opencl:1,2': opencl:1 is of the platform GPUs, but opencl:2 of PoCL; expected ",
     ):
-        DeviceChoice.parse("opencl:1,2").among(platforms)
+        DeviceChoice.parse("opencl:1,2").select_visible(platforms)
 
 
 # -- assignment to ranks -------------------------------------------------------------------------------------

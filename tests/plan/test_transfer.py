@@ -41,17 +41,17 @@ def test_the_first_applicable_method_is_used(methods: tuple[str, ...], expected:
 
 def test_the_reason_names_disabled_methods() -> None:
     off = Transfers(LAYOUT, ("mpi",))
-    assert [off.why(a, b) for a, b in PAIRS] == [
+    assert [off.reason(a, b) for a, b in PAIRS] == [
         "the subdomain itself, but self and peer are off",
         "the same rank, but peer is off",
         "the same node, but colocated is off",
         "another node",
     ]
-    assert [Transfers(LAYOUT).why(a, b) for a, b in PAIRS] == [
+    assert [Transfers(LAYOUT).reason(a, b) for a, b in PAIRS] == [
         "the subdomain itself", "the same rank", "the same node", "another node",
     ]  # fmt: skip
     unable = {"colocated": "devices share no memory"}
-    assert off.why(0, 2, unable) == "the same node, but devices share no memory"
+    assert off.reason(0, 2, unable) == "the same node, but devices share no memory"
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from halocline.errors import InputError
 from halocline.explanation.timeline import draw_timeline
 from halocline.problems.problem import Problem
 from halocline.problems.result import CHECK, fields_of
-from halocline.run.devices.devices import DEVICE_VARIABLE, chosen_here, devices_in_use
+from halocline.run.devices.devices import DEVICE_VARIABLE, devices_in_use, select_local_devices
 from halocline.run.domain.execution import Execution, chosen_devices
 from halocline.run.host import process
 from halocline.run.host.machine import this_machine
@@ -91,7 +91,7 @@ def run(
         _ = problem.program  # detects invalid parameters before ranks start
     start_ranks(ranks, io_ranks or 0, threads, per_node)
     with world().agreement(f"find devices {str(choice)!r}"):
-        chosen_here(choice, DEVICE_VARIABLE if device is None else "")
+        select_local_devices(choice, DEVICE_VARIABLE if device is None else "")
     check_files(
         json, csv, state, trace, None if pictures is None else pictures / f"{problem.script.file.stem}.png"
     )

@@ -12,7 +12,7 @@ from halocline.problems.problem import Problem
 from halocline.problems.record import Record
 from halocline.problems.result import Result
 from halocline.problems.run_options import PARTS
-from halocline.run.devices.devices import where
+from halocline.run.devices.devices import hardware_text
 from halocline.run.measurements.bandwidth import yardstick
 from halocline.run.simulation.checks import Check
 from halocline.solvers.linear import Solution
@@ -120,7 +120,7 @@ def summary(problem: Problem, result: Result) -> str:
 
     r, whole = result.record, result.outcome
     assert r is not None
-    title = f"{problem.title}, {where(r.ranks, r.threads, r.devices)}"
+    title = f"{problem.title}, {hardware_text(r.ranks, r.threads, r.devices)}"
     rows: list[Row] = []
     if r.only is not None:
         rows.append(

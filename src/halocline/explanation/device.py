@@ -80,7 +80,8 @@ def planned_devices(choice: DeviceChoice, ranks_of_node: int) -> tuple[Labels, s
     lacking = [name for name in names if name not in native_devices]
     if native_devices and not lacking:
         names = [
-            f"{interface}:{n}" for n in choice.among([device.platform for device in native_devices.values()])
+            f"{interface}:{n}"
+            for n in choice.select_visible([device.platform for device in native_devices.values()])
         ]
     if not names:
         reason = native().why_no_devices(interface)

@@ -227,8 +227,8 @@ def explain(problem: Any, **options: Any) -> Explanation:
         raise InputError(
             f"problem is {short_repr(problem)}; expected an hc.Simulation or an hc.LinearProblem"
         )
-    planned = {"ranks": domain.comm.size, **asdict(domain.how), "threads": domain.threads}
-    if domain.how.kernels == TUNE:
+    planned = {"ranks": domain.comm.size, **asdict(domain.execution), "threads": domain.threads}
+    if domain.execution.kernels == TUNE:
         planned["kernels"] = AUTO  # an explanation makes no measurements for the choice of kernels
     if "ranks" not in options:  # by default, the ranks of the problem
         planned["ranks_per_node"] = domain.comm.ranks_per_node

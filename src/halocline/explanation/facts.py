@@ -175,7 +175,7 @@ class Explained:
                 "rank": layout.home(peer)[0],
                 "node": layout.node(layout.home(peer)[0]),
                 "method": transfers.method(number, peer),
-                "why": transfers.why(number, peer, unable),
+                "why": transfers.reason(number, peer, unable),
                 "bytes": size,
             }
             for (number, direction, peer), size in sorted(
@@ -253,7 +253,7 @@ class Explained:
             "placement": {
                 "strategy": layout.placement,
                 "slots": list(layout.slots),
-                "why": self.links.why,
+                "why": self.links.reason,
                 "link_time": self.link_time,
             },
             "devices_unknown": "" if on is None else on.unknown,

@@ -192,8 +192,8 @@ def _placement(explanation: Explained) -> str:
     sentence = "Subdomains of a node lie on its devices in order"
     if ratio is not None:
         sentence = f"Subdomains of a node lie on slots {', '.join(map(str, slots))} of its devices"
-    if explanation.links.why:
-        sentence += f": {explanation.links.why}"
+    if explanation.links.reason:
+        sentence += f": {explanation.links.reason}"
     if ratio is not None:
         sentence += f"; their messages load the links {ratio:.3g} times as long as in order"
     return f"{sentence}."

@@ -199,7 +199,9 @@ class _Work:
         owned = self.layout.owned(rank)
         kinds = tuple(self._kind(subdomain) for subdomain in owned)
         if kinds not in self.ranks:
-            parts = [self._of_kind(kind, subdomain) for kind, subdomain in zip(kinds, owned, strict=True)]
+            parts = [
+                self._shares_of_kind(kind, subdomain) for kind, subdomain in zip(kinds, owned, strict=True)
+            ]
             self.ranks[kinds] = tuple(_Share.of_rank(shares) for shares in zip(*parts, strict=True))
         return self.ranks[kinds]
 
@@ -218,18 +220,18 @@ class _Work:
             None if peer is None else self.transfers.method(subdomain, peer) for peer in neighbours
         )
         slot = self.layout.slot(subdomain)[1] if self.layout.subdomains_per_rank > 1 else None
-        at = cut.coordinates(subdomain)
-        walls = tuple((c == 0, c == p - 1) for c, p in zip(at, cut.parts, strict=True))
+        coordinates = cut.coordinates(subdomain)
+        walls = tuple((c == 0, c == p - 1) for c, p in zip(coordinates, cut.parts, strict=True))
         return cut.box(subdomain).shape, walls, methods, slot
 
-    def _of_kind(self, kind: tuple[object, ...], subdomain: int) -> tuple[_Share, ...]:
+    def _shares_of_kind(self, kind: tuple[object, ...], subdomain: int) -> tuple[_Share, ...]:
         if kind not in self.kinds:
             plan = self.plan(subdomain)
             pairs = zip(self.sweeps, plan.sweeps[self.schedule.pass_numbers()], strict=True)
-            self.kinds[kind] = tuple(self._of_sweep(sweep, todo, plan) for sweep, todo in pairs)
+            self.kinds[kind] = tuple(self._share_of_sweep(sweep, todo, plan) for sweep, todo in pairs)
         return self.kinds[kind]
 
-    def _of_sweep(self, sweep: Sweep, todo: SweepPlan, plan: SubdomainPlan) -> _Share:
+    def _share_of_sweep(self, sweep: Sweep, todo: SweepPlan, plan: SubdomainPlan) -> _Share:
         # A sweep that does not run in every pass counts in each pass with its share of the work.
         seconds = self.rates.per_cell(sweep, self.schedule.dtype_of(sweep)) * sweep.share
         table = plan.patches.table
@@ -242,7 +244,7 @@ class _Work:
         copied_bytes: dict[tuple[int, int], int] = {}
         for copy in todo.copies:
             ends = self._device(copy.subdomain), self._device(plan.number)
-            copied_bytes[ends] = copied_bytes.get(ends, 0) + _per_pass(copy, sweep)
+            copied_bytes[ends] = copied_bytes.get(ends, 0) + _bytes_per_pass(copy, sweep)
         copying, copies = 0.0, tuple((*ends, size) for ends, size in copied_bytes.items())
         if self.pulls:
             copying, copies = sum(size / self._copying(a, b) for a, b, size in copies), ()
@@ -252,7 +254,7 @@ class _Work:
         """Return True if the receiver copies a message directly from the cells of the sender."""
         return self.pulls and message.method == "colocated"
 
-    def taking(self, message: Message, sweep: Sweep) -> float:
+    def unpacking_time(self, message: Message, sweep: Sweep) -> float:
         """Return the time to unpack a message, or the minimum time to copy it, in seconds."""
         rate = self.rates.copying if self.lent(message) else None
         # With `rma`, the receiver fetches from a mailbox and sends an acknowledgement.
@@ -285,9 +287,9 @@ def _rows(message: Message) -> int:
     return sum(prod(box.shape[:-1]) for _, box in message.parts)
 
 
-def _per_pass(moved: Message | Copy, sweep: Sweep) -> int:
+def _bytes_per_pass(transfer: Message | Copy, sweep: Sweep) -> int:
     """Return the mean bytes of a message or copy per pass, if its sweep does not run in every pass."""
-    return round(moved.bytes * sweep.share)
+    return round(transfer.bytes * sweep.share)
 
 
 class _Run:
@@ -298,149 +300,160 @@ class _Run:
         self.layout, self.cut = work.layout, work.cut
         ranks = range(self.layout.ranks)
         self.home = [self.layout.home(subdomain) for subdomain in range(self.cut.count)]
-        self.owned = [self.layout.owned(rank) for rank in ranks]
+        self.subdomains_of_rank = [self.layout.owned(rank) for rank in ranks]
         self.shares = [work.of_rank(rank) for rank in ranks]
         self.sweeps = len(work.sweeps)
         self.events: list[tuple[float, int, Callable[[float], None]]] = []  # Time, order, action.
         self.order = count()
-        self.at = [0] * len(ranks)  # Number of completed sweeps, over all passes.
-        self.come: list[list[int]] = [[] for _ in ranks]  # Arrived messages.
-        self.early: list[dict[int, list[int]]] = [{} for _ in ranks]  # Arrived messages of later sweeps.
-        self.taken = [0] * len(ranks)
-        self.left: list[list[tuple[int, float]]] = [[] for _ in ranks]
+        self.current_sweep = [0] * len(ranks)  # Number of the sweep of each rank, over all passes.
+        self.arrived: list[list[int]] = [[] for _ in ranks]  # Arrived messages, not unpacked.
+        # Arrived messages of later sweeps.
+        self.arrived_early: list[dict[int, list[int]]] = [{} for _ in ranks]
+        self.unpacked = [0] * len(ranks)  # Unpacked messages of the sweep, as bits.
+        self.remaining_pieces: list[list[tuple[int, float]]] = [[] for _ in ranks]
         self.copying = [0] * len(ranks)  # Number of active copies between devices.
-        self.line: list[list[Travel]] = [[] for _ in ranks]  # Messages sent one after another.
+        self.serial_messages: list[list[Travel]] = [[] for _ in ranks]  # Messages sent one after another.
         self.lent: list[dict[int, int]] = [{} for _ in ranks]  # Number of pending copies by others, by sweep.
         self.busy = [True] * len(ranks)
-        self.reducing: list[int | None] = [None] * len(ranks)  # Sweep of the pending result.
-        self.joined: dict[int, int] = {}  # Number of ranks in a reduction, by sweep.
-        self.reduced: dict[int, float] = {}  # Time of the result, by sweep.
+        self.pending_reduction: list[int | None] = [None] * len(ranks)  # Sweep of the pending result.
+        self.ranks_in_reduction: dict[int, int] = {}  # Number of ranks in a reduction, by sweep.
+        self.result_times: dict[int, float] = {}  # Time of the result, by sweep.
         self.waiting: dict[int, list[tuple[int, float]]] = {}  # Waiting ranks and their start times.
         self.spans: list[TraceEvent] = []
 
     def __call__(self, passes: int) -> Prediction:
-        self.last = passes * self.sweeps
-        self.ended = [0.0] * passes
+        self.total_sweeps = passes * self.sweeps
+        self.pass_ends = [0.0] * passes
         for rank in range(self.layout.ranks):
             self._begin(rank, 0.0)
         while self.events:
             time, _, action = heapq.heappop(self.events)
             action(time)
-        seconds = (self.ended[-1] - self.ended[0]) / (passes - 1)
-        return Prediction(seconds, self.ended, self.spans)
+        seconds = (self.pass_ends[-1] - self.pass_ends[0]) / (passes - 1)
+        return Prediction(seconds, self.pass_ends, self.spans)
 
-    def _at(self, time: float, event: Callable[..., None], *arguments: Any) -> None:
+    def _schedule(self, time: float, event: Callable[..., None], *arguments: Any) -> None:
         """Schedule a call of a method with the given arguments and the time."""
         action: Callable[[float], None] = partial(event, *arguments)
         heapq.heappush(self.events, (time, next(self.order), action))
 
     def _share(self, rank: int) -> _Share:
-        return self.shares[rank][self.at[rank] % self.sweeps]
+        return self.shares[rank][self.current_sweep[rank] % self.sweeps]
 
-    def _note(self, rank: int, kind: str, name: str, begin: float, end: float) -> None:
+    def _record(self, rank: int, kind: str, name: str, begin: float, end: float) -> None:
         if rank in self.traced and end > begin:
             self.spans.append(TraceEvent(rank, 0, kind, f"{self._share(rank).name}: {name}", begin, end))
 
     # --- events ---
 
-    def _begin(self, rank: int, now: float) -> None:
+    def _begin(self, rank: int, current_time: float) -> None:
         """Begin a sweep: lend cells to others, pack and post the other messages, and copy."""
-        share, sweep = self._share(rank), self.at[rank]
+        share, sweep = self._share(rank), self.current_sweep[rank]
         rates, part = self.work.rates, share.sweep.share
         overhead = part * self.routes.machine.network.overhead
         self.busy[rank] = True
-        self.taken[rank] = 0
-        self.come[rank] = self.early[rank].pop(sweep, [])
-        self.left[rank] = list(share.pieces)
-        time = now + part * rates.begin
+        self.unpacked[rank] = 0
+        self.arrived[rank] = self.arrived_early[rank].pop(sweep, [])
+        self.remaining_pieces[rank] = list(share.pieces)
+        time = current_time + part * rates.begin
         if not self.work.pulls:
-            self._at(self._launch(rank, time), self._next, rank)
+            self._schedule(self._launch(rank, time), self._continue, rank)
             return
         for n, (_, send) in enumerate(share.sends):
             if self.work.lent(send):
                 self.lent[rank][sweep] = self.lent[rank].get(sweep, 0) + 1
-                self._at(now, self._send, rank, sweep, n)
+                self._schedule(current_time, self._send, rank, sweep, n)
                 continue
-            packing_end = time + _per_pass(send, share.sweep) / rates.packing
-            self._note(rank, "pack", "pack", time, packing_end)
+            packing_end = time + _bytes_per_pass(send, share.sweep) / rates.packing
+            self._record(rank, "pack", "pack", time, packing_end)
             time = packing_end + (0.0 if send.method == "colocated" else overhead)
-            self._note(rank, "pack", "send", packing_end, time)
-            self._at(packing_end, self._send, rank, sweep, n)
-        self._note(rank, "copy", "copy", time, time + share.copying)
-        self._at(time + share.copying, self._next, rank)
+            self._record(rank, "pack", "send", packing_end, time)
+            self._schedule(packing_end, self._send, rank, sweep, n)
+        self._record(rank, "copy", "copy", time, time + share.copying)
+        self._schedule(time + share.copying, self._continue, rank)
 
-    def _launch(self, rank: int, now: float) -> float:
+    def _launch(self, rank: int, current_time: float) -> float:
         """Start the packing and copying on the devices of a rank, in the order of the host calls.
 
         The result is the end time of the calls.
         """
-        share, sweep, time = self._share(rank), self.at[rank], now
+        share, sweep, time = self._share(rank), self.current_sweep[rank], current_time
         launch = share.sweep.share * self.routes.machine.device.launch
         overhead = share.sweep.share * self.routes.machine.network.overhead
         for n, (_, send) in enumerate(share.sends):
             time += launch * _calls(send)
-            self._at(time, self._pack, rank, sweep, n)
+            self._schedule(time, self._pack, rank, sweep, n)
             time += 0.0 if send.method == "colocated" else overhead
-        self._note(rank, "pack", "launch", now, time)
+        self._record(rank, "pack", "launch", current_time, time)
         self.copying[rank] = len(share.copies)
         for copy in share.copies:
             time += launch
-            self._at(time, self._copy, rank, copy)
+            self._schedule(time, self._copy, rank, copy)
         return time
 
-    def _pack(self, rank: int, sweep: int, n: int, now: float) -> None:
+    def _pack(self, rank: int, sweep: int, n: int, current_time: float) -> None:
         """Pack a message on a device, and send it at the end."""
         share = self.shares[rank][sweep % self.sweeps]
         local, send = share.sends[n]
-        end = now
+        end = current_time
         if send.packed:
-            seconds = _per_pass(send, share.sweep) / self.work.rates.packing
-            _, end = self.routes.kernel(self.owned[rank][local], now, seconds)
-        self._at(end, self._send, rank, sweep, n)
+            seconds = _bytes_per_pass(send, share.sweep) / self.work.rates.packing
+            _, end = self.routes.queue_kernel(self.subdomains_of_rank[rank][local], current_time, seconds)
+        self._schedule(end, self._send, rank, sweep, n)
 
-    def _copy(self, rank: int, copy: tuple[int, int, int], now: float) -> None:
+    def _copy(self, rank: int, copy: tuple[int, int, int], current_time: float) -> None:
         """Copy by a kernel within a device, or from the memory of another device."""
         a, b, size = copy
-        home = self.owned[rank][0]
+        home = self.subdomains_of_rank[rank][0]
         if a == b:
-            begin, end = self.routes.kernel(home, now, size / self.work.rates.packing, device=a)
-            self._note(rank, "copy", "copy", begin, end)
-            self._at(end, self._copied, rank)
+            begin, end = self.routes.queue_kernel(
+                home, current_time, size / self.work.rates.packing, device=a
+            )
+            self._record(rank, "copy", "copy", begin, end)
+            self._schedule(end, self._finish_copy, rank)
             return
-        hops = self.routes.within(a, b)
-        self._at(now, self._cross, Travel(home, home, self.at[rank], COPIED, size, hops, now, now, False))
+        hops = self.routes.hops_within_node(a, b)
+        self._schedule(
+            current_time,
+            self._cross_hop,
+            Travel(
+                home, home, self.current_sweep[rank], COPIED, size, hops, current_time, current_time, False
+            ),
+        )
 
-    def _copied(self, rank: int, now: float) -> None:
+    def _finish_copy(self, rank: int, current_time: float) -> None:
         """End a copy between devices."""
         self.copying[rank] -= 1
         if not self.busy[rank]:
-            self._next(rank, now)
+            self._continue(rank, current_time)
 
-    def _send(self, rank: int, sweep: int, n: int, now: float) -> None:
+    def _send(self, rank: int, sweep: int, n: int, current_time: float) -> None:
         """Send a message, or announce cells that the receiver copies."""
         share = self.shares[rank][sweep % self.sweeps]
         local, send = share.sends[n]
-        subdomain = self.owned[rank][local]
+        subdomain = self.subdomains_of_rank[rank][local]
         peer = self._peer(subdomain, send)
         peer_rank, local = self.home[peer]
         numbers = self.shares[peer_rank][sweep % self.sweeps].numbers
         number = numbers[local, tuple(-d for d in send.direction)]
-        hops, latency = self.routes.way(subdomain, peer, send.method)
+        hops, latency = self.routes.hops_between(subdomain, peer, send.method)
         if self.work.lent(send):
-            self._at(now + latency, self._arrive, peer_rank, sweep, number)
+            self._schedule(current_time + latency, self._deliver, peer_rank, sweep, number)
             return
         # With `rma`, a signal and a request precede the data.
-        departure = now + (2 * latency if send.method == "rma" else 0.0)
-        size = _per_pass(send, share.sweep)
+        departure = current_time + (2 * latency if send.method == "rma" else 0.0)
+        size = _bytes_per_pass(send, share.sweep)
         part = share.sweep.share
-        message = Travel(subdomain, peer, sweep, number, size, hops, now, departure, False, part, _rows(send))
+        message = Travel(
+            subdomain, peer, sweep, number, size, hops, current_time, departure, False, part, _rows(send)
+        )
         aware = self.routes.machine.aware if send.method == "gpu_aware" else None
         if aware is not None and aware.serial:
-            message.follows = True
-            self.line[rank].append(message)
-            if len(self.line[rank]) > 1:
+            message.is_serial = True
+            self.serial_messages[rank].append(message)
+            if len(self.serial_messages[rank]) > 1:
                 return
-        self._at(departure + (0.0 if aware is None else part * aware.setup), self._cross, message)
+        self._schedule(departure + (0.0 if aware is None else part * aware.setup), self._cross_hop, message)
 
     def _peer(self, subdomain: int, message: Message) -> int:
         """Return the other end of a message of a subdomain."""
@@ -448,66 +461,70 @@ class _Run:
         assert peer is not None
         return peer
 
-    def _cross(self, message: Travel, now: float) -> None:
+    def _cross_hop(self, message: Travel, current_time: float) -> None:
         """Move a message across its next link, and deliver it after the last one."""
-        arrival = self.routes.cross(message, now)
-        if message.reached < len(message.hops):
-            self._at(arrival, self._cross, message)
+        arrival = self.routes.cross(message, current_time)
+        if message.hops_passed < len(message.hops):
+            self._schedule(arrival, self._cross_hop, message)
             return
         sender, receiver = self.home[message.sender][0], self.home[message.receiver][0]
         if message.number == COPIED:
-            self._note(receiver, "copy", "copy", message.begin, message.least)
-            self._at(message.least, self._copied, receiver)
+            self._record(receiver, "copy", "copy", message.begin, message.earliest_arrival)
+            self._schedule(message.earliest_arrival, self._finish_copy, receiver)
             return
-        if message.follows:
-            self._at(message.least, self._follow, sender)
-        if message.pulled:
-            self._note(receiver, "unpack", f"from rank {sender}", message.begin, message.least)
-            self._at(message.least, self._finish, receiver, message.number)
+        if message.is_serial:
+            self._schedule(message.earliest_arrival, self._send_next, sender)
+        if message.is_pulled:
+            self._record(receiver, "unpack", f"from rank {sender}", message.begin, message.earliest_arrival)
+            self._schedule(message.earliest_arrival, self._finish_message, receiver, message.number)
             return
         if receiver in self.traced:
             name = f"{self.shares[receiver][message.sweep % self.sweeps].name}: from rank {sender}"
-            self.spans.append(TraceEvent(receiver, 1, "message", name, message.begin, message.least))
-        self._at(message.least, self._arrive, receiver, message.sweep, message.number)
+            self.spans.append(
+                TraceEvent(receiver, 1, "message", name, message.begin, message.earliest_arrival)
+            )
+        self._schedule(message.earliest_arrival, self._deliver, receiver, message.sweep, message.number)
 
-    def _follow(self, rank: int, now: float) -> None:
+    def _send_next(self, rank: int, current_time: float) -> None:
         """Send the next message of a rank, after the previous one has arrived."""
-        self.line[rank].pop(0)
-        if self.line[rank]:
+        self.serial_messages[rank].pop(0)
+        if self.serial_messages[rank]:
             aware = self.routes.machine.aware
             assert aware is not None
-            message = self.line[rank][0]
-            message.begin, message.least = now, now + message.share * aware.setup
-            self._at(message.least, self._cross, message)
+            message = self.serial_messages[rank][0]
+            message.begin, message.earliest_arrival = current_time, current_time + message.share * aware.setup
+            self._schedule(message.earliest_arrival, self._cross_hop, message)
 
-    def _arrive(self, rank: int, sweep: int, number: int, now: float) -> None:
-        if sweep != self.at[rank]:
-            self.early[rank].setdefault(sweep, []).append(number)
+    def _deliver(self, rank: int, sweep: int, number: int, current_time: float) -> None:
+        if sweep != self.current_sweep[rank]:
+            self.arrived_early[rank].setdefault(sweep, []).append(number)
             return
-        self.come[rank].append(number)
+        self.arrived[rank].append(number)
         if not self.busy[rank]:
-            self._next(rank, now)
+            self._continue(rank, current_time)
 
-    def _release(self, rank: int, sweep: int, now: float) -> None:
+    def _release_cells(self, rank: int, sweep: int, current_time: float) -> None:
         """Release lent cells, after a neighbour has copied them."""
         self.lent[rank][sweep] -= 1
         if not self.lent[rank][sweep]:
             del self.lent[rank][sweep]
         if not self.busy[rank]:
-            self._next(rank, now)
+            self._continue(rank, current_time)
 
-    def _finish(self, rank: int, number: int, now: float) -> None:
+    def _finish_message(self, rank: int, number: int, current_time: float) -> None:
         """End the unpacking or copying of a message."""
-        self.taken[rank] |= 1 << number
+        self.unpacked[rank] |= 1 << number
         local, message = self._share(rank).receives[number]
         if self.work.lent(message):
-            subdomain = self.owned[rank][local]
+            subdomain = self.subdomains_of_rank[rank][local]
             peer = self._peer(subdomain, message)
-            latency = self.routes.way(subdomain, peer)[1]
-            self._at(now + latency, self._release, self.home[peer][0], self.at[rank])
-        self._next(rank, now)
+            latency = self.routes.hops_between(subdomain, peer)[1]
+            self._schedule(
+                current_time + latency, self._release_cells, self.home[peer][0], self.current_sweep[rank]
+            )
+        self._continue(rank, current_time)
 
-    def _take(self, rank: int, number: int, now: float) -> None:
+    def _process_message(self, rank: int, number: int, current_time: float) -> None:
         """Unpack a message, or copy lent cells."""
         share = self._share(rank)
         local, message = share.receives[number]
@@ -515,97 +532,109 @@ class _Run:
             machine, is_mpi = self.routes.machine, message.method != "colocated"
             calls = _calls(message) - (not is_mpi)  # the sender made the copy
             seconds = is_mpi * machine.network.overhead + calls * machine.device.launch
-            calls_end = now + share.sweep.share * seconds
-            self._note(rank, "unpack", "launch", now, calls_end)
-            self._at(calls_end, self._unpack, rank, number)
-            self._at(calls_end, self._next, rank)
+            calls_end = current_time + share.sweep.share * seconds
+            self._record(rank, "unpack", "launch", current_time, calls_end)
+            self._schedule(calls_end, self._unpack, rank, number)
+            self._schedule(calls_end, self._continue, rank)
             return
-        end, name = now + self.work.taking(message, share.sweep), "unpack"
+        end, name = current_time + self.work.unpacking_time(message, share.sweep), "unpack"
         if self.work.lent(message):
-            subdomain = self.owned[rank][local]
+            subdomain = self.subdomains_of_rank[rank][local]
             peer = self._peer(subdomain, message)
-            hops = self.routes.links(peer, subdomain)
+            hops = self.routes.read_hops(peer, subdomain)
             if hops:
-                size = _per_pass(message, share.sweep)
-                travel = Travel(peer, subdomain, self.at[rank], number, size, hops, now, end, True)
-                self._at(now, self._cross, travel)
+                size = _bytes_per_pass(message, share.sweep)
+                travel = Travel(
+                    peer, subdomain, self.current_sweep[rank], number, size, hops, current_time, end, True
+                )
+                self._schedule(current_time, self._cross_hop, travel)
                 return
             name = f"from rank {self.home[peer][0]}"
-        self._note(rank, "unpack", name, now, end)
-        self._at(end, self._finish, rank, number)
+        self._record(rank, "unpack", name, current_time, end)
+        self._schedule(end, self._finish_message, rank, number)
 
-    def _unpack(self, rank: int, number: int, now: float) -> None:
+    def _unpack(self, rank: int, number: int, current_time: float) -> None:
         """Unpack a message on a device."""
         local, message = self._share(rank).receives[number]
-        seconds = _per_pass(message, self._share(rank).sweep) / self.work.rates.packing
-        _, end = self.routes.kernel(self.owned[rank][local], now, seconds if message.packed else 0.0)
-        self._at(end, self._unpacked, rank, number)
+        seconds = _bytes_per_pass(message, self._share(rank).sweep) / self.work.rates.packing
+        _, end = self.routes.queue_kernel(
+            self.subdomains_of_rank[rank][local], current_time, seconds if message.packed else 0.0
+        )
+        self._schedule(end, self._finish_unpacking, rank, number)
 
-    def _unpacked(self, rank: int, number: int, now: float) -> None:
-        self.taken[rank] |= 1 << number
+    def _finish_unpacking(self, rank: int, number: int, current_time: float) -> None:
+        self.unpacked[rank] |= 1 << number
         if not self.busy[rank]:
-            self._next(rank, now)
+            self._continue(rank, current_time)
 
-    def _next(self, rank: int, now: float) -> None:
+    def _continue(self, rank: int, current_time: float) -> None:
         share = self._share(rank)
         self.busy[rank] = True
-        if self.come[rank]:
-            self._take(rank, self.come[rank].pop(0), now)
+        if self.arrived[rank]:
+            self._process_message(rank, self.arrived[rank].pop(0), current_time)
             return
-        unpacked, all_messages = self.taken[rank], (1 << len(share.receives)) - 1
+        unpacked, all_messages = self.unpacked[rank], (1 << len(share.receives)) - 1
         ready = not self.copying[rank] and (self.overlap or unpacked == all_messages)
         # Lent cells must not be overwritten. A sweep in place also waits for the cells that it lends itself.
-        if any(sweep < self.at[rank] or share.in_place for sweep in self.lent[rank]):
+        if any(sweep < self.current_sweep[rank] or share.in_place for sweep in self.lent[rank]):
             ready = False
-        for i, (needs, seconds) in enumerate(self.left[rank]):
+        for i, (needs, seconds) in enumerate(self.remaining_pieces[rank]):
             if ready and needs & ~unpacked == 0:
-                del self.left[rank][i]
-                begin = now if self.work.pulls else self.routes.idle(self.owned[rank], now)
-                self._note(rank, "patch", "patches", begin, begin + seconds)
-                self._at(begin + seconds, self._next, rank)
+                del self.remaining_pieces[rank][i]
+                begin = (
+                    current_time
+                    if self.work.pulls
+                    else self.routes.idle_time(self.subdomains_of_rank[rank], current_time)
+                )
+                self._record(rank, "patch", "patches", begin, begin + seconds)
+                self._schedule(begin + seconds, self._continue, rank)
                 return
-        if self.left[rank] or unpacked != all_messages or self.copying[rank]:
+        if self.remaining_pieces[rank] or unpacked != all_messages or self.copying[rank]:
             self.busy[rank] = False
         elif share.sweep.reductions:
-            self._reduce(rank, now)
+            self._reduce(rank, current_time)
         else:
-            self._advance(rank, now)
+            self._end_sweep(rank, current_time)
 
-    def _reduce(self, rank: int, now: float) -> None:
+    def _reduce(self, rank: int, current_time: float) -> None:
         """Enter a reduction, and continue without its result.
 
         Events are processed in the order of time: when the last rank enters, all contributions are available.
         """
-        sweep = self.at[rank]
-        self.reducing[rank] = sweep
-        self.joined[sweep] = self.joined.get(sweep, 0) + 1
-        if self.joined[sweep] == self.layout.ranks:
-            del self.joined[sweep]
-            hops = self.routes.tree(self.layout.ranks, self.work.rates.hop) if self.layout.ranks > 1 else 0.0
-            self.reduced[sweep] = now + hops
+        sweep = self.current_sweep[rank]
+        self.pending_reduction[rank] = sweep
+        self.ranks_in_reduction[sweep] = self.ranks_in_reduction.get(sweep, 0) + 1
+        if self.ranks_in_reduction[sweep] == self.layout.ranks:
+            del self.ranks_in_reduction[sweep]
+            hops = (
+                self.routes.tree_time(self.layout.ranks, self.work.rates.hop)
+                if self.layout.ranks > 1
+                else 0.0
+            )
+            self.result_times[sweep] = current_time + hops
             for waiting_rank, start in self.waiting.pop(sweep, []):
-                self._take_result(waiting_rank, start, now + hops)
-        self._advance(rank, now)
+                self._take_result(waiting_rank, start, current_time + hops)
+        self._end_sweep(rank, current_time)
 
-    def _take_result(self, rank: int, came: float, there: float) -> None:
-        self._note(rank, "reduction", "reduction", came, there)
-        self.reducing[rank] = None
-        self._enter(rank, max(came, there))
+    def _take_result(self, rank: int, start: float, result_time: float) -> None:
+        self._record(rank, "reduction", "reduction", start, result_time)
+        self.pending_reduction[rank] = None
+        self._begin_next_sweep(rank, max(start, result_time))
 
-    def _advance(self, rank: int, now: float) -> None:
+    def _end_sweep(self, rank: int, current_time: float) -> None:
         """End a sweep, and wait for the result of an earlier sweep if the next one needs it."""
-        sweep = self.reducing[rank]
-        if sweep is None or self.at[rank] % self.sweeps + 1 not in self.work.waits:
-            self._enter(rank, now)
-        elif sweep in self.reduced:
-            self._take_result(rank, now, self.reduced[sweep])
+        sweep = self.pending_reduction[rank]
+        if sweep is None or self.current_sweep[rank] % self.sweeps + 1 not in self.work.waits:
+            self._begin_next_sweep(rank, current_time)
+        elif sweep in self.result_times:
+            self._take_result(rank, current_time, self.result_times[sweep])
         else:
-            self.waiting.setdefault(sweep, []).append((rank, now))
+            self.waiting.setdefault(sweep, []).append((rank, current_time))
 
-    def _enter(self, rank: int, now: float) -> None:
-        self.at[rank] += 1
-        completed_passes, sweep_in_pass = divmod(self.at[rank], self.sweeps)
+    def _begin_next_sweep(self, rank: int, current_time: float) -> None:
+        self.current_sweep[rank] += 1
+        completed_passes, sweep_in_pass = divmod(self.current_sweep[rank], self.sweeps)
         if sweep_in_pass == 0:
-            self.ended[completed_passes - 1] = max(self.ended[completed_passes - 1], now)
-        if self.at[rank] < self.last:
-            self._begin(rank, now)
+            self.pass_ends[completed_passes - 1] = max(self.pass_ends[completed_passes - 1], current_time)
+        if self.current_sweep[rank] < self.total_sweeps:
+            self._begin(rank, current_time)

@@ -98,11 +98,11 @@ class Rates:
         return cls(rate, rate / 2, device.launch, flops=flops / (part * ranks_per_node))
 
     @classmethod
-    def _measured(cls, found: Measured, ranks_per_node: int, memory: float) -> Rates:
-        pace = found.pace(ranks_per_node, memory)
+    def _measured(cls, measured: Measured, ranks_per_node: int, memory: float) -> Rates:
+        pace = measured.pace(ranks_per_node, memory)
         rates = cls(
-            *(pace.bandwidth, found.packing, found.begin, pace.per_flop, pace.per_sum),
-            *(found.copying, found.hop),
+            *(pace.bandwidth, measured.packing, measured.begin, pace.per_flop, pace.per_sum),
+            *(measured.copying, measured.hop),
         )
         return rates.slowed(max(1.0, ranks_per_node / pace.ranks))
 

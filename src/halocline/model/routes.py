@@ -16,7 +16,7 @@ class Hop:
 
     Attributes
     ----------
-    at_home : bool
+    at_sender : bool
         True for the node of the sender, False for the node of the receiver.
     ends : (str, str)
         Names of the two ends of the link. Both are empty if the receiver copies.
@@ -24,17 +24,17 @@ class Hop:
         Bytes per second.
     latency : float
         Latency in seconds.
-    whole : bool
+    store_and_forward : bool
         True if a message continues only after its last byte has passed.
     per_row : float
         Seconds per row of a message that is not packed.
     """
 
-    at_home: bool
+    at_sender: bool
     ends: tuple[str, str]
     bandwidth: float
     latency: float
-    whole: bool = False
+    store_and_forward: bool = False
     per_row: float = 0.0
 
 
@@ -45,8 +45,9 @@ RECEIVER = ("", "")  # ends of the copies that a receiving rank makes
 class Travel:
     """Bytes on their way from one subdomain to another.
 
-    `least` is the earliest time at which all bytes can have arrived. A `pulled` message occupies its receiver
-    until this time, after the latency has passed. `rows` is the number of rows if the message is not packed.
+    `earliest_arrival` is the earliest time at which all bytes can have arrived. If `is_pulled` is True, the
+    message occupies its receiver until this time, after the latency has passed. `rows` is the number of rows
+    if the message is not packed.
     """
 
     sender: int
@@ -56,19 +57,19 @@ class Travel:
     size: int
     hops: Sequence[Hop]
     begin: float
-    least: float
-    pulled: bool
+    earliest_arrival: float
+    is_pulled: bool
     share: float = 1.0  # Share of the passes in which the message is sent.
     rows: int = 0
-    follows: bool = False  # True if a rank sends its messages one after another.
-    reached: int = 0  # Number of hops that the message has passed.
+    is_serial: bool = False  # True if a rank sends its messages one after another.
+    hops_passed: int = 0  # Number of hops that the message has passed.
 
 
 COPIED = -1
 
 
 class Routes:
-    """Links of all nodes, and the time at which each is free."""
+    """Links of all nodes, and the time at which each becomes free."""
 
     def __init__(self, machine: Machine, layout: Layout) -> None:
         self.machine, self.layout = machine, layout
@@ -78,10 +79,10 @@ class Routes:
         self.node = [node for node, _ in places]
         self.device = [machine.device_of(slot, slots) for _, slot in places]
         self.rank = [layout.home(subdomain)[0] for subdomain in range(layout.decomposition.count)]
-        self.free: dict[tuple[int, tuple[str, str]], float] = {}
-        self._known: dict[tuple[int, int, bool, str], tuple[list[Hop], float]] = {}
+        self.free_at: dict[tuple[int, tuple[str, str]], float] = {}
+        self._hops_by_devices: dict[tuple[int, int, bool, str], tuple[list[Hop], float]] = {}
 
-    def tree(self, ranks: int, hop: float | None = None) -> float:
+    def tree_time(self, ranks: int, hop: float | None = None) -> float:
         """Return the time to send a number through a tree over all ranks and back, in seconds.
 
         Parameters
@@ -99,62 +100,64 @@ class Routes:
             hop = 2 * (link_latency + network.overhead)
         return 2 * ceil(log2(nodes)) * (network.latency + 2 * network.overhead) + ceil(log2(inside)) * hop
 
-    def cross(self, message: Travel, now: float) -> float:
+    def cross(self, message: Travel, current_time: float) -> float:
         """Move a message across its next hop, and return its arrival time at the following hop."""
-        hop = message.hops[message.reached]
+        hop = message.hops[message.hops_passed]
         if hop.ends == RECEIVER:
             key = self.rank[message.receiver], hop.ends
         else:
-            key = self.node[message.sender if hop.at_home else message.receiver], hop.ends
-        begin = max(now, self.free.get(key, 0.0))
+            key = self.node[message.sender if hop.at_sender else message.receiver], hop.ends
+        begin = max(current_time, self.free_at.get(key, 0.0))
         duration = message.size / hop.bandwidth + message.share * message.rows * hop.per_row
-        self.free[key] = end = begin + duration
-        latency = 0.0 if message.pulled else message.share * hop.latency
-        message.least = max(message.least, end) + latency
-        message.reached += 1
-        return message.least if hop.whole else begin + latency
+        self.free_at[key] = end = begin + duration
+        latency = 0.0 if message.is_pulled else message.share * hop.latency
+        message.earliest_arrival = max(message.earliest_arrival, end) + latency
+        message.hops_passed += 1
+        return message.earliest_arrival if hop.store_and_forward else begin + latency
 
-    def kernel(
-        self, subdomain: int, now: float, seconds: float, device: int | None = None
+    def queue_kernel(
+        self, subdomain: int, current_time: float, seconds: float, device: int | None = None
     ) -> tuple[float, float]:
         """Queue a kernel on the device of a subdomain, or on another device of its node.
 
         The result is the begin and the end of the kernel.
         """
-        key = self._kernels(subdomain, device)
-        begin = max(now, self.free.get(key, 0.0))
-        self.free[key] = end = begin + seconds
+        key = self._kernel_server(subdomain, device)
+        begin = max(current_time, self.free_at.get(key, 0.0))
+        self.free_at[key] = end = begin + seconds
         return begin, end
 
-    def idle(self, subdomains: Iterable[int], now: float) -> float:
+    def idle_time(self, subdomains: Iterable[int], current_time: float) -> float:
         """Return the time at which the devices of the subdomains have completed their kernels."""
-        return max(now, *(self.free.get(self._kernels(subdomain), 0.0) for subdomain in subdomains))
+        return max(
+            current_time, *(self.free_at.get(self._kernel_server(subdomain), 0.0) for subdomain in subdomains)
+        )
 
-    def _kernels(self, subdomain: int, device: int | None = None) -> tuple[int, tuple[str, str]]:
+    def _kernel_server(self, subdomain: int, device: int | None = None) -> tuple[int, tuple[str, str]]:
         number = self.device[subdomain] if device is None else device
         return self.node[subdomain], (f"device{number}", "kernels")
 
-    def way(self, sender: int, receiver: int, method: str = "") -> tuple[list[Hop], float]:
+    def hops_between(self, sender: int, receiver: int, method: str = "") -> tuple[list[Hop], float]:
         """Return the hops from one subdomain to another by a transfer method, and the sum of latencies."""
         is_same_node = self.node[sender] == self.node[receiver]
         key = self.device[sender], self.device[receiver], is_same_node, method
-        if key not in self._known:
-            hops = list(self._way(*key))
-            self._known[key] = hops, sum(hop.latency for hop in hops)
-        return self._known[key]
+        if key not in self._hops_by_devices:
+            hops = list(self._find_hops(*key))
+            self._hops_by_devices[key] = hops, sum(hop.latency for hop in hops)
+        return self._hops_by_devices[key]
 
-    def within(self, a: int, b: int) -> list[Hop]:
+    def hops_within_node(self, a: int, b: int) -> list[Hop]:
         """Return the links from one device of a node to another."""
         return list(self._links(True, self.machine.route(f"device{a}", f"device{b}")))
 
-    def links(self, sender: int, receiver: int) -> list[Hop]:
+    def read_hops(self, sender: int, receiver: int) -> list[Hop]:
         """Return the links that reads from the memory of another subdomain cross.
 
         On the same device there are none: the memory of the device limits these reads.
         """
-        return [] if self.device[sender] == self.device[receiver] else self.way(sender, receiver)[0]
+        return [] if self.device[sender] == self.device[receiver] else self.hops_between(sender, receiver)[0]
 
-    def _way(self, a: int, b: int, same_node: bool, method: str) -> Iterator[Hop]:
+    def _find_hops(self, a: int, b: int, same_node: bool, method: str) -> Iterator[Hop]:
         machine, network = self.machine, self.machine.network
         if method == "mpi" and machine.host is not None:
             yield from self._through_hosts(machine.host, a, b, same_node)
@@ -165,15 +168,15 @@ class Routes:
             device = machine.device
             yield Hop(True, ends, device.messages or device.bandwidth / 2, device.latency)
         elif same_node:
-            most = (aware and aware.within) or inf
-            yield from self._links(True, machine.route(f"device{a}", f"device{b}"), most)
+            max_bandwidth = (aware and aware.within) or inf
+            yield from self._links(True, machine.route(f"device{a}", f"device{b}"), max_bandwidth)
         else:
-            most = (aware and aware.bandwidth) or inf
+            max_bandwidth = (aware and aware.bandwidth) or inf
             sender_card, receiver_card = machine.card(a), machine.card(b)
-            yield from self._links(True, machine.route(f"device{a}", sender_card), most)
+            yield from self._links(True, machine.route(f"device{a}", sender_card), max_bandwidth)
             yield Hop(True, (sender_card, "network"), network.bandwidth, network.latency + network.overhead)
             yield Hop(False, ("network", receiver_card), network.bandwidth, 0.0)
-            yield from self._links(False, machine.route(receiver_card, f"device{b}"), most)
+            yield from self._links(False, machine.route(receiver_card, f"device{b}"), max_bandwidth)
 
     def _through_hosts(self, host: Host, a: int, b: int, same_node: bool) -> Iterator[Hop]:
         """Yield the hops of a message that is copied to the host, sent, and copied to the other device.
@@ -188,7 +191,7 @@ class Routes:
                 True,
                 machine.route(sender_socket, receiver_socket) if sender_socket != receiver_socket else (),
             )
-            yield Hop(False, RECEIVER, host.copying, machine.device.latency, whole=True)
+            yield Hop(False, RECEIVER, host.copying, machine.device.latency, store_and_forward=True)
         else:
             sender_card, receiver_card = machine.card(a), machine.card(b)
             yield from self._links(True, machine.route(sender_socket, sender_card))
@@ -198,19 +201,21 @@ class Routes:
                 *self._links(False, machine.route(receiver_card, receiver_socket)),
             )
             yield from more
-            yield replace(last, whole=True)
+            yield replace(last, store_and_forward=True)
         yield self._staged(host, False, machine.route(receiver_socket, f"device{b}"))
 
-    def _staged(self, host: Host, at_home: bool, route: Route) -> Hop:
+    def _staged(self, host: Host, at_sender: bool, route: Route) -> Hop:
         """Return the hop of a copy between a device and its host."""
-        slowest = min(self._links(at_home, route), key=lambda hop: hop.bandwidth)
+        slowest = min(self._links(at_sender, route), key=lambda hop: hop.bandwidth)
         bandwidth = min(slowest.bandwidth, host.staging or inf)
         latency = host.latency + sum(link.latency for _, _, link in route)
-        return replace(slowest, bandwidth=bandwidth, latency=latency, whole=True, per_row=host.per_row)
+        return replace(
+            slowest, bandwidth=bandwidth, latency=latency, store_and_forward=True, per_row=host.per_row
+        )
 
-    def _links(self, at_home: bool, route: Route, most: float = inf) -> Iterator[Hop]:
-        """Yield the links of a route; the bandwidth of a link of a device is at most `most`."""
+    def _links(self, at_sender: bool, route: Route, max_bandwidth: float = inf) -> Iterator[Hop]:
+        """Yield the links of a route; the bandwidth of a link of a device is at most `max_bandwidth`."""
         for start, end, link in route:
             ends = (start, end) if link.duplex or start < end else (end, start)
-            bandwidth = min(link.bandwidth, most) if {start, end} & self.devices else link.bandwidth
-            yield Hop(at_home, ends, bandwidth, link.latency)
+            bandwidth = min(link.bandwidth, max_bandwidth) if {start, end} & self.devices else link.bandwidth
+            yield Hop(at_sender, ends, bandwidth, link.latency)

@@ -216,28 +216,28 @@ class _Problem:
             return
         if parts == 1:
             raise InputError(
-                f"axis {name} has {_cells(n)}, but reads across its periodic ends reach "
-                f"{_cells(least)}: make the axis at least {_cells(least)} long"
+                f"axis {name} has {_cell_count(n)}, but reads across its periodic ends reach "
+                f"{_cell_count(least)}: make the axis at least {_cell_count(least)} long"
             )
         reason = " each (the reach of reads from neighbours)" if least > 1 else ""
         raise InputError(
-            f"axis {name} with {_cells(n)} cannot be cut into {parts} subdomains of at least "
-            f"{_cells(least)}{reason}: at most {max(1, n // least)} fit, "
-            f"or make the axis at least {_cells(parts * least)} long"
+            f"axis {name} with {_cell_count(n)} cannot be cut into {parts} subdomains of at least "
+            f"{_cell_count(least)}{reason}: at most {max(1, n // least)} fit, "
+            f"or make the axis at least {_cell_count(parts * least)} long"
         )
 
     def factorisations(self) -> Iterator[Parts]:
         """Return all factorisations of the count into parts that fit the axes."""
         return _factorisations(self.count, self.limits)
 
-    def impossible(self) -> InputError:
+    def error(self) -> InputError:
         """Return the error for a count without a factorisation that fits."""
         limits = self.limits
         fitting = min(self.count, prod(limits))
         while next(_factorisations(fitting, limits), None) is None:
             fitting -= 1
         axes = ", ".join(
-            f"axis {AXES[axis]} ({_cells(self.shape[axis])}, subdomains of at least "
+            f"axis {AXES[axis]} ({_cell_count(self.shape[axis])}, subdomains of at least "
             f"{self.thickness[axis]}) into at most {limit}"
             for axis, limit in enumerate(limits)
         )
@@ -253,9 +253,11 @@ def _choose(
     """Return the parts and the order of ranks of a strategy."""
     if isinstance(strategy, Mapping):
         axes = len(problem.shape)
-        return _given(problem, per_axis(strategy, axes, "decomposition", whole, "a whole number", default=1))
+        return _parts_of_user(
+            problem, per_axis(strategy, axes, "decomposition", whole, "a whole number", default=1)
+        )
     if is_sequence(strategy):
-        return _given(
+        return _parts_of_user(
             problem, tuple(ranges.POINTS.check("number of subdomains along an axis", p) for p in strategy)
         )
     if not isinstance(strategy, str):
@@ -264,7 +266,7 @@ def _choose(
             "each axis, such as 4x2x1 or (4, 2, 1)"
         )
     if re.fullmatch(r"\d+(x\d+)*", strategy):
-        return _given(problem, tuple(map(int, strategy.split("x"))))
+        return _parts_of_user(problem, tuple(map(int, strategy.split("x"))))
     match strategy:
         case "optimal" | "row":
             parts = _optimal(problem, cost)
@@ -294,7 +296,7 @@ def _optimal(problem: _Problem, cost: Callable[[Parts], int]) -> Parts:
 
     best = min(problem.factorisations(), key=rank, default=None)
     if best is None:
-        raise problem.impossible()
+        raise problem.error()
     return best
 
 
@@ -306,7 +308,7 @@ def _bisection(problem: _Problem) -> tuple[Parts, Order]:
         able = [axis for axis, limit in enumerate(limits) if parts[axis] * factor <= limit]
         if not able:
             if next(problem.factorisations(), None) is None:
-                raise problem.impossible()
+                raise problem.error()
             done = "x".join(map(str, parts))
             raise InputError(
                 f"decomposition 'bisection' into {problem.count} subdomains comes to {done} and finds no "
@@ -355,7 +357,7 @@ def _one_axis(problem: _Problem, axis: int) -> tuple[Parts, Order]:
             f"decomposition '1d-{AXES[axis]}' cuts axis {AXES[axis]}, but the grid has only the axes "
             f"{', '.join(AXES[:ndim])}"
         )
-    return _given(problem, tuple(problem.count if a == axis else 1 for a in range(ndim)))
+    return _parts_of_user(problem, tuple(problem.count if a == axis else 1 for a in range(ndim)))
 
 
 def _even(problem: _Problem, axes: int) -> tuple[Parts, Order]:
@@ -375,11 +377,11 @@ def _even(problem: _Problem, axes: int) -> tuple[Parts, Order]:
     if parts is None:
         raise _Problem(
             problem.shape[:axes], problem.count, problem.periodic[:axes], problem.thickness[:axes]
-        ).impossible()
+        ).error()
     return parts, _row_wise(parts)
 
 
-def _given(problem: _Problem, parts: Parts) -> tuple[Parts, Order]:
+def _parts_of_user(problem: _Problem, parts: Parts) -> tuple[Parts, Order]:
     """Check parts that the user specifies."""
     text = "x".join(map(str, parts))
     if len(parts) != len(problem.shape):
@@ -436,5 +438,5 @@ def _factorisations(number: int, limits: Sequence[int]) -> Iterator[Parts]:
     return split(number, limits)
 
 
-def _cells(n: int) -> str:
+def _cell_count(n: int) -> str:
     return f"{n} cell" if n == 1 else f"{n} cells"

@@ -63,14 +63,14 @@ class DeviceChoice:
     def __str__(self) -> str:
         return self.interface + (":" + ",".join(map(str, self.indices)) if self.indices else "")
 
-    def among(self, platforms: Sequence[str], why: str = "") -> tuple[int, ...]:
+    def select_visible(self, platforms: Sequence[str], reason_for_none: str = "") -> tuple[int, ...]:
         """Return the numbers of the selected devices among the visible devices of the interface.
 
         Parameters
         ----------
         platforms : sequence of str
             Platform of each visible device. Devices of different platforms cannot access each other's memory.
-        why : str
+        reason_for_none : str
             Reason for an empty `platforms`.
 
         Raises
@@ -83,7 +83,7 @@ class DeviceChoice:
         if self.interface == "cpu":
             return ()
         if device_count == 0:
-            reason = f" ({why})" if why else ""
+            reason = f" ({reason_for_none})" if reason_for_none else ""
             raise InputError(
                 f"device {str(self)!r}: there is none{reason}; see `halocline doctor`, or take cpu"
             )
@@ -148,12 +148,12 @@ def share_devices(devices_of_node: int, ranks_of_node: int) -> tuple[tuple[int, 
     )
 
 
-def deal_devices(chosen: Sequence[Sequence[str]]) -> tuple[tuple[int, ...], ...]:
+def deal_devices(selected_identities: Sequence[Sequence[str]]) -> tuple[tuple[int, ...], ...]:
     """Return the devices of each rank of a node if a launcher may hide devices from ranks.
 
     Parameters
     ----------
-    chosen : sequence of sequence of str
+    selected_identities : sequence of sequence of str
         For each rank of the node, the identities of the visible devices that the user selects.
 
     Returns
@@ -174,27 +174,32 @@ def deal_devices(chosen: Sequence[Sequence[str]]) -> tuple[tuple[int, ...], ...]
     >>> deal_devices([["A"], ["B"]])
     ((0,), (0,))
     """
-    if not chosen or len({tuple(sorted(identities)) for identities in chosen}) == 1:
-        device_shares = share_devices(len(chosen[0]) if chosen else 0, len(chosen))
+    if not selected_identities or len({tuple(sorted(identities)) for identities in selected_identities}) == 1:
+        device_shares = share_devices(
+            len(selected_identities[0]) if selected_identities else 0, len(selected_identities)
+        )
         # ranks may number the same devices in different orders
-        places = [dict(zip(_by_name(chosen[0]), _by_name(identities), strict=True)) for identities in chosen]
+        places = [
+            dict(zip(_by_name(selected_identities[0]), _by_name(identities), strict=True))
+            for identities in selected_identities
+        ]
         return tuple(
             tuple(place[device] for device in identities)
             for place, identities in zip(places, device_shares, strict=True)
         )
-    every = [identity for identities in chosen for identity in set(identities)]
-    if len(every) > len(set(every)):
+    all_identities = [identity for identities in selected_identities for identity in set(identities)]
+    if len(all_identities) > len(set(all_identities)):
         raise InputError(
             "some ranks of a node see some of the same devices, but not all of them; let the launcher show "
             "each rank all devices of the node, or each its own (CUDA_VISIBLE_DEVICES)"
         )
-    counts = sorted(len(identities) for identities in chosen)
+    counts = sorted(len(identities) for identities in selected_identities)
     if counts[0] == 0 or counts[0] != counts[-1]:
         raise InputError(
             f"ranks of a node see from {counts[0]} to {counts[-1]} devices; expected as many on each: let "
             "the launcher show each rank all devices of the node, or each equally many of its own"
         )
-    return tuple(tuple(range(counts[0])) for _ in chosen)
+    return tuple(tuple(range(counts[0])) for _ in selected_identities)
 
 
 def _by_name(identities: Sequence[str]) -> list[int]:

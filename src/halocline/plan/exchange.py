@@ -121,8 +121,8 @@ def exchange(
         field = fields[number_of_field]
         points = subdomain.owned(field)
         for direction, width in footprint:
-            towards = subdomain.across(direction)
-            lengthwise = {towards, _opposite(towards)} if direction[-1] else set()
+            peer_direction = subdomain.across(direction)
+            lengthwise = {peer_direction, _opposite(peer_direction)} if direction[-1] else set()
             peer = neighbour(direction)
             along_rows = number_of_field in wraps and not any(direction[:-1])
             if peer is not None and not along_rows:
@@ -138,24 +138,24 @@ def exchange(
                         copies.append(Copy(number_of_field, source, target, peer, size))
                     else:
                         along_last |= lengthwise
-                        receives.setdefault(towards, []).append((number_of_field, target, source))
+                        receives.setdefault(peer_direction, []).append((number_of_field, target, source))
             # the neighbour opposite to `direction` receives the mirrored segment
             peer = neighbour(_opposite(direction))
             if peer is not None and not along_rows and not transfers.copied(this_subdomain, peer):
                 for source in subdomain.pieces(subdomain.source(points, direction, width), blocks):
                     along_last |= lengthwise
-                    sends.setdefault(_opposite(towards), []).append((number_of_field, source))
+                    sends.setdefault(_opposite(peer_direction), []).append((number_of_field, source))
 
     def message(
-        towards: Direction, sent: Direction, parts: list[tuple[int, Box]], sources: list[Box]
+        peer_direction: Direction, sent: Direction, parts: list[tuple[int, Box]], sources: list[Box]
     ) -> Message:
-        peer = subdomain.neighbour(towards)
+        peer = subdomain.neighbour(peer_direction)
         assert peer is not None
         size = sum(box.size * ITEMSIZE[fields[f].dtype] for f, box in parts)
         code = sum((d + 1) * 3**axis for axis, d in enumerate(sent))  # below 27, in any dimension
         tag, method = number * TAGS + code, transfers.method(this_subdomain, peer)
         packed = transfers.packed(method, sent in along_last)
-        return Message(peer, tag, towards, tuple(parts), tuple(sources), size, method, packed)
+        return Message(peer, tag, peer_direction, tuple(parts), tuple(sources), size, method, packed)
 
     sent = tuple(message(d, d, parts, []) for d, parts in sorted(sends.items()))
     received = tuple(

@@ -69,16 +69,18 @@ def fill_boxes(
     if not subdomain.active(blocks):
         return ()
     fill_plans: list[FillBoxes] = []
-    late: list[tuple[Fill, Box]] = []  # rims of the previous fills
+    previous_rims: list[tuple[Fill, Box]] = []  # rims of the previous fills
     for number, fill in enumerate(fills):
         if not subdomain.walls[fill.axis][fill.side > 0]:
             continue
         for boxes in _boxes(subdomain, fields[fill.field], fills, number, receives, transfers, blocks):
-            if any(_reads(boxes.core, fill, other, box) for other, box in late):
+            if any(_reads(boxes.core, fill, other, box) for other, box in previous_rims):
                 core = Rim(boxes.core, _needs(boxes.core, fill, receives))
-                boxes = FillBoxes(number, _nowhere(boxes.core), (core, *boxes.rims))
+                boxes = FillBoxes(number, _empty_box(boxes.core), (core, *boxes.rims))
             fill_plans.append(boxes)
-        late += [(fill, rim.box) for boxes in fill_plans if boxes.fill == number for rim in boxes.rims]
+        previous_rims += [
+            (fill, rim.box) for boxes in fill_plans if boxes.fill == number for rim in boxes.rims
+        ]
     return tuple(fill_plans)
 
 
@@ -100,15 +102,15 @@ def _boxes(
             pieces.append(_intervals(subdomain, fill, axis, n, transfers))
 
     boxes = [Box(*map(tuple, zip(*intervals, strict=True))) for intervals in product(*pieces)]
-    over = tuple(Rim(box, _needs(box, fill, receives)) for box in boxes[1:] if box)
+    rims = tuple(Rim(box, _needs(box, fill, receives)) for box in boxes[1:] if box)
     if blocks is None:
-        yield FillBoxes(number, boxes[0], over)
+        yield FillBoxes(number, boxes[0], rims)
         return
     nearby_blocks = blocks.with_neighbours(_reach(fill, fills), subdomain.decomposition.periodic)
     for core in subdomain.pieces(boxes[0], nearby_blocks) if boxes[0] else ():
         yield FillBoxes(number, core, ())
-    if over:
-        yield FillBoxes(number, _nowhere(owned), over)
+    if rims:
+        yield FillBoxes(number, _empty_box(owned), rims)
 
 
 def _intervals(
@@ -128,7 +130,7 @@ def _intervals(
     return [(start, stop), *(rim for rim in rims if rim[0] < rim[1])]
 
 
-def _nowhere(like: Box) -> Box:
+def _empty_box(like: Box) -> Box:
     return Box((0,) * len(like.lo), (0,) * len(like.lo))
 
 
@@ -145,20 +147,20 @@ def _reach(fill: Fill, fills: tuple[Fill, ...]) -> list[int]:
     for other in fills:
         # ghost cells of the other fill are read over this distance, along the wall and across it
         if any(map(any, other.along)):
-            more = [max(layers) for layers in other.corners]
-            more[other.axis] = max(other.depth, other.reach)
-            reach = list(map(add, reach, more))
+            extra = [max(layers) for layers in other.corners]
+            extra[other.axis] = max(other.depth, other.reach)
+            reach = list(map(add, reach, extra))
     return reach
 
 
-def _reads(box: Box, fill: Fill, other: Fill, there: Box) -> bool:
-    """Return True if a fill over a box reads ghost cells of another fill in the box `there`."""
+def _reads(box: Box, fill: Fill, other: Fill, target: Box) -> bool:
+    """Return True if a fill over a box reads ghost cells of another fill in the box `target`."""
     if not box or other.axis == fill.axis or other.field not in fill.operands:
         return False
-    return bool(_read(box, fill).intersect(there))
+    return bool(_cells_read(box, fill).intersect(target))
 
 
-def _read(box: Box, fill: Fill) -> Box:
+def _cells_read(box: Box, fill: Fill) -> Box:
     """Return the cells that the fill of a box reads, including cells inward from the wall and along it."""
     inward = (0, fill.reach) if fill.side < 0 else (fill.reach, 0)
     return box.grow([inward if axis == fill.axis else fill.along[axis] for axis in range(len(box.lo))])
@@ -166,7 +168,7 @@ def _read(box: Box, fill: Fill) -> Box:
 
 def _needs(box: Box, fill: Fill, receives: tuple[Message, ...]) -> int:
     """Return the messages with cells that a rim reads, as bits."""
-    return needs(receives, dict.fromkeys(fill.operands, _read(box, fill)))
+    return needs(receives, dict.fromkeys(fill.operands, _cells_read(box, fill)))
 
 
 def needs(receives: tuple[Message, ...], read: Mapping[int, Box]) -> int:

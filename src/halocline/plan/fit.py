@@ -13,12 +13,12 @@ from halocline.plan.decompose import Decomposition
 
 @dataclass(frozen=True)
 class Need:
-    """Minimum thickness of a subdomain: `cells` along `axis` for `field`, for the reason `why`."""
+    """Minimum thickness of a subdomain: `cells` along `axis` for `field`, for the reason `reason`."""
 
     field: int
     axis: int
     cells: int
-    why: str
+    reason: str
 
 
 def least_thickness(schedule: Schedule) -> tuple[int, ...]:
@@ -51,18 +51,18 @@ def check_fit(schedule: Schedule, decomposition: Decomposition) -> None:
         axis, field = need.axis, schedule.fields[need.field]
         cells, parts = decomposition.shape[axis], decomposition.parts[axis]
         alone = parts == 1
-        if alone and not decomposition.periodic[axis] and need.why == HALO:
+        if alone and not decomposition.periodic[axis] and need.reason == HALO:
             continue  # no exchange along this axis
         thickness = cells // parts + (alone and not decomposition.periodic[axis] and field.staggered[axis])
         if thickness >= need.cells:
             continue
         name = AXES[axis]
-        fits = cells // need.cells
-        advice = f"at most {fits} subdomains fit along axis {name}"
+        most_parts = cells // need.cells
+        advice = f"at most {most_parts} subdomains fit along axis {name}"
         raise InputError(
-            f"field {field.name!r} {need.why} {need.cells} cells along axis {name}, but "
+            f"field {field.name!r} {need.reason} {need.cells} cells along axis {name}, but "
             f"{cells} cells in {parts} subdomain{'' if alone else 's'} leave {thickness}: "
-            f"{advice if fits else f'axis {name} needs at least {need.cells} cells'}"
+            f"{advice if most_parts else f'axis {name} needs at least {need.cells} cells'}"
         )
 
 

@@ -91,24 +91,29 @@ class SweepLaunches:
     partials: tuple[tuple[DeviceKernel, int], ...]
 
 
-def sweep_launches(schedule: Schedule, sweep: Sweep, own: SubdomainPlan, todo: SweepPlan) -> SweepLaunches:
+def sweep_launches(
+    schedule: Schedule, sweep: Sweep, subdomain_plan: SubdomainPlan, sweep_plan: SweepPlan
+) -> SweepLaunches:
     """Return the launches of a sweep of a schedule for devices."""
     assert schedule.device is not None
     kernels = schedule.device.kernels
     groups: dict[DeviceKernel, int] = {}
     items = []
     for row, needs, rims in zip(
-        own.patches.table.tolist(), todo.patch_needs.tolist(), todo.patch_rims.tolist(), strict=True
+        subdomain_plan.patches.table.tolist(),
+        sweep_plan.patch_needs.tolist(),
+        sweep_plan.patch_rims.tolist(),
+        strict=True,
     ):
         lo, hi, top = map(tuple, row)
-        launches = _over(kernels[sweep.kernel], Box(lo, hi), top, own.box.lo, groups)
+        launches = _launches_over(kernels[sweep.kernel], Box(lo, hi), top, subdomain_plan.box.lo, groups)
         items.append(Item(needs, rims, launches))
-    for halo, waits in zip(todo.halos, todo.halo_needs, strict=True):
+    for halo, waits in zip(sweep_plan.halos, sweep_plan.halo_needs, strict=True):
         assert sweep.halo_kernel is not None
-        launches = _over(kernels[sweep.halo_kernel], halo.box, halo.top, own.box.lo, {})
+        launches = _launches_over(kernels[sweep.halo_kernel], halo.box, halo.top, subdomain_plan.box.lo, {})
         items.append(Item(waits, True, launches, halo=True))
 
-    def filling(boxes: Iterable[tuple[int, Box]]) -> Iterator[Launch]:
+    def fill_launches(boxes: Iterable[tuple[int, Box]]) -> Iterator[Launch]:
         for fill, box in ((sweep.fills[number], box) for number, box in boxes):
             for layer, kernel in enumerate(kernels[fill.kernel]):
                 cells = _layer(box, fill.axis, fill.side, layer)
@@ -116,10 +121,12 @@ def sweep_launches(schedule: Schedule, sweep: Sweep, own: SubdomainPlan, todo: S
                     yield _launch(kernel, cells, cells, (0,) * schedule.ndim)
 
     partials = tuple((k, groups.get(k, 0)) for k in kernels[sweep.kernel] if k.reductions)
-    return SweepLaunches(tuple(filling(todo.cores)), tuple(filling(todo.rims)), tuple(items), partials)
+    return SweepLaunches(
+        tuple(fill_launches(sweep_plan.cores)), tuple(fill_launches(sweep_plan.rims)), tuple(items), partials
+    )
 
 
-def _over(
+def _launches_over(
     kernels: Sequence[DeviceKernel],
     patch: Box,
     top: tuple[int, ...],

@@ -55,7 +55,7 @@ class Layout:
         Strategy that selected the slots.
     nodes_of_ranks : tuple of int
         Node of each rank; empty if consecutive ranks fill one node after the other.
-    moved : MovedSubdomains, optional
+    moved_subdomains : MovedSubdomains, optional
         Homes of subdomains after a move, as far as this rank requires them.
     """
 
@@ -66,7 +66,7 @@ class Layout:
     placement: str = "trivial"
     nodes_of_ranks: tuple[int, ...] = ()
     # different on each rank, and therefore excluded from comparisons of layouts between ranks
-    moved: MovedSubdomains | None = field(default=None, compare=False, repr=False)
+    moved_subdomains: MovedSubdomains | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, decomposition: Decomposition) -> Layout:
@@ -104,10 +104,10 @@ class Layout:
     def home(self, subdomain: int) -> tuple[int, int]:
         """Return the rank of a subdomain, and the index of the subdomain on this rank.
 
-        After a move, only the subdomains in `moved` are available.
+        After a move, only the subdomains in `moved_subdomains` are available.
         """
-        if self.moved is not None:
-            return self.moved.homes[subdomain]
+        if self.moved_subdomains is not None:
+            return self.moved_subdomains.homes[subdomain]
         node, slot = self.slot(subdomain)
         place, local = divmod(node * self.slots_per_node + slot, self.subdomains_per_rank)
         return self.ranks_by_node[place], local
@@ -116,14 +116,16 @@ class Layout:
         """Return the subdomains of a rank, in the order of the rank."""
         if not 0 <= rank < self.ranks:
             raise IndexError(f"rank {rank} of {self.ranks}")
-        if self.moved is not None:
-            assert rank == self.moved.rank, "no rank knows the subdomains of others after they have moved"
-            return self.moved.subdomains
+        if self.moved_subdomains is not None:
+            assert rank == self.moved_subdomains.rank, (
+                "no rank knows the subdomains of others after they have moved"
+            )
+            return self.moved_subdomains.subdomains
         first = (self._places[rank] if self.nodes_of_ranks else rank) * self.subdomains_per_rank
         node, slot = divmod(first, self.slots_per_node)
-        if not self._placed(node):
+        if not self._uses_slots(node):
             return tuple(range(first, first + self.subdomains_per_rank))
-        subdomains = {s: node * self.slots_per_node + within for within, s in enumerate(self.slots)}
+        subdomains = {s: node * self.slots_per_node + position for position, s in enumerate(self.slots)}
         return tuple(subdomains[slot + local] for local in range(self.subdomains_per_rank))
 
     def node(self, rank: int) -> int:
@@ -132,10 +134,10 @@ class Layout:
 
     def slot(self, subdomain: int) -> tuple[int, int]:
         """Return the node of a subdomain, and its slot on this node."""
-        node, within = divmod(subdomain, self.slots_per_node)
-        return node, self.slots[within] if self._placed(node) else within
+        node, position = divmod(subdomain, self.slots_per_node)
+        return node, self.slots[position] if self._uses_slots(node) else position
 
-    def _placed(self, node: int) -> bool:
+    def _uses_slots(self, node: int) -> bool:
         """Return True if a node uses `slots`; a node that is not full keeps its subdomains in order."""
         return bool(self.slots) and (node + 1) * self.slots_per_node <= self.decomposition.count
 
@@ -186,15 +188,15 @@ def lay_out(
     SUBDOMAINS.check("subdomains per rank", subdomains_per_rank)
     checked_choice("placement", placement, STRATEGIES)
     slots = per_node * subdomains_per_rank
-    even = all(count == per_node for count in Counter(nodes_of_ranks).values())
+    is_even = all(count == per_node for count in Counter(nodes_of_ranks).values())
     options: dict[str, Any] = {
         "strategy": strategy,
         "traffic": traffic,
         "thickness": thickness,
         "periodic": periodic,
     }
-    named = isinstance(strategy, str) and not strategy[:1].isdigit()
-    if even and named and ranks % per_node == 0 and ranks > per_node:
+    is_named = isinstance(strategy, str) and not strategy[:1].isdigit()
+    if is_even and is_named and ranks % per_node == 0 and ranks > per_node:
         cut = decompose_levels(shape, ranks // per_node, slots, **options)
     else:
         cut = decompose(shape, ranks * subdomains_per_rank, **options)
@@ -202,8 +204,8 @@ def lay_out(
         return Layout(cut, per_node, subdomains_per_rank, (), nodes_of_ranks=nodes_of_ranks)
     # a node in the middle exchanges most; all nodes are cut in the same way
     first = ranks // per_node // 2 * slots
-    sent = flow(cut, traffic, range(first, first + slots))
-    order = place(sent, [[1.0] * slots] * slots if distance is None else distance, strategy=placement)
+    flows = flow(cut, traffic, range(first, first + slots))
+    order = place(flows, [[1.0] * slots] * slots if distance is None else distance, strategy=placement)
     return Layout(cut, per_node, subdomains_per_rank, order, placement, nodes_of_ranks)
 
 
@@ -219,6 +221,6 @@ def link_time(layout: Layout, traffic: Traffic, distance: Sequence[Sequence[floa
     of_node = range(first, min(first + layout.slots_per_node, layout.decomposition.count))
     if len(of_node) < layout.slots_per_node:
         return None
-    sent = flow(layout.decomposition, traffic, of_node)
-    ordered = placement_cost(sent, distance, tuple(range(len(of_node))))
-    return placement_cost(sent, distance, layout.slots) / ordered if ordered else None
+    flows = flow(layout.decomposition, traffic, of_node)
+    trivial_cost = placement_cost(flows, distance, tuple(range(len(of_node))))
+    return placement_cost(flows, distance, layout.slots) / trivial_cost if trivial_cost else None

@@ -424,13 +424,13 @@ def load_machine(name: str | Path) -> Machine:
     return parse_machine(content, text)
 
 
-def parse_machine(content: str, where: str) -> Machine:
-    """Return the machine in the text of a TOML file; errors contain the file name `where`."""
+def parse_machine(content: str, name: str) -> Machine:
+    """Return the machine in the text of a TOML file; errors contain the file name `name`."""
     try:
         return Machine.model_validate(tomllib.loads(content))
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"machine file {where!r} is not TOML: {error}") from None
+        raise InputError(f"machine file {name!r} is not TOML: {error}") from None
     except ValidationError as error:
         raise InputError(
-            f"machine file {where!r}: {'; '.join(map(validation_message, error.errors()))}"
+            f"machine file {name!r}: {'; '.join(map(validation_message, error.errors()))}"
         ) from None

@@ -50,8 +50,8 @@ def place(flow: ArrayLike, distance: ArrayLike, *, strategy: str = "aware") -> t
     if w.shape != d.shape:
         raise InputError(f"flow is among {len(w)} subdomains, but distance among {len(d)} devices")
     checked_choice("placement", strategy, STRATEGIES)
-    apart = d[~np.eye(len(d), dtype=bool)]
-    if strategy == "trivial" or (strategy == "aware" and (apart == apart[:1]).all()):
+    distances = d[~np.eye(len(d), dtype=bool)]
+    if strategy == "trivial" or (strategy == "aware" and (distances == distances[:1]).all()):
         return tuple(range(len(w)))  # all distances are equal, and therefore all placements are equally good
     if strategy == "random":
         return tuple(int(f) for f in np.random.default_rng(0).permutation(len(w)))
@@ -67,16 +67,16 @@ def placement_cost(flow: ArrayLike, distance: ArrayLike, devices: tuple[int, ...
     return float((w * d[np.ix_(f, f)]).sum())
 
 
-def _matrix(given: Any, what: str) -> NDArray[np.float64]:
+def _matrix(values: Any, name: str) -> NDArray[np.float64]:
     import numpy as np
 
-    matrix = np.asarray(given, dtype=np.float64)
+    matrix = np.asarray(values, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise InputError(f"{what} has shape {matrix.shape}; expected a square matrix")
+        raise InputError(f"{name} has shape {matrix.shape}; expected a square matrix")
     matrix = matrix.copy()
     np.fill_diagonal(matrix, 0.0)  # messages within a subdomain cross no link
     if not (np.isfinite(matrix).all() and (matrix >= 0).all()):
-        raise InputError(f"{what} holds numbers that are negative or not finite")
+        raise InputError(f"{name} holds numbers that are negative or not finite")
     return matrix
 
 
@@ -91,8 +91,8 @@ def _exhaustive(w: NDArray[np.float64], d: NDArray[np.float64]) -> tuple[int, ..
             if w[i, j]:
                 costs += w[i, j] * d[placements[:, i], placements[:, j]]
     # the rounding of the sums depends on their order: placements within rounding errors are equally good
-    good = costs <= costs.min() + 1e-12 * costs.max()
-    return tuple(int(f) for f in placements[np.argmax(good)])
+    is_best = costs <= costs.min() + 1e-12 * costs.max()
+    return tuple(int(f) for f in placements[np.argmax(is_best)])
 
 
 def _heuristic(w: NDArray[np.float64], d: NDArray[np.float64]) -> tuple[int, ...]:

@@ -307,13 +307,15 @@ def plan_rank(
     InputError
         A subdomain is too thin for the reads of the schedule, or the patch shape is invalid.
     """
-    cutting = {"patch": patch, "threads": threads, "cache": cache}
+    patch_options = {"patch": patch, "threads": threads, "cache": cache}
     owned = transfers.layout.owned(rank)
-    plans = tuple(plan_subdomain(schedule, transfers, number, **cutting) for number in owned)
+    plans = tuple(plan_subdomain(schedule, transfers, number, **patch_options) for number in owned)
     return RankPlan(transfers, rank, plans, threads)
 
 
-def plan_subdomain(schedule: Schedule, transfers: Transfers, number: int, **cutting: Any) -> SubdomainPlan:
+def plan_subdomain(
+    schedule: Schedule, transfers: Transfers, number: int, **patch_options: Any
+) -> SubdomainPlan:
     """Return the plan of one subdomain.
 
     Parameters
@@ -339,19 +341,19 @@ def plan_subdomain(schedule: Schedule, transfers: Transfers, number: int, **cutt
     patches = cut_patches(
         subdomain,
         [WorkingSet.of(schedule, sweep) for sweep in sweeps],
-        _received(schedule, exchanges),
-        ends=_wrapped(schedule) if wrapped else (0, 0),
+        _received_layers(schedule, exchanges),
+        ends=_wrap_widths(schedule) if wrapped else (0, 0),
         blocks=blocks,
         polled=any(message.method in NEEDS_PROGRESS for message in messages),
         device=schedule.device is not None,
-        **cutting,
+        **patch_options,
     )
-    patches_near = functools.cache(
-        partial(_near, patches)
+    patches_reading = functools.cache(
+        partial(_patches_reading, patches)
     )  # cached, because the fields of a sweep read the same segments
-    fields = tuple(_field(subdomain, field, blocks) for field in schedule.fields)
+    fields = tuple(_plan_field(subdomain, field, blocks) for field in schedule.fields)
     plans = tuple(
-        _sweep(schedule, sweep, subdomain, transfers, halo_exchange, patches, patches_near, backward)
+        _plan_sweep(schedule, sweep, subdomain, transfers, halo_exchange, patches, patches_reading, backward)
         for sweep, halo_exchange, backward in zip(
             sweeps, exchanges, _directions(schedule.operations), strict=True
         )
@@ -378,38 +380,40 @@ def _directions(operations: tuple[Operation, ...]) -> Iterator[bool]:
             yield from _directions(operation.body)
 
 
-def _wrapped(schedule: Schedule) -> tuple[int, int]:
+def _wrap_widths(schedule: Schedule) -> tuple[int, int]:
     """Return the number of cells that kernels fill beyond both ends of rows that wrap around."""
     reads = (sweep.reads[field] for sweep in schedule.sweeps() for field in sweep.wraps)
     return reduce(or_, reads, Footprint()).layers(schedule.ndim)[-1]
 
 
-def _near(patches: Patches, box: Box, layers: Layers) -> NDArray[np.bool_]:
+def _patches_reading(patches: Patches, box: Box, layers: Layers) -> NDArray[np.bool_]:
     """Return a mask of the patches that read any cell of a box, for the given read layers of a cell."""
     reach = box.grow([(above, below) for below, above in layers])
     axes = zip(*patches.table.transpose(1, 2, 0), reach.lo, reach.hi, strict=True)
     return reduce(and_, [(lo < end) & (hi + top > first) for lo, hi, top, first, end in axes])
 
 
-def _sweep(
+def _plan_sweep(
     schedule: Schedule,
     sweep: Sweep,
     subdomain: Subdomain,
     transfers: Transfers,
-    moved: Exchange,
+    halo_exchange: Exchange,
     patches: Patches,
-    near: Callable[[Box, Layers], NDArray[np.bool_]],
+    patches_reading: Callable[[Box, Layers], NDArray[np.bool_]],
     backward: bool,
 ) -> SweepPlan:
     """Return the plan of one sweep."""
     import numpy as np  # imported here: readers of plans do not require NumPy
 
-    fills = fill_boxes(subdomain, schedule.fields, sweep.fills, moved.receives, transfers, schedule.blocks)
+    fills = fill_boxes(
+        subdomain, schedule.fields, sweep.fills, halo_exchange.receives, transfers, schedule.blocks
+    )
     rims: dict[int, list[Box]] = {}
     for fill in fills:
         rims.setdefault(sweep.fills[fill.fill].field, []).extend(rim.box for rim in fill.rims)
     arriving: dict[tuple[Direction, int], list[tuple[int, Box]]] = {}
-    for i, message in enumerate(moved.receives):
+    for i, message in enumerate(halo_exchange.receives):
         for field, box in message.parts:
             arriving.setdefault((message.direction, field), []).append((i, box))
 
@@ -426,21 +430,21 @@ def _sweep(
             boxes = [box for rim in rims.get(field, ()) if (box := rim.intersect(above))]
             if not (bits or boxes):
                 continue
-            reading = near(segment, tuple((w, w) for w in width))
+            reading = patches_reading(segment, tuple((w, w) for w in width))
             for i in bits:
                 patch_needs |= reading.astype(np.uint32) << np.uint32(i)
             for box in boxes:
-                patch_rims |= reading & near(box, footprint.layers(schedule.ndim))
+                patch_rims |= reading & patches_reading(box, footprint.layers(schedule.ndim))
     patch_needs.setflags(write=False)
     patch_rims.setflags(write=False)
 
-    _check_storage(schedule, subdomain, sweep, moved, fills)
+    _check_storage(schedule, subdomain, sweep, halo_exchange, fills)
     return SweepPlan(
-        moved.sends,
-        moved.receives,
-        moved.copies,
+        halo_exchange.sends,
+        halo_exchange.receives,
+        halo_exchange.copies,
         fills,
-        tuple(_halos(schedule, sweep, subdomain, moved.receives, rims)),
+        tuple(_halo_boxes(schedule, sweep, subdomain, halo_exchange.receives, rims)),
         patch_needs,
         patch_rims,
         scratch_bytes(sweep, patches),
@@ -449,7 +453,7 @@ def _sweep(
     )
 
 
-def _halos(
+def _halo_boxes(
     schedule: Schedule,
     sweep: Sweep,
     subdomain: Subdomain,
@@ -472,27 +476,31 @@ def _halos(
         yield HaloBox(box, top, needs(receives, read), waits)
 
 
-def _received(schedule: Schedule, exchanges: Sequence[Exchange]) -> Layers:
+def _received_layers(schedule: Schedule, exchanges: Sequence[Exchange]) -> Layers:
     """Return the depth (lower, upper) of received messages along each axis."""
     messages = [message for halo_exchange in exchanges for message in halo_exchange.receives]
     segments = ((message.direction, box.shape) for message in messages for _, box in message.parts)
     return Footprint.of(segments).layers(schedule.ndim)
 
 
-def _field(subdomain: Subdomain, field: FieldInfo, blocks: Blocks | None) -> FieldPlan:
+def _plan_field(subdomain: Subdomain, field: FieldInfo, blocks: Blocks | None) -> FieldPlan:
     owned = subdomain.owned(field)
     storage = owned.grow(field.halo)
-    touched = sum(piece.grow(field.halo).size for piece in subdomain.pieces(owned, blocks))
-    size = min(touched, storage.size) * ITEMSIZE[field.dtype]
+    points = sum(piece.grow(field.halo).size for piece in subdomain.pieces(owned, blocks))
+    size = min(points, storage.size) * ITEMSIZE[field.dtype]
     return FieldPlan(field.name, field.dtype, owned, storage, size)
 
 
 def _check_storage(
-    schedule: Schedule, subdomain: Subdomain, sweep: Sweep, moved: Exchange, fills: tuple[FillBoxes, ...]
+    schedule: Schedule,
+    subdomain: Subdomain,
+    sweep: Sweep,
+    halo_exchange: Exchange,
+    fills: tuple[FillBoxes, ...],
 ) -> None:
     """Raise HaloclineError if a message, copy or fill would write outside the memory of a field."""
-    written = [(field, box) for message in moved.receives for field, box in message.parts]
-    written += [(copy.field, copy.target) for copy in moved.copies]
+    written = [(field, box) for message in halo_exchange.receives for field, box in message.parts]
+    written += [(copy.field, copy.target) for copy in halo_exchange.copies]
     for fill in fills:
         written += [(sweep.fills[fill.fill].field, box) for box in (fill.core, *(r.box for r in fill.rims))]
     for number, box in written:

@@ -73,7 +73,7 @@ class Transfers:
                 return "colocated"
         return fallback
 
-    def why(self, a: int, b: int, unable: Mapping[str, str] | None = None) -> str:
+    def reason(self, a: int, b: int, unable: Mapping[str, str] | None = None) -> str:
         """Return the reason for the transfer method: the relation of the subdomains, and unavailable methods.
 
         `unable` maps methods that are unavailable with any setting to the reason.

@@ -318,7 +318,7 @@ def result_of(observer: Any) -> Result:
         order=order,
         scheme=scheme,
         dtype=subject.dtype,
-        **execution_options(domain.how, fields.grid.ndim),
+        **execution_options(domain.execution, fields.grid.ndim),
         only=only,
         warm_up=runs.warm_up,
         **speed,

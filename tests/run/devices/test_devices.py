@@ -19,7 +19,7 @@ from halocline.run.devices.devices import (
     OnDevice,
     check_dtypes,
     check_memory,
-    chosen_here,
+    select_local_devices,
     storage_bytes,
     subdomain_bytes,
     summary,
@@ -90,8 +90,8 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("made_up")
 def test_devices_of_different_platforms_are_not_mixed():
-    assert [device.index for device in chosen_here(DeviceChoice("opencl", (1, 0)))] == [1, 0]
-    for refuse in (chosen_here, lambda choice: planned_devices(choice, 1)):
+    assert [device.index for device in select_local_devices(DeviceChoice("opencl", (1, 0)))] == [1, 0]
+    for refuse in (select_local_devices, lambda choice: planned_devices(choice, 1)):
         with pytest.raises(InputError, match=r"opencl:0 is of the platform GPUs, but opencl:2 of PoCL; exp"):
             refuse(DeviceChoice("opencl", (0, 2)))
     assert planned_devices(DeviceChoice("opencl"), 1)[0] == (("opencl:0", "opencl:1", "opencl:3"),)
@@ -107,7 +107,7 @@ def test_a_device_without_float64_is_rejected_with_a_remedy(text: str):
         match=r"^HALOCLINE_DEVICE: device opencl:3 \(model 3\) has no float64 with fma, which every sum over "
         r"the grid needs: choose another device, or cpu$",
     ):
-        chosen_here(DeviceChoice.parse(text), "HALOCLINE_DEVICE")
+        select_local_devices(DeviceChoice.parse(text), "HALOCLINE_DEVICE")
 
 
 # -- memory and failures -------------------------------------------------------------------------------------

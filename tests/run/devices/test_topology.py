@@ -38,7 +38,7 @@ def test_the_links_of_a_summit_node(monkeypatch: pytest.MonkeyPatch) -> None:
     links = device_links(devices(SUMMIT, range(6)), 1, Communicator())
     assert links.distance is not None
     assert [list(row) for row in links.distance] == distance_between(bandwidths(SUMMIT))
-    assert links.why == "links as NVML reports them, driver 550.54.15"
+    assert links.reason == "links as NVML reports them, driver 550.54.15"
     assert nvml.running == 0
 
 
@@ -69,9 +69,10 @@ def test_trivial_placements_have_no_distance(monkeypatch: pytest.MonkeyPatch) ->
     assert device_links(devices(DGX_H100, range(8)), 1, Communicator()) == DeviceLinks(
         None, "all links are equal"
     )
-    assert device_links(devices(DGX_H100, [3]), 4, Communicator()).why == "a node has one device"
+    assert device_links(devices(DGX_H100, [3]), 4, Communicator()).reason == "a node has one device"
     assert (
-        "OpenCL does not report" in device_links(devices(DGX_H100, [0, 1], "opencl"), 1, Communicator()).why
+        "OpenCL does not report"
+        in device_links(devices(DGX_H100, [0, 1], "opencl"), 1, Communicator()).reason
     )
     # subdomains that share a device have no link between them, although all other links are equal
     assert device_links(devices(DGX_H100, [0, 1]), 2, Communicator()).distance is not None
@@ -221,5 +222,5 @@ def test_explain_shows_the_placement_with_its_reason(
 def test_links_of_another_machine_are_unknown() -> None:
     from halocline.explanation.device import planned_links
 
-    reason = planned_links("cuda", (("cuda:97",), ("cuda:98",)), 1).why
+    reason = planned_links("cuda", (("cuda:97",), ("cuda:98",)), 1).reason
     assert reason == "their links are not known, since not all are on this machine"

@@ -62,7 +62,7 @@ def test_a_part_reads_at_most_two_ranges_and_has_the_same_bits(
         values = np.random.default_rng(len(old)).uniform(size=len(old))
     lo = data.draw(st.integers(0, len(weights.index) - 1))
     hi = data.draw(st.integers(lo + 1, len(weights.index)))
-    runs = weights.needed(lo, hi)
+    runs = weights.runs_read(lo, hi)
     assert 1 <= len(runs) <= 2
     flat = [end for run in runs for end in run]
     assert flat == sorted(set(flat))  # neither empty nor adjacent

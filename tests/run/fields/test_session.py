@@ -106,7 +106,7 @@ def test_programs_are_bounded_and_hold_no_temporary_fields(monkeypatch: pytest.M
     assert len(sim._programs) == 3
     assert set(sim.store.storages) == before
     assert sim.store.memory_bytes == memory
-    assert all(program.made is None for key, program in sim._programs.items() if key[0] == "values")
+    assert all(program.native_engine is None for key, program in sim._programs.items() if key[0] == "values")
 
 
 def test_engines_of_narrower_halos_are_released(compiled: None) -> None:
@@ -117,7 +117,7 @@ def test_engines_of_narrower_halos_are_released(compiled: None) -> None:
     assert sim.evaluate(hc.max(u[3, 0])) == 0.0  # this read needs a wider halo
     assert sim.store.generation > generation
     sim.settle()
-    assert engine.made is None
+    assert engine.native_engine is None
     sim[u] = 3.0
     assert sim.evaluate(hc.max(u)) == 3.0
 

@@ -404,7 +404,7 @@ class Engine:
 
 def layers_of(prepared: Any, run: Callable[[], object]) -> list[list[str]]:
     """Return the classes of Halocline that are active at each run of the engine, the outermost first."""
-    prepared.made = Engine(prepared.engine)
+    prepared.native_engine = Engine(prepared.engine)
     stacks: list[list[str]] = []
 
     def profile(frame: Any, event: str, _: object) -> None:

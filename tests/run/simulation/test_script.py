@@ -61,7 +61,7 @@ def test_options_of_execution_reach_all_ranks_and_problems_of_a_file(tmp_path: P
     path.write_text(
         SOLVE.replace("u, 1.0", "u, 1.0, packing='last'")
         + "two = hc.Simulation(grid, lambda u: {u: -u}, scheme=hc.Euler(), dt=0.1)\ntwo.run(steps=2)\n"
-        + "how = [p.domain.how for p in (solution.fields, two)]\n"
+        + "how = [p.domain.execution for p in (solution.fields, two)]\n"
         + "assert all((h.packing, h.methods, h.ranks_per_node) == ('none', ('mpi',), 1) for h in how)\n"
     )
     words = [

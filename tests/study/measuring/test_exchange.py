@@ -96,7 +96,7 @@ def test_subdomains_are_distributed_over_ranks(monkeypatch: pytest.MonkeyPatch) 
     assert [shared_out(6, ranks, "cpu") for ranks in (1, 2, 6)] == [(6, 6), (6, 3), (6, 1)]
     with pytest.raises(InputError, match=r"6 subdomains .* evenly over 4 ranks: take a multiple of 4"):
         shared_out(6, 4, "cpu")
-    monkeypatch.setattr(exchange, "chosen_here", lambda choice: ["a", "b"])
+    monkeypatch.setattr(exchange, "select_local_devices", lambda choice: ["a", "b"])
     # one rank drives both devices, two ranks have one device each, and six ranks share them
     assert [shared_out(6, ranks, "opencl") for ranks in (1, 2, 6)] == [(6, 3), (6, 3), (6, 1)]
     assert shared_out(None, 1, "opencl") == (2, 1)

@@ -114,7 +114,7 @@ def _show(
     """Measure the steps of a bench, and print the report."""
     from halocline.cli.output import check_files, print_results
     from halocline.cli.progress import progress
-    from halocline.run.devices.devices import devices_in_use, where
+    from halocline.run.devices.devices import devices_in_use, hardware_text
     from halocline.run.ranks.mpi import world
     from halocline.study.measuring import overlap
 
@@ -125,7 +125,7 @@ def _show(
     places = devices_met(world())
     record = {**facts, "repeats": repeat, "devices": [asdict(place) for place in places]}
     first = timings[0]
-    layout = where(first["ranks"], first["threads"], places)
+    layout = hardware_text(first["ranks"], first["threads"], places)
     lines = [f"{subject}, {layout}, subdomains {' x '.join(map(str, first['parts']))}\n"]
     lines += [overlap.table(timings).text(), *overlap.verdict(timings)]
     print_results("\n".join(lines), json, {**record, "methods": timings})

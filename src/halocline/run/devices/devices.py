@@ -51,7 +51,7 @@ def label(device: Any) -> str:
     return f"{device.interface}:{device.index}"
 
 
-def in_words(device: Any) -> str:
+def device_text(device: Any) -> str:
     """Return the text for a device in messages."""
     return f"device {label(device)} ({device.name})"
 
@@ -62,11 +62,11 @@ def summary(places: Iterable[OnDevice]) -> str:
     for place in dict.fromkeys(replace(place, rank=0, subdomain=0) for place in places):
         models.setdefault(place.name, []).append(place.device)
     count = sum(map(len, models.values()))
-    named = ", ".join(f"{', '.join(devices)} ({name})" for name, devices in models.items())
-    return f"device{'' if count == 1 else 's'} {named}"
+    names = ", ".join(f"{', '.join(devices)} ({name})" for name, devices in models.items())
+    return f"device{'' if count == 1 else 's'} {names}"
 
 
-def where(ranks: int, threads: int, places: Sequence[OnDevice] = ()) -> str:
+def hardware_text(ranks: int, threads: int, places: Sequence[OnDevice] = ()) -> str:
     """Return ranks and threads or devices of a run as text.
 
     Examples: "2 ranks of 4 threads", "2 ranks, devices cuda:0, cuda:1 (NVIDIA H100)".
@@ -128,7 +128,7 @@ def present_interface() -> str | None:
     return next((name for name in ("cuda", "opencl") if present_devices(name)), None)
 
 
-def chosen_here(choice: DeviceChoice, variable: str = "") -> list[Any]:
+def select_local_devices(choice: DeviceChoice, variable: str = "") -> list[Any]:
     """Return the native devices of this process for a user's choice.
 
     Parameters
@@ -148,11 +148,13 @@ def chosen_here(choice: DeviceChoice, variable: str = "") -> list[Any]:
     devices = present_devices(choice.interface)
     try:
         platforms = [device.platform for device in devices]
-        chosen = [devices[n] for n in choice.among(platforms, native().why_no_devices(choice.interface))]
+        chosen = [
+            devices[n] for n in choice.select_visible(platforms, native().why_no_devices(choice.interface))
+        ]
         for device in chosen:
             if not device.doubles:
                 raise InputError(
-                    f"{in_words(device)} has no float64 with fma, which every sum over the grid needs: "
+                    f"{device_text(device)} has no float64 with fma, which every sum over the grid needs: "
                     "choose another device, or cpu"
                 )
     except InputError as error:
@@ -175,7 +177,7 @@ def devices_of_rank(choice: DeviceChoice, comm: Communicator) -> tuple[Any, ...]
     with comm.agreement(f"find devices {str(choice)!r}"):
         # an equal choice from another source is reported like the variable
         from_environment = os.environ.get(DEVICE_VARIABLE) == str(choice)
-        local_devices = chosen_here(choice, DEVICE_VARIABLE if from_environment else "")
+        local_devices = select_local_devices(choice, DEVICE_VARIABLE if from_environment else "")
     node = comm.allgather_of_node((comm.rank, [device.identity for device in local_devices]))
     shares = deal_devices([identities for _, identities in node])
     local_rank = [rank for rank, _ in node].index(comm.rank)
@@ -233,26 +235,26 @@ def _segments(size: int) -> int:
     return -(-size // SEGMENT) * SEGMENT
 
 
-def subdomain_bytes(own: SubdomainPlan, known: Container[str] = ()) -> int:
+def subdomain_bytes(plan: SubdomainPlan, known: Container[str] = ()) -> int:
     """Return the bytes of device memory that a program needs for a subdomain.
 
     The sum contains fields, scratch memory and messages. Fields in `known` already have memory and are
     excluded.
     """
-    scratch = max((sweep.scratch_bytes for sweep in own.sweeps), default=0)
-    messages = sum(message.bytes for sweep in own.sweeps for message in (*sweep.sends, *sweep.receives))
-    fields = sum(storage_bytes(field) for field in own.fields if field.name not in known)
+    scratch = max((sweep.scratch_bytes for sweep in plan.sweeps), default=0)
+    messages = sum(message.bytes for sweep in plan.sweeps for message in (*sweep.sends, *sweep.receives))
+    fields = sum(storage_bytes(field) for field in plan.fields if field.name not in known)
     return fields + scratch + messages
 
 
-def check_memory(device: Any, needed: int, ranks: int) -> None:
+def check_memory(device: Any, required_bytes: int, ranks: int) -> None:
     """Raise RunError if the ranks that share a device need more memory than is free."""
     free = device.free_memory
-    if ranks * needed > free:
+    if ranks * required_bytes > free:
         users = f"the {ranks} ranks that share it need" if ranks > 1 else "its fields need"
         raise RunError(
-            f"{in_words(device)}: {users} {ranks * needed / 1e9:,.1f} GB, but only {free / 1e9:,.1f} GB are "
-            "free: take more devices, a smaller grid or float32"
+            f"{device_text(device)}: {users} {ranks * required_bytes / 1e9:,.1f} GB, but only "
+            f"{free / 1e9:,.1f} GB are free: take more devices, a smaller grid or float32"
         )
 
 
@@ -260,7 +262,7 @@ def check_memory(device: Any, needed: int, ranks: int) -> None:
 
 
 @contextmanager
-def device_errors(doing: str) -> Iterator[None]:
+def device_errors(activity: str) -> Iterator[None]:
     """Raise RunError for device errors in the block.
 
     The function also raises RunError if the parent of this forked process used devices.
@@ -269,7 +271,7 @@ def device_errors(doing: str) -> Iterator[None]:
     try:
         yield
     except (native().DeviceError, native().OutOfMemory) as error:
-        raise RunError(f"{doing}: {error}") from None
+        raise RunError(f"{activity}: {error}") from None
 
 
 def check_dtypes(device: Any, fields: Iterable[FieldPlan]) -> None:
@@ -277,8 +279,9 @@ def check_dtypes(device: Any, fields: Iterable[FieldPlan]) -> None:
     field = next((field for field in fields if field.dtype == "float32"), None)
     if field is not None and not device.singles:
         raise InputError(
-            f"field {field.name!r} is float32, but {in_words(device)} does not round its division and square "
-            "root correctly, and results would differ from the CPU's: take float64, another device, or cpu"
+            f"field {field.name!r} is float32, but {device_text(device)} does not round its division and "
+            "square root correctly, and results would differ from the CPU's: take float64, another device, "
+            "or cpu"
         )
 
 
@@ -295,7 +298,7 @@ def compile_for(device: Any, source: str) -> Any:
             return device.load(source, " ".join(OPENCL_OPTIONS) if device.singles else "")
         return device.load(compile_cuda(source, device.architecture).read_bytes())
     except RuntimeError as error:
-        raise RunError(f"kernels for {in_words(device)}: {error}") from None
+        raise RunError(f"kernels for {device_text(device)}: {error}") from None
 
 
 @cache

@@ -131,11 +131,11 @@ def link(topology: Topology, a: int, b: int) -> Link:
         else:
             # all GPUs below a switch share the link above it
             levels = [ancestor for ancestor in (SWITCH, SWITCHES) if ancestor < LEVELS.index(level)]
-            sharers = max((_near(topology, index, ancestor) for ancestor in levels), default=1)
+            sharers = max((_gpus_below(topology, index, ancestor) for ancestor in levels), default=1)
             rates.append(_pcie(gpu) / sharers)
         if LEVELS.index(level) == SYSTEM:
             between = X_BUS if gpu.nvlinks.get("processor", 0) else SOCKETS
-            rates.append(between / _near(topology, index, NODE))
+            rates.append(between / _gpus_below(topology, index, NODE))
     uses_nvlink = all("processor" in gpu.nvlinks for gpu in (gpu_a, gpu_b))
     path = {
         "board": "on one board",
@@ -168,7 +168,7 @@ def _pcie(gpu: Gpu) -> float:
     return LANE[min(max(generation, min(LANE)), max(LANE))] * lanes
 
 
-def _near(topology: Topology, place: int, level: int) -> int:
+def _gpus_below(topology: Topology, place: int, level: int) -> int:
     """Return the number of GPUs below the same ancestor of a level as this GPU, including this GPU."""
     other_levels = (name for index, name in enumerate(topology.ancestors[place]) if index != place)
     return 1 + sum(LEVELS.index(name) <= level for name in other_levels)
@@ -239,8 +239,8 @@ def _read(nvml: Any, identities: Sequence[str] | None) -> tuple[Topology | None,
     handles = {}
     for index in range(nvml.nvmlDeviceGetCount()):
         handle = nvml.nvmlDeviceGetHandleByIndex(index)
-        handles[_bare(_text(nvml.nvmlDeviceGetUUID(handle)))] = handle
-    requested = list(handles) if identities is None else [_bare(identity) for identity in identities]
+        handles[_hex_digits(_text(nvml.nvmlDeviceGetUUID(handle)))] = handle
+    requested = list(handles) if identities is None else [_hex_digits(identity) for identity in identities]
     for identity, bare in zip(identities or (), requested, strict=False):
         if bare not in handles:
             return None, f"NVML knows no GPU {identity}; parts of a GPU (MIG) have no links"
@@ -254,8 +254,8 @@ def _read(nvml: Any, identities: Sequence[str] | None) -> tuple[Topology | None,
 
 
 def _gpu(nvml: Any, handle: Any, addresses: set[str]) -> Gpu:
-    generation = _answer(nvml, nvml.nvmlDeviceGetMaxPcieLinkGeneration, handle)
-    lanes = _answer(nvml, nvml.nvmlDeviceGetMaxPcieLinkWidth, handle)
+    generation = _query(nvml, nvml.nvmlDeviceGetMaxPcieLinkGeneration, handle)
+    lanes = _query(nvml, nvml.nvmlDeviceGetMaxPcieLinkWidth, handle)
     major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
     return Gpu(
         uuid=_text(nvml.nvmlDeviceGetUUID(handle)),
@@ -270,15 +270,15 @@ def _gpu(nvml: Any, handle: Any, addresses: set[str]) -> Gpu:
 def _ends(nvml: Any, handle: Any, addresses: set[str]) -> Iterator[str]:
     """Yield the remote end of each active NVLink of a GPU."""
     for number in range(nvml.NVML_NVLINK_MAX_LINKS):
-        if not _answer(nvml, nvml.nvmlDeviceGetNvLinkState, handle, number):
+        if not _query(nvml, nvml.nvmlDeviceGetNvLinkState, handle, number):
             continue
-        kind = _answer(nvml, nvml.nvmlDeviceGetNvLinkRemoteDeviceType, handle, number)
+        kind = _query(nvml, nvml.nvmlDeviceGetNvLinkRemoteDeviceType, handle, number)
         if kind == nvml.NVML_NVLINK_DEVICE_TYPE_SWITCH:
             yield "switch"
         elif kind == nvml.NVML_NVLINK_DEVICE_TYPE_IBMNPU:
             yield "processor"
         else:
-            info = _answer(nvml, nvml.nvmlDeviceGetNvLinkRemotePciInfo, handle, number)
+            info = _query(nvml, nvml.nvmlDeviceGetNvLinkRemotePciInfo, handle, number)
             address = _address(info) if info is not None else ""
             if kind == nvml.NVML_NVLINK_DEVICE_TYPE_GPU or address in addresses:
                 yield address or "unknown"
@@ -289,14 +289,14 @@ def _ends(nvml: Any, handle: Any, addresses: set[str]) -> Iterator[str]:
 def _ancestor(nvml: Any, a: Any, b: Any) -> str:
     if a is b:
         return LEVELS[0]
-    level = _answer(nvml, nvml.nvmlDeviceGetTopologyCommonAncestor, a, b)
+    level = _query(nvml, nvml.nvmlDeviceGetTopologyCommonAncestor, a, b)
     return LEVELS[SYSTEM if level is None else min(int(level) // 10, SYSTEM)]
 
 
-def _answer(nvml: Any, ask: Callable[..., Any], *arguments: Any) -> Any:
+def _query(nvml: Any, query: Callable[..., Any], *arguments: Any) -> Any:
     """Return the answer of NVML, or None if the query fails for this GPU."""
     try:
-        return ask(*arguments)
+        return query(*arguments)
     except nvml.NVMLError:
         return None
 
@@ -305,11 +305,11 @@ def _address(info: Any) -> str:
     return f"{info.domain:04x}:{info.bus:02x}:{info.device:02x}"
 
 
-def _text(given: str | bytes) -> str:
-    return given.decode() if isinstance(given, bytes) else given
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value
 
 
-def _bare(uuid: str) -> str:
+def _hex_digits(uuid: str) -> str:
     """Return the hexadecimal digits of a UUID, without "GPU-" and dashes."""
     return re.sub(r"[^0-9a-f]", "", uuid.lower())
 
@@ -323,22 +323,22 @@ class DeviceLinks:
     distance : tuple of tuple of float, or None
         Seconds per byte from slot to slot, as an input of `halocline.plan.lay_out`. None means that
         subdomains keep their order.
-    why : str
+    reason : str
         Source of the distance, or reason for its absence; "" without devices.
     """
 
     distance: tuple[tuple[float, ...], ...] | None = None
-    why: str = ""
+    reason: str = ""
 
 
-def device_links(devices: Sequence[Any], each: int, comm: Communicator) -> DeviceLinks:
+def device_links(devices: Sequence[Any], subdomains_per_device: int, comm: Communicator) -> DeviceLinks:
     """Return the links between the devices of the ranks of a node; collective.
 
     Parameters
     ----------
     devices : sequence of native Device
         Devices of this rank.
-    each : int
+    subdomains_per_device : int
         Number of subdomains per device.
     comm : Communicator
         Communicator of all ranks.
@@ -351,32 +351,34 @@ def device_links(devices: Sequence[Any], each: int, comm: Communicator) -> Devic
     """
     if not devices:
         return DeviceLinks()
-    driven = comm.allgather_of_node([device.identity for device in devices])
+    devices_by_rank = comm.allgather_of_node([device.identity for device in devices])
     links = DeviceLinks()
     # One process per node queries NVML, since other processes may have other visible devices.
     with comm.agreement("ask how devices are linked"):
         if comm.node is None or comm.node.rank == 0:
-            links = links_between(driven, each, devices[0].interface)
+            links = links_between(devices_by_rank, subdomains_per_device, devices[0].interface)
     links = comm.allgather_of_node(links)[0]
-    links_by_rank = comm.allgather((blake2b(repr(links.distance).encode()).digest(), links.why))
+    links_by_rank = comm.allgather((blake2b(repr(links.distance).encode()).digest(), links.reason))
     if any(digest != links_by_rank[0][0] for digest, _ in links_by_rank):
         return DeviceLinks(None, "nodes differ in their links")
     return DeviceLinks(links.distance, links_by_rank[0][1])
 
 
-def links_between(driven: Sequence[Sequence[str]], each: int, interface: str) -> DeviceLinks:
+def links_between(
+    devices_by_rank: Sequence[Sequence[str]], subdomains_per_device: int, interface: str
+) -> DeviceLinks:
     """Return the links between the devices of the ranks of a node.
 
     Parameters
     ----------
-    driven : sequence of sequence of str
+    devices_by_rank : sequence of sequence of str
         Identities of the devices of each rank.
-    each : int
+    subdomains_per_device : int
         Number of subdomains per device.
     interface : {"cuda", "opencl"}
         Interface of the devices.
     """
-    names = [identity for rank_devices in driven for identity in rank_devices]
+    names = [identity for rank_devices in devices_by_rank for identity in rank_devices]
     identities = tuple(dict.fromkeys(names))
     if len(identities) == 1:
         return DeviceLinks(None, "a node has one device")
@@ -385,7 +387,7 @@ def links_between(driven: Sequence[Sequence[str]], each: int, interface: str) ->
     topology, reason = read_topology(identities)
     if topology is None:
         return DeviceLinks(None, f"all links count as equal: {reason.partition('; ')[0]}")
-    slots = [identities.index(name) for name in names for _ in range(each)]
+    slots = [identities.index(name) for name in names for _ in range(subdomains_per_device)]
     distance = tuple(map(tuple, distance_between(bandwidths(topology), slots)))
     if len({rate for a, row in enumerate(distance) for b, rate in enumerate(row) if a != b}) == 1:
         return DeviceLinks(None, "all links are equal")

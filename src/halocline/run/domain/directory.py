@@ -30,7 +30,7 @@ class Directory:
     def __init__(self, comm: Communicator, decomposition: Decomposition) -> None:
         self.comm, self.decomposition = comm, decomposition
         self._chain = chain(decomposition)
-        self._each = -(-decomposition.count // comm.size)  # number of homes that a rank stores
+        self._homes_per_rank = -(-decomposition.count // comm.size)  # number of homes that a rank stores
         self._homes: dict[int, Home] = {}
 
     def place(self, number: int) -> int:
@@ -40,7 +40,7 @@ class Directory:
     def _by_keeper(self, numbers: Iterable[int]) -> dict[int, list[int]]:
         numbers_of_keeper = defaultdict(list)
         for number in numbers:
-            numbers_of_keeper[self.place(number) // self._each].append(number)
+            numbers_of_keeper[self.place(number) // self._homes_per_rank].append(number)
         return numbers_of_keeper
 
     def assign(self, weights: Mapping[int, float], ranks: Sequence[int]) -> dict[int, int]:

@@ -100,20 +100,20 @@ def shared_memory_peers(comm: Communicator, transfers: Transfers) -> SharedMemor
 
 
 def available_methods(
-    comm: Communicator, how: Execution, devices: Sequence[Any] = ()
+    comm: Communicator, execution: Execution, devices: Sequence[Any] = ()
 ) -> tuple[tuple[str, ...], dict[str, str]]:
     """Return the available transfer methods, and the reason against each other method; collective."""
-    methods, reasons = how.allowed_methods, dict[str, str]()
+    methods, reasons = execution.allowed_methods, dict[str, str]()
     if comm.mpi is None:
         return methods_without_ranks(methods), reasons
     if devices:
         unavailable = _unavailable_on_devices(comm, methods, devices)
     else:
-        unavailable = _unavailable_on_host(comm, methods, how)
-    for method, reason, is_news in unavailable:
+        unavailable = _unavailable_on_host(comm, methods, execution)
+    for method, reason, needs_warning in unavailable:
         methods, reasons[method] = tuple(name for name in methods if name != method), reason
         if comm.rank == 0 and (comm.size > 1 or not devices):
-            report = log.warning if is_news or how.methods is not None else log.info
+            report = log.warning if needs_warning or execution.methods is not None else log.info
             report(
                 "transfer method %s is not taken%s: %s", method, " between devices" * bool(devices), reason
             )
@@ -121,13 +121,13 @@ def available_methods(
 
 
 def _unavailable_on_host(
-    comm: Communicator, methods: Sequence[str], how: Execution
+    comm: Communicator, methods: Sequence[str], execution: Execution
 ) -> Iterator[tuple[str, str, bool]]:
     """Yield the methods that are unavailable on the host.
 
     Each item contains the method, the reason, and True if the reason deserves a warning.
     """
-    if "colocated" in methods and not _can_share(comm, how):
+    if "colocated" in methods and not _can_share(comm, execution):
         yield "colocated", "processes cannot share memory here", False
     if "rma" in methods and comm.size > 1 and not comm.has_mailboxes:
         reason = "MPI's one-sided communication has separate copies of memory here (not MPI_WIN_UNIFIED)"
@@ -141,12 +141,12 @@ def _unavailable_on_devices(
     if "colocated" in methods and (reason := why_no_links(comm, devices)):
         yield "colocated", reason, all(device.shares for device in devices) and comm.ranks_of_node > 1
     if "gpu_aware" in methods:
-        reason, is_news = why_not_aware(comm, devices)
+        reason, needs_warning = why_not_aware(comm, devices)
         if reason:
-            yield "gpu_aware", reason, is_news
+            yield "gpu_aware", reason, needs_warning
 
 
-def _can_share(comm: Communicator, how: Execution) -> bool:
+def _can_share(comm: Communicator, execution: Execution) -> bool:
     """Return True if processes of all nodes can share memory without slower kernels; collective.
 
     Kernels are slower if shared memory has no huge pages (docs/performance.md). The huge pages are not
@@ -155,7 +155,7 @@ def _can_share(comm: Communicator, how: Execution) -> bool:
     can_share = True
     try:
         counters = native().Counters(1)
-        if how.methods is None:
+        if execution.methods is None:
             can_share = native().shared_pages_are_huge()
     except (RuntimeError, MemoryError):
         can_share, counters = False, None
@@ -207,7 +207,7 @@ class Domain:
         Grid of the problem.
     comm : Communicator, optional
         Ranks that compute the problem. Default: all ranks.
-    how : Execution, optional
+    execution : Execution, optional
         Options of the run.
 
     Attributes
@@ -241,15 +241,19 @@ class Domain:
         Bytes of shared memory per thread block that the devices of all ranks provide.
     """
 
-    def __init__(self, grid: Grid, comm: Communicator | None = None, how: Execution | None = None) -> None:
-        self.grid, self.how = grid, how or Execution()
+    def __init__(
+        self, grid: Grid, comm: Communicator | None = None, execution: Execution | None = None
+    ) -> None:
+        self.grid, self.execution = grid, execution or Execution()
         machines = world() if comm is None else comm
-        self.comm = machines.grouped(self.how.ranks_per_node)
+        self.comm = machines.grouped(self.execution.ranks_per_node)
         self.comm.check_same(
-            "the device is", self.how.device, "all ranks need the same device= or HALOCLINE_DEVICE"
+            "the device is", self.execution.device, "all ranks need the same device= or HALOCLINE_DEVICE"
         )
-        self.devices = devices_of_rank(self.how.devices, self.comm)
-        self.device_links: DeviceLinks = device_links(self.devices, self.how.subdomains_per_rank, self.comm)
+        self.devices = devices_of_rank(self.execution.devices, self.comm)
+        self.device_links: DeviceLinks = device_links(
+            self.devices, self.execution.subdomains_per_rank, self.comm
+        )
         self.shared_bytes = shared_bytes(self.devices)
         self.places: tuple[OnDevice, ...] = ()
         self.subdomains: tuple[int, ...] = ()
@@ -258,10 +262,10 @@ class Domain:
         self._finders: dict[Any, Any] = {}
         self._directory: Directory | None = None
         self.work: dict[int, float] = {}
-        self.active_ranks = self.how.ranks_active or self.comm.size
+        self.active_ranks = self.execution.ranks_active or self.comm.size
         self.check_active(self.active_ranks)
-        self.threads = self.how.threads or default_threads(self.comm)
-        self._notice(*self.how.ignored)
+        self.threads = self.execution.threads or default_threads(self.comm)
+        self._notice(*self.execution.ignored)
         if self.devices:
             self.sharers = sharers(self.devices, machines)
             # All ranks use the same kernels.
@@ -284,26 +288,28 @@ class Domain:
         self.transfers: Transfers | None = None
         self.unavailable: Mapping[str, str] = {}
         self.peers: SharedMemoryPeers | None = None
-        self.timeline = None if self.how.trace is None else Timeline(self.how.trace, self.threads)
+        self.timeline = None if self.execution.trace is None else Timeline(self.execution.trace, self.threads)
 
-    def untraced(self) -> Domain:
+    def without_trace(self) -> Domain:
         """Return a copy for internal runs such as measurements, without trace and without overlap trials."""
         internal = copy(self)
         internal.timeline = None
-        internal.how = replace(self.how, overlap=self.how.overlap is not False)
+        internal.execution = replace(self.execution, overlap=self.execution.overlap is not False)
         return internal
 
-    def adopt(self, schedule: Schedule) -> None:
+    def decompose(self, schedule: Schedule) -> None:
         """Decompose the grid for a schedule; collective."""
         comm = self.comm
         devices, distance = max(1, len(self.devices)), self.device_links.distance
         nodes = comm.ranks_per_node, comm.nodes_of_ranks
-        layout = self.how.layout(schedule, self.grid, comm.size, *nodes, devices=devices, distance=distance)
+        layout = self.execution.layout(
+            schedule, self.grid, comm.size, *nodes, devices=devices, distance=distance
+        )
         if comm.mpi is None:
-            self._notice(needs_ranks(self.how.allowed_methods, layout.decomposition))
-        methods, self.unavailable = available_methods(comm, self.how, self.devices)
-        self._lay_out(Transfers(layout, methods, self.how.packing))
-        if self.how.balance is not None and not self.can_balance:
+            self._notice(needs_ranks(self.execution.allowed_methods, layout.decomposition))
+        methods, self.unavailable = available_methods(comm, self.execution, self.devices)
+        self._lay_out(Transfers(layout, methods, self.execution.packing))
+        if self.execution.balance is not None and not self.can_balance:
             reason = "no rank has several subdomains (subdomains_per_rank)"
             if self.active_ranks == 1:
                 reason = "one rank has all subdomains"
@@ -328,7 +334,7 @@ class Domain:
         """True if more subdomains than active ranks exist, so that a balance can be effective."""
         return self.decomposition is not None and self.decomposition.count > self.active_ranks > 1
 
-    def note_work(self, seconds: Sequence[float]) -> None:
+    def add_work(self, seconds: Sequence[float]) -> None:
         """Add the seconds that the threads of this rank spent in each of its subdomains."""
         for number, spent in zip(self.subdomains, seconds, strict=True):
             self.work[number] = self.work.get(number, 0.0) + spent
@@ -341,7 +347,7 @@ class Domain:
             self._directory = Directory(self.comm, self.decomposition)
         return self._directory
 
-    def take_over(self, subdomains: tuple[int, ...]) -> None:
+    def set_subdomains(self, subdomains: tuple[int, ...]) -> None:
         """Set the subdomains of this rank after subdomains have moved; collective."""
         assert self.transfers is not None
         layout, rank = self.transfers.layout, self.comm.rank
@@ -349,7 +355,7 @@ class Domain:
         surrounding = {peer for number in subdomains for peer in neighbours(layout.decomposition, number)}
         homes = self.directory.find(surrounding) | {n: (rank, local) for local, n in enumerate(subdomains)}
         moved_subdomains = MovedSubdomains(rank, subdomains, homes)
-        self._lay_out(replace(self.transfers, layout=replace(layout, moved=moved_subdomains)))
+        self._lay_out(replace(self.transfers, layout=replace(layout, moved_subdomains=moved_subdomains)))
 
     def check_active(self, ranks: int) -> None:
         """Raise InputError if the number of ranks that hold subdomains is invalid."""
@@ -361,12 +367,12 @@ class Domain:
         for text in filter(None, texts if self.comm.rank == 0 else ()):
             say_once(text)
 
-    def device_of(self, n: int, of: int | None = None) -> Any:
+    def device_of(self, n: int, subdomain_count: int | None = None) -> Any:
         """Return the device of the n-th subdomain of this rank.
 
-        The rank has `of` subdomains, by default the current number.
+        The rank has `subdomain_count` subdomains, by default the current number.
         """
-        count = len(self.subdomains) if of is None else of
+        count = len(self.subdomains) if subdomain_count is None else subdomain_count
         return self.devices[n * len(self.devices) // count]
 
     @property

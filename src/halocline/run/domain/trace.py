@@ -38,12 +38,12 @@ class Timeline:
     def __init__(self, file: str | Path, threads: int) -> None:
         self.file = Path(file)
         self.lanes: dict[int, Sequence[Lane]] = {}
-        self.own: list[TraceEvent] = []  # events of this rank
+        self.local_events: list[TraceEvent] = []  # events of this rank
         self.all: list[TraceEvent] = []
-        self._own_lanes = list(lanes_of_host(threads))
-        self._hosts = len(self._own_lanes)
-        self._kept: dict[int, int] = {}
-        self._passed = 0.0
+        self._local_lanes = list(lanes_of_host(threads))
+        self._host_lanes = len(self._local_lanes)
+        self._event_counts: dict[int, int] = {}
+        self._elapsed = 0.0
         self._clock_error = 0.0  # maximum error of device times, in seconds
 
     def add(self, rank: int, schedule: Schedule, report: dict[str, Any], places: Sequence[str] = ()) -> None:
@@ -64,16 +64,16 @@ class Timeline:
         queues = (
             self._lane_of_queue(n, role, code, places, schedule.ndim) for n, role, code in report["lanes"]
         )
-        numbers = [*range(self._hosts), *queues]
+        numbers = [*range(self._host_lanes), *queues]
         for lane, rows in zip(numbers, report["events"], strict=True):
-            capacity = MOST - self._kept.get(lane, 0)
+            capacity = MOST - self._event_counts.get(lane, 0)
             for event, sweep, number, tag, begin, end in rows[:capacity].tolist():
                 kind = TRACE_EVENTS[int(event)]
-                name = _name(kind, names[int(sweep)] if sweep >= 0 else "", int(number), int(tag))
-                times = self._passed + begin, self._passed + end
-                self.own.append(TraceEvent(rank, lane, kind, name, *times))
-            self._kept[lane] = self._kept.get(lane, 0) + min(capacity, len(rows))
-        self._passed += report["seconds"]
+                name = _event_name(kind, names[int(sweep)] if sweep >= 0 else "", int(number), int(tag))
+                times = self._elapsed + begin, self._elapsed + end
+                self.local_events.append(TraceEvent(rank, lane, kind, name, *times))
+            self._event_counts[lane] = self._event_counts.get(lane, 0) + min(capacity, len(rows))
+        self._elapsed += report["seconds"]
         self._clock_error = max(self._clock_error, report["clock_error"])
 
     def _lane_of_queue(self, subdomain: int, role: str, code: int, places: Sequence[str], ndim: int) -> int:
@@ -82,15 +82,15 @@ class Timeline:
         All programs of a subdomain share the lane.
         """
         row = f"{places[subdomain]}, {role}"
-        lane = Lane(row if code < 0 else f"{row} {towards(code, ndim)}".rstrip(), row)
-        if lane not in self._own_lanes:
-            self._own_lanes.append(lane)
-        return self._own_lanes.index(lane)
+        lane = Lane(row if code < 0 else f"{row} {direction_text(code, ndim)}".rstrip(), row)
+        if lane not in self._local_lanes:
+            self._local_lanes.append(lane)
+        return self._local_lanes.index(lane)
 
     @property
     def full(self) -> bool:
         """True if the lane of the first thread has reached its maximum number of events."""
-        return self._kept.get(0, 0) >= MOST
+        return self._event_counts.get(0, 0) >= MOST
 
     def write(self, comm: Communicator) -> None:
         """Write the events of all ranks; collective.
@@ -100,7 +100,7 @@ class Timeline:
         RunError
             The file cannot be written. All ranks raise this error.
         """
-        gathered = comm.gather((tuple(self._own_lanes), self.own, self._clock_error))
+        gathered = comm.gather((tuple(self._local_lanes), self.local_events, self._clock_error))
         with comm.agreement("write the trace"):
             if gathered is not None:
                 self.all = [event for _, rank_events, _ in gathered for event in rank_events]
@@ -109,20 +109,20 @@ class Timeline:
                 write_file(self.file, chrome_text(self.all, self.lanes, clock_error=error))
 
 
-def towards(code: int, ndim: int) -> str:
+def direction_text(code: int, ndim: int) -> str:
     """Return the direction of a message code as text, such as "x+" or "x-z+"; see `Message.code`."""
     digits = (code // 3**axis % 3 for axis in range(ndim))
     return "".join(f"{axis}{'- +'[digit]}" for axis, digit in zip(AXES, digits, strict=False) if digit != 1)
 
 
-def _name(kind: str, sweep: str, what: int, tag: int) -> str:
+def _event_name(kind: str, sweep: str, number: int, tag: int) -> str:
     text = kind
     if kind == "patch":
-        text = f"patch {what}"
-    elif kind in RECEIVED and what >= 0:
-        text = f"from rank {what}"
+        text = f"patch {number}"
+    elif kind in RECEIVED and number >= 0:
+        text = f"from rank {number}"
     elif tag >= 0:
-        text = f"to rank {what}"
+        text = f"to rank {number}"
     if tag >= 0:
         text += f", message {tag}"
     return f"{sweep}: {text}" if sweep else text

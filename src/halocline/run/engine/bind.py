@@ -63,8 +63,8 @@ def build_engine(
         domain.spins,
         domain.comm.handle,
         around,
-        domain.how.mailboxes if "rma" in plan.transfers.methods else 0,
-        domain.how.schedule,
+        domain.execution.mailboxes if "rma" in plan.transfers.methods else 0,
+        domain.execution.schedule,
     )
     neighbours = {number: n for n, number in enumerate(peers.homes)}
     sweeps = sum(1 for _ in schedule.sweeps())

@@ -35,7 +35,7 @@ from halocline.run.tuning import kernels, patches
 from halocline.run.tuning.patches import TUNE, Tuned, race, recall, remember
 
 
-def compiled(store: FieldStore, program: Program, strategy: Strategy | None) -> Schedule:
+def compile_schedule(store: FieldStore, program: Program, strategy: Strategy | None) -> Schedule:
     """Compile a program for the grid of a store. All ranks call this function.
 
     Parameters
@@ -45,13 +45,13 @@ def compiled(store: FieldStore, program: Program, strategy: Strategy | None) -> 
     """
     domain = store.domain
     schedule = compile_program(
-        program, domain.grid, halo=domain.how.halo, device=strategy, shared=domain.shared_bytes
+        program, domain.grid, halo=domain.execution.halo, device=strategy, shared=domain.shared_bytes
     )
     return replace(schedule, blocks=store.blocks)
 
 
 def check_scalars(
-    names: Iterable[str], program: Program, grid_values: Iterable[str], given: Iterable[str]
+    names: Iterable[str], program: Program, grid_values: Iterable[str], defined_names: Iterable[str]
 ) -> None:
     """Raise InputError if a scalar of the program has no value.
 
@@ -61,21 +61,21 @@ def check_scalars(
         Scalars that the program reads.
     grid_values : names
         Scalars of the grid.
-    given : names
+    defined_names : names
         Scalars that have a value during the run.
     """
-    given = list(given)
-    known = {*given, *grid_values, *program.assigned_scalars()}
+    defined_names = list(defined_names)
+    known = {*defined_names, *grid_values, *program.assigned_scalars()}
     for name in names:
         if name not in known and INTERNAL not in name:
             meaning = program.meanings.get(name)
-            other_names = sorted(n for n in given if INTERNAL not in n)
+            other_names = sorted(n for n in defined_names if INTERNAL not in n)
             if meaning is None:  # a scalar of the user, whose name may be misspelt
                 raise unknown_name_error("parameter", name, other_names)
             raise InputError(f"parameter {name!r} is missing: {meaning}; given: {', '.join(other_names)}")
 
 
-def planned(
+def plan_and_compile(
     store: FieldStore, schedule: Schedule, name: str, patch: PatchShape = None
 ) -> tuple[RankPlan, Path]:
     """Plan a schedule for this rank, and compile its kernels. All ranks call this with the same schedule.
@@ -104,12 +104,12 @@ def _transfers(store: FieldStore, schedule: Schedule, name: str) -> Transfers:
     comm = domain.comm
     comm.check_same(
         f"program {name!r} is",
-        (schedule, domain.grid.shape, domain.how, domain.transfers),
+        (schedule, domain.grid.shape, domain.execution, domain.transfers),
         "all ranks must build the same equations on the same grid",
     )
     store.check_room(schedule.fields)
     if domain.transfers is None:
-        domain.adopt(schedule)
+        domain.decompose(schedule)
         if domain.active_ranks < comm.size:
             balance(store, active_cells(store), domain.active_ranks)
         comm.check_same(
@@ -140,7 +140,7 @@ T = TypeVar("T")
 PASSES = f"{INTERNAL}limit"  # scalar that limits the passes of a timed loop
 
 
-def prepare(store: FieldStore, program: Program, given: Iterable[str]) -> Prepared:
+def prepare(store: FieldStore, program: Program, scalar_names: Iterable[str]) -> Prepared:
     """Compile, plan and bind a program. All ranks call this function with the same program.
 
     Parameters
@@ -148,7 +148,7 @@ def prepare(store: FieldStore, program: Program, given: Iterable[str]) -> Prepar
     store : FieldStore
         Store that receives the new fields of the program.
     program : Program
-    given : names
+    scalar_names : names
         Scalars that have a value during a run.
 
     Raises
@@ -156,16 +156,16 @@ def prepare(store: FieldStore, program: Program, given: Iterable[str]) -> Prepar
     InputError
         The program reads a scalar that has no value.
     """
-    compiled_with = partial(compiled, store, program)
-    schedule = compiled_with(_strategy(store, program.name, compiled_with))
-    check_scalars(schedule.scalars, program, store.domain.grid.scalar_values(), given)
+    compile_with = partial(compile_schedule, store, program)
+    schedule = compile_with(_strategy(store, program.name, compile_with))
+    check_scalars(schedule.scalars, program, store.domain.grid.scalar_values(), scalar_names)
     return prepare_schedule(store, schedule, program.name)
 
 
 def prepare_schedule(store: FieldStore, schedule: Schedule, name: str) -> Prepared:
     """Plan and bind a compiled program. All ranks call this function with the same schedule."""
-    execution, patch = store.domain.how, store.domain.how.patch_shape
-    plan, library = planned(store, schedule, name, patch)
+    execution, patch = store.domain.execution, store.domain.execution.patch_shape
+    plan, library = plan_and_compile(store, schedule, name, patch)
     tuned = None
     if has_loop(schedule) and execution.patch in (None, TUNE) and not store.domain.devices:
         tuned = _tuned_patches(store, schedule, name, plan, library)
@@ -175,26 +175,26 @@ def prepare_schedule(store: FieldStore, schedule: Schedule, name: str) -> Prepar
     return Prepared(store, schedule, plan, library, name, patch, tuned)
 
 
-def _strategy(store: FieldStore, name: str, compiled_with: Callable[[Strategy], Schedule]) -> Strategy | None:
+def _strategy(store: FieldStore, name: str, compile_with: Callable[[Strategy], Schedule]) -> Strategy | None:
     """Return the strategy of device kernels, requested by the user or measured; None on the CPU."""
     domain = store.domain
     if not domain.devices:
         return None
-    if domain.how.kernels not in (kernels.AUTO, TUNE):
-        return Strategy(domain.how.kernels)
-    default = compiled_with(Strategy())
+    if domain.execution.kernels not in (kernels.AUTO, TUNE):
+        return Strategy(domain.execution.kernels)
+    default = compile_with(Strategy())
     if default.device is None or not has_loop(default):
         return Strategy()
     scratch, staged = store.scratch(), any(sweep.scratch for sweep in default.sweeps())
 
     def timer_of(strategy: Strategy | None) -> Callable[[int], float]:
-        return _timer(scratch, default if strategy is None else compiled_with(strategy), name, None)
+        return _timer(scratch, default if strategy is None else compile_with(strategy), name, None)
 
     names = [device.name for device in domain.devices]
     key = kernels.key(default.device.source, names, domain.grid.shape, domain.comm.size)
     place, choices = patches.place_of(key, "kernels"), kernels.strategies(domain.grid.ndim, staged)
     tuned = recall(Tuned[Strategy], place) if domain.comm.rank == 0 else None
-    measure = partial(race, choices, timer_of) if domain.how.kernels == TUNE else None
+    measure = partial(race, choices, timer_of) if domain.execution.kernels == TUNE else None
     tuned = _tuned(domain.comm, ("kernels", name), place, tuned, measure, kernels.text_of)
     return (tuned and tuned.choice) or Strategy()
 
@@ -205,7 +205,7 @@ def _tuned_patches(
     """Return the speed of patches, from a stored or new measurement; None if it is unknown."""
     comm, execution, threads, transfers = (
         store.domain.comm,
-        store.domain.how,
+        store.domain.execution,
         store.domain.threads,
         plan.transfers,
     )
@@ -221,7 +221,7 @@ def _tuned_patches(
 
 def _tuned(
     comm: Communicator,
-    what: tuple[str, str],
+    labels: tuple[str, str],
     place: Path,
     tuned: Tuned[T] | None,
     measure: Callable[[], Tuned[T]] | None,
@@ -231,7 +231,7 @@ def _tuned(
 
     Parameters
     ----------
-    what : tuple of str
+    labels : tuple of str
         Names of the choices and of the program, for messages.
     place : Path
         File for a new measurement.
@@ -246,17 +246,17 @@ def _tuned(
     tuned = comm.bcast(tuned)
     if tuned is not None or measure is None:
         return tuned
-    begun = time.monotonic()
+    start = time.monotonic()
     try:
         tuned = measure()
     except RunError as error:
         if comm.rank == 0:
-            log.warning("%s of %s are not tuned: %s", *what, error)
+            log.warning("%s of %s are not tuned: %s", *labels, error)
         return None
     if comm.rank == 0:
-        log.info("%s of %s: %s (%.1f s)", *what, text_of(tuned), time.monotonic() - begun)
+        log.info("%s of %s: %s (%.1f s)", *labels, text_of(tuned), time.monotonic() - start)
         try:
-            remember(place, tuned, what[1])
+            remember(place, tuned, labels[1])
         except RunError as error:
             log.warning("%s", error)
     return tuned
@@ -277,6 +277,8 @@ def _timer(scratch: FieldStore, schedule: Schedule, name: str, patch: PatchShape
         test = loop_kernel("passes")
         device = replace(device, source=f"{device.source}\n{test}", loops=("passes",))
     scalars = (*schedule.scalars, PASSES, f"{INTERNAL}passes")
-    passes_alone = replace(schedule, operations=(loop,), scalars=scalars, device=device)
-    prepared = Prepared(scratch, passes_alone, *planned(scratch, passes_alone, name, patch), name, patch)
+    loop_schedule = replace(schedule, operations=(loop,), scalars=scalars, device=device)
+    prepared = Prepared(
+        scratch, loop_schedule, *plan_and_compile(scratch, loop_schedule, name, patch), name, patch
+    )
     return PassTimer(prepared, (PASSES,), values).seconds

@@ -113,7 +113,7 @@ def stopping_on() -> AbstractContextManager[None]:
     if number:
         native().forget_signal()
         native().request_stop(number)
-    return _handled(STOPPING, native().stop_on_signals)
+    return _signal_handling(STOPPING, native().stop_on_signals)
 
 
 def noting(signals: Sequence[signal.Signals]) -> AbstractContextManager[None]:
@@ -122,20 +122,22 @@ def noting(signals: Sequence[signal.Signals]) -> AbstractContextManager[None]:
     A caller that reads `noted_signal` pauses the engines. A signal that arrives too late for this caller
     remains for the next run.
     """
-    return _handled(signals, native().note_signals)
+    return _signal_handling(signals, native().note_signals)
 
 
 @contextmanager
-def _handled(signals: Sequence[signal.Signals], handle: Callable[[list[int]], None]) -> Iterator[None]:
+def _signal_handling(
+    signals: Sequence[signal.Signals], handle: Callable[[list[int]], None]
+) -> Iterator[None]:
     """Handle signals in native code during the block; see `restoring`."""
-    with restoring(() if _listening else signals) as heard:
-        if heard:
-            handle([int(number) for number in heard])
-            _listening.extend(heard)
+    with restoring(() if _listening else signals) as handled_signals:
+        if handled_signals:
+            handle([int(number) for number in handled_signals])
+            _listening.extend(handled_signals)
         try:
             yield
         finally:
-            if heard:
+            if handled_signals:
                 _listening.clear()
 
 
@@ -232,7 +234,7 @@ class Prepared:
         One value per scalar of the schedule. The engine reads and writes this array.
     modules : dict
         Kernels by device.
-    made : native Engine or None
+    native_engine : native Engine or None
         Engine, if it is already built. Any thread may read this attribute.
     """
 
@@ -254,10 +256,12 @@ class Prepared:
         if transfers is not None and AROUND in schedule.scalars and wraps_rows(transfers):
             self.values[schedule.scalars.index(AROUND)] = self.domain.grid.shape[-1]
         self.modules: dict[Any, Any] = {}
-        self.made: Any = None
+        self.native_engine: Any = None
         self._generation = -1
         self._errors = {stop.reason for stop in schedule.stops() if stop.error}
-        self._overlap = OverlapTrial(self.domain.how.overlap, _needs_no_choice(schedule, self.domain.comm))
+        self._overlap = OverlapTrial(
+            self.domain.execution.overlap, _needs_no_choice(schedule, self.domain.comm)
+        )
         self.allocate()
 
     @property
@@ -274,20 +278,20 @@ class Prepared:
 
     def release(self) -> None:
         """Free the engine, and the memory of fields that only the engine holds. A run builds a new engine."""
-        self.made = None
+        self.native_engine = None
 
     @property
     def engine(self) -> Any:
         """Native engine, rebuilt after storages have changed."""
-        if self.made is None or self._generation != self.store.generation:
+        if self.native_engine is None or self._generation != self.store.generation:
             parts = self.store, self.schedule, self.plan, self.library, self.values
             if self.domain.devices:
-                self.made = None  # frees its device memory before the new engine is built
-                self.made = build_device_engine(*parts, self._modules(), self.name)
+                self.native_engine = None  # frees its device memory before the new engine is built
+                self.native_engine = build_device_engine(*parts, self._modules(), self.name)
             else:
-                self.made = build_engine(*parts)
+                self.native_engine = build_engine(*parts)
             self._generation = self.store.generation
-        return self.made
+        return self.native_engine
 
     def _modules(self) -> list[Any]:
         """Return the kernels for the device of each subdomain. All ranks call this method."""
@@ -375,7 +379,7 @@ class Prepared:
         engine, transfers = self.engine, self.domain.transfers
         # If there are more subdomains than active ranks, the time per subdomain is measured for balancing.
         active = self.domain.active_ranks
-        measured = transfers is not None and transfers.layout.decomposition.count > active > 1
+        is_measured = transfers is not None and transfers.layout.decomposition.count > active > 1
         with watching(engine, on_progress), self.guarded():
             is_cut = True
             while is_cut:
@@ -385,11 +389,11 @@ class Prepared:
                     overlap=overlap,
                     passes=passes,
                     resumed=bool(outcomes),
-                    measured=measured,
+                    measured=is_measured,
                 )
                 outcomes.append(self._outcome(report))
-                if measured:
-                    self.domain.note_work(report["subdomain_seconds"])
+                if is_measured:
+                    self.domain.add_work(report["subdomain_seconds"])
                 if timeline is not None:
                     self.add_events(timeline, report)
                 is_cut = passes > 0 and report["reason"] == "paused" and not report["stopped"]
@@ -402,18 +406,18 @@ class Prepared:
         if timeline is not None:
             timeline.write(self.domain.comm)
         # With several ranks, a signal after the last agreement of this run belongs to the next run.
-        late = self.domain.comm.size == 1 and native().forget_stop()
+        is_late = self.domain.comm.size == 1 and native().forget_stop()
         if report["reason"] in self._errors:
             raise RunError(report["reason"])
-        interrupted = report["stopped_process"] or late
-        if interrupted and not report["loops"]:
+        is_interrupted = report["stopped_process"] or is_late
+        if is_interrupted and not report["loops"]:
             raise interruption()
-        whole = functools.reduce(Outcome.followed_by, outcomes)
-        if interrupted and whole.reason in ("completed", "paused"):
-            whole = replace(whole, reason="interrupted")
-        elif whole.reason == "interrupted" and not interrupted:
-            whole = replace(whole, reason="paused")
-        return whole
+        outcome = functools.reduce(Outcome.followed_by, outcomes)
+        if is_interrupted and outcome.reason in ("completed", "paused"):
+            outcome = replace(outcome, reason="interrupted")
+        elif outcome.reason == "interrupted" and not is_interrupted:
+            outcome = replace(outcome, reason="paused")
+        return outcome
 
     def add_events(self, timeline: Timeline, report: dict[str, Any]) -> None:
         """Add the events of a report of the native engine to a timeline."""
@@ -511,7 +515,7 @@ class PassTimer:
 
     def _report(self, passes: int, **kind: bool) -> Any:
         """Return the report of the engine on a run."""
-        kind = {"overlap": self.prepared.domain.how.overlap is not False, **kind}
+        kind = {"overlap": self.prepared.domain.execution.overlap is not False, **kind}
         self.prepared.set_scalars({**self.values, **dict.fromkeys(self.limits, float(passes))})
         engine = self.prepared.engine
         with watching(engine), self.prepared.guarded():

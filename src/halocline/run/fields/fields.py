@@ -76,16 +76,16 @@ class Parameters(KnownAttributes, MutableMapping[str, float]):
     """
 
     def __init__(
-        self, given: Mapping[str, Any], values: dict[str, float], before_change: Callable[[], None]
+        self, parameters: Mapping[str, Any], values: dict[str, float], before_change: Callable[[], None]
     ) -> None:
-        if not isinstance(given, Mapping):
+        if not isinstance(parameters, Mapping):
             raise InputError(
-                f'parameters is {short_repr(given)}; expected a mapping, such as {{"kappa": 0.1}}'
+                f'parameters is {short_repr(parameters)}; expected a mapping, such as {{"kappa": 0.1}}'
             )
-        given = by_name(given, "parameter")
-        self._names = tuple(given)
+        parameters = by_name(parameters, "parameter")
+        self._names = tuple(parameters)
         self._values, self._before_change = values, WeakMethod(before_change)
-        values.update((name, _finite(name, value)) for name, value in given.items())
+        values.update((name, _finite(name, value)) for name, value in parameters.items())
 
     def __repr__(self) -> str:
         return f"Parameters({dict(self)})"
@@ -195,11 +195,15 @@ class Fields(Sealed):
         self._pending: dict[Field, Expr] = {}
         self._checked: set[Field] = set()
         self._changes: Counter[Field] = Counter()
-        self._with_walls: set[Field] = set()  # fields whose wall points satisfy the boundary conditions
+        self._fields_with_walls: set[Field] = (
+            set()
+        )  # fields whose wall points satisfy the boundary conditions
         # Keys are the evaluated fields and expressions. The most recently used program is the last.
         self._programs: OrderedDict[tuple[Any, ...], Prepared | Pointwise] = OrderedDict()
         self._generation = store.generation  # generation of the storages in the engines of these programs
-        self._held: dict[tuple[str, str], Field] = {}  # fields that `holding` assigns, by location and dtype
+        self._internal_fields: dict[
+            tuple[str, str], Field
+        ] = {}  # fields that `holding` assigns, by location and dtype
 
     def known(self, field: Any) -> Field:
         """Return a field of the grid from a Field object or a name."""
@@ -219,11 +223,11 @@ class Fields(Sealed):
             )
         return field
 
-    def components(self, what: Any) -> tuple[Any, ...] | None:
+    def components(self, field: Any) -> tuple[Any, ...] | None:
         """Return the components of a vector or of the name of a vector; None for anything else."""
-        if isinstance(what, str):
-            what = self.grid.find(what)
-        return tuple(what) if isinstance(what, (tuple, list)) else None
+        if isinstance(field, str):
+            field = self.grid.find(field)
+        return tuple(field) if isinstance(field, (tuple, list)) else None
 
     def stored(self, field: Any) -> Field:
         """Return a field that has values, from a Field object or a name."""
@@ -237,12 +241,12 @@ class Fields(Sealed):
             )
         return target
 
-    def _may_change(self, field: Field) -> None:
+    def _note_write_access(self, field: Field) -> None:
         """Record that the user receives a writable view of a field. Fields on devices are copied instead."""
         if not self.domain.devices:
             self._changes[field] += 1
             self._checked.discard(field)
-            self._with_walls.discard(field)
+            self._fields_with_walls.discard(field)
 
     def _before_change(self) -> None:
         """Evaluate pending assignments with the current parameters, before a parameter changes.
@@ -272,8 +276,8 @@ class Fields(Sealed):
             return tuple(self[component] for component in components)
         target = self.stored(field)
         local_values = contents.view(self.store, target)
-        self._may_change(target)
-        return self._local(target, tuple(map(min, zip(*self.domain.offsets, strict=True))), local_values)
+        self._note_write_access(target)
+        return self._local_view(target, tuple(map(min, zip(*self.domain.offsets, strict=True))), local_values)
 
     def views(self, field: Field | Vector | str) -> Any:
         """Return the points of a field in each subdomain of this rank.
@@ -286,13 +290,13 @@ class Fields(Sealed):
         if components is not None:
             return tuple(self.views(component) for component in components)
         target = self.stored(field)
-        self._may_change(target)
+        self._note_write_access(target)
         return [
-            (offset, self._local(target, offset, view))
+            (offset, self._local_view(target, offset, view))
             for offset, view in zip(self.domain.offsets, self.store.views(target), strict=True)
         ]
 
-    def _local(self, field: Field, offset: Place, values: NDArray[Any]) -> NDArray[Any]:
+    def _local_view(self, field: Field, offset: Place, values: NDArray[Any]) -> NDArray[Any]:
         """Return points of this rank as an array that explains wrong indices and forbidden writes."""
         is_whole = values.shape == field.points
         if is_whole and values.flags.writeable:
@@ -365,7 +369,7 @@ class Fields(Sealed):
         if isinstance(value, (Operators, int, float)):
             expression = form_at_target(as_expr(value), target.staggered, f"field {target.name!r}")
             if not isinstance(value, Operators):
-                _fitted(target, float(value))
+                _to_dtype(target, float(value))
             if target in self._pending or any(f in self._pending for f, _ in reads_of(expression)):
                 self.settle()  # the expression reads the current values of fields
             self._pending[target] = expression
@@ -391,7 +395,7 @@ class Fields(Sealed):
         for field, component_value in zip(fields, values, strict=True):
             self[field] = component_value
 
-    def _made(self, target: Field) -> Field:
+    def _allocate(self, target: Field) -> Field:
         """Return the field after allocation of its memory and evaluation of pending assignments."""
         if target.name not in self.store.storages:
             self._pending[target] = as_expr(0.0)
@@ -456,12 +460,12 @@ class Fields(Sealed):
         for field in fields:
             self._pending.pop(field, None)
         for field in fields:
-            self._made(field)
+            self._allocate(field)
         for field in fields:
             self._changes[field] += 1
             self._checked.discard(field)
             read(field)
-            self._with_walls.add(field)
+            self._fields_with_walls.add(field)
 
     def changes(self, field: Field) -> int:
         """Return the number of assignments to a field, and of views of it, by the user on this rank."""
@@ -469,7 +473,7 @@ class Fields(Sealed):
 
     def forget_walls(self) -> None:
         """Set wall points according to the boundary conditions before the next run."""
-        self._with_walls.clear()
+        self._fields_with_walls.clear()
 
     def _from_source(self, field: Field, value: Any) -> None:
         """Set a field from stored data. Each rank reads its own points.
@@ -482,8 +486,8 @@ class Fields(Sealed):
         time = comm.bcast(time)
         with comm.agreement(action):
             reader = Reader(field, source_of(value, field, time))
-        if reader.how and self.domain.comm.rank == 0:
-            log.info("field %s is interpolated: %s", field.name, reader.how)
+        if reader.description and self.domain.comm.rank == 0:
+            log.info("field %s is interpolated: %s", field.name, reader.description)
 
         def values(origin: Place, shape: Place) -> NDArray[Any]:
             part = reader.read(origin, tuple(map(add, origin, shape)))
@@ -500,10 +504,10 @@ class Fields(Sealed):
         values : callable
             Function ``values(origin, shape)`` that returns the values of a box of points.
         """
-        self._made(field)
+        self._allocate(field)
         with self.store.writing(field) as pieces:
             with self.domain.comm.agreement(f"set field {field.name!r}"):
-                parts = [_fitted(field, values(origin, view.shape)) for origin, view in pieces]
+                parts = [_to_dtype(field, values(origin, view.shape)) for origin, view in pieces]
             for (_, view), part in zip(pieces, parts, strict=True):
                 view[...] = part
         self._set_walls(field)
@@ -530,7 +534,7 @@ class Fields(Sealed):
 
     def _set_walls(self, field: Field) -> None:
         """Set wall points according to the boundary conditions, unless an assignment is already pending."""
-        self._with_walls.add(field)
+        self._fields_with_walls.add(field)
         if field not in self._pending and has_wall_values(field):
             self._pending[field] = field.expr
 
@@ -568,7 +572,7 @@ class Fields(Sealed):
     def _program(
         self,
         name: str,
-        what: tuple[Any, ...],
+        key_values: tuple[Any, ...],
         statements: Callable[[Program], None],
         *,
         compiled: bool = False,
@@ -582,7 +586,7 @@ class Fields(Sealed):
         ----------
         name : str
             Name of the program.
-        what : tuple
+        key_values : tuple
             Fields and expressions, alone or in tuples, that determine the statements. Expressions contain the
             names of parameters but not their values, which are arguments of a run.
         statements : callable
@@ -591,15 +595,17 @@ class Fields(Sealed):
             True for a program that must be compiled.
         """
         self.domain.comm.check_same(
-            f"the expressions of program {name!r} are", _digests(what), "all ranks must evaluate the same"
+            f"the expressions of program {name!r} are",
+            _digests(key_values),
+            "all ranks must evaluate the same",
         )
-        key = name, *what
+        key = name, *key_values
         program = self._programs.pop(key, None)
         if program is None and not compiled:
-            program = pointwise(self.store, _traced(name, statements), self.values)
+            program = pointwise(self.store, _trace_program(name, statements), self.values)
         if isinstance(program, Pointwise) and (compiled or not program.is_worthwhile):
             program = None
-        self._programs[key] = program or prepare(self.store, _traced(name, statements), self.values)
+        self._programs[key] = program or prepare(self.store, _trace_program(name, statements), self.values)
         if len(self._programs) > MOST_PROGRAMS:
             self._programs.popitem(last=False)
         return self._programs[key]
@@ -670,12 +676,12 @@ class Fields(Sealed):
         return values[0] if len(values) == 1 else values
 
     @contextmanager
-    def holding(self, what: Any) -> Iterator[Field]:
+    def holding(self, value: Any) -> Iterator[Field]:
         """Provide a field with the values of a field or expression. All ranks call this method.
 
         Parameters
         ----------
-        what : Field, str or expression
+        value : Field, str or expression
             Field or expression. A condition becomes 1 if it is true and 0 otherwise.
 
         Yields
@@ -690,18 +696,18 @@ class Fields(Sealed):
             The field has no values; the argument is neither a field nor an expression that varies from cell
             to cell; or the expression mixes locations.
         """
-        if isinstance(what, (Field, str)):
-            yield self.stored(what)
+        if isinstance(value, (Field, str)):
+            yield self.stored(value)
             return
-        expression = as_expr(what, "what is asked for")
+        expression = as_expr(value, "what is asked for")
         if not expression.varies or expression.grid is not self.grid:
-            raise InputError(f"{what!r}: expected a field of {self.grid!r} or an expression of them")
+            raise InputError(f"{value!r}: expected a field of {self.grid!r} or an expression of them")
         number = as_number(expression)
         location, dtype = location_and_dtype(number)
         self.settle()
         with self._internal_field(location, dtype) as field:
-            what = field, number
-            prepared = self._program("values", what, lambda program: field.set(number), compiled=True)
+            value = field, number
+            prepared = self._program("values", value, lambda program: field.set(number), compiled=True)
             assert isinstance(prepared, Prepared)
             prepared.allocate()
             try:
@@ -717,10 +723,10 @@ class Fields(Sealed):
         All blocks reuse the same field, so that programs that assign it are compiled once. A nested block
         receives another field.
         """
-        field = self._held.get((location, dtype))
+        field = self._internal_fields.get((location, dtype))
         if field is None or field.name in self.grid.fields:
             field = self.grid.internal_field("values", location=location, dtype=dtype)
-            self._held.setdefault((location, dtype), field)
+            self._internal_fields.setdefault((location, dtype), field)
         self.grid.fields[field.name] = field
         try:
             yield field
@@ -782,7 +788,7 @@ class Fields(Sealed):
         self.settle()
         fields = [field for field in self.store.fields if field not in self._checked]
         for field in self.store.fields:
-            if field not in self._with_walls:
+            if field not in self._fields_with_walls:
                 self._set_walls(field)  # the field may be unset, or set through a view
         self.settle()
         if fields:
@@ -795,7 +801,7 @@ class Fields(Sealed):
         Fields.check_inputs(self, when)
 
 
-def _traced(name: str, statements: Callable[[Program], None]) -> Program:
+def _trace_program(name: str, statements: Callable[[Program], None]) -> Program:
     """Return the program of traced statements."""
     program = Program(name)
     with trace.tracing(program):
@@ -803,31 +809,31 @@ def _traced(name: str, statements: Callable[[Program], None]) -> Program:
     return program
 
 
-def _component_of(function: Callable[..., Any], number: int, count: int, what: str) -> Callable[..., Any]:
+def _component_of(function: Callable[..., Any], number: int, count: int, label: str) -> Callable[..., Any]:
     """Return the function of one component of a function that returns all components."""
-    what = f"the function given for {what}"
+    label = f"the function given for {label}"
 
     @wraps(function)
     def component(*coordinates: Any) -> Any:
         values = function(*coordinates)
         if values is None:
-            raise InputError(f"{what} {trace.RETURNS_NONE}")
-        return component_values(values, count, f"{what} returns a value that")[number]
+            raise InputError(f"{label} {trace.RETURNS_NONE}")
+        return component_values(values, count, f"{label} returns a value that")[number]
 
     component.__name__ = name_of(function)
     return component
 
 
-def _digests(what: Any) -> Any:
+def _digests(value: Any) -> Any:
     """Return fields as names and expressions as digests, in the same tuples, equal on all ranks."""
-    if isinstance(what, tuple):
-        return tuple(map(_digests, what))
-    if isinstance(what, Field):
-        return what.name
-    return None if what is None else without_location(what).digest
+    if isinstance(value, tuple):
+        return tuple(map(_digests, value))
+    if isinstance(value, Field):
+        return value.name
+    return None if value is None else without_location(value).digest
 
 
-def _fitted(field: Field, values: Any) -> NDArray[Any]:
+def _to_dtype(field: Field, values: Any) -> NDArray[Any]:
     """Return values in the precision of a field.
 
     Raises

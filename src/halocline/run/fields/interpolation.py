@@ -33,7 +33,7 @@ class Weights:
     index: NDArray[np.int64]
     weight: NDArray[np.float64]
 
-    def needed(self, lo: int, hi: int) -> list[Run]:
+    def runs_read(self, lo: int, hi: int) -> list[Run]:
         """Return the runs of old values that the new values from `lo` up to `hi` depend on.
 
         The runs are the shortest part of the periodic axis that contains all these old values. There are two
@@ -60,7 +60,7 @@ class Weights:
             Old values of all runs, concatenated along `axis`.
         axis : int
         runs : sequence of (int, int)
-            Runs of `needed`, or longer ones.
+            Runs of `runs_read`, or longer ones.
         lo, hi : int
         """
         old_indices = np.concatenate([np.arange(first, end) for first, end in runs])

@@ -107,7 +107,7 @@ class Pointwise:
         with np.errstate(all="ignore"):
             for step in self.steps:
                 if isinstance(step, _Sweep):
-                    scalars |= self._swept(step, scalars)
+                    scalars |= self._run_sweep(step, scalars)
                 else:
                     name, kernel = step
                     (root,) = roots(kernel.body)
@@ -115,7 +115,7 @@ class Pointwise:
         self.scalars = scalars
         return self
 
-    def _swept(self, sweep: _Sweep, scalars: Mapping[str, float]) -> dict[str, float]:
+    def _run_sweep(self, sweep: _Sweep, scalars: Mapping[str, float]) -> dict[str, float]:
         """Run a sweep on the points of this rank, and return the results of its reductions over all ranks."""
         kernel, store = sweep.kernel, self.store
         kinds = [s.kind for s in kernel.body if isinstance(s, Reduce)]
@@ -169,7 +169,7 @@ def _slab(
 
 def _values(
     kernel: Kernel,
-    wanted: Sequence[int],
+    numbers: Sequence[int],
     scalars: Mapping[str, float],
     origin: Place,
     views: Mapping[str, NDArray[Any]],
@@ -177,7 +177,7 @@ def _values(
     """Return values of a kernel in a box of points, as arrays that broadcast to its shape."""
     known: dict[int, NDArray[Any]] = {}
     ndim = len(origin)
-    for number in kernel.below(wanted):
+    for number in kernel.below(numbers):
         value = kernel.values[number]
         args = [known[arg] for arg in value.args]
         if value.op == "const":
@@ -197,15 +197,15 @@ def _values(
             result = np.where(args[0], _wide(args[1]), _wide(args[2]))
         elif value.op == "lookup":
             table = np.array([float.fromhex(entry) for entry in value.attribute])
-            inside = np.where(args[0] < len(table) - 1, args[0], len(table) - 1.0)
-            result = table[np.where(inside > 0.0, inside, 0.0).astype(np.int32)]
+            clamped = np.where(args[0] < len(table) - 1, args[0], len(table) - 1.0)
+            result = table[np.where(clamped > 0.0, clamped, 0.0).astype(np.int32)]
         elif value.op in NATIVE:
             parts = np.broadcast_arrays(*map(_wide, args))
             result = np.empty(parts[0].shape)
             native().apply(value.op, result.reshape(-1), [np.ascontiguousarray(p).reshape(-1) for p in parts])
         else:
-            logical = value.op in ("and", "or", "not")
-            result = getattr(np, NUMPY[value.op])(*(args if logical else map(_wide, args)))
+            is_logical = value.op in ("and", "or", "not")
+            result = getattr(np, NUMPY[value.op])(*(args if is_logical else map(_wide, args)))
         known[number] = result
     return known
 
@@ -223,7 +223,7 @@ def _slabs(shape: Sequence[int]) -> Iterator[tuple[slice, ...]]:
         yield (slice(first, min(first + rows, shape[0])), *whole)
 
 
-def pointwise(store: FieldStore, program: Program, given: Iterable[str]) -> Pointwise | None:
+def pointwise(store: FieldStore, program: Program, scalar_names: Iterable[str]) -> Pointwise | None:
     """Return a program for evaluation without compiled kernels; None if it requires compilation.
 
     A program qualifies if it has no loops and stops, and each sweep reads and writes only one point at one
@@ -234,7 +234,7 @@ def pointwise(store: FieldStore, program: Program, given: Iterable[str]) -> Poin
     ----------
     store : FieldStore
     program : Program
-    given : names
+    scalar_names : names
         Scalars that have a value during the run.
 
     Raises
@@ -269,7 +269,7 @@ def pointwise(store: FieldStore, program: Program, given: Iterable[str]) -> Poin
     if not candidate.is_worthwhile:
         return None
     read = dict.fromkeys(v.attribute for values in computed for v in values if v.op == "scalar")
-    check_scalars(read, program, domain.grid.scalar_values(), given)
+    check_scalars(read, program, domain.grid.scalar_values(), scalar_names)
     return candidate
 
 

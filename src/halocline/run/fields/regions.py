@@ -43,7 +43,7 @@ class Chosen:
     Attributes
     ----------
     selection : Selection
-    kept : tuple of int
+    axes : tuple of int
         Axes of the array. Along other axes, the selection has one element.
     coordinates : tuple of array
         Coordinates along each axis of the array.
@@ -52,14 +52,14 @@ class Chosen:
     """
 
     selection: Selection
-    kept: tuple[int, ...]
+    axes: tuple[int, ...]
     coordinates: tuple[NDArray[np.float64], ...]
     at: Mapping[str, float]
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the array."""
-        return tuple(self.selection.shape[axis] for axis in self.kept)
+        return tuple(self.selection.shape[axis] for axis in self.axes)
 
 
 class Region:
@@ -338,7 +338,7 @@ class Points(Region):
             wrong = next(place for place in self.places if len(place) != grid.ndim)
         else:
             low, high = zip(*ends, strict=True)
-            inside = ((self._wanted >= low) & (self._wanted <= high)).all(axis=1)
+            inside = ((self._coordinates >= low) & (self._coordinates <= high)).all(axis=1)
             wrong = None if inside.all() else self.places[int(inside.argmin())]
         if wrong is not None:
             ranges = ", ".join(f"{low:g} to {high:g}" for low, high in ends)
@@ -347,7 +347,7 @@ class Points(Region):
     def coordinates(self, grid: Grid, staggered: Sequence[bool]) -> tuple[NDArray[np.float64], ...]:
         """Return the coordinates of the values of a field along each axis."""
         if self.interpolate != "nearest":
-            return tuple(self._wanted.T)
+            return tuple(self._coordinates.T)
         lines, weights = grid.positions(staggered), self._weights(grid, staggered)
         return tuple(
             line[axis_weights.index[:, 0]] for line, axis_weights in zip(lines, weights, strict=True)
@@ -386,12 +386,12 @@ class Points(Region):
                     f"field of {grid!r} has {len(line)} along {AXES[axis]}: choose 'linear', or more cells"
                 )
         return [
-            polynomial(line, self._wanted[:, axis], count, period(grid, axis))
+            polynomial(line, self._coordinates[:, axis], count, period(grid, axis))
             for axis, line in enumerate(lines)
         ]
 
     @cached_property
-    def _wanted(self) -> NDArray[np.float64]:
+    def _coordinates(self) -> NDArray[np.float64]:
         """Coordinates of all points: array of float64 (places, axes)."""
         return np.array(self.places, np.float64)
 
@@ -399,14 +399,14 @@ class Points(Region):
         return f"Points({self.places!r}, interpolate={self.interpolate!r})"
 
 
-def _places(given: Any) -> list[tuple[float, ...]]:
+def _places(places: Any) -> list[tuple[float, ...]]:
     """Return the coordinates of all points as floats."""
     try:
-        array = np.asarray(given)
+        array = np.asarray(places)
     except ValueError:  # points of different numbers of coordinates
-        return [_place(place) for place in given]
+        return [_place(place) for place in places]
     if array.dtype.kind not in "biuf" or array.ndim not in (1, 2):
-        return [_place(place) for place in given]
+        return [_place(place) for place in places]
     array = array.astype(np.float64)
     return list(map(tuple, (array[:, np.newaxis] if array.ndim == 1 else array).tolist()))
 

@@ -95,8 +95,10 @@ def source_of(value: Any, field: Field, time: int | None = None) -> Source:
         The path does not name an array, or the array has several times.
     """
     if is_numpy_file(value):
-        return _numpy_file(Path(value), field)
-    return _stored(Path(value), time) if isinstance(value, (str, PathLike)) else _labelled(value)
+        return _numpy_source(Path(value), field)
+    return (
+        _store_source(Path(value), time) if isinstance(value, (str, PathLike)) else _dataarray_source(value)
+    )
 
 
 def is_numpy_file(value: Any) -> bool:
@@ -104,7 +106,7 @@ def is_numpy_file(value: Any) -> bool:
     return isinstance(value, (str, PathLike)) and Path(value).suffix.lower() in NUMPY_FILES
 
 
-def _numpy_file(path: Path, field: Field) -> Source:
+def _numpy_source(path: Path, field: Field) -> Source:
     """Return the array of a NumPy file; for a .npz file, the array with the name of the field.
 
     A .npy file is mapped into memory, so that each rank reads only its own part.
@@ -127,13 +129,13 @@ def _numpy_file(path: Path, field: Field) -> Source:
     return Source(str(path), dimensions(field.staggered), array.shape, {}, read)
 
 
-def numpy_arrays(path: Path, *wanted: Sequence[str]) -> list[NDArray[Any]]:
+def numpy_arrays(path: Path, *name_choices: Sequence[str]) -> list[NDArray[Any]]:
     """Return arrays of a NumPy file: its single array, or the arrays with some names.
 
     Parameters
     ----------
     path : Path
-    wanted : sequence of str
+    name_choices : sequence of str
         Names of arrays of a .npz file. Of several sequences, the first one with all its names in the file is
         used.
 
@@ -150,7 +152,7 @@ def numpy_arrays(path: Path, *wanted: Sequence[str]) -> list[NDArray[Any]]:
             arrays = [content]
         else:
             with content:
-                arrays = [content[name] for name in _array_names(path, wanted, list(content.files))]
+                arrays = [content[name] for name in _array_names(path, name_choices, list(content.files))]
     except HaloclineError:
         raise
     except Exception as error:  # NumPy and zipfile raise many exception types for damaged files
@@ -163,21 +165,21 @@ def numpy_arrays(path: Path, *wanted: Sequence[str]) -> list[NDArray[Any]]:
     return arrays
 
 
-def _array_names(path: Path, wanted: Sequence[Sequence[str]], names: Sequence[str]) -> Sequence[str]:
+def _array_names(path: Path, name_choices: Sequence[Sequence[str]], names: Sequence[str]) -> Sequence[str]:
     """Return the names of the arrays to load from a .npz file; see `numpy_arrays`."""
-    for some in wanted:
-        if {*some} <= {*names}:
-            return some
+    for choice in name_choices:
+        if {*choice} <= {*names}:
+            return choice
     if len(names) == 1:
         return names
-    expected = " or ".join(" and ".join(map(repr, some)) for some in wanted)
+    expected = " or ".join(" and ".join(map(repr, choice)) for choice in name_choices)
     raise InputError(
         f"{path} holds the arrays {', '.join(names) or 'none'}; expected one named {expected}, or a single "
         "array"
     )
 
 
-def _stored(path: Path, time: int | None) -> Source:
+def _store_source(path: Path, time: int | None) -> Source:
     """Return the source of an array in a store, such as "heat.zarr/T"."""
     store, info = array_at(path)
     if any(name.startswith(UNNAMED) for name in info.dimensions):
@@ -187,7 +189,7 @@ def _stored(path: Path, time: int | None) -> Source:
     return Source(str(path), axes, tuple(map(info.count, axes)), lines, read)
 
 
-def _labelled(array: Any) -> Source:
+def _dataarray_source(array: Any) -> Source:
     """Return the source of an xarray DataArray."""
     if hasattr(array, "data_vars"):
         known = [str(key) for key in array.data_vars]
@@ -225,7 +227,7 @@ class Reader:
 
     Attributes
     ----------
-    how : str
+    description : str
         Description of the interpolated axes; empty if there are none.
     """
 
@@ -241,26 +243,26 @@ class Reader:
         self._weights: list[Weights | None] = []
         descriptions = []
         for axis, name in enumerate(field_axes):
-            weights, description = _along(field, axis, source, name)
+            weights, description = _axis_weights(field, axis, source, name)
             self._weights.append(weights)
             if description:
                 count = source.shape[source.dimensions.index(name)]
                 descriptions.append(f"{AXES[axis]} {description} from {count} points")
-        self.how = ", ".join(descriptions)
+        self.description = ", ".join(descriptions)
 
     def read(self, lo: Sequence[int], hi: Sequence[int]) -> NDArray[Any]:
         """Return the values of the field from the indices `lo` up to `hi`."""
         runs = [
-            [(low, high)] if weights is None else weights.needed(low, high)
+            [(low, high)] if weights is None else weights.runs_read(low, high)
             for weights, low, high in zip(self._weights, lo, hi, strict=True)
         ]
-        values = self._joined(runs)
+        values = self._read_runs(runs)
         for axis, weights in enumerate(self._weights):
             if weights is not None:
                 values = weights.apply(values, axis, runs[axis], lo[axis], hi[axis])
         return values
 
-    def _joined(self, runs: Sequence[Sequence[Run]], box: tuple[Run, ...] = ()) -> NDArray[Any]:
+    def _read_runs(self, runs: Sequence[Sequence[Run]], box: tuple[Run, ...] = ()) -> NDArray[Any]:
         """Return the values of the source in the runs along each axis of the field, concatenated.
 
         Parameters
@@ -272,11 +274,11 @@ class Reader:
         """
         axis = len(box)
         if axis == len(runs):
-            return self._box(box)
-        parts = [self._joined(runs, (*box, run)) for run in runs[axis]]
+            return self._read_box(box)
+        parts = [self._read_runs(runs, (*box, run)) for run in runs[axis]]
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis)
 
-    def _box(self, box: Sequence[Run]) -> NDArray[Any]:
+    def _read_box(self, box: Sequence[Run]) -> NDArray[Any]:
         """Return a box of the source; `box` and result have the axis order of the field."""
         source_box: list[Run] = [(0, 0)] * len(box)
         for run, position in zip(box, self._order, strict=True):
@@ -286,7 +288,7 @@ class Reader:
         )
 
 
-def _along(field: Field, axis: int, source: Source, name: str) -> tuple[Weights | None, str]:
+def _axis_weights(field: Field, axis: int, source: Source, name: str) -> tuple[Weights | None, str]:
     """Return the interpolation weights and method along an axis; None and "" for identical points."""
     grid, new = field.grid, field.positions[axis]
     count, length = source.shape[source.dimensions.index(name)], grid.extent[axis]

@@ -42,9 +42,9 @@ def why_not_writable(path: Path) -> str:
         status = _stat(path)
         if status is not None and stat.S_ISSOCK(status.st_mode):
             return "it is a socket"
-        if status is not None and not _replaceable(path, status):
+        if status is not None and not _is_replaceable(path, status):
             return "" if os.access(path, os.W_OK) else "it is not yours to write"
-        folder = _behind_links(path).parent
+        folder = _resolve_links(path).parent
         folder.mkdir(parents=True, exist_ok=True)
         test_file = folder / _name()
         os.close(os.open(test_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -77,7 +77,7 @@ def write_file(path: Path, content: str | bytes) -> None:
         status = None if stream is not None else _stat(path)
         if stream is not None:
             _append(stream, data)
-        elif (status is not None and not _replaceable(path, status)) or not _replace(path, data, status):
+        elif (status is not None and not _is_replaceable(path, status)) or not _replace(path, data, status):
             _write_into(path, data)
     except OSError as error:
         raise RunError(f"cannot write {path}: {error.strerror or error}") from None
@@ -91,17 +91,19 @@ def _stat(path: Path) -> os.stat_result | None:
         return None
 
 
-def _replaceable(path: Path, found: os.stat_result) -> bool:
+def _is_replaceable(path: Path, status: os.stat_result) -> bool:
     """Return True if a new file can replace the path without loss.
 
     Such a path is a plain file with one name and no access control list. The user owns the file and may
     create files in its folder.
     """
-    plain = stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and found.st_uid == os.geteuid()
-    return plain and not _has_own_rights(path) and os.access(_behind_links(path).parent, os.W_OK | os.X_OK)
+    is_plain = stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and status.st_uid == os.geteuid()
+    return (
+        is_plain and not _has_access_list(path) and os.access(_resolve_links(path).parent, os.W_OK | os.X_OK)
+    )
 
 
-def _has_own_rights(path: Path) -> bool:
+def _has_access_list(path: Path) -> bool:
     """Return True if a file has an access control list, which a new file would lack."""
     try:
         return "system.posix_acl_access" in os.listxattr(path)
@@ -129,7 +131,7 @@ def _append(stream: int, data: bytes) -> None:
         handle.write(data)
 
 
-def _behind_links(path: Path) -> Path:
+def _resolve_links(path: Path) -> Path:
     return path.resolve() if path.is_symlink() else path
 
 
@@ -139,7 +141,7 @@ def _name() -> str:
 
 def _replace(path: Path, data: bytes, before: os.stat_result | None) -> bool:
     """Replace a path by a new file; return False if that is impossible or would change its group or mode."""
-    path = _behind_links(path)
+    path = _resolve_links(path)
     new_path = path.with_name(_name())
     try:
         descriptor = os.open(
@@ -162,13 +164,13 @@ def _replace(path: Path, data: bytes, before: os.stat_result | None) -> bool:
 
 
 def _write_into(path: Path, data: bytes) -> None:
-    file = _opened(path)
+    file = _open_existing(path)
     with open(file, "wb") as handle:
         os.set_blocking(file, True)
         handle.write(data)
 
 
-def _opened(path: Path) -> int:
+def _open_existing(path: Path) -> int:
     """Return the descriptor of an existing target opened for writing; a plain file is truncated."""
     end = time.monotonic() + PATIENCE
     while True:

@@ -181,18 +181,18 @@ def _siblings(thread: int) -> str:
     return _read(f"/sys/devices/system/cpu/cpu{thread}/topology/thread_siblings_list") or str(thread)
 
 
-def share_of_cores(mine: int, masks: Iterable[int]) -> int:
+def share_of_cores(local_mask: int, masks: Iterable[int]) -> int:
     """Return the share of this rank in the hardware threads of its affinity mask, at least 1.
 
     Parameters
     ----------
-    mine : int
+    local_mask : int
         Affinity mask of this rank.
     masks : ints
         Affinity masks of all ranks of the node, including this one. Ranks that the launcher
         binds have different masks, and other ranks share one mask.
     """
-    return max(1, mine.bit_count() // max(1, sum(bool(mine & mask) for mask in masks)))
+    return max(1, local_mask.bit_count() // max(1, sum(bool(local_mask & mask) for mask in masks)))
 
 
 def sockets() -> int:

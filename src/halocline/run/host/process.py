@@ -131,9 +131,9 @@ def allow_files(ranks: int) -> None:
     """
     file_count = FILES + FILES_PER_RANK * ranks
     soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if _enough(soft_limit, file_count):
+    if _suffices(soft_limit, file_count):
         return
-    if not _enough(hard_limit, file_count):
+    if not _suffices(hard_limit, file_count):
         raise InputError(
             f"{ranks} ranks need {file_count} open files in a process, but only {hard_limit} are allowed: "
             f"raise the limit (`ulimit -n {file_count}`; LimitNOFILE, limits.conf)"
@@ -150,7 +150,7 @@ def check_stacks(threads: int, environment: Mapping[str, str] = os.environ) -> N
         A stack is too small. A program with too small a stack would end without a message.
     """
     allowed, _ = resource.getrlimit(resource.RLIMIT_STACK)
-    if not _enough(allowed, STACK):
+    if not _suffices(allowed, STACK):
         raise InputError(
             f"the stack of a process is limited to {allowed} bytes, but kernels and their compiler need "
             f"{STACK}: raise the limit (`ulimit -s {STACK // 1024}`, or more)"
@@ -167,8 +167,8 @@ def check_stacks(threads: int, environment: Mapping[str, str] = os.environ) -> N
         return
 
 
-def _enough(allowed: int, needed: int) -> bool:
-    return allowed == resource.RLIM_INFINITY or allowed >= needed
+def _suffices(allowed: int, required: int) -> bool:
+    return allowed == resource.RLIM_INFINITY or allowed >= required
 
 
 def _stack_size(text: str) -> int | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from halocline.errors import RunError
 from halocline.native import native
-from halocline.run.devices.devices import device_errors, in_words
+from halocline.run.devices.devices import device_errors, device_text
 from halocline.run.domain.domain import Domain
 from halocline.run.host.machine import data_caches
 from halocline.run.ranks.communicator import Communicator
@@ -161,7 +161,7 @@ class _Copies:
                 size //= 2
                 if size < LEAST:
                     raise RunError(
-                        f"{in_words(device)} has no memory left to measure its bandwidth with: take a "
+                        f"{device_text(device)} has no memory left to measure its bandwidth with: take a "
                         "smaller grid, or more devices"
                     ) from None
 

@@ -73,21 +73,21 @@ def balance(
     rank_work = sum(weights.values())
     _, total = comm.prefix(rank_work)
     (before,) = comm.total([float(bool(weights))])
-    stay = False
+    is_unchanged = False
     if not total > 0.0:  # no measured work: equal weights
         weights = dict.fromkeys(weights, 1.0)
-        rank_work, total, stay = float(len(weights)), float(cut.count), active == domain.active_ranks
+        rank_work, total, is_unchanged = float(len(weights)), float(cut.count), active == domain.active_ranks
     leaving: dict[int, int] = {}
-    if not stay:
+    if not is_unchanged:
         new_ranks = domain.directory.assign(weights, layout.ranks_by_node[:active])
         leaving = {number: rank for number, rank in new_ranks.items() if rank != comm.rank}
     offers: dict[int, dict[int, float]] = {}
     for number, rank in leaving.items():
         offers.setdefault(rank, {})[number] = weights[number]
-    offered = comm.sparse(offers)
-    arriving = {number: rank for rank, offer in offered.items() for number in offer}
+    received_offers = comm.sparse(offers)
+    arriving = {number: rank for rank, offer in received_offers.items() for number in offer}
     new_weights = {n: weight for n, weight in weights.items() if n not in leaving}
-    new_weights |= {n: weight for offer in offered.values() for n, weight in offer.items()}
+    new_weights |= {n: weight for offer in received_offers.values() for n, weight in offer.items()}
     sent, (moved_count,) = 0, comm.total([float(len(leaving))])
     if moved_count:
         release()

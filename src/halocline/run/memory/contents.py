@@ -165,7 +165,9 @@ def assembled(
     decomposition = layout.decomposition
     outgoing, incoming = plan_chunks(decomposition, domain.subdomains, grid, field.points, selection)
     ends = {part.holder for part in outgoing} | {part.subdomain for part in incoming}
-    homes = {n: layout.home(n) for n in ends} if layout.moved is None else domain.directory.find(ends)
+    homes = (
+        {n: layout.home(n) for n in ends} if layout.moved_subdomains is None else domain.directory.find(ends)
+    )
     views = dict(zip(domain.subdomains, store.views(field), strict=True))
     offsets = dict(zip(domain.subdomains, domain.offsets, strict=True))
 

@@ -45,47 +45,51 @@ def redistribute(store: FieldStore, plan: Redistribution) -> int:
         store.check_node(required)
     sent, storages = 0, {}
     for name in store.storages:
-        storages[name], count = _moved(store, plan, decomposition, name)
+        storages[name], count = _move_field(store, plan, decomposition, name)
         sent += count
     store.storages = storages
     store.generation += 1
-    domain.take_over(plan.subdomains)
+    domain.set_subdomains(plan.subdomains)
     store.share(list(storages))
     return sent
 
 
-def _moved(store: FieldStore, plan: Redistribution, cut: Decomposition, name: str) -> tuple[list[Any], int]:
+def _move_field(
+    store: FieldStore, plan: Redistribution, cut: Decomposition, name: str
+) -> tuple[list[Any], int]:
     """Return the storages of a field after the move, and the bytes that this rank sent."""
     domain, info, before = store.domain, store.infos[name], store.domain.subdomains
-    old = dict(zip(before, store.storages[name], strict=True))
-    new: dict[int, Any] = {}
+    old_storages = dict(zip(before, store.storages[name], strict=True))
+    new_storages: dict[int, Any] = {}
     sends: list[tuple[int, NDArray[Any]]] = []
     receives: list[tuple[int, NDArray[Any]]] = []
     with domain.comm.agreement(f"make room for field {name!r} in subdomains that move"):
         for local, number in enumerate(plan.subdomains):
             device = domain.device_of(local, len(plan.subdomains)) if domain.devices else None
-            if number in old and (device is None or device == domain.device_of(before.index(number))):
-                new[number] = old[number]
+            if number in old_storages and (
+                device is None or device == domain.device_of(before.index(number))
+            ):
+                new_storages[number] = old_storages[number]
                 continue
-            new[number] = store.new_storage(name, _points(cut.box(number), info, cut).shape, device)
-            if number in old:  # it moves to another device of this rank
-                with store.written([new[number]]) as (fresh,):
-                    store.whole(fresh)[...] = store.whole(store.on_host([old[number]])[0])
+            new_storages[number] = store.new_storage(name, _points(cut.box(number), info, cut).shape, device)
+            if number in old_storages:  # it moves to another device of this rank
+                with store.written([new_storages[number]]) as (target,):
+                    store.whole(target)[...] = store.whole(store.on_host([old_storages[number]])[0])
         for piece in plan.sends:
-            (on_host,) = store.on_host([old[piece.subdomain]])
+            (on_host,) = store.on_host([old_storages[piece.subdomain]])
             views = [view.reshape(-1) for view in _views(store, on_host, piece, cut, info)]
             sends.append((piece.rank, np.concatenate(views) if views else np.empty(0, info.dtype)))
         for piece in plan.receives:
-            size = sum(box.size for box in _active(store, piece, cut, info))
+            size = sum(box.size for box in _active_boxes(store, piece, cut, info))
             receives.append((piece.rank, np.empty(size, info.dtype)))
     domain.comm.exchange(sends, receives)
     for piece, (_, row) in zip(plan.receives, receives, strict=True):
-        with store.written([new[piece.subdomain]]) as (on_host,):
+        with store.written([new_storages[piece.subdomain]]) as (on_host,):
             position = 0
             for view in _views(store, on_host, piece, cut, info):
                 view[...] = row[position : position + view.size].reshape(view.shape)
                 position += view.size
-    return [new[number] for number in plan.subdomains], sum(row.nbytes for _, row in sends)
+    return [new_storages[number] for number in plan.subdomains], sum(row.nbytes for _, row in sends)
 
 
 def _points(box: Box, info: FieldInfo, cut: Decomposition) -> Box:
@@ -96,7 +100,7 @@ def _points(box: Box, info: FieldInfo, cut: Decomposition) -> Box:
     )
 
 
-def _active(store: FieldStore, piece: Piece, cut: Decomposition, info: FieldInfo) -> list[Box]:
+def _active_boxes(store: FieldStore, piece: Piece, cut: Decomposition, info: FieldInfo) -> list[Box]:
     """Return the computed points of a piece as boxes in global indices."""
     points = _points(piece.box, info, cut)
     if store.blocks is None:
@@ -109,6 +113,6 @@ def _views(
 ) -> Iterator[NDArray[Any]]:
     """Yield views of the points of a piece in the storage of its subdomain."""
     first, whole = cut.box(piece.subdomain).lo, store.whole(storage)
-    for box in _active(store, piece, cut, info):
+    for box in _active_boxes(store, piece, cut, info):
         lo, hi = tuple(map(sub, box.lo, first)), tuple(map(sub, box.hi, first))
         yield whole[tuple(map(slice, lo, hi))]

@@ -23,16 +23,16 @@ from halocline.run.domain.domain import Domain
 from halocline.run.ranks.communicator import Communicator
 
 
-def _lack(comm: Communicator, needed: int, what: str) -> str:
-    """Return a message if a node has less than `needed` bytes for all of its ranks, else ""."""
+def _memory_shortage(comm: Communicator, required: int, label: str) -> str:
+    """Return a message if a node has less than `required` bytes for all of its ranks, else ""."""
     ranks = comm.ranks_of_node
     available = min(native().available_memory(), ranks * native().available_to_process())
-    if needed <= available:
+    if required <= available:
         return ""
     owner = f"of the {ranks} ranks on this node " if ranks > 1 else ""
-    advice = "fewer mailboxes, a smaller grid" if "mailboxes" in what else "a smaller grid"
+    advice = "fewer mailboxes, a smaller grid" if "mailboxes" in label else "a smaller grid"
     return (
-        f"the {what} {owner}need {_amount(needed)}, but only {_amount(available)} are available: "
+        f"the {label} {owner}need {_amount(required)}, but only {_amount(available)} are available: "
         f"take {advice}, float32 or more nodes"
     )
 
@@ -106,7 +106,7 @@ class FieldStore:
 
     def scratch(self) -> FieldStore:
         """Return a separate store of the same subdomains, for computations that must not change fields."""
-        scratch_store = FieldStore(self.domain.untraced())
+        scratch_store = FieldStore(self.domain.without_trace())
         scratch_store.blocks = self.blocks
         return scratch_store
 
@@ -136,7 +136,7 @@ class FieldStore:
         total, active = self.cells * sum(ITEMSIZE[info.dtype] for info in new), self.domain.active_ranks
         of_node = min(comm.ranks_of_node, active) * -(-total // active)
         with comm.agreement("look for memory"):
-            if not self.domain.devices and (lack := _lack(comm, of_node, "fields")):
+            if not self.domain.devices and (lack := _memory_shortage(comm, of_node, "fields")):
                 raise InputError(lack)
 
     def allocate(self, fields: tuple[FieldInfo, ...], plan: RankPlan, name: str) -> None:
@@ -161,7 +161,7 @@ class FieldStore:
         new_bytes = sum(
             p.bytes for subdomain in plan.subdomains for p in subdomain.fields if p.name not in self.storages
         )
-        mailboxes = self.domain.how.mailboxes * plan.mailbox_bytes
+        mailboxes = self.domain.execution.mailboxes * plan.mailbox_bytes
         required = self.of_node(new_bytes + mailboxes)
         with comm.agreement(f"allocate fields of {name!r}"):
             self.check_node(required, "fields and mailboxes" if mailboxes else "fields")
@@ -193,20 +193,20 @@ class FieldStore:
     def of_node(self, size: int) -> int:
         """Return the sum of the sizes over the ranks of the machine of this rank; collective."""
         comm, transfers = self.domain.comm, self.domain.transfers
-        if transfers is None or transfers.layout.moved is None:
+        if transfers is None or transfers.layout.moved_subdomains is None:
             return comm.ranks_of_node * size  # all ranks have nearly the same size
         sizes = comm.allgather_of_node(size)
         return comm.ranks_of_node * sum(sizes) // len(sizes)
 
-    def check_node(self, needed: int, what: str = "fields") -> None:
+    def check_node(self, required: int, label: str = "fields") -> None:
         """Raise RunError if the ranks of a node together require more memory than is available.
 
         A single allocation may succeed, since pages use memory only after the first access. The process could
         then be killed later.
         """
         # Devices report their own lack of memory.
-        if not self.domain.devices and (lack := _lack(self.domain.comm, needed, what)):
-            raise RunError(lack)
+        if not self.domain.devices and (shortage := _memory_shortage(self.domain.comm, required, label)):
+            raise RunError(shortage)
 
     def activate(self, blocks: Blocks) -> None:
         """Change the active blocks; collective.

@@ -214,7 +214,7 @@ class OutputContents:
             self._add_column(name, (len(region.places),), self.dtype or held.dtype, attributes)
             return
         points = region.choose(self.grid, held.staggered)
-        blocks = [f"{AXES[axis]}: mean" for axis in points.kept] if region.block > 1 else []
+        blocks = [f"{AXES[axis]}: mean" for axis in points.axes] if region.block > 1 else []
         part = Part.of(
             held, points, (self.axis,), dtype=self.dtype, compression=self.compression,
             attributes=self._attributes(name, kind, blocks),

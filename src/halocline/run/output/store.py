@@ -65,7 +65,7 @@ class Part:
         dtype, names = dtype or field.dtype, dimensions(field.staggered)
         shape = (0,) * len(growing) + chosen.shape
         chunk = (1,) * len(growing) + chunk_shape(chosen.shape, ITEMSIZE[dtype])
-        axes = (*growing, *(names[axis] for axis in chosen.kept))
+        axes = (*growing, *(names[axis] for axis in chosen.axes))
         facts = {**(attributes or {}), **chosen.at}
         return cls(field, chosen, ArraySpec(shape, chunk, dtype, axes, facts, compression))
 
@@ -73,7 +73,7 @@ class Part:
     def lines(self) -> dict[str, tuple[int, NDArray[Any]]]:
         """Axis and coordinates of each dimension."""
         names = dimensions(self.field.staggered)
-        axes = zip(self.chosen.kept, self.chosen.coordinates, strict=True)
+        axes = zip(self.chosen.axes, self.chosen.coordinates, strict=True)
         return {names[axis]: (axis, line) for axis, line in axes}
 
 
@@ -182,7 +182,7 @@ class RunStore:
         int
             Number of finite values that become infinite in the precision of the array.
         """
-        selection, axes = part.chosen.selection, part.chosen.kept
+        selection, axes = part.chosen.selection, part.chosen.axes
         inner = dict(zip(axes, part.spec.chunk[len(row) :], strict=True))
         grid = ChunkGrid(selection.shape, tuple(inner.get(a, 1) for a in range(len(selection.shape))))
         infinite = 0

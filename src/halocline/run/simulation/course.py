@@ -341,7 +341,7 @@ class Course:
         self._saving: Occasion | None = None  # event of checkpoints
         self._in_callback = False
         self.comm = comm = session.fields.domain.comm
-        self.requests = Requests(comm, lambda: session.prepared.made, self.checkpoints)
+        self.requests = Requests(comm, lambda: session.prepared.native_engine, self.checkpoints)
         # all ranks use the clock of rank 0
         self._now: Callable[[], float] = lambda: comm.bcast(time.monotonic())
         self._publish_due = math.inf  # time of the next publication of rows and checkpoints

@@ -170,7 +170,7 @@ class Simulation(Fields):
             after_step=after_step,
         )
         self._stepping = self._traced()
-        often = self.domain.how.balance
+        often = self.domain.execution.balance
         self._balance_every = None if often is None else Every.parse("balance", often)
         if self._balance_every and self._balance_every.time is not None and not self._stepping.has_time_step:
             raise InputError(
@@ -225,7 +225,7 @@ class Simulation(Fields):
         assert self.domain.decomposition is not None
         check_fit(schedule, self.domain.decomposition)  # before data are discarded
         self.store.activate(blocks)
-        self._with_walls.clear()
+        self._fields_with_walls.clear()
         self._forget_programs()
         self._session.replace(prepare_schedule(self.store, schedule, self.program.name))
 

@@ -18,7 +18,7 @@ from typing import Any
 from halocline.errors import InputError, RunError, Terminated
 from halocline.io.table import as_rows
 from halocline.problems.files import is_file
-from halocline.run.devices.devices import OnDevice, summary, where
+from halocline.run.devices.devices import OnDevice, hardware_text, summary
 from halocline.run.domain.execution import Execution, chosen_devices
 from halocline.run.host.machine import this_machine
 from halocline.study.layout import Layout
@@ -273,7 +273,7 @@ def devices_of(measurement: Measurement) -> str:
 
 def ran_on(measurement: Measurement) -> str:
     """Return the ranks, threads and devices of a measurement as text."""
-    return where(measurement["ranks"], measurement["threads"], _places(measurement))
+    return hardware_text(measurement["ranks"], measurement["threads"], _places(measurement))
 
 
 def _places(measurement: Measurement) -> list[OnDevice]:

@@ -24,7 +24,7 @@ from halocline.plan.layout import link_time
 from halocline.plan.trace import TraceShares
 from halocline.plan.traffic import Traffic
 from halocline.ranges import AXES, FIELDS, POINTS, RADIUS, REPEATS
-from halocline.run.devices.devices import chosen_here
+from halocline.run.devices.devices import select_local_devices
 from halocline.run.domain.domain import Domain
 from halocline.run.domain.execution import Execution, chosen_devices
 from halocline.run.engine.prepare import prepare_schedule
@@ -253,8 +253,8 @@ def measure(
         "methods": plan.transfers.methods,
         "methods_used": bench.prepared.methods_used(),
         "unavailable": dict(domain.unavailable),
-        "placement": domain.how.placement,
-        "links": domain.device_links.why,
+        "placement": domain.execution.placement,
+        "links": domain.device_links.reason,
         "link_time": link_time(plan.layout, traffic, domain.device_links.distance),
         "messages": messages,
         "bytes_by_method": bytes_by_method,
@@ -292,7 +292,7 @@ def shared_out(
     InputError
         The subdomains cannot be distributed evenly.
     """
-    device_count = len(chosen_here(chosen_devices(device)))
+    device_count = len(select_local_devices(chosen_devices(device)))
     devices_per_rank = len(share_devices(device_count, per_node or ranks)[0]) if device_count else 1
     slots = ranks * devices_per_rank
     if subdomains is None:
