@@ -90,7 +90,8 @@ def measure(case: str, n: int, steps: int) -> None:
             "case": case, "cells": sim.store.cells, "step": [before[0], after[0]],
             "slowest": [before[1], after[1]], "subdomain": result[-1].largest,
             "balance": [balance.seconds for balance in result], "first": first,
-            "moved": [balance.moved for balance in result], "bytes": [balance.bytes for balance in result],
+            "moved": [balance.moved_count for balance in result],
+            "bytes": [balance.bytes for balance in result],
         }))  # fmt: skip
 
 

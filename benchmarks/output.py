@@ -116,7 +116,7 @@ def row_cost(sim: hc.Simulation, output: hc.Output, steps: int, size: int, repea
     kind, values = Path(output.path).stem, np.ones(size)
 
     def run(**options: Any) -> float:
-        sim.restart()
+        sim.start_new_run()
         began = perf_counter()
         sim.run(steps=steps, **options)
         return perf_counter() - began

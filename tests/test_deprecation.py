@@ -38,6 +38,15 @@ def test_a_setting_accepts_earlier_names() -> None:
         hc.setting("k", 3.0, most=2.0)
 
 
+def test_functions_accept_earlier_names_of_arguments() -> None:
+    expected = hc.Check.not_compared("error", "no reference")
+    with pytest.warns(DeprecationWarning, match="not_compared: why has been renamed to reason") as warned:
+        assert hc.Check.not_compared("error", why="no reference").about == expected.about  # type: ignore
+    assert warned[0].filename == __file__
+    with pytest.raises(hc.InputError, match="why and reason are the same; leave why out"):
+        hc.Check.not_compared("error", reason="a", why="b")  # type: ignore[call-arg]
+
+
 def test_both_names_are_rejected() -> None:
     with pytest.raises(hc.InputError, match="Check: most and maximum are the same; leave most out"):
         hc.Check("error", 0.5, most=1.0, maximum=1.0)  # type: ignore[call-arg]

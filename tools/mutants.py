@@ -503,8 +503,8 @@ MUTATIONS = (
     Mutation(
         "rims-operands",
         FILLS,
-        "dict.fromkeys(fill.operands, _read(box, fill))",
-        "{fill.field: _read(box, fill)}",
+        "dict.fromkeys(fill.operands, _cells_read(box, fill))",
+        "{fill.field: _cells_read(box, fill)}",
         "ghosts are formed before what they read of another field has come",
         ("compile/test_halo.py",),
     ),
@@ -519,7 +519,7 @@ MUTATIONS = (
     Mutation(
         "along-rims",
         FILLS,
-        "if any(_reads(boxes.core, fill, other, box) for other, box in late):",
+        "if any(_reads(boxes.core, fill, other, box) for other, box in previous_rims):",
         "if False:",
         "ghosts are formed of others that wait for messages",
         ("compile/test_walls.py",),

@@ -5,11 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from halocline.errors import InputError
 
 C = TypeVar("C")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def warn_of_rename(subject: str, old: str, new: str, stacklevel: int = 2, *, file: str = "") -> None:
@@ -91,5 +93,21 @@ def accept_earlier_names(renamed: Mapping[str, str]) -> Callable[[type[C]], type
         for old, new in renamed.items():
             setattr(kind, old, read_only(old, new))
         return kind
+
+    return decorate
+
+
+def accept_earlier_argument(old: str, new: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Return a decorator for a function that accepts the earlier name of a keyword argument."""
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        @wraps(function)
+        def call(*arguments: P.args, **keywords: P.kwargs) -> T:
+            if old not in keywords:
+                return function(*arguments, **keywords)
+            present: Any = with_present_names(keywords, {old: new}, function.__name__)
+            return function(*arguments, **present)
+
+        return call
 
     return decorate

@@ -69,7 +69,7 @@ MAILBOXES = Range(1, 256)  # per message
 CHECKPOINTS = Range(1, 10_000)  # retained on disk
 IO_RANKS = Range(0, 65_536)
 IO_THREADS = Range(1, 256)  # writer threads per rank
-PATCHES = Range(1, 20_000_000)  # per rank: each patch has a row in a table
+PATCHES = Range(1, 20_000_000)  # per subdomain: each patch has a row in a table
 
 
 def whole_numbers(text: str, option: str, numbers: Range) -> list[int]:

@@ -140,6 +140,8 @@ def test_options_have_values_and_help_texts() -> None:
     assert ran(["--k", "3"], more) == {"k": "3"}
     with pytest.raises(Exception, match="it is empty; expected the name of a folder"):
         place("folder")("")
+    with pytest.raises(Exception, match="it contains a null character; expected the name of a folder"):
+        place("folder")("a\0b")
 
 
 def test_a_docstring_is_the_help_text() -> None:

@@ -105,7 +105,7 @@ def test_the_time_of_writing_is_reported(tmp_path: Path) -> None:
         (["--checkpoint", "c", "--checkpoint-every", "-5"], "every is -5.0; expected a positive time"),
         (["--checkpoint", "c", "--time-limit", "10"], "time_limit is '10'; expected a time such as"),
         (["--output", "a.zarr", "--output-every", "0"], "--output a.zarr: every is 0; expected a positive"),
-        (["--output", "c", "--checkpoint", "c"], "c is to hold two things"),
+        (["--output", "c", "--checkpoint", "c"], "c is the path of two outputs"),
         (["--resume", "none"], "no checkpoint in none: there is no such folder"),
         (["--resume", "."], "no checkpoint in .: no checkpoint was ever completed there"),
         (["--output", "file"], "file is no store of Halocline"),

@@ -91,7 +91,7 @@ def test_unsupported_kernels_are_not_tuned(standin: ctypes.CDLL, monkeypatch: py
 
     monkeypatch.setattr(prepared, "compile_for", refusing)
     assert star((12, 20), 2, device="cuda:0", kernels="tune") == star((12, 20), 2)
-    assert [tuned.tried for tuned in results] == [2]
+    assert [tuned.measured_count for tuned in results] == [2]
 
 
 # -- memory ------------------------------------------------------------------------------------------

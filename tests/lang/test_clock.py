@@ -230,7 +230,7 @@ def test_due_steps_are_the_same_after_a_stop(dt: float, count: int, ratio: float
     occasion = Occasion(Every(time=every), lambda: happened.append(True))
     occasion.begin(at(begun(dt), count), math.inf)
     for step in range(count + 1, count + steps + 1):
-        occasion.happen(at(begun(dt), step))
+        occasion.act_if_due(at(begun(dt), step))
     again = Occasion(Every(time=every), lambda: None)
     again.begin(at(begun(dt), count + steps), math.inf)
     assert again.limits(at(begun(dt), count + steps), math.inf) == occasion.limits(
@@ -259,7 +259,7 @@ def still(kind: str = "number") -> hc.Simulation:
 def placed(kind: str, dt: float, step: int = 0, time: float | None = None) -> hc.Simulation:
     """Return the simulation in the state after a step, without doing the steps."""
     sim = still(kind)
-    sim.restart()
+    sim.start_new_run()
     if kind in ("number", "program"):
         sim.dt = dt
         clock = at(begun(dt), step)
@@ -496,21 +496,22 @@ def test_a_restart_is_a_new_run(kind: str, tmp_path: Path) -> None:
     sim, u = placed(kind, 0.1), "u"
     sim.run(until=1.0, output=hc.Output(tmp_path / "u.zarr", [u], every=hc.steps(2)))
     before = sim.checksum(u)
-    sim.restart(time=5)
+    sim.start_new_run(time=5)
     assert (sim.time, sim.steps, sim.checksum(u), sim.resumed) == (5.0, 0, before, None)
     with pytest.raises(InputError, match="holds output of another run"):
         sim.run(steps=1, output=hc.Output(tmp_path / "u.zarr", [u], every=hc.steps(2)))
     sim.run(until=5.25)
     assert (sim.time, sim.steps) == (5.25, 3)
-    sim.restart()
+    with pytest.warns(DeprecationWarning, match="restart has been renamed to start_new_run"):
+        sim.restart()
     assert (sim.time, sim.steps) == (0.0, 0)
     for wrong in (math.nan, math.inf, "now", None, True):
         with pytest.raises(InputError, match=r"time is .*; expected a finite time"):
-            sim.restart(time=wrong)
+            sim.start_new_run(time=wrong)
 
     def within(sim: hc.Simulation) -> None:
-        with pytest.raises(InputError, match="restart is called while the simulation runs"):
-            sim.restart()
+        with pytest.raises(InputError, match="start_new_run is called while the simulation runs"):
+            sim.start_new_run()
 
     sim.run(steps=2, every=hc.steps(1), callback=within)
     assert sim.steps == 2
@@ -523,7 +524,7 @@ def test_a_run_without_a_step_is_a_warning(caplog: pytest.LogCaptureFixture) -> 
     with caplog.at_level(logging.WARNING):
         outcome = sim.run(until=0.5)
     assert (outcome.reason, sim.steps) == ("no step", 10)
-    assert "until is 0.5, and the time is 1 already; sim.restart(time=0)" in caplog.text
+    assert "until is 0.5, and the time is 1 already; sim.start_new_run(time=0)" in caplog.text
     for kind in ("number", "function"):
         sim = placed(kind, 0.3)
         sim.run(steps=1)  # sets the length of the last step, which decides for a varying time step

@@ -202,7 +202,7 @@ def test_a_field_loop_keeps_its_energy_in_three_dimensions() -> None:
 def test_gas_at_rest_fails_the_checks_of_a_blast() -> None:
     ready = Problem("blast", (50, 75))
     result = ready.run(steps=1, threads=1)
-    result.simulation.restart(time=0.02)
+    result.simulation.start_new_run(time=0.02)
     checks = {c.name: c for c in result.check()}
     assert not checks["kinetic energy"].passed
 

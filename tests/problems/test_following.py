@@ -86,13 +86,13 @@ def test_names_of_every_kind_of_assignment_can_be_set(tmp_path: Path) -> None:
     before = script.run()
     for name, value in values.items():
         other = "word" if isinstance(value, str) else value + 10
-        top = Script(path).run(given=script.values({name: str(other)}))
+        top = Script(path).run(replacements=script.values({name: str(other)}))
         expected = before | {name: other} | ({"k": 2 * other} if name == "g" else {})
         expected |= {"later": other + 1} if name == "later" else {}
         assert {n: top[n] for n in (*values, "k", "whole", "rest")} == {
             n: expected[n] for n in (*values, "k", "whole", "rest")
         }
-    assert script.run(given={"g": 1.0, "H": 2.0})["k"] == 2.0
+    assert script.run(replacements={"g": 1.0, "H": 2.0})["k"] == 2.0
 
 
 @pytest.mark.parametrize(
@@ -451,7 +451,7 @@ def test_a_file_that_does_not_exist_has_no_options(tmp_path: Path) -> None:
 def test_runs_after_the_end_time_call_and_write_nothing(runs: Path) -> None:
     text = runs.read_text()
     again = "sim.run(steps=4, callback=lambda sim: seen.append('again'), output=hc.Output('own.zarr'))\n"
-    runs.write_text(text.replace("left =", again + "sim.restart()\nsim.run(steps=2)\nleft ="))
+    runs.write_text(text.replace("left =", again + "sim.start_new_run()\nsim.run(steps=2)\nleft ="))
     steps, _, _, times_of_calls = left(runs, "--steps", "10")
     assert (steps, times_of_calls) == (10, [5, 10])  # the restart moves the simulation away from the end
     assert not Path("own.zarr").exists()
@@ -473,7 +473,7 @@ def note(sim):
         file.write(f"{sim.steps} {sim.checksum(T)}\\n")
 
 
-sim.restart()
+sim.start_new_run()
 for _ in range(3):
     sim.run(steps=4, every=hc.steps(2), callback=note)
     sim[T] = sim[T] + 1.0

@@ -74,7 +74,7 @@ def run(sim: hc.Simulation, seed: int, folder: Path | None = None) -> int:
             edge, active = draw.random(), draw.choice([None, draw.randint(1, ranks)])
             some_cells = hc.where(x < edge, 1.0, 0.0)
             work = draw.choice([None, 1.0, 1.0 + 30.0 * some_cells, some_cells])
-            move_count += sim.balance(work=work, ranks_active=active).moved
+            move_count += sim.balance(work=work, ranks_active=active).moved_count
     return move_count
 
 

@@ -69,8 +69,10 @@ def place(noun: str, kind: Callable[[str], Any] = Path) -> Callable[[str], Any]:
     """Return a reader of a non-empty name of a file or folder."""
 
     def read(text: str) -> Any:
-        if not text or "\0" in text:
+        if not text:
             raise typer.BadParameter(f"it is empty; expected the name of a {noun}")
+        if "\0" in text:
+            raise typer.BadParameter(f"it contains a null character; expected the name of a {noun}")
         return kind(text)
 
     return read

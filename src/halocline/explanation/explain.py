@@ -185,10 +185,10 @@ def _planned(
         with contextlib.suppress(CompileError):  # without a compiler nothing was measured
             library = library_path(schedule.source, streaming=exceeds_cache(plan, on_node))
             key = tuning.key(library.stem, transfers, threads, on_node, how.schedule, schedule.blocks)
-            known = tuning.recalled(key, schedule.ndim)
+            known = tuning.recall_patches(key, schedule.ndim)
             if known is not None:
                 plan = plan if known.choice is None else planned(patch=known.choice)
-                return plan, known.compared(tuning.BY_CACHE_SIZE)
+                return plan, known.comparison(tuning.BY_CACHE_SIZE)
     return plan, tuning.BY_CACHE_SIZE
 
 

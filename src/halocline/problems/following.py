@@ -57,12 +57,12 @@ class FileObserver(Observer):
         super().__init__(execution)
         self.subject = subject
 
-    def replaced(self, function: Any, options: dict[str, Any]) -> dict[str, Any]:
-        replaced: dict[str, Any] = self.subject.replaced(function, options)
+    def replace_options(self, function: Any, options: dict[str, Any]) -> dict[str, Any]:
+        replaced: dict[str, Any] = self.subject.replace_options(function, options)
         return replaced
 
-    def made(self, problem: Any) -> None:
-        super().made(problem)
+    def on_created(self, problem: Any) -> None:
+        super().on_created(problem)
         self.subject.store_facts(problem)
 
 
@@ -114,8 +114,8 @@ class Following(FileObserver):
 
     # --- observer ---
 
-    def made(self, problem: Any) -> None:
-        super().made(problem)
+    def on_created(self, problem: Any) -> None:
+        super().on_created(problem)
         self.options.series.clear()
         self.runs = Runs(self.options.series)
 
@@ -278,7 +278,7 @@ class Following(FileObserver):
         options = self.options
         assert options.resume is not None
         try:
-            sim.resume(options.resume, change=tuple(sim.given) if options.change else ())
+            sim.resume(options.resume, change=tuple(sim.declared_parameters) if options.change else ())
         except restart.OtherProgramError as error:
             if options.change:
                 error.args = (f"{error}\n  {', '.join(options.change)}: the new values may be the reason",)
@@ -287,8 +287,10 @@ class Following(FileObserver):
         facts, values = sim.resumed.facts, self.subject.values
         if facts.get("case") is not None:
             idle = [name for name in options.change if values[name] != facts["case"]["given"].get(name)]
-            changed = restart.changed(sim.resumed, sim.given, tuple(sim.given))
-            if idle and not changed and sim.domain.comm.rank == 0:
+            changed_parameters = restart.changed_parameters(
+                sim.resumed, sim.declared_parameters, tuple(sim.declared_parameters)
+            )
+            if idle and not changed_parameters and sim.domain.comm.rank == 0:
                 log.warning("%s: set, but a restarted run does not depend on it", ", ".join(idle))
         every = options.every
         # without the row of the end of that run

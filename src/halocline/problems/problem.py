@@ -370,7 +370,7 @@ class Problem:
         except Exception as error:
             is_of_parameters = self.has_settings and observer.problem is None
             if is_of_parameters and isinstance(error, (ArithmeticError, ValueError)):
-                changed = [f"{name}={value}" for name, value in self._settings.given.items()]
+                changed = [f"{name}={value}" for name, value in self._settings.replacements.items()]
                 raise InputError(
                     f"parameters {', '.join(changed) or 'by default'} on this grid lead to an error "
                     f"({error.args[-1]}); expected values for which all numbers of the problem are finite. "
@@ -387,7 +387,7 @@ class Problem:
         location = f", line {lines[-1]}" if lines else ""
         return InputError(f"{file}{location}: {type(error).__name__}: {error}")
 
-    def replaced(self, function: Any, options: dict[str, Any]) -> dict[str, Any]:
+    def replace_options(self, function: Any, options: dict[str, Any]) -> dict[str, Any]:
         """Return the options of a problem in the file, with the order and the scheme of the command.
 
         Raises
@@ -502,8 +502,8 @@ def dtype_of(fields: Iterable[Field]) -> str:
 class FirstProblemObserver(FileObserver):
     """Observer that ends a file at its first problem."""
 
-    def made(self, problem: Any) -> None:
-        super().made(problem)
+    def on_created(self, problem: Any) -> None:
+        super().on_created(problem)
         raise EndedError
 
 

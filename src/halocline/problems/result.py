@@ -248,7 +248,7 @@ class Result:
             "error_max": record.error,
             "bandwidth_share": record.share_of_bound,
             "overlap": solution.overlap.on,
-            "overlap_why": solution.overlap.why,
+            "overlap_why": solution.overlap.reason,
             "sweep_seconds_overlap": solution.overlap.seconds_on,
             "sweep_seconds_no_overlap": solution.overlap.seconds_off,
         }
@@ -428,7 +428,7 @@ def _balanced(balances: Sequence[Balance]) -> dict[str, float] | None:
         return None
     return {
         "count": len(balances),
-        "moved": sum(balance.moved for balance in balances),
+        "moved": sum(balance.moved_count for balance in balances),
         "bytes": sum(balance.bytes for balance in balances),
         "seconds": sum(balance.seconds for balance in balances),
         "before": balances[-1].before,

@@ -350,7 +350,7 @@ class LinearProblem(Sealed):
         self.program = solve_program(
             method, linear, unknown_field, self._rhs, null_space=self._may_be_singular
         )
-        observers.made(self)
+        observers.notify_created(self)
         self._probe: Probe | None = None
         self._is_asymmetry_known = False
         self.prepared = prepare(store, self.program, (*self.fields.values, *self.program.parameters))
@@ -469,7 +469,7 @@ class LinearProblem(Sealed):
             steps=max_iterations, output=output, checkpoint=checkpoint, on_progress=on_progress,
             resume=resume, rtol=rtol,
         )  # fmt: skip
-        solution: Solution = observers.observed(self, partial(self._solve, start))(run_arguments)
+        solution: Solution = observers.wrap_run(self, partial(self._solve, start))(run_arguments)
         return solution
 
     def _solve(self, start: str, arguments: RunArguments) -> Solution:
@@ -506,7 +506,7 @@ class LinearProblem(Sealed):
 
         output, checkpoint, parameters = arguments.output, arguments.checkpoint, dict(self.parameters)
         files = ledger.files(
-            iterating, self.method, parameters, output=output, checkpoint=checkpoint, also=facts
+            iterating, self.method, parameters, output=output, checkpoint=checkpoint, extra_facts=facts
         )
         with files.ready(iterating.step):
             outcome = Course(iterating, files).run(math.inf, float(max_iterations), arguments.on_progress)
@@ -674,7 +674,7 @@ class LinearProblem(Sealed):
         saved, _ = ledger.read(path, iterating, dict(self.parameters))
         self._check_saved_inputs(saved)
         iterating.go_on_from(saved.facts)
-        restart.take_over(iterating, saved, {})
+        restart.load_state(iterating, saved, {})
         norm_square = float.fromhex(saved.facts["rhs_square"])
         iterating.set_scalars({internal_name("goal"): rtol * rtol * norm_square})
         ledger.resume(saved)

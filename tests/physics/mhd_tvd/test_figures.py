@@ -70,7 +70,7 @@ def standing(
     else:
         for f in fields:
             sim[f] = (20.0 if f.name == "E" else 1.0) + random.random(f.points)  # keeps the pressure positive
-    sim.restart(time=time)
+    sim.start_new_run(time=time)
     return Standing(problem, sim)
 
 
@@ -190,7 +190,7 @@ def test_maps_and_cuts_of_the_vortex_are_drawn() -> None:
         assert np.allclose(run.y, state["p"][:, row], rtol=1e-13)
         assert np.allclose(line.y, converged[:, row], rtol=1e-12)
         assert np.allclose(line.x[::2] / 2 + line.x[1::2] / 2, run.x)
-    done.simulation.restart(time=0.4)
+    done.simulation.start_new_run(time=0.4)
     early = figure_of(done, "orszag-tang", "maps")
     assert [len(panel.curves) for panel in early.panels if isinstance(panel, Lines)] == [1, 1]
 

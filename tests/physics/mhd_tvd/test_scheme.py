@@ -185,7 +185,7 @@ def test_a_loop_that_is_not_advected_fails_its_check() -> None:
     for f, value in names.exact(0.0).items():
         sim[f] = value
     for time in (0.3, 2.0):
-        sim.restart(time=time)
+        sim.start_new_run(time=time)
         checks = {c.name: c for c in names.check(sim, result.record)}
         assert not checks["loop carried"].passed, time
 

@@ -66,7 +66,7 @@ def test_a_bare_number_of_steps_warns_once(
     say_once.cache_clear()
     caplog.clear()
     for every in (hc.steps(2), "2 steps", 2, 2):
-        sim.restart()
+        sim.start_new_run()
         calls.append([])
         run(sim, every)
     assert [len(steps) for steps in calls] == [2 if place == "run" else 0] * 4

@@ -152,7 +152,7 @@ def test_components_have_the_units_of_their_vector(tmp_path: Path) -> None:
         (lambda sim: hc.Output("o", ["v"], region=hc.Coarsen(2)), "averages are of cells"),
         (lambda sim: hc.Output("o", region=hc.Points([(0.5, 0.5)])), r"\(0\.5, 0\.5\) is no point of"),
         (lambda sim: hc.Output("o", region=hc.Points([])), "there are none"),
-        (lambda sim: [hc.Output("o"), hc.Output("./o")], "o is to hold two things"),
+        (lambda sim: [hc.Output("o"), hc.Output("./o")], "o is the path of two outputs"),
         (lambda sim: "o", r"output is 'o'; expected an hc\.Output|expected an hc\.Output"),
     ],
 )

@@ -98,7 +98,7 @@ def test_parameters_may_be_changed_at_a_restart(tmp_path: Path, caplog: pytest.L
     sim.run(steps=5)
     other = heat(kappa=0.2)
     with pytest.raises(
-        InputError, match=r"parameter kappa is 0.2, but .* was left with 0.1: .*change=\['kappa'\]"
+        InputError, match=r"parameter kappa is 0.2, but .* was written with 0.1: .*change=\['kappa'\]"
     ):
         other.resume(tmp_path)
     with pytest.raises(InputError, match=r"'kapa' is unknown \(did you mean 'kappa'\?\)"):
@@ -422,7 +422,9 @@ def test_a_stop_request_leaves_a_checkpoint(
         _, errors = process.communicate(timeout=HANG)
     finally:
         process.kill()
-    match = re.search(r"after step (\d+) \(time \S+\).*; go on with --resume (\S+), or sim\.resume\(", errors)
+    match = re.search(
+        r"after step (\d+) \(time \S+\).*; restart with --resume (\S+), or sim\.resume\(", errors
+    )
     assert match, errors
     assert "Traceback" not in errors
     assert match[2] == str(path)

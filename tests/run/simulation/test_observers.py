@@ -29,7 +29,7 @@ def test_runs_without_observers_are_unchanged() -> None:
     def proceed(arguments: RunArguments) -> int | None:
         return arguments.steps
 
-    assert observers.observed("p", proceed) is proceed
+    assert observers.wrap_run("p", proceed) is proceed
 
 
 def test_options_of_observers_take_precedence() -> None:
@@ -41,7 +41,7 @@ def test_options_of_observers_take_precedence() -> None:
 
 def test_runs_pass_through_all_observers() -> None:
     with observing(Noting("a")), observing(Noting("b")):
-        run = observers.observed("p", lambda arguments: [arguments.steps])
+        run = observers.wrap_run("p", lambda arguments: [arguments.steps])
         assert run(RunArguments(steps=1)) == ["b", "a", 3]
         assert observers.facts("p") == {"a": "p", "b": "p"}
 
@@ -50,9 +50,9 @@ def test_an_observer_has_the_last_problem_and_ends_with_its_block() -> None:
     observer = Observer()
     try:
         with observing(observer):
-            observers.made("first")
-            observers.made("second")
+            observers.notify_created("first")
+            observers.notify_created("second")
             raise KeyError
     except KeyError:
-        observers.made("third")
+        observers.notify_created("third")
     assert observer.problem == "second"

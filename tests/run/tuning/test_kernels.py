@@ -8,7 +8,7 @@ import pytest
 
 from halocline.compile.strategy import Strategy
 from halocline.run.tuning import kernels
-from halocline.run.tuning.patches import Tuned, place_of, recall
+from halocline.run.tuning.patches import Tuned, cache_file, recall
 
 
 @pytest.fixture
@@ -19,10 +19,10 @@ def nothing_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_unreadable_tuning_files_are_ignored(nothing_known: Path) -> None:
     name = kernels.key("source", ["device"], (8, 8), 1)
-    assert recall(Tuned[Strategy], place_of(name, "kernels")) is None
+    assert recall(Tuned[Strategy], cache_file(name, "kernels")) is None
     for text in ("", "{}", '{"choice": {"reads": "fast"}, "gain": 1.0, "tried": 2}'):
-        place_of(name, "kernels").write_text(text)
-        assert recall(Tuned[Strategy], place_of(name, "kernels")) is None
+        cache_file(name, "kernels").write_text(text)
+        assert recall(Tuned[Strategy], cache_file(name, "kernels")) is None
     known = ("a", ["d"], (8,), 1)
     other_keys = [("b", ["d"], (8,), 1), ("a", ["e"], (8,), 1), ("a", ["d"], (9,), 1), ("a", ["d"], (8,), 2)]
     keys = {kernels.key(*arguments) for arguments in (known, *other_keys)}

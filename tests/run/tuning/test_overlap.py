@@ -90,7 +90,7 @@ def test_the_choice_is_measured_once_and_the_same_on_all_ranks() -> None:
     later = sim.run(steps=1500)
     assert sim.steps == 1503
     assert later.loops == ("limit",)
-    assert later.overlap.why.startswith("decided by measuring")
+    assert later.overlap.reason.startswith("decided by measuring")
     assert later.overlap.on == (later.overlap.seconds_on <= later.overlap.seconds_off)
     assert min(later.overlap.seconds_on, later.overlap.seconds_off) > 0
     again = sim.run(steps=5)
@@ -108,7 +108,7 @@ def test_the_choice_is_made_over_many_short_runs() -> None:
     sim = heat(methods="mpi")
     for _ in range(40):
         last = sim.run(steps=1)
-    assert last.overlap.why.startswith("decided by measuring")
+    assert last.overlap.reason.startswith("decided by measuring")
 
 
 @pytest.mark.ranks(2)
@@ -130,7 +130,7 @@ def test_a_solve_in_parts_has_the_same_history() -> None:
         outcomes.append((solution.iterations, norms, solution.fields.checksum(u)))
         assert solution.residual_relative <= 1e-12
         assert solution.reason == "rounding limit"  # b - A x stays at 1.6e-11
-        assert solution.overlap.why.startswith("decided" if overlap == "auto" else "as asked")
+        assert solution.overlap.reason.startswith("decided" if overlap == "auto" else "as asked")
     assert outcomes[0] == outcomes[1]
 
 

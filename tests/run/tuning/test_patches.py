@@ -86,7 +86,7 @@ def test_tuning_does_not_change_results_and_is_stored(nothing_known: Path) -> No
     first = heat(threads=2, patch="tune")
     choice = first.prepared.tuned
     assert choice is not None
-    assert choice.tried > 1
+    assert choice.measured_count > 1
     assert len(set(comm.allgather(choice))) == 1
     assert result(first) == expected
     (stored,) = nothing_known.glob("*.patch.json")
@@ -108,7 +108,7 @@ def test_stored_choices_are_used(nothing_known: Path) -> None:
     sim = heat(threads=1)
     before = result(sim)
     if world().rank == 0:
-        patches.remember(patches.place_of(key_of(sim)), Tuned((5, 7), 1.25, 9), "heat")
+        patches.remember(patches.cache_file(key_of(sim)), Tuned((5, 7), 1.25, 9), "heat")
     world().barrier()
     tuned = heat(threads=1)
     (subdomain,) = tuned.plan.subdomains
@@ -208,9 +208,9 @@ def test_slow_candidates_are_dropped() -> None:
 
 
 def test_unreadable_tuning_files_are_ignored(nothing_known: Path) -> None:
-    assert patches.recalled("unknown", 2) is None
-    patches.remember(patches.place_of("mine"), Tuned((3, 4), 1.1, 5), "heat")
-    assert patches.recalled("mine", 2) == Tuned((3, 4), 1.1, 5)
+    assert patches.recall_patches("unknown", 2) is None
+    patches.remember(patches.cache_file("mine"), Tuned((3, 4), 1.1, 5), "heat")
+    assert patches.recall_patches("mine", 2) == Tuned((3, 4), 1.1, 5)
     wrong = (
         "7",
         "[3]",
@@ -228,7 +228,7 @@ def test_unreadable_tuning_files_are_ignored(nothing_known: Path) -> None:
     files += [f'{{"choice": [3, 4], "gain": {gain}, "tried": 2}}' for gain in ("NaN", "0.5", "Infinity")]
     for text in files:
         (cache_folder() / "mine.patch.json").write_text(text)
-        assert patches.recalled("mine", 2) is None, text
+        assert patches.recall_patches("mine", 2) is None, text
 
 
 def test_a_measurement_applies_to_equal_programs_and_machines() -> None:

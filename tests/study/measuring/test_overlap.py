@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from halocline.run.engine.prepared import PassTimer
-from halocline.run.tuning.patches import in_turn
+from halocline.run.tuning.patches import run_in_turn
 
 
 @pytest.mark.ranks(2)
@@ -66,7 +66,7 @@ def test_measurements_alternate_in_both_orders() -> None:
     def timer(name: str) -> Callable[[], float]:
         return lambda: order.append(name) or float(len(order))
 
-    times = in_turn({name: timer(name) for name in "abc"}, 3, done.append)
+    times = run_in_turn({name: timer(name) for name in "abc"}, 3, done.append)
     assert "".join(order) == "abc" + "cba" + "abc"
     assert times == {"a": [1.0, 6.0, 7.0], "b": [2.0, 5.0, 8.0], "c": [3.0, 4.0, 9.0]}
     assert done == [1, 2, 3]

@@ -192,7 +192,7 @@ def _strategy(store: FieldStore, name: str, compile_with: Callable[[Strategy], S
 
     names = [device.name for device in domain.devices]
     key = kernels.key(default.device.source, names, domain.grid.shape, domain.comm.size)
-    place, choices = patches.place_of(key, "kernels"), kernels.strategies(domain.grid.ndim, staged)
+    place, choices = patches.cache_file(key, "kernels"), kernels.strategies(domain.grid.ndim, staged)
     tuned = recall(Tuned[Strategy], place) if domain.comm.rank == 0 else None
     measure = partial(race, choices, timer_of) if domain.execution.kernels == TUNE else None
     tuned = _tuned(domain.comm, ("kernels", name), place, tuned, measure, kernels.text_of)
@@ -212,11 +212,11 @@ def _tuned_patches(
     key = patches.key(
         library.stem, transfers, threads, comm.ranks_of_node, execution.schedule, schedule.blocks
     )
-    tuned = patches.recalled(key, schedule.ndim) if comm.rank == 0 else None
+    tuned = patches.recall_patches(key, schedule.ndim) if comm.rank == 0 else None
     shapes = candidates(patches.largest(transfers.layout.decomposition), threads)
     timer_of = partial(_timer, store.scratch(), schedule, name)
     measure = partial(race, shapes, timer_of) if execution.patch == TUNE else None
-    return _tuned(comm, ("patches", name), patches.place_of(key), tuned, measure, patches.text_of)
+    return _tuned(comm, ("patches", name), patches.cache_file(key), tuned, measure, patches.text_of)
 
 
 def _tuned(

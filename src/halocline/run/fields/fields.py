@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halocline.archive.arrays import narrowed
+from halocline.deprecation import accept_earlier_argument
 from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.attributes import KnownAttributes, Sealed
@@ -734,12 +735,13 @@ class Fields(Sealed):
             self.grid.fields.pop(field.name, None)
             self.store.forget(field.name)
 
-    def gather(self, what: Any) -> Any:
+    @accept_earlier_argument("what", "expression")
+    def gather(self, expression: Any) -> Any:
         """Gather a whole field or the values of an expression on the first rank. All ranks call this.
 
         Parameters
         ----------
-        what : Field, Vector, str or expression
+        expression : Field, Vector, str or expression
             Field, vector, or expression such as ``0.5 * rho * u**2``.
 
         Returns
@@ -757,15 +759,15 @@ class Fields(Sealed):
             The field has no values; the argument is neither a field nor an expression of fields of this grid;
             or the expression mixes locations.
         """
-        components = self.components(what)
+        components = self.components(expression)
         if components is not None:
             arrays = [self.gather(component) for component in components]
             if self.domain.comm.rank != 0:
                 return None
             return np.stack(arrays) if len({array.shape for array in arrays}) == 1 else tuple(arrays)
-        with self.holding(what) as field:
+        with self.holding(expression) as field:
             values = contents.gather(self.store, field)
-        is_condition = isinstance(what, Operators) and as_expr(what).condition
+        is_condition = isinstance(expression, Operators) and as_expr(expression).condition
         return values.astype(bool) if values is not None and is_condition else values
 
     def checksum(self, field: Field | Vector | str) -> Any:

@@ -171,7 +171,7 @@ class Session:
         """Make the next delayed time step exact, after fields were set."""
         self.fields.values.pop(NEXT_STEP, None)
 
-    def restart(self) -> None:
+    def forget_earlier_steps(self) -> None:
         """Discard the state of earlier steps, after the time and the step were set."""
         self.forget_step()
         self.last_run = 0, 0.0

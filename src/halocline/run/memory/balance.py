@@ -6,12 +6,14 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from halocline.deprecation import accept_earlier_names
 from halocline.plan.box import Box
 from halocline.plan.redistribution import redistribution
 from halocline.run.memory.redistribute import redistribute
 from halocline.run.memory.store import FieldStore
 
 
+@accept_earlier_names({"moved": "moved_count"})
 @dataclass(frozen=True)
 class Balance:
     """Result of a balance, equal on all ranks.
@@ -24,7 +26,7 @@ class Balance:
     largest : float
         Work of the largest subdomain divided by the expected mean work. This ratio is a lower bound of
         `after`.
-    moved, subdomains : int
+    moved_count, subdomains : int
         Number of moved subdomains, and number of all subdomains.
     bytes : int
         Bytes that all ranks sent.
@@ -35,7 +37,7 @@ class Balance:
     before: float
     after: float
     largest: float
-    moved: int
+    moved_count: int
     subdomains: int
     bytes: int
     seconds: float
@@ -107,7 +109,7 @@ def balance(
         before=slowest * before / total,
         after=expected * active / total,
         largest=largest * active / total,
-        moved=int(moved_count),
+        moved_count=int(moved_count),
         subdomains=cut.count,
         bytes=int(size),
         seconds=seconds,

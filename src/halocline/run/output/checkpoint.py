@@ -110,7 +110,7 @@ class Checkpoints(RunStore):
 
     Parameters
     ----------
-    how : Checkpoint
+    declaration : Checkpoint
     session : Session
     parameters : mapping of str to float
         Parameters of the run, set by the user.
@@ -136,21 +136,26 @@ class Checkpoints(RunStore):
 
     def __init__(
         self,
-        how: Checkpoint,
+        declaration: Checkpoint,
         session: Session,
         parameters: Mapping[str, float],
         outputs: Sequence[OutputStore],
-        also: Callable[[], Mapping[str, Any]] | None,
+        extra_facts: Callable[[], Mapping[str, Any]] | None,
         *,
         run: str,
         command: Sequence[str],
         resumed: Saved | None,
     ) -> None:
-        super().__init__(how.path, "checkpoints", session.fields.store, how.io_threads)
-        self.how, self.session, self.parameters, self.outputs = how, session, dict(parameters), outputs
+        super().__init__(declaration.path, "checkpoints", session.fields.store, declaration.io_threads)
+        self.declaration, self.session, self.parameters, self.outputs = (
+            declaration,
+            session,
+            dict(parameters),
+            outputs,
+        )
         self.last: Path | None = None
         self.longest = 0.0
-        self._run, self._command, self._resumed, self._also = run, command, resumed, also
+        self._run, self._command, self._resumed, self._extra_facts = run, command, resumed, extra_facts
         self._earlier: list[Path] = []  # checkpoints of earlier runs of this process
         self._open: tuple[Path, dict[str, Any]] | None = None  # incomplete checkpoint, with its metadata
         self._rows: list[int] = []  # rows of the outputs before this checkpoint
@@ -179,14 +184,14 @@ class Checkpoints(RunStore):
                     f"{self.path} is itself a checkpoint or a store; expected a folder for checkpoints, such "
                     f"as {self.path.parent}"
                 )
-            foreign = self._of_others()
-            if foreign and not self.how.overwrite:
+            foreign = self._foreign_checkpoints()
+            if foreign and not self.declaration.overwrite:
                 raise InputError(
                     f"{self.path} holds checkpoints of another run, the newest {foreign[-1].name}: "
                     "restart from it (--resume), choose another folder, or overwrite it (--overwrite)"
                 )
 
-    def _of_others(self) -> list[Path]:
+    def _foreign_checkpoints(self) -> list[Path]:
         """Return the complete checkpoints of other runs."""
         return [
             folder for folder in folders(self.path, complete=True) if facts_of(folder).get("run") != self._run
@@ -210,7 +215,7 @@ class Checkpoints(RunStore):
         with self.comm.agreement(f"prepare {self.path} for checkpoints"):
             if self.comm.rank != 0:
                 return
-            other_checkpoints = self._of_others()
+            other_checkpoints = self._foreign_checkpoints()
             self._earlier = [other for other in other_checkpoints if facts_of(other).get("run") in _own_runs]
             _own_runs.add(self._run)
             for other in other_checkpoints:
@@ -239,7 +244,7 @@ class Checkpoints(RunStore):
             for dimension, (axis, line) in part.lines.items()
             if dimension not in grid.fields
         }
-        with self._removing(folder):
+        with self._removed_on_failure(folder):
             if self.comm.rank == 0:
                 make_folder(folder)
                 arrays.create_all(folder, specs, lines)
@@ -255,7 +260,7 @@ class Checkpoints(RunStore):
         all_specs = specs | {dimension: spec for dimension, (spec, _) in lines.items()}
         attributes = {FACTS: {**facts, DIGEST: digest(facts)}}
         self._open = folder, arrays.group_metadata(attributes, dict(sorted(all_specs.items())))
-        with self._removing(folder):
+        with self._removed_on_failure(folder):
             self.attach(folder, specs)
         for name, part in parts.items():
             self.put(name, part)
@@ -266,7 +271,9 @@ class Checkpoints(RunStore):
         """Return the current facts of the session without the fields, as JSON data."""
         session, blocks = self.session, self.session.fields.store.blocks
         try:
-            also = json.dumps({} if self._also is None else self._also(), allow_nan=False, default=json_value)
+            extra_facts = json.dumps(
+                {} if self._extra_facts is None else self._extra_facts(), allow_nan=False, default=json_value
+            )
         except (TypeError, ValueError) as error:
             raise InputError(f"notes of a checkpoint cannot be written as JSON: {error}") from None
         return {
@@ -274,14 +281,14 @@ class Checkpoints(RunStore):
             "version": __version__,
             "command": self._command,
             "identity": self.session.identity,
-            "parameters": _exact(self.parameters),
+            "parameters": _hexadecimal(self.parameters),
             "time": session.time.hex(),
-            "values": _exact(session.fields.values),
+            "values": _hexadecimal(session.fields.values),
             # values that statements pass to the next step
-            "scalars": _exact(session.scalars()),
-            "ran_with": _exact(session.ran_with),
+            "scalars": _hexadecimal(session.scalars()),
+            "ran_with": _hexadecimal(session.ran_with),
             "blocks": None if blocks is None else {"counts": blocks.counts, "active": blocks.active.hex()},
-            **json.loads(also),
+            **json.loads(extra_facts),
             "run": self._run,
             "rows": {output.owner: output.count for output in self.outputs},
             "kind": KIND,
@@ -317,14 +324,14 @@ class Checkpoints(RunStore):
         if lost := self._missing():
             with contextlib.suppress(RunError):
                 self.writer.finish()
-            with self._removing(folder):
+            with self._removed_on_failure(folder):
                 raise RunError(
                     f"{folder} is given up, since output {lost[0][0].path} before it could not be written"
                 )
         with self.timing():
-            with self._removing(folder):
+            with self._removed_on_failure(folder):
                 self.writer.finish()
-            with self._removing(folder):
+            with self._removed_on_failure(folder):
                 if self.comm.rank == 0:
                     write_json(folder / arrays.GROUP, group)
                     sync(folder)
@@ -350,14 +357,14 @@ class Checkpoints(RunStore):
             for folder in folders(self.path, complete=True)
             if folder not in (newest, *self._earlier) and step_of(folder) <= step_of(newest)
         ]
-        retained = {newest, *older[max(0, len(older) + 1 - self.how.keep) :]}
+        retained = {newest, *older[max(0, len(older) + 1 - self.declaration.keep) :]}
         for folder in folders(self.path):
             if folder not in retained:
                 remove_folder(folder, arrays.GROUP)
         self._earlier = []
 
     @contextmanager
-    def _removing(self, folder: Path) -> Iterator[None]:
+    def _removed_on_failure(self, folder: Path) -> Iterator[None]:
         """Agree on success of the block over all ranks; remove the checkpoint if any rank fails."""
         try:
             with self.comm.agreement(f"write checkpoint {folder}"):
@@ -370,6 +377,6 @@ class Checkpoints(RunStore):
             raise RunError(f"checkpoint: {error}{before}") from None
 
 
-def _exact(values: Mapping[str, float]) -> dict[str, str]:
+def _hexadecimal(values: Mapping[str, float]) -> dict[str, str]:
     """Return numbers as hexadecimal texts, which represent every bit."""
     return {name: float(value).hex() for name, value in values.items()}

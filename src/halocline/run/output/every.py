@@ -77,14 +77,14 @@ class Every:
         return repr(self.time) if self.seconds is None else f"'{self.seconds:g} s'"
 
     @classmethod
-    def parse(cls, name: str, given: object) -> Every:
+    def parse(cls, name: str, value: object) -> Every:
         """Return the interval for a value from the user.
 
         Parameters
         ----------
         name : str
             Name of the argument, for messages.
-        given : Every, float, str or int
+        value : Every, float, str or int
             A float is simulated time. A text is a number of steps, "5 steps", or wall-clock time, "30 min".
             An integer is a number of steps; see `warn_of_number`. NumPy scalars are treated as Python
             numbers.
@@ -94,22 +94,22 @@ class Every:
         InputError
             The value is not an accepted interval.
         """
-        if isinstance(given, Every):
-            return given
-        given = plain(given)
-        if isinstance(given, str):
-            match = _STEPS.fullmatch(given)
+        if isinstance(value, Every):
+            return value
+        value = plain(value)
+        if isinstance(value, str):
+            match = _STEPS.fullmatch(value)
             if match is None:
-                return cls(seconds=wall_clock(name, given, ', or a number of steps such as "5 steps"'))
+                return cls(seconds=wall_clock(name, value, ', or a number of steps such as "5 steps"'))
             count: int | None = int(match[1])
         else:
-            count = whole(given)
+            count = whole(value)
         if count is not None and SOME_STEPS.least <= count <= SOME_STEPS.most:
             return cls(steps=count)
-        if isinstance(given, float) and 0 < given < math.inf:
-            return cls(time=given)
+        if isinstance(value, float) and 0 < value < math.inf:
+            return cls(time=value)
         raise InputError(
-            f"{name} is {short_repr(given)}; expected a positive time such as 0.5, a number of steps such as "
+            f"{name} is {short_repr(value)}; expected a positive time such as 0.5, a number of steps such as "
             'hc.steps(50) or "50 steps", or a wall-clock time such as "30 min" (s, min, h, d)'
         )
 
@@ -135,9 +135,9 @@ def steps(count: int) -> Every:
     return Every(steps=SOME_STEPS.check("steps", count))
 
 
-def warn_of_number(given: object) -> None:
+def warn_of_number(value: object) -> None:
     """Warn once per process if an interval is an integer."""
-    if whole(given) is not None:
+    if whole(value) is not None:
         say_once(
             "an interval that is a bare whole number, such as 5, counts steps, but 5.0 is simulated time; "
             'write hc.steps(5) or "5 steps". A later release rejects bare whole numbers.'

@@ -51,9 +51,9 @@ class Ledger:
 
     def __init__(self, comm: Communicator) -> None:
         self.comm, self.writing, self._command = comm, Writing(), command_line()
-        self.begin_anew()
+        self.start_new_run()
 
-    def begin_anew(self) -> None:
+    def start_new_run(self) -> None:
         """Begin a new run, without a checkpoint and without files."""
         self.resumed: Saved | None = None
         self.run = ""
@@ -87,11 +87,11 @@ class Ledger:
         restart.check(saved, session)
         if saved.facts["version"] != __version__ and self.comm.rank == 0:
             log.warning(
-                "checkpoint %s was left by version %s of Halocline, this is %s: bits are the same only with "
-                "the same version",
+                "checkpoint %s was written by version %s of Halocline, but this is version %s: bits are "
+                "identical only with the same version",
                 saved.folder, saved.facts["version"], __version__,
             )  # fmt: skip
-        changes = restart.changed(saved, parameters, change)
+        changes = restart.changed_parameters(saved, parameters, change)
         with self.comm.agreement(f"read checkpoint {path}"):
             if self.comm.rank == 0:
                 saved.check_arrays()
@@ -109,7 +109,7 @@ class Ledger:
         *,
         output: Output | Sequence[Output] | None = (),
         checkpoint: Checkpoint | None = None,
-        also: Callable[[], Mapping[str, Any]] | None = None,
+        extra_facts: Callable[[], Mapping[str, Any]] | None = None,
     ) -> RunFiles:
         """Return the checked files of a run, without changes on disk.
 
@@ -117,7 +117,7 @@ class Ledger:
         ----------
         parameters : mapping of str to float
             Parameters of the run, set by the user.
-        also : callable, optional
+        extra_facts : callable, optional
             Function that returns further facts for checkpoints, as JSON data.
 
         Raises
@@ -125,34 +125,37 @@ class Ledger:
         InputError
             An output or the checkpoints cannot be written as declared, or conflict with other files.
         """
-        declared = _outputs_of(output)
+        declared_outputs = _outputs_of(output)
         if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
             example = _example("hc.Checkpoint", checkpoint)
             raise InputError(f"checkpoint is {short_repr(checkpoint)}; expected an hc.Checkpoint{example}")
-        every: list[Output | Checkpoint] = [*declared, *([] if checkpoint is None else [checkpoint])]
+        declarations: list[Output | Checkpoint] = [
+            *declared_outputs,
+            *([] if checkpoint is None else [checkpoint]),
+        ]
         declared_facts = [
-            (str(declaration.path), declaration.every, declaration.overwrite) for declaration in every
+            (str(declaration.path), declaration.every, declaration.overwrite) for declaration in declarations
         ]
         self.comm.check_same("output and checkpoints are", declared_facts, "all ranks must give the same")
-        _check_apart([declaration.path for declaration in every])
+        _check_disjoint([declaration.path for declaration in declarations])
         self.run = self.run or self.comm.bcast(secrets.token_hex(8))
-        outputs = self._outputs(declared, session, title)
+        outputs = self._outputs(declared_outputs, session, title)
         checkpoints = None
         if checkpoint is not None:
             _check_every(f"checkpoint {checkpoint.path}", checkpoint.every, session)
             checkpoints = Checkpoints(
-                checkpoint, session, parameters, outputs, also,
+                checkpoint, session, parameters, outputs, extra_facts,
                 run=self.run, command=self._command, resumed=self.resumed,
             )  # fmt: skip
         files = RunFiles(self, outputs, checkpoints)
         files.check()
         return files
 
-    def _outputs(self, declared: Sequence[Output], session: Session, title: str) -> list[OutputStore]:
+    def _outputs(self, declared_outputs: Sequence[Output], session: Session, title: str) -> list[OutputStore]:
         """Return the stores of outputs, each with the checkpoint from which it continues."""
         stores: list[OutputStore] = []
         used_names = {*session.fields.grid.fields, *(self.resumed.facts["fields"] if self.resumed else ())}
-        for declaration in declared:
+        for declaration in declared_outputs:
             path = Path(declaration.path).resolve()
             _check_every(f"output {declaration.path}", declaration.every, session)
             owner = self._owner(path, used_names | {f"{PREFIX}{store.owner}_" for store in stores})
@@ -168,23 +171,23 @@ class Ledger:
             stores.append(store)
         return stores
 
-    def _owner(self, path: Path, taken: Collection[str]) -> str:
+    def _owner(self, path: Path, used_names: Collection[str]) -> str:
         """Return the name of an output: its earlier name, or an unused one."""
         if path in self._owners:
             return self._owners[path]
-        known = ""
+        stored_name = ""
         with self.comm.agreement(f"look at output {path}"):
             if self.comm.rank == 0 and is_file(path / GROUP):
                 stored_facts = facts(path)
                 if stored_facts.get("run") == self.run:
-                    known = last_owner(stored_facts)
-        known = self.comm.bcast(known)
+                    stored_name = last_owner(stored_facts)
+        stored_name = self.comm.bcast(stored_name)
         base = "".join(c if c.isalnum() else "_" for c in path.stem)
-        names = (base if n == 1 else f"{base}_{n}" for n in range(1, len(taken) + 2))
-        unused = (n for n in names if not any(name.startswith(f"{PREFIX}{n}_") for name in taken))
-        return known or next(unused)
+        names = (base if n == 1 else f"{base}_{n}" for n in range(1, len(used_names) + 2))
+        unused = (n for n in names if not any(name.startswith(f"{PREFIX}{n}_") for name in used_names))
+        return stored_name or next(unused)
 
-    def begun(self, outputs: Sequence[OutputStore]) -> None:
+    def note_started_outputs(self, outputs: Sequence[OutputStore]) -> None:
         """Record that this run has begun these outputs."""
         self._owners |= {store.path.resolve(): store.owner for store in outputs}
 
@@ -213,28 +216,30 @@ def _example(kind: str, value: Any) -> str:
     return f", such as {kind}({str(value)!r})" if isinstance(value, (str, Path)) else ""
 
 
-def _check_apart(paths: Sequence[str | Path]) -> None:
+def _check_disjoint(paths: Sequence[str | Path]) -> None:
     """Raise InputError if two folders are equal, or one contains the other."""
-    whole = [Path(path).resolve() for path in paths]
-    for n, path in enumerate(whole):
-        for other, other_path in zip(whole[:n], paths[:n], strict=True):
+    resolved_paths = [Path(path).resolve() for path in paths]
+    for n, path in enumerate(resolved_paths):
+        for other, other_path in zip(resolved_paths[:n], paths[:n], strict=True):
             if path == other:
-                raise InputError(f"{paths[n]} is to hold two things: give one of them another path")
+                raise InputError(
+                    f"{paths[n]} is the path of two outputs or checkpoints: give one of them another path"
+                )
             if path in other.parents or other in path.parents:
                 raise InputError(
-                    f"{other_path} and {paths[n]} lie in each other: give each a folder of its own"
+                    f"one of the folders {other_path} and {paths[n]} contains the other: use separate folders"
                 )
 
 
-def _check_every(what: str, given: object, session: Session) -> None:
+def _check_every(label: str, interval: object, session: Session) -> None:
     """Raise InputError for an interval of simulated time in a program without time; warn of integers."""
-    if given is not None and Every.parse("every", given).time is not None and not session.has_time_step:
+    if interval is not None and Every.parse("every", interval).time is not None and not session.has_time_step:
         raise InputError(
-            f"{what}: every is {given!r}, a time, but this program has none: give a number of steps, such as "
-            'hc.steps(50), or wall-clock time, such as "30 min"'
+            f"{label}: every is {interval!r}, a time, but this program has none: give a number of steps, "
+            'such as hc.steps(50), or wall-clock time, such as "30 min"'
         )
-    if given is not None and session.fields.domain.comm.rank == 0:
-        warn_of_number(given)
+    if interval is not None and session.fields.domain.comm.rank == 0:
+        warn_of_number(interval)
 
 
 def add_rows(recorded: Sequence[tuple[OutputStore, Recorded]], history: NDArray[Any]) -> None:
@@ -301,7 +306,7 @@ class RunFiles:
             # checkpoints first, because outputs remove rows of later steps
             for store in reversed(self.stores):
                 store.begin(step)
-            self._ledger.begun(self.outputs)
+            self._ledger.note_started_outputs(self.outputs)
             yield
         finally:
             for store in self.stores:

@@ -139,12 +139,12 @@ class Statistics:
         Values to write.
     """
 
-    def __init__(self, grid: Grid, owner: str, wanted: Mapping[str, Statistic]) -> None:
+    def __init__(self, grid: Grid, owner: str, statistics: Mapping[str, Statistic]) -> None:
         self.weight = Scalar(f"{PREFIX}{owner}_weight", internal=True)
         self.fields: list[Field] = []
         self.values: dict[str, Expr] = {}
         self._items: list[tuple[str, Expr, list[Field]]] = []
-        for name, statistic in wanted.items():
+        for name, statistic in statistics.items():
             e = as_number(as_expr(statistic.expression, f"output {name!r}"))
             if not e.varies or e.grid is not grid:
                 raise InputError(
@@ -162,7 +162,7 @@ class Statistics:
                 state_fields[1] / self.weight if count == 2 else state_fields[0] * (self.weight / self.weight)
             )
 
-    def known(self, facts: Mapping[str, Any]) -> bool:
+    def are_saved_in(self, facts: Mapping[str, Any]) -> bool:
         """Return True if the facts of a checkpoint contain all sums."""
         return self.weight.name in facts["values"] and all(f.name in facts["fields"] for f in self.fields)
 

@@ -50,7 +50,7 @@ class OutputContents:
 
     Parameters
     ----------
-    how : Output
+    declaration : Output
     fields : Fields
     owner : str
         Unique name of this output within the run; an identifier.
@@ -75,19 +75,23 @@ class OutputContents:
         True if the store has a lower precision than the computation for some values.
     """
 
-    def __init__(self, how: Output, fields: Fields, owner: str, number: int, *, axis: str) -> None:
-        self.fields, self.grid, self.region, self._number = fields, fields.grid, how.region, number
-        self.axis, self.dtype, self.compression = axis, how.dtype, how.compression
-        self.units = by_name(how.units, "units of")
+    def __init__(self, declaration: Output, fields: Fields, owner: str, number: int, *, axis: str) -> None:
+        self.fields, self.grid, self.region, self._number = fields, fields.grid, declaration.region, number
+        self.axis, self.dtype, self.compression = axis, declaration.dtype, declaration.compression
+        self.units = by_name(declaration.units, "units of")
         self._steps = (STEP,) if axis == TIME else ()  # additional coordinate along the time axis
-        how.region.check(self.grid)
+        declaration.region.check(self.grid)
         self.parts: dict[str, Part] = {}
         self.specs: dict[str, ArraySpec] = {}
         self._numbers: dict[str, tuple[str, Expr]] = {}  # scalar of the program, and its expression
         self._stencils: dict[str, tuple[Field, Stencils]] = {}
         self._lines: dict[str, tuple[int, NDArray[Any]]] = {}  # axis and coordinates of each dimension
         self._prepared: Prepared | None = None
-        program, computed_fields, named = Program("output"), list[Field](), self._named(how.fields)
+        program, computed_fields, named = (
+            Program("output"),
+            list[Field](),
+            self._named_contents(declaration.fields),
+        )
         self._check_units(named)
         statistics = {name: content for name, content in named.items() if isinstance(content, Statistic)}
         self._texts = {name: _text(content) for name, content in named.items()}
@@ -101,7 +105,7 @@ class OutputContents:
                 if not isinstance(content, Field) and not content.varies:
                     self._add_number(program, name, content)
                 else:
-                    self._add_field(name, self._held(program, name, content, computed_fields), kind)
+                    self._add_field(name, self._output_field(program, name, content, computed_fields), kind)
         self.columns = {name: spec for name, spec in self.specs.items() if name not in self.parts}
         self.number_bytes = 8 * sum(spec.row_size for spec in self.columns.values())
         self.narrows = any(
@@ -113,7 +117,7 @@ class OutputContents:
 
     # --- declaration ---
 
-    def _named(self, fields: Any) -> dict[str, Expr | Field | Statistic]:
+    def _named_contents(self, fields: Any) -> dict[str, Expr | Field | Statistic]:
         """Return the contents of the arrays by name, from the declaration of an output."""
         if fields is None:
             users = [f for f in self.grid.fields.values() if not self.grid.is_work_field(f)]
@@ -130,7 +134,7 @@ class OutputContents:
         for name, content in self._pairs(fields):
             if name in named:
                 raise InputError(f"output {name!r} is given twice: name one of them otherwise")
-            named[name] = self._checked(name, content)
+            named[name] = self._check_content(name, content)
         for name in named:
             if not name.isidentifier() or name in RESERVED:
                 raise InputError(
@@ -156,7 +160,7 @@ class OutputContents:
             else:
                 yield from zip(component_names(base, len(components)), components, strict=True)
 
-    def _checked(self, name: str, what: Any) -> Expr | Field | Statistic:
+    def _check_content(self, name: str, content: Any) -> Expr | Field | Statistic:
         """Return the content of an array.
 
         Raises
@@ -164,23 +168,25 @@ class OutputContents:
         InputError
             The content belongs to another grid.
         """
-        if isinstance(what, Statistic):
-            return what
-        if isinstance(what, (Field, str)):
-            return self.fields.stored(what)
-        expression = as_expr(what, f"output {name!r}")
+        if isinstance(content, Statistic):
+            return content
+        if isinstance(content, (Field, str)):
+            return self.fields.stored(content)
+        expression = as_expr(content, f"output {name!r}")
         if expression.grid is not None and expression.grid is not self.grid:
             raise InputError(f"output {name!r} is of another grid, {expression.grid!r}")
         return expression
 
     # --- computation ---
 
-    def _held(self, program: Program, name: str, what: Expr | Field, computed_fields: list[Field]) -> Field:
+    def _output_field(
+        self, program: Program, name: str, content: Expr | Field, computed_fields: list[Field]
+    ) -> Field:
         """Return the field that contains the values, or their block averages, after a run of the program."""
         block = self.region.block
-        if isinstance(what, Field) and block == 1:
-            return what
-        e = as_number(as_expr(what))
+        if isinstance(content, Field) and block == 1:
+            return content
+        e = as_number(as_expr(content))
         location, dtype = location_and_dtype(e)
 
         def new(boundary: Any = None) -> Field:
@@ -279,7 +285,7 @@ class OutputContents:
         only_numbers = self.statistics is None and len(self._numbers) == len(self.specs)
         return tuple(number for _, number in self._numbers.values()) if only_numbers else None
 
-    def take_over(self, saved: Saved) -> None:
+    def load_statistics(self, saved: Saved) -> None:
         """Continue the statistics of a checkpoint."""
         assert self.statistics is not None
         weight = self.statistics.weight.name
@@ -333,7 +339,7 @@ class OutputContents:
             for name, (axis, line) in self._lines.items()
         }
 
-    def described(self, program: Program) -> dict[str, Any]:
+    def description(self, program: Program) -> dict[str, Any]:
         """Return the facts that are equal in two stores with the same contents, as JSON data."""
         return {
             "region": repr(self.region),
@@ -343,11 +349,11 @@ class OutputContents:
         }
 
 
-def _text(what: Expr | Field | Statistic) -> str:
+def _text(content: Expr | Field | Statistic) -> str:
     """Return the content of an array as text."""
-    if isinstance(what, Statistic):
-        return f"{what.kind} over time of {equations.expression(as_expr(what.expression))}"
-    return what.name if isinstance(what, Field) else equations.expression(what)
+    if isinstance(content, Statistic):
+        return f"{content.kind} over time of {equations.expression(as_expr(content.expression))}"
+    return content.name if isinstance(content, Field) else equations.expression(content)
 
 
 def _average(f: Field, block: int) -> Expr:
@@ -367,7 +373,7 @@ class OutputStore(RunStore):
 
     Parameters
     ----------
-    how : Output
+    declaration : Output
     session : Session
         Fields and program of the run, which the store describes.
     title : str
@@ -399,7 +405,7 @@ class OutputStore(RunStore):
 
     def __init__(
         self,
-        how: Output,
+        declaration: Output,
         session: Session,
         title: str,
         *,
@@ -409,25 +415,25 @@ class OutputStore(RunStore):
         number: int,
         saved: Saved | None = None,
     ) -> None:
-        super().__init__(how.path, "output", session.fields.store, how.io_threads)
-        self.how, self.fields, self.owner = how, session.fields, owner
+        super().__init__(declaration.path, "output", session.fields.store, declaration.io_threads)
+        self.declaration, self.fields, self.owner = declaration, session.fields, owner
         self._saved, self._command = saved, command
         self.contents = OutputContents(
-            how, self.fields, owner, number, axis=TIME if session.has_time_step else STEP
+            declaration, self.fields, owner, number, axis=TIME if session.has_time_step else STEP
         )
-        self.every = Every() if how.every is None else Every.parse("every", how.every)
-        if how.exact and self.every.time is None:
+        self.every = Every() if declaration.every is None else Every.parse("every", declaration.every)
+        if declaration.exact and self.every.time is None:
             raise InputError(
                 f"output {self.path}: exact=True shortens steps to meet times, but every is "
-                f"{short_repr(how.every)}; give a time (a float)"
+                f"{short_repr(declaration.every)}; give a time (a float)"
             )
         self.count = self.committed = self.synced = 0
         self._is_continued = False
         self._room = 0  # number of rows in the arrays that are open for writing
         self.last_step = -1
-        described = self.contents.described(session.program)
+        described = self.contents.description(session.program)
         if self.contents.statistics is not None:
-            described["window"] = how.window
+            described["window"] = declaration.window
         current_time = datetime.now(UTC).isoformat(timespec="seconds")
         attributes = {
             "Conventions": "CF-1.11",
@@ -438,7 +444,7 @@ class OutputStore(RunStore):
         }
         self._series = Series(
             self.path, self.contents.specs, self.contents.coordinates(), described,
-            run=run, attributes=attributes, axis=self.contents.axis, time_units=how.units.get("time"),
+            run=run, attributes=attributes, axis=self.contents.axis, time_units=declaration.units.get("time"),
         )  # fmt: skip
         self._infinite = Counter[tuple[int, str]]()  # values that became infinite, by step and array
         self._warned = False
@@ -459,9 +465,9 @@ class OutputStore(RunStore):
         with self.comm.agreement(f"look at output {self.path}"):
             if self.comm.rank == 0:
                 forks.check(forks.STORES)
-                self._is_continued = self._series.check(overwrite=self.how.overwrite, before=before)
+                self._is_continued = self._series.check(overwrite=self.declaration.overwrite, before=before)
         self._is_continued = self.comm.bcast(self._is_continued)
-        is_known = saved is None or statistics is None or statistics.known(saved.facts)
+        is_known = saved is None or statistics is None or statistics.are_saved_in(saved.facts)
         if self._is_continued and saved is not None and not is_known:
             raise InputError(
                 f"output {self.path} has statistics over time, but checkpoint {saved.folder} is of a run "
@@ -489,7 +495,7 @@ class OutputStore(RunStore):
         self.count = self.committed = self.synced = self.comm.bcast(self.count)
         if self.contents.statistics is not None:
             if self._saved is not None and self._is_continued:
-                self.contents.take_over(self._saved)
+                self.contents.load_statistics(self._saved)
             elif self.count == 0:
                 self.fields.values[self.contents.statistics.weight.name] = 0.0
 
@@ -498,7 +504,7 @@ class OutputStore(RunStore):
         with self.timing():
             row = np.array([[time, step, *self.contents.compute()]])
             statistics = self.contents.statistics
-            if statistics is not None and self.how.window == "output":
+            if statistics is not None and self.declaration.window == "output":
                 self.fields.values[statistics.weight.name] = 0.0
             if self.contents.parts and self.count >= self._room:
                 self._room = (self.count // ROWS + 1) * ROWS
@@ -631,7 +637,7 @@ class OutputStore(RunStore):
             log.warning(
                 "output %s: at step %d, finite values beyond the range of %s are written as infinity: %s. "
                 'Choose dtype="float64" for this output; later steps are not reported',
-                self.path, first, self.how.dtype or "float32",
+                self.path, first, self.declaration.dtype or "float32",
                 ", ".join(f"{n} of {name}" for name in names if (n := counts[first, name])),
             )  # fmt: skip
 

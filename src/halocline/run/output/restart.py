@@ -69,7 +69,7 @@ class Saved:
                 f"checkpoint {folder} has format {version}; this version of Halocline reads format {FORMAT}"
             )
         if problem := _problem(self.facts):
-            raise InputError(f"{folder / arrays.GROUP} is damaged: {problem}{_others(folder)}")
+            raise InputError(f"{folder / arrays.GROUP} is damaged: {problem}{_list_others(folder)}")
 
     @property
     def step(self) -> int:
@@ -88,7 +88,7 @@ class Saved:
             try:
                 store.open(name)
             except InputError as error:
-                raise InputError(f"{error}{_others(self.folder)}") from None
+                raise InputError(f"{error}{_list_others(self.folder)}") from None
 
     def fetch(self, store: FieldStore, field: Field) -> None:
         """Set a field to its values in the checkpoint. Each rank reads its own points.
@@ -108,7 +108,7 @@ class Saved:
         if checksum(store, field) != self.facts["fields"][field.name]["checksum"]:
             raise InputError(
                 f"checkpoint {self.folder} is damaged: field {field.name!r} has another checksum than when "
-                f"it was written{_others(self.folder)}"
+                f"it was written{_list_others(self.folder)}"
             )
 
 
@@ -185,17 +185,17 @@ def newest(path: Path) -> Path:
     if not is_file(pointer):
         if not folders(path, complete=True):
             raise InputError(f"no checkpoint in {path}: no checkpoint was ever completed there")
-        raise InputError(f"{path} has no {POINTER}, which names the newest{_others(pointer)}")
+        raise InputError(f"{path} has no {POINTER}, which names the newest{_list_others(pointer)}")
     try:
         name = read_object(pointer).get("checkpoint")
     except InputError as error:
-        raise InputError(f"{error}{_others(pointer)}") from None
+        raise InputError(f"{error}{_list_others(pointer)}") from None
     if not isinstance(name, str) or not _FOLDER.fullmatch(name) or not is_file(path / name / arrays.GROUP):
-        raise InputError(f"{pointer} names {name!r}, which is no checkpoint there{_others(pointer)}")
+        raise InputError(f"{pointer} names {name!r}, which is no checkpoint there{_list_others(pointer)}")
     return path / name
 
 
-def _others(path: Path) -> str:
+def _list_others(path: Path) -> str:
     """Return a text that lists the complete checkpoints in the folder of a path."""
     other_checkpoints = [folder for folder in folders(path.parent, complete=True) if folder != path]
     if not other_checkpoints:
@@ -250,19 +250,19 @@ def check(saved: Saved, session: Session) -> None:
                 f"checkpoint {saved.folder} is of another program: its {part} {verb} (-: there, +: here)\n"
                 f"{lines}"
             )
-    for name, described in _fields(saved).items():
+    for name, description in _fields(saved).items():
         field = grid.fields.get(name)
-        if field is None or (field.dtype, field.location) != (described["dtype"], described["location"]):
-            saved_text = f"{described['dtype']}, {described['location']}"
+        if field is None or (field.dtype, field.location) != (description["dtype"], description["location"]):
+            saved_text = f"{description['dtype']}, {description['location']}"
             current_text = "none" if field is None else f"{field.dtype}, {field.location}"
             raise InputError(
                 f"checkpoint {saved.folder} has a field {name!r} ({saved_text}); here it is {current_text}"
             )
 
 
-def _difference(theirs: str, ours: str) -> Iterator[str]:
+def _difference(saved_text: str, current_text: str) -> Iterator[str]:
     """Yield the lines that differ, shortened."""
-    diff = difflib.unified_diff(theirs.splitlines(), ours.splitlines(), lineterm="", n=0)
+    diff = difflib.unified_diff(saved_text.splitlines(), current_text.splitlines(), lineterm="", n=0)
     lines = [line for line in diff if not line.startswith(("---", "+++", "@@"))]
     for line in lines[:SHOWN]:
         yield f"  {line}" if len(line) < 200 else f"  {line[:200]}..."
@@ -270,7 +270,7 @@ def _difference(theirs: str, ours: str) -> Iterator[str]:
         yield f"  and {len(lines) - SHOWN} more lines"
 
 
-def changed(
+def changed_parameters(
     saved: Saved, parameters: Mapping[str, float], change: Collection[str]
 ) -> dict[str, tuple[float, float]]:
     """Return the parameters that change, each with its value in the checkpoint and its new value.
@@ -299,8 +299,8 @@ def changed(
     for name, (before, new) in changes.items():
         if name not in change:
             raise InputError(
-                f"parameter {name} is {new!r}, but checkpoint {saved.folder} was left with {before!r}: give "
-                f"the same, or change it on purpose (change=[{name!r}], --set {name}={new!r})"
+                f"parameter {name} is {new!r}, but checkpoint {saved.folder} was written with {before!r}: "
+                f"give the same, or change it on purpose (change=[{name!r}], --set {name}={new!r})"
             )
     return changes
 
@@ -310,7 +310,7 @@ def _fields(saved: Saved) -> dict[str, dict[str, str]]:
     return {n: d for n, d in saved.facts["fields"].items() if not n.startswith(PREFIX)}
 
 
-def take_over(session: Session, saved: Saved, changes: Mapping[str, tuple[float, float]]) -> None:
+def load_state(session: Session, saved: Saved, changes: Mapping[str, tuple[float, float]]) -> None:
     """Set a session to the state of a checkpoint, except for changed parameters. All ranks call this."""
     grid = session.fields.grid
     store = session.fields.store

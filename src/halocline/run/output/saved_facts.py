@@ -46,7 +46,7 @@ class SavedCase(_Part):
 
     name: str
     n: list[Annotated[int, Field(ge=1)]]
-    given: dict[str, float | str]
+    settings: dict[str, float | str] = Field(alias="given")
     order: int | None = None
     scheme: str | None = None
     dtype: str = "float64"
@@ -77,7 +77,7 @@ class SavedFacts(_Part):
     fields: dict[str, SavedField]
     run: str
     version: str
-    made: str
+    creation_time: str = Field(alias="made")
     command: list[str]
     step: Annotated[int, Field(ge=0)]
     blocks: SavedBlocks | None = None

@@ -153,7 +153,7 @@ class Communicator:
 
     def gather(self, value: T) -> list[T] | None:
         """Return the values of all ranks on rank 0, and None on other ranks."""
-        return [value] if self.mpi is None else _together(self.mpi).gather(value)
+        return [value] if self.mpi is None else _synchronised(self.mpi).gather(value)
 
     def bcast(self, value: T, root: int = 0) -> T:
         """Return the value of the rank `root`."""
@@ -172,7 +172,7 @@ class Communicator:
     def barrier(self) -> None:
         """Wait for all ranks; all ranks leave the barrier at nearly the same time."""
         if self.mpi is not None:
-            _together(self.mpi).Barrier()
+            _synchronised(self.mpi).Barrier()
 
     def exchange(self, sends: Sequence[tuple[int, Any]], receives: Sequence[tuple[int, Any]]) -> None:
         """Send contiguous arrays to other ranks, and receive arrays from other ranks.
@@ -227,7 +227,7 @@ class Communicator:
         """Return the sum of the values of all lower ranks, and the sum over all ranks; collective."""
         if self.mpi is None:
             return 0.0, value
-        before = _together(self.mpi).exscan(value) or 0.0
+        before = _synchronised(self.mpi).exscan(value) or 0.0
         return before, self.mpi.bcast(before + value, self.size - 1)
 
     def greatest(self, values: Sequence[float]) -> list[float]:
@@ -248,7 +248,7 @@ class Communicator:
         return list(reduced)
 
     @contextlib.contextmanager
-    def agreement(self, what: str) -> Iterator[None]:
+    def agreement(self, phase: str) -> Iterator[None]:
         """Run a phase of the set-up that succeeds on all ranks or on none.
 
         Usage: `with comm.agreement("compile kernels"):`. If the block fails on some ranks, all ranks raise
@@ -272,19 +272,19 @@ class Communicator:
             raise unpack(self.bcast(b"", lowest))
         if count < self.size:
             suffix = f" and on {count - 1} more" if count > 1 else ""
-            error.add_note(f"This happened on rank {lowest} of {self.size}{suffix}, in: {what}.")
+            error.add_note(f"This happened on rank {lowest} of {self.size}{suffix}, in: {phase}.")
         self.bcast(pack(error), lowest)
         raise error
 
-    def check_same(self, what: str, mine: Any, advice: str) -> None:
+    def check_same(self, subject: str, value: Any, advice: str) -> None:
         """Raise InputError if a value differs between ranks; collective."""
-        digests = self.allgather(blake2b(repr(mine).encode()).digest())
+        digests = self.allgather(blake2b(repr(value).encode()).digest())
         different_rank = next((rank for rank, digest in enumerate(digests) if digest != digests[0]), None)
         if different_rank is not None:
-            raise InputError(f"{what} not the same on ranks 0 and {different_rank}: {advice}")
+            raise InputError(f"{subject} not the same on ranks 0 and {different_rank}: {advice}")
 
 
-def _together(mpi: Any) -> Any:
+def _synchronised(mpi: Any) -> Any:
     """Wait until all ranks of an MPI communicator have arrived, and return the communicator.
 
     Blocking collective operations of MPI use a whole core while they wait. Another rank or a compiler may
@@ -295,7 +295,7 @@ def _together(mpi: Any) -> Any:
 
 
 def _allgather(mpi: Any, value: T) -> list[T]:
-    """Return the values of all ranks; waiting ranks sleep, see `_together`."""
+    """Return the values of all ranks; waiting ranks sleep, see `_synchronised`."""
     from mpi4py import MPI
 
     packed = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
@@ -312,7 +312,7 @@ def _allgather(mpi: Any, value: T) -> list[T]:
 
 
 def _bcast(mpi: Any, value: T, root: int) -> T:
-    """Return the value of the rank `root`; waiting ranks sleep, see `_together`."""
+    """Return the value of the rank `root`; waiting ranks sleep, see `_synchronised`."""
     from mpi4py import MPI
 
     is_root = mpi.rank == root
@@ -337,10 +337,10 @@ def _count(first: Any) -> int:
     return int.from_bytes(first[:COUNT], "little")
 
 
-def _wait(done: Callable[[], bool]) -> None:
-    """Poll until an operation is complete, and sleep between polls; see `_together`."""
+def _wait(is_complete: Callable[[], bool]) -> None:
+    """Poll until an operation is complete, and sleep between polls; see `_synchronised`."""
     start = time.perf_counter()
-    while not done():
+    while not is_complete():
         waited = time.perf_counter() - start
         if waited > AT_ONCE:
             time.sleep(min(PAUSE_SHARE * waited, LONGEST_PAUSE))

@@ -1,4 +1,7 @@
-"""Hook for uncaught exceptions. The module imports no other module, since `import halocline` loads it."""
+"""Hook for uncaught exceptions.
+
+This module imports no other module of Halocline, since `import halocline` loads it.
+"""
 
 from __future__ import annotations
 

@@ -71,14 +71,14 @@ class IORanks:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def send(self, where: tuple[Any, ...], values: NDArray[Any]) -> RemoteWrite:
+    def send(self, destination: tuple[Any, ...], values: NDArray[Any]) -> RemoteWrite:
         """Start to send an array, which must not change afterwards.
 
         The method waits while the arrays of earlier calls fill the send buffers.
 
         Parameters
         ----------
-        where : tuple
+        destination : tuple
             Folder, array specification and first index of the values on disk; see `serve`.
         values : array
             Values, contiguous in memory.
@@ -95,7 +95,7 @@ class IORanks:
         with self._lock:
             rank = self.ranks[self._next % len(self.ranks)]
             self._next, self._number = self._next + 1, self._number + 1
-            header = self._number, *where, values.shape, values.dtype.str
+            header = self._number, *destination, values.shape, values.dtype.str
             requests = [
                 self.post.isend(header, rank, HEADER),
                 self.post.Isend([values, MPI.BYTE], rank, DATA),
@@ -104,7 +104,7 @@ class IORanks:
             self._unsent += values.nbytes
             self._awaited[self._number] = write
         if self.concurrent and (self._thread is None or not self._thread.is_alive()):
-            self._thread = threading.Thread(target=self._go_on, name="halocline-writer", daemon=True)
+            self._thread = threading.Thread(target=self._make_progress, name="halocline-writer", daemon=True)
             self._thread.start()
         return write
 
@@ -120,10 +120,10 @@ class IORanks:
                     number, failure = self.post.recv(source=rank, tag=DONE)
                     self._awaited.pop(number).failure = failure
 
-    def wait(self, reached: Callable[[], bool]) -> None:
+    def wait(self, is_reached: Callable[[], bool]) -> None:
         """Wait until a condition is reached, and make progress meanwhile."""
         self.progress()
-        while not reached():
+        while not is_reached():
             time.sleep(PAUSE)
             self.progress()
 
@@ -133,7 +133,7 @@ class IORanks:
         for rank in self.ranks:
             self.post.send(None, rank, HEADER)
 
-    def _go_on(self) -> None:
+    def _make_progress(self) -> None:
         while self._awaited:
             self.progress()
             time.sleep(PAUSE)

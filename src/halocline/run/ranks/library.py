@@ -135,7 +135,7 @@ def _close() -> None:
 os.register_at_fork(after_in_child=_close)
 
 
-def initialised() -> Any:
+def initialised_mpi() -> Any:
     """Return mpi4py.MPI, initialised and checked.
 
     Raises
@@ -165,19 +165,19 @@ def initialised() -> Any:
     return MPI
 
 
-def check_library(ours: str, theirs: str) -> None:
+def check_library(native_library: str, mpi4py_library: str) -> None:
     """Raise RunError if native code and mpi4py use different MPI libraries.
 
     Parameters
     ----------
-    ours, theirs : str
+    native_library, mpi4py_library : str
         Files of the libraries of native code and of mpi4py.
     """
-    if os.path.realpath(ours) != os.path.realpath(theirs):
+    if os.path.realpath(native_library) != os.path.realpath(mpi4py_library):
         raise RunError(
-            f"native code uses the MPI library {os.path.realpath(ours)}, "
-            f"but mpi4py uses {os.path.realpath(theirs)}: they must be one. Build both against the same "
-            "MPI: with its mpicc first on PATH, "
+            f"native code uses the MPI library {os.path.realpath(native_library)}, "
+            f"but mpi4py uses {os.path.realpath(mpi4py_library)}: they must be one. Build both against the "
+            "same MPI: with its mpicc first on PATH, "
             "pip install --force-reinstall --no-cache-dir --no-binary mpi4py mpi4py, then Halocline anew"
         )
 

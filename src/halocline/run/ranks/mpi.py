@@ -20,7 +20,7 @@ from halocline.run.ranks.communicator import Communicator, nodes_of
 from halocline.run.ranks.io_ranks import IORanks
 from halocline.run.ranks.library import (
     Launcher,
-    initialised,
+    initialised_mpi,
     is_foreign,
     launcher,
     library_of_mpi4py,
@@ -53,7 +53,7 @@ def world() -> Communicator:
     if is_foreign(native().mpi_library()):
         raise RunError(_foreign(parent))  # before the MPI library ends this process with its own error
     segments.prepare()
-    MPI = initialised()
+    MPI = initialised_mpi()
     comm = MPI.COMM_WORLD
     if comm.size == 1 and parent.size is not None and parent.size > 1:
         library = library_of_mpi4py(MPI)
@@ -74,14 +74,14 @@ def world() -> Communicator:
     return _beside_io_ranks(MPI, comm, int(setting)) if int(setting) else _wrap(MPI, comm)
 
 
-def _foreign(started: Launcher) -> str:
+def _foreign(launch: Launcher) -> str:
     library = os.path.realpath(native().mpi_library())
     try:
         program = str(mpiexec())
     except RunError:
         program = "its mpiexec, which is not installed"
     return (
-        f"the launcher ({started.name}) started {started.size} processes, but it belongs to another MPI "
+        f"the launcher ({launch.name}) started {launch.size} processes, but it belongs to another MPI "
         f"than the library in use, {library}: start the ranks with `halocline run FILE.py --ranks R`, or "
         f"with {program}"
     )
@@ -109,17 +109,17 @@ def _beside_io_ranks(MPI: Any, comm: Any, count: int) -> Communicator:
     return replace(communicator, io_ranks=ranks)
 
 
-def communicator_of(given: Any) -> Communicator:
+def communicator_of(communicator: Any) -> Communicator:
     """Return the communicator for a user's choice.
 
     Parameters
     ----------
-    given : mpi4py.MPI.Intracomm, Communicator or None
+    communicator : mpi4py.MPI.Intracomm, Communicator or None
         Communicator of the user. None means all ranks.
     """
-    if isinstance(given, Communicator):
-        return given
-    return world() if given is None else from_user(given)
+    if isinstance(communicator, Communicator):
+        return communicator
+    return world() if communicator is None else from_user(communicator)
 
 
 def from_user(comm: Any) -> Communicator:
@@ -128,7 +128,7 @@ def from_user(comm: Any) -> Communicator:
     Derived communicators are stored with the user's communicator and freed with it. Therefore the user must
     not free it while Halocline uses it.
     """
-    MPI = initialised()
+    MPI = initialised_mpi()
     if not isinstance(comm, MPI.Intracomm):
         raise InputError(
             f"communicator is {short_repr(comm)}: expected an mpi4py.MPI.Intracomm, such as MPI.COMM_WORLD"

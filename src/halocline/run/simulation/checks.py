@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from halocline.deprecation import accept_earlier_names
+from halocline.deprecation import accept_earlier_argument, accept_earlier_names
 from halocline.errors import InputError
 from halocline.lang.values import as_name, as_number
 from halocline.words import short_repr
@@ -58,9 +58,10 @@ class Check:
             )
 
     @classmethod
-    def not_compared(cls, name: str, why: str) -> Check:
+    @accept_earlier_argument("why", "reason")
+    def not_compared(cls, name: str, reason: str) -> Check:
         """Return the check of a run without a reference. The check has no value, and passes."""
-        return cls(name, math.nan, about=f"not compared: {why}", compared=False)
+        return cls(name, math.nan, about=f"not compared: {reason}", compared=False)
 
     def facts(self) -> dict[str, Any]:
         """Return the check as data for a JSON record."""

@@ -117,9 +117,9 @@ class Requests:
         self.margin = MARGIN
         self._end: float | None = None  # time limit on the monotonic clock of rank 0
         if checkpoints is not None and comm.rank == 0:
-            self._end = end_of_time(checkpoints.how.time_limit)
+            self._end = end_of_time(checkpoints.declaration.time_limit)
 
-    def listening(self, next_pause: Callable[[], float | None]) -> AbstractContextManager[None]:
+    def listen(self, next_pause: Callable[[], float | None]) -> AbstractContextManager[None]:
         """Return a context in which a thread requests due pauses of the engine.
 
         Parameters
@@ -129,30 +129,30 @@ class Requests:
             without such events. Called from another thread.
         """
         is_needed = self.checkpoints is not None or (self.comm.rank == 0 and next_pause() is not None)
-        ask = partial(self._ask, next_pause)
-        return repeating(ask, "halocline-requests") if is_needed else nullcontext()
+        request = partial(self._request_pause, next_pause)
+        return repeating(request, "halocline-requests") if is_needed else nullcontext()
 
-    def _ask(self, next_pause: Callable[[], float | None]) -> None:
+    def _request_pause(self, next_pause: Callable[[], float | None]) -> None:
         engine = self.engine()
         pause = next_pause()
         clock_time = time.monotonic()
         is_pause = pause is not None and pause <= clock_time
-        is_due = self._signal() or (self.comm.rank == 0 and (is_pause or self._why_stop(clock_time)))
+        is_due = self._signal() or (self.comm.rank == 0 and (is_pause or self._stop_reason(clock_time)))
         if engine is not None and is_due:
             engine.request_pause()
 
     def _signal(self) -> int:
         return 0 if self.checkpoints is None else native().noted_signal()
 
-    def _why_stop(self, now: float) -> str:
+    def _stop_reason(self, clock_time: float) -> str:
         """Return the reason of rank 0 to stop, or an empty string."""
         if self.checkpoints is not None and self.checkpoints.stop_file.exists():
             return f"the file {self.checkpoints.stop_file} is there"
-        if self._end is not None and now >= self._end - self.margin:
+        if self._end is not None and clock_time >= self._end - self.margin:
             return "its time is nearly up"
         return ""
 
-    def agreed(self) -> str | None:
+    def agree_on_stop(self) -> str | None:
         """Return the reason to stop, "" for Ctrl-C, or None without a reason. All ranks call this method.
 
         A signal remains set until `forget_signal` of the native module.
@@ -160,7 +160,7 @@ class Requests:
         if self.checkpoints is None:
             return None
         number = self.comm.most(self._signal())
-        reason: str = self.comm.bcast(self._why_stop(time.monotonic()) if self.comm.rank == 0 else "")
+        reason: str = self.comm.bcast(self._stop_reason(time.monotonic()) if self.comm.rank == 0 else "")
         if number:
             return "" if number == signal.SIGINT else f"{signal.Signals(number).name} arrived"
         return reason or None
@@ -188,7 +188,7 @@ class Occasion:
         True to act also at the end of the run, unless the event has just occurred.
     at_stop : bool
         True to act also if the program itself ends the run.
-    now : callable
+    read_clock : callable
         Function that returns the time of a monotonic clock, identical on all ranks.
 
     Attributes
@@ -203,7 +203,7 @@ class Occasion:
     recorded: OutputStore | None = None
     at_end: bool = False
     at_stop: bool = False
-    now: Callable[[], float] = time.monotonic
+    read_clock: Callable[[], float] = time.monotonic
     due: float = math.inf
 
     def begin(self, clock: Clock, until: float) -> None:
@@ -221,7 +221,7 @@ class Occasion:
                     f"every is {self.every.time:g} with exact=True, which shortens all steps to that; "
                     f"expected at least {shortest:.3g}, so that each step changes the time"
                 )
-        self._wait(clock)
+        self._set_next_due(clock)
 
     def limits(self, clock: Clock, until: float) -> Limits:
         """Return the bounds of a run up to the next event, or up to `until` if it is earlier."""
@@ -233,10 +233,10 @@ class Occasion:
             return Limits(min(until, self.due), until)
         return clock.limits(self.due).within(Limits(until, until))
 
-    def happen(self, clock: Clock) -> bool:
+    def act_if_due(self, clock: Clock) -> bool:
         """Act if the event is due, and return True if it was due. All ranks call this method."""
         if self.every.seconds is not None:
-            due = self.now() >= self.due
+            due = self.read_clock() >= self.due
         elif self.every.steps is not None:
             if self.recorded is not None:
                 self.due = max(self.due, _next(self.recorded.last_step, self.every.steps))
@@ -245,12 +245,12 @@ class Occasion:
             due = clock.has_reached(self.due)
         if due:
             self.act()
-            self._wait(clock)
+            self._set_next_due(clock)
         return due
 
-    def _wait(self, clock: Clock) -> None:
+    def _set_next_due(self, clock: Clock) -> None:
         if self.every.seconds is not None:
-            self.due = self.now() + self.every.seconds
+            self.due = self.read_clock() + self.every.seconds
         elif self.every.steps is not None:
             self.due = _next(clock.step, self.every.steps)
         elif self.every.time is not None:
@@ -343,7 +343,7 @@ class Course:
         self.comm = comm = session.fields.domain.comm
         self.requests = Requests(comm, lambda: session.prepared.native_engine, self.checkpoints)
         # all ranks use the clock of rank 0
-        self._now: Callable[[], float] = lambda: comm.bcast(time.monotonic())
+        self._read_clock: Callable[[], float] = lambda: comm.bcast(time.monotonic())
         self._publish_due = math.inf  # time of the next publication of rows and checkpoints
         self._is_recording = bool(recorded)
         self._patience = PUBLISH  # seconds between checks of an incomplete checkpoint
@@ -352,8 +352,8 @@ class Course:
             if output in recorded:
                 self.add(output.every, act, recorded=output)
             else:
-                is_final = output.how.every is None
-                self.add(output.every, act, exact=output.how.exact, at_end=is_final, at_stop=is_final)
+                is_final = output.declaration.every is None
+                self.add(output.every, act, exact=output.declaration.exact, at_end=is_final, at_stop=is_final)
 
     def _write(self, output: OutputStore) -> None:
         output.write(self.session.time, self.session.step)
@@ -364,32 +364,35 @@ class Course:
         callback()
         self._in_callback = False
 
-    def add(self, every: Every, act: Callable[[], None], **how: Any) -> None:
+    def add(self, every: Every, act: Callable[[], None], **options: Any) -> None:
         """Add a recurring event; see `Occasion`."""
-        self.occasions.append(Occasion(every, act, now=self._now, **how))
+        self.occasions.append(Occasion(every, act, read_clock=self._read_clock, **options))
 
     def _next_pause(self) -> float | None:
         """Return the due time of the next pause on rank 0's clock; None for a run without such pauses."""
         dues = [self._publish_due] if self.stores else []
-        return min(dues + [event.due for event in self._all if event.every.seconds is not None], default=None)
+        return min(
+            dues + [event.due for event in self._all_occasions if event.every.seconds is not None],
+            default=None,
+        )
 
     def run(self, until: float, last: float, on_progress: Callable[[int], None] | None = None) -> Outcome:
         """Run to a time or a step; see `Simulation.run`."""
         checkpoints = self.checkpoints
-        if checkpoints is not None and checkpoints.how.every is not None:
-            every = Every.parse("every", checkpoints.how.every)
-            self._saving = Occasion(every, self._checkpoint, now=self._now)
-        for occasion in self._all:
+        if checkpoints is not None and checkpoints.declaration.every is not None:
+            every = Every.parse("every", checkpoints.declaration.every)
+            self._saving = Occasion(every, self._checkpoint, read_clock=self._read_clock)
+        for occasion in self._all_occasions:
             occasion.begin(self.session.clock, until)
         total: Outcome | None = None
-        with self._under_way():
+        with self._request_handling():
             for output in self.outputs:
                 if output.count == 0:
                     self._write(output)
-            self._look_after_files()
+            self._schedule_publication()
             while True:
                 clock, before, bounds = self.session.clock, self.session.step, Limits(until, until, last)
-                for occasion in self._all:  # the next event bounds this part of the run
+                for occasion in self._all_occasions:  # the next event bounds this part of the run
                     bounds = bounds.within(occasion.limits(clock, until))
                 outcome = self.session.advance(*bounds, on_progress)
                 total = outcome if total is None else total.followed_by(outcome)
@@ -397,28 +400,28 @@ class Course:
                 is_stopped = outcome.reason not in ("completed", "paused")
                 self._publish()
                 is_over = is_stopped or clock.step >= last or clock.has_reached(until)
-                past_events = [event for event in self.occasions if event.happen(clock)]
+                past_events = [event for event in self.occasions if event.act_if_due(clock)]
                 if is_over:
                     for event in self.occasions:
                         if event.at_end and event not in past_events and (event.at_stop or not is_stopped):
                             event.act()
                     self._finish()
                     return replace(total, reason="completed") if total.reason == "paused" else total
-                reason = self.requests.agreed()
+                reason = self.requests.agree_on_stop()
                 if reason is not None:
                     self._end(reason)
                 # The checkpoint is written last, so that it includes the effects of the other events.
-                is_saved = self._saving is not None and self._saving.happen(clock)
-                self._look_after_files()
+                is_saved = self._saving is not None and self._saving.act_if_due(clock)
+                self._schedule_publication()
                 if not (past_events or is_saved or clock.step > before or outcome.reason == "paused"):
-                    raise RunError(_stuck(clock, bounds))
+                    raise RunError(_no_progress_message(clock, bounds))
 
     @contextmanager
-    def _under_way(self) -> Iterator[None]:
+    def _request_handling(self) -> Iterator[None]:
         """Convert requests to end the run into pauses of the engine; save files if the run fails."""
         # With checkpoints, a signal is a request that takes effect after a complete step.
         signals = stopping_on() if self.checkpoints is None else noting((*STOPPING, signal.SIGUSR1))
-        with signals, self.requests.listening(self._next_pause):
+        with signals, self.requests.listen(self._next_pause):
             try:
                 yield
             except (Exception, KeyboardInterrupt) as error:
@@ -427,13 +430,13 @@ class Course:
                     isinstance(error, (HaloclineError, KeyboardInterrupt)) and not self._in_callback
                 )
                 if is_single or is_collective:
-                    self._save_what_is_under_way()
+                    self._save_files()
                 else:  # the state of the other ranks is unknown
                     self._wait_for_writers()
                 raise
 
     @property
-    def _all(self) -> list[Occasion]:
+    def _all_occasions(self) -> list[Occasion]:
         return self.occasions if self._saving is None else [*self.occasions, self._saving]
 
     def _checkpoint(self) -> None:
@@ -443,22 +446,22 @@ class Course:
 
     def _publish(self) -> None:
         """Publish rows to readers, and mark a complete checkpoint as the newest, if this is due."""
-        if self._publish_due < math.inf and self._publish_due <= self._now():
+        if self._publish_due < math.inf and self._publish_due <= self._read_clock():
             self._publish_due = math.inf
             for store in self.stores:
                 store.poll()
             self._patience *= 2
 
-    def _look_after_files(self) -> None:
+    def _schedule_publication(self) -> None:
         """Set the due time of the next publication of rows and checkpoints."""
         if self.checkpoints is not None:
             self.requests.margin = max(MARGIN, WRITES * self.checkpoints.longest)
         if self._publish_due == math.inf:
             # `count` does not include the rows that the engine still holds
             if self._is_recording or any(output.committed < output.count for output in self.outputs):
-                self._publish_due = self._now() + PUBLISH
+                self._publish_due = self._read_clock() + PUBLISH
             elif self.checkpoints is not None and self.checkpoints.is_open:
-                self._publish_due = self._now() + self._patience
+                self._publish_due = self._read_clock() + self._patience
 
     def _finish(self) -> None:
         """Write a last checkpoint, and wait until all files are on disk."""
@@ -467,7 +470,7 @@ class Course:
         if self.checkpoints is not None:
             self.checkpoints.write_last()
 
-    def _save_what_is_under_way(self) -> None:
+    def _save_files(self) -> None:
         """Finish the files of a failed run. All ranks call this method."""
         for store in self.stores:
             try:
@@ -482,20 +485,20 @@ class Course:
             with suppress(RunError):
                 store.writer.finish()
 
-    def _end(self, why: str) -> None:
+    def _end(self, reason: str) -> None:
         """Write a checkpoint, and end the run early."""
         assert self.checkpoints is not None
         self._finish()
         native().forget_signal()
-        session, path = self.session, self.checkpoints.how.path
+        session, path = self.session, self.checkpoints.declaration.path
         position = f"after step {session.step} (time {session.time:g})"
-        advice = f"go on with --resume {path}, or sim.resume({str(path)!r}) in Python"
-        if not why:
+        advice = f"restart with --resume {path}, or sim.resume({str(path)!r}) in Python"
+        if not reason:
             raise KeyboardInterrupt(f"interrupted {position}; {advice}")
-        raise Stopped(f"stopped {position}: {why}; {advice}")
+        raise Stopped(f"stopped {position}: {reason}; {advice}")
 
 
-def _stuck(clock: Clock, bounds: Limits) -> str:
+def _no_progress_message(clock: Clock, bounds: Limits) -> str:
     """Return the message for a run that makes no progress."""
     return (
         f"the run makes no progress after step {clock.step} (time {clock.time!r}): time "

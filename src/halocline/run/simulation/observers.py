@@ -50,7 +50,7 @@ class Observer:
         self.execution = dict(execution or {})
         self.problem: Any = None
 
-    def replaced(self, function: Any, options: dict[str, Any]) -> dict[str, Any]:
+    def replace_options(self, function: Any, options: dict[str, Any]) -> dict[str, Any]:
         """Return the options for a problem before its creation; unchanged by default.
 
         Parameters
@@ -60,7 +60,7 @@ class Observer:
         """
         return options
 
-    def made(self, problem: Any) -> None:
+    def on_created(self, problem: Any) -> None:
         """Store a new problem, before it allocates memory."""
         self.problem = problem
 
@@ -95,11 +95,11 @@ def options(function: Any, problem_options: Mapping[str, Any]) -> dict[str, Any]
     """Return the options of a problem. Options of observers take precedence; see `Observer.replaced`."""
     merged = dict(problem_options)
     for observer in _observers:
-        merged = observer.replaced(function, merged) | observer.execution
+        merged = observer.replace_options(function, merged) | observer.execution
     return merged
 
 
-def observed(problem: Any, proceed: Callable[[RunArguments], Any]) -> Callable[[RunArguments], Any]:
+def wrap_run(problem: Any, proceed: Callable[[RunArguments], Any]) -> Callable[[RunArguments], Any]:
     """Return the function that runs a problem: `proceed`, wrapped in the `run` methods of all observers."""
     for observer in _observers:
         proceed = partial(observer.run, problem, proceed=proceed)
@@ -111,7 +111,7 @@ def facts(problem: Any) -> dict[str, Any]:
     return {name: value for observer in _observers for name, value in observer.facts(problem).items()}
 
 
-def made(problem: Any) -> None:
+def notify_created(problem: Any) -> None:
     """Notify the observers of a new problem, before it allocates memory."""
     for observer in _observers:
-        observer.made(problem)
+        observer.on_created(problem)

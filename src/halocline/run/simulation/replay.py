@@ -28,8 +28,8 @@ IN_MEMORY = 1 << 26  # maximum bytes of a rank's copy in memory; larger copies u
 LARGEST = 3  # number of terms in the message if all terms are finite
 INSTEAD = (
     "which step was the first, and which terms led to it, is not known, since no copy of the fields could be "
-    "kept ({why}): run it again one step at a time (--every 1), with fewer cells, or with TMPDIR where there "
-    "is room"
+    "kept ({reason}): run it again one step at a time (--every 1), with fewer cells, or with TMPDIR where "
+    "there is room"
 )
 
 
@@ -52,7 +52,7 @@ class FailureReplay:
     begin : callable or None
         Function that sets the fields to their values at step 0, instead of a copy of this state; None if
         unknown.
-    why : str
+    reason : str
         Reason why there is no copy; empty if there is one.
     """
 
@@ -62,7 +62,7 @@ class FailureReplay:
         self.session, self.terms, self.order = session, terms, order
         self.fields, self.store = session.fields, session.fields.store
         self.begin: Callable[[Fields], None] | None = None
-        self.why = ""
+        self.reason = ""
         self._file: Any = None
         self._copied: list[Field] = []
         self._from_start = False
@@ -73,7 +73,7 @@ class FailureReplay:
 
     def keep(self, until: float) -> None:
         """Copy the state of the session, which runs to the time `until`."""
-        if self.why:
+        if self.reason:
             return
         self._until, self._values = until, dict(self.session.fields.values)
         self._from_start = self.begin is not None and self.session.step == 0
@@ -84,8 +84,8 @@ class FailureReplay:
             self._write()
         except (OSError, MemoryError, RunError) as error:
             problem = str(error) or "no memory"
-        self.why = next(filter(None, self.store.domain.comm.allgather(problem)), "")
-        if self.why:
+        self.reason = next(filter(None, self.store.domain.comm.allgather(problem)), "")
+        if self.reason:
             self._file = None
 
     def _write(self) -> None:
@@ -132,14 +132,14 @@ class FailureReplay:
         step. Otherwise the simulation is unchanged.
         """
         if error.place is None:
-            return self._longer(error, "now")
-        first_error = None if self.why else self._first_failure()
-        if self.why:
-            return error.explained(INSTEAD.format(why=self.why))
+            return self._with_terms(error, "now")
+        first_error = None if self.reason else self._first_failure()
+        if self.reason:
+            return error.explained(INSTEAD.format(reason=self.reason))
         return (
             error
             if first_error is None
-            else self._longer(first_error, f"before step {self.session.step + 1}")
+            else self._with_terms(first_error, f"before step {self.session.step + 1}")
         )
 
     def _first_failure(self) -> HaloclineError | None:
@@ -151,7 +151,7 @@ class FailureReplay:
         self._restore()
         while high - low > 1:
             middle = (low + high) // 2
-            if self._fails(middle - low) is not None:
+            if self._error_after(middle - low) is not None:
                 high = min(high - 1, self.session.step)
                 self._restore()
             elif self.session.step < middle:  # a stop statement has ended the run
@@ -159,16 +159,16 @@ class FailureReplay:
             else:
                 low = middle
                 self.keep(self._until)
-                if self.why:
+                if self.reason:
                     return None
-        error = self._fails(1)
+        error = self._error_after(1)
         dt = self.session.fields.values.get("dt")
         self._restore()
         if dt is not None:
             self.session.fields.values["dt"] = dt  # forcing may read it
         return error
 
-    def _fails(self, steps: int) -> HaloclineError | None:
+    def _error_after(self, steps: int) -> HaloclineError | None:
         """Repeat a number of steps, and return the error of the subsequent check, or None."""
         session, before = self.session, self.session.step
         is_paused = True
@@ -181,30 +181,33 @@ class FailureReplay:
             return error
         return None
 
-    def at(self, error: InputError) -> HaloclineError:
+    def explained_at(self, error: InputError) -> HaloclineError:
         """Return the error of a value that was set, with the terms that are not finite in its cell."""
         assert error.place is not None
         cell = error.place[1]
         sizes = self._sizes(lambda e: value(e, cell))
-        bad = [term for term, size in sizes.items() if not math.isfinite(size)]
-        return error.explained(f"terms that are not finite in that cell: {', '.join(bad)}" if bad else "")
+        nonfinite = [term for term, size in sizes.items() if not math.isfinite(size)]
+        return error.explained(
+            f"terms that are not finite in that cell: {', '.join(nonfinite)}" if nonfinite else ""
+        )
 
-    def _longer(self, error: HaloclineError, when: str) -> HaloclineError:
+    def _with_terms(self, error: HaloclineError, when: str) -> HaloclineError:
         """Return the error with the terms of the current state, if there is memory to compute them."""
         try:
-            return error.explained(self._told(when))
+            return error.explained(self._describe_terms(when))
         except RunError:
             return error
 
-    def _told(self, when: str) -> str:
+    def _describe_terms(self, when: str) -> str:
         """Return a text of the non-finite terms of the current state, or of its largest terms."""
         sizes = self._sizes(lambda e: greatest(magnitude(e)))
-        bad = [term for term, size in sizes.items() if not math.isfinite(size)]
-        if bad:
-            return f"terms that are not finite {when}: {', '.join(bad)}\n{self._place(bad[0])}".rstrip()
+        nonfinite = [term for term, size in sizes.items() if not math.isfinite(size)]
+        if nonfinite:
+            names = ", ".join(nonfinite)
+            return f"terms that are not finite {when}: {names}\n{self._place(nonfinite[0])}".rstrip()
         largest = sorted(sizes, key=sizes.__getitem__, reverse=True)[:LARGEST]
-        sized = ", ".join(f"{term} ({sizes[term]:.3g})" for term in largest)
-        return sized and f"largest terms {when}: {sized}"
+        size_texts = ", ".join(f"{term} ({sizes[term]:.3g})" for term in largest)
+        return size_texts and f"largest terms {when}: {size_texts}"
 
     def _place(self, term: str) -> str:
         """Return a text of the first cell in which a term is not finite, with the fields in this cell."""
@@ -216,7 +219,7 @@ class FailureReplay:
                 return ""
             term_field = f.like(f"{f.name}_term")
             term_field.set(e)
-        prepare(self.store, program, self._known()).run(self._known())
+        prepare(self.store, program, self._scalars()).run(self._scalars())
         worst = contents.first_nonfinite(self.store, [term_field])
         self.store.forget(term_field.name)
         if worst is None:
@@ -238,7 +241,7 @@ class FailureReplay:
                 program.internal_scalar(f"term{number}").set(reduced(e) if e.varies else magnitude(e))
         if not terms:
             return {}
-        scalars = prepare(self.store, program, self._known()).run(self._known()).scalars
+        scalars = prepare(self.store, program, self._scalars()).run(self._scalars()).scalars
         return {name: scalars[internal_name(f"term{number}")] for number, name in enumerate(terms)}
 
     def _terms(self, program: Program) -> dict[str, tuple[Field, Expr]]:
@@ -252,5 +255,5 @@ class FailureReplay:
                 named_terms[f"{term} of {f.name}"] = f, placed
         return named_terms
 
-    def _known(self) -> dict[str, float]:
+    def _scalars(self) -> dict[str, float]:
         return {"dt": 1.0, **self.session.fields.values}  # dt has no value before the first step

@@ -115,7 +115,7 @@ class Script:
         return values
 
     def run(
-        self, arguments: Sequence[str] | None = (), given: Mapping[str, Value] | None = None
+        self, arguments: Sequence[str] | None = (), replacements: Mapping[str, Value] | None = None
     ) -> dict[str, Any]:
         """Run the file, and return its top-level names at its end or at ``sys.exit(0)``.
 
@@ -123,7 +123,7 @@ class Script:
         ----------
         arguments : sequence of str, optional
             Arguments of the file in ``sys.argv``; None for the arguments of this process.
-        given : mapping of str to int, float or str, optional
+        replacements : mapping of str to int, float or str, optional
             Replacement values for entries of `names`.
 
         Raises
@@ -132,13 +132,13 @@ class Script:
             The file exits with a non-zero status.
         """
         tree = self._tree
-        if given:
+        if replacements:
             tree = ast.Module([], self._tree.type_ignores)
             for statement in self._tree.body:
                 tree.body.append(statement)
                 for name, value, _ in _settings(statement):
-                    if name in given and value is not None:
-                        tree.body.append(_assignment(name, given[name], statement))
+                    if name in replacements and value is not None:
+                        tree.body.append(_assignment(name, replacements[name], statement))
         code = compile(tree, str(self.file), "exec")
         module = ModuleType("__main__")
         module.__file__ = str(self.file)

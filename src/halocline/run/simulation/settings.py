@@ -146,7 +146,7 @@ class Settings:
 
     Parameters
     ----------
-    given : mapping of str to float or str
+    replacements : mapping of str to float or str
         Values that replace defaults.
     n : sequence of int, optional
         Cells along the first axis, or along each axis.
@@ -163,7 +163,7 @@ class Settings:
         Default shape in cells, and those for other numbers of axes; empty if the file has not called `cells`.
     """
 
-    given: Mapping[str, float | str] = field(default_factory=dict)
+    replacements: Mapping[str, float | str] = field(default_factory=dict)
     n: Sequence[int] | None = None
     dim: int | None = None
     declared: dict[str, Setting] = field(default_factory=dict)
@@ -201,7 +201,7 @@ class Settings:
 
     def check_used(self) -> None:
         """Raise InputError if a replaced setting is not declared by the file."""
-        for name in self.given:
+        for name in self.replacements:
             if name not in self.declared:
                 raise unknown_setting(name, self.declared)
 
@@ -255,7 +255,7 @@ def setting(name: str, default: float | str | Setting, unit: str = "1", about: s
         raise unknown_name_error(f"setting {name!r}: keyword", keyword, sorted(_RANGE))
     declared = default if isinstance(default, Setting) else Setting(default, unit, about, **range)
     settings.declared[name] = declared
-    settings.values[name] = declared.parsed(name, settings.given.get(name, declared.default))
+    settings.values[name] = declared.parsed(name, settings.replacements.get(name, declared.default))
     return settings.values[name]
 
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from weakref import proxy
 
 from halocline.archive.arrays import Writing
+from halocline.deprecation import warn_of_rename
 from halocline.errors import HaloclineError, InputError
 from halocline.lang.blocks import Blocks
 from halocline.lang.callables import check_callback
@@ -92,7 +93,7 @@ class Simulation(Fields):
 
     Attributes
     ----------
-    given : dict of str to float
+    declared_parameters : dict of str to float
         Initial values of the parameters, and "dt" if the time step is a number.
     resumed : Saved or None
         Checkpoint from which the run was resumed.
@@ -121,7 +122,7 @@ class Simulation(Fields):
     advice: ClassVar[Mapping[str, str]] = {
         **Fields.advice,
         **dict.fromkeys(
-            ("time", "steps", "step", "t"), "sim.restart(time=0) sets the time, and counts steps anew"
+            ("time", "steps", "step", "t"), "sim.start_new_run(time=0) sets the time, and counts steps from 0"
         ),
         "until": "give it to run()",
     }
@@ -152,13 +153,13 @@ class Simulation(Fields):
             FieldStore(Domain(grid, comm, Execution(**execution))), {} if parameters is None else parameters
         )
         self.values |= {"t": 0.0, "step": 0.0}
-        self.given = dict(self.parameters)
+        self.declared_parameters = dict(self.parameters)
         self.notes: Callable[[], Mapping[str, Any]] | None = None
         self._ledger = Ledger(comm)
         self.balances: list[Balance] = []
         if terms is not None:
             bind(terms, grid, dict.fromkeys((*TIME_SCALARS, *self.parameters), 0.0))
-        self._traced = partial(
+        self._trace_stepping = partial(
             stepping,
             grid,
             function,
@@ -169,19 +170,19 @@ class Simulation(Fields):
             order=order,
             after_step=after_step,
         )
-        self._stepping = self._traced()
-        often = self.domain.execution.balance
-        self._balance_every = None if often is None else Every.parse("balance", often)
+        self._stepping = self._trace_stepping()
+        balance_interval = self.domain.execution.balance
+        self._balance_every = None if balance_interval is None else Every.parse("balance", balance_interval)
         if self._balance_every and self._balance_every.time is not None and not self._stepping.has_time_step:
             raise InputError(
-                f"balance is {often!r}, a time, but these equations have none: give a number of steps, as in "
-                '"50 steps", or a wall-clock time, as in "30 min"'
+                f"balance is {balance_interval!r}, a time, but these equations have none: give a number of "
+                'steps, as in "50 steps", or a wall-clock time, as in "30 min"'
             )
         self.title = self.program.name if self.program.name.isidentifier() else "simulation"
         self.order, self.scheme = order, scheme
-        observers.made(self)
+        observers.notify_created(self)
         if self._stepping.constant_dt is not None:
-            self.values[CONSTANT_STEP] = self.given[restart.DT] = self._stepping.constant_dt
+            self.values[CONSTANT_STEP] = self.declared_parameters[restart.DT] = self._stepping.constant_dt
         # A weak reference, so that the last reference of the user's code frees the memory of the simulation.
         self._session = Session(proxy(self), self._stepping)
         _ = self._session.identity  # computed once here instead of during a run with checkpoints
@@ -347,7 +348,7 @@ class Simulation(Fields):
     @dt.setter
     def dt(self, value: float) -> None:
         if self._stepping.constant_dt is None:
-            problem = "is a function" if callable(self._traced.keywords["dt"]) else "was not given"
+            problem = "is a function" if callable(self._trace_stepping.keywords["dt"]) else "was not given"
             raise InputError(
                 f"dt is set to {short_repr(value)}, but the time step of this simulation {problem}; "
                 "give a number as dt= when it is made, or let the function read a parameter"
@@ -357,7 +358,7 @@ class Simulation(Fields):
 
     @property
     def time(self) -> float:
-        """Simulated time; `restart` sets it."""
+        """Simulated time; `start_new_run` sets it."""
         return self._session.time
 
     @property
@@ -399,7 +400,7 @@ class Simulation(Fields):
 
     # --- running ---
 
-    def restart(self, *, time: float = 0.0) -> None:
+    def start_new_run(self, *, time: float = 0.0) -> None:
         """Begin a new run with the current fields and parameters. All ranks call this method.
 
         The number of steps is reset to 0, `resumed` to None, and a delayed time step is exact in the next
@@ -417,15 +418,20 @@ class Simulation(Fields):
             The time is not finite, the ranks give different times, or a run is in progress.
         """
         if self._session.is_under_way:
-            raise InputError("restart is called while the simulation runs; call it between two runs")
+            raise InputError("start_new_run is called while the simulation runs; call it between two runs")
         number = finite_time("time", time)
         comm = self.domain.comm
-        comm.check_same("the time to restart from is", number, "all ranks must give the same")
+        comm.check_same("the time of the new run is", number, "all ranks must give the same")
         self.values |= {"t": number, "step": 0.0}
-        self._session.restart()
-        self._ledger.begin_anew()
+        self._session.forget_earlier_steps()
+        self._ledger.start_new_run()
         if self.replay is not None:
             self.replay.begin = None
+
+    def restart(self, *, time: float = 0.0) -> None:
+        """Begin a new run. Deprecated name of `start_new_run`."""
+        warn_of_rename("Simulation", "restart", "start_new_run")
+        self.start_new_run(time=time)
 
     def resume(self, path: str | Path, *, change: Collection[str] = ()) -> None:
         """Load a checkpoint of the same program, written on any number of ranks. All ranks call this method.
@@ -449,12 +455,12 @@ class Simulation(Fields):
         comm = self.domain.comm
         change = [as_name(name, "parameter name") for name in change]
         for name in change:
-            checked_choice("parameter", name, sorted(self.given))
-        saved, changes = self._ledger.read(path, self._session, self.given, change)
+            checked_choice("parameter", name, sorted(self.declared_parameters))
+        saved, changes = self._ledger.read(path, self._session, self.declared_parameters, change)
         blocks = restart.blocks_of(saved, self.grid)
         if blocks is not None and blocks != self.store.blocks:
             self._activate(blocks)
-        restart.take_over(self._session, saved, changes)
+        restart.load_state(self._session, saved, changes)
         self._session.forget_checks()
         self._ledger.resume(saved)
         if comm.rank == 0:
@@ -528,7 +534,7 @@ class Simulation(Fields):
                 f"run({number}): write run(until={number}) for a time, or run(steps=...) for steps"
             )
         arguments = RunArguments(until, steps, every, exact, callback, output, checkpoint, on_progress)
-        outcome: Outcome = observers.observed(self, self._run)(arguments)
+        outcome: Outcome = observers.wrap_run(self, self._run)(arguments)
         return outcome
 
     def _run(self, arguments: RunArguments) -> Outcome:
@@ -547,8 +553,8 @@ class Simulation(Fields):
         first, start = self.steps, self.time
         report = None if on_progress is None else (lambda step: on_progress(step - first))
         files = self._ledger.files(
-            self._session, self.title, self.given,
-            output=arguments.output, checkpoint=arguments.checkpoint, also=self._facts,
+            self._session, self.title, self.declared_parameters,
+            output=arguments.output, checkpoint=arguments.checkpoint, extra_facts=self._facts,
         )  # fmt: skip
         statistics = files.statistics  # steps accumulate the statistics of outputs
         recorded = files.recorded
@@ -557,7 +563,7 @@ class Simulation(Fields):
         extended: AbstractContextManager[None] = nullcontext()
         if statistics or recorded:
             numbers = [recorded_numbers for _, recorded_numbers in recorded]
-            traced = self._traced(counting=statistics, recorded=numbers)
+            traced = self._trace_stepping(counting=statistics, recorded=numbers)
             extended = self._session.using(traced, partial(add_rows, recorded) if recorded else None)
         with extended, files.ready(first):
             course = Course(self._session, files, [store for store, _ in recorded])
@@ -583,7 +589,7 @@ class Simulation(Fields):
     def _without_a_step(self, outcome: Outcome, start: float, until: float | None) -> Outcome:
         """Return the outcome of a run without a step. Warn if `until` was reached before."""
         if until is not None and self._session.clock.has_reached(until) and self.domain.comm.rank == 0:
-            reason = f"and the time is {start:g} already; sim.restart(time=0) sets the time back"
+            reason = f"and the time is {start:g} already; sim.start_new_run(time=0) resets the time"
             if until > start:
                 reason = f"less than 1e-6 of a step after the time {start:g}; give a later time"
             log.warning("the run has done no step: until is %g, %s", until, reason)
@@ -600,7 +606,7 @@ class Simulation(Fields):
         except InputError as error:
             if self.replay is None:
                 raise
-            raise self.replay.at(error) from None
+            raise self.replay.explained_at(error) from None
 
     def __setitem__(self, field: Field | Vector | str, value: Any) -> None:
         self._session.forget_step()

@@ -48,5 +48,5 @@ def key(source: str, devices: Sequence[str], shape: Sequence[int], ranks: int) -
 
 def text_of(tuned: Tuned[Strategy]) -> str:
     """Return the fastest strategy and its speed as text."""
-    comparison = tuned.compared(str(Strategy()))
+    comparison = tuned.comparison(str(Strategy()))
     return comparison if tuned.choice is None else f"{tuned.choice}; {comparison}"

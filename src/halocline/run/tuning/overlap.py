@@ -30,19 +30,19 @@ class Overlap:
     ----------
     on : bool
         True if computation and messages overlap.
-    why : str
+    reason : str
         Reason.
     seconds_on, seconds_off : float or None
         Median time of a sweep with and without overlap, on the slowest rank. None without a measurement.
     """
 
     on: bool
-    why: str
+    reason: str
     seconds_on: float | None = None
     seconds_off: float | None = None
 
     def __str__(self) -> str:
-        return f"{'on' if self.on else 'off'}, {self.why}"
+        return f"{'on' if self.on else 'off'}, {self.reason}"
 
 
 class OverlapTrial:
@@ -66,14 +66,14 @@ class OverlapTrial:
         True while the measurement is incomplete.
     """
 
-    def __init__(self, asked: bool | str, needless: str = "") -> None:
-        self.open = asked == "auto" and not needless
+    def __init__(self, option: bool | str, reason: str = "") -> None:
+        self.open = option == "auto" and not reason
         self._passes = 0  # number of passes of a piece; 0 before the first piece
         self._times: dict[bool, list[float]] = {True: [], False: []}
-        if asked != "auto":
-            self.choice = Overlap(bool(asked), "as asked for")
+        if option != "auto":
+            self.choice = Overlap(bool(option), "as asked for")
         else:
-            self.choice = Overlap(True, needless or "not decided: the run was too short to measure it")
+            self.choice = Overlap(True, reason or "not decided: the run was too short to measure it")
 
     def piece(self) -> tuple[bool, int]:
         """Return True if the next piece overlaps, and the number of passes of this piece.

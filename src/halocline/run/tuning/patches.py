@@ -41,6 +41,8 @@ GAIN = 1.02
 
 Patch = tuple[int, ...]
 
+FILE_KEYS = {"measured_count": "tried"}  # keys of attributes in files of the cache
+
 
 @dataclass(frozen=True)
 class Tuned(Generic[T]):
@@ -52,18 +54,21 @@ class Tuned(Generic[T]):
         Fastest choice; None if the default is the fastest.
     gain : float
         Speed relative to the default; 1 if the default is the fastest.
-    tried : int
+    measured_count : int
         Number of choices that were measured.
     """
 
     choice: T | None
     gain: float
-    tried: int
+    measured_count: int
 
-    def compared(self, default: str) -> str:
+    # the key of `measured_count` in files of the cache
+    __pydantic_config__ = {"alias_generator": lambda name: FILE_KEYS.get(name, name)}  # noqa: RUF012
+
+    def comparison(self, default: str) -> str:
         """Return the speed relative to the default as text."""
         if self.choice is None:
-            return f"{default}, the fastest of {self.tried} that were tried"
+            return f"{default}, the fastest of {self.measured_count} that were tried"
         return f"tuned: {self.gain:.2f} times as fast as {default}"
 
 
@@ -82,7 +87,7 @@ def recall(kind: Any, place: Path) -> Any:
         tuned = TypeAdapter(kind).validate_json(text, strict=True)
     except ValueError:
         return None
-    return tuned if tuned.gain >= 1 and isfinite(tuned.gain) and tuned.tried >= 1 else None
+    return tuned if tuned.gain >= 1 and isfinite(tuned.gain) and tuned.measured_count >= 1 else None
 
 
 def remember(place: Path, tuned: Tuned[Any], program: str) -> None:
@@ -97,7 +102,8 @@ def remember(place: Path, tuned: Tuned[Any], program: str) -> None:
         own_folder(place.parent)
         with whole(place) as new_file:
             new_file.touch(0o600)
-            new_file.write_text(json.dumps({"program": program, **asdict(tuned)}))
+            facts = {FILE_KEYS.get(name, name): value for name, value in asdict(tuned).items()}
+            new_file.write_text(json.dumps({"program": program, **facts}))
     except OSError as error:
         raise RunError(
             f"what was tuned cannot be kept in {place.parent} ({error.strerror}); set HALOCLINE_CACHE to a "
@@ -105,7 +111,7 @@ def remember(place: Path, tuned: Tuned[Any], program: str) -> None:
         ) from None
 
 
-def in_turn(
+def run_in_turn(
     timers: Mapping[T, Callable[[], float]],
     rounds: int,
     on_progress: Callable[[int], None] | None = None,
@@ -178,7 +184,7 @@ def race(choices: Sequence[T], timer_of: Callable[[T | None], Callable[[int], fl
 
     def gains(candidates: Sequence[T | None]) -> dict[T | None, float]:
         """Return the speeds relative to the default: medians of the ratios within a round."""
-        times = in_turn({choice: partial(timers[choice], passes) for choice in candidates}, ROUNDS)
+        times = run_in_turn({choice: partial(timers[choice], passes) for choice in candidates}, ROUNDS)
         return {
             choice: statistics.median(map(truediv, times[None], choice_times))
             for choice, choice_times in times.items()
@@ -230,19 +236,19 @@ def key(
     return sha256(repr(parts).encode()).hexdigest()[:32]
 
 
-def place_of(key: str, what: str = "patch") -> Path:
+def cache_file(key: str, kind: str = "patch") -> Path:
     """Return the cache file of a measurement, of patches or of "kernels", by its key."""
-    return cache_folder() / f"{key}.{what}.json"
+    return cache_folder() / f"{key}.{kind}.json"
 
 
-def recalled(key: str, axes: int) -> Tuned[Patch] | None:
+def recall_patches(key: str, axes: int) -> Tuned[Patch] | None:
     """Return the cached measurement of a key for a grid with the given number of axes, or None."""
-    tuned: Tuned[Patch] | None = recall(Tuned[Patch], place_of(key))
+    tuned: Tuned[Patch] | None = recall(Tuned[Patch], cache_file(key))
     shape = None if tuned is None else tuned.choice
     return tuned if shape is None or (len(shape) == axes and min(shape) >= 1) else None
 
 
 def text_of(tuned: Tuned[Patch]) -> str:
     """Return the fastest shape of patches and its speed as text."""
-    comparison = tuned.compared(BY_CACHE_SIZE)
+    comparison = tuned.comparison(BY_CACHE_SIZE)
     return comparison if tuned.choice is None else f"{' x '.join(map(str, tuned.choice))}, {comparison}"

@@ -26,7 +26,7 @@ from halocline.ranges import REPEATS
 from halocline.run.domain.execution import chosen_devices
 from halocline.run.engine.prepared import PassTimer
 from halocline.run.ranks.mpi import world
-from halocline.run.tuning.patches import in_turn
+from halocline.run.tuning.patches import run_in_turn
 from halocline.study.measurement import Measurement, grouped
 from halocline.study.measuring.exchange import Bench, exchange_schedule, into_a_rank, moved
 from halocline.study.measuring.overlap import heat
@@ -140,7 +140,7 @@ def measure(
     for bench in benches.values():
         bench.run()
     records: list[Measurement] = []
-    times = in_turn({variant: bench.run for variant, bench in benches.items()}, repeats, on_progress)
+    times = run_in_turn({variant: bench.run for variant, bench in benches.items()}, repeats, on_progress)
     for (group, name), bench in benches.items():
         parts, traffic = bench.prepared.plan.decomposition.parts, moved(bench.prepared)
         records.append(_record(records, group, name, parts, statistics.median(times[group, name]), traffic))

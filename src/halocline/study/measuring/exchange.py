@@ -32,7 +32,7 @@ from halocline.run.engine.prepared import PassTimer, Prepared
 from halocline.run.memory.store import FieldStore
 from halocline.run.ranks.communicator import hosts
 from halocline.run.ranks.mpi import communicator_of
-from halocline.run.tuning.patches import in_turn
+from halocline.run.tuning.patches import run_in_turn
 from halocline.words import amount, counted
 
 PASSES = 30
@@ -229,7 +229,7 @@ def measure(
     REPEATS.check("repeats", repeats)
     bench = Bench(shape, **options)
     bench.run()
-    seconds = in_turn({"exchange": bench.run}, repeats, on_progress)["exchange"]
+    seconds = run_in_turn({"exchange": bench.run}, repeats, on_progress)["exchange"]
     plan, domain = bench.prepared.plan, bench.prepared.domain
     traffic = Traffic.of_schedule(bench.prepared.schedule)
     messages, bytes_by_method = moved(bench.prepared)

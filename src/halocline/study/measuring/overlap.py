@@ -21,7 +21,7 @@ from halocline.ranges import FIELDS, ORDER, REPEATS, Range
 from halocline.run.domain.execution import chosen_devices
 from halocline.run.engine.prepared import KINDS, Prepared
 from halocline.run.simulation.simulation import Simulation
-from halocline.run.tuning.patches import in_turn
+from halocline.run.tuning.patches import run_in_turn
 from halocline.solvers.schemes import Euler
 from halocline.study.measurement import Measurement
 from halocline.study.measuring.exchange import into_a_rank, moved
@@ -147,7 +147,7 @@ def measure(
         for name, bench in benches.items()
         for kind, options in KINDS.items()
     }
-    times = in_turn(timers, repeats, on_progress)
+    times = run_in_turn(timers, repeats, on_progress)
     return [
         _hidden(name, bench.prepared, {kind: times[name, kind] for kind in KINDS})
         for name, bench in benches.items()

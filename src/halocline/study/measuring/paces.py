@@ -22,7 +22,7 @@ from halocline.run.measurements.peak import multiply_add_peak
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.mpi import world
 from halocline.run.simulation.simulation import Simulation
-from halocline.run.tuning.patches import in_turn
+from halocline.run.tuning.patches import run_in_turn
 from halocline.solvers.schemes import Euler
 from halocline.study.measuring.exchange import Bench
 
@@ -111,7 +111,7 @@ def best(timers: Mapping[str, PassTimer], comm: Communicator) -> dict[str, float
 
         return once
 
-    times = in_turn({name: together(timer) for name, timer in timers.items()}, ROUNDS)
+    times = run_in_turn({name: together(timer) for name, timer in timers.items()}, ROUNDS)
     return {name: min(seconds) for name, seconds in times.items()}
 
 
