@@ -92,7 +92,7 @@ def observing(observer: Observer) -> Iterator[None]:
 
 
 def options(function: Any, problem_options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a problem. Options of observers take precedence; see `Observer.replace_options`."""
+    """Return the options of a problem, with those of observers (see `Observer.replace_options`)."""
     merged = dict(problem_options)
     for observer in _observers:
         merged = observer.replace_options(function, merged) | observer.execution
