@@ -100,11 +100,11 @@ def rates(n: int, threads: list[int], iterations: int, repeats: int) -> list[dic
                     "faster_than_one_loop": ratio(times, "halocline", "one loop"),
                 }
             )
-            print(shown(rows[-1]), flush=True)
+            print(format_row(rows[-1]), flush=True)
     return rows
 
 
-def shown(row: dict[str, Any]) -> str:
+def format_row(row: dict[str, Any]) -> str:
     """Return a row as text."""
     t = row["threads"]
     return (

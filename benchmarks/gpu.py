@@ -51,14 +51,14 @@ def arguments(description: str, **defaults: Any) -> argparse.Namespace:
             choice.select_visible(platforms, native().why_no_devices(choice.interface)) if result else ()
         )
         if not numbers_of_devices:
-            raise SystemExit(f"device {options.device!r}: {_why(choice)}")
+            raise SystemExit(f"device {options.device!r}: {_missing_reason(choice)}")
         options.devices = [result[n] for n in numbers_of_devices]
     except HaloclineError as error:
         raise SystemExit(str(error)) from None
     return options
 
 
-def _why(choice: DeviceChoice) -> str:
+def _missing_reason(choice: DeviceChoice) -> str:
     if choice.interface == "cpu":
         return "expected cuda or opencl, with the numbers of devices if not all are meant, such as cuda:0,1"
     return native().why_no_devices(choice.interface) or "there is none"

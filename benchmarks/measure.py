@@ -45,15 +45,15 @@ class Competitor:
 
     Attributes
     ----------
-    said : list of str
+    header : list of str
         The words after "ready".
     """
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
-        self.given, self.told = process.stdin, process.stdout
-        ready, *self.said = self.told.readline().split() or [""]
+        self.stdin, self.stdout = process.stdin, process.stdout
+        ready, *self.header = self.stdout.readline().split() or [""]
         if ready != "ready":
             raise SystemExit(f"{process.args!r} ended before it was ready")
 
@@ -63,11 +63,11 @@ class Competitor:
 
     def begin(self) -> None:
         """Start a run without a wait."""
-        print("run", file=self.given, flush=True)
+        print("run", file=self.stdin, flush=True)
 
     def end(self) -> float:
         """Wait for the end of a run that `begin` started, and return its seconds per million cells."""
-        return 1.0 / float(self.told.readline())
+        return 1.0 / float(self.stdout.readline())
 
 
 def at_once(competitors: Sequence[Competitor]) -> Callable[[], float]:
@@ -98,7 +98,7 @@ def competitor(*command: object, threads: int = 1) -> Iterator[Competitor]:
         try:
             yield result
         finally:
-            result.given.close()
+            result.stdin.close()
 
 
 def in_turn(competitors: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, list[float]]:
@@ -114,9 +114,9 @@ def in_turn(competitors: Mapping[str, Callable[[], float]], repeats: int) -> dic
     return times
 
 
-def ratio(times: Mapping[str, list[float]], ours: str, theirs: str) -> float:
+def ratio(times: Mapping[str, list[float]], ours: str, reference: str) -> float:
     """Return the speed-up of `ours`: the median over pairs of adjacent runs."""
-    return statistics.median(t / o for o, t in zip(times[ours], times[theirs], strict=True))
+    return statistics.median(t / o for o, t in zip(times[ours], times[reference], strict=True))
 
 
 def median(times: list[float]) -> float:

@@ -3,8 +3,9 @@
 The case is `mhd-benchmark` (third-order Runge-Kutta, so three right-hand sides per step). The program prints:
 
 - nanoseconds per cell and step;
-- the share of the multiply-add peak of the same cores (peers/fma_peak.c), in which an fma counts as two
-  operations, and an addition that is part of no fma as one, so that the share remains below 1;
+- the share of the multiply-add peak of the same cores (peers/fma_peak.c), where an fma counts as two
+  operations;
+- an addition that is part of no fma counts as one, so that the share remains below 1;
 - the share of the bandwidth bound;
 - the gain of a second thread, in steps and in multiply-adds alone;
 - the gain of computation in groups over one loop;
@@ -135,7 +136,7 @@ def measure(n: int, order: int, threads: list[int], repeats: int) -> dict[str, A
     return row
 
 
-def told(row: dict[str, Any], threads: list[int]) -> str:
+def format_row(row: dict[str, Any], threads: list[int]) -> str:
     """Return a row as text."""
     lines = [
         f"{row['n']}^3, order {row['order']}: {row['flops_per_cell_step']:.0f} operations and "
@@ -170,7 +171,7 @@ def main() -> None:
     )
     for n in numbers(options.n):
         rows.append(measure(n, options.order, threads, options.repeats) | starts)
-        print(told(rows[-1], threads), flush=True)
+        print(format_row(rows[-1], threads), flush=True)
     save(options.json, rows)
 
 

@@ -61,7 +61,7 @@ def rates(n: int, flux: str, threads: list[int], repeats: int) -> dict[str, Any]
     return row
 
 
-def shown(row: dict[str, Any], threads: list[int]) -> str:
+def format_row(row: dict[str, Any], threads: list[int]) -> str:
     """Return a row as text."""
     lines = [f"{row['flux']}, {row['n']}^3: {row['flops_per_zone']:.0f} operations a zone"]
     for t in threads:
@@ -127,7 +127,7 @@ def main() -> None:
     for n in numbers(options.n):
         for flux in fluxes:
             rows.append(rates(n, flux, threads, options.repeats))
-            print(shown(rows[-1], threads), flush=True)
+            print(format_row(rows[-1], threads), flush=True)
     print(f"vectors, {fluxes[0]}, {options.short}^3:", flush=True)
     rows += vectors(options.short, fluxes[0], options.repeats)
     for flux in fluxes:

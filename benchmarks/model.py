@@ -30,7 +30,7 @@ CASES: tuple[tuple[dict[str, Any], int], ...] = (
 )
 
 
-def made(case: dict[str, Any], n: int) -> predict.Case:
+def prepare_case(case: dict[str, Any], n: int) -> predict.Case:
     """Return the schedule and the shape of a case with another size."""
     return predict.prepared(case["case"], n)
 
@@ -57,7 +57,7 @@ def main() -> None:
     for case, other in CASES:
         if case["case"] not in options.cases.split(","):
             continue
-        whole, small = made(case, case["n"]), made(case, other)
+        whole, small = prepare_case(case, case["n"]), prepare_case(case, other)
         counts = numbers(options.ranks)
         times: dict[int, list[float]] = {ranks: [] for ranks in counts}
         paces: dict[int, list[float]] = {ranks: [] for ranks in counts}

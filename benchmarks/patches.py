@@ -91,8 +91,10 @@ def overhead(repeats: int, n: int, steps: int) -> list[dict[str, Any]]:
             competitor(peers["nest"], n, steps) as filled,
             competitor(peers["nest without halo"], n, steps) as bare,
         ):
-            if halocline.said != filled.said:
-                raise SystemExit(f"bits differ: ours {halocline.said}, those of the loop nest {filled.said}")
+            if halocline.header != filled.header:
+                raise SystemExit(
+                    f"bits differ: ours {halocline.header}, those of the loop nest {filled.header}"
+                )
             runs = {"halocline": halocline, "nest": filled, "nest without halo": bare}
             times = in_turn(runs, repeats)
     row: dict[str, Any] = {"part": "overhead", "n": n}

@@ -31,7 +31,7 @@ def build_peer(folder: Path) -> Path:
     return program
 
 
-def ours(
+def time_halocline(
     n: int, ranks: int, threads: int, iterations: int, method: str, shares: dict[str, list[float]]
 ) -> float:
     """Return the seconds per iteration of the user's command, and add its share of the bound."""
@@ -42,7 +42,7 @@ def ours(
     return float(record["seconds_per_iteration"])
 
 
-def theirs(peer: Path, n: int, ranks: int, iterations: int) -> float:
+def time_peer(peer: Path, n: int, ranks: int, iterations: int) -> float:
     """Return the seconds per iteration of the C program."""
     command = [str(mpiexec()), "-n", str(ranks), str(peer), str(n), str(iterations)]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[2])
@@ -57,12 +57,15 @@ def main() -> None:
         for n in numbers(options.n):
             for ranks in numbers(options.ranks):
                 shares: dict[str, list[float]] = {}
-                rough = theirs(peer, n, ranks, 10)
+                rough = time_peer(peer, n, ranks, 10)
                 count = max(20, int(options.milliseconds * 1e-3 / rough))
                 times = in_turn(
                     {
-                        "seed": partial(theirs, peer, n, ranks, count),
-                        **{m: partial(ours, n, ranks, options.threads, count, m, shares) for m in METHODS},
+                        "seed": partial(time_peer, peer, n, ranks, count),
+                        **{
+                            m: partial(time_halocline, n, ranks, options.threads, count, m, shares)
+                            for m in METHODS
+                        },
                     },
                     options.repeats,
                 )

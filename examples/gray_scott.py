@@ -45,13 +45,13 @@ supply = rates["feed"] * hc.sum(1 - u) - (rates["feed"] + rates["kill"]) * hc.su
 before, expected = sim.evaluate(whole, supply)
 sim.run(steps=1)
 after, covered, least = sim.evaluate(whole, hc.count(v > 0.1), hc.min(v))
-made = abs(after - before - expected) / before
+defect = abs(after - before - expected) / before
 hc.print(f"steps            {sim.steps}")
 hc.print(f"million cells/s  {grid.size * steps / outcome.seconds / 1e6:.0f}")
-hc.print(f"matter made      {made:.1e} of the whole in a step")
+hc.print(f"matter made      {defect:.1e} of the whole in a step")
 hc.print(f"covered          {100 * covered / grid.size:.1f} %")
 hc.print(f"checksum         {sim.checksum(v)}")
 out = os.environ.get("HALOCLINE_OUT", "out")
 hc.picture(sim, v, f"{out}/gray_scott.png", title=f"Coral after {sim.steps} steps", label="v", cmap="magma")
-assert made < 1e-14
+assert defect < 1e-14
 assert least > 0.0

@@ -32,12 +32,12 @@ def fluid(f):
 def step(vx, vy, p, dt):
     at_vx = (vx, hc.to(hc.to(vy, "cell"), "face-x"))
     at_vy = (hc.to(hc.to(vx, "cell"), "face-y"), vy)
-    moved = {}
+    velocities = {}
     for f, velocity in ((vx, at_vx), (vy, at_vy)):
         advection = sum(velocity[axis] * hc.derivative(f, axis) for axis in range(2))
         upwind = sum(abs(velocity[axis]) * grid.h(axis) / 2 * hc.second(f, axis) for axis in range(2))
-        moved[f] = fluid(f) * (f + dt * (viscosity * hc.laplacian(f) - advection + upwind))
-    hc.assign(moved)
+        velocities[f] = fluid(f) * (f + dt * (viscosity * hc.laplacian(f) - advection + upwind))
+    hc.assign(velocities)
     cg(lambda p: -hc.laplacian(p), p, -hc.div(hc.Vector((vx, vy))) / dt, rtol=1e-6, max_iterations=10_000)
     slope = hc.grad(p)
     hc.assign({vx: vx - dt * slope[0], vy: vy - dt * slope[1]})

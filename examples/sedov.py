@@ -52,7 +52,7 @@ def step(rho, m, E, fell, dt):
     U.set(hancock.advanced(U, F, dt, h))
 
 
-def needed(flags, length):
+def fallback_pieces(flags, length):
     """Return the number of pieces of rows with a face that fell back, and the number of pieces."""
     pieces = np.logical_or.reduceat(flags, np.arange(0, n, length), axis=-1)
     return np.array((pieces.sum(), pieces.size))
@@ -69,7 +69,7 @@ while sim.time < end:
     flags = [sim.gather(f) for f in fell] if count else np.zeros((2, n, n))
     faces += count
     if flags[0] is not None:  # the first rank has the flags
-        vectors, pieces = vectors + needed(flags, 8), pieces + needed(flags, 128)
+        vectors, pieces = vectors + fallback_pieces(flags, 8), pieces + fallback_pieces(flags, 128)
 
 *final, peak = sim.evaluate(hc.sum(rho), hc.sum(E), hc.max(p))
 lost = [1 - after / before for before, after in zip(totals, final, strict=True)]

@@ -70,8 +70,8 @@ POCL = "Portable Computing Language"  # the name of its platform
 TESTS = Path(__file__).parent
 MARKERS = {  # markers of the tests in the folders of these names
     "mpi": "runs on several ranks",
-    "devices": "needs OpenCL or CUDA devices, or what stands in for them",
-    "system": "runs commands as users do, from installation to the end of a job",
+    "devices": "needs OpenCL or CUDA devices or a stand-in driver",
+    "system": "runs complete commands, from installation to the end of a job",
     "long": "takes minutes; runs in `make test-full` only",
 }
 # The longest files begin first, so that no worker still runs alone at the end.
@@ -383,9 +383,8 @@ class SharedRanks:
         self.ranks = ranks
         self.alone = alone
         self.tests: dict[str, float] = {}  # in order, each with its time limit in seconds
-        self.seen: dict[
-            str, tuple[str, bool]
-        ] = {}  # output of the ranks, and whether a time limit was exceeded
+        # output of the ranks, and True if a time limit was exceeded
+        self.outcomes: dict[str, tuple[str, bool]] = {}
         self.folder = Path(tempfile.mkdtemp(prefix="halocline-ranks-"))
 
     def remove(self) -> None:
@@ -393,10 +392,10 @@ class SharedRanks:
 
     def judge(self, test: str, root: Path) -> None:
         """Turn the outcomes of the ranks into that of the test; run it and all later ones if necessary."""
-        if test not in self.seen:
+        if test not in self.outcomes:
             names = [*self.tests]
             self.run({name: self.tests[name] for name in names[names.index(test) :]}, root)
-        output, timed_out = self.seen[test]
+        output, timed_out = self.outcomes[test]
         judge(place(self.folder, test), self.ranks, self.tests[test] if timed_out else None, output)
 
     def run(self, tests: dict[str, float], root: Path) -> None:
@@ -412,7 +411,7 @@ class SharedRanks:
             if sound:
                 outcomes = [result(place(self.folder, test), rank)[0] for rank in range(self.ranks)]
                 sound = all(outcome in ("passed", "skipped") for outcome in outcomes)
-                self.seen[test] = output, timed_out and not sound
+                self.outcomes[test] = output, timed_out and not sound
             else:
                 shutil.rmtree(place(self.folder, test), ignore_errors=True)
 

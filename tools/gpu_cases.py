@@ -285,7 +285,7 @@ def reductions(options: argparse.Namespace) -> Iterator[Row]:
                 sim[field] = (numbers.standard_normal(shape) * scale).astype(dtype)
             result = sim.evaluate(hc.sum(a), hc.sum(a * b), hc.min(a), hc.max(b), hc.sum(hc.abs(a - b)))
             results.append(" ".join(number.hex() for number in result))
-        yield compared(f"sums, least and greatest of {dtype}", lambda result=tuple(results): result)
+        yield compared(f"sums, minima and maxima of {dtype}", lambda result=tuple(results): result)
 
 
 def memory(options: argparse.Namespace) -> Iterator[Row]:

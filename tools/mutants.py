@@ -1,14 +1,15 @@
 """Check that tests notice mistakes: make one at a time in a copy of the source, and run tests there.
 
-A mutation replaces a text that occurs once in a file of src/halocline by one that is wrong, and names the
-test files that should fail with it. The working tree is never touched: each mutant gets a copy of src and
-tests of its own. Before the first mutant the tests must pass in such a copy as it is, and must fail with a
-mutant that breaks every program, so that what follows is known to test the copy.
+A mutation replaces a text that occurs once in a file of src/halocline by a wrong one. It names the test
+files that should fail with it. The working tree is never changed: each mutant gets its own copy of src and
+tests. Before the first mutant, the tests must pass in an unchanged copy. They must also fail with a mutant
+that breaks every program, which proves that the tests use the copy.
 
-The exit status is 1 where tests did not notice a mutant (it survived), unless the mutation says why nothing
-can depend on what it changes; 2 where a mutation does not fit the source, or the copy cannot be tested.
+The exit status is 1 if a mutant survives, that is, if no test fails with it. A mutation may state why no
+result can depend on it; then it may survive. The exit status is 2 if a mutation does not fit the source, or
+if the copy cannot be tested.
 
-Run it with the Python that Halocline is installed for: .venv/bin/python tools/mutants.py
+Run it with the Python of the installation: .venv/bin/python tools/mutants.py
 """
 
 from __future__ import annotations
@@ -545,7 +546,7 @@ MUTATIONS = (
         WALLS,
         "ready = [axis for axis in remaining if after[axis] <= {*order}]",
         "ready = remaining",
-        "a formula that reads its own field's ghosts of a higher axis is refused",
+        "a formula that reads its own field's ghosts of a higher axis is rejected",
         ("compile/test_walls.py",),
     ),
     Mutation(
@@ -618,8 +619,8 @@ def mutated(mutation: Mutation, root: Path = ROOT) -> str:
 
 @contextlib.contextmanager
 def copied(native: Path) -> Iterator[Path]:
-    """A copy of what tests need; all but src and tests is linked."""
-    # no compiled files: they are told apart by seconds and sizes, which two mutants may share
+    """Copy the files that tests need; all except src and tests are links."""
+    # no compiled files: Python compares their times in seconds and sizes, which two mutants may share
     ignore = shutil.ignore_patterns("__pycache__", "_native*.so")
     with tempfile.TemporaryDirectory(prefix="halocline-mutant-") as folder:
         root = Path(folder)
@@ -633,13 +634,13 @@ def copied(native: Path) -> Iterator[Path]:
 
 
 def environment(root: Path) -> dict[str, str]:
-    """Of processes that are to import the copy."""
+    """Return the environment of processes that import the copy."""
     rest = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "PYTHONPATH"))}
     return rest | {"PYTHONPATH": f"{root / 'site'}{os.pathsep}{root / 'src'}"}
 
 
 def check_import(root: Path) -> None:
-    """Raise `Unfit` where Python would take Halocline from elsewhere."""
+    """Raise `Unfit` if Python would import Halocline from another folder."""
     code = "import halocline._native, halocline.compile.halo as halo; print(halo.__file__)"
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment(root), cwd=root, capture_output=True, text=True
@@ -649,7 +650,7 @@ def check_import(root: Path) -> None:
 
 
 def run_tests(root: Path, tests: Sequence[str], limit: float, selection: str) -> tuple[int | None, str]:
-    """Run test files in a copy: pytest's exit status, None where time ran out, and what it printed."""
+    """Run test files in a copy; return the exit status of pytest (None after a timeout) and its output."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", selection]
     process = subprocess.Popen(
         [*command, *(f"tests/{name}" for name in tests)],
@@ -684,21 +685,21 @@ def _waited(process: subprocess.Popen[str], limit: float) -> tuple[int | None, s
 
 
 def failed_test(output: str) -> str:
-    """The first test that pytest says has failed, or its last line."""
+    """Return the first failed test in the output of pytest, or its last line."""
     lines = output.splitlines()
-    found = (line.split(" - ")[0] for line in lines if line.startswith(("FAILED ", "ERROR ")))
-    return next(found, lines[-1] if lines else "no output")
+    failures = (line.split(" - ")[0] for line in lines if line.startswith(("FAILED ", "ERROR ")))
+    return next(failures, lines[-1] if lines else "no output")
 
 
 def try_mutant(
     mutation: Mutation, native: Path, tests: Sequence[str], limit: float, selection: str
 ) -> tuple[bool, str]:
-    """Whether tests noticed a mutant, and which."""
+    """Return True if a test fails with a mutant, and the name of the test."""
     with copied(native) as root:
         (root / PACKAGE / mutation.file).write_text(mutated(mutation, root))
         status, output = run_tests(root, tests, limit, selection)
     if status is None:
-        return True, f"time ran out after {limit:g} s"
+        return True, f"timeout after {limit:g} s"
     # 2 is an error in collection, where modules are imported; below zero are signals
     if status > 2:
         raise Unfit(f"{mutation.name}: pytest ended with {status}:\n{output[-2000:]}")
@@ -706,7 +707,7 @@ def try_mutant(
 
 
 def prepare(native: Path, tests: Sequence[str], limit: float, selection: str) -> None:
-    """Raise `Unfit` where tests do not pass without a mutant, or do not fail with one that breaks all."""
+    """Raise `Unfit` if tests fail without a mutant, or pass with one that breaks every program."""
     with copied(native) as root:
         check_import(root)
         status, output = run_tests(root, tests, limit * len(tests), selection)
@@ -718,7 +719,7 @@ def prepare(native: Path, tests: Sequence[str], limit: float, selection: str) ->
 
 
 def find_native() -> Path:
-    """The compiled module that this Python imports."""
+    """Return the path of the compiled module that this Python imports."""
     with contextlib.suppress(ImportError):
         spec = importlib.util.find_spec("halocline._native")
         if spec is not None and spec.origin is not None:
@@ -727,12 +728,12 @@ def find_native() -> Path:
 
 
 def arguments() -> argparse.Namespace:
-    """What the user asks for."""
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="mutants to try (default: all)")
-    parser.add_argument("--list", action="store_true", help="list the mutants; 2 where one does not fit")
+    parser.add_argument("--list", action="store_true", help="list the mutants; status 2 if one does not fit")
     parser.add_argument(
         "--limit", type=float, default=180.0, help="seconds for the tests of one mutant (180)"
     )
@@ -772,8 +773,8 @@ def main() -> int:
         outcome = "noticed" if noticed else "equivalent" if mutation.equivalent else "SURVIVED"
         if outcome == "SURVIVED":
             survived.append(mutation)
-        said = f"{mutation.name:26} {outcome:10} {time.monotonic() - started:5.1f} s"
-        print(f"{said}  {by if noticed else mutation.equivalent or mutation.breaks}", flush=True)
+        line = f"{mutation.name:26} {outcome:10} {time.monotonic() - started:5.1f} s"
+        print(f"{line}  {by if noticed else mutation.equivalent or mutation.breaks}", flush=True)
     print(f"{len(chosen)} mutants, {len(survived)} survived")
     return 1 if survived else 0
 

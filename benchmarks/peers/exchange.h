@@ -1,9 +1,9 @@
-/* What the peers of benchmarks/exchange.py share: fields that lie in memory as Halocline's do, the halos
-   across the one axis that is cut, a check that they came, and the clock.
+/* Common code of the peers of benchmarks/exchange.py: fields with the memory layout of Halocline, halos
+   across the one cut axis, a check of the received halos, and timing.
 
-   PROGRAM AXIS N RADIUS FIELDS PASSES ROUNDS: float32 fields of N^3 cells a rank, ROUNDS rounds of PASSES
-   exchanges each after one that is not counted. Prints the median of the rounds in seconds an exchange, on
-   the slower rank, and the bytes that come into a rank. */
+   PROGRAM AXIS N RADIUS FIELDS PASSES ROUNDS: float32 fields of N^3 cells per rank, and ROUNDS rounds of
+   PASSES exchanges after one round that is not counted. Prints the median of the rounds in seconds per
+   exchange on the slower rank, and the bytes that each rank receives. */
 #pragma once
 
 #include <mpi.h>
@@ -19,9 +19,9 @@ enum { MOST = 16, LINE = 64, PAGE = 4096, HUGE_PAGE = 2 << 20 };
 typedef struct {
   int axis, n, radius, fields, passes, rounds, rank, other;
   int sizes[3],
-      lead;        /* of an array in cells, with what fills up rows and planes; cells before that of a row */
+      lead;        /* sizes: padded array in cells; lead: cells before the first cell of a row */
   size_t pitch[2]; /* bytes between rows of neighbouring planes, and between rows */
-  size_t bytes;    /* of an array, with what goes before it */
+  size_t bytes;    /* of an array, with the offset before it */
   float* field[MOST]; /* where the array begins */
 } domain;
 
@@ -29,8 +29,8 @@ typedef struct {
   int lo[3], extent[3]; /* lo counts from the beginning of the array */
 } box;
 
-static void stop(const char* why) {
-  fprintf(stderr, "%s\n", why);
+static void stop(const char* message) {
+  fprintf(stderr, "%s\n", message);
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
@@ -48,7 +48,7 @@ static domain begin(int argc, char** argv) {
   d.rounds = atoi(argv[6]);
   if (d.axis < 0 || d.axis > 2 || d.radius < 1 || d.n < d.radius || d.fields < 1 || d.fields > MOST ||
       d.rounds < 1)
-    stop("numbers that cannot be");
+    stop("invalid arguments");
   MPI_Comm_rank(MPI_COMM_WORLD, &d.rank);
   d.other = 1 - d.rank;
   const size_t lead = round_up(d.radius * sizeof(float), LINE);
@@ -63,17 +63,17 @@ static domain begin(int argc, char** argv) {
   return d;
 }
 
-/* Memory of this process alone; with huge pages where the system gives them. */
+/* Allocates private memory, with huge pages if the system has them. */
 static inline void allocate(domain* d) {
   for (int f = 0; f < d->fields; ++f) {
-    char* made = aligned_alloc(HUGE_PAGE, d->bytes);
-    if (!made) stop("no memory");
-    madvise(made, d->bytes, MADV_HUGEPAGE);
-    d->field[f] = (float*)(made + offset_of(f));
+    char* memory = aligned_alloc(HUGE_PAGE, d->bytes);
+    if (!memory) stop("no memory");
+    madvise(memory, d->bytes, MADV_HUGEPAGE);
+    d->field[f] = (float*)(memory + offset_of(f));
   }
 }
 
-/* The layers beside the lower (0) or upper (1) side: cells that the neighbour gets, or the halo. */
+/* Returns the layers at the lower (0) or upper (1) side: the cells that are sent, or the halo. */
 static box layers(const domain* d, int side, int halo) {
   box b = {{d->radius, d->radius, d->lead}, {d->n, d->n, d->n}};
   b.lo[d->axis] += side ? d->n - (halo ? 0 : d->radius) : halo ? -d->radius : 0;
@@ -87,7 +87,7 @@ static size_t place(const domain* d, const box* b, int i, int j) {
 
 static size_t bytes_of(const domain* d) { return 2 * sizeof(float) * d->fields * d->radius * d->n * d->n; }
 
-/* A number for each cell of a field of both ranks. */
+/* Returns a number that identifies a cell of a field on both ranks. */
 static float cell(const domain* d, int rank, int field, const box* b, int i, int j, int k) {
   const int at[3] = {b->lo[0] + i - d->radius, b->lo[1] + j - d->radius, b->lo[2] + k - d->lead};
   uint32_t h = field;
@@ -98,21 +98,21 @@ static float cell(const domain* d, int rank, int field, const box* b, int i, int
   return (float)(h >> 8);
 }
 
-/* Gives every own cell its number, and every cell of the halos none. */
+/* Sets each interior cell to its number, and each halo cell to NaN. */
 static void fill(const domain* d) {
-  const box own = {{d->radius, d->radius, d->lead}, {d->n, d->n, d->n}};
+  const box interior = {{d->radius, d->radius, d->lead}, {d->n, d->n, d->n}};
   for (int f = 0; f < d->fields; ++f) {
     memset(d->field[f], 255, d->pitch[0] * d->sizes[0]);
     for (int i = 0; i < d->n; ++i)
       for (int j = 0; j < d->n; ++j) {
-        float* row = (float*)((char*)d->field[f] + place(d, &own, i, j));
-        for (int k = 0; k < d->n; ++k) row[k] = cell(d, d->rank, f, &own, i, j, k);
+        float* row = (float*)((char*)d->field[f] + place(d, &interior, i, j));
+        for (int k = 0; k < d->n; ++k) row[k] = cell(d, d->rank, f, &interior, i, j, k);
       }
   }
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Whether the halos of both ranks hold the numbers of their neighbours' cells. */
+/* Returns 1 if the halos of both ranks have the numbers of the cells of their neighbours. */
 static int arrived(const domain* d) {
   int good = 1, all;
   for (int f = 0; f < d->fields; ++f)
@@ -128,7 +128,7 @@ static int arrived(const domain* d) {
   return all;
 }
 
-/* One type for the same box of all fields, from where the first begins. */
+/* Returns one type for the same box of all fields, relative to the first field. */
 static inline MPI_Datatype type_of(const domain* d, const box* b) {
   MPI_Datatype one, parts[MOST], all;
   MPI_Aint first, at[MOST];
@@ -159,9 +159,9 @@ static void measure(const domain* d, void (*exchange)(void*), void* with) {
     MPI_Barrier(MPI_COMM_WORLD);
     const double start = MPI_Wtime();
     for (int pass = 0; pass < d->passes; ++pass) exchange(with);
-    const double mine = (MPI_Wtime() - start) / d->passes;
+    const double local = (MPI_Wtime() - start) / d->passes;
     double slower;
-    MPI_Allreduce(&mine, &slower, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    MPI_Allreduce(&local, &slower, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     if (round >= 0) seconds[round] = slower;
   }
   qsort(seconds, d->rounds, sizeof *seconds, ascending);

@@ -23,7 +23,7 @@ def traced(function: Callable[..., None], *arguments: Any) -> Program:
     return hc.program(function).trace(*arguments)
 
 
-def told(operations: list[OperationGraph]) -> list[Any]:
+def summary_of(operations: list[OperationGraph]) -> list[Any]:
     """Return the fields that each sweep sets, with its sums; "s" for scalars, "stop", and lists for loops."""
     summary: list[Any] = []
     for operation in operations:
@@ -31,14 +31,14 @@ def told(operations: list[OperationGraph]) -> list[Any]:
             sums = [name.lstrip("'").rstrip("0123456789") for name in operation.reductions.values()]
             summary.append(" ".join([*(f.name for f in operation.sets), *sums]))
         elif isinstance(operation, LoopGraph):
-            summary.append(told(operation.body))
+            summary.append(summary_of(operation.body))
         elif isinstance(operation, (ScalarGraph, StopGraph)):
             summary.append("s" if isinstance(operation, ScalarGraph) else "stop")
     return summary
 
 
 def sweeps(function: Callable[..., None], *arguments: Any) -> list[Any]:
-    return told(lower(traced(function, *arguments)))
+    return summary_of(lower(traced(function, *arguments)))
 
 
 # -- statements that join a sweep, and statements that wait ------------------------------------------

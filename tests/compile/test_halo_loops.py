@@ -183,7 +183,7 @@ class Halos:
     """Halo of each field during a run, by direction: its layers, and the version of its values."""
 
     def __init__(self, sweeps: Sweeps, rng: Random) -> None:
-        self.found, self.rng = sweeps, rng
+        self.sweeps, self.rng = sweeps, rng
         self.values = dict.fromkeys(FIELDS, 0)  # number of assignments of each field
         self.layers: dict[tuple[str, Direction], tuple[tuple[int, ...], int]] = {}
         self.checked = 0
@@ -197,7 +197,7 @@ class Halos:
                     self.run(operation.body)
 
     def sweep(self, sweep: SweepGraph) -> None:
-        halo = self.found.halos[sweep]
+        halo = self.sweeps.halos[sweep]
         for f, footprint in halo.exchange.items():
             for direction, width in footprint:
                 self.layers[f.name, direction] = width, self.values[f.name]

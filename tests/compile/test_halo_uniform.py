@@ -21,7 +21,7 @@ def whole(width: int, ndim: int) -> Footprint:
     )
 
 
-def both(function: Any, grid: hc.Grid, *names: str) -> list[Any]:
+def schedules(function: Any, grid: hc.Grid, *names: str) -> list[Any]:
     """Return the schedules with halos as read, and with uniform halos."""
     return [
         compile_program(hc.program(function).trace(*(grid.fields[n] for n in names)), grid, halo=halo)
@@ -67,7 +67,7 @@ def test_all_fields_are_exchanged_with_the_largest_width() -> None:
         w.set(v[0, 1, 0] + 2 * w)
         p.set(p + w)
 
-    read, uniform = both(step, grid, "p", "v", "w")
+    read, uniform = schedules(step, grid, "p", "v", "w")
     numbers = {info.name: n for n, info in enumerate(uniform.fields)}
     exchanges = [sweep.exchange for sweep in read.sweeps() if sweep.exchange]
     widened = [sweep.exchange for sweep in uniform.sweeps() if sweep.exchange]
@@ -93,7 +93,7 @@ def test_computation_in_the_halo_does_not_overwrite_exchanged_cells() -> None:
         u.set(2.0 * a)
         x.set(u[1, 0])
 
-    _, uniform = both(step, grid, *"auvwx")
+    _, uniform = schedules(step, grid, *"auvwx")
     names = [{uniform.fields[n].name for n in sweep.exchange} for sweep in uniform.sweeps()]
     assert names == [{"a", "u", "w"}, {"a", "w"}, set()]
 

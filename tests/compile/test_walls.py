@@ -31,12 +31,12 @@ from random_walls import (
     ahead,
     check_plans,
     checked,
+    expected_fields,
     faces,
     induction,
     ran,
     solenoidal,
     unit,
-    wanted,
 )
 
 # --- plans: every fill has its operands ---
@@ -107,7 +107,7 @@ WAYS: tuple[dict[str, Any], ...] = (
 @pytest.mark.ranks(1, 2, 4, long=(1, 4))
 def test_ghosts_have_the_values_of_their_definition() -> None:
     for case in RUNS:
-        expected = wanted(case, 2)
+        expected = expected_fields(case, 2)
         for way in WAYS:
             if way.get("subdomains_per_rank") and world().size == 4 and case.ndim == 2:
                 way = {"decomposition": (2, 2)}  # the subdomains would be too thin
@@ -119,7 +119,7 @@ def test_ghosts_have_the_values_of_their_definition() -> None:
 def test_ghosts_on_devices_have_the_values_of_their_definition() -> None:
     for case in some(RUNS[::2]):
         for way in ({"device": "opencl:0,1"},):
-            for values, right in some(zip(ran(case, **way), wanted(case, 2), strict=True)):
+            for values, right in some(zip(ran(case, **way), expected_fields(case, 2), strict=True)):
                 assert np.array_equal(values, right), (case, way)
 
 

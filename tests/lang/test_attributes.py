@@ -12,7 +12,7 @@ from halocline.lang.attributes import Sealed
 from halocline.physics.mhd_tvd import MHDSimulation
 
 
-def made() -> dict[str, Any]:
+def public_objects() -> dict[str, Any]:
     """Return an object of each public class with attributes."""
     grid = hc.Grid((4,), periodic=True)
     u, w = grid.field("u"), grid.vector("w")
@@ -33,7 +33,7 @@ def made() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def objects() -> dict[str, Any]:
-    return made()
+    return public_objects()
 
 
 def test_attributes_without_effect_are_rejected(objects: dict[str, Any]) -> None:
@@ -85,22 +85,22 @@ def test_attributes_with_effect_can_be_set(objects: dict[str, Any]) -> None:
 
 
 def test_subclasses_set_their_attributes_in_init() -> None:
-    class Noted(hc.Simulation):
+    class Recorder(hc.Simulation):
         def __init__(self, **options: Any) -> None:
             grid = hc.Grid((2,), periodic=True)
             grid.field("u")
             super().__init__(grid, lambda u: {u: 0.0 * u}, scheme=hc.Euler(), dt=0.1, threads=1, **options)
-            self.seen: list[float] = []
+            self.times: list[float] = []
             self._looks = 0
 
         def look(self) -> None:
             self._looks += 1
-            self.seen.append(self.time)
+            self.times.append(self.time)
 
-    sim = Noted()
+    sim = Recorder()
     sim["u"] = 0.0
-    sim.run(steps=2, every=hc.steps(1), callback=Noted.look)
-    assert (sim._looks, len(sim.seen)) == (2, 2)
-    with pytest.raises(InputError, match=r"a Noted has no attribute 'sen' \(did you mean 'seen'\?\)"):
-        sim.sen = []
+    sim.run(steps=2, every=hc.steps(1), callback=Recorder.look)
+    assert (sim._looks, len(sim.times)) == (2, 2)
+    with pytest.raises(InputError, match=r"a Recorder has no attribute 'tmes' \(did you mean 'times'\?\)"):
+        sim.tmes = []
     assert issubclass(MHDSimulation, Sealed)

@@ -80,19 +80,19 @@ def test_values_on_a_wall_have_the_precision_of_the_field() -> None:
     grid = hc.Grid((4, 3))
     u = grid.field("u", location="face-x", boundary=hc.Value(0.3))
     w = grid.field("w", dtype="float32", boundary=hc.Value(0.3))
-    kept = grid.field("kept", location="face-x", dtype="float32", boundary=hc.Value(0.3))
+    single = grid.field("single", location="face-x", dtype="float32", boundary=hc.Value(0.3))
 
     @hc.program
-    def step(u: Any, w: Any, kept: Any) -> None:
+    def step(u: Any, w: Any, single: Any) -> None:
         u.set(w[-1, 0] * w)
-        kept.set(u)
+        single.set(u)
 
     sim = hc.Simulation(grid, step, threads=1)
-    sim[w], sim[u], sim[kept] = 0.1, 0.0, 0.0
+    sim[w], sim[u], sim[single] = 0.1, 0.0, 0.0
     sim.run()
     assert (sim[u][[0, -1]] == 0.3).all()
     assert (sim[u][1:-1] == np.float32(0.1) * np.float32(0.1)).all()
-    assert (sim[kept][[0, -1]] == np.float32(0.3)).all()
+    assert (sim[single][[0, -1]] == np.float32(0.3)).all()
 
 
 def test_points_beside_a_wall_are_not_on_it() -> None:

@@ -37,14 +37,14 @@ def test_a_delayed_step_uses_the_fields_of_the_previous_step() -> None:
     delayed = wave_on(grid, dt=limit(grid), time_step="delayed", threads=2)
     delayed.run(steps=5)
 
-    by_hand = wave_on(grid, dt=lambda given: given, parameters={"given": 1.0})
+    by_hand = wave_on(grid, dt=lambda size: size, parameters={"size": 1.0})
     u = grid.fields["u"]
     sizes = []
     for n in range(5):
         t = by_hand.time
         size = by_hand.evaluate(0.3 * grid.h(0) / hc.max(abs(u)))
         sizes.append(size * (1.0 + t))
-        by_hand.parameters["given"] = sizes[max(n - 1, 0)]
+        by_hand.parameters["size"] = sizes[max(n - 1, 0)]
         by_hand.run(steps=1)
     assert len(set(sizes)) == 5
     assert delayed.time == pytest.approx(by_hand.time, rel=1e-14)

@@ -8,11 +8,11 @@ import pytest
 
 from halocline.study.study import studies
 from reduced_studies import _checked, reduced
-from step_measurements import found, runs_of
+from step_measurements import run_json, runs_of
 
 
 @pytest.mark.parametrize("name", list(studies()))
 def test_every_study_runs_on_its_ranks(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = reduced(name)
-    study = found(*words, "--html", "s.html", cwd=tmp_path)
+    study = run_json(*words, "--html", "s.html", cwd=tmp_path)
     _checked(name, study, runs_of(words, monkeypatch))

@@ -9,7 +9,7 @@ import pytest
 
 from halocline.study.registry import papers
 from published_ratios import quotients, ratios
-from step_measurements import found
+from step_measurements import run_json
 
 
 def _predicted(name: str, **conditions: Any) -> list[dict[str, Any]]:
@@ -29,12 +29,12 @@ def test_the_ranks_of_a_node_share_its_memory() -> None:
 
 def test_a_paper_is_measured_on_this_machine(tmp_path: Path) -> None:
     words = ["study", "paper", "umbc-4.1", "--n", "1024", "--nodes", "1", "--html", "p.html"]
-    study = found(*words, "--not-here", "--pictures", "drawn", cwd=tmp_path)
+    study = run_json(*words, "--not-here", "--pictures", "drawn", cwd=tmp_path)
     assert (tmp_path / "drawn" / "umbc-4.1.png").stat().st_size > 10_000
     assert "Kritesh Arora" in (tmp_path / "p.html").read_text()
     assert {row["ranks_per_node"] for row in study["places"]} == {1, 2, 4, 8, 16, 32}
     assert all(row["predicted"] > 0 for row in study["places"])
-    measured = found(
+    measured = run_json(
         "study", "paper", "wombat-fig9", "--ranks", "1", "--threads", "1", "--html", "w.html", cwd=tmp_path
     )
     assert {m["schedule"] for m in measured["measurements"]} == {"guided", "static"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from step_measurements import found
+from step_measurements import run_json
 
 
 def test_overlap_is_measured_for_cases_and_files(tmp_path: Path) -> None:
@@ -14,7 +14,7 @@ def test_overlap_is_measured_for_cases_and_files(tmp_path: Path) -> None:
         "sim[u] = 1.0\nsim.run(steps=2)\n"
     )
     for name in ("wave", "poisson", "own.py"):
-        study = found("study", "overlap", name, "--n", "16", "--ranks", "2", "--repeat", "1", cwd=tmp_path)
+        study = run_json("study", "overlap", name, "--n", "16", "--ranks", "2", "--repeat", "1", cwd=tmp_path)
         assert {row["name"] for row in study["methods"]} == {"colocated", "mpi", "rma"}, name
         assert all(row["step"] > 0 for row in study["methods"])
         assert study["case"] == name

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from halocline.errors import InputError
-from random_walls import FIELDS, checked, drawn, induction, ran, wanted
+from random_walls import FIELDS, checked, drawn, expected_fields, induction, ran
 
 # --- plans: all inputs of a ghost value are present ---------
 
@@ -29,7 +29,7 @@ def test_random_ghosts_have_the_values_of_their_definition() -> None:
         case = drawn(seed, 3 if seed % 5 == 4 else 2)
         with suppress(InputError):  # pairs that cannot be computed
             results = [ran(case, subdomains_per_rank=2), ran(case, patch=2, threads=2)]
-            want = wanted(case, 2)
+            want = expected_fields(case, 2)
             for result in results:
                 assert all(map(np.array_equal, result, want)), seed
             count += 1

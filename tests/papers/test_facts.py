@@ -15,7 +15,7 @@ from halocline.run.host.machine import this_machine
 from halocline.study.registry import papers
 
 
-def shown(name: str) -> list[tuple[str, ...]]:
+def rows_of(name: str) -> list[tuple[str, ...]]:
     """Return the rows of the first table of facts."""
     study = papers()[name]
     assert study.facts is not None
@@ -23,7 +23,7 @@ def shown(name: str) -> list[tuple[str, ...]]:
 
 
 def test_this_machine_is_listed_after_those_of_the_paper() -> None:
-    *published, this_machine_row = shown("wombat-table2")
+    *published, this_machine_row = rows_of("wombat-table2")
     assert [row[0] for row in published] == ["Blue Waters", "XEIL", "XCBDW", "XCKNL"]
     machine = this_machine()
     assert this_machine_row[0] == facts.HERE
@@ -32,7 +32,7 @@ def test_this_machine_is_listed_after_those_of_the_paper() -> None:
 
 
 def test_compiler_flags_are_those_of_kernels() -> None:
-    *published, this_machine_row = shown("wombat-table3")
+    *published, this_machine_row = rows_of("wombat-table3")
     assert len(published) == 3
     assert "-march=native" in this_machine_row[1]
     assert "-ffp-contract=off" in facts.software_in_words()
@@ -40,12 +40,12 @@ def test_compiler_flags_are_those_of_kernels() -> None:
 
 @pytest.mark.parametrize("name", ["wombat-table5", "wombat-table6", "wombat-table7"])
 def test_patch_shapes_are_those_of_the_plan(name: str) -> None:
-    *_, this_machine_row = shown(name)
+    *_, this_machine_row = rows_of(name)
     assert this_machine_row[-4:] == ("2", "2", "2", "32")
 
 
 def test_each_fact_of_a_node_has_its_counterpart() -> None:
-    rows = shown("pearson-table1")
+    rows = rows_of("pearson-table1")
     assert [row[0] for row in rows] == ["CPU", "OS", "kernel", "GPUs", "CUDA driver", "MPI", "nvcc", "cc"]
     assert all(row[1] and row[2] for row in rows)
     assert rows[0][1] == "22-core POWER9"

@@ -182,7 +182,7 @@ def test_subdomains_cover_the_grid(shape, count, strategy, periodic, thickness):
 offsets = st.lists(st.tuples(*[st.integers(-2, 2)] * 3), min_size=1, max_size=6)
 
 
-def moved(d, rank, fields, local=None):
+def bytes_received(d, rank, fields, local=None):
     """Return the bytes that a rank receives, counted per direction.
 
     With `local`, neighbours in the node are left out.
@@ -224,9 +224,9 @@ def test_the_cost_is_the_maximum_traffic_of_a_subdomain(parts, sizes, periodic, 
         level=level,
     )
     if level == "node":
-        assert d.cost == 2 * max(moved(d, rank, fields) for rank in range(count))
+        assert d.cost == 2 * max(bytes_received(d, rank, fields) for rank in range(count))
     else:
-        assert d.cost == max(moved(d, rank, fields, local=True) for rank in range(count))
+        assert d.cost == max(bytes_received(d, rank, fields, local=True) for rank in range(count))
 
 
 @settings(max_examples=100, deadline=None)

@@ -9,21 +9,21 @@ import pytest
 
 from halocline.cli.app import run
 from halocline.errors import InputError
-from step_measurements import found
+from step_measurements import run_json
 
 # -- every problem in every command --------------------------------------------------------------------------
 
 
 def test_a_linear_problem_is_a_case(tmp_path: Path) -> None:
-    solved = found("solve", "poisson", "--n", "32", "--threads", "1", cwd=tmp_path)
-    case = found("run", "poisson", "--n", "32", "--threads", "1", "--ranks", "2", cwd=tmp_path)
+    solved = run_json("solve", "poisson", "--n", "32", "--threads", "1", cwd=tmp_path)
+    case = run_json("run", "poisson", "--n", "32", "--threads", "1", "--ranks", "2", cwd=tmp_path)
     assert (case["iterations"], case["error_max"]) == (solved["iterations"], solved["error_max"])
     assert case["checksum"] == case["checksums"]["u"] == solved["checksum"]
     assert solved.keys() <= case.keys()
     assert (case["steps"], case["time"], case["converged"]) == (solved["iterations"], None, True)
-    loose = found("run", "poisson", "--n", "32", "--set", "rtol=0.1", "--set", "method=cg", cwd=tmp_path)
+    loose = run_json("run", "poisson", "--n", "32", "--set", "rtol=0.1", "--set", "method=cg", cwd=tmp_path)
     assert loose["iterations"] < case["iterations"]
-    part = found("run", "poisson", "--n", "32", "--only", "compute", "--steps", "3", cwd=tmp_path)
+    part = run_json("run", "poisson", "--n", "32", "--only", "compute", "--steps", "3", cwd=tmp_path)
     assert (part["only"], part["checksum"]) == ("compute", None)
 
 

@@ -29,6 +29,7 @@ PAGES = {
     "heading with a full stop": "# Title\n\n## Wrong.\n",
     "heading of a second title": "# Title\n\n# Title\n",
 }
+PHRASE = "goes on"
 MODULES = {
     "docstring": '"""Whether it is so."""\n',
     "docstring without a full stop": '"""Return a value\n\nOf a kind.\n"""\n',
@@ -36,7 +37,7 @@ MODULES = {
     "name of an argument": "def f(own):\n    return own\n",
     "name of a function": "def _kept():\n    pass\n",
     "name of an attribute": "x.told = 1\n",
-    "phrase in a message": 'print("the run of this program goes on")\n',
+    "phrase in a message": f'print("the run of this program {PHRASE}")\n',
     "sentence in a message": f'print(f"{LONG}")\n',
     "sentence in a comment": f"# {LONG[:65]}\n# {LONG[65:]}\n",
 }

@@ -25,11 +25,11 @@ from halocline.study.measurement import CONDITIONS, joined_repeats
 from halocline.study.measuring.command import EXECUTION, RUN
 from halocline.study.reporting.report import Report
 from halocline.study.study import studies
-from step_measurements import found, halocline, step
+from step_measurements import halocline, run_json, step
 
 
 def test_measurement_files_are_joined(tmp_path: Path) -> None:
-    found(
+    run_json(
         "study", "strong", "heat", "--n", "16", "--dim", "2", "--ranks", "1,2", "--steps", "4", cwd=tmp_path
     )
     first_file = tmp_path / "found.json"
@@ -61,7 +61,7 @@ def test_measurement_files_are_joined(tmp_path: Path) -> None:
 def test_problems_are_not_compared_with_each_other(tmp_path: Path) -> None:
     """A page shows all problems of several files, which jobs on different hosts wrote, in separate tables."""
     line = ("--n", "16", "--dim", "2", "--ranks", "1", "--steps", "4")
-    found("study", "strong", "heat", *line, cwd=tmp_path)
+    run_json("study", "strong", "heat", *line, cwd=tmp_path)
     heat = json.loads((tmp_path / "found.json").read_text())
     older = [{k: v for k, v in m.items() if k != "cores_or_devices"} for m in heat["measurements"]]
     (tmp_path / "found.json").write_text(json.dumps({**heat, "measurements": older}))
@@ -352,7 +352,7 @@ def test_every_key_of_a_record_is_a_condition_or_a_result() -> None:
 
 
 def test_the_formula_comes_from_the_file(tmp_path: Path) -> None:
-    found(
+    run_json(
         "study", "strong", "heat", "--n", "16", "--dim", "2", "--ranks", "1,2", "--steps", "4", cwd=tmp_path
     )
     measured, again = joining.joined([tmp_path / "found.json"])

@@ -17,14 +17,14 @@ from halocline.study.ways import COMPARED, labels, unless_varied, varied
 from step_measurements import step
 
 
-def asked(study: str, options: dict[str, Any], ranks: tuple[int, ...] = (1, 2)) -> Asked:
+def request(study: str, options: dict[str, Any], ranks: tuple[int, ...] = (1, 2)) -> Asked:
     command = Command("run", "heat", {"steps": 4, "dim": 2})
     return Asked(studies()[study], command, (16,), ranks, (1,), options)
 
 
 def test_each_configuration_runs_on_each_layout() -> None:
     """Each option is run on each layout, except on one subdomain, which exchanges no halos."""
-    runs = plan(asked("strong", {"communication": "baseline,v3", "decomposition": "1d-x,1d-y"}))
+    runs = plan(request("strong", {"communication": "baseline,v3", "decomposition": "1d-x,1d-y"}))
     runs_of_study = [(r.layout.ranks, r.command.communication, r.command.decomposition) for r in runs]
     assert runs_of_study == [
         *((1, "baseline", "1d-x"), (2, "baseline", "1d-x"), (2, "baseline", "1d-y")),
@@ -34,7 +34,7 @@ def test_each_configuration_runs_on_each_layout() -> None:
 
 
 def test_bindings_are_compared_on_one_subdomain_too() -> None:
-    runs = plan(asked("strong", {"affinity": "close,scatter"}, ranks=(1,)))
+    runs = plan(request("strong", {"affinity": "close,scatter"}, ranks=(1,)))
     assert [r.command.environment.get("KMP_AFFINITY") for r in runs] == [None, "scatter"]
     assert runs[0].command.environment["OMP_PLACES"] == "cores"
     assert runs[1].command.environment["OMP_PROC_BIND"] is None, "removed"
@@ -42,7 +42,7 @@ def test_bindings_are_compared_on_one_subdomain_too() -> None:
 
 def test_grids_of_growth_2_follow_each_cut() -> None:
     """Growth 2 extends the axes that are cut (the cavity code, Table 2)."""
-    runs = plan(asked("weak", {"growth": "1,2", "decomposition": "1d-x,1d-y"}))
+    runs = plan(request("weak", {"growth": "1,2", "decomposition": "1d-x,1d-y"}))
     shapes = [(r.layout.ranks, r.facts["growth"], r.command.decomposition, r.shape) for r in runs]
     assert shapes == [
         (1, 1, "1d-x", (16, 16)),
@@ -161,12 +161,12 @@ def test_subdomains_of_a_rank_are_included_in_the_exchange() -> None:
 
 def test_exclusive_options_are_detected_before_any_run() -> None:
     with pytest.raises(InputError, match="gpudirect needs communication"):
-        plan(asked("strong", {"gpudirect": "off,on"}))
+        plan(request("strong", {"gpudirect": "off,on"}))
     with pytest.raises(InputError, match="--communication v3,v3: a value is given twice"):
-        plan(asked("strong", {"communication": "v3,v3"}))
+        plan(request("strong", {"communication": "v3,v3"}))
 
 
 def test_a_data_file_is_not_run_as_a_program(tmp_path: Path) -> None:
     (tmp_path / "python").write_text("")
     with pytest.raises(InputError, match="is no program; expected the Pythons of environments"):
-        plan(asked("strong", {"pythons": str(tmp_path / "python")}))
+        plan(request("strong", {"pythons": str(tmp_path / "python")}))

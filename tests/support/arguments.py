@@ -77,7 +77,7 @@ def line() -> hc.Grid:
 
 
 generator = np.random.default_rng(7)
-own = random.Random(7)
+python_generator = random.Random(7)
 
 
 def noise() -> float:
@@ -108,7 +108,7 @@ WRONG_FUNCTIONS: dict[str, tuple[Callable[..., Any], str]] = {
     "NumPy draws as many": (lambda x: 0.1 * x + np.random.normal(size=np.shape(x)), DRAWS),  # noqa: NPY002
     "Python draws": (lambda x: random.random() * x, DRAWS),
     "a generator": (lambda x: x + generator.random(), DRAWS),
-    "a generator of Python": (lambda x: x + own.gauss(0.0, 1.0), DRAWS),
+    "a generator of Python": (lambda x: x + python_generator.gauss(0.0, 1.0), DRAWS),
     "a captured generator": ((lambda rng: lambda x: x * rng.normal())(np.random.default_rng(1)), DRAWS),
     "a generator by default": (lambda x, rng=np.random.default_rng(1): rng.random(), DRAWS),  # noqa: B008
     "a generator by partial": (partial(lambda rng, x: rng.random(), np.random.default_rng(1)), DRAWS),

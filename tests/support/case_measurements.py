@@ -18,7 +18,7 @@ def halocline(line: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return preloaded.halocline(*line.split(), cwd=cwd, env={**os.environ, "COLUMNS": "120"})
 
 
-def made(ns: float, ranks: int = 1, threads: int = 1, **other: Any) -> dict[str, Any]:
+def measurement(ns: float, ranks: int = 1, threads: int = 1, **other: Any) -> dict[str, Any]:
     """Return a measurement of the benchmark on 256³ cells, for a time in ns per cell and step."""
     n = other.pop("n", 256)
     shape = other.pop("shape", [n] * 3)
@@ -61,7 +61,7 @@ def sides(bytes_of_a_cell: int = 8) -> Exchanged:
     )
 
 
-def shown(contents: Contents, measurements: list[dict[str, Any]], theory: Theory | None = None) -> Report:
+def report_of(contents: Contents, measurements: list[dict[str, Any]], theory: Theory | None = None) -> Report:
     """Return the report of a part of a study."""
     return report((contents,), Group(measurements, theory))
 
@@ -71,19 +71,25 @@ def shown(contents: Contents, measurements: list[dict[str, Any]], theory: Theory
 
 def strong() -> list[dict[str, Any]]:
     """Return measurements of strong scaling, for two sizes."""
-    return [made(8.0), made(5.0, ranks=2), made(4.0, threads=2), made(8.0, n=512), made(4.4, ranks=2, n=512)]
+    return [
+        measurement(8.0),
+        measurement(5.0, ranks=2),
+        measurement(4.0, threads=2),
+        measurement(8.0, n=512),
+        measurement(4.4, ranks=2, n=512),
+    ]
 
 
 def parts_of(ranks: int, *times: float) -> list[dict[str, Any]]:
     """Return the parts of a step: whole, compute, exchange, with all edges, with corners, synchronisation."""
     kinds = PARTS.values()
-    return [made(t, ranks=ranks, only=o, halo=h) for t, (o, h) in zip(times, kinds, strict=True)]
+    return [measurement(t, ranks=ranks, only=o, halo=h) for t, (o, h) in zip(times, kinds, strict=True)]
 
 
 def weak() -> list[dict[str, Any]]:
     """Return measurements of weak scaling."""
     return [
-        made(8.0, n=64),
-        made(5.0, 2, n=64, shape=[128, 64, 64]),
-        made(2.5, 4, n=64, shape=[128, 128, 64]),
+        measurement(8.0, n=64),
+        measurement(5.0, 2, n=64, shape=[128, 64, 64]),
+        measurement(2.5, 4, n=64, shape=[128, 128, 64]),
     ]

@@ -28,10 +28,10 @@ class Standing(NamedTuple):
 
 
 def standing(
-    shape: tuple[int, ...], fields: Mapping[str, Any] | None = None, given: Mapping[str, Any] | None = None
+    shape: tuple[int, ...], fields: Mapping[str, Any] | None = None, settings: Mapping[str, Any] | None = None
 ) -> Standing:
     """Return a stand-in for a run of a cavity that ended with these fields; the other fields are random."""
-    ready = Problem(case_of(len(shape)), shape, given)
+    ready = Problem(case_of(len(shape)), shape, settings)
     still = {f: 0.0 * f for f in ready.fields}
     sim = hc.Simulation(ready.grid, lambda: still, scheme=hc.Euler(), dt=1.0, threads=1)
     random = np.random.default_rng(1)

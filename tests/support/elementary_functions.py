@@ -48,7 +48,7 @@ class Library:
         function(ctypes.c_long(first.size), *(ctypes.c_void_p(a.ctypes.data) for a in arrays))
         return arrays[-1]
 
-    def far(self, x: Array) -> bool:
+    def has_far_argument(self, x: Array) -> bool:
         function = getattr(ctypes.CDLL(str(self.path)), "loop_farf" if x.dtype == FLOAT else "loop_far")
         return bool(function(ctypes.c_long(x.size), ctypes.c_void_p(x.ctypes.data)))
 

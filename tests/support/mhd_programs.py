@@ -29,7 +29,7 @@ def name_of(field: hc.Field) -> str:
     return field.name.replace("_", "")
 
 
-def wanted(physics: Physics, order: int) -> reference.Parameters:
+def reference_parameters(physics: Physics, order: int) -> reference.Parameters:
     """Return the parameters of the reference for these equations."""
     p = dict(PARAMETERS)
     powers = {"constant": (0.0, 0.0), "diffusivity": (1.0, 0.0), "power": (p["K_rho"], p["K_T"])}
@@ -60,7 +60,7 @@ def random_state(mhd: MHD, seed: int) -> dict[str, Array]:
     return {name_of(f): draw.random(mhd.grid.shape) for f in mhd.fields}
 
 
-def used(sim_parameters: dict[str, float], mhd: MHD) -> dict[str, float]:
+def used_parameters(sim_parameters: dict[str, float], mhd: MHD) -> dict[str, float]:
     """Return the parameters that these equations read, so that no run warns of unused ones."""
     physics, names = mhd.physics, {"nu", "zeta", "cs0"}
     names |= {"eta", "mu0"} if physics.magnetic else set()
@@ -94,8 +94,8 @@ def with_options(shape: tuple[int, ...], order: int = 6, **execution: Any) -> di
     """Return the checksums of fields after two steps with all options."""
     mhd = MHD(box(shape), OPTIONS)
     sim = hc.Simulation(
-        mhd.grid, mhd.equations, parameters=used(PARAMETERS, mhd), scheme=hc.RK3(), dt=1e-3, order=order,
-        **execution,
+        mhd.grid, mhd.equations, parameters=used_parameters(PARAMETERS, mhd), scheme=hc.RK3(), dt=1e-3,
+        order=order, **execution,
     )  # fmt: skip
     state = random_state(mhd, 9)
     for f in mhd.fields:

@@ -46,7 +46,7 @@ class Node:
             text=True,
         )
         assert self.holder.stdout is not None
-        self.made = self.holder.stdout.readline() == "made\n"
+        self.is_available = self.holder.stdout.readline() == "made\n"
 
     def enter(self, *namespaces: str) -> list[str]:
         """Return the start of a command that runs in these namespaces."""
@@ -84,7 +84,7 @@ def nodes() -> Iterator[tuple[Node, Node]]:
             created.append(Node(*created))
             at_the_end.callback(created[-1].holder.wait, HANG)
             at_the_end.callback(created[-1].holder.kill)
-            if not created[-1].made:
+            if not created[-1].is_available:
                 pytest.skip(f"no namespaces may be made here: {created[-1].end()}")
         one, two = created
         try:

@@ -239,7 +239,7 @@ class Reference:
             start = np.zeros(self.points(f.staggered)) if values is None else values
             self.fields[f] = Number.exact(start).stored_as(f.dtype)
         # the value of each field after its assignments, as NumPy arrays store it
-        self._kept: dict[tuple[Field, int], Number] = {}
+        self._stored: dict[tuple[Field, int], Number] = {}
         self._after: dict[tuple[int, Field], int] = {}  # version of a field after an Assign
         self._around: dict[
             int, tuple[dict[Field, int], dict[Field, int]]
@@ -289,7 +289,7 @@ class Reference:
 
     def _keep(self, versions: dict[Field, int]) -> None:
         for f, version in versions.items():
-            self._kept[f, version] = self.fields[f]
+            self._stored[f, version] = self.fields[f]
 
     # --- running ---
 
@@ -311,7 +311,7 @@ class Reference:
                         f.dtype,
                     )
                     self._hold(f)
-                    self._kept[f, self._after[id(s), f]] = self.fields[f]
+                    self._stored[f, self._after[id(s), f]] = self.fields[f]
             elif isinstance(s, AssignScalar):
                 number = self.evaluate(s.expression, (False,) * self.grid.ndim)
                 self.scalars[s.scalar.name] = Number(number.value, number.error)
@@ -476,7 +476,7 @@ class Reference:
         key = f, version, pad
         if key not in self._ghosted:
             widths = [(p, p) for p in pad]
-            inside = self._kept[f, version]
+            inside = self._stored[f, version]
             padded = Number(
                 np.pad(inside.value, widths, constant_values=np.nan),
                 np.pad(inside.error, widths, constant_values=np.nan),
@@ -613,7 +613,7 @@ class Inward:
             return self.inner(m)
         # the ghost cells of lower axes follow the other field's conditions
         r = self.reference
-        latest = max(v for f, v in r._kept if f is self.other and r._kept[f, v] is r.fields[f])
+        latest = max(v for f, v in r._stored if f is self.other and r._stored[f, v] is r.fields[f])
         source = r.ghosted(self.other, latest, self.pad)
         values = self.inner(m, self.other, source)
         counts = [n + 2 * p for n, p in zip(r.points(self.field.staggered), self.pad, strict=True)]

@@ -72,7 +72,7 @@ def halocline(
     (out, child_out), (error, child_error) = os.pipe(), os.pipe()
     no_input = os.open(os.devnull, os.O_RDONLY)
     try:
-        process = _asked(
+        process = _start(
             {"words": command[3:], "cwd": str(folder), "env": environment}, no_input, child_out, child_error
         )
     finally:
@@ -93,7 +93,7 @@ def halocline(
     return subprocess.CompletedProcess(command, status, *texts)
 
 
-def _asked(request: dict[str, Any], *streams: int) -> int:
+def _start(request: dict[str, Any], *streams: int) -> int:
     """Start the process of a request and return its number."""
     server = _server()
     try:

@@ -30,7 +30,7 @@ def check(recipe: Recipe, shape: tuple[int, ...], *, must_fit: bool, **options: 
     except Undecided:
         return False
     compared = 0
-    for f in case.own:
+    for f in case.declared_fields:
         if f.name not in sim.store.storages:
             continue
         have, want = np.asarray(sim[f], dtype=np.float64), reference.fields[f]
@@ -74,7 +74,7 @@ def same_on_ranks(
     from mpi4py import MPI
 
     def checksums(case: Case, sim: hc.Simulation) -> dict[str, str]:
-        return {f.name: sim.checksum(f.name) for f in case.own if f.name in sim.store.storages}
+        return {f.name: sim.checksum(f.name) for f in case.declared_fields if f.name in sim.store.storages}
 
     results = {}
     for strategy in strategies:

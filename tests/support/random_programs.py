@@ -229,7 +229,7 @@ class Case:
                 side: boundary(c, self.grid, self.grid.fields[f.name]) for side, c in f.boundary.items()
             }
             self.grid.fields[f.name].boundary.update(conditions)
-        self.own = list(self.grid.fields.values())
+        self.declared_fields = list(self.grid.fields.values())
         self.program = hc.program(self._program)
 
     def _program(self) -> None:
@@ -319,7 +319,7 @@ class Case:
         """Return the initial values of all fields."""
         random = np.random.default_rng(42)
         values = {}
-        for f in self.own:
+        for f in self.declared_fields:
             shape = tuple(
                 n + (s and not p)
                 for n, s, p in zip(self.grid.shape, f.staggered, self.grid.periodic, strict=True)

@@ -135,7 +135,7 @@ class Whole:
         return values
 
 
-def wanted(case: Case, steps: int) -> list[Array]:
+def expected_fields(case: Case, steps: int) -> list[Array]:
     """Return the fields after some steps."""
     values = case.start()
     for _ in range(steps):

@@ -33,7 +33,7 @@ def heat() -> hc.Simulation:
     """Return a run with a delayed time step, a time-dependent condition and an unused field."""
     grid = hc.Grid((20, 13, 11), periodic=(True, False, True))
     T = grid.field("T", boundary={"y-": hc.Value(0.5), "y+": hc.Derivative(hc.parameter("flux"))})
-    kept = grid.field("kept", dtype="float32")
+    unused = grid.field("kept", dtype="float32")
     sim = hc.Simulation(
         grid,
         lambda T, kappa, t: {T: kappa * hc.laplacian(T) + 0.1 * hc.cos(20.0 * t)},
@@ -44,7 +44,7 @@ def heat() -> hc.Simulation:
         **EXECUTION,
     )
     sim[T] = lambda x, y, z: np.exp(-20 * ((x - 0.5) ** 2 + (y - 0.4) ** 2))
-    sim[kept] = lambda x, y, z: x + 2 * y - z
+    sim[unused] = lambda x, y, z: x + 2 * y - z
     return sim
 
 
@@ -92,7 +92,7 @@ def store_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.zarr")
 
 
-def kept(phase: str, path: Path) -> dict[str, Any]:
+def output_options(phase: str, path: Path) -> dict[str, Any]:
     """Return the output and checkpoint options of a phase.
 
     A phase that died before its first checkpoint starts again and overwrites its output.
@@ -103,7 +103,7 @@ def kept(phase: str, path: Path) -> dict[str, Any]:
     return options
 
 
-def goes_on(phase: str, path: Path) -> bool:
+def can_resume(phase: str, path: Path) -> bool:
     """Return True if a phase resumes from an existing checkpoint."""
     return phase in ("resume", "slow") and (path / "newest.json").exists()
 
@@ -121,10 +121,14 @@ def simulated(make: Callable[[], hc.Simulation]) -> Callable[[str, Path], str]:
 
     def run(phase: str, path: Path) -> str:
         sim = make()
-        if goes_on(phase, path):
+        if can_resume(phase, path):
             sim.resume(path)
         slow = {"every": hc.steps(1), "callback": lambda sim: time.sleep(STEP)} if phase == "slow" else {}
-        sim.run(steps=max(0, (PART if phase == "first" else WHOLE) - sim.steps), **kept(phase, path), **slow)
+        sim.run(
+            steps=max(0, (PART if phase == "first" else WHOLE) - sim.steps),
+            **output_options(phase, path),
+            **slow,
+        )
         names = sorted(f.name for f in sim.grid.fields.values() if f.name in sim.store.storages)
         sums = [sim.checksum(name) for name in names]
         return " ".join([str(sim.steps), sim.time.hex(), *sums, stored(path)])
@@ -135,8 +139,12 @@ def simulated(make: Callable[[], hc.Simulation]) -> Callable[[str, Path], str]:
 def case(phase: str, path: Path) -> str:
     """Run a phase of the forced case and return its results as text."""
     run = forced()
-    options: dict[str, Any] = {"steps": PART if phase == "first" else WHOLE, "every": 4, **kept(phase, path)}
-    if goes_on(phase, path):
+    options: dict[str, Any] = {
+        "steps": PART if phase == "first" else WHOLE,
+        "every": 4,
+        **output_options(phase, path),
+    }
+    if can_resume(phase, path):
         options["resume"] = path
     if phase == "slow":
         options["on_row"] = lambda *row: time.sleep(4 * STEP)
@@ -153,10 +161,10 @@ def poisson(phase: str, path: Path) -> str:
     problem = hc.LinearProblem(
         lambda u: -hc.laplacian(u), u, lambda x, y: np.sin(5 * x) * y, method="cg-fused", **EXECUTION
     )
-    options = kept(phase, path)
+    options = output_options(phase, path)
     if phase == "first":
         options["max_iterations"] = PART
-    if goes_on(phase, path):
+    if can_resume(phase, path):
         options["resume"] = path
     solution = problem.solve(rtol=1e-8, **options)
     residuals = solution.residuals.sum().hex()

@@ -47,7 +47,7 @@ def same_bits(recipe: programs.Recipe, shape: tuple[int, ...], ways: list[dict[s
             if results and programs.too_small(error):
                 continue
             raise
-        names = [f.name for f in case.own if f.name in sim.store.storages]
+        names = [f.name for f in case.declared_fields if f.name in sim.store.storages]
         scalars = {name: np.float64(value).tobytes() for name, value in sim.values.items()}
         results.append(({name: sim.checksum(name) for name in names}, scalars))
         assert results[-1] == results[0], options

@@ -19,11 +19,11 @@ def halocline(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return preloaded.halocline(*words, cwd=cwd)
 
 
-def found(*words: str, cwd: Path) -> Any:
+def run_json(*words: str, cwd: Path) -> Any:
     """Return the JSON output of a command."""
-    process = halocline(*words, "--json", "found.json", cwd=cwd)
+    process = halocline(*words, "--json", "result.json", cwd=cwd)
     assert process.returncode == 0, process.stderr
-    return json.loads((cwd / "found.json").read_text())
+    return json.loads((cwd / "result.json").read_text())
 
 
 def step(**other: Any) -> dict[str, Any]:

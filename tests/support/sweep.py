@@ -65,7 +65,7 @@ class Fault:
     """A line that neither worked nor was rejected properly."""
 
     line: str
-    why: str
+    reason: str
     out: str
     err: str
 
@@ -188,7 +188,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="halocline-sweep-") as folder:
         faults = sweep(selected, len(os.sched_getaffinity(0)), Path(folder))
     for fault in faults:
-        print(f"{fault.line}\n    {fault.why}\n{fault.out}{fault.err}".encode(errors="replace").decode())
+        print(f"{fault.line}\n    {fault.reason}\n{fault.out}{fault.err}".encode(errors="replace").decode())
     print(f"{len(selected)} lines, {len(faults)} faults, {time.monotonic() - begun:.0f} s")
     return int(bool(faults))
 

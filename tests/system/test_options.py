@@ -30,7 +30,7 @@ def test_the_option_sweep_detects_faults(tmp_path: Path) -> None:
         (tmp_path / ".out").write_text("")
         (tmp_path / ".err").write_text(err)
         fault = sweep.judge(("solve",), tmp_path, status, late)
-        return "" if fault is None else fault.why
+        return "" if fault is None else fault.reason
 
     message = "halocline: error: no\n"
     assert judged("refused", err=message, status=2 << 8) == ""

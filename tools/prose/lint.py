@@ -21,6 +21,7 @@ import ast
 import io
 import re
 import sys
+import textwrap
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
@@ -171,7 +172,17 @@ def is_prose(text: str) -> bool:
         len(words) >= 4
         and ("." in text or len(words) <= 40)
         and not re.search(r"[;{}]\s*$|^\s*#|\w\(\w*\);|::|->", text, re.MULTILINE)
+        and not is_python(text)
     )
+
+
+def is_python(text: str) -> bool:
+    """Return True if a text has Python statements other than expressions."""
+    try:
+        body = ast.parse(textwrap.dedent(text)).body
+    except (SyntaxError, ValueError):
+        return False
+    return not all(isinstance(statement, ast.Expr) for statement in body)
 
 
 def text_of(node: ast.AST) -> str | None:

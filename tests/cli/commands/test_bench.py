@@ -11,7 +11,7 @@ import pytest
 from halocline.cli.app import run
 from halocline.errors import InputError
 from halocline.study.measuring.exchange import PASSES
-from step_measurements import found
+from step_measurements import run_json
 
 
 def test_the_command_measures_an_exchange(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -59,5 +59,5 @@ def test_a_trace_is_drawn(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> 
 
 def test_one_rank_sends_messages_to_itself_by_mpi(tmp_path: Path) -> None:
     words = "bench exchange --n 8 --fields 1 --repeat 1 --threads 1 --ranks 1 --methods mpi"
-    record_data = found(*words.split(), cwd=tmp_path)
+    record_data = run_json(*words.split(), cwd=tmp_path)
     assert (record_data["ranks"], list(record_data["bytes_by_method"])) == (1, ["mpi"])

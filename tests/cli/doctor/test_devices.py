@@ -57,7 +57,7 @@ def drivers(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         return list(devices_or_error)
 
     def read(identities: list[str]) -> tuple[Topology | None, str]:
-        machine.asked = list(identities)
+        machine.identities_read = list(identities)
         topology: tuple[Topology | None, str] = machine.topology
         return topology
 
@@ -89,7 +89,7 @@ def test_without_devices_nothing_is_missing(
     assert {finding.state for finding in by_name.values()} == {"absent"}
     assert by_name["CUDA"].text == by_name["OpenCL"].text == "no driver here"
     assert by_name["MPI with devices"].text.startswith("unknown until verified at set-up")
-    assert not hasattr(drivers, "asked"), "NVML is for CUDA devices"
+    assert not hasattr(drivers, "identities_read"), "NVML is for CUDA devices"
 
 
 def test_devices_are_listed_one_a_line_with_their_facts(drivers: SimpleNamespace) -> None:
@@ -125,7 +125,7 @@ def test_a_driver_failure_is_reported_with_a_remedy(drivers: SimpleNamespace) ->
 def test_links_without_nvml_count_as_equal(drivers: SimpleNamespace) -> None:
     drivers.cuda = [device("cuda", n, gpu) for n, gpu in enumerate(SUMMIT.gpus)]
     by_name = findings()
-    assert drivers.asked == [gpu.uuid for gpu in SUMMIT.gpus]
+    assert drivers.identities_read == [gpu.uuid for gpu in SUMMIT.gpus]
     assert by_name["NVML"].state == "missing"
     assert (by_name["NVML"].text, by_name["NVML"].advice) == (
         "no NVML: all links count as equal",
@@ -170,10 +170,10 @@ def test_reported_devices_are_those_of_native_code() -> None:
         from halocline.native import native
         assert {cuda, opencl} < set(CHECKS)
         for look in (cuda, opencl):
-            told = [f.facts for f in look(None) if f.facts and "interface" in f.facts]
-            found = native().devices(look.__name__)
-            assert told == [{name: getattr(device, name) for name in FACTS} for device in found]
-            print(len(found))
+            reported = [f.facts for f in look(None) if f.facts and "interface" in f.facts]
+            devices = native().devices(look.__name__)
+            assert reported == [{name: getattr(device, name) for name in FACTS} for device in devices]
+            print(len(devices))
     """
     done = subprocess.run(
         [sys.executable, "-c", script],

@@ -93,7 +93,7 @@ GRID = hc.Grid((8, 8, 8), periodic=True)
 F = GRID.field("f")
 
 
-def found(*values: Expr) -> tuple[Kernel, Columns]:
+def kernel_and_columns(*values: Expr) -> tuple[Kernel, Columns]:
     """Return a kernel of the values, and its columns."""
     with trace.order(6):
         kernel = kernel_of(*values)
@@ -104,14 +104,14 @@ def found(*values: Expr) -> tuple[Kernel, Columns]:
 
 
 def test_a_difference_along_the_row_loads_the_row_once():
-    kernel, shared = found(hc.derivative(F, 2, order=6))
+    kernel, shared = kernel_and_columns(hc.derivative(F, 2, order=6))
     assert loads(kernel, shared.ahead) == [("f", (0, 0, 0))]
     assert sorted(step for _, step in shared.shifted.values()) == [-3, -2, -1, 1, 2, 3]
     assert shared.first == 2
 
 
 def test_a_mixed_difference_reuses_columns_of_the_other_difference():
-    kernel, shared = found(hc.mixed(F, 0, 2, order=6), hc.derivative(F, 0, order=6))
+    kernel, shared = kernel_and_columns(hc.mixed(F, 0, 2, order=6), hc.derivative(F, 0, order=6))
     ahead = [sorted(loads(kernel, (base,))) for base in shared.ahead]
     for k in (1, 2, 3):
         assert [("f", (-k, 0, 0)), ("f", (k, 0, 0))] in ahead
@@ -121,11 +121,11 @@ def test_a_mixed_difference_reuses_columns_of_the_other_difference():
 
 
 def test_values_without_shifts_are_not_loaded_ahead():
-    kernel, shared = found(hc.derivative(F, 2, order=2), hc.derivative(F, 1, order=2))
+    kernel, shared = kernel_and_columns(hc.derivative(F, 2, order=2), hc.derivative(F, 1, order=2))
     assert loads(kernel, shared.ahead) == [("f", (0, 0, 0))]
-    assert found(F[0, 0, 1] - F)[1].first == 1
-    assert found(hc.laplacian(F) - hc.second(F, 2))[1].ahead != []
-    assert found(hc.derivative(F, 0))[1] == Columns([], {}, 0)
+    assert kernel_and_columns(F[0, 0, 1] - F)[1].first == 1
+    assert kernel_and_columns(hc.laplacian(F) - hc.second(F, 2))[1].ahead != []
+    assert kernel_and_columns(hc.derivative(F, 0))[1] == Columns([], {}, 0)
 
 
 def test_loops_without_vector_form_are_left_to_the_compiler():

@@ -35,7 +35,7 @@ MORE = ((12, 12), (5, 6, 20), (20, 5, 6), (4, 64), (64, 4))
 def test_no_text_of_a_figure_is_clipped(shape: tuple[int, ...], tmp_path: Path) -> None:
     from matplotlib.image import imread
 
-    done = standing(shape, given={"T_hot": 300.25, "T_cold": 290.125})
+    done = standing(shape, settings={"T_hot": 300.25, "T_cold": 290.125})
     sizes = " x ".join(map(str, shape))
     for name in some(NAMES):
         path = tmp_path / f"{name}.png"

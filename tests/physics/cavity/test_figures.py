@@ -130,7 +130,7 @@ def test_formulas_on_walls_are_exact_for_parabolas() -> None:
 
 @pytest.mark.parametrize("settings", [{}, {"L": 0.05, "T_hot": 300.0, "T_cold": 290.0, "alpha": 2e-5}])
 def test_contours_extend_to_the_walls(settings: dict[str, float]) -> None:
-    done = standing((6, 9), given=settings)
+    done = standing((6, 9), settings=settings)
     T, p = gathered(done, "T"), gathered(done, "p")
     warm, pressed = contours(done, "temperature-contours"), contours(done, "pressure-contours")
     for panel, name in ((warm, "temperature T"), (pressed, "pressure p")):
@@ -179,7 +179,7 @@ def test_a_rotated_flow_has_the_rotated_figure() -> None:
 @pytest.mark.parametrize("n", [5, 6])
 def test_the_middle_plane_along_y_is_drawn(n: int) -> None:
     """The plane halfway along y between two points has their mean."""
-    done = standing((7, n, 4), given={"L": 0.05})
+    done = standing((7, n, 4), settings={"L": 0.05})
     T, u, w = (gathered(done, name) for name in ("T", "V_x", "V_z"))
     below, above = (n - 1) // 2, n // 2
     panel = contours(done, "temperature-contours")

@@ -30,8 +30,8 @@ from mhd_programs import (
     box,
     name_of,
     random_state,
-    used,
-    wanted,
+    reference_parameters,
+    used_parameters,
     with_options,
 )
 
@@ -92,7 +92,7 @@ def test_every_term_agrees_with_numpy(case: str):
                 probes[name_of(f), name] = probe
                 probe.set(term)
 
-    sim = hc.Simulation(grid, look, parameters=used(PARAMETERS, mhd), order=order, threads=1)
+    sim = hc.Simulation(grid, look, parameters=used_parameters(PARAMETERS, mhd), order=order, threads=1)
     for make in (random_state, smooth_state):
         state = make(mhd, 3)
         for f in mhd.fields:
@@ -101,7 +101,7 @@ def test_every_term_agrees_with_numpy(case: str):
         for component, values in zip(force, forcing, strict=True):
             sim[component] = values
         sim.run(steps=1)
-        p = replace(wanted(physics, order), forcing=forcing)
+        p = replace(reference_parameters(physics, order), forcing=forcing)
         expected = reference.terms(state, grid.spacing, p)
         idle = {"gravity": not physics.gravity}
         assert {(f, name) for f, terms in expected.items() for name in terms if not idle.get(name)} == set(
@@ -144,8 +144,8 @@ def test_steps_agree_with_numpy(case: str, make: str):
     physics, shape, order = STEPS[case]
     grid = box(shape)
     mhd = MHD(grid, physics)
-    p = wanted(physics, order)
-    parameters = {**used(PARAMETERS, mhd), "length": 0.0}
+    p = reference_parameters(physics, order)
+    parameters = {**used_parameters(PARAMETERS, mhd), "length": 0.0}
     sim = hc.Simulation(
         grid, mhd.equations, parameters=parameters, scheme=hc.RK3(), dt=lambda length: length, order=order,
         threads=1,
@@ -168,9 +168,15 @@ def test_a_step_of_the_paper_is_accurate_to_few_ulps():
     """The error is at most 2, as on one core in Pekkilä et al. 2022, Section 5, Eqs. 15 and 16."""
     grid = hc.Grid((16, 16, 16), extent=(2 * np.pi,) * 3, periodic=True)
     mhd, dt = MHD(grid), 2.0**-23
-    p, state = wanted(mhd.physics, 6), random_state(mhd, 5)
+    p, state = reference_parameters(mhd.physics, 6), random_state(mhd, 5)
     sim = hc.Simulation(
-        grid, mhd.equations, parameters=used(PARAMETERS, mhd), scheme=hc.RK3(), dt=dt, order=6, threads=1
+        grid,
+        mhd.equations,
+        parameters=used_parameters(PARAMETERS, mhd),
+        scheme=hc.RK3(),
+        dt=dt,
+        order=6,
+        threads=1,
     )
     for f in mhd.fields:
         sim[f] = state[name_of(f)]
@@ -204,8 +210,8 @@ def test_steps_with_mirror_walls_agree_with_numpy(physics: Physics, order: int, 
     walls = {"lnrho": hc.Symmetric(), "u": polar, "s": hc.Symmetric(), "A": polar}
     mhd = MHD(grid, physics, boundary=walls)
     sim = hc.Simulation(
-        grid, mhd.equations, parameters=used(PARAMETERS, mhd), scheme=hc.RK3(), dt=1e-3, order=order,
-        threads=1,
+        grid, mhd.equations, parameters=used_parameters(PARAMETERS, mhd), scheme=hc.RK3(), dt=1e-3,
+        order=order, threads=1,
     )  # fmt: skip
     state = MADE[make](mhd, 2)
     for f in mhd.fields:
@@ -213,7 +219,7 @@ def test_steps_with_mirror_walls_agree_with_numpy(physics: Physics, order: int, 
     sim.run(steps=1)
     signs = {name: -1.0 if name in ("uy", "Ay") else 1.0 for name in state}
     whole = {name: np.concatenate([v, signs[name] * v[:, ::-1]], axis=1) for name, v in state.items()}
-    p = wanted(physics, order)
+    p = reference_parameters(physics, order)
     whole = reference.step(
         whole, lambda stage_state: reference.time_derivative(stage_state, grid.spacing, p), 1e-3
     )
@@ -233,12 +239,12 @@ def test_user_heating_and_cooling_are_added():
         for f, rate in mhd.equations(heat_gain=gain, heat_loss=loss).items():
             rates[f].set(rate)
 
-    sim = hc.Simulation(grid, look, parameters=used(PARAMETERS, mhd), order=6, threads=1)
+    sim = hc.Simulation(grid, look, parameters=used_parameters(PARAMETERS, mhd), order=6, threads=1)
     state = random_state(mhd, 4)
     for f in mhd.fields:
         sim[f] = state[name_of(f)]
     sim.run(steps=1)
-    p = wanted(mhd.physics, 6)
+    p = reference_parameters(mhd.physics, 6)
     x = ((np.arange(12) + 0.5) * grid.spacing[0]).reshape(-1, 1)
     _, T = reference.thermal(state, p)
     heat = p.heating + 0.3 * np.exp(state["lnrho"]) * np.cos(x) - 0.2 * T**2
@@ -279,12 +285,12 @@ def test_diagnostics_agree_with_numpy(physics: Physics, shape: tuple[int, ...]):
         for name, value in diagnostics(mhd).items():
             hc.scalar(name).set(value)
 
-    sim = hc.Simulation(grid, look, parameters=used(PARAMETERS, mhd), order=6, threads=1)
+    sim = hc.Simulation(grid, look, parameters=used_parameters(PARAMETERS, mhd), order=6, threads=1)
     state = random_state(mhd, 8)
     for f in mhd.fields:
         sim[f] = state[name_of(f)]
     sim.run(steps=1)
-    p = wanted(physics, 6)
+    p = reference_parameters(physics, 6)
     expected = reference.diagnostics(state, grid.spacing, p)
     for name, reference_name in SEEN.items():
         if reference_name in expected:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from case_measurements import made
+from case_measurements import measurement
 from halocline.study.reporting import columns as c
 from halocline.study.reporting.report import Column, Group
 
@@ -15,7 +15,7 @@ def cells(column: Column, group: Group) -> list[str]:
 
 
 def test_times_are_those_of_the_measurements() -> None:
-    group = Group([made(8.0), made(5.0, ranks=2)])
+    group = Group([measurement(8.0), measurement(5.0, ranks=2)])
     assert cells(c.NS, group) == ["8", "5"]
     assert cells(c.EFFICIENCY, group) == ["100%", "80%"]
     assert cells(c.SLOWER, group) == ["1.60", "1.00"]
@@ -25,21 +25,26 @@ def test_times_are_those_of_the_measurements() -> None:
 
 
 def test_ideal_times_fall_with_the_cores() -> None:
-    group = Group([made(8.0, ranks=2), made(5.0, ranks=4)])
+    group = Group([measurement(8.0, ranks=2), measurement(5.0, ranks=4)])
     assert [c.ideal(n, group) for n in (1, 2, 4)] == pytest.approx([16.0, 8.0, 4.0])
     assert c.of_formula(group.first, group) is None
 
 
 def test_columns_contain_only_known_values() -> None:
-    assert c.where_known(Group([made(8.0)])) == []
-    group = Group([made(8.0), made(8.0, joules_per_cell_step=2e-8)])
+    assert c.where_known(Group([measurement(8.0)])) == []
+    group = Group([measurement(8.0), measurement(8.0, joules_per_cell_step=2e-8)])
     assert c.where_known(group) == [c.ENERGY]
     assert cells(c.ENERGY, group) == ["", "50"]
-    assert c.where_known(Group([made(8.0, ssspnt=1.5)])) == [c.SSSPNT]
+    assert c.where_known(Group([measurement(8.0, ssspnt=1.5)])) == [c.SSSPNT]
 
 
 def test_parts_of_steps_and_other_orders_are_separate() -> None:
-    members = [made(8.0), made(6.0, only="compute"), made(7.0, halo="uniform"), made(5.0, order=2)]
+    members = [
+        measurement(8.0),
+        measurement(6.0, only="compute"),
+        measurement(7.0, halo="uniform"),
+        measurement(5.0, order=2),
+    ]
     group = Group(members)
     assert c.whole(group).members == [members[0], members[3]]
     assert c.whole_steps(group).members == [members[0], members[3]]
@@ -47,7 +52,7 @@ def test_parts_of_steps_and_other_orders_are_separate() -> None:
 
 
 def test_each_size_has_one_panel() -> None:
-    group = Group([made(8.0), made(8.0, n=64), made(4.0, threads=2)])
+    group = Group([measurement(8.0), measurement(8.0, n=64), measurement(4.0, threads=2)])
     panels = c.panels_of_sizes(group, line=lambda m: m["case"], label=lambda line: "x")
     assert [panel.title for panel in panels] == [
         "64³, 1 thread a rank", "256³, 1 thread a rank", "256³, 2 threads a rank",

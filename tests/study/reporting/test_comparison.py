@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from case_measurements import made
+from case_measurements import measurement
 from halocline.study.reporting.comparison import comparison
 from halocline.study.reporting.report import Group, report
 
 RUNS = [
-    made(8.0, patch="16"),
-    made(10.0, patch="32"),
-    made(4.0, ranks=2, patch="16"),
-    made(3.0, ranks=2, patch="32"),
+    measurement(8.0, patch="16"),
+    measurement(10.0, patch="32"),
+    measurement(4.0, ranks=2, patch="16"),
+    measurement(3.0, ranks=2, patch="32"),
 ]
 
 

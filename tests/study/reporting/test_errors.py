@@ -21,7 +21,7 @@ from halocline.run.ranks.communicator import Communicator
 from halocline.study.reporting.errors import lines, order, orders, plot, tables, verdicts
 
 
-def made(
+def measurement(
     error: float | None, *shape: int, line: str = "fast", panel: str = "Waves", expected: int = 2
 ) -> dict[str, Any]:
     """Return the entries of a measurement that the report reads."""
@@ -94,18 +94,18 @@ def test_the_families_of_every_case_can_be_run() -> None:
 
 
 def test_the_order_refers_to_the_shorter_side() -> None:
-    assert order(made(8e-3, 32, 16, 16), made(2e-3, 64, 32, 32)) == pytest.approx(2.0)
-    assert order(made(2.7e-2, 10), made(1e-3, 30)) == pytest.approx(3.0)
+    assert order(measurement(8e-3, 32, 16, 16), measurement(2e-3, 64, 32, 32)) == pytest.approx(2.0)
+    assert order(measurement(2.7e-2, 10), measurement(1e-3, 30)) == pytest.approx(3.0)
     for coarse, fine in ((0.0, 1.0), (1.0, 0.0), (None, 1.0)):
-        assert order(made(coarse, 8), made(fine, 16)) is None
-    assert order(made(1.0, 8), made(0.5, 8)) is None
+        assert order(measurement(coarse, 8), measurement(fine, 16)) is None
+    assert order(measurement(1.0, 8), measurement(0.5, 8)) is None
 
 
 def test_each_panel_has_a_table() -> None:
     result = [
-        *(made(e, n) for e, n in ((4e-3, 64), (1e-3, 128), (5e-4, 256))),
-        *(made(e, n, line="slow") for e, n in ((1e-3, 128), (None, 64))),
-        made(0.1, 32, 16, 16, panel="Across"),
+        *(measurement(e, n) for e, n in ((4e-3, 64), (1e-3, 128), (5e-4, 256))),
+        *(measurement(e, n, line="slow") for e, n in ((1e-3, 128), (None, 64))),
+        measurement(0.1, 32, 16, 16, panel="Across"),
     ]
     waves, across = tables(result, "L1 error")
     assert (waves.heading, waves.title) == ("linear-wave: Waves", "L1 error")
@@ -124,16 +124,19 @@ def test_each_panel_has_a_table() -> None:
 
 
 def test_each_line_has_a_sentence() -> None:
-    fast = [made(e, n) for e, n in ((4e-3, 64), (1e-3, 128), (5e-4, 256))]
-    slow = [made(e, n, line="slow") for e, n in ((8e-3, 32), (1e-3, 64))]
-    exact = [made(e, n, line="exact") for e, n in ((0.0, 32), (0.0, 64))]
-    assert verdicts([*fast, *slow, *exact, made(1.0, 8, line="alone")]) == [
+    fast = [measurement(e, n) for e, n in ((4e-3, 64), (1e-3, 128), (5e-4, 256))]
+    slow = [measurement(e, n, line="slow") for e, n in ((8e-3, 32), (1e-3, 64))]
+    exact = [measurement(e, n, line="exact") for e, n in ((0.0, 32), (0.0, 64))]
+    assert verdicts([*fast, *slow, *exact, measurement(1.0, 8, line="alone")]) == [
         "Waves, alone: no order, as there is one grid.",
         "Waves, fast: order 1.50 from N = 64 to 256, 1.00 from 128 on; expected 2: not reached.",
         "Waves, slow: order 3.00 from N = 32 to 64; expected 2.",
         "Waves, exact: no order, as an error is 0 or unknown.",
     ]
-    reached, missed = [made(1.0, 32), made(0.26, 64)], [made(1.0, 32), made(0.3, 64)]
+    reached, missed = (
+        [measurement(1.0, 32), measurement(0.26, 64)],
+        [measurement(1.0, 32), measurement(0.3, 64)],
+    )
     assert "not reached" not in verdicts(reached)[0]  # 1.94
     assert "not reached" in verdicts(missed)[0]  # 1.74
     one = orders(slow)[0]
@@ -142,8 +145,8 @@ def test_each_line_has_a_sentence() -> None:
 
 
 def test_the_picture_has_a_panel_for_each_title_and_the_slope_expected() -> None:
-    result = [made(1.0 / n**2, n, line=line) for line in ("a", "b") for n in (16, 32)]
-    result += [made(e, 2 * n, n, panel="Across", expected=4) for e, n in ((1e-2, 8), (0.0, 16))]
+    result = [measurement(1.0 / n**2, n, line=line) for line in ("a", "b") for n in (16, 32)]
+    result += [measurement(e, 2 * n, n, panel="Across", expected=4) for e, n in ((1e-2, 8), (0.0, 16))]
     with styled():
         waves, across = plot(result, "L1 error").axes
     assert [line.get_label() for line in waves.lines] == ["a", "b", "slope -2"]

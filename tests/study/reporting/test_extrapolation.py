@@ -24,7 +24,7 @@ WHAT = {
 }  # fmt: skip
 
 
-def made(n: int, flux: float, speed: float, **instead: Any) -> dict[str, Any]:
+def measurement(n: int, flux: float, speed: float, **instead: Any) -> dict[str, Any]:
     """Return the entries of a measurement that the report reads."""
     return {
         "case": "box", "shape": [n, n], "spacing": 1.0 / (n + 1), "panel": "Steady state", "line": "",
@@ -38,7 +38,7 @@ def but(**instead: Any) -> list[dict[str, Any]]:
 
 
 FLUX = {n: 2.0 + 4.0 / (n + 1) ** 2 for n in (7, 15, 31, 63)}
-GRIDS = [made(n, FLUX[n], speed) for n, speed in zip(FLUX, (1.0, 1.2, 1.1, 1.15), strict=True)]
+GRIDS = [measurement(n, FLUX[n], speed) for n, speed in zip(FLUX, (1.0, 1.2, 1.1, 1.15), strict=True)]
 
 
 def test_three_successive_grids_are_extrapolated() -> None:
@@ -94,11 +94,11 @@ def test_verdicts_state_no_order_without_convergence() -> None:
     assert len(sentences) == 3
     flux = but(names=["flux"])
     assert "in the asymptotic range, with orders within 0.2 of 2" in verdicts(flux, limits(flux))[0]
-    steep = [made(n, 2.0 + 4.0 / (n + 1) ** 3, 1.0, names=["flux"]) for n in (7, 15, 31)]
+    steep = [measurement(n, 2.0 + 4.0 / (n + 1) ** 3, 1.0, names=["flux"]) for n in (7, 15, 31)]
     assert "likely too small where the order is above 2." in verdicts(steep, limits(steep))[0]
     constant = but(names=["flux"], noise=0.1)
     assert "no number changes" in verdicts(constant, limits(constant))[0]
-    close = [made(n, 2.0 + 4.0 / (n + 1) ** 2, 1.0, names=["flux"]) for n in (15, 19, 24)]
+    close = [measurement(n, 2.0 + 4.0 / (n + 1) ** 2, 1.0, names=["flux"]) for n in (15, 19, 24)]
     assert "15² and 19² differ 1.25 times only" in verdicts(close, limits(close))[2]
 
 

@@ -6,7 +6,7 @@ import csv
 import io
 from typing import Any
 
-from case_measurements import made, parts_of, shown, sides, weak
+from case_measurements import measurement, parts_of, report_of, sides, weak
 from halocline.study.measuring.command import as_csv
 from halocline.study.reporting.page import facts_of_measurements, page
 from halocline.study.reporting.report import Report
@@ -27,14 +27,14 @@ def test_a_page_contains_all_parts_of_a_study():
     result = [
         *parts_of(1, 8.0, 8.0, 0.5, 0.6, 0.7, 0.01),
         *parts_of(2, 6.0, 4.0, 5.0, 5.3, 5.5, 0.03),
-        made(3.0, order=4),
+        measurement(3.0, order=4),
     ]
     whole = [m for m in result if m["only"] is None and m["order"] == 6]
     figures = [
-        shown(STEPS, whole, theory).figures()["strong.png"],
-        shown(PARTS_OF_A_STEP, result).figures()["parts.png"],
-        shown(ORDERS, result, theory).figures()["orders.png"],
-        shown(WEAK, weak()).figures()["weak.png"],
+        report_of(STEPS, whole, theory).figures()["strong.png"],
+        report_of(PARTS_OF_A_STEP, result).figures()["parts.png"],
+        report_of(ORDERS, result, theory).figures()["orders.png"],
+        report_of(WEAK, weak()).figures()["weak.png"],
     ]
     for figure, panels in zip(figures, (2, 1, 1, 1), strict=True):
         assert len(figure.axes) == panels
@@ -56,7 +56,9 @@ def test_a_page_contains_all_parts_of_a_study():
 
 
 def test_cells_of_a_table_contain_no_lists():
-    rows = list(csv.DictReader(io.StringIO(as_csv([made(1.0), made(2.0, ranks=2, checksum=None)]))))
+    rows = list(
+        csv.DictReader(io.StringIO(as_csv([measurement(1.0), measurement(2.0, ranks=2, checksum=None)])))
+    )
     assert [(row["shape"], row["ns_per_cell_step"], row["checksum"]) for row in rows] == [
         ("256x256x256", "1.0", "0" * 32),
         ("256x256x256", "2.0", ""),

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from case_measurements import made
+from case_measurements import measurement
 from halocline.study.reporting import plots
 from halocline.study.reporting.plots import IDEAL, Panel, draw, figure_of
 from halocline.study.reporting.report import Group
 
-GROUP = Group([made(8.0), made(5.0, ranks=2), made(9.0, n=64), made(4.5, ranks=2, n=64), made(3.0, ranks=4)])
+GROUP = Group(
+    [
+        measurement(8.0),
+        measurement(5.0, ranks=2),
+        measurement(9.0, n=64),
+        measurement(4.5, ranks=2, n=64),
+        measurement(3.0, ranks=4),
+    ]
+)
 
 
 def panel(**other: object) -> Panel:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from case_measurements import made, shown, sides, strong
+from case_measurements import measurement, report_of, sides, strong
 from halocline.study.reporting.quantities import nanoseconds, size
 from halocline.study.reporting.theory import Theory
 from halocline.study.studies.strong import STEPS
@@ -11,22 +11,25 @@ from halocline.study.studies.weak import WEAK
 
 def test_energy_is_shown_if_it_was_measured():
     theory = Theory({6: sides()}, 1e-12, 2)
-    assert "energy.png" not in shown(STEPS, strong(), theory).figures()
-    known = [made(8.0, joules_per_cell_step=2e-6, joules_of=["processors"]), made(4.0, ranks=2)]
-    table = shown(STEPS, known, theory).tables[0]
+    assert "energy.png" not in report_of(STEPS, strong(), theory).figures()
+    known = [measurement(8.0, joules_per_cell_step=2e-6, joules_of=["processors"]), measurement(4.0, ranks=2)]
+    table = report_of(STEPS, known, theory).tables[0]
     assert [row[-1] for row in table.rows] == ["0.5", ""]
-    assert len(table.heads) == len(strong_heads := shown(STEPS, strong(), theory).tables[0].heads) + 1
+    assert len(table.heads) == len(strong_heads := report_of(STEPS, strong(), theory).tables[0].heads) + 1
     assert "million cells\na joule" not in strong_heads
-    assert "energy.png" in shown(STEPS, known, theory).figures()
-    assert shown(WEAK, known, theory).tables[0].heads[-1] == "million cells\na joule"
+    assert "energy.png" in report_of(STEPS, known, theory).figures()
+    assert report_of(WEAK, known, theory).tables[0].heads[-1] == "million cells\na joule"
 
 
 def test_tables_show_ssspnt_if_it_was_measured():
     theory = Theory({6: sides()}, 1e-12, 2)
     for speed, is_known in ((1.5, True), (None, False)):
         for case in ("cavity", "mine.py"):
-            known = [made(8.0, case=case, ssspnt=speed), made(4.0, case=case, ssspnt=speed, ranks=2)]
-            assert ("ssspnt" in shown(STEPS, known, theory).tables[0].heads) == is_known
+            known = [
+                measurement(8.0, case=case, ssspnt=speed),
+                measurement(4.0, case=case, ssspnt=speed, ranks=2),
+            ]
+            assert ("ssspnt" in report_of(STEPS, known, theory).tables[0].heads) == is_known
 
 
 def test_numbers_are_formatted():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from case_measurements import made, shown, sides
+from case_measurements import measurement, report_of, sides
 from halocline.errors import InputError
 from halocline.plan.layout import lay_out
 from halocline.problems.problem import Problem
@@ -14,10 +14,10 @@ from halocline.study.studies.strong import STEPS
 
 def test_the_formula_is_the_maximum_of_work_and_exchange():
     theory = Theory({6: sides()}, per_byte=1e-9)
-    one = made(2.2)
+    one = measurement(2.2)
     # 8 subdomains of 128³: six sides in and out
     exchange = 2 * 6 * 128**2 * 8 * 1e-9
-    result = [one, made(1.0, ranks=8)]
+    result = [one, measurement(1.0, ranks=8)]
     assert theory.ns(result[1], result[0]) == pytest.approx(max(2.2 / 8, 1e9 * exchange / 256**3))
     slow = Theory({6: sides()}, per_byte=1e-6)
     assert slow.ns(result[1], one) == pytest.approx(1e12 * exchange / 256**3)
@@ -25,22 +25,25 @@ def test_the_formula_is_the_maximum_of_work_and_exchange():
 
 
 def test_the_formula_uses_the_measured_exchange():
-    exchange = made(0.3, ranks=2, only="exchange")
-    parts = [made(9.0, ranks=4, only="exchange"), made(0.5, ranks=2, only="exchange", halo="uniform")]
-    small = made(7.0, ranks=2, only="exchange", n=32)
-    theory = Theory.of({6: sides()}, [small, *parts, exchange, made(0.1, only="exchange")])
+    exchange = measurement(0.3, ranks=2, only="exchange")
+    parts = [
+        measurement(9.0, ranks=4, only="exchange"),
+        measurement(0.5, ranks=2, only="exchange", halo="uniform"),
+    ]
+    small = measurement(7.0, ranks=2, only="exchange", n=32)
+    theory = Theory.of({6: sides()}, [small, *parts, exchange, measurement(0.1, only="exchange")])
     assert theory.measured_on == 2
     # such that the formula gives this time if there is no work
-    assert theory.ns(made(1.0, ranks=2), made(1e-12)) == pytest.approx(0.3)
-    assert Theory.of({6: sides()}, [made(0.1, only="exchange")]).per_byte is None
+    assert theory.ns(measurement(1.0, ranks=2), measurement(1e-12)) == pytest.approx(0.3)
+    assert Theory.of({6: sides()}, [measurement(0.1, only="exchange")]).per_byte is None
 
 
 def test_without_an_exchange_measurement_there_is_no_formula():
     theory = Theory({6: sides()}, None)
-    result = [made(2.0), made(1.5, ranks=2)]
+    result = [measurement(2.0), measurement(1.5, ranks=2)]
     assert theory.ns(result[1], result[0]) is None
     assert theory.ns(result[0], result[0]) == pytest.approx(2.0)
-    table, *_ = shown(STEPS, result, theory).tables
+    table, *_ = report_of(STEPS, result, theory).tables
     assert [row[4] for row in table.rows] == ["2", ""]
 
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from case_measurements import halocline, parts_of, shown
+from case_measurements import halocline, parts_of, report_of
 from halocline.errors import InputError
 from halocline.problems.problem import Problem
 from halocline.study.studies.parts import PARTS_OF_A_STEP
@@ -17,19 +17,19 @@ from halocline.study.studies.parts import PARTS_OF_A_STEP
 
 def test_the_table_shows_the_parts_of_a_step():
     result = [*parts_of(1, 8.0, 8.0, 0.5, 0.6, 0.6, 0.004), *parts_of(2, 6.0, 4.0, 5.0, 5.3, 5.6, 0.03)]
-    times, shares = shown(PARTS_OF_A_STEP, result).tables
+    times, shares = report_of(PARTS_OF_A_STEP, result).tables
     assert times.rows[0][2:] == ("8", "8", "0.5", "0.6", "0.6", "0.004")
     assert times.rows[1][2:] == ("6", "4", "5", "5.3", "5.6", "0.03")
     assert shares.rows[0][2:] == ("+0%", "0.05%", "+1.2%", "+0.0%")
     assert shares.rows[1][2:] == ("+20%", "0.50%", "+5.0%", "+5.0%")
     assert shares.rows[2][2:] == ("15% to 20%", "0.02% to 2%", "", "0.03% to 10%")
     assert shares.muted == (2,)
-    assert shown(PARTS_OF_A_STEP, result).said == [
+    assert report_of(PARTS_OF_A_STEP, result).said == [
         "256³ on 2 ranks of 1 thread: exchange alone takes longer (the exchange 1.25 times as long as "
         "computing), and a step 20% more than that."
     ]
     hidden = parts_of(2, 3.9, 4.0, 2.0, 2.0, 2.0, 0.1)
-    assert shown(PARTS_OF_A_STEP, hidden).said[0].endswith("and a step no more than that.")
+    assert report_of(PARTS_OF_A_STEP, hidden).said[0].endswith("and a step no more than that.")
 
 
 # -- runs ----------------------------------------------------------------------------------------------

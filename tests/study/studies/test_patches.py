@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from case_measurements import made
+from case_measurements import measurement
 from halocline.study.layout import Layout
 from halocline.study.measurement import Measurement
 from halocline.study.reporting.report import Group
@@ -23,8 +23,8 @@ from halocline.study.studies.patches import STUDY, edge, label
     ],
 )
 def test_a_run_is_labelled_by_its_patch(patch: str | None, schedule: str, name: str, last: int) -> None:
-    measurement = Measurement(made(10.0, patch=patch, schedule=schedule))
-    assert (label(measurement), edge(measurement)) == (name, last)
+    record = Measurement(measurement(10.0, patch=patch, schedule=schedule))
+    assert (label(record), edge(record)) == (name, last)
 
 
 def test_the_study_varies_patches_and_schedules() -> None:
@@ -38,7 +38,7 @@ def test_all_splits_use_the_same_number_of_cores() -> None:
 
 def test_the_figure_shows_the_rate_of_a_node() -> None:
     runs = [
-        made(ns, patch=edge, schedule=name)
+        measurement(ns, patch=edge, schedule=name)
         for ns, edge, name in ((50.0, "16", "guided"), (40.0, "32", "static"))
     ]
     (part,) = STUDY.contents

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from case_measurements import halocline, made, shown, sides, strong
+from case_measurements import halocline, measurement, report_of, sides, strong
 from halocline.study.measurement import Measurement
 from halocline.study.reporting.columns import SAME_BITS
 from halocline.study.reporting.report import Group
@@ -18,7 +18,7 @@ from halocline.study.studies.strong import STEPS
 
 def test_strong_scaling_is_compared_with_the_paper():
     theory = Theory({6: sides()}, 1e-12, 2)
-    small, large, summary, against = shown(STEPS, strong(), theory).tables
+    small, large, summary, against = report_of(STEPS, strong(), theory).tables
     assert small.heading.startswith("256³: 16,777,216 cells, mhd-benchmark, order 6, rk3")
     assert [row[:6] for row in small.rows] == [
         ("1 rank of 1 thread", "1", "8", "8", "8", "100%"),
@@ -43,11 +43,13 @@ def test_strong_scaling_is_compared_with_the_paper():
         ("Pencil Code", "40 cores", "23.3–28.1"),
     ]
     assert "18–53 times" in against.note
-    (*_, rates) = shown(STEPS, [made(150.0, n=64), made(80.0, n=64, ranks=2)], theory).tables
+    (*_, rates) = report_of(
+        STEPS, [measurement(150.0, n=64), measurement(80.0, n=64, ranks=2)], theory
+    ).tables
     assert rates.rows[0][4:] == ("0.29–0.35", "8.3")  # 1330 ns over two times 80
     # efficiency is t_1 / (p t_p)
     assert float(summary.rows[2][4]) == pytest.approx(2.2 / 64 / 0.18, rel=0.01)
-    sentences = shown(STEPS, strong(), theory).said
+    sentences = report_of(STEPS, strong(), theory).said
     assert sentences[1] == (
         "512³: fastest with 2 ranks of 1 thread, 4.4 ns a cell and step: 1.82 times as fast as 1 rank of "
         "1 thread, 91% of the speed by the formula."
@@ -55,8 +57,8 @@ def test_strong_scaling_is_compared_with_the_paper():
 
 
 def test_energy_follows_from_the_design_power():
-    result = [made(8.0, watts=100.0), made(5.0, ranks=2, watts=100.0)]
-    table = shown(STEPS, result, Theory({6: sides()}, 1e-12, 2)).tables[0]
+    result = [measurement(8.0, watts=100.0), measurement(5.0, ranks=2, watts=100.0)]
+    table = report_of(STEPS, result, Theory({6: sides()}, 1e-12, 2)).tables[0]
     assert table.heads[-1] == "million cells a\njoule, 100 W each"
     assert [row[-1] for row in table.rows] == ["1.25", "1"]
 
@@ -71,7 +73,7 @@ def test_the_design_power_must_be_positive(watts: str, tmp_path):
 def test_other_problems_are_not_compared_with_the_paper():
     theory = Theory({4: sides(), 6: sides()}, 1e-12, 2)
     for other in ({"order": 4}, {"case": "convection"}):
-        assert shown(STEPS, [made(8.0, **other)], theory).tables[-1].muted == ()
+        assert report_of(STEPS, [measurement(8.0, **other)], theory).tables[-1].muted == ()
 
 
 def same_bits(measurements: list[Measurement]) -> list[str]:
@@ -80,14 +82,18 @@ def same_bits(measurements: list[Measurement]) -> list[str]:
 
 
 def test_equal_problems_must_have_equal_bits():
-    same, other = made(1.0), made(1.0, ranks=2, checksum="1" * 32)
-    assert same_bits([same, made(2.0, ranks=2)])[0].endswith(f"all with the same bits: checksum {'0' * 32}.")
+    same, other = measurement(1.0), measurement(1.0, ranks=2, checksum="1" * 32)
+    assert same_bits([same, measurement(2.0, ranks=2)])[0].endswith(
+        f"all with the same bits: checksum {'0' * 32}."
+    )
     assert same_bits([same, other]) == [
         "256³, order 6, 10 steps: 2 runs gave 2 different results; please report this as a bug."
     ]
     # other orders or sizes are other problems; parts have no result
-    assert same_bits([same, made(1.0, order=4, checksum="1"), made(1.0, n=64, checksum="2")]) == []
-    assert same_bits([same, made(1.0, only="compute", checksum=None)]) == []
+    assert (
+        same_bits([same, measurement(1.0, order=4, checksum="1"), measurement(1.0, n=64, checksum="2")]) == []
+    )
+    assert same_bits([same, measurement(1.0, only="compute", checksum=None)]) == []
 
 
 # -- studies -------------------------------------------------------------------------------------------

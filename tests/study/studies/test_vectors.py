@@ -14,24 +14,24 @@ from halocline.study import kernels
 from halocline.study.measuring.command import Command
 from halocline.study.studies.vectors import STUDY
 from halocline.study.study import Asked
-from step_measurements import found
+from step_measurements import run_json
 
 LINE = ["study", "vectors", "heat", "--dim", "1", "--n", "64", "--steps", "4"]
 
 
-def asked(**options: str) -> Asked:
+def request(**options: str) -> Asked:
     command = Command("run", "heat", environment={"OMP_PROC_BIND": "close"})
     return Asked(STUDY, command, None, (1,), (1,), options)
 
 
 def test_every_compiler_is_measured_with_every_length() -> None:
-    sets = STUDY.sets_of_options(asked(vectors="64,128", compilers="g++,c++"))
+    sets = STUDY.sets_of_options(request(vectors="64,128", compilers="g++,c++"))
     assert [options["environment"] for options in sets] == [
         {"OMP_PROC_BIND": "close", "CXX": path, VECTORS: bits}
         for path in ("g++", "c++")
         for bits in ("64", "128")
     ]
-    assert STUDY.sets_of_options(asked())[0]["environment"] == {"OMP_PROC_BIND": "close", VECTORS: "64"}
+    assert STUDY.sets_of_options(request())[0]["environment"] == {"OMP_PROC_BIND": "close", VECTORS: "64"}
 
 
 def test_unsupported_vector_lengths_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,7 +44,7 @@ def test_instructions_are_counted_for_each_length(tmp_path: Path) -> None:
     compiler, mark = tmp_path / "compiler", tmp_path / "was-run"
     compiler.write_text(f'#!/bin/sh\necho "$@" >> {mark}\nexec g++ "$@"\n')
     compiler.chmod(0o755)
-    study = found(*LINE, "--vectors", "64,128", "--compilers", str(compiler), cwd=tmp_path)
+    study = run_json(*LINE, "--vectors", "64,128", "--compilers", str(compiler), cwd=tmp_path)
     first, second = study["measurements"]
     assert first["environment"] == {**second["environment"], VECTORS: "64"}
     assert (first["environment"]["CXX"], second["environment"][VECTORS]) == (str(compiler), "128")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from case_measurements import halocline, shown, sides, weak
+from case_measurements import halocline, report_of, sides, weak
 from halocline.study.reporting.theory import Theory
 from halocline.study.studies.weak import WEAK
 
@@ -12,13 +12,13 @@ from halocline.study.studies.weak import WEAK
 
 
 def test_the_table_shows_weak_scaling():
-    (table,) = shown(WEAK, weak(), Theory({6: sides()}, 1e-12, 2)).tables
+    (table,) = report_of(WEAK, weak(), Theory({6: sides()}, 1e-12, 2)).tables
     assert [row[:5] for row in table.rows] == [
         ("1 rank of 1 thread", "64³", "8", "8", "100%"),
         ("2 ranks of 1 thread", "128 x 64 x 64", "10", "5", "80%"),
         ("4 ranks of 1 thread", "128 x 128 x 64", "10", "2.5", "80%"),
     ]
-    assert shown(WEAK, weak()).said == [
+    assert report_of(WEAK, weak()).said == [
         "64 a rank: 4 ranks of 1 thread keep 80% of the efficiency of 1 rank of 1 thread."
     ]
 

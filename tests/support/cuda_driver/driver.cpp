@@ -117,7 +117,7 @@ long setting(const char* name, long otherwise) {
 struct Device {
   int physical = 0;
   std::atomic<int> broken{kSuccess};  // status of every later call
-  size_t taken = 0;
+  size_t used_bytes = 0;
   std::set<Device*> reached;
 };
 
@@ -460,7 +460,7 @@ int unmap(Address address, bool attached) {
   mmap(memory.mapping, memory.mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
        0);
   if (memory.file >= 0) close(memory.file);
-  if (!attached) memory.device->taken -= memory.bytes;
+  if (!attached) memory.device->used_bytes -= memory.bytes;
   world().memory.erase(entry);
   return kSuccess;
 }
@@ -652,7 +652,7 @@ int cuMemGetInfo_v2(size_t* left, size_t* all) {
   NEED_CONTEXT();
   const std::scoped_lock lock(world().mutex);
   *all = memory_of_device();
-  *left = *all - current->taken;
+  *left = *all - current->used_bytes;
   return kSuccess;
 }
 
@@ -661,7 +661,7 @@ int cuMemAlloc_v2(Address* address, size_t bytes) {
   NEED_NO_CAPTURE();
   if (bytes == 0) return kInvalidValue;
   const std::scoped_lock lock(world().mutex);
-  if (bytes > memory_of_device() - current->taken) return kOutOfMemory;
+  if (bytes > memory_of_device() - current->used_bytes) return kOutOfMemory;
   Memory memory;
   memory.device = current;
   memory.bytes = bytes;
@@ -674,7 +674,7 @@ int cuMemAlloc_v2(Address* address, size_t bytes) {
   *address = map(memory);
   if (*address == 0) return kOutOfMemory;
   std::memset(pointer(*address), 0xab, bytes);  // not zero, like the memory of a driver
-  current->taken += bytes;
+  current->used_bytes += bytes;
   return kSuccess;
 }
 
