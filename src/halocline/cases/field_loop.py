@@ -53,7 +53,7 @@ def space(x, y, z):
     return -s * size, 0.0, c * size
 
 
-def back(x, way, period):
+def initial_coordinate(x, way, period):
     """Return the coordinate of gas before it moved from x by a distance, within the same period around 0."""
     offset = math.remainder(way, period)
     if offset == 0.0:
@@ -65,7 +65,7 @@ def back(x, way, period):
 def exact(time):
     def carried(*x):
         potential = plane if axes == 2 else space
-        return potential(*(back(c, u * time, e) for c, u, e in zip(x, v, extent, strict=False)))
+        return potential(*(initial_coordinate(c, u * time, e) for c, u, e in zip(x, v, extent, strict=False)))
 
     return mhd_tvd.conserved(gas, 1.0, v, 1.0, mhd_tvd.curl(grid, carried))
 
@@ -88,7 +88,7 @@ def check(sim, record):
     # second-order schemes smear an edge over h^(2/3) t^(1/3), and lose energy there
     coarser, later = max(1.0, FULL[axes] / min(shape)), max(1.0, sim.time / until)
     smeared = coarser ** (2 / 3) * later ** (1 / 3)
-    difference, along = apart(sim)
+    difference, along = error_and_divergence(sim)
     if reason := why_unbounded(sim.numbers):
         checks += [hc.Check.not_compared(name, reason) for name in ("magnetic energy kept", "loop carried")]
     else:
@@ -105,7 +105,7 @@ def check(sim, record):
     return checks
 
 
-def apart(sim):
+def error_and_divergence(sim):
     """Return the mean difference of the field from the exact one, over its mean, and the maximum |b_z|."""
     solution = exact(sim.time)
     total_difference = sum(abs(f - solution[f]) for f in gas.b)

@@ -44,10 +44,10 @@ def sound_mode(values, k):
         rates, modes = np.linalg.eig(matrix)
         upward = int(np.argmin(rates.imag))
         lnrho, u, s = modes[:, upward]
-        return complex(rates[upward]), (rounded(lnrho / u), 1.0, rounded(s / u))
+        return complex(rates[upward]), (round_complex(lnrho / u), 1.0, round_complex(s / u))
 
 
-def rounded(number):
+def round_complex(number):
     """Return a complex number rounded to 12 digits.
 
     The last digits of NumPy's results depend on the processor; the rounded number does not.

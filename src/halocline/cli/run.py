@@ -136,7 +136,7 @@ def run(
     if result.record is not None and result.record.series is not None:
         _write_series(csv, result.record.series)
     drawn = [] if pictures is None or not has_problem else _draw(problem, result, pictures, trace is not None)
-    is_finished = observer.finished is not None
+    is_finished = observer.finished_step is not None
     stores = [] if is_finished else observer.output.stores
     report_written([json, csv, *([state, trace] if has_problem else []), *drawn, *stores])
     checkpoint = of_runs.get("checkpoint")
@@ -210,7 +210,7 @@ def _heading(problem: Problem) -> str:
 
 def _note_nothing(problem: Problem, result: Result, of_runs: Mapping[str, Any]) -> None:
     """Print a note about a run without a step."""
-    record, finished = result.record, result.observer.finished
+    record, finished = result.record, result.observer.finished_step
     if finished is not None:
         time = "" if record is None or record.time is None else f" (time {record.time:g})"
         note(f"nothing was done: {of_runs['resume']} is at step {finished:,}{time} already")

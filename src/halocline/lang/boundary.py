@@ -209,7 +209,7 @@ class Value(BoundaryCondition):
         if at.distance == 0:
             return wall
         if self.order is not None:
-            return _polynomial(at, _positive(self.order), wall, derivative=False)
+            return _polynomial(at, _check_order(self.order), wall, derivative=False)
         return 2.0 * wall - at.mirror
 
     def on_wall(self, at: Ghost) -> Expr:
@@ -246,7 +246,7 @@ class Derivative(BoundaryCondition):
 
     def ghost(self, at: Ghost) -> Expr:
         slope = at.at_wall(self.value)
-        if _positive(self.order) > 2 and at.is_stretched:
+        if _check_order(self.order) > 2 and at.is_stretched:
             raise InputError(
                 f"field {at.field.name!r}: Derivative(order={self.order}) on a wall of an axis that is "
                 "stretched; expected order 1 or 2 there, as differences have"
@@ -295,7 +295,7 @@ class Extrapolate(BoundaryCondition):
     order: int = 2
 
     def ghost(self, at: Ghost) -> Expr:
-        return _weighted(at, weights(range(_positive(self.order)), -at.layer - 1), graph.as_expr(0.0))
+        return _weighted_sum(at, weights(range(_check_order(self.order)), -at.layer - 1), graph.as_expr(0.0))
 
 
 @dataclass(frozen=True)
@@ -350,13 +350,13 @@ class LinearPart(BoundaryCondition):
     def ghost(self, at: Ghost) -> Expr:
         ghost = self.whole.ghost(at)
         reads = [leaf for leaf in graph.walk((ghost,)) if leaf.op == "read" and leaf.attribute[0] is at.field]
-        rest = _with_reads(ghost, dict.fromkeys(reads, 0.0))
+        rest = _replace_reads(ghost, dict.fromkeys(reads, 0.0))
         if rest.op == "const" and rest.attribute == 0:
             return ghost
         total = graph.as_expr(0.0)
         for leaf in reads:
             unit = {other: float(other is leaf) for other in reads}
-            total = total + (_with_reads(ghost, unit) - rest) * leaf
+            total = total + (_replace_reads(ghost, unit) - rest) * leaf
         return total
 
     def homogeneous(self) -> LinearPart:
@@ -375,7 +375,7 @@ def _check_inward(at: Ghost, field: Field, _: int, offset: tuple[int, ...]) -> N
         )
 
 
-def _with_reads(root: Expr, values: Mapping[Expr, float]) -> Expr:
+def _replace_reads(root: Expr, values: Mapping[Expr, float]) -> Expr:
     """Return an expression with numbers in place of some of its reads."""
     return graph.rebuild(root, lambda leaf: graph.as_expr(values[leaf]) if leaf in values else leaf)
 
@@ -429,11 +429,11 @@ class Inward:
         return self.at.field.coordinates
 
 
-def _positive(order: Any) -> int:
+def _check_order(order: Any) -> int:
     return Range(1, ORDER.most).check("order of a boundary condition", order)
 
 
-def _weighted(at: Ghost, weights: Sequence[Fraction], total: Expr, first: int = 0) -> Expr:
+def _weighted_sum(at: Ghost, weights: Sequence[Fraction], total: Expr, first: int = 0) -> Expr:
     """Return `total` plus the weighted sum of the interior values, beginning with number `first`."""
     for m, weight in enumerate(weights, first):
         total = total + at.inner(m) * float(weight)
@@ -458,7 +458,7 @@ def _polynomial(at: Ghost, order: int, wall: Expr, *, derivative: bool) -> Expr:
         scale = -at.side / ghost_weight
     else:
         scale, *inner = weights((0, *points), -at.distance)
-    return _weighted(at, inner, wall * float(scale), 0 if inset else 1)
+    return _weighted_sum(at, inner, wall * float(scale), 0 if inset else 1)
 
 
 def with_wall_values(

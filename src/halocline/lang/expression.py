@@ -732,7 +732,7 @@ def rebuild(root: Expr, leaf: Callable[[Expr], Expr]) -> Expr:
     An expression that is computed in several places with different leaves needs `replace_leaves` instead:
     simplified results may differ in their bits.
     """
-    return replace_leaves(root, leaf, apply=_simplified)
+    return replace_leaves(root, leaf, apply=_apply_simplified)
 
 
 def with_arguments(like: Expr, args: tuple[Expr, ...]) -> Expr:
@@ -746,7 +746,7 @@ def with_arguments(like: Expr, args: tuple[Expr, ...]) -> Expr:
     return node(like.op, args, like.attribute, key=like.attribute, label=label)
 
 
-def _simplified(like: Expr, args: tuple[Expr, ...]) -> Expr:
+def _apply_simplified(like: Expr, args: tuple[Expr, ...]) -> Expr:
     """Return the operation of `like` on other arguments, simplified like a new expression."""
     if all(a is b for a, b in zip(args, like.args, strict=True)):
         return like

@@ -114,24 +114,26 @@ def symmetric_sum(*terms: Any) -> Any:
     values = [graph.as_expr(t) for t in terms]
     if len(values) == 3:
         a, b, c = values
-        lower, upper = _ordered(_added(_added(a, b), c), _added(_added(b, c), a))
-        median = _ordered(upper, _added(_added(c, a), b))[0]
-        return _ordered(lower, median)[1]
+        lower, upper = _sort_pair(
+            _commutative_sum(_commutative_sum(a, b), c), _commutative_sum(_commutative_sum(b, c), a)
+        )
+        median = _sort_pair(upper, _commutative_sum(_commutative_sum(c, a), b))[0]
+        return _sort_pair(lower, median)[1]
     # odd-even transposition sort, then the sum in ascending order
     for phase in range(len(values) if len(values) > 3 else 0):
         for i in range(phase % 2, len(values) - 1, 2):
-            values[i], values[i + 1] = _ordered(values[i], values[i + 1])
+            values[i], values[i + 1] = _sort_pair(values[i], values[i + 1])
     total = values[0] if values else graph.as_expr(0.0)
     for value in values[1:]:
-        total = _added(total, value)
+        total = _commutative_sum(total, value)
     return total
 
 
-def _added(a: Expr, b: Expr) -> Expr:
+def _commutative_sum(a: Expr, b: Expr) -> Expr:
     return graph.operation("sum2", a, b)
 
 
-def _ordered(a: Expr, b: Expr) -> tuple[Expr, Expr]:
+def _sort_pair(a: Expr, b: Expr) -> tuple[Expr, Expr]:
     """Return two values in ascending order; a NaN remains one of the two."""
     in_order = a < b
     return where(in_order, a, b), where(in_order, b, a)
@@ -211,7 +213,7 @@ def lookup(values: Sequence[float], index: Operand) -> Expr:
     """
     if not isinstance(values, Iterable) or isinstance(values, (str, Operators)):
         raise InputError(f"values of lookup are {values!r}; expected a sequence of numbers")
-    numbers = [_entry(value, position) for position, value in enumerate(values)]
+    numbers = [_table_entry(value, position) for position, value in enumerate(values)]
     if not 0 < len(numbers) <= LARGEST_TABLE:
         raise InputError(f"lookup in {len(numbers)} values; expected 1 to {LARGEST_TABLE}")
     index_value = graph.as_expr(index, "index")
@@ -226,7 +228,7 @@ def lookup(values: Sequence[float], index: Operand) -> Expr:
     )
 
 
-def _entry(value: Any, position: int) -> float:
+def _table_entry(value: Any, position: int) -> float:
     """Return an entry of a table as a float."""
     number = as_real(value)
     if number is None or not math.isfinite(number):

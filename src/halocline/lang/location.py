@@ -199,11 +199,11 @@ def form_at_target(root: Expr, staggered: Sequence[bool], target: str) -> Expr:
 def location(place: Iterable[bool | None]) -> str:
     """Return the name of the location of points that are staggered along the given axes."""
     staggered = tuple(map(bool, place))
-    return next(name for name, flags in _known(len(staggered)).items() if flags == staggered)
+    return next(name for name, flags in _staggering_by_location(len(staggered)).items() if flags == staggered)
 
 
 @cache
-def _known(ndim: int) -> dict[str, tuple[bool, ...]]:
+def _staggering_by_location(ndim: int) -> dict[str, tuple[bool, ...]]:
     """Return the staggered axes of each location; edges may also lie along axes that the grid lacks."""
     along = {a: tuple(n == number for n in range(ndim)) for number, a in enumerate(AXES)}
     return {
@@ -223,9 +223,9 @@ def staggering(location: str, ndim: int, label: str) -> tuple[bool, ...]:
         raise InputError(
             f"{label}: location is {short_repr(location)}; expected text such as 'cell' or 'face-x'"
         )
-    if location in _known(ndim):
-        return _known(ndim)[location]
-    if location in _known(len(AXES)):
+    if location in _staggering_by_location(ndim):
+        return _staggering_by_location(ndim)[location]
+    if location in _staggering_by_location(len(AXES)):
         raise InputError(f"{label}: location {location!r} names an axis that a grid of {ndim} axes lacks")
     known = ["cell", "node"] + [f"{k}-{a}" for k in ("face", "edge") for a in AXES[:ndim]]
     raise InputError(f"{label}: location {location!r} is unknown; expected one of {', '.join(known)}")

@@ -57,7 +57,7 @@ def staggered_coefficients(order: int) -> tuple[Fraction, ...]:
     The weights are the factors c_k of (f(k - 1/2) - f(1/2 - k)) / h, k = 1 .. order/2. With m = order / 2
     (Fornberg 1988): c_k = (-1)^(k+1) ((2m-1)!!)^2 / (2^(2m-2) (m-k)! (m+k-1)! (2k-1)^2).
     """
-    return weights(_halfway(order), derivative=1)[order // 2 :]
+    return weights(_staggered_points(order), derivative=1)[order // 2 :]
 
 
 def interpolation_coefficients(order: int) -> tuple[Fraction, ...]:
@@ -66,10 +66,10 @@ def interpolation_coefficients(order: int) -> tuple[Fraction, ...]:
     The weights are the factors of f(k - 1/2) + f(1/2 - k), k = 1 .. order/2, with m = order / 2:
     (-1)^(k+1) ((2m-1)!!)^2 / (2^(2m-1) (m-k)! (m+k-1)! (2k-1)).
     """
-    return weights(_halfway(order))[order // 2 :]
+    return weights(_staggered_points(order))[order // 2 :]
 
 
-def _halfway(order: int) -> tuple[Fraction, ...]:
+def _staggered_points(order: int) -> tuple[Fraction, ...]:
     """Return the points on both sides of a place halfway between two points."""
     m = trace.check_order(order) // 2
     return tuple(k - Fraction(1, 2) for k in range(1 - m, m + 1))
@@ -137,12 +137,12 @@ def _grid(expression: Expr, label: str) -> Grid:
     return expression.grid
 
 
-def _total(terms: Iterable[Expr]) -> Expr:
+def _ordered_sum(terms: Iterable[Expr]) -> Expr:
     """Return the sum of terms, in the given order."""
     return sum(terms, graph.constant(0.0))
 
 
-def _at(e: Expr, *steps: tuple[int, int]) -> Expr:
+def _neighbour(e: Expr, *steps: tuple[int, int]) -> Expr:
     """Return an expression at a neighbour: for each pair (axis, step), `step` cells further along `axis`."""
     offset = [0] * _grid(e, "a shift").ndim
     for axis, step in steps:
@@ -173,7 +173,7 @@ def shift(f: Any, axis: int | str, by: int = 1) -> Any:
     e = graph.without_location(e)
     if not e.varies or a >= _grid(e, "a shift").ndim:
         return e
-    return _at(e, (a, cells))
+    return _neighbour(e, (a, cells))
 
 
 @by_component
@@ -218,24 +218,26 @@ def derivative(
     grid = _grid(e, "a derivative")
     if a >= grid.ndim:
         return graph.constant(0.0)
-    central = partial(_first, grid=grid, axis=a, order=order)
-    between = partial(_staggered, grid=grid, axis=a, order=order)
+    central = partial(_first_derivative, grid=grid, axis=a, order=order)
+    between = partial(_staggered_derivative, grid=grid, axis=a, order=order)
     return _form_result(e, central, (a,), between)
 
 
-def _first(e: Expr, place: Place, *, grid: Grid, axis: int, order: int) -> Expr:
+def _first_derivative(e: Expr, place: Place, *, grid: Grid, axis: int, order: int) -> Expr:
     """Return the central first derivative."""
     note_difference(grid, axis, place, order // 2)
     if grid.maps[axis] is not None:
-        return (_at(e, (axis, 1)) - _at(e, (axis, -1))) * (1.0 / sum(_distances(grid, axis, order, place)))
+        return (_neighbour(e, (axis, 1)) - _neighbour(e, (axis, -1))) * (
+            1.0 / sum(_neighbour_distances(grid, axis, order, place))
+        )
     scale = 1.0 / grid.h(axis)
-    return _total(
-        (_at(e, (axis, k)) - _at(e, (axis, -k))) * (float(weight) * scale)
+    return _ordered_sum(
+        (_neighbour(e, (axis, k)) - _neighbour(e, (axis, -k))) * (float(weight) * scale)
         for k, weight in enumerate(first_coefficients(order), 1)
     )
 
 
-def _staggered(e: Expr, place: Place, *, grid: Grid, axis: int, order: int) -> Expr:
+def _staggered_derivative(e: Expr, place: Place, *, grid: Grid, axis: int, order: int) -> Expr:
     """Return the first derivative halfway between the points of `e` along an axis."""
     note_difference(grid, axis, place, order // 2, staggered=True)
     if grid.maps[axis] is not None:
@@ -250,7 +252,7 @@ def _staggered(e: Expr, place: Place, *, grid: Grid, axis: int, order: int) -> E
     return total
 
 
-def _between(e: Expr, place: Place, *, grid: Grid, axis: int, order: int) -> Expr:
+def _interpolation(e: Expr, place: Place, *, grid: Grid, axis: int, order: int) -> Expr:
     """Return the value halfway between the points of `e` along an axis."""
     if grid.maps[axis] is not None:
         _check_stretched(grid, axis, order)
@@ -324,7 +326,7 @@ def to(f: Any, location: str | Sequence[str], *, order: int | None = None) -> An
     start = min(e.placement.places, key=lambda place: len(differing_axes(place)))
     value, place = form_at(e, start), list(start)
     for axis in differing_axes(start):
-        value = _between(value, tuple(place), grid=grid, axis=axis, order=order)
+        value = _interpolation(value, tuple(place), grid=grid, axis=axis, order=order)
         place[axis] = target[axis]
     return graph.with_location(value, target)
 
@@ -335,7 +337,7 @@ def _check_stretched(grid: Grid, axis: int, order: int) -> None:
         check_even(grid, axis, f"a difference of order {order}", "order 2: weights of others differ by point")
 
 
-def _distances(grid: Grid, axis: int, order: int, place: Place) -> tuple[Expr, Expr]:
+def _neighbour_distances(grid: Grid, axis: int, order: int, place: Place) -> tuple[Expr, Expr]:
     """Return the distances to the points before and after, along a stretched axis."""
     _check_stretched(grid, axis, order)
     return neighbours(grid, axis, place)
@@ -364,14 +366,14 @@ def _second_parts(e: Expr, place: Place, axis: int, order: int | None) -> tuple[
         return graph.constant(0.0), None
     note_difference(grid, axis, place, order // 2)
     if grid.maps[axis] is not None:
-        below, above = _distances(grid, axis, order, place)
+        below, above = _neighbour_distances(grid, axis, order, place)
         width = 0.5 * (below + above)
         after, before = 1.0 / (above * width), 1.0 / (below * width)
-        return _at(e, (axis, 1)) * after + _at(e, (axis, -1)) * before, -(after + before)
+        return _neighbour(e, (axis, 1)) * after + _neighbour(e, (axis, -1)) * before, -(after + before)
     scale = 1.0 / (grid.h(axis) * grid.h(axis))
     total = graph.constant(0.0)
     for k, weight in enumerate(weights[1:], 1):
-        total = total + (_at(e, (axis, k)) + _at(e, (axis, -k))) * (float(weight) * scale)
+        total = total + (_neighbour(e, (axis, k)) + _neighbour(e, (axis, -k))) * (float(weight) * scale)
     return total, float(weights[0]) * scale
 
 
@@ -387,28 +389,28 @@ def mixed(f: Operand, axis: int | str, axis2: int | str, *, order: int | None = 
         return graph.constant(0.0)
 
     def between(e: Expr, place: Place) -> Expr:
-        difference = _staggered(e, place, grid=grid, axis=a, order=order)
+        difference = _staggered_derivative(e, place, grid=grid, axis=a, order=order)
         place = tuple(not s if axis == a else s for axis, s in enumerate(place))
-        return _staggered(difference, place, grid=grid, axis=b, order=order)
+        return _staggered_derivative(difference, place, grid=grid, axis=b, order=order)
 
-    return _form_result(e, partial(_mixed, grid=grid, a=a, b=b, order=order), (a, b), between)
+    return _form_result(e, partial(_mixed_derivative, grid=grid, a=a, b=b, order=order), (a, b), between)
 
 
-def _mixed(e: Expr, place: Place, *, grid: Grid, a: int, b: int, order: int) -> Expr:
+def _mixed_derivative(e: Expr, place: Place, *, grid: Grid, a: int, b: int, order: int) -> Expr:
     """Return the bidiagonal mixed derivative."""
     note_difference(grid, a, place, order // 2)
     note_difference(grid, b, place, order // 2)
     if grid.maps[a] is not None or grid.maps[b] is not None:
-        difference = _first(e, place, grid=grid, axis=a, order=order)
-        return _first(difference, place, grid=grid, axis=b, order=order)
+        difference = _first_derivative(e, place, grid=grid, axis=a, order=order)
+        return _first_derivative(difference, place, grid=grid, axis=b, order=order)
     scale = 0.25 / (grid.h(a) * grid.h(b))
     # The order of the differences follows from compile/passes/lanes.py: along a row, these differences are
     # shifts of one another, and of those of the first derivative.
     a, b = min(a, b), max(a, b)
     total = graph.constant(0.0)
     for k, weight in enumerate(second_coefficients(order)[1:], 1):
-        upper = _at(e, (a, k), (b, k)) - _at(e, (a, -k), (b, k))
-        lower = _at(e, (a, k), (b, -k)) - _at(e, (a, -k), (b, -k))
+        upper = _neighbour(e, (a, k), (b, k)) - _neighbour(e, (a, -k), (b, k))
+        lower = _neighbour(e, (a, k), (b, -k)) - _neighbour(e, (a, -k), (b, -k))
         total = total + (upper - lower) * (float(weight) * scale)
     return total
 
@@ -444,7 +446,7 @@ def div(v: Sequence[Operand], *, order: int | None = None) -> Expr:
 
     The divergence lies in cells if each component lies on the faces of its axis.
     """
-    return _total(
+    return _ordered_sum(
         derivative(component, axis, order=order) for axis, component in enumerate(_vector(v, "div"))
     )
 
@@ -456,7 +458,7 @@ def grad_div(v: Sequence[Operand], *, order: int | None = None) -> Vector:
     """
     components = list(pad(_vector(v, "grad_div"), 3))
     return Vector(
-        _total(derivative(component, i, j, order=order) for j, component in enumerate(components))
+        _ordered_sum(derivative(component, i, j, order=order) for j, component in enumerate(components))
         for i in range(3)
     )
 
@@ -482,7 +484,7 @@ def difference(f: Operand, axis: int | str, count: int) -> Expr:
         note_difference(grid, a, place, half)
         total = e * float((-1) ** half * comb(even_count, half))
         for k in range(1, half + 1):
-            pair = _at(e, (a, k)) + _at(e, (a, -k))
+            pair = _neighbour(e, (a, k)) + _neighbour(e, (a, -k))
             total = total + pair * float((-1) ** (half - k) * comb(even_count, half - k))
         return total
 
@@ -523,7 +525,7 @@ def hyperdiffusion(f: Any) -> Any:
     grid = _grid(e, "hyperdiffusion")
     for axis in range(grid.ndim):
         check_even(grid, axis, "a sixth derivative")
-    return _total(difference(e, axis, 6) * (1.0 / grid.h(axis) ** 6) for axis in range(grid.ndim))
+    return _ordered_sum(difference(e, axis, 6) * (1.0 / grid.h(axis) ** 6) for axis in range(grid.ndim))
 
 
 def curl(v: Sequence[Operand], *, order: int | None = None) -> Vector:
@@ -551,7 +553,7 @@ def inner(a: Sequence[Operand], b: Sequence[Operand]) -> Expr:
     """Return the pointwise product of two vectors, summed over components."""
     count = max(len(_vector(a, "dot")), len(_vector(b, "dot")))
     pairs = zip(pad(a, count), pad(b, count), strict=True)
-    return _total(graph.as_expr(p) * graph.as_expr(q) for p, q in pairs)
+    return _ordered_sum(graph.as_expr(p) * graph.as_expr(q) for p, q in pairs)
 
 
 def traceless_strain(u: Sequence[Operand], *, order: int | None = None) -> tuple[Vector, Vector, Vector]:

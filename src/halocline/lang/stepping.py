@@ -202,11 +202,11 @@ def stepping(
                     step.set(next_step)
                 else:
                     with program.label_statements(_origin(dt, "time step")):
-                        step.set(_number(trace.call(dt, **bind_arguments(dt))))
+                        step.set(_time_step_scalar(trace.call(dt, **bind_arguments(dt))))
                 time = shorten_step(program, t, step, step)
                 lang.stop(~((step > 0.0) & (step < math.inf) & (time > t)), BAD_STEP)
                 if time_step == "delayed":
-                    first, value = _delayed(program, dt, bind_arguments(dt))
+                    first, value = _delayed_time_step(program, dt, bind_arguments(dt))
                     set_next_step = partial(next_step.set, value)
         arguments = bind_arguments(plain)
         if isinstance(function, lang.ProgramFunction):
@@ -315,7 +315,9 @@ def _reject_assigned_time_scalars(
         )
 
 
-def _delayed(program: lang.Program, dt: Any, arguments: dict[str, Any]) -> tuple[lang.Program, Expr]:
+def _delayed_time_step(
+    program: lang.Program, dt: Any, arguments: dict[str, Any]
+) -> tuple[lang.Program, Expr]:
     """Return a program that computes the first time step, and an expression of the next time step.
 
     The function records statements that compute the reductions in the expression from the present fields. The
@@ -330,9 +332,9 @@ def _delayed(program: lang.Program, dt: Any, arguments: dict[str, Any]) -> tuple
     first.scheme = program.scheme
     label = _origin(dt, "time step")
     with trace.tracing(first), first.label_statements(label):
-        first.internal_scalar("dt_next").set(_number(trace.call(dt, **arguments)))
+        first.internal_scalar("dt_next").set(_time_step_scalar(trace.call(dt, **arguments)))
     with program.label_statements(label):
-        (value,) = program.extract_reductions(_number(trace.call(dt, **stored_arguments)))
+        (value,) = program.extract_reductions(_time_step_scalar(trace.call(dt, **stored_arguments)))
     return first, value
 
 
@@ -369,7 +371,7 @@ def _check_walls(program: lang.Program, changing: Collection[str]) -> None:
             )
 
 
-def _number(value: Any) -> Expr:
+def _time_step_scalar(value: Any) -> Expr:
     """Return a time step as a scalar expression."""
     number = as_expr(value, "dt")
     if number.varies:
@@ -420,9 +422,9 @@ def _derivatives(function: Callable[..., Any], result: Any, origins: dict[Field,
     ]
     for target, line in zip(result, lines, strict=True):
         origins |= dict.fromkeys(target if isinstance(target, Vector) else (target,), line)
-    return {field: _slope(field, value) for field, value in lang.by_field(result)}
+    return {field: _slope_at_points(field, value) for field, value in lang.by_field(result)}
 
 
-def _slope(target: Field, value: Any) -> Expr:
+def _slope_at_points(target: Field, value: Any) -> Expr:
     """Return the time derivative of a field, formed at the points of the field."""
     return form_at_target(as_expr(value), target.staggered, f"the time derivative of field {target.name!r}")

@@ -197,12 +197,12 @@ def try_function(function: Callable[..., Any], coordinates: Sequence[Expr], labe
             raise
     if values[0] is None:
         raise InputError(f"{label} {RETURNS_NONE}")
-    if not _same(expression, repeated):
+    if not _is_same(expression, repeated):
         raise InputError(f"{label} {OTHER_VALUES}")
     return expression
 
 
-def _same(a: Expr, b: Expr) -> bool:
+def _is_same(a: Expr, b: Expr) -> bool:
     """Return True if two expressions have the same formula and can be formed at the same locations."""
     places = [None if e.placement is None else e.placement.places for e in (a, b)]
     return without_location(a).digest == without_location(b).digest and places[0] == places[1]

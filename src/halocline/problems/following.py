@@ -145,7 +145,7 @@ class Following(FileObserver):
         return (self._simulate if is_simulation else self._solve)(problem, place, file_arguments, proceed)
 
     @property
-    def finished(self) -> int | None:
+    def finished_step(self) -> int | None:
         """Step or iteration of the resumed checkpoint if the file has done none since, else None."""
         return self._resume_point.step if self._has_resumed and not self._steps else None
 
@@ -180,7 +180,7 @@ class Following(FileObserver):
 
         def run_to(step: int | None, **replaced: Any) -> Any:
             remaining = None if step is None else step - sim.steps
-            return self._advanced(sim, arguments._replace(steps=remaining, **replaced), names, proceed)
+            return self._run_to_end(sim, arguments._replace(steps=remaining, **replaced), names, proceed)
 
         def append_row_if_due(sim: Simulation) -> None:
             if options.every and sim.steps % options.every == 0:
@@ -299,9 +299,9 @@ class Following(FileObserver):
         ]
         if self.subject.has_settings:
             self.runs.steps = sim.steps
-        self._resumed()
+        self._note_resume()
 
-    def _advanced(
+    def _run_to_end(
         self,
         sim: Simulation,
         arguments: RunArguments,
@@ -316,7 +316,7 @@ class Following(FileObserver):
             The run ends for any other reason.
         """
         if self.options.on_progress is not None and arguments.on_progress is None:
-            arguments = arguments._replace(on_progress=self._counting(sim, arguments, names))
+            arguments = arguments._replace(on_progress=self._progress_reporter(sim, arguments, names))
         try:
             outcome = proceed(arguments)
         except RunError as error:
@@ -328,7 +328,9 @@ class Following(FileObserver):
             raise _advise(sim.explained(ended), sim, names)
         return outcome
 
-    def _counting(self, sim: Simulation, arguments: RunArguments, names: Names) -> Callable[[int], None]:
+    def _progress_reporter(
+        self, sim: Simulation, arguments: RunArguments, names: Names
+    ) -> Callable[[int], None]:
         """Return a function that reports the steps so far, with time, speed and remaining time."""
         on_progress, before = self.options.on_progress, sim.steps
         assert on_progress is not None
@@ -408,7 +410,7 @@ class Following(FileObserver):
         if place.number == self._resume_point.number:
             assert options.resume is not None
             file_arguments = file_arguments._replace(resume=options.resume)
-            self._resumed()
+            self._note_resume()
         if options.on_progress is not None and file_arguments.on_progress is None:
             file_arguments = file_arguments._replace(on_progress=options.on_progress)
         self.runs.arguments = file_arguments
@@ -455,7 +457,7 @@ class Following(FileObserver):
             output=self.output.output(file_arguments.output, number), checkpoint=checkpoint
         )
 
-    def _resumed(self) -> None:
+    def _note_resume(self) -> None:
         self.unused.discard("--resume")
         self._has_resumed, self._steps = True, 0
 

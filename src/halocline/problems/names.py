@@ -249,7 +249,7 @@ def _text(value: Any, label: str) -> Callable[[Mapping[str, float]], str]:
     return lambda scalars: as_name(value(scalars), f"{label}(scalars)")
 
 
-def _end(value: Any, label: str) -> float:
+def _end_time(value: Any, label: str) -> float:
     time = as_number(value, label)
     if not 0 <= time < inf:
         raise InputError(f"{label} is {time:g}; expected a finite time of at least 0")
@@ -270,7 +270,7 @@ def _numbers(value: Any, label: str) -> dict[str, float]:
     return {as_name(name, label): as_number(number, f"{label}[{name!r}]") for name, number in value.items()}
 
 
-def _several(kind: type) -> Callable[[Any, str], Any]:
+def _sequence_of(kind: type) -> Callable[[Any, str], Any]:
     """Return a converter for sequences of objects of a class."""
 
     def convert(value: Any, label: str) -> Any:
@@ -288,7 +288,7 @@ def _extrapolated(value: Any, label: str) -> Extrapolated:
 
 
 _FORMS: dict[str, Callable[[Any, str], Any]] = {  # converters, which raise InputError
-    "until": _end,
+    "until": _end_time,
     "steps": lambda value, label: SOME_STEPS.check(label, value),
     "exact": _function((1,), "the time"),
     "error": _function((1,), "the simulation"),
@@ -304,9 +304,9 @@ _FORMS: dict[str, Callable[[Any, str], Any]] = {  # converters, which raise Inpu
     "advice": _text,
     "progress": _text,
     "ends": as_texts,
-    "events": _several(Event),
+    "events": _sequence_of(Event),
     "scheme_name": as_name,
     "automatic": _numbers,
-    "families": _several(Family),
+    "families": _sequence_of(Family),
     "extrapolated": _extrapolated,
 }

@@ -317,7 +317,7 @@ class Problem:
         communicator, **execution
             Options of `halocline.Execution`, which replace the options in the file.
         """
-        observer = FirstProblemObserver(self, _replaced(communicator, execution))
+        observer = FirstProblemObserver(self, _add_communicator(communicator, execution))
         self._execute(observer)
         return StepBench(fields_of(observer.problem), observer.problem.program)
 
@@ -344,7 +344,7 @@ class Problem:
         known = {option.name for option in fields(RunOptions)}
         run_options = RunOptions(**{name: options.pop(name) for name in list(options) if name in known})
         observer = Following(
-            self, run_options, communicator_of(communicator), _replaced(communicator, options)
+            self, run_options, communicator_of(communicator), _add_communicator(communicator, options)
         )
         self._execute(observer, arguments)
         runs = observer.runs
@@ -378,9 +378,9 @@ class Problem:
                 ) from error
             if not isinstance(observer, FirstProblemObserver):
                 raise
-            raise self._of_file(error) from None
+            raise self._error_of_file(error) from None
 
-    def _of_file(self, error: Exception) -> InputError:
+    def _error_of_file(self, error: Exception) -> InputError:
         """Return an InputError with an error of the file as one line."""
         file = self.script.file
         lines = [f.lineno for f in extract_tb(error.__traceback__) if f.filename == str(file)]
@@ -507,6 +507,6 @@ class FirstProblemObserver(FileObserver):
         raise EndedError
 
 
-def _replaced(communicator: Any, execution: Mapping[str, Any]) -> dict[str, Any]:
+def _add_communicator(communicator: Any, execution: Mapping[str, Any]) -> dict[str, Any]:
     """Return options of problems, with the communicator if there is one."""
     return dict(execution) if communicator is None else {**execution, "communicator": communicator}

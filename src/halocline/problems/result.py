@@ -180,7 +180,7 @@ class Result:
         comm = communicator_of(None) if self.simulation is None else self.simulation.domain.comm
         checks, reason = None, ""
         try:
-            checks = self._ordered(function, *(self.problem, self.record)[:count])
+            checks = self._call_with_order(function, *(self.problem, self.record)[:count])
         except AssertionError as error:
             reason = str(error) or "an assertion does not hold"
         except SystemExit as end:
@@ -214,7 +214,7 @@ class Result:
             with fields_of(self.problem).domain.comm.agreement(
                 f"figure {name} of {self.observer.subject.name}"
             ):
-                figures[name] = drawn = self._ordered(figure, self.problem)
+                figures[name] = drawn = self._call_with_order(figure, self.problem)
                 if not (drawn is None or isinstance(drawn, Figure)):
                     raise InputError(
                         f"{self.observer.subject.spelling}: figure {name!r} is {short_repr(drawn)}; "
@@ -227,7 +227,7 @@ class Result:
         self._check_whole()
         if self.names.pictures is not None:
             call = f"{self.observer.subject.spelling}: pictures()"
-            return checked_mapping(self._ordered(self.names.pictures), call, "{'speed': abs(u)}")
+            return checked_mapping(self._call_with_order(self.names.pictures), call, "{'speed': abs(u)}")
         return {f.name: f for f in self.fields}
 
     def findings(self) -> dict[str, Any]:
@@ -269,7 +269,7 @@ class Result:
                 f"a run of {self.record.only} alone leaves invalid fields: there is nothing to check or draw"
             )
 
-    def _ordered(self, function: Callable[..., Any], *arguments: Any) -> Any:
+    def _call_with_order(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return the value of a function of the file, called with the order of the problem."""
         with trace.order(getattr(self.problem, "order", 2)):
             return function(*arguments)
@@ -309,7 +309,7 @@ def result_of(observer: Any) -> Result:
     fields, only = fields_of(problem), observer.options.only
     domain = fields.domain
     memory_bytes = sum(domain.comm.allgather(resident_bytes()))  # before the measurements allocate memory
-    speed, reference, peak = _speed(fields, runs.timing, problem.schedule, bytes_per_pass, only)
+    speed, reference, peak = _speed_facts(fields, runs.timing, problem.schedule, bytes_per_pass, only)
     record = Record(
         case=subject.name,
         shape=fields.grid.shape,
@@ -333,14 +333,14 @@ def result_of(observer: Any) -> Result:
         cores_or_devices=domain.cores_or_devices,
         devices=fields.devices,
         memory_bytes=memory_bytes,
-        **_written(domain.comm, writing),
-        balances=_balanced(getattr(problem, "balances", ())),
+        **_writing_cost(domain.comm, writing),
+        balances=_balance_cost(getattr(problem, "balances", ())),
         **facts,
     )
     return Result(record, reference, peak, observer, names, fault)
 
 
-def _speed(
+def _speed_facts(
     fields: Fields, timing: Timing, schedule: Schedule, bytes_per_pass: float, only: str | None
 ) -> tuple[dict[str, Any], float | None, float | None]:
     """Return the speed of a run by the names of a record, and the rates that it is compared with.
@@ -411,7 +411,7 @@ def execution_options(execution: Execution, axes: int) -> dict[str, Any]:
     }
 
 
-def _written(comm: Communicator, writing: Writing) -> dict[str, Any]:
+def _writing_cost(comm: Communicator, writing: Writing) -> dict[str, Any]:
     """Return the cost of output and checkpoints, by the names of a record; all ranks call this."""
     of_ranks = comm.allgather(writing)
     return {
@@ -422,7 +422,7 @@ def _written(comm: Communicator, writing: Writing) -> dict[str, Any]:
     }
 
 
-def _balanced(balances: Sequence[Balance]) -> dict[str, float] | None:
+def _balance_cost(balances: Sequence[Balance]) -> dict[str, float] | None:
     """Return the cost of balances, and the imbalance before the last one; None without balances."""
     if not balances:
         return None

@@ -171,13 +171,13 @@ class Cavity:
         time = shorten_step(trace.current("the cavity"), t, dt, dt_next)
         limiter.set(limiter_next)
         with every(watch):
-            self._watch()
+            self._record_residuals()
         speed2 = scalar("speed2")
         with label_statements("speed2: largest squared velocity"):
             speed2.set(greatest(inner(self.V, self.V)))
         if stages == 1:
             rates = self.rates(self.p, self.V, self.T)
-            self._end({f: f + dt * rates[f] for f in self.fields})
+            self._finish_iteration({f: f + dt * rates[f] for f in self.fields})
         else:
             self._legendre(dt.expr, stages)
         allowed, named = self.time_step(stages, speed2.expr)
@@ -216,10 +216,10 @@ class Cavity:
                     (current[0], *current[1], current[2]), (last[0], *last[1], last[2]), strict=True
                 )
             }
-            self._end(changed) if j == stages else _assign(changed)
+            self._finish_iteration(changed) if j == stages else _assign(changed)
             current, last = last, current
 
-    def _end(self, changed: dict[Field, Expr]) -> None:
+    def _finish_iteration(self, changed: dict[Field, Expr]) -> None:
         """Record the last change of an iteration.
 
         The pressure at the centre before this change is subtracted in the same sweep, so the shift needs no
@@ -232,7 +232,7 @@ class Cavity:
         with label_statements("p_centre: pressure at the centre"):
             lift.set(at_centre)
 
-    def _watch(self) -> None:
+    def _record_residuals(self) -> None:
         """Record the residual of each equation: the root mean square of its rate, over a typical rate."""
         rates, points = self.rates(self.p, self.V, self.T), math.sqrt(self.grid.size)
         # With central differences, a small divergence of the velocity remains. This divergence makes p rise
@@ -262,7 +262,7 @@ def _assign(changed: dict[Field, Expr]) -> None:
 
 
 def stable_steps(
-    least: Any, most: Any, nu: Any, speed2: Any, beta2: Any, squares: Any, stages: int
+    min_diffusivity: Any, max_diffusivity: Any, nu: Any, speed2: Any, beta2: Any, squares: Any, stages: int
 ) -> tuple[Any, Any, Any]:
     """Return the longest stable steps for each of `LIMITS`, as expressions or numbers.
 
@@ -273,13 +273,15 @@ def stable_steps(
 
     Parameters
     ----------
-    least, most, nu
+    min_diffusivity, max_diffusivity, nu
         Minimum and maximum of ν and α, and ν.
     speed2, beta2, squares
         V², β² and Σ 1/Δx².
     stages : int
     """
-    return 2.0 * least / speed2, 0.5 * gain(stages) / (most * squares), sound_step(nu, speed2, beta2)
+    advection = 2.0 * min_diffusivity / speed2
+    diffusion = 0.5 * gain(stages) / (max_diffusivity * squares)
+    return advection, diffusion, sound_step(nu, speed2, beta2)
 
 
 def sound_step(nu: Any, speed2: Any, beta2: Any) -> Any:
@@ -323,12 +325,13 @@ class Results:
         grid, L, alpha = self.grid, self.grid.extent[0], parameter("alpha")
         up = grid.ndim - 1
         wall, rest = self.at_wall(), math.inf
-        on_wall = self._is(0, 0)
+        on_wall = self._at_index(0, 0)
         results = {
-            "nusselt_hot": total(where(on_wall, wall * self._share(range(1, grid.ndim)), 0.0)),
+            "nusselt_hot": total(where(on_wall, wall * self._integration_weight(range(1, grid.ndim)), 0.0)),
             "nusselt_mid": self.halfway(),
-            "u_max": greatest(self._peaks(self._between(0, self.cavity.V[0]), 0)) * (L / alpha),
-            "v_max": greatest(self._peaks(self._between(up, self.cavity.V[up]), up)) * (L / alpha),
+            "u_max": greatest(self._peak_values(self._midplane_value(0, self.cavity.V[0]), 0)) * (L / alpha),
+            "v_max": greatest(self._peak_values(self._midplane_value(up, self.cavity.V[up]), up))
+            * (L / alpha),
         }
         if grid.ndim == 2:
             results["nusselt_max"] = greatest(where(on_wall, wall, -rest))
@@ -345,7 +348,7 @@ class Results:
         error of the flow.
         """
         T = self.cavity.T.expr
-        a = self._from_wall(0)
+        a = self._wall_distance(0)
         b, c = shift(a, 0), shift(a, 0, 2)
         scale = self.grid.extent[0] / (parameter("T_hot") - parameter("T_cold"))
 
@@ -366,30 +369,30 @@ class Results:
         for axis in axes:
             even = even * (self.cavity.spacing(axis) / self.grid.extent[axis])
         carried = u * (T - parameter("T_mean")) / parameter("alpha") * even
-        conducted = derivative(T, 0) * self._share(axes)
+        conducted = derivative(T, 0) * self._integration_weight(axes)
         scale = self.grid.extent[0] / (parameter("T_hot") - parameter("T_cold"))
-        return total(self._halfway(0) * (carried - conducted) * scale)
+        return total(self._midplane_weight(0) * (carried - conducted) * scale)
 
-    def _from_wall(self, axis: int) -> Expr:
+    def _wall_distance(self, axis: int) -> Expr:
         """Return the distance of points from the lower wall."""
         return as_expr(self.cavity.T.coordinates[axis] - self.grid.origin[axis])
 
-    def _is(self, axis: int, place: float) -> Expr:
+    def _at_index(self, axis: int, place: float) -> Expr:
         """Return a condition that selects the points with an index along an axis."""
         return binary("eq", index(self.grid, axis), place)
 
-    def _last(self, axis: int, before: float) -> Expr:
+    def _at_index_from_end(self, axis: int, before: float) -> Expr:
         """Return a condition that selects the points at a distance before the last one along an axis."""
         return binary("eq", index(self.grid, axis) + before, self.grid.cells(axis) - 1.0)
 
-    def _halfway(self, axis: int) -> Expr:
+    def _midplane_weight(self, axis: int) -> Expr:
         """Return 1 at points halfway between two walls, or ½ at both points next to the middle."""
         offset = index(self.grid, axis) * 2.0 - (self.grid.cells(axis) - 1.0)
         inside = (offset <= 1.0) & (offset >= -1.0)
         share: Expr = where(inside, where(binary("eq", offset, 0.0), 1.0, 0.5), 0.0)
         return share
 
-    def _between(self, axis: int, f: Expr | float) -> Expr:
+    def _midplane_value(self, axis: int, f: Expr | float) -> Expr:
         """Return a quantity halfway between two walls, and 0 elsewhere."""
         offset = index(self.grid, axis) * 2.0 - (self.grid.cells(axis) - 1.0)
         values = as_expr(f)
@@ -397,7 +400,7 @@ class Results:
         on_plane: Expr = where(binary("eq", offset, 0.0) | binary("eq", offset, -1.0), middle, 0.0)
         return on_plane
 
-    def _peaks(self, f: Expr, across: int) -> Expr:
+    def _peak_values(self, f: Expr, across: int) -> Expr:
         """Return a quantity on a plane, with interpolated values at its peaks.
 
         A point is a peak along an axis of the plane if its value is not below those of both neighbours.
@@ -415,7 +418,7 @@ class Results:
                 peak = peak + where(inside, rise, 0.0)
         return peak
 
-    def _share(self, axes: Sequence[int]) -> Expr:
+    def _integration_weight(self, axes: Sequence[int]) -> Expr:
         """Return the weight of a point in the integral from wall to wall along axes, by the trapezoidal rule.
 
         The value on a wall follows from zero flux through the wall. The parabola without slope through two
@@ -424,13 +427,13 @@ class Results:
         """
         share = as_expr(1.0)
         for axis in axes:
-            below = self._from_wall(axis)
+            below = self._wall_distance(axis)
             above = self.grid.extent[axis] - below
             width = self.cavity.spacing(axis)
             # `first` is read at the first point from a wall, and `second` at the second point
             for away, outward, is_first, is_second in (
-                (below, -1, self._is(axis, 0.0), self._is(axis, 1.0)),
-                (above, 1, self._last(axis, 0.0), self._last(axis, 1.0)),
+                (below, -1, self._at_index(axis, 0.0), self._at_index(axis, 1.0)),
+                (above, 1, self._at_index_from_end(axis, 0.0), self._at_index_from_end(axis, 1.0)),
             ):
                 further, closer = shift(away, axis, -outward), shift(away, axis, outward)
                 first = 0.5 * away * further * further / (further * further - away * away)

@@ -53,12 +53,14 @@ def pressure(flow: Flow, sim: Fields) -> Figure | None:
     """
     p = flow.grid.fields["p"]
     if len(flow.grid.shape) == 2:
-        plane = _halfway(flow, sim, p)
+        plane = _midplane_section(flow, sim, p)
         if plane is None:
             return None
-        isobars = Contours(_over_width(flow, sim, _continued(plane)), LEFT_OUT, "pressure p", ISOBARS)
+        isobars = Contours(
+            _scale_by_width(flow, sim, _extend_to_walls(plane)), LEFT_OUT, "pressure p", ISOBARS
+        )
         return Figure([isobars], columns=1)
-    sections = [_over_width(flow, sim, section) for section in _corner(flow, sim, p)]
+    sections = [_scale_by_width(flow, sim, section) for section in _visible_planes(flow, sim, p)]
     x, y, z = (f"{a} / L" for a in AXES)
     return Figure([Planes(sections, (x, y, z), LEFT_OUT, "pressure p", ISOBARS)], 1) if sections else None
 
@@ -72,10 +74,15 @@ def streamlines(flow: Flow, sim: Fields) -> Figure | None:
     import numpy as np
 
     temperature_plane, fields = _temperature(flow, sim), flow.grid.fields
-    u, w = (_halfway(flow, sim, fields[f"V_{a}"]) for a in ("x", AXES[len(flow.grid.shape) - 1]))
+    u, w = (_midplane_section(flow, sim, fields[f"V_{a}"]) for a in ("x", AXES[len(flow.grid.shape) - 1]))
     if temperature_plane is None or u is None or w is None:
         return None
-    u, w = (_over_width(flow, sim, _walled(_walled(v, 0, _constant(0.0)), 1, _constant(0.0))) for v in (u, w))
+    u, w = (
+        _scale_by_width(
+            flow, sim, _add_wall_values(_add_wall_values(v, 0, _constant(0.0)), 1, _constant(0.0))
+        )
+        for v in (u, w)
+    )
     if len(flow.grid.shape) == 3:
         is_at_rest = not (u.values.any() or w.values.any())
         title = "no streamlines: nothing flows" if is_at_rest else "streamlines, over the temperature"
@@ -120,11 +127,11 @@ def _temperature(flow: Flow, sim: Fields) -> Section | None:
 
     The section is the grid of two axes, or the plane halfway along y.
     """
-    plane = _halfway(flow, sim, flow.grid.fields["T"])
+    plane = _midplane_section(flow, sim, flow.grid.fields["T"])
     if plane is None:
         return None
     hot, cold = (_constant(flow.values[name]) for name in ("T_hot", "T_cold"))
-    return _over_width(flow, sim, _walled(_walled(plane, 1, no_flux), 0, hot, cold))
+    return _scale_by_width(flow, sim, _add_wall_values(_add_wall_values(plane, 1, no_flux), 0, hot, cold))
 
 
 def _isotherms(flow: Flow, sim: Fields, plane: Section, title: str) -> Contours:
@@ -161,9 +168,9 @@ def parabola(distances: Array, values: Array) -> Array:
     return wall_values
 
 
-def _continued(plane: Section) -> Section:
+def _extend_to_walls(plane: Section) -> Section:
     """Return a section of the pressure with its values on the walls."""
-    return _walled(_walled(plane, 0, parabola), 1, parabola)
+    return _add_wall_values(_add_wall_values(plane, 0, parabola), 1, parabola)
 
 
 def _constant(value: float) -> OnWall:
@@ -172,7 +179,7 @@ def _constant(value: float) -> OnWall:
     return lambda _, values: np.full_like(values[0], value)
 
 
-def _walled(plane: Section, axis: int, lower: OnWall, upper: OnWall | None = None) -> Section:
+def _add_wall_values(plane: Section, axis: int, lower: OnWall, upper: OnWall | None = None) -> Section:
     """Return a section with the values on both walls along an axis.
 
     By default, `upper` is the same function as `lower`.
@@ -191,16 +198,16 @@ def _walled(plane: Section, axis: int, lower: OnWall, upper: OnWall | None = Non
 # -- planes --------------------------------------------------------------------------------------------------
 
 
-def _halfway(flow: Flow, sim: Fields, f: Field) -> Section | None:
+def _midplane_section(flow: Flow, sim: Fields, f: Field) -> Section | None:
     """Return a field on two axes, or on the plane halfway along y, without the walls."""
     from halocline.io.section import cut
 
     if len(flow.grid.shape) == 2:
         return cut(sim, f, {})
-    return _across(flow, sim, f, 1, 0.5 * flow.grid.extent[1], 2)
+    return _plane_section(flow, sim, f, 1, 0.5 * flow.grid.extent[1], 2)
 
 
-def _across(flow: Flow, sim: Fields, f: Field, axis: int, at: float, points: int) -> Section | None:
+def _plane_section(flow: Flow, sim: Fields, f: Field, axis: int, at: float, points: int) -> Section | None:
     """Return a field on a plane across an axis, on the first rank; None on others.
 
     The values are those of the polynomial through the nearest points along the axis. All ranks call this
@@ -223,7 +230,7 @@ def _across(flow: Flow, sim: Fields, f: Field, axis: int, at: float, points: int
     return plane
 
 
-def _corner(flow: Flow, sim: Fields, p: Field) -> list[Section]:
+def _visible_planes(flow: Flow, sim: Fields, p: Field) -> list[Section]:
     """Return the pressure on visible walls and on planes behind them, on the first rank; none on others.
 
     The three walls lack the quarter next to their common corner. The three planes halfway between walls have
@@ -234,26 +241,26 @@ def _corner(flow: Flow, sim: Fields, p: Field) -> list[Section]:
     for axis, side in enumerate(SEEN):
         plane_axes = [a for a in range(3) if a != axis]
         for at, points in ((extent[axis] if side > 0 else 0.0, 3), (middle[axis], 2)):
-            plane = _across(flow, sim, p, axis, at, points)
+            plane = _plane_section(flow, sim, p, axis, at, points)
             if plane is not None:
-                sections.append(_quartered(_continued(plane), plane_axes, middle, inside=points == 2))
+                sections.append(_cut_quarter(_extend_to_walls(plane), plane_axes, middle, inside=points == 2))
     return sections
 
 
-def _quartered(plane: Section, axes: Sequence[int], middle: Sequence[float], *, inside: bool) -> Section:
+def _cut_quarter(plane: Section, axes: Sequence[int], middle: Sequence[float], *, inside: bool) -> Section:
     """Return one quarter of a plane, or the other three. The rest of the plane is NaN."""
     import numpy as np
 
     beyond = []
     for number, axis in enumerate(axes):
-        plane = _with_line(plane, number, middle[axis])
+        plane = _insert_line(plane, number, middle[axis])
         beyond.append((plane.coordinates[number] - middle[axis]) * SEEN[axis])
     across, up = np.meshgrid(*beyond, indexing="ij")
     is_drawn = (across >= 0.0) & (up >= 0.0) if inside else (across <= 0.0) | (up <= 0.0)
     return replace(plane, values=np.where(is_drawn, plane.values, np.nan))
 
 
-def _with_line(plane: Section, axis: int, at: float) -> Section:
+def _insert_line(plane: Section, axis: int, at: float) -> Section:
     """Return a section that has points at a coordinate.
 
     An existing point is moved to it, or values are interpolated between both neighbours.
@@ -272,7 +279,7 @@ def _with_line(plane: Section, axis: int, at: float) -> Section:
     return replace(plane, values=values, coordinates=tuple(coordinates))
 
 
-def _over_width(flow: Flow, sim: Fields, plane: Section) -> Section:
+def _scale_by_width(flow: Flow, sim: Fields, plane: Section) -> Section:
     """Return a section with lengths in units of the distance between the hot and the cold wall."""
     L = flow.grid.extent[0]
     return replace(

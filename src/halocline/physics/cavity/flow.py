@@ -141,7 +141,7 @@ class Flow:
             )
         extent = tuple(L * (n + 1) / (shape[0] + 1) for n in shape)
         gathered = values["gathered"]
-        stretch = {AXES[a]: _to_walls(e, gathered) for a, e in enumerate(extent)} if gathered else None
+        stretch = {AXES[a]: _wall_clustering(e, gathered) for a, e in enumerate(extent)} if gathered else None
         self.grid = grid = Grid(shape, extent=extent, walls="node", stretch=stretch)
         self.cavity = cavity = Cavity(grid)
         squares = sum(1 / h**2 for h in grid.spacing)
@@ -295,7 +295,7 @@ def published_of_air(
     return known.get(values["Ra"], {})
 
 
-def _to_walls(extent: float, gathered: float) -> Callable[[Any], Any]:
+def _wall_clustering(extent: float, gathered: float) -> Callable[[Any], Any]:
     """Return a map of an axis that concentrates points at both walls."""
     import numpy as np
 

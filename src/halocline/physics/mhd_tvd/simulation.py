@@ -80,7 +80,7 @@ class MHDSimulation(Simulation):
     ) -> None:
         if not isinstance(mhd, IdealMHD):
             raise InputError(f"mhd is {mhd!r}; expected an IdealMHD, which holds the fields of a grid")
-        values, execution = _sorted(mhd, options)
+        values, execution = _split_options(mhd, options)
         further = dict(parameters or {})
         for name in further:
             if name in values:
@@ -135,9 +135,9 @@ class MHDSimulation(Simulation):
         fields = conserved(
             mhd,
             _value("rho", rho, mhd.rho),
-            _three("v", v, mhd.m),
+            _component_values("v", v, mhd.m),
             _value("p", p, mhd.E),
-            _three("b", b, mhd.b),
+            _component_values("b", b, mhd.b),
         )
         for field, value in fields.items():
             self[field] = value
@@ -211,7 +211,7 @@ class MHDSimulation(Simulation):
             events.warn(often, counts)
 
 
-def _sorted(mhd: IdealMHD, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _split_options(mhd: IdealMHD, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the checked parameters of the scheme, and the options of `halocline.Execution`."""
     execution = Execution.__init__.__kwdefaults__ or {}
     for name in options:
@@ -225,7 +225,7 @@ def _sorted(mhd: IdealMHD, options: Mapping[str, Any]) -> tuple[dict[str, Any], 
     return values, {name: value for name, value in options.items() if name not in scheme_options}
 
 
-def _three(name: str, values: Any, fields: Sequence[Field]) -> list[Expr]:
+def _component_values(name: str, values: Any, fields: Sequence[Field]) -> list[Expr]:
     if isinstance(values, (str, Operators)) or not isinstance(values, Sequence) or len(values) != 3:
         raise InputError(f"{name} is {values!r}; expected a list or tuple of three, on all grids")
     return [_value(f"{name}_{a}", value, f) for a, value, f in zip("xyz", values, fields, strict=True)]

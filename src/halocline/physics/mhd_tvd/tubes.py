@@ -105,15 +105,15 @@ class Tube:
 
     def state(self, mhd: IdealMHD) -> dict[str, Any]:
         """Return the start, as arguments of `MHDSimulation.set_state`."""
-        return self._along_x(mhd) if mhd.axes == 1 else self._oblique(mhd)
+        return self._state_along_x(mhd) if mhd.axes == 1 else self._oblique_state(mhd)
 
-    def _along_x(self, mhd: IdealMHD) -> dict[str, Any]:
+    def _state_along_x(self, mhd: IdealMHD) -> dict[str, Any]:
         """Return the start with the diaphragm at x = 0."""
         x = mhd.grid.x
         rho, u, v, w, By, Bz, p = (where(x < 0.0, *pair) for pair in zip(self.left, self.right, strict=True))
         return {"rho": rho, "v": (u, v, w), "p": p, "b": (self.across, By, Bz)}
 
-    def _oblique(self, mhd: IdealMHD) -> dict[str, Any]:
+    def _oblique_state(self, mhd: IdealMHD) -> dict[str, Any]:
         """Return the start with layers across (1, 1, 1)/√3: left states, 1 thick, between right states.
 
         The paper turns the normal of the shocks "45° out of all primary planes" (Section 6.2). No such
@@ -164,7 +164,7 @@ class Tube:
                 *checks,
                 *(Check.not_compared(check_name, reason) for check_name in ("profiles", "plateaux")),
             ]
-        converged = _at_time(reference(self.name), sim.time / self.until, (-0.5, 0.5))
+        converged = _rescale_profiles(reference(self.name), sim.time / self.until, (-0.5, 0.5))
         return [
             *checks,
             *self._profile_checks(sim, measured, converged),
@@ -190,7 +190,7 @@ class Tube:
         margin = _margin(sim)
         checks = []
         for quantity, most in self.error.items():
-            size = _size(np.ptp, exact, quantity, turned)
+            size = _difference_scale(np.ptp, exact, quantity, turned)
             error = np.abs(values[quantity] - np.interp(s, x, exact[quantity]))[inside].mean() / size
             about = "mean difference from the converged profile, over its range"
             checks.append(
@@ -217,7 +217,7 @@ class Tube:
         }
         lines = {drawn.cells(sim): measured}
         if gamma == self.gamma and sim.time > 0.0:
-            lines[drawn.CONVERGED] = _at_time(reference(self.name), sim.time / self.until, span)
+            lines[drawn.CONVERGED] = _rescale_profiles(reference(self.name), sim.time / self.until, span)
         for x, values in lines.values():
             rho, p = values["rho"], values["p"]
             values.setdefault(NORMAL, np.full_like(x, self.across))
@@ -298,7 +298,7 @@ def _plateau_checks(sim: MHDSimulation, measured: Profiles, converged: Profiles)
         at = int(np.argmin(np.abs(s - centre)))
         error = max(
             abs(values[q][at] - np.interp(s[at], x, exact[q]))
-            / _size(lambda v: np.abs(v).max(), exact, q, turned)
+            / _difference_scale(lambda v: np.abs(v).max(), exact, q, turned)
             for q in QUANTITIES
         )
         about = "difference over the maximum"
@@ -306,7 +306,7 @@ def _plateau_checks(sim: MHDSimulation, measured: Profiles, converged: Profiles)
     return checks
 
 
-def _size(
+def _difference_scale(
     measure: Callable[[NDArray[np.float64]], Any],
     exact: Mapping[str, NDArray[np.float64]],
     quantity: str,
@@ -324,7 +324,7 @@ def _size(
     return max(size, LEAST)
 
 
-def _at_time(profiles: Profiles, share: float, span: tuple[float, float]) -> Profiles:
+def _rescale_profiles(profiles: Profiles, share: float, span: tuple[float, float]) -> Profiles:
     """Return profiles at another time, which is `share` of their own time.
 
     All waves move at constant speeds from the diaphragm. Beyond them, the states are those of the start.
