@@ -98,7 +98,7 @@ def vectors(n: int, flux: str, repeats: int) -> list[dict[str, Any]]:
     times = in_turn({str(bits): stepping(sim) for bits, (sim, _) in variants.items()}, repeats)
     rows = []
     for bits, (_, counts) in variants.items():
-        share, faster = counts.vector_share, ratio(times, str(bits), "64")
+        share, faster = counts.vector / (counts.scalar + counts.vector), ratio(times, str(bits), "64")
         counted = {"scalar": counts.scalar, "vector": counts.vector, "vector_share": share}
         rows.append({"bits": bits, "flux": flux, "n": n, "faster": faster, **counted})
         print(
