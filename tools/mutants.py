@@ -464,7 +464,7 @@ MUTATIONS = (
     Mutation(
         "sends-copied",
         EXCHANGE,
-        "and not along_rows and not transfers.copied(this_subdomain, peer):",
+        "and not along_rows and not transfers.is_copied(this_subdomain, peer):",
         "and not along_rows:",
         "messages are sent that nobody receives",
         PLAN,
@@ -488,7 +488,7 @@ MUTATIONS = (
     Mutation(
         "fills-alone",
         FILLS,
-        "alone = subdomain.decomposition.parts[axis] == 1 and transfers.copied(*[subdomain.number] * 2)",
+        "alone = subdomain.decomposition.parts[axis] == 1 and transfers.is_copied(*[subdomain.number] * 2)",
         "alone = subdomain.decomposition.parts[axis] == 1",
         "ghosts are formed before the message of a subdomain to itself",
         PLAN,

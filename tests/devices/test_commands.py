@@ -297,7 +297,7 @@ def test_one_process_uses_only_available_methods(
     notice: str | None,
 ) -> None:
     # reset the communicator that other tests may have created
-    monkeypatch.setattr("halocline.run.ranks.mpi._meeting", None)
+    monkeypatch.setattr("halocline.run.ranks.mpi._failure_communicator", None)
     subdomains = 2 if device == "cpu" else 1
     sim = heat(device=device, methods=methods, subdomains_per_rank=subdomains, threads=1)
     assert sim.domain.transfers is not None

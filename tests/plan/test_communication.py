@@ -37,7 +37,7 @@ def test_consistent_methods_are_accepted() -> None:
 
 
 def test_packing_without_matching_messages_is_reported() -> None:
-    (notice,) = Execution(packing="none", device="cpu").ignored
+    (notice,) = Execution(packing="none", device="cpu").ignored_options
     assert notice.startswith("packing none is for messages by MPI, and self, peer, colocated come first")
-    assert Execution(packing="none", methods="mpi", device="cpu").ignored == ()
-    assert Execution(communication="baseline", device="cpu").ignored == ()
+    assert Execution(packing="none", methods="mpi", device="cpu").ignored_options == ()
+    assert Execution(communication="baseline", device="cpu").ignored_options == ()

@@ -36,7 +36,7 @@ def test_the_first_applicable_method_is_used(methods: tuple[str, ...], expected:
     transfers = Transfers(LAYOUT, methods)
     assert [transfers.method(a, b) for a, b in PAIRS] == expected
     assert [transfers.method(b, a) for a, b in PAIRS] == expected
-    assert [transfers.copied(a, b) for a, b in PAIRS] == [name in ("self", "peer") for name in expected]
+    assert [transfers.is_copied(a, b) for a, b in PAIRS] == [name in ("self", "peer") for name in expected]
 
 
 def test_the_reason_names_disabled_methods() -> None:
@@ -59,8 +59,8 @@ def test_the_reason_names_disabled_methods() -> None:
 )
 def test_messages_by_mpi_may_be_unpacked(packing: str, packed: list[bool]) -> None:
     transfers = Transfers(LAYOUT, packing=packing)
-    assert [transfers.packed("mpi", along_last) for along_last in (False, True)] == packed
-    assert transfers.packed("rma", False)
+    assert [transfers.is_packed("mpi", along_last) for along_last in (False, True)] == packed
+    assert transfers.is_packed("rma", False)
 
 
 def test_methods_are_named_in_any_order() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from halocline.errors import InputError
-from halocline.run.host.files import why_not_writable, write_file
+from halocline.run.host.files import not_writable_reason, write_file
 from halocline.run.host.streams import complain
 from halocline.run.ranks.library import launcher
 from halocline.run.ranks.mpi import world
@@ -50,7 +50,7 @@ def check_pictures(*targets: Path | None) -> None:
 
 def _write_problem(target: Path) -> str | None:
     """Return a message if a file cannot be written, else None."""
-    reason = why_not_writable(target)
+    reason = not_writable_reason(target)
     return f"cannot write {target}: {reason}" if reason else None
 
 

@@ -152,7 +152,7 @@ def _strategy(kernels: str) -> Strategy:
 
 def _methods(how: Execution, layout: Layout) -> tuple[str, ...]:
     """Return the transfer methods of a run, and print its notices about other methods."""
-    interface, notices, methods = how.devices.interface, list(how.ignored), how.allowed_methods
+    interface, notices, methods = how.devices.interface, list(how.ignored_options), how.allowed_methods
     if layout.ranks == 1 and not has_ranks():
         notices.append(needs_ranks(methods, layout.decomposition))
         methods = methods_without_ranks(methods)

@@ -245,7 +245,9 @@ class _Steps:
         peers = {d: self.plan.decomposition.neighbour(self.own.number, d) for d, _ in footprint}
         neighbours = {d: p for d, p in peers.items() if p is not None}
         copied = {
-            d for d, p in neighbours.items() if d in sent and self.plan.transfers.copied(self.own.number, p)
+            d
+            for d, p in neighbours.items()
+            if d in sent and self.plan.transfers.is_copied(self.own.number, p)
         }
         return Halo(
             field=self.schedule.fields[field].name,

@@ -133,7 +133,7 @@ def exchange(
                 whole = peer_subdomain.source(peer_subdomain.owned(field), direction, width)
                 for source in peer_subdomain.pieces(whole, blocks):
                     target = source.shift(tuple(map(sub, segment.lo, whole.lo)))
-                    if transfers.copied(this_subdomain, peer):
+                    if transfers.is_copied(this_subdomain, peer):
                         size = target.size * ITEMSIZE[field.dtype]
                         copies.append(Copy(number_of_field, source, target, peer, size))
                     else:
@@ -141,7 +141,7 @@ def exchange(
                         receives.setdefault(peer_direction, []).append((number_of_field, target, source))
             # the neighbour opposite to `direction` receives the mirrored segment
             peer = neighbour(_opposite(direction))
-            if peer is not None and not along_rows and not transfers.copied(this_subdomain, peer):
+            if peer is not None and not along_rows and not transfers.is_copied(this_subdomain, peer):
                 for source in subdomain.pieces(subdomain.source(points, direction, width), blocks):
                     along_last |= lengthwise
                     sends.setdefault(_opposite(peer_direction), []).append((number_of_field, source))
@@ -154,7 +154,7 @@ def exchange(
         size = sum(box.size * ITEMSIZE[fields[f].dtype] for f, box in parts)
         code = sum((d + 1) * 3**axis for axis, d in enumerate(sent))  # below 27, in any dimension
         tag, method = number * TAGS + code, transfers.method(this_subdomain, peer)
-        packed = transfers.packed(method, sent in along_last)
+        packed = transfers.is_packed(method, sent in along_last)
         return Message(peer, tag, peer_direction, tuple(parts), tuple(sources), size, method, packed)
 
     sent = tuple(message(d, d, parts, []) for d, parts in sorted(sends.items()))

@@ -120,7 +120,7 @@ def _intervals(
 
     The first interval depends on no message and may be empty. The intervals of rims follow.
     """
-    alone = subdomain.decomposition.parts[axis] == 1 and transfers.copied(*[subdomain.number] * 2)
+    alone = subdomain.decomposition.parts[axis] == 1 and transfers.is_copied(*[subdomain.number] * 2)
     (lower, upper), (below, above) = fill.corners[axis], fill.along[axis]
     is_covered = [axis in fill.covers if wall else alone for wall in subdomain.walls[axis]]
     is_received = [not wall and not alone for wall in subdomain.walls[axis]]

@@ -266,7 +266,7 @@ class Machine(_Part):
     measured: Measured | None = None
 
     @model_validator(mode="after")
-    def _joined(self) -> Machine:
+    def _check_connected(self) -> Machine:
         """Check that every device reaches every other device and a network card."""
         parts = {end for link in self.links for pair in link.ends for end in pair}
         for name in (*self.devices, *self.network.cards):

@@ -95,7 +95,7 @@ class Transfers:
             return f"{relation}, but {' and '.join(disallowed)} {'is' if len(disallowed) == 1 else 'are'} off"
         return relation
 
-    def packed(self, method: str, along_last: bool) -> bool:
+    def is_packed(self, method: str, along_last: bool) -> bool:
         """Return True if a message is packed.
 
         `along_last` is True if parts of the message are sent along the last axis.
@@ -104,7 +104,7 @@ class Transfers:
             return True
         return self.packing == "last" and along_last
 
-    def copied(self, a: int, b: int) -> bool:
+    def is_copied(self, a: int, b: int) -> bool:
         """Return True if one rank has both subdomains and copies without a message."""
         return self.method(a, b) in COPIED
 

@@ -117,7 +117,7 @@ class Iterations(Session):
         self._has_begun = True
         self.use(self._problem._continued())
 
-    def unchecked(self, until: float) -> float:
+    def steps_until_check(self, until: float) -> float:
         """Return an infinite limit: the program itself checks its residual."""
         return math.inf
 
@@ -127,7 +127,7 @@ class Iterations(Session):
             self.use(self._problem._continued())
         return {**self._values, MOST: steps}
 
-    def take(self, inputs: Mapping[str, float], outcome: Outcome) -> Outcome:
+    def store_outcome(self, inputs: Mapping[str, float], outcome: Outcome) -> Outcome:
         """Append the history of a run; see `Session`."""
         self._has_begun = True
         self.history = np.concatenate((self.history, outcome.history))

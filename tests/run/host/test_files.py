@@ -19,14 +19,14 @@ import pytest
 import preloaded
 from halocline.errors import RunError
 from halocline.run.host import files
-from halocline.run.host.files import why_not_writable, write_file
+from halocline.run.host.files import not_writable_reason, write_file
 from hang import HANG
 from shells import RUN, in_shell
 
 
 def check(path: Path) -> None:
     """Write to a path that may be written."""
-    assert why_not_writable(path) == ""
+    assert not_writable_reason(path) == ""
     write_file(path, "new")
     assert not list(path.parent.glob(".halocline-*"))
 
@@ -79,7 +79,7 @@ def test_hard_links_are_preserved(tmp_path: Path) -> None:
 def test_a_pipe_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pipe, read = tmp_path / "pipe", []
     os.mkfifo(pipe)
-    assert why_not_writable(pipe) == ""
+    assert not_writable_reason(pipe) == ""
 
     def late() -> None:
         time.sleep(0.3)
@@ -125,9 +125,9 @@ def test_a_mounted_file_is_written_in_place(tmp_path: Path) -> None:
     mount = f'mount --bind {tmp_path}/outside {tmp_path}/inside && exec "$@"'
     text = f"""if True:
     from pathlib import Path
-    from halocline.run.host.files import why_not_writable, write_file
+    from halocline.run.host.files import not_writable_reason, write_file
     path = Path({str(tmp_path)!r}, "inside")
-    assert why_not_writable(path) == ""
+    assert not_writable_reason(path) == ""
     write_file(path, "new")
     """
     subprocess.run([*private, "sh", "-c", mount, "sh", sys.executable, "-c", text], check=True, timeout=HANG)
@@ -139,7 +139,7 @@ def test_a_socket_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.chdir(tmp_path)  # names of sockets must be short
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("s")
-        assert why_not_writable(Path("s")) == "it is a socket"
+        assert not_writable_reason(Path("s")) == "it is a socket"
 
 
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
@@ -163,12 +163,12 @@ def test_device_files_are_not_replaced() -> None:
 
 
 def test_unwritable_files_are_detected_before_the_run(tmp_path: Path) -> None:
-    assert why_not_writable(tmp_path) == "it is a folder"
+    assert not_writable_reason(tmp_path) == "it is a folder"
     (tmp_path / "file").touch()
-    assert why_not_writable(tmp_path / "file" / "below") == "Not a directory"
-    assert why_not_writable(tmp_path / ("n" * 300)) == "File name too long"
+    assert not_writable_reason(tmp_path / "file" / "below") == "Not a directory"
+    assert not_writable_reason(tmp_path / ("n" * 300)) == "File name too long"
     (tmp_path / "loop").symlink_to("loop")
-    assert why_not_writable(tmp_path / "loop") == "Too many levels of symbolic links"
+    assert not_writable_reason(tmp_path / "loop") == "Too many levels of symbolic links"
     longest = tmp_path / ("n" * 250)  # the temporary file must not have a longer name
     check(longest)
 

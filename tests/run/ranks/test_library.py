@@ -11,7 +11,7 @@ import pytest
 from halocline.errors import RunError
 from halocline.run.ranks import library
 from halocline.run.ranks.launch import mpiexec
-from halocline.run.ranks.library import Launcher, is_foreign, launcher, unlaunched
+from halocline.run.ranks.library import Launcher, environment_without_launcher, is_foreign, launcher
 
 FOUR = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "4"}
 
@@ -125,9 +125,9 @@ def test_the_variables_of_a_launcher_of_one_process_are_not_inherited():
     """The variables that `srun --pty` sets for a shell are removed."""
     kept_variables = {"PATH": "/bin", "OMPI_MCA_x": "1"}
     step = {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1", "SLURM_JOB_ID": "7", "PMIX_RANK": "0"}
-    assert unlaunched(step | kept_variables) == kept_variables
-    assert unlaunched({"PMI_RANK": "0", "PMI_SIZE": "1"} | kept_variables) == kept_variables
+    assert environment_without_launcher(step | kept_variables) == kept_variables
+    assert environment_without_launcher({"PMI_RANK": "0", "PMI_SIZE": "1"} | kept_variables) == kept_variables
     batch = {"SLURM_PROCID": "0", "SLURM_JOB_ID": "7"} | kept_variables
-    assert unlaunched(batch) == batch
+    assert environment_without_launcher(batch) == batch
     several = {"PMI_RANK": "0", "PMI_SIZE": "2"} | kept_variables
-    assert unlaunched(several) == several
+    assert environment_without_launcher(several) == several

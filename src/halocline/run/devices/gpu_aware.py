@@ -42,7 +42,7 @@ def claimed(library: str) -> bool:
     return False
 
 
-def why_not_aware(comm: Communicator, devices: Sequence[Any]) -> tuple[str, bool]:
+def not_aware_reason(comm: Communicator, devices: Sequence[Any]) -> tuple[str, bool]:
     """Return the reason why MPI cannot use device memory, and True if a warning is due; collective.
 
     The reason is "" if MPI can use device memory. A warning is due if the library reports support but the

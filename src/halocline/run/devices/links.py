@@ -19,7 +19,7 @@ Ends = dict[Key, Any]  # native links
 PROBE = 256  # bytes
 
 
-def why_no_links(comm: Communicator, devices: Sequence[Any]) -> str:
+def no_links_reason(comm: Communicator, devices: Sequence[Any]) -> str:
     """Return the reason why ranks of a node cannot access device memory of other ranks; collective.
 
     The reason is "" if all ranks have this access. Each rank copies a few bytes from the memory of every

@@ -27,8 +27,8 @@ from halocline.run.devices.devices import (
     shared_bytes,
     sharers,
 )
-from halocline.run.devices.gpu_aware import why_not_aware
-from halocline.run.devices.links import why_no_links
+from halocline.run.devices.gpu_aware import not_aware_reason
+from halocline.run.devices.links import no_links_reason
 from halocline.run.devices.topology import DeviceLinks, device_links
 from halocline.run.domain.directory import Directory
 from halocline.run.domain.execution import Execution
@@ -138,10 +138,10 @@ def _unavailable_on_devices(
     comm: Communicator, methods: Sequence[str], devices: Sequence[Any]
 ) -> Iterator[tuple[str, str, bool]]:
     """Yield the methods that are unavailable between devices; see `_unavailable_on_host`."""
-    if "colocated" in methods and (reason := why_no_links(comm, devices)):
+    if "colocated" in methods and (reason := no_links_reason(comm, devices)):
         yield "colocated", reason, all(device.shares for device in devices) and comm.ranks_of_node > 1
     if "gpu_aware" in methods:
-        reason, needs_warning = why_not_aware(comm, devices)
+        reason, needs_warning = not_aware_reason(comm, devices)
         if reason:
             yield "gpu_aware", reason, needs_warning
 
@@ -265,7 +265,7 @@ class Domain:
         self.active_ranks = self.execution.ranks_active or self.comm.size
         self.check_active(self.active_ranks)
         self.threads = self.execution.threads or default_threads(self.comm)
-        self._notice(*self.execution.ignored)
+        self._notice(*self.execution.ignored_options)
         if self.devices:
             self.sharers = sharers(self.devices, machines)
             # All ranks use the same kernels.

@@ -205,7 +205,7 @@ class Execution:
         return tuple(name for name in ON_DEVICES if name in requested)
 
     @property
-    def ignored(self) -> tuple[str, ...]:
+    def ignored_options(self) -> tuple[str, ...]:
         """Notices about options that have no effect on the selected hardware."""
         on_host = self.devices.interface == "cpu"
         unfit, between = (UNFIT_ON_HOST, "") if on_host else (UNFIT_ON_DEVICES, " between devices")
@@ -287,9 +287,9 @@ class Execution:
         try:
             return cut(subdomains_per_rank=self.subdomains_per_rank * devices, distance=distance)
         except InputError as error:
-            raise InputError(f"{error}{self._that_fits(cut, ranks, devices)}") from None
+            raise InputError(f"{error}{self._fitting_advice(cut, ranks, devices)}") from None
 
-    def _that_fits(self, cut: Callable[..., Layout], ranks: int, devices: int) -> str:
+    def _fitting_advice(self, cut: Callable[..., Layout], ranks: int, devices: int) -> str:
         """Return advice for a grid that cannot be decomposed: tested numbers that are possible."""
         count, advice = self.subdomains_per_rank, []
         nearest = sorted(range(1, 2 * count + MOST_TRIED), key=lambda k: (abs(k - count), k))[:MOST_TRIED]

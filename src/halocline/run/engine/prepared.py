@@ -101,13 +101,13 @@ def interruption(text: str = "") -> KeyboardInterrupt:
     return KeyboardInterrupt(text)
 
 
-def stopping_on() -> AbstractContextManager[None]:
+def stop_on_signals() -> AbstractContextManager[None]:
     """Return a context in which SIGINT and SIGTERM request a stop of the engines of this process.
 
     The engines stop when all ranks agree. Enter the context immediately: this call already requests the stop
-    for a signal that was noted before. Inside another such context, or one of `noting`, only the signals of
-    the outer context are handled. A request that arrives too late for the last run in the block remains for
-    the next run, or for a caller of `forget_stop`.
+    for a signal that was noted before. Inside another such context, or one of `note_signals`, only the
+    signals of the outer context are handled. A request that arrives too late for the last run in the block
+    remains for the next run, or for a caller of `forget_stop`.
     """
     number = 0 if _listening else native().noted_signal()
     if number:
@@ -116,7 +116,7 @@ def stopping_on() -> AbstractContextManager[None]:
     return _signal_handling(STOPPING, native().stop_on_signals)
 
 
-def noting(signals: Sequence[signal.Signals]) -> AbstractContextManager[None]:
+def note_signals(signals: Sequence[signal.Signals]) -> AbstractContextManager[None]:
     """Return a context in which these signals are noted, without a stop of the engines.
 
     A caller that reads `noted_signal` pauses the engines. A signal that arrives too late for this caller
@@ -149,17 +149,17 @@ def watching(engine: Any, on_progress: Callable[[int], None] | None = None) -> I
     requested. `on_progress` is called during the run.
     """
     report = None if on_progress is None else (lambda: on_progress(engine.progress()))
-    with stopping_on():
+    with stop_on_signals():
         if report is None:
             yield
             return
-        with repeating(report, "halocline-progress"):
+        with call_repeatedly(report, "halocline-progress"):
             yield
         report()
 
 
 @contextmanager
-def repeating(call: Callable[[], None], name: str, interval: float = INTERVAL) -> Iterator[None]:
+def call_repeatedly(call: Callable[[], None], name: str, interval: float = INTERVAL) -> Iterator[None]:
     """Call a function every `interval` seconds from a thread with the given name."""
     done = threading.Event()
 
@@ -260,7 +260,7 @@ class Prepared:
         self._generation = -1
         self._errors = {stop.reason for stop in schedule.stops() if stop.error}
         self._overlap = OverlapTrial(
-            self.domain.execution.overlap, _needs_no_choice(schedule, self.domain.comm)
+            self.domain.execution.overlap, _fixed_overlap_reason(schedule, self.domain.comm)
         )
         self.allocate()
 
@@ -313,7 +313,7 @@ class Prepared:
             if name in values:
                 self.values[number] = values[name]
 
-    def guarded(self) -> AbstractContextManager[None]:
+    def error_context(self) -> AbstractContextManager[None]:
         """Return the context of a run, which raises device errors and lack of mailbox memory as RunError."""
         transfers = self.domain.transfers
         has_errors = self.domain.devices or (transfers is not None and "rma" in transfers.methods)
@@ -380,7 +380,7 @@ class Prepared:
         # If there are more subdomains than active ranks, the time per subdomain is measured for balancing.
         active = self.domain.active_ranks
         is_measured = transfers is not None and transfers.layout.decomposition.count > active > 1
-        with watching(engine, on_progress), self.guarded():
+        with watching(engine, on_progress), self.error_context():
             is_cut = True
             while is_cut:
                 overlap, passes = trial.piece() if trial.open else (trial.choice.on, 0)
@@ -434,7 +434,7 @@ class Prepared:
         )
 
 
-def _needs_no_choice(schedule: Schedule, comm: Communicator) -> str:
+def _fixed_overlap_reason(schedule: Schedule, comm: Communicator) -> str:
     """Return the reason why overlap need not be measured; empty if a measurement is required."""
     if comm.size == 1:
         return "since there is one rank"
@@ -518,7 +518,7 @@ class PassTimer:
         kind = {"overlap": self.prepared.domain.execution.overlap is not False, **kind}
         self.prepared.set_scalars({**self.values, **dict.fromkeys(self.limits, float(passes))})
         engine = self.prepared.engine
-        with watching(engine), self.prepared.guarded():
+        with watching(engine), self.prepared.error_context():
             report = engine.run(**kind)
         if report["stopped"]:
             raise interruption()

@@ -37,7 +37,7 @@ ROUNDING = 1e-9  # tolerance for a box that extends beyond the grid, relative to
 
 
 @dataclass(frozen=True)
-class Chosen:
+class FieldPoints:
     """Points of one field in a region.
 
     Attributes
@@ -89,7 +89,7 @@ class Region:
         """
         return 0, len(line)
 
-    def choose(self, grid: Grid, staggered: Sequence[bool]) -> Chosen:
+    def choose(self, grid: Grid, staggered: Sequence[bool]) -> FieldPoints:
         """Return the points of a field in the region."""
         lines = grid.positions(staggered)
         first, shape = zip(*(self.interval(grid, axis, line) for axis, line in enumerate(lines)), strict=True)
@@ -97,7 +97,7 @@ class Region:
         axes = tuple(axis for axis in range(grid.ndim) if AXES[axis] not in self.fixed)
         at = {name: float(parts[AXES.index(name)][0]) for name in self.fixed}
         selection = Selection(first, (1,) * grid.ndim, shape)
-        return Chosen(selection, axes, tuple(parts[axis] for axis in axes), at)
+        return FieldPoints(selection, axes, tuple(parts[axis] for axis in axes), at)
 
 
 @dataclass(frozen=True)
@@ -247,14 +247,14 @@ class Coarsen(Region):
                     "differently; take a slice or a box"
                 )
 
-    def choose(self, grid: Grid, staggered: Sequence[bool]) -> Chosen:
+    def choose(self, grid: Grid, staggered: Sequence[bool]) -> FieldPoints:
         """Return the blocks of a field. The selection contains the first cell of each block."""
         if any(staggered):
             raise InputError(f"Coarsen({self.block}): averages are of cells; expected fields of cells")
         k = self.block
         shape = tuple(n // k for n in grid.shape)
         lines = tuple(line.reshape(-1, k).mean(axis=1) for line in grid.positions())
-        return Chosen(
+        return FieldPoints(
             Selection((0,) * grid.ndim, (k,) * grid.ndim, shape), tuple(range(grid.ndim)), lines, {}
         )
 

@@ -71,7 +71,7 @@ class Session:
 
     def __init__(self, fields: Fields, stepping: Stepping, prepared: Prepared | None = None) -> None:
         self.fields, self.stepping, self.program = fields, stepping, stepping.program
-        self.prepared = _ready(fields, stepping) if prepared is None else prepared
+        self.prepared = _prepare_stepping(fields, stepping) if prepared is None else prepared
         self.has_time_step = stepping.has_time_step
         self.ran_with: dict[str, float] = {}
         self.replay: Replay | None = None
@@ -141,7 +141,7 @@ class Session:
         self.set_scalars(scalars)
 
     @contextmanager
-    def using(
+    def use_program(
         self, stepping: Stepping, keep_rows: Callable[[NDArray[Any]], None] | None = None
     ) -> Iterator[None]:
         """Advance with another program in the block. Its steps compute the same fields and additional values.
@@ -153,7 +153,7 @@ class Session:
             Function that receives the history of the steps.
         """
         before, prepared = self.stepping, self.prepared
-        self.use(_ready(self.fields, stepping))
+        self.use(_prepare_stepping(self.fields, stepping))
         self.stepping, self.keep_rows = stepping, keep_rows
         try:
             yield
@@ -233,10 +233,10 @@ class Session:
         is_over = False
         while not is_over:
             before = self.step
-            steps = min(last - before, self.unchecked(until))
+            steps = min(last - before, self.steps_until_check(until))
             inputs = self.inputs(until, pause, steps)
             report = None if on_progress is None else partial(_report, on_progress, before)
-            outcome = self.take(inputs, self.prepared.run(inputs, report))
+            outcome = self.store_outcome(inputs, self.prepared.run(inputs, report))
             total = outcome if total is None else total.followed_by(outcome)
             self.check(before, outcome)
             ended = outcome.reason != "completed" or outcome.loops[0] == "condition"
@@ -249,7 +249,7 @@ class Session:
         self._began = self.clock
         return {**self.fields.values, **self._began.scalars_for(until, pause, steps)}
 
-    def take(self, inputs: Mapping[str, float], outcome: Outcome) -> Outcome:
+    def store_outcome(self, inputs: Mapping[str, float], outcome: Outcome) -> Outcome:
         """Store the scalars and rows of a run with these inputs, and return its outcome.
 
         Raises
@@ -286,7 +286,7 @@ class Session:
 
     # --- checks for finite values ---
 
-    def unchecked(self, until: float) -> float:
+    def steps_until_check(self, until: float) -> float:
         """Return the number of steps until the next check.
 
         If a check was due or the purpose of the run has changed, the replay copies the state. A later search
@@ -344,6 +344,6 @@ def _report(on_progress: Callable[[int], None], before: int, done: int) -> None:
     on_progress(before + done)
 
 
-def _ready(fields: Fields, stepping: Stepping) -> Prepared:
+def _prepare_stepping(fields: Fields, stepping: Stepping) -> Prepared:
     """Prepare a program that advances the state of these fields."""
     return prepare(fields.store, stepping.program, (*fields.values, *ENDLESS, "steps"))

@@ -29,7 +29,7 @@ DEFAULT_MODE = 0o666  # before the umask is applied
 _STREAM = re.compile(r"(?:/dev/fd|/proc/(?:self|thread-self|\d+)/fd)/(\d+)")
 
 
-def why_not_writable(path: Path) -> str:
+def not_writable_reason(path: Path) -> str:
     """Return the reason why a path cannot be written, or "" if it can.
 
     Missing folders are created. The check runs before the computation starts.

@@ -14,7 +14,7 @@ from typing import Any
 
 from halocline.errors import RunError
 from halocline.run.devices.topology import nvml_running
-from halocline.run.engine.prepared import repeating
+from halocline.run.engine.prepared import call_repeatedly
 from halocline.run.ranks.communicator import Communicator
 
 POWERCAP = Path("/sys/class/powercap")
@@ -117,7 +117,11 @@ def _counting(read: Callable[[], list[Counter]]) -> Iterator[list[float | None]]
 
     interval = min((counter.most for counter in last), default=0) / (MOST_POWER * 1e6) / 4
     try:
-        with repeating(add, "halocline-energy", min(interval, 3600.0)) if last else contextlib.nullcontext():
+        with (
+            call_repeatedly(add, "halocline-energy", min(interval, 3600.0))
+            if last
+            else contextlib.nullcontext()
+        ):
             yield parts
     finally:
         add()

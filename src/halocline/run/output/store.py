@@ -18,7 +18,7 @@ from halocline.archive.files import FolderLock
 from halocline.lang.dtype import ITEMSIZE
 from halocline.lang.grid import Field, Grid
 from halocline.plan.chunks import ChunkGrid, chunk_shape
-from halocline.run.fields.regions import Chosen, axis_attributes, dimensions
+from halocline.run.fields.regions import FieldPoints, axis_attributes, dimensions
 from halocline.run.memory.contents import assembled
 from halocline.run.memory.store import FieldStore
 from halocline.run.ranks.io_ranks import IORanks, RemoteWrite
@@ -32,21 +32,21 @@ class Part:
     ----------
     field : Field
         Field that contains the values at the time of writing.
-    chosen : Chosen
+    chosen : FieldPoints
         Points of the array.
     spec : ArraySpec
         Description of the array with zero rows.
     """
 
     field: Field
-    chosen: Chosen
+    chosen: FieldPoints
     spec: ArraySpec
 
     @classmethod
     def of(
         cls,
         field: Field,
-        chosen: Chosen,
+        chosen: FieldPoints,
         growing: Sequence[str] = (),
         *,
         dtype: str | None = None,

@@ -15,7 +15,7 @@ from halocline.run.host import segments
 from halocline.run.host.streams import complain
 from halocline.run.ranks.failure import describe, exit_code
 from halocline.run.ranks.library import launcher, send_to_launcher
-from halocline.run.ranks.mpi import has_ranks, meeting, world
+from halocline.run.ranks.mpi import failure_communicator, has_ranks, world
 
 # Times in seconds. A failing rank waits PATIENCE for the failure of the other ranks, and START_PATIENCE for
 # the initialisation of MPI. Before an abort, mpiexec gets RELAY_PATIENCE to forward output.
@@ -79,14 +79,14 @@ def _join(error: BaseException, code: int) -> Any:
     If this rank failed before the initialisation of MPI, the function initialises MPI. The initialisation may
     block forever if other ranks do not use MPI, so a guard process limits the time.
     """
-    if meeting() is None:
+    if failure_communicator() is None:
         guard = _guard(describe(error), code)
         try:
             world()
         finally:
             os.kill(guard, signal.SIGKILL)
             os.waitpid(guard, 0)
-    return meeting()
+    return failure_communicator()
 
 
 def _guard(text: str, code: int) -> int:

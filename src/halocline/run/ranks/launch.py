@@ -25,7 +25,7 @@ from halocline.run.host import segments
 from halocline.run.host.process import allow_files, binds_threads, check_stacks, cores, restoring
 from halocline.run.host.streams import complain, give_up, why_lost
 from halocline.run.ranks import mpi
-from halocline.run.ranks.library import kind_of, launcher, mpiexec, unlaunched
+from halocline.run.ranks.library import environment_without_launcher, kind_of, launcher, mpiexec
 
 PR_SET_PDEATHSIG = 1  # prctl(2)
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
@@ -51,7 +51,7 @@ def environment() -> dict[str, str]:
     }
     if os.geteuid() == 0:
         permissions |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    return {**permissions, **unlaunched(os.environ)}
+    return {**permissions, **environment_without_launcher(os.environ)}
 
 
 def run_on_ranks(

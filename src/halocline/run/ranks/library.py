@@ -47,7 +47,7 @@ def is_foreign(library: str, environment: Mapping[str, str] = os.environ) -> boo
     return foreign_size.isdigit() and int(foreign_size) > 1
 
 
-def unlaunched(environment: Mapping[str, str]) -> dict[str, str]:
+def environment_without_launcher(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment for a launcher that this process starts.
 
     Variables of the launcher that started this process as its only process, such as `srun --pty`, are

@@ -138,7 +138,7 @@ def from_user(comm: Any) -> Communicator:
 
 
 # Communicator for failing ranks, separate from all other messages.
-_meeting: Any = None
+_failure_communicator: Any = None
 
 
 @cache
@@ -164,12 +164,12 @@ def _wrap(MPI: Any, comm: Any) -> Communicator:
 
 
 def _duplicate(MPI: Any, comm: Any) -> Communicator:
-    global _meeting
+    global _failure_communicator
     duplicate = comm.Dup()
     # MPI errors after the set-up are fatal. Abort all ranks, since some could otherwise wait forever.
     duplicate.Set_errhandler(MPI.ERRORS_ARE_FATAL)
-    if _meeting is None:
-        _meeting = comm.Dup()
+    if _failure_communicator is None:
+        _failure_communicator = comm.Dup()
     levels = {
         MPI.THREAD_SINGLE: "single",
         MPI.THREAD_FUNNELED: "funneled",
@@ -193,12 +193,12 @@ def has_ranks() -> bool:
     """
     if forks.is_lost(forks.MPI):
         return False
-    return launcher() is not None or _meeting is not None
+    return launcher() is not None or _failure_communicator is not None
 
 
-def meeting() -> Any:
+def failure_communicator() -> Any:
     """Return the communicator for failing ranks; None if no communicator exists yet."""
-    return _meeting
+    return _failure_communicator
 
 
 def print(*values: Any, **options: Any) -> None:

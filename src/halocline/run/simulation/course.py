@@ -21,7 +21,7 @@ from halocline.lang.clock import Clock, Limits
 from halocline.lang.values import as_quantity
 from halocline.native import native
 from halocline.ranges import STEPS
-from halocline.run.engine.prepared import STOPPING, Outcome, noting, repeating, stopping_on
+from halocline.run.engine.prepared import STOPPING, Outcome, call_repeatedly, note_signals, stop_on_signals
 from halocline.run.fields.session import Session
 from halocline.run.output.checkpoint import MARGIN, Checkpoints
 from halocline.run.output.every import Every, wall_clock
@@ -130,7 +130,7 @@ class Requests:
         """
         is_needed = self.checkpoints is not None or (self.comm.rank == 0 and next_pause() is not None)
         request = partial(self._request_pause, next_pause)
-        return repeating(request, "halocline-requests") if is_needed else nullcontext()
+        return call_repeatedly(request, "halocline-requests") if is_needed else nullcontext()
 
     def _request_pause(self, next_pause: Callable[[], float | None]) -> None:
         engine = self.engine()
@@ -420,7 +420,7 @@ class Course:
     def _request_handling(self) -> Iterator[None]:
         """Convert requests to end the run into pauses of the engine; save files if the run fails."""
         # With checkpoints, a signal is a request that takes effect after a complete step.
-        signals = stopping_on() if self.checkpoints is None else noting((*STOPPING, signal.SIGUSR1))
+        signals = stop_on_signals() if self.checkpoints is None else note_signals((*STOPPING, signal.SIGUSR1))
         with signals, self.requests.listen(self._next_pause):
             try:
                 yield

@@ -174,7 +174,7 @@ class FailureReplay:
         is_paused = True
         while is_paused:  # the run handles a pause request later
             inputs = session.inputs(self._until, self._until, before + steps - session.step)
-            is_paused = session.take(inputs, session.prepared.run(inputs)).reason == "paused"
+            is_paused = session.store_outcome(inputs, session.prepared.run(inputs)).reason == "paused"
         try:
             self.session.check_after(before)
         except RunError as error:

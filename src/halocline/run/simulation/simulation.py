@@ -564,7 +564,7 @@ class Simulation(Fields):
         if statistics or recorded:
             numbers = [recorded_numbers for _, recorded_numbers in recorded]
             traced = self._trace_stepping(counting=statistics, recorded=numbers)
-            extended = self._session.using(traced, partial(add_rows, recorded) if recorded else None)
+            extended = self._session.use_program(traced, partial(add_rows, recorded) if recorded else None)
         with extended, files.ready(first):
             course = Course(self._session, files, [store for store, _ in recorded])
             if callback is not None:
