@@ -16,7 +16,7 @@ from halocline.archive import files, series
 from halocline.archive.arrays import StoredArray
 from halocline.errors import RunError
 from halocline.run.simulation import course
-from stores import opened
+from stores import open_content
 
 
 @pytest.mark.parametrize("kind", ["number", "slice"])
@@ -49,7 +49,7 @@ def test_a_thousand_rows_are_published_in_a_few_writes(
             steps=1000, output=hc.Output(tmp_path / "a.zarr", [T], every=hc.steps(1), region=hc.Slice(x=0.5))
         )
     seconds = time.monotonic() - began
-    assert len(opened(tmp_path / "a.zarr")["time"]) == 1001
+    assert len(open_content(tmp_path / "a.zarr")["time"]) == 1001
     arrays = 3  # time, step and the values
     assert 0 < counts["metadata"] <= (arrays + 1) * (3 + seconds / course.PUBLISH)
     assert 0 < counts["syncs"] <= 40 + 5 * seconds
@@ -85,7 +85,7 @@ def test_a_row_whose_chunk_cannot_be_written_is_not_published(
     output = hc.Output(tmp_path / "a.zarr", [sim.grid.fields["T"]], every=hc.steps(20))
     with pytest.raises(RunError, match="No space left"):
         sim.run(steps=200, every=hc.steps(1), callback=wait, output=output)
-    assert opened(tmp_path / "a.zarr")["step"].values.tolist() == [1, 20, 40]
+    assert open_content(tmp_path / "a.zarr")["step"].values.tolist() == [1, 20, 40]
 
 
 def test_rows_appear_while_the_engine_computes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,12 +17,12 @@ import xarray
 from halocline.run.output import restart as checkpoints
 from halocline.run.ranks.launch import mpiexec
 from hang import HANG
-from kept_runs import ran, steps_of
+from kept_runs import run_command_line, steps_of
 
 
 def wave(*words: str | Path) -> dict[str, Any]:
     """Return the JSON record of a run of a case, with its messages."""
-    done = ran("run", "sound-wave", "--n", "16", "--threads", "1", "--json", "-", *words)
+    done = run_command_line("run", "sound-wave", "--n", "16", "--threads", "1", "--json", "-", *words)
     assert done.returncode == 0, done.stderr
     record_data: dict[str, Any] = json.loads(done.stdout)
     return record_data | {"said": done.stderr}
@@ -78,7 +78,7 @@ def test_a_run_beyond_the_requested_steps_does_nothing(tmp_path: Path) -> None:
 
 def test_the_time_of_writing_is_reported(tmp_path: Path) -> None:
     words = ["run", "sound-wave", "--n", "16", "--steps", "5", "--threads", "1"]
-    done = ran(*words, "--output", tmp_path / "a.zarr")
+    done = run_command_line(*words, "--output", tmp_path / "a.zarr")
     (line,) = [
         line_printed for line_printed in done.stdout.splitlines() if line_printed.startswith("written")
     ]
@@ -118,7 +118,7 @@ def test_invalid_options_are_rejected_with_a_remedy(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("mine")
-    done = ran("run", "sound-wave", "--n", "16", "--steps", "2", "--threads", "1", *words)
+    done = run_command_line("run", "sound-wave", "--n", "16", "--steps", "2", "--threads", "1", *words)
     assert done.returncode in (1, 2)
     assert error in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
@@ -135,7 +135,7 @@ def test_a_checkpoint_of_another_case_is_rejected(tmp_path: Path) -> None:
         ["run", "sound-wave", "--n", "16", "--order", "2"],
         ["solve", "poisson", "--n", "16"],
     ):
-        done = ran(*words, "--threads", "1", "--resume", tmp_path)
+        done = run_command_line(*words, "--threads", "1", "--resume", tmp_path)
         assert done.returncode == 2, done.stderr
         assert "is of" in done.stderr
         assert "Traceback" not in done.stderr
@@ -145,11 +145,11 @@ def test_a_resumed_case_keeps_its_order_and_scheme(tmp_path: Path) -> None:
     folder = tmp_path / "c"
     wave("--steps", "2", "--checkpoint", folder)
     for option, value in (("order", "4"), ("scheme", "euler")):
-        done = ran("run", "sound-wave", "--resume", folder, "--steps", "4", f"--{option}", value)
+        done = run_command_line("run", "sound-wave", "--resume", folder, "--steps", "4", f"--{option}", value)
         assert done.returncode == 2
         assert f"{option} is {value}, but checkpoint" in done.stderr
         assert "leave it out" in done.stderr
-    done = ran("run", "sound-wave", "--resume", folder, "--steps", "4", "--set", "dt=1e-3")
+    done = run_command_line("run", "sound-wave", "--resume", folder, "--steps", "4", "--set", "dt=1e-3")
     assert done.returncode == 2
     assert "dt: the new values may be the reason" in done.stderr
 
@@ -194,7 +194,7 @@ def test_damage_is_not_reported_as_changed_parameters(tmp_path: Path) -> None:
     wave("--steps", "2", "--checkpoint", tmp_path)
     chunk = next(next(tmp_path.glob("step-*")).glob("lnrho/c*"))
     chunk.write_bytes(chunk.read_bytes()[:-8])
-    done = ran("run", "sound-wave", "--resume", tmp_path, "--steps", "4", "--set", "nu=0.02")
+    done = run_command_line("run", "sound-wave", "--resume", tmp_path, "--steps", "4", "--set", "nu=0.02")
     assert done.returncode == 2
     assert "is damaged" in done.stderr
     assert "which may be why" not in done.stderr
@@ -204,12 +204,12 @@ def test_damage_is_not_reported_as_changed_parameters(tmp_path: Path) -> None:
 def test_an_unprintable_path_is_rejected(tmp_path: Path, option: str) -> None:
     name = os.fsdecode(os.fsencode(tmp_path) + b"/a\xff")
     for words in (["run", "sound-wave", "--n", "16", "--steps", "2"], ["solve", "poisson", "--n", "16"]):
-        done = ran(*words, option, name)
+        done = run_command_line(*words, option, name)
         assert done.returncode == 2, done.stderr
         assert "Traceback" not in done.stderr
     assert not list(tmp_path.iterdir())
     os.mkdir(name)
     for verb in (["ls", name], ["view", name, tmp_path / "a.png"]):
-        done = ran(*verb)
+        done = run_command_line(*verb)
         assert done.returncode == 2, done.stderr
         assert "Traceback" not in done.stderr

@@ -8,7 +8,7 @@ from typing import Any
 import halocline as hc
 from compiled_programs import fields, schedule_of
 from halocline.compile.ir import pipeline
-from single_precision import doubles
+from single_precision import float64_operations
 
 
 def ops(root: hc.Expr) -> list[str]:
@@ -81,4 +81,4 @@ def test_numbers_are_selected_in_the_precision_of_their_use() -> None:
         schedule_of(grid, program)
     (kernel,) = (kernel for name, kernel in trail if name == "translate" and kernel.ndim)
     assert {array.dtype for array in kernel.arrays} == {"float32"}
-    assert not doubles(kernel)
+    assert not float64_operations(kernel)

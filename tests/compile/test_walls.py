@@ -28,13 +28,13 @@ from random_walls import (
     Case,
     Point,
     Term,
-    ahead,
     check_plans,
-    checked,
+    check_random_cases,
     expected_fields,
     faces,
+    forward_difference,
     induction,
-    ran,
+    simulated_fields,
     solenoidal,
     unit,
 )
@@ -44,7 +44,7 @@ from random_walls import (
 
 def test_the_operands_of_ghosts_are_valid_before_their_fill() -> None:
     """Each cell that a formula reads is filled first, in random programs on random decompositions."""
-    assert checked(range(40)) > 10
+    assert check_random_cases(range(40)) > 10
 
 
 def test_ghosts_do_not_wait_for_rows_that_kernels_wrap_around() -> None:
@@ -111,7 +111,7 @@ def test_ghosts_have_the_values_of_their_definition() -> None:
         for way in WAYS:
             if way.get("subdomains_per_rank") and world().size == 4 and case.ndim == 2:
                 way = {"decomposition": (2, 2)}  # the subdomains would be too thin
-            for values, right in some(zip(ran(case, **way), expected, strict=True)):
+            for values, right in some(zip(simulated_fields(case, **way), expected, strict=True)):
                 assert np.array_equal(values, right), (case, way)
 
 
@@ -119,7 +119,9 @@ def test_ghosts_have_the_values_of_their_definition() -> None:
 def test_ghosts_on_devices_have_the_values_of_their_definition() -> None:
     for case in some(RUNS[::2]):
         for way in ({"device": "opencl:0,1"},):
-            for values, right in some(zip(ran(case, **way), expected_fields(case, 2), strict=True)):
+            for values, right in some(
+                zip(simulated_fields(case, **way), expected_fields(case, 2), strict=True)
+            ):
                 assert np.array_equal(values, right), (case, way)
 
 
@@ -152,7 +154,7 @@ def padded(B: Sequence[Array], shape: Point, periodic: tuple[bool, ...]) -> list
                         flux = np.roll(layer, -1, d) - layer
                         flux = np.take(flux, [shape[d], *range(1, shape[d] + 1), 1], d)
                     else:
-                        flux = ahead(layer, d, periodic)
+                        flux = forward_difference(layer, d, periodic)
                     ghost = ghost + (1 if end == 0 else -1) * h[axis] * flux / h[d]
             ends.append(ghost)
         components[axis] = np.concatenate([ends[0], before[axis], ends[1]], axis=axis)
@@ -178,8 +180,8 @@ def transported(shape: Point, periodic: tuple[bool, ...], steps: int) -> list[Ar
             slope = at(p, unit(ndim, p), points) - at(p, unit(ndim, p, -1), points)
             E.append(0.1 * mean_p * mean_q + 0.3 * slope)
         for e, (p, q) in zip(E, pairs, strict=True):
-            B[p] = B[p] - DT * ahead(e, q, periodic) / h[q]
-            B[q] = B[q] + DT * ahead(e, p, periodic) / h[p]
+            B[p] = B[p] - DT * forward_difference(e, q, periodic) / h[q]
+            B[q] = B[q] + DT * forward_difference(e, p, periodic) / h[p]
     return B
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import halocline as hc
-from device_commands import SIDES, Devices, explained, halocline, heat
+from device_commands import SIDES, Devices, explanation_on, halocline, heat
 from halocline import _native as native
 from halocline.cli.app import run
 from halocline.errors import InputError, RunError
@@ -304,7 +304,7 @@ def test_one_process_uses_only_available_methods(
     assert sim.domain.transfers.methods == methods_taken
     assert {route["method"] for route in hc.explain(sim).routes} == {"peer"}
     # a program that is only explained selects the same methods and prints the same notice
-    planned = explained(device, methods=methods, subdomains_per_rank=subdomains)
+    planned = explanation_on(device, methods=methods, subdomains_per_rank=subdomains)
     assert planned.plan.transfers.methods == methods_taken
     assert notices.messages == ([notice] if notice else [])
 

@@ -37,7 +37,7 @@ from halocline.run.memory.store import FieldStore
 from halocline.run.ranks.mpi import world
 from halocline.study.measuring import overlap
 from hang import HANG
-from runs_on_devices import BOTH, compared, random_holes, same_bits
+from runs_on_devices import BOTH, check_equal_bits, random_holes, same_bits
 from started_scripts import start
 
 __all__ = ["start"]  # a fixture
@@ -69,16 +69,16 @@ QUICK = ("fluxes", "holes", "cg-fused")
 @pytest.mark.ranks(1, 2, long=(1,))
 def test_devices_give_the_bits_of_the_cpu(problem: bitwise.Problem) -> None:
     ways = TWO_SUBDOMAINS[world().size]
-    assert compared(problem, "float64", ways) == len(ways)
+    assert check_equal_bits(problem, "float64", ways) == len(ways)
 
 
 @pytest.mark.parametrize("problem", [bitwise.solve("cg-fused"), bitwise.heat], ids=["cg-fused", "heat"])
 def test_a_device_that_runs_ahead_of_its_host_gives_the_bits_of_the_cpu(problem: bitwise.Problem) -> None:
-    assert compared(problem, "float64", [{"device": ALONE}]) == 1
+    assert check_equal_bits(problem, "float64", [{"device": ALONE}]) == 1
 
 
 def test_devices_give_the_bits_of_the_cpu_in_float32() -> None:
-    assert compared(bitwise.gray_scott, "float32", TWO_SUBDOMAINS[1][:2]) == 2
+    assert check_equal_bits(bitwise.gray_scott, "float32", TWO_SUBDOMAINS[1][:2]) == 2
 
 
 # -- physics and examples ----------------------------------------------------------------------------
@@ -574,7 +574,7 @@ def test_two_programs_share_one_device() -> None:
 def test_a_killed_rank_is_reported(start: Any) -> None:
     text = f"""
 DYING = 1
-simulation(device={BOTH!r}).run(steps=FOR_EVER, on_progress=at_work(DYING, die))
+simulation(device={BOTH!r}).run(steps=FOR_EVER, on_progress=progress_callback(DYING, kill_this_process))
 print('went on')
 """
     process = start(text, 2)
@@ -589,7 +589,8 @@ def test_a_missing_message_is_reported(start: Any, monkeypatch: pytest.MonkeyPat
     text = f"""
 import faults
 faults.PAUSE = 20  # rank 0 computes its step with what other processes leave it
-simulation(device={BOTH!r}, overlap=True).run(steps=FOR_EVER, on_progress=at_work(1, stand_still))
+stop = progress_callback(1, stop_until_continued)
+simulation(device={BOTH!r}, overlap=True).run(steps=FOR_EVER, on_progress=stop)
 """
     for _ in range(4):  # a rank may also stop during the agreement of all ranks on the next pass
         process = start(text, 2, through_command=False)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import halocline as hc
-from device_commands import SIDES, Devices, explained, halocline, heat
+from device_commands import SIDES, Devices, explanation_on, halocline, heat
 from halocline.errors import InputError
 from halocline.run.host.streams import say_once
 
@@ -25,12 +25,12 @@ def notices(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 def test_explain_reports_methods_that_devices_lack(
     opencl: Devices, notices: pytest.LogCaptureFixture
 ) -> None:
-    explained("cuda:0,1", ranks=2, methods="rma")
+    explanation_on("cuda:0,1", ranks=2, methods="rma")
     assert notices.messages == [
         "transfer method rma is not taken between devices: its mailboxes are memory of the host"
     ]
     notices.clear()
-    explained("opencl", ranks=2, methods="gpu_aware")
+    explanation_on("opencl", ranks=2, methods="gpu_aware")
     assert notices.messages == [
         "transfer method gpu_aware is not taken between devices: MPI libraries cannot read the memory of "
         "OpenCL devices"
@@ -41,7 +41,7 @@ def test_explain_reports_methods_that_devices_lack(
 
 
 def test_explain_reports_devices_kernels_and_launches(opencl: Devices):
-    explanation = explained("opencl:0,1", ranks=4, rank=3)
+    explanation = explanation_on("opencl:0,1", ranks=4, rank=3)
     assert explanation.on is not None
     (device,) = explanation.on.devices
     assert (device["device"], device["name"], device["subdomains"], device["ranks"]) == (
@@ -71,28 +71,28 @@ def test_explain_reports_devices_kernels_and_launches(opencl: Devices):
 
 
 def test_explain_distinguishes_unsupported_and_disabled_methods(opencl: Devices):
-    explanation = str(explained("opencl", ranks=2))
+    explanation = str(explanation_on("opencl", ranks=2))
     assert "the same node, but OpenCL processes share no memory of devices" in explanation
-    assert "the same node, but colocated is off" in str(explained("cuda:0,1", ranks=2, methods="mpi"))
+    assert "the same node, but colocated is off" in str(explanation_on("cuda:0,1", ranks=2, methods="mpi"))
 
 
 def test_explain_describes_one_rank_with_two_devices(opencl: Devices):
-    explanation = explained("opencl")
+    explanation = explanation_on("opencl")
     assert explanation.on is not None
     assert [(d["device"], d["subdomains"]) for d in explanation.on.devices] == [
         ("opencl:0", (0,)),
         ("opencl:1", (1,)),
     ]
     assert explanation.on.launches["copy"] > 0
-    alone = explained("opencl:1")
+    alone = explanation_on("opencl:1")
     assert alone.on is not None
     assert alone.on.launches["copy"] == 0
     assert alone.on.launches["scalars"] > 0
-    assert explained("cpu").on is None
+    assert explanation_on("cpu").on is None
 
 
 def test_launches_are_consistent_with_their_table(opencl: Devices):
-    explanation = explained("opencl")
+    explanation = explanation_on("opencl")
     assert explanation.on is not None
     listed = [
         k for k in explanation.on.kernels if k["sweep"] > 2 and k["over"] != "boundary"
@@ -108,15 +108,15 @@ def test_explain_uses_the_selected_kernels(tmp_path: Path, opencl: Devices):
     result = halocline("explain poisson --n 64 --device opencl:0 --kernels planes", tmp_path)
     assert result.returncode == 0, result.stderr
     assert "Strategy of sweeps: planes, " in result.stdout
-    assert explained("opencl:0").on.strategy.startswith("queue, ")  # type: ignore[union-attr]
+    assert explanation_on("opencl:0").on.strategy.startswith("queue, ")  # type: ignore[union-attr]
     with pytest.raises(InputError, match="kernels tune: nothing is measured here; expected auto, direct, q"):
-        explained("opencl:0", kernels="tune")
+        explanation_on("opencl:0", kernels="tune")
     sim = heat(device="opencl:0", kernels="tune")  # of a run, the choice without a measurement
     assert hc.explain(sim).on.strategy.startswith("queue, ")  # type: ignore[union-attr]
 
 
 def test_explain_reports_missing_devices(tmp_path: Path, opencl: Devices):
-    explanation = explained("opencl:0,9", ranks=2, rank=1)
+    explanation = explanation_on("opencl:0,9", ranks=2, rank=1)
     assert explanation.on is not None
     assert [(d["device"], d["name"], d["free_bytes"]) for d in explanation.on.devices] == [
         ("opencl:9", None, None)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import halocline as hc
-from compared_blocks import compared, spread
+from compared_blocks import check_blocks, spread
 from halocline.compile.compiler import compile_program
 from halocline.errors import InputError
 from halocline.lang.blocks import Blocks
@@ -261,7 +261,7 @@ def test_a_delayed_time_step_is_exact_after_a_change_of_blocks() -> None:
 @given(cases())
 @settings(max_examples=8, deadline=None)
 def test_random_holes_have_the_bits_of_dense_fields(case: dict[str, Any]) -> None:
-    compared(case)
+    check_blocks(case)
 
 
 def test_blocks_have_no_walls_between_them() -> None:

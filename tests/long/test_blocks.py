@@ -6,11 +6,11 @@ from typing import Any
 
 from hypothesis import given, settings
 
-from compared_blocks import compared
+from compared_blocks import check_blocks
 from random_blocks import cases
 
 
 @given(cases())
 @settings(max_examples=150, deadline=None)
 def test_many_random_holes_have_the_bits_of_dense_fields(case: dict[str, Any]) -> None:
-    compared(case)
+    check_blocks(case)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 import halocline as hc
-from cavity_runs import CUBIC, PLANAR, number, richardson, run, steady
+from cavity_runs import CUBIC, PLANAR, richardson, run, steady, steady_diagnostic
 from halocline.problems.problem import Problem
 from halocline.run.simulation.checks import Check
 
@@ -30,9 +30,11 @@ def order_of(values: Sequence[float], sizes: Sequence[int]) -> float:
 @pytest.mark.parametrize("rayleigh", [1e3, 1e4, 1e5, 1e6])
 def test_a_square_converges_at_second_order(rayleigh: float) -> None:
     sizes = [63, 127, 255] if rayleigh > 1e4 else [31, 63, 127]
-    order, middle = richardson([number("cavity-2d", n, rayleigh, "nusselt_mid") for n in sizes], sizes)
+    order, middle = richardson(
+        [steady_diagnostic("cavity-2d", n, rayleigh, "nusselt_mid") for n in sizes], sizes
+    )
     assert abs(order - 2) < 0.2
-    hot = richardson([number("cavity-2d", n, rayleigh, "nusselt_hot") for n in sizes], sizes)[1]
+    hot = richardson([steady_diagnostic("cavity-2d", n, rayleigh, "nusselt_hot") for n in sizes], sizes)[1]
     assert abs(hot / PLANAR[rayleigh]["nusselt_hot"] - 1) < 0.01
     assert abs(middle / hot - 1) < 0.002  # the heat that enters at one wall leaves at the other
 
@@ -41,7 +43,7 @@ def test_a_square_converges_at_second_order(rayleigh: float) -> None:
 def test_a_cube_has_the_published_heat_flux(rayleigh: float) -> None:
     """The extrapolation of meshes of 39 and 79 points, and the finer mesh alone, agree within 1 %."""
     for quantity in ("nusselt_hot", "nusselt_mid"):
-        coarse, fine = (number("cavity", n, rayleigh, quantity) for n in (39, 79))
+        coarse, fine = (steady_diagnostic("cavity", n, rayleigh, quantity) for n in (39, 79))
         for result in (fine + (fine - coarse) / 3, fine):
             assert abs(result / CUBIC[rayleigh]["nusselt_hot"] - 1) < 0.01
 
@@ -53,7 +55,7 @@ def test_a_cube_has_the_published_heat_flux(rayleigh: float) -> None:
 def test_a_cube_converges_at_second_order(rayleigh: float, sizes: tuple[int, ...], gathered: float) -> None:
     """The order is two; for layers that are thin compared with the spacing, the grid is stretched."""
     settings = {"gathered": gathered} if gathered else {}
-    values = [number("cavity", n, rayleigh, "nusselt_mid", **settings) for n in sizes]
+    values = [steady_diagnostic("cavity", n, rayleigh, "nusselt_mid", **settings) for n in sizes]
     assert (values[0] - values[1]) * (values[1] - values[2]) > 0
     order = order_of(values, sizes)
     assert abs(order - 2) < 0.2
@@ -85,10 +87,10 @@ def test_stretched_points_are_more_accurate(rayleigh: float) -> None:
     """The extrapolated value is the published one, and stretched points are more accurate than even ones."""
     sizes, at_walls = [15, 31, 63], {"gathered": 0.6}
     for quantity, published in PLANAR[rayleigh].items():
-        result = [number("cavity-2d", n, rayleigh, quantity, **at_walls) for n in sizes]
+        result = [steady_diagnostic("cavity-2d", n, rayleigh, quantity, **at_walls) for n in sizes]
         assert abs(richardson(result, sizes)[1] / published - 1) < 0.01, quantity
     even, gathered = (
-        number("cavity-2d", 31, rayleigh, "nusselt_hot", **options) for options in ({}, at_walls)
+        steady_diagnostic("cavity-2d", 31, rayleigh, "nusselt_hot", **options) for options in ({}, at_walls)
     )
     known = PLANAR[rayleigh]["nusselt_hot"]
     assert abs(gathered - known) < 0.5 * abs(even - known)

@@ -9,8 +9,8 @@ import pytest
 
 from halocline.cli.app import run
 from halocline.study.studies.parts import PARTS
-from resumed_files import LEFT, RUNS, UNTIL_40, left
-from user_files import EXACT, HEAT, halocline, result
+from resumed_files import LEFT, RUNS, UNTIL_40, resumed_results
+from user_files import EXACT, HEAT, halocline, json_result
 
 ACOUSTIC = Path(__file__).parents[2] / "examples" / "acoustic.py"
 
@@ -26,18 +26,22 @@ def heat(tmp_path: Path) -> Path:
 
 
 def test_a_scaling_study_of_a_file_times_parts(heat: Path, tmp_path: Path) -> None:
-    measurements = result("study", "strong", heat, "--ranks", "1,2", "--parts", cwd=tmp_path)["measurements"]
+    measurements = json_result("study", "strong", heat, "--ranks", "1,2", "--parts", cwd=tmp_path)[
+        "measurements"
+    ]
     timed = [(m["ranks"], m["only"], m["halo"]) for m in measurements]
     assert timed == [(ranks, *kind) for ranks in (1, 2) for kind in PARTS.values()]
 
 
 def test_a_scaling_study_runs_a_file(heat: Path, tmp_path: Path) -> None:
-    measurements = result("study", "strong", heat, "--ranks", "1,2", cwd=tmp_path)["measurements"]
+    measurements = json_result("study", "strong", heat, "--ranks", "1,2", cwd=tmp_path)["measurements"]
     assert [(m["ranks"], m["only"]) for m in measurements] == [(1, None), (2, None), (2, "exchange")]
     measurements = measurements[:2]
     assert {m["checksum"] for m in measurements} == {measurements[0]["checksum"]}
     assert {tuple(m["shape"]) for m in measurements} == {(16, 16)}
-    measurements = result("study", "weak", heat, "--n", "16", "--ranks", "1,2", cwd=tmp_path)["measurements"]
+    measurements = json_result("study", "weak", heat, "--n", "16", "--ranks", "1,2", cwd=tmp_path)[
+        "measurements"
+    ]
     assert [m["shape"] for m in measurements[:2]] == [[16, 16], [23, 23]]
     for option in (["--steps", "3"], ["--orders", "2,4"], ["--scheme", "rk3"]):
         done = halocline("study", "strong", heat, *option, cwd=tmp_path)
@@ -47,7 +51,7 @@ def test_a_scaling_study_runs_a_file(heat: Path, tmp_path: Path) -> None:
 
 def test_a_convergence_study_runs_a_file(heat: Path, tmp_path: Path) -> None:
     heat.write_text(HEAT)
-    study = result("study", "convergence", heat, "--n", "16,32,64,128", cwd=tmp_path)
+    study = json_result("study", "convergence", heat, "--n", "16,32,64,128", cwd=tmp_path)
     assert [m["error"] is None for m in study["measurements"]] == [False, False, False, True]
     (line,) = study["orders"]
     assert line["last_order"] == pytest.approx(2.0, abs=0.1)  # means of cells, compared with point values
@@ -88,10 +92,10 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_file_is_resumed_on_other_ranks(runs: Path, tmp_path: Path) -> None:
-    whole = left(runs, "--steps", "30")
+    whole = resumed_results(runs, "--steps", "30")
     words = ["--steps", "24", "--checkpoint", "ck", "--output", "o.zarr", "--io-ranks", "1"]
-    result("run", runs, "--ranks", "2", *words, cwd=tmp_path)
-    result("run", runs, "--ranks", "3", "--resume", "ck", "--steps", "30", cwd=tmp_path)
+    json_result("run", runs, "--ranks", "2", *words, cwd=tmp_path)
+    json_result("run", runs, "--ranks", "3", "--resume", "ck", "--steps", "30", cwd=tmp_path)
     (steps, time, checksum), _ = json.loads((tmp_path / "left.json").read_text())
     assert (steps, time, checksum) == whole[:3]
 

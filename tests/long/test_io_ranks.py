@@ -7,12 +7,14 @@ from pathlib import Path
 import xarray
 
 from halocline.run.output import restart as checkpoints
-from io_rank_runs import WRITES, started
+from io_rank_runs import WRITES, run_on_ranks
 
 
 def test_io_ranks_write_the_same_output(tmp_path: Path) -> None:
     for name, ranks, io_ranks in (("alone", 1, 0), ("beside", 4, 1), ("two", 5, 2)):
-        done = started(ranks, io_ranks, WRITES, tmp_path / name, tmp_path / name / "c", tmp_path / "none")
+        done = run_on_ranks(
+            ranks, io_ranks, WRITES, tmp_path / name, tmp_path / name / "c", tmp_path / "none"
+        )
         assert (done.returncode, done.stderr) == (0, "")
     for store in ("T.zarr", "more.zarr"):
         alone = xarray.open_zarr(tmp_path / "alone" / store).load()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from patched_matrices import patched
+from patched_matrices import patched_laplacian
 
 
 @pytest.mark.ranks(2)
@@ -18,7 +18,7 @@ def test_ranks_agree_on_a_null_space_of_fields() -> None:
 
     checksums = []
     for options in ({}, {"communicator": MPI.COMM_SELF}):
-        solver = patched("cg-fused", **options)
+        solver = patched_laplacian("cg-fused", **options)
         f, m = (solver.fields.grid.fields[name] for name in "fm")
         solver.fields[f] = lambda x, y: np.sin(9.0 * x) * (y - 0.5)
         for value in (1.5, 4.0, 1.5):

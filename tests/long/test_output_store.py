@@ -10,7 +10,7 @@ import halocline as hc
 from halocline.run.output import store as run_store
 from output_runs import heat
 from output_statistics import statistics
-from stores import opened
+from stores import open_content
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_devices_write_the_same_output(tmp_path: Path) -> None:
             ],
         )
     for name in ("a.zarr", "b.zarr"):
-        assert opened(tmp_path / "cpu" / name).equals(opened(tmp_path / "opencl:0,1" / name))
+        assert open_content(tmp_path / "cpu" / name).equals(open_content(tmp_path / "opencl:0,1" / name))
 
 
 # -- statistics over time ------------------------------------------------------------------------------------
@@ -59,6 +59,6 @@ def test_statistics_of_two_stores_of_one_name_do_not_mix(tmp_path: Path) -> None
     second.run(steps=7, output=outputs(second, tmp_path / "parts")[::-1])
     for name in ("a", "b"):
         of_whole, of_parts = (
-            opened(tmp_path / run_name / name / "s.zarr") for run_name in ("whole", "parts")
+            open_content(tmp_path / run_name / name / "s.zarr") for run_name in ("whole", "parts")
         )
         assert of_whole.equals(of_parts)

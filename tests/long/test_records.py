@@ -10,11 +10,11 @@ from damaged_measurements import (
     FILES,
     LIKE_STRONG,
     WRONG,
-    changed,
+    as_study,
     content,
     damaged_places,
-    of_study,
     outcomes,
+    with_changed_value,
 )
 
 
@@ -28,7 +28,7 @@ def test_every_damaged_value_gives_a_report_or_a_message(file: Path, draw: bool,
     values = WRONG[:6] if draw else WRONG
     studies = LIKE_STRONG if file.stem == "strong-steps" else (whole["measurements"][0]["study"],)
     trees = (
-        changed(of_study(whole, studies[number % len(studies)]), way, value)
+        with_changed_value(as_study(whole, studies[number % len(studies)]), way, value)
         for number, way in enumerate(places)
         for value in values
     )

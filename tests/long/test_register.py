@@ -10,7 +10,7 @@ import pytest
 
 from halocline.cli.app import run as command
 from halocline.papers.register import REGISTER, Entry
-from reduced_papers import reduce, words_of
+from reduced_papers import reduce_papers, words_of
 from step_measurements import halocline
 
 COMMANDS = {entry.command: entry for entry in REGISTER if entry.command}
@@ -26,7 +26,7 @@ def test_each_command_of_the_register_works(
         assert done.returncode == 0, done.stderr
         assert (tmp_path / "t.json").stat().st_size > 0
         return
-    reduce(monkeypatch)
+    reduce_papers(monkeypatch)
     assert command(words) == 0, capsys.readouterr().err
     out = capsys.readouterr().out
     if entry.command.startswith("explain "):

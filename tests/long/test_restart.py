@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "tools"))
-from killed_runs import killed
+from killed_runs import check_killed_run
 from stopped_runs import NAMES, results
 
 
@@ -39,4 +39,6 @@ def test_the_newest_checkpoint_is_complete_after_a_hundred_kills(
     name: str, seed: int, whole: dict[str, str], tmp_path: Path
 ) -> None:
     draw = random.Random(f"{name} {seed}")
-    killed(name, tmp_path, draw.choice([2, 3]), draw.choice(["one", "all", "I/O rank"]), whole[name], seed)
+    check_killed_run(
+        name, tmp_path, draw.choice([2, 3]), draw.choice(["one", "all", "I/O rank"]), whole[name], seed
+    )

@@ -16,7 +16,7 @@ import bitwise_programs as bitwise
 import random_blocks as holes
 import random_programs as programs
 from halocline.run.ranks.mpi import world
-from runs_on_devices import BOTH, compared, random_holes, same_bits
+from runs_on_devices import BOTH, check_equal_bits, random_holes, same_bits
 
 pytestmark = pytest.mark.usefixtures("opencl")
 
@@ -36,7 +36,7 @@ WAYS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("problem", bitwise.PROBLEMS, ids=lambda problem: problem.__name__)
 @pytest.mark.ranks(1, 2, 3)
 def test_every_layout_on_devices_gives_the_bits_of_the_cpu(problem: bitwise.Problem, dtype: str) -> None:
-    assert compared(problem, dtype, WAYS) >= (4 if world().size < 3 else 2)
+    assert check_equal_bits(problem, dtype, WAYS) >= (4 if world().size < 3 else 2)
 
 
 # -- random programs ---------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from halocline.physics.mhd_tvd import FLUXES, IdealMHD, MHDSimulation, Source, S
 from halocline.physics.mhd_tvd.checks import primitives
 from halocline.physics.mhd_tvd.parameters import ALL, of_program
 from halocline.problems.problem import Problem
-from shock_runs import SMALL, alone, checked, checked_until, run, wave_error
+from shock_runs import SMALL, checksum_of_run, passed_checks, passed_checks_until, run, wave_error
 
 Array = NDArray[np.float64]
 
@@ -101,7 +101,7 @@ def test_a_polarised_wave_keeps_its_fronts_in_three_dimensions() -> None:
 
 
 def test_a_polarised_wave_converges_in_the_plane() -> None:
-    assert checked("cp-alfven", (32, 16))["scatter"].value < 1e-13
+    assert passed_checks("cp-alfven", (32, 16))["scatter"].value < 1e-13
 
 
 # -- shocks ------------------------------------------------------------------------------------------------
@@ -109,18 +109,18 @@ def test_a_polarised_wave_converges_in_the_plane() -> None:
 
 @pytest.mark.parametrize("flux", ["hlld", "roe"])
 def test_other_fluxes_reach_the_converged_profiles_of_tubes(flux: str) -> None:
-    checked("rj2a", (512,), {"flux": flux})
+    passed_checks("rj2a", (512,), {"flux": flux})
 
 
 def test_a_tube_is_compared_at_earlier_times() -> None:
-    result = checked_until("rj2a", (128,), 0.1)
+    result = passed_checks_until("rj2a", (128,), 0.1)
     assert sum(key.startswith("plateau at") for key in result) == 2
 
 
 @pytest.mark.parametrize(("name", "count"), [("rj2a", 2), ("rj4a", 0)])
 def test_oblique_tubes_reach_the_converged_profiles(name: str, count: int) -> None:
     """No plateau of rj4a is ten layers of cells wide, so that none is compared."""
-    result = checked(name, (128, 128, 128))
+    result = passed_checks(name, (128, 128, 128))
     assert sum(key.startswith("plateau at") for key in result) == count
     assert result["plateaux"].compared is False if count == 0 else "plateaux" not in result
 
@@ -162,11 +162,11 @@ def test_a_tube_has_the_same_bits_along_every_axis() -> None:
 
 def test_the_vortex_of_orszag_and_tang_passes_its_checks() -> None:
     """The errors agree with the paper, on a coarser grid whose bounds grow with the cell size."""
-    checked("orszag-tang", (96, 96))
+    passed_checks("orszag-tang", (96, 96))
 
 
 def test_the_vortex_of_orszag_and_tang_agrees_with_the_paper() -> None:
-    checked("orszag-tang", (192, 192))
+    passed_checks("orszag-tang", (192, 192))
 
 
 def test_a_vortex_without_a_reference_is_reported() -> None:
@@ -174,29 +174,29 @@ def test_a_vortex_without_a_reference_is_reported() -> None:
         ((50, 50), {}, 0.02, "no converged solution at t = 0.02"),
         ((50, 50), {"gamma": 1.5}, 0.02, "no converged solution for gamma = 1.5"),
     ):
-        result = checked_until("rotor", n, until, settings)
+        result = passed_checks_until("rotor", n, until, settings)
         assert not result["rho converged"].compared
         assert words in result["rho converged"].about
 
 
 def test_the_rotor_agrees_with_the_paper() -> None:
-    checked("rotor", (400, 400))
+    passed_checks("rotor", (400, 400))
 
 
 def test_a_field_loop_returns_to_its_start() -> None:
-    result = checked("field-loop", (100, 50))
+    result = passed_checks("field-loop", (100, 50))
     assert 0.7 < result["magnetic energy kept"].value < 1.0
     assert result["loop carried"].value < 0.4
 
 
 @pytest.mark.parametrize("settings", [{}, {"v_z": 1.0}, {"v_z": 1.0, "flux": "hlld"}], ids=str)
 def test_a_field_loop_keeps_its_energy(settings: dict[str, Any]) -> None:
-    checked("field-loop", (256, 128), settings)
+    passed_checks("field-loop", (256, 128), settings)
 
 
 def test_a_field_loop_keeps_its_energy_in_three_dimensions() -> None:
     """The energy is kept on a fifth of the paper's cells along each axis, within wider bounds."""
-    checked("field-loop", (40, 40, 60))
+    passed_checks("field-loop", (40, 40, 60))
 
 
 def test_gas_at_rest_fails_the_checks_of_a_blast() -> None:
@@ -212,12 +212,12 @@ def test_a_larger_blast_passes_its_checks() -> None:
 
     The results on the paper's cells are in docs/verification/2026-11.md.
     """
-    checked("blast", (100, 150, 100))
+    passed_checks("blast", (100, 150, 100))
 
 
 def test_a_blast_counts_fallback_fluxes() -> None:
     """A gas with a fiftieth of the magnetic pressure needs fallback fluxes at the edge of the hot gas."""
-    result = checked("blast", (24, 36, 24))
+    result = passed_checks("blast", (24, 36, 24))
     assert result["steps"].value > 5
     record = run("blast", (24, 36, 24)).record
     fallback = record.events["HLL fallback"]
@@ -240,7 +240,7 @@ def test_more_diffusive_schemes_have_no_bound(
     name: str, n: tuple[int, ...], settings: dict[str, Any]
 ) -> None:
     """A more diffusive limiter, such as the paper's, has no bound; all other properties are checked."""
-    result = checked(name, n, settings)
+    result = passed_checks(name, n, settings)
     not_compared = {key for key, check in result.items() if not check.compared}
     assert not_compared == ({"error"} if name == "linear-wave" else {"rho converged", "p converged"})
     assert f"no bound for {next(iter(settings))}" in result[min(not_compared)].about
@@ -248,9 +248,9 @@ def test_more_diffusive_schemes_have_no_bound(
 
 
 def test_a_blast_of_less_pressure_has_no_bound() -> None:
-    weak = checked_until("blast", (40, 60), 0.002, {"pressure": 2.0})["kinetic energy"]
+    weak = passed_checks_until("blast", (40, 60), 0.002, {"pressure": 2.0})["kinetic energy"]
     assert weak.about == "not compared: no bound for pressure = 2, below 100"
-    assert checked_until("blast", (40, 60), 0.002, {"field": 5.0})["kinetic energy"].compared
+    assert passed_checks_until("blast", (40, 60), 0.002, {"field": 5.0})["kinetic energy"].compared
 
 
 # -- sources -----------------------------------------------------------------------------------------------
@@ -364,14 +364,14 @@ def test_bits_do_not_depend_on_patches_smaller_than_the_grid(patch: int) -> None
     {"overlap": False},
 ], ids=str)  # fmt: skip
 def test_bits_of_a_blast_do_not_depend_on_the_layout(options: dict[str, Any]) -> None:
-    assert run("blast", SMALL["blast"], steps=4, **options).record.checksum == alone("blast")
+    assert run("blast", SMALL["blast"], steps=4, **options).record.checksum == checksum_of_run("blast")
 
 
 @pytest.mark.parametrize("name", ["orszag-tang", "blast"])
 @pytest.mark.parametrize("flux", [name for name in FLUXES if name != "mhdtvd"])
 def test_bits_of_other_fluxes_do_not_depend_on_patches(flux: str, name: str) -> None:
     result = run(name, SMALL[name], {"flux": flux}, steps=4, threads=2, patch=6)
-    assert result.record.checksum == alone(name, flux=flux)
+    assert result.record.checksum == checksum_of_run(name, flux=flux)
 
 
 @pytest.mark.usefixtures("opencl")

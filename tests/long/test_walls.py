@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from halocline.errors import InputError
-from random_walls import FIELDS, checked, drawn, expected_fields, induction, ran
+from random_walls import FIELDS, check_random_cases, expected_fields, induction, random_case, simulated_fields
 
 # --- plans: all inputs of a ghost value are present ---------
 
 
 def test_the_operands_of_ghosts_are_valid_in_many_programs() -> None:
-    assert checked(range(1000, 2500)) > 400
+    assert check_random_cases(range(1000, 2500)) > 400
 
 
 # --- runs ---
@@ -26,9 +26,12 @@ def test_the_operands_of_ghosts_are_valid_in_many_programs() -> None:
 def test_random_ghosts_have_the_values_of_their_definition() -> None:
     count = 0
     for seed in range(5000, 5060):
-        case = drawn(seed, 3 if seed % 5 == 4 else 2)
+        case = random_case(seed, 3 if seed % 5 == 4 else 2)
         with suppress(InputError):  # pairs that cannot be computed
-            results = [ran(case, subdomains_per_rank=2), ran(case, patch=2, threads=2)]
+            results = [
+                simulated_fields(case, subdomains_per_rank=2),
+                simulated_fields(case, patch=2, threads=2),
+            ]
             want = expected_fields(case, 2)
             for result in results:
                 assert all(map(np.array_equal, result, want)), seed

@@ -13,7 +13,7 @@ from halocline.model import Rates, execute
 from halocline.plan.layout import lay_out
 from halocline.plan.machine import Aware, Host, Machine
 from halocline.plan.traffic import Traffic
-from modelled_machine import FREE, LATENCY, OVERHEAD, PACKING, line, machine, together
+from modelled_machine import FREE, LATENCY, OVERHEAD, PACKING, line, machine, seconds_of_three_ranks
 
 WORK, ROWS = 64 * 64 * 16 / 1e9, 2 * 512  # seconds and bytes per pass
 
@@ -21,16 +21,18 @@ WORK, ROWS = 64 * 64 * 16 / 1e9, 2 * 512  # seconds and bytes per pass
 def test_a_message_is_packed_sent_and_unpacked() -> None:
     """Both messages are packed and posted in turn; the first is unpacked while the second is on its way."""
     packing, unpacking = ROWS / PACKING, ROWS / 2 / PACKING + OVERHEAD
-    assert together("mpi") == pytest.approx(
+    assert seconds_of_three_ranks("mpi") == pytest.approx(
         WORK + packing + OVERHEAD + max(LATENCY, OVERHEAD + unpacking) + unpacking
     )
 
 
 def test_a_colocated_receiver_copies_once_and_pays_no_overhead() -> None:
     """The receiver copies as soon as the neighbours have ended their sweeps; no rank packs or posts."""
-    assert together("colocated") == pytest.approx(WORK + LATENCY + ROWS / PACKING)
-    assert together("colocated", "gpu") == pytest.approx(WORK + 1.5 * ROWS / PACKING + LATENCY)
-    assert together("colocated", copying=2 * PACKING) == pytest.approx(WORK + LATENCY + ROWS / PACKING / 2)
+    assert seconds_of_three_ranks("colocated") == pytest.approx(WORK + LATENCY + ROWS / PACKING)
+    assert seconds_of_three_ranks("colocated", "gpu") == pytest.approx(WORK + 1.5 * ROWS / PACKING + LATENCY)
+    assert seconds_of_three_ranks("colocated", copying=2 * PACKING) == pytest.approx(
+        WORK + LATENCY + ROWS / PACKING / 2
+    )
 
 
 def test_a_fetched_message_needs_one_more_signal_and_request() -> None:
@@ -39,7 +41,7 @@ def test_a_fetched_message_needs_one_more_signal_and_request() -> None:
     Both messages have arrived when the first one is unpacked.
     """
     unpacking = ROWS / PACKING + 4 * OVERHEAD
-    assert together("rma") == pytest.approx(WORK + ROWS / 2 / PACKING + 3 * LATENCY + unpacking)
+    assert seconds_of_three_ranks("rma") == pytest.approx(WORK + ROWS / 2 / PACKING + 3 * LATENCY + unpacking)
 
 
 def test_a_rank_copies_between_its_subdomains_without_messages() -> None:

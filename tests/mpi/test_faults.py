@@ -23,7 +23,9 @@ from started_scripts import start
 
 __all__ = ["start"]  # a fixture
 
-EXCHANGE = "simulation(methods='{}').run(steps=FOR_EVER, on_progress=at_work(DYING, die))"
+EXCHANGE = (
+    "simulation(methods='{}').run(steps=FOR_EVER, on_progress=progress_callback(DYING, kill_this_process))"
+)
 DEATHS = {  # time of death: the ranks, the rank that dies, the script
     "while MPI starts": (
         2,
@@ -31,7 +33,7 @@ DEATHS = {  # time of death: the ranks, the rank that dies, the script
         """
         from halocline.run.ranks.library import launcher
         if launcher().rank == DYING:
-            mpi.initialised = die
+            mpi.initialised_mpi = kill_this_process
         mpi.world()
         """,
     ),
@@ -40,7 +42,7 @@ DEATHS = {  # time of death: the ranks, the rank that dies, the script
         0,
         """
         if mpi.world().rank == DYING:
-            die()
+            kill_this_process()
         simulation()
         """,
     ),
@@ -51,21 +53,26 @@ DEATHS = {  # time of death: the ranks, the rank that dies, the script
         from halocline.run.engine import prepare
 
         if mpi.world().rank == DYING:
-            prepare.compile_library = die
+            prepare.compile_library = kill_this_process
         simulation()
         """,
     ),
     "in the exchange by mpi": (2, 1, EXCHANGE.format("mpi")),
     "in the exchange by colocated": (2, 0, EXCHANGE.format("colocated,mpi")),
     "in an epoch of rma": (2, 1, EXCHANGE.format("rma,mpi")),
-    "in a reduction": (3, 0, "simulation(sums).run(steps=FOR_EVER, on_progress=at_work(DYING, die))"),
+    "in a reduction": (
+        3,
+        0,
+        "simulation(sums).run(steps=FOR_EVER, on_progress=progress_callback(DYING, kill_this_process))",
+    ),
     "in a linear solve": (
         2,
         1,
         """
         u = hc.Grid((512, 512)).field("u", boundary=hc.Value(0.0))
         problem = hc.LinearProblem(lambda u: -hc.laplacian(u), u, 1.0, threads=1)
-        problem.solve(rtol=1e-300, max_iterations=FOR_EVER, on_progress=at_work(DYING, die))
+        kill = progress_callback(DYING, kill_this_process)
+        problem.solve(rtol=1e-300, max_iterations=FOR_EVER, on_progress=kill)
         """,
     ),
     "while results are gathered": (
@@ -75,7 +82,7 @@ DEATHS = {  # time of death: the ranks, the rank that dies, the script
         sim = simulation()
         sim.run(steps=10)
         if mpi.world().rank == DYING:
-            die()
+            kill_this_process()
         sim.gather("u")
         """,
     ),
@@ -173,7 +180,7 @@ def test_a_paused_rank_only_delays_the_others(start):
         assert disturbed == calm
 
 
-STOPS = ".run(steps=FOR_EVER, on_progress=at_work(STOPPED, stop_for_good))"
+STOPS = ".run(steps=FOR_EVER, on_progress=progress_callback(STOPPED, stop_this_process))"
 CHAIN = "simulation(decomposition=(4, 1), methods='{}')" + STOPS
 REDUCTION = "simulation(sums)" + STOPS
 

@@ -17,7 +17,7 @@ import xarray
 from halocline.run.output import restart as checkpoints
 from halocline.run.ranks.launch import mpiexec
 from hang import HANG
-from io_rank_runs import WRITES, started
+from io_rank_runs import WRITES, run_on_ranks
 from stopped_runs import NAMES, heat, results
 
 
@@ -33,7 +33,7 @@ def test_io_ranks_write_the_same_checkpoints(ranks: int, io_ranks: int, tmp_path
 def test_a_full_disk_is_reported_for_its_files(full: str, small_disk: Path, tmp_path: Path) -> None:
     """A failure of output does not count as a failure of checkpoints, nor the reverse."""
     stores, folder = (small_disk, tmp_path / "c") if full == "output" else (tmp_path, small_disk / "c")
-    done = started(3, 1, WRITES, stores, folder, small_disk)
+    done = run_on_ranks(3, 1, WRITES, stores, folder, small_disk)
     assert done.returncode == 1
     name = r"(T|more)\.zarr" if full == "output" else r"c/step-\d+-\w+"
     assert re.search(rf"{small_disk}/{name}\S* cannot be written: No space left on device", done.stderr)

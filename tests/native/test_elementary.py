@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from elementary_accuracy import REFERENCE, SUBNORMAL, check_accuracy, libraries, library, worst
+from elementary_accuracy import REFERENCE, SUBNORMAL, check_accuracy, libraries, library, maximum_error
 from elementary_functions import (
     DOUBLE,
     DRIVER,
@@ -62,7 +62,7 @@ HARD = {
 @pytest.mark.parametrize("name", list(HARD))
 def test_elementary_functions_are_accurate_at_hard_arguments(library: Library, name: str) -> None:
     x = around([float.fromhex(text) for text in HARD[name]], DOUBLE)
-    largest, argument = worst(library, name, (x,))
+    largest, argument = maximum_error(library, name, (x,))
     assert largest <= SUBNORMAL, f"{largest} ulp at {argument}"
 
 

@@ -13,7 +13,7 @@ from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.mpi import world
 from halocline.study.reporting.solves import predicted_bytes
 from loops import some
-from poisson_runs import agrees, record_of, solved
+from poisson_runs import check_published, record_of, solve_with_result
 from record_keys import ALL, KEYS
 
 # -- the problem in NumPy ------------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ def direct(b: np.ndarray) -> np.ndarray:
 def test_iterations_and_error_agree_with_numpy(n, dim, method):
     x, count = conjugate_gradients(right_hand_side(n, dim), 1e-6)
     exact = np.prod([np.sin(np.pi * c) ** 2 for c in coordinates(n, dim)], axis=0)
-    record, result = solved(n, dim, method=method, threads=2)
+    record, result = solve_with_result(n, dim, method=method, threads=2)
     assert abs(record.iterations - count) <= 1
     assert record.converged
     assert record.residual_relative <= 1e-6
@@ -97,7 +97,7 @@ def test_iterations_and_error_agree_with_numpy(n, dim, method):
 
 @pytest.mark.parametrize(("n", "dim"), [(1, 1), (100, 1), (1, 2), (40, 2), (2, 3), (12, 3)])
 def test_the_solution_satisfies_the_linear_system(n, dim):
-    _, result = solved(n, dim, rtol=1e-13, threads=1)
+    _, result = solve_with_result(n, dim, rtol=1e-13, threads=1)
     assert np.abs(result.simulation.gather("u") - direct(right_hand_side(n, dim))).max() < 1e-11
 
 
@@ -199,4 +199,4 @@ def test_solutions_have_the_same_bits_in_one_and_three_dimensions():
 
 
 def test_table_3_1_is_reproduced_at_1024():
-    agrees(record_of(1024, threads=2))
+    check_published(record_of(1024, threads=2))

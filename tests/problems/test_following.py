@@ -17,8 +17,8 @@ from halocline.problems import following
 from halocline.problems.problem import Problem
 from halocline.run.output.restart import DIGEST, Saved, newest
 from halocline.run.simulation.script import Script
-from resumed_files import LEFT, RUNS, UNTIL_40, left
-from user_files import EXACT, HEAT, SOLVE, halocline, recorded, result
+from resumed_files import LEFT, RUNS, UNTIL_40, resumed_results
+from user_files import EXACT, HEAT, SOLVE, halocline, json_result, record_of_run
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ def test_a_problem_is_known_before_allocation(heat: Path) -> None:
 @pytest.mark.parametrize("end", ["import sys\nsys.exit(0)\n", "raise SystemExit\n"])
 def test_a_file_that_ends_itself_is_checked_and_compared(heat: Path, tmp_path: Path, end: str) -> None:
     heat.write_text(heat.read_text() + end)
-    record_data = result("run", heat, "--check", cwd=tmp_path)
+    record_data = json_result("run", heat, "--check", cwd=tmp_path)
     assert record_data["checks"][0]["passed"]
     assert 0 < record_data["run"]["error"] < 1e-3
     done = halocline("run", heat, "--set", "kappa=0.4", "--check", "--json", "-", cwd=tmp_path)
@@ -182,7 +182,7 @@ def test_files_are_explained_and_predicted(heat: Path, verb: str, capsys: pytest
 
 
 def test_a_file_converges_to_its_exact_solution(heat: Path, tmp_path: Path) -> None:
-    study = result("study", "convergence", heat, "--n", "16,32,64", cwd=tmp_path)
+    study = json_result("study", "convergence", heat, "--n", "16,32,64", cwd=tmp_path)
     (line,) = study["orders"]
     assert line["expected_order"] == 4
     assert line["last_order"] == pytest.approx(4.0, abs=0.1)
@@ -227,12 +227,12 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_options_of_a_run_apply_to_the_run_of_a_file(runs: Path, tmp_path: Path) -> None:
-    whole = left(runs)
+    whole = resumed_results(runs)
     assert (whole[0], whole[3]) == (20, [5, 10, 15, 20])
-    further = left(runs, "--steps", "30")
-    assert (further[0], left(runs, "--until", "0.03")[0]) == (30, 30)
-    assert left(runs, "--every", "8")[3] == [8, 16, 20]
-    written = left(runs, "--output", "o.zarr", "--output-every", "10")
+    further = resumed_results(runs, "--steps", "30")
+    assert (further[0], resumed_results(runs, "--until", "0.03")[0]) == (30, 30)
+    assert resumed_results(runs, "--every", "8")[3] == [8, 16, 20]
+    written = resumed_results(runs, "--output", "o.zarr", "--output-every", "10")
     assert written == whole
     import xarray
 
@@ -241,31 +241,31 @@ def test_options_of_a_run_apply_to_the_run_of_a_file(runs: Path, tmp_path: Path)
     with pytest.raises(SystemExit) as ended:
         run(["run", str(runs), "--output", "o.zarr"])
     assert ended.value.code == 2
-    assert left(runs, "--output", "o.zarr", "--overwrite") == whole
-    assert left(runs, "--pictures", "p") == whole
+    assert resumed_results(runs, "--output", "o.zarr", "--overwrite") == whole
+    assert resumed_results(runs, "--pictures", "p") == whole
     assert (tmp_path / "p" / "T.png").exists()
 
 
 def test_a_file_writes_checkpoints_and_is_resumed(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    further = left(runs, "--steps", "30")
-    first = left(runs, "--checkpoint", "ck", "--checkpoint-every", "8", "--keep", "9")
+    further = resumed_results(runs, "--steps", "30")
+    first = resumed_results(runs, "--checkpoint", "ck", "--checkpoint-every", "8", "--keep", "9")
     assert "checkpoints are in ck; restart with --resume ck" in capsys.readouterr().err
-    assert left(runs, "--resume", "ck") == (*first[:3], [20])
-    assert left(runs, "--resume", "ck", "--steps", "30")[:3] == further[:3]
+    assert resumed_results(runs, "--resume", "ck") == (*first[:3], [20])
+    assert resumed_results(runs, "--resume", "ck", "--steps", "30")[:3] == further[:3]
     saved = sorted(Path("ck").glob("step-*"))
     assert [int(path.name.split("-")[1]) for path in saved] == [8, 16, 20]
     for checkpoint in saved:  # the 20 steps in the file count from its start
-        assert left(runs, "--resume", str(checkpoint))[:3] == first[:3]
+        assert resumed_results(runs, "--resume", str(checkpoint))[:3] == first[:3]
     with pytest.raises(SystemExit) as ended:
         run(["run", str(runs), "--checkpoint", "ck"])
     assert ended.value.code == 2
     assert "restart from it (--resume), choose another folder, or overwrite it" in capsys.readouterr().err
-    assert left(runs, "--checkpoint", "ck", "--overwrite") == first
+    assert resumed_results(runs, "--checkpoint", "ck", "--overwrite") == first
     with pytest.raises(SystemExit) as ended:
         run(["run", str(runs), "--resume", "ck", "--n", "8"])
     assert ended.value.code == 2
     capsys.readouterr()
-    changed = left(runs, "--resume", "ck", "--steps", "30", "--set", "kappa=0.2")
+    changed = resumed_results(runs, "--resume", "ck", "--steps", "30", "--set", "kappa=0.2")
     assert changed[2] != further[2]
     facts = next(iter(Path("ck").glob("step-*"))) / "zarr.json"
     group = json.loads(facts.read_text().replace('"began": 0', '"began": "x"'))
@@ -280,12 +280,12 @@ def test_a_file_writes_checkpoints_and_is_resumed(runs: Path, capsys: pytest.Cap
 def test_the_option_overwrite_applies_to_checkpoints_in_the_file(runs: Path) -> None:
     text = runs.read_text().replace("steps=20", "steps=20, checkpoint=hc.Checkpoint('own')")
     runs.write_text(text)
-    first = left(runs)
+    first = resumed_results(runs)
     with pytest.raises(SystemExit) as ended:
         run(["run", str(runs)])
     assert ended.value.code == 2
-    assert left(runs, "--overwrite", "--io-threads", "2") == first
-    assert left(runs, "--resume", "own", "--steps", "21")[0] == 21
+    assert resumed_results(runs, "--overwrite", "--io-threads", "2") == first
+    assert resumed_results(runs, "--resume", "own", "--steps", "21")[0] == 21
 
 
 def test_a_file_of_several_problems_is_resumed_from_any_checkpoint(
@@ -376,11 +376,11 @@ def test_a_solve_of_a_file_writes_checkpoints_and_is_resumed(
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "solve.py"
     path.write_text(SOLVE + "print(solution.iterations)\n")
-    whole = recorded(path, cwd=tmp_path)
+    whole = record_of_run(path, cwd=tmp_path)
     words = ["--checkpoint", "ck", "--checkpoint-every", "9", "--keep", "9"]
-    assert recorded(path, *words, cwd=tmp_path)["checksum"] == whole["checksum"]
+    assert record_of_run(path, *words, cwd=tmp_path)["checksum"] == whole["checksum"]
     first = sorted((tmp_path / "ck").glob("step-*"))[0]
-    resumed = recorded(path, "--resume", first, cwd=tmp_path)
+    resumed = record_of_run(path, "--resume", first, cwd=tmp_path)
     assert (resumed["checksum"], resumed["steps"]) == (whole["checksum"], whole["steps"] - 9)
     for words in (["--steps", "3"], ["--until", "1"], ["--output", "o.zarr"]):
         with pytest.raises(InputError, match=f"{words[0]} .* runs no simulation"):
@@ -430,10 +430,10 @@ def test_results_are_written_before_an_option_without_effect_is_reported(
 
 
 def test_a_resumed_file_without_a_step_prints_a_note(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    left(runs, "--checkpoint", "ck")
-    left(runs, "--resume", "ck", "--steps", "25")
+    resumed_results(runs, "--checkpoint", "ck")
+    resumed_results(runs, "--resume", "ck", "--steps", "25")
     assert "nothing was done" not in capsys.readouterr().err
-    left(runs, "--resume", "ck")
+    resumed_results(runs, "--resume", "ck")
     assert "nothing was done: ck is at step 20 (time 0.02) already" in capsys.readouterr().err
 
 
@@ -452,15 +452,15 @@ def test_runs_after_the_end_time_call_and_write_nothing(runs: Path) -> None:
     text = runs.read_text()
     again = "sim.run(steps=4, callback=lambda sim: seen.append('again'), output=hc.Output('own.zarr'))\n"
     runs.write_text(text.replace("left =", again + "sim.start_new_run()\nsim.run(steps=2)\nleft ="))
-    steps, _, _, times_of_calls = left(runs, "--steps", "10")
+    steps, _, _, times_of_calls = resumed_results(runs, "--steps", "10")
     assert (steps, times_of_calls) == (10, [5, 10])  # the restart moves the simulation away from the end
     assert not Path("own.zarr").exists()
 
 
 def test_calls_of_an_exact_run_are_counted_in_steps(runs: Path) -> None:
-    whole = left(runs, "--every", "8")
+    whole = resumed_results(runs, "--every", "8")
     runs.write_text(runs.read_text().replace("every=0.005", "every=0.005, exact=True"))
-    assert left(runs, "--every", "8") == whole
+    assert resumed_results(runs, "--every", "8") == whole
 
 
 STATES = """

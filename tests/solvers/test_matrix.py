@@ -18,7 +18,7 @@ from halocline.lang import trace
 from halocline.lang.expression import as_expr
 from halocline.lang.program import Program
 from halocline.solvers.matrix import Matrix, Properties
-from patched_matrices import PATCHED, patched
+from patched_matrices import PATCHED, patched_laplacian
 
 # -- rows against dense matrices ---------------------------------------------------------------------
 
@@ -357,7 +357,7 @@ def test_connected_parts_of_the_grid_determine_null_spaces(
     method: str, dtype: str, rounds: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "halocline")
-    rng, linear = np.random.default_rng(2), patched(method, dtype)
+    rng, linear = np.random.default_rng(2), patched_laplacian(method, dtype)
     u, grid = linear.unknown, linear.fields.grid
     f, m = grid.fields["f"], grid.fields["m"]
     exact = dtype == "float64"
@@ -413,7 +413,7 @@ def test_connected_parts_of_the_grid_determine_null_spaces(
 
 
 def test_an_operator_is_applied_only_after_a_change() -> None:
-    linear = patched("cg-fused")
+    linear = patched_laplacian("cg-fused")
     f, m = (linear.fields.grid.fields[name] for name in "fm")
     linear.fields[m], linear.fields[f] = 1.5, lambda x, y: x - 0.5
     linear.solve()

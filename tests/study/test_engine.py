@@ -21,7 +21,7 @@ from halocline.study.measuring import command
 from halocline.study.measuring.command import Command
 from halocline.study.registry import papers
 from halocline.study.study import Asked, studies
-from reduced_studies import _checked, reduced
+from reduced_studies import _check_result, reduced_command
 from step_measurements import runs_of, step
 
 RUN_APART = command._run
@@ -48,11 +48,11 @@ def test_every_study_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(command, "_run", _in_this_process)
     # keep the SIGTERM handler
     monkeypatch.setattr("halocline.cli.commands.studies.share_terminal", lambda: None)
-    words = reduced(name, ranks="1")
+    words = reduced_command(name, ranks="1")
     count = runs_of(words, monkeypatch)
     with redirect_stdout(io.StringIO()):
         run([*words, "--json", "s.json", "--csv", "s.csv", "--html", "s.html"])
-    _checked(name, json.loads(Path("s.json").read_text()), count)
+    _check_result(name, json.loads(Path("s.json").read_text()), count)
     assert studies()[name].title in Path("s.html").read_text()
     assert len(Path("s.csv").read_text().splitlines()) == count + 1
 

@@ -14,12 +14,12 @@ from damaged_measurements import (
     FILES,
     LIKE_STRONG,
     WRONG,
-    changed,
+    as_study,
     content,
     damaged_places,
-    of_study,
     outcomes,
     report_of,
+    with_changed_value,
 )
 from halocline.cli.app import run
 from halocline.errors import InputError
@@ -44,7 +44,7 @@ def test_a_damaged_value_gives_a_report_or_a_message(file: Path, tmp_path: Path)
     places = damaged_places(whole, 0)[::3]
     names = LIKE_STRONG if file.stem == "strong-steps" else (whole["measurements"][0]["study"],)
     trees = (
-        changed(of_study(whole, names[number % len(names)]), way, WRONG[number % len(WRONG)])
+        with_changed_value(as_study(whole, names[number % len(names)]), way, WRONG[number % len(WRONG)])
         for number, way in enumerate(places)
     )
     reports, messages = outcomes(path, trees)
@@ -76,8 +76,8 @@ def test_a_damaged_value_gives_a_report_or_a_message(file: Path, tmp_path: Path)
 def test_the_message_names_record_key_and_value(key: str, value: Any, words: str, tmp_path: Path) -> None:
     (file,) = (file for file in FILES if file.stem == "strong-steps")
     path = tmp_path / "damaged.json"
-    whole = of_study(content(file), "strong")
-    path.write_text(json.dumps(changed(whole, ("measurements", 1, key), value)))
+    whole = as_study(content(file), "strong")
+    path.write_text(json.dumps(with_changed_value(whole, ("measurements", 1, key), value)))
     with pytest.raises(InputError, match=rf"damaged\.json.*{words}"):
         run(["study", "report", str(path)])
 

@@ -34,7 +34,9 @@ def steady(name: str, n: int, rayleigh: float, **parameters: float | str) -> Res
     return result
 
 
-def number(name: str, n: int, rayleigh: float, name_of_diagnostic: str, **parameters: float | str) -> float:
+def steady_diagnostic(
+    name: str, n: int, rayleigh: float, name_of_diagnostic: str, **parameters: float | str
+) -> float:
     """Return a diagnostic of a cavity in its steady state."""
     diagnostics = steady(name, n, rayleigh, **parameters).record.diagnostics
     assert diagnostics is not None

@@ -21,12 +21,12 @@ def spread(mask: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarray[Any
     return cells
 
 
-def at_walls(grid: hc.Grid, condition: Any) -> Any:
+def condition_at_walls(grid: hc.Grid, condition: Any) -> Any:
     """Return the condition if the grid has walls."""
     return None if all(grid.periodic) else condition
 
 
-def compared(case: dict[str, Any]) -> None:
+def check_blocks(case: dict[str, Any]) -> None:
     """Check that a run with inactive blocks equals a run on the whole grid.
 
     Blocks are thin at walls, conditions read another field and cells far inside, and there are several
@@ -39,11 +39,11 @@ def compared(case: dict[str, Any]) -> None:
     for holes in (True, False):
         grid = hc.Grid(shape, periodic=case["periodic"], active=mask if holes else None)
         interior = hc.BoundaryKernel(lambda q: 0.5 * q[0] + q[case["depth"]] + 0.25)
-        u = grid.field("u", boundary=at_walls(grid, interior))
-        v = grid.field("v", boundary=at_walls(grid, hc.BoundaryKernel(lambda q: q.of(u)[0] - 0.5)))  # noqa: B023
+        u = grid.field("u", boundary=condition_at_walls(grid, interior))
+        v = grid.field("v", boundary=condition_at_walls(grid, hc.BoundaryKernel(lambda q: q.of(u)[0] - 0.5)))  # noqa: B023
         fields = {"u": u, "v": v}
         if not holes:
-            fields["inside"] = grid.field("inside", boundary=at_walls(grid, hc.Value(0.0)))
+            fields["inside"] = grid.field("inside", boundary=condition_at_walls(grid, hc.Value(0.0)))
 
         def step(u: Any, v: Any, inside: Any = None) -> None:
             def masked(value: Any) -> Any:

@@ -19,22 +19,22 @@ from halocline.run.engine import prepared
 # -- injected faults ---------------------------------------------------------------------------------
 
 
-def claims() -> None:
+def claim_gpu_aware() -> None:
     """Make MPI claim that it accepts device memory, as it does if device memory is host memory."""
     gpu_aware.claimed = lambda library: True
 
 
 def wrong_bytes(rank: int) -> None:
     """Make rank 1 send wrong bytes."""
-    claims()
+    claim_gpu_aware()
     right = gpu_aware._pattern
     if rank == 1:
         gpu_aware._pattern = lambda of, size: right(of, size) ^ (of == 1 and size > 64)
 
 
-def silent(rank: int) -> None:
+def suppress_messages(rank: int) -> None:
     """Make rank 1 send nothing."""
-    claims()
+    claim_gpu_aware()
     gpu_aware.SECONDS = 0.3
     if rank == 1:
         gpu_aware._round = lambda *arguments: ""
@@ -50,7 +50,7 @@ def other_memory(rank: int) -> None:
 # -- the task ----------------------------------------------------------------------------------------
 
 
-def held() -> int:
+def allocation_counts() -> int:
     """Return the number of this process's allocations on stand-in devices, and of mapped ones of others."""
     import ctypes
 
@@ -64,7 +64,7 @@ def main(task: dict[str, Any]) -> None:
     if task.get("own device"):
         os.environ["CUDA_VISIBLE_DEVICES"] = str(rank)
     if fault := task.get("fault"):
-        {"claims": lambda _: claims(), "wrong bytes": wrong_bytes, "silent": silent,
+        {"claims": lambda _: claim_gpu_aware(), "wrong bytes": wrong_bytes, "silent": suppress_messages,
          "other memory": other_memory}[fault](rank)  # fmt: skip
     from mpi4py import MPI
 
@@ -98,7 +98,7 @@ def main(task: dict[str, Any]) -> None:
                 del result
                 gc.collect()
                 MPI.COMM_WORLD.barrier()
-                memory.append(held())
+                memory.append(allocation_counts())
     everything = MPI.COMM_WORLD.gather((methods_used, memory))
     if everything is not None:
         methods = sorted(set().union(*(names for names, _ in everything)))

@@ -44,25 +44,25 @@ def content(file: Path) -> dict[str, Any]:
     return data if isinstance(data, dict) else {"measurements": data}
 
 
-def places(tree: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def value_paths(tree: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Yield the paths of all values in a JSON tree that a report may read."""
     items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
     for key, value in items:
         if key not in NOT_SHOWN:
             yield (*at, key)
-            yield from places(value, (*at, key))
+            yield from value_paths(value, (*at, key))
 
 
 def damaged_places(whole: dict[str, Any], *records: int) -> list[tuple[Any, ...]]:
     """Return the paths of the values of some records, and of the theory."""
     return [
         path
-        for path in places(whole)
+        for path in value_paths(whole)
         if path[0] == "theory" or (path[0] == "measurements" and (len(path) == 1 or path[1] in records))
     ]
 
 
-def changed(whole: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, Any]:
+def with_changed_value(whole: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, Any]:
     """Return a copy with one value deleted or replaced."""
     tree = deepcopy(whole)
     inner = tree
@@ -106,6 +106,6 @@ def outcomes(path: Path, trees: Iterator[dict[str, Any]], *, draw: bool = False)
     return reports, messages
 
 
-def of_study(whole: dict[str, Any], study: str) -> dict[str, Any]:
+def as_study(whole: dict[str, Any], study: str) -> dict[str, Any]:
     """Return the measurements, attributed to another study with the same keys."""
     return {**whole, "measurements": [{**m, "study": study} for m in whole["measurements"]]}

@@ -10,14 +10,14 @@ import typer
 from halocline.cli.app import app
 
 
-def declared(commands: Any) -> Iterator[tuple[str, Any]]:
+def command_declarations(commands: Any) -> Iterator[tuple[str, Any]]:
     """Yield the words and the declaration of every command."""
     for name, command in commands.commands.items():
         if hasattr(command, "commands"):
-            for words, inner in declared(command):
+            for words, inner in command_declarations(command):
                 yield f"{name} {words}", inner
         else:
             yield name, command
 
 
-ALL = dict(declared(typer.main.get_command(app)))
+ALL = dict(command_declarations(typer.main.get_command(app)))

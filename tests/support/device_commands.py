@@ -33,7 +33,7 @@ def heat(**execution: Any) -> hc.Simulation:
 # -- explain -------------------------------------------------------------------------------------------------
 
 
-def explained(device: str, **options: Any) -> Explanation:
+def explanation_on(device: str, **options: Any) -> Explanation:
     """Return the explanation of the Poisson case on a device."""
     case = Problem("poisson", [64, 64])
     return explain_program(case.program, case.grid, device=device, **options)

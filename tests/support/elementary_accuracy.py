@@ -76,7 +76,7 @@ def error(result: float, exact: Exact, dtype: type) -> float:
     return abs(libmp.to_float(libmp.mpf_shift(difference, -unit)))
 
 
-def worst(library: Library, name: str, arguments: tuple[Array, ...]) -> tuple[float, str]:
+def maximum_error(library: Library, name: str, arguments: tuple[Array, ...]) -> tuple[float, str]:
     """Return the maximum error over finite arguments (positive ones for log), and its call as text."""
     dtype = arguments[0].dtype.type
     keep = np.logical_and.reduce([np.isfinite(a) for a in arguments])
@@ -97,7 +97,7 @@ def check_accuracy(library: Library, name: str, dtype: type, count: int) -> None
     """Check the errors of a function over its typical arguments."""
     rng = np.random.default_rng([*name.encode(), count, dtype == DOUBLE])
     for label, arguments in typical(rng, name, dtype, count).items():
-        largest, location = worst(library, name, arguments)
+        largest, location = maximum_error(library, name, arguments)
         print(f"{name if dtype == DOUBLE else name + 'f':5} {label:32} {largest:.4f}  {location}")
         double = SUBNORMAL if "subnormal" in label else NORMAL[name]
         assert largest <= (double if dtype == DOUBLE else SINGLE), f"{label}: {largest} ulp at {location}"

@@ -118,7 +118,7 @@ class Case:
 def draw(random: np.random.Generator, ranks: int) -> Case:
     """Draw a case, perhaps one that cannot be cut."""
 
-    def chance(p: float) -> bool:
+    def random_choice(p: float) -> bool:
         return bool(random.random() < p)
 
     def one_of(*choices: Any) -> Any:
@@ -126,8 +126,10 @@ def draw(random: np.random.Generator, ranks: int) -> Case:
 
     ndim = one_of(1, 2, 2, 3, 3)
     longest = {1: 60, 2: 24, 3: 14}[ndim]
-    shape = tuple(int(n) for n in random.integers(1 if chance(0.2) else 4, longest, ndim, endpoint=True))
-    periodic = tuple(chance(0.7) for _ in shape)
+    shape = tuple(
+        int(n) for n in random.integers(1 if random_choice(0.2) else 4, longest, ndim, endpoint=True)
+    )
+    periodic = tuple(random_choice(0.7) for _ in shape)
     # thin halos are frequent, so that most cases fit
     most = one_of(1, 1, 2, 3)
     fields = []
@@ -140,20 +142,21 @@ def draw(random: np.random.Generator, ranks: int) -> Case:
             if (
                 any(direction)
                 and all(w for w, d in zip(width, direction, strict=True) if d)
-                and chance(density)
+                and random_choice(density)
             ):
                 widths.append(
                     (direction, tuple(w and int(random.integers(1, w, endpoint=True)) for w in width))
                 )
         footprint = Footprint.of(widths)
         halo = tuple(
-            (lower + int(chance(0.2)), upper + int(chance(0.2))) for lower, upper in footprint.layers(ndim)
+            (lower + int(random_choice(0.2)), upper + int(random_choice(0.2)))
+            for lower, upper in footprint.layers(ndim)
         )
-        staggered = tuple(chance(0.3) for _ in shape)
+        staggered = tuple(random_choice(0.3) for _ in shape)
         dtype = one_of("float64", "float32")
         kind = one_of("still", "place", "swap")
         fields.append(Quantity(FieldInfo(f"q{number}", dtype, staggered, halo), footprint, kind))
-    methods = [method for method in ON_HOSTS if chance(0.6)]
+    methods = [method for method in ON_HOSTS if random_choice(0.6)]
     strategies = ("optimal", "optimal", "bisection", "row", "1d-x", "1d", "2d", "3d", "morton")
     execution = {
         "threads": one_of(1, 1, 2),
@@ -164,13 +167,13 @@ def draw(random: np.random.Generator, ranks: int) -> Case:
         "methods": ",".join(methods) or "mpi",
         "mailboxes": one_of(1, 2, 3),
         "schedule": one_of(*SCHEDULES),
-        "overlap": chance(0.8),
+        "overlap": random_choice(0.8),
         "packing": tuple(PACKING)[sum(shape) % len(PACKING)],
     }
     dealt = one_of(0, 0, 0, *range(2, ranks)) if execution["ranks_per_node"] is None else 0
     if execution["patch"] == 1 and prod(shape) > 500:
         execution["patch"] = 4
-    return Case(shape, periodic, tuple(fields), one_of(1, 2, 3), chance(0.2), dealt, execution)
+    return Case(shape, periodic, tuple(fields), one_of(1, 2, 3), random_choice(0.2), dealt, execution)
 
 
 @cache

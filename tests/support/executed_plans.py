@@ -261,7 +261,7 @@ def check_rank(sweep, plan, local, wire, reads, reads_in_halo):
     local.begin(sweep, plan)
     before = [a.copy() for a in local.arrays]
 
-    def arrived(mask, rims):
+    def check_messages(mask, rims):
         local.arrays = [a.copy() for a in before]
         for i, message in enumerate(plan.receives):
             if (mask | (plan.rim_needs if rims else 0)) >> i & 1:
@@ -270,7 +270,7 @@ def check_rank(sweep, plan, local, wire, reads, reads_in_halo):
             local.rims(sweep, plan)
 
     everything = (1 << len(plan.receives)) - 1
-    arrived(everything, True)
+    check_messages(everything, True)
     for field, footprint in sweep.reads.items():
         for direction, width in footprint:
             assert local.right(field, segment(local.plan, field, direction, width)), (rank, field, direction)
@@ -288,11 +288,11 @@ def check_rank(sweep, plan, local, wire, reads, reads_in_halo):
     for n, (mask, rims) in enumerate(zip(plan.patch_needs.tolist(), plan.patch_rims.tolist(), strict=True)):
         classes.setdefault((mask, rims), []).append(n)
     for (mask, rims), members in classes.items():
-        arrived(mask, rims)
+        check_messages(mask, rims)
         for n in members:
             check_reads(*patches[n].tolist())
     for halo in plan.halos:
-        arrived(halo.needs, halo.rims)
+        check_messages(halo.needs, halo.rims)
         for field, offsets in reads_in_halo.items():
             points = local.plan.fields[field].owned.hi
             more = [(0, t and p > n) for t, p, n in zip(halo.top, points, local.plan.box.shape, strict=True)]

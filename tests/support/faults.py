@@ -19,26 +19,26 @@ PAUSE = 5.0  # seconds of the pause of a rank
 FOR_EVER = 10**9  # steps
 
 
-def die(*_, **__):
+def kill_this_process(*_, **__):
     """Print the time and kill this process."""
     print(f"dies at {time.monotonic()}", flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def at_work(rank, act):
+def progress_callback(rank, act):
     """Return a callback for `on_progress` with which one rank acts once.
 
     The rank acts from another thread, during a run of its engine.
     """
     acted = []
 
-    def look(done):
+    def callback(done):
         elsewhere = threading.current_thread() is not threading.main_thread()
         if mpi.world().rank == rank and done > 20 and elsewhere and not acted:
             acted.append(True)
             act()
 
-    return look
+    return callback
 
 
 def heat(u):
@@ -60,7 +60,7 @@ def simulation(function=heat, **options):
     return sim
 
 
-def stand_still():
+def stop_until_continued():
     """Stop this process until a child continues it; then all ranks end."""
     pause = f"sleep {PAUSE}; kill -CONT {os.getpid()}"
     waker = subprocess.Popen(["sh", "-c", pause], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -69,7 +69,7 @@ def stand_still():
     native().request_stop()
 
 
-def stop_for_good():
+def stop_this_process():
     """Print the time and stop this process."""
     print(f"stops at {time.monotonic()}", flush=True)
     os.kill(os.getpid(), signal.SIGSTOP)
@@ -80,7 +80,7 @@ def run_with_a_pause(methods, rank):
     disturbed, calm = simulation(methods=methods), simulation(methods=methods)
     begun = time.monotonic()
     with contextlib.suppress(KeyboardInterrupt):
-        disturbed.run(steps=FOR_EVER, on_progress=at_work(rank, stand_still))
+        disturbed.run(steps=FOR_EVER, on_progress=progress_callback(rank, stop_until_continued))
     seconds = time.monotonic() - begun
     calm.run(steps=disturbed.steps)
     checksums = disturbed.checksum("u"), calm.checksum("u")

@@ -13,7 +13,9 @@ from hang import HANG
 SUPPORT = Path(__file__).parents[1] / "support"
 
 
-def started(ranks: int, io_ranks: int, script: str, *arguments: Path) -> subprocess.CompletedProcess[str]:
+def run_on_ranks(
+    ranks: int, io_ranks: int, script: str, *arguments: Path
+) -> subprocess.CompletedProcess[str]:
     """Return the finished process of a script on several ranks, some of them I/O ranks."""
     return subprocess.run(
         [str(mpiexec()), "-n", str(ranks), sys.executable, "-c", script, str(SUPPORT), *map(str, arguments)],

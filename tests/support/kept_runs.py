@@ -10,7 +10,7 @@ import xarray
 import preloaded
 
 
-def ran(*words: str | Path) -> subprocess.CompletedProcess[str]:
+def run_command_line(*words: str | Path) -> subprocess.CompletedProcess[str]:
     """Run a command line and return the finished process."""
     return preloaded.halocline(*words)
 

@@ -10,7 +10,7 @@ from halocline.compile.strategy import SHARED_BYTES, Strategy
 MANY = 100
 
 
-def marched(kernel: Kernel, reads: str = "direct") -> Kernel:
+def device_kernel(kernel: Kernel, reads: str = "direct") -> Kernel:
     """Return a kernel that is distributed over device threads."""
     return threads(kernel, Strategy(reads=reads), SHARED_BYTES)
 

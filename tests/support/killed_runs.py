@@ -30,7 +30,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 # -- killed ranks --------------------------------------------------------------------------------------------
 
 
-def killed(name: str, folder: Path, ranks: int, whom: str, whole: str, seed: int) -> None:
+def check_killed_run(name: str, folder: Path, ranks: int, whom: str, whole: str, seed: int) -> None:
     """Check that a run that is killed twice and then resumed on other ranks has the results of a whole run.
 
     Each kill is at a random moment after a checkpoint, or, the first time, perhaps before.
@@ -38,7 +38,7 @@ def killed(name: str, folder: Path, ranks: int, whom: str, whole: str, seed: int
     draw, deaths = random.Random(seed), 0
     pointer = folder / name / "newest.json"
     for attempt in range(2):
-        before, at_once = named(pointer), attempt == 0 and draw.random() < 0.3
+        before, at_once = text_of(pointer), attempt == 0 and draw.random() < 0.3
         process = subprocess.Popen(
             command("slow", folder, name, ranks=ranks),
             env={**os.environ, "HALOCLINE_IO_RANKS": "1" if whom == "I/O rank" else "0", MARK: str(folder)},
@@ -47,7 +47,7 @@ def killed(name: str, folder: Path, ranks: int, whom: str, whole: str, seed: int
         try:
             deadline = time.monotonic() + HANG
             started_file = store_of(folder / name) / "zarr.json" if at_once else pointer
-            while named(started_file) == (None if at_once else before) and process.poll() is None:
+            while text_of(started_file) == (None if at_once else before) and process.poll() is None:
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
             time.sleep(draw.uniform(0.0, 0.1 if at_once else 0.6))
@@ -70,7 +70,7 @@ def killed(name: str, folder: Path, ranks: int, whom: str, whole: str, seed: int
     assert results("resume", folder, name, ranks=draw.choice([1, 2, 3])) == {name: whole}
 
 
-def named(file: Path) -> str | None:
+def text_of(file: Path) -> str | None:
     """Return the content of a small file, or None if the file does not exist."""
     with contextlib.suppress(FileNotFoundError):
         return file.read_text()

@@ -130,7 +130,7 @@ def slurm_of(count: int = 1, cpus: int = 4) -> Iterator[Slurm]:
         environment = inherited | {"PATH": PATH, "SLURM_CONF": str(folder / "slurm.conf")}
         slurm = Slurm(folder, environment)
         with contextlib.ExitStack() as stack:
-            stack.callback(_kill_what_is_left, slurm)
+            stack.callback(_kill_remaining_processes, slurm)
             files = [
                 f"--{option}={folder}/munge.{end}"
                 for option, end in (("socket", "socket"), ("key-file", "key"), ("pid-file", "pid"))
@@ -202,7 +202,7 @@ def _cancel(slurm: Slurm) -> None:
         time.sleep(0.5)
 
 
-def _kill_what_is_left(slurm: Slurm) -> None:
+def _kill_remaining_processes(slurm: Slurm) -> None:
     """Kill the processes of jobs that survive the daemons."""
     mark = f"SLURM_CONF={slurm.environment['SLURM_CONF']}".encode()
     for process in Path("/proc").glob("[0-9]*"):

@@ -22,7 +22,7 @@ def memory(name: str) -> int:
     return int(match[1]) * 1024
 
 
-def forget() -> None:
+def reset_peak_memory() -> None:
     """Reset VmHWM."""
     Path("/proc/self/clear_refs").write_text("5")
 
@@ -35,10 +35,10 @@ def heat(n: int) -> hc.Simulation:
     return sim
 
 
-def grown(sim: hc.Simulation, work: Callable[[], Any]) -> int:
+def peak_growth(sim: hc.Simulation, work: Callable[[], Any]) -> int:
     """Return the maximum growth of the memory of a rank during this work, in bytes."""
     sim.domain.comm.barrier()
-    forget()
+    reset_peak_memory()
     before = memory("VmRSS")
     work()
     return max(sim.domain.comm.allgather(memory("VmHWM") - before))
@@ -50,10 +50,10 @@ def growth(n: int, folder: Path) -> list[int]:
     sim.run(steps=1)
     output = hc.Output(folder / "T.zarr", every=hc.steps(1))
     return [
-        grown(sim, lambda: sim.run(steps=1, output=output)),
-        grown(sim, lambda: sim.run(steps=1, checkpoint=hc.Checkpoint(folder / "checkpoints"))),
-        grown(sim, lambda: sim.__setitem__("T", str(folder / "T.zarr" / "T"))),
-        grown(sim, lambda: sim.resume(folder / "checkpoints")),
+        peak_growth(sim, lambda: sim.run(steps=1, output=output)),
+        peak_growth(sim, lambda: sim.run(steps=1, checkpoint=hc.Checkpoint(folder / "checkpoints"))),
+        peak_growth(sim, lambda: sim.__setitem__("T", str(folder / "T.zarr" / "T"))),
+        peak_growth(sim, lambda: sim.resume(folder / "checkpoints")),
     ]
 
 

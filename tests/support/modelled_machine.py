@@ -102,7 +102,7 @@ def line(ranks: int, *, subdomains: int = 1, per_node: int | None = None) -> tup
 LATENCY, OVERHEAD, PACKING = 1e-5, 3e-6, 1e8
 
 
-def together(methods: str, kind: str = "cpu", **options: Any) -> float:
+def seconds_of_three_ranks(methods: str, kind: str = "cpu", **options: Any) -> float:
     """Return the seconds of a pass of three ranks of a node, without overlap and bandwidth limits."""
     schedule, layout = line(3)
     three_devices = machine(3, kind, LATENCY / 2, overhead=OVERHEAD)

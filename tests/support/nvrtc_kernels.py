@@ -49,7 +49,7 @@ Take = Callable[[Program, Grid], None]
 # -- programs ----------------------------------------------------------------------------------------
 
 
-def of_case(name: str, n: Sequence[int] = (8,), *settings: Any, **options: Any) -> Callable[[Take], None]:
+def trace_case(name: str, n: Sequence[int] = (8,), *settings: Any, **options: Any) -> Callable[[Take], None]:
     """Return a function that calls `take` for the program of a case."""
 
     def make(take: Take) -> None:
@@ -59,7 +59,7 @@ def of_case(name: str, n: Sequence[int] = (8,), *settings: Any, **options: Any) 
     return make
 
 
-def of_run(run: Callable[[], object]) -> Callable[[Take], None]:
+def trace_run(run: Callable[[], object]) -> Callable[[Take], None]:
     """Return a function that calls `take` for each program that is compiled during a run on the CPU."""
 
     def make(take: Take) -> None:
@@ -85,16 +85,16 @@ def example(name: str) -> None:
 
 
 PROGRAMS: dict[str, Callable[[Take], None]] = {
-    **{f"heat-{scheme}-{order}-{dim}": of_case("heat", [32] * dim, scheme=scheme, order=order)
+    **{f"heat-{scheme}-{order}-{dim}": trace_case("heat", [32] * dim, scheme=scheme, order=order)
        for scheme in SCHEMES for order in (2, 6) for dim in (1, 2, 3)},
-    **{f"wave-{dim}": of_case("wave", [32] * dim) for dim in (1, 2, 3)},
-    **{f"poisson-{method}-{dim}": of_case("poisson", [32] * dim, {"method": method})
+    **{f"wave-{dim}": trace_case("wave", [32] * dim) for dim in (1, 2, 3)},
+    **{f"poisson-{method}-{dim}": trace_case("poisson", [32] * dim, {"method": method})
        for method in ("cg", "cg-fused") for dim in (1, 2, 3)},
-    **{f"case-{name}": of_case(name) for name in case_names()},
-    **{f"example-{name}": of_run(functools.partial(example, name)) for name in example_runs.CASES},
-    **{f"{problem.__name__}-{dtype}": of_run(functools.partial(problem, dtype))
+    **{f"case-{name}": trace_case(name) for name in case_names()},
+    **{f"example-{name}": trace_run(functools.partial(example, name)) for name in example_runs.CASES},
+    **{f"{problem.__name__}-{dtype}": trace_run(functools.partial(problem, dtype))
        for problem in bitwise_programs.PROBLEMS for dtype in bitwise_programs.DTYPES},
-    "many-fields": of_run(lambda: many_fields.sum_of_fields(30, "cpu").run(steps=1)),
+    "many-fields": trace_run(lambda: many_fields.sum_of_fields(30, "cpu").run(steps=1)),
 }  # fmt: skip
 
 # Maximum bytes that a kernel spills, for the default and for other strategies, with a reserve of a tenth.

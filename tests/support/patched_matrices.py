@@ -15,7 +15,7 @@ def box_of(grid: Any) -> Any:
     return (x > p("left")) & (x < p("right")) & (y > p("low")) & (y < p("high"))
 
 
-def patched(method: str, dtype: str = "float64", **options: Any) -> hc.LinearProblem:
+def patched_laplacian(method: str, dtype: str = "float64", **options: Any) -> hc.LinearProblem:
     """Return a Laplacian with terms in a box, above a threshold, at a point and on a patch of the wall x-."""
     grid = hc.Grid(PATCHED)
 

@@ -17,7 +17,7 @@ def published() -> dict[int, dict[str, str]]:
     return {int(row["n"]): row for row in csv.DictReader(x for x in lines if not x.startswith("#"))}
 
 
-def solved(n, dim=2, *, max_iterations=None, **options) -> tuple[SimpleNamespace, Result]:
+def solve_with_result(n, dim=2, *, max_iterations=None, **options) -> tuple[SimpleNamespace, Result]:
     """Return the report of `solve poisson --json`, and the result behind it."""
     parameters = {name: options.pop(name) for name in ("method", "rtol") if name in options}
     case = Problem("poisson", [n], parameters, dim=dim)
@@ -27,13 +27,13 @@ def solved(n, dim=2, *, max_iterations=None, **options) -> tuple[SimpleNamespace
 
 def record_of(n, dim=2, **options) -> SimpleNamespace:
     """Return the report of `solve poisson --json`."""
-    return solved(n, dim, **options)[0]
+    return solve_with_result(n, dim, **options)[0]
 
 
 # -- the published numbers -----------------------------------------------------------------------------------
 
 
-def agrees(record: SimpleNamespace) -> None:
+def check_published(record: SimpleNamespace) -> None:
     """Check a report against the published iterations and errors."""
     row = published()[record.n]
     assert abs(record.iterations - int(row["iterations"])) <= 1

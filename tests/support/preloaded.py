@@ -64,7 +64,7 @@ def halocline(
     """
     command = [*COMMAND, *map(str, words)]
     folder, environment = Path(cwd or Path.cwd()), dict(os.environ if env is None else env)
-    if not _is_seen(environment):
+    if not _reads_differences(environment):
         return subprocess.run(
             command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
             timeout=timeout, check=False,
@@ -100,7 +100,7 @@ def _start(request: dict[str, Any], *streams: int) -> int:
         socket.send_fds(server, [json.dumps(request).encode()], streams)
         return int(server.recv(64))
     except BaseException:
-        _forget()
+        _drop_server()
         raise
 
 
@@ -124,35 +124,39 @@ def _read(ends: Sequence[int], until: float) -> list[str] | None:
 
 def _end(process: int) -> None:
     """End a process and its parent; the next command starts a new parent."""
-    _forget()
+    _drop_server()
     with contextlib.suppress(ProcessLookupError):
         os.kill(process, signal.SIGKILL)
 
 
-def _is_seen(environment: Mapping[str, str]) -> bool:
+def _reads_differences(environment: Mapping[str, str]) -> bool:
     """Return True if a forked process reads all differences of an environment."""
-    differing = {name for name in {*environment, *_begun()} if environment.get(name) != _begun().get(name)}
+    differing = {
+        name
+        for name in {*environment, *_initial_environment()}
+        if environment.get(name) != _initial_environment().get(name)
+    }
     return all(name.startswith(SEEN) and name != AT_IMPORT for name in differing)
 
 
 @functools.cache
-def _begun() -> dict[str, str]:
+def _initial_environment() -> dict[str, str]:
     """Return the environment in which the parent process started."""
     return dict(os.environ)
 
 
 def _server() -> socket.socket:
     """Return the connection to the parent process, which ends when the connection is closed."""
-    return _started()[0]
+    return _start_server()[0]
 
 
 @functools.cache
-def _started() -> tuple[socket.socket, subprocess.Popen[bytes]]:
+def _start_server() -> tuple[socket.socket, subprocess.Popen[bytes]]:
     client, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     for end in (client, child):
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, REQUEST)
     # threads of OpenBLAS do not survive a fork
-    environment = _begun() | {"OPENBLAS_NUM_THREADS": "1"}
+    environment = _initial_environment() | {"OPENBLAS_NUM_THREADS": "1"}
     with child:
         process = subprocess.Popen(
             [sys.executable, __file__, str(child.fileno())], pass_fds=[child.fileno()], env=environment,
@@ -162,15 +166,15 @@ def _started() -> tuple[socket.socket, subprocess.Popen[bytes]]:
     if not client.recv(64):
         raise RuntimeError(f"{__file__} ended with status {process.wait()}: see what it wrote to stderr")
     client.settimeout(None)
-    atexit.register(_forget)
+    atexit.register(_drop_server)
     return client, process
 
 
-def _forget() -> None:
-    if not _started.cache_info().currsize:
+def _drop_server() -> None:
+    if not _start_server.cache_info().currsize:
         return
-    server, process = _started()
-    _started.cache_clear()
+    server, process = _start_server()
+    _start_server.cache_clear()
     server.close()
     process.kill()  # the process may wait for a forked one
     process.wait()
@@ -188,7 +192,7 @@ def _requests(server: socket.socket) -> None:
             raise SystemExit
         process = os.fork()
         if process == 0:
-            _become(json.loads(text), streams)
+            _run_request(json.loads(text), streams)
             return
         for stream in streams:
             os.close(stream)
@@ -196,7 +200,7 @@ def _requests(server: socket.socket) -> None:
         server.send(str(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])).encode())
 
 
-def _become(request: dict[str, Any], streams: Sequence[int]) -> None:
+def _run_request(request: dict[str, Any], streams: Sequence[int]) -> None:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)

@@ -34,7 +34,7 @@ def statements(rng: Random, depth: int = 0) -> list[Statement]:
     return drawn
 
 
-def written(todo: list[Statement], fields: dict[str, hc.Field], flags: Sequence[Any]) -> None:
+def record_statements(todo: list[Statement], fields: dict[str, hc.Field], flags: Sequence[Any]) -> None:
     """Record statements in the traced program.
 
     All factors are powers of two, so that NumPy computes the same bits.
@@ -45,13 +45,13 @@ def written(todo: list[Statement], fields: dict[str, hc.Field], flags: Sequence[
             fields[target].set(0.5 * fields[source][offset] + 0.25 * fields[other])
         elif kind == "loop":
             with hc.loop(limit=rest[0]):
-                written(rest[1], fields, flags)
+                record_statements(rest[1], fields, flags)
         else:
             with hc.when(flags[rest[0] % 2] > 0.5):
-                written(rest[1], fields, flags)
+                record_statements(rest[1], fields, flags)
 
 
-def computed(todo: list[Statement], arrays: dict[str, Any]) -> None:
+def compute_statements(todo: list[Statement], arrays: dict[str, Any]) -> None:
     """Execute statements in NumPy."""
     for kind, *rest in todo:
         if kind == "set":
@@ -60,14 +60,14 @@ def computed(todo: list[Statement], arrays: dict[str, Any]) -> None:
             arrays[target] = 0.5 * shifted + 0.25 * arrays[other]
         else:
             for _ in range(rest[0] if kind == "loop" else rest[0] % 2):
-                computed(rest[1], arrays)
+                compute_statements(rest[1], arrays)
 
 
 def traced(todo: list[Statement], fields: dict[str, hc.Field]) -> Any:
     """Return the program of these statements."""
 
     def program(no: Any, yes: Any) -> None:
-        written(todo, fields, (no, yes))
+        record_statements(todo, fields, (no, yes))
 
     return hc.program(program)
 
@@ -88,7 +88,7 @@ def check_random_programs(seeds: range, **execution: Any) -> None:
             sim[name] = arrays[name]
         sim.run(steps=2)
         for _ in range(2):
-            computed(todo, arrays)
+            compute_statements(todo, arrays)
         for name in FIELDS:
             gathered = sim.gather(name)
             assert gathered is None or np.array_equal(gathered, arrays[name]), f"seed {seed}, field {name}"

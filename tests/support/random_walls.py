@@ -157,7 +157,9 @@ def condition(fields: Sequence[hc.Field], number: int, terms: Sequence[Term]) ->
     return hc.BoundaryKernel(ghost)
 
 
-def described(case: Case, shape: Point | None = None) -> tuple[hc.Grid, list[hc.Field], hc.ProgramFunction]:
+def grid_and_program(
+    case: Case, shape: Point | None = None
+) -> tuple[hc.Grid, list[hc.Field], hc.ProgramFunction]:
     """Return the grid, fields and program of a case."""
     grid = hc.Grid(shape or case.shape, periodic=case.periodic)
     fields = [grid.field(f"f{n}", location=location) for n, location in enumerate(case.locations)]
@@ -172,7 +174,7 @@ def described(case: Case, shape: Point | None = None) -> tuple[hc.Grid, list[hc.
     return grid, fields, step
 
 
-def drawn(seed: int, ndim: int, *, most: int = 2) -> Case:
+def random_case(seed: int, ndim: int, *, most: int = 2) -> Case:
     """Return a random case."""
     random = np.random.default_rng(seed)
     count = int(random.integers(1, 4))
@@ -282,7 +284,7 @@ def check_subdomain(
         local.fill(sweep.fills[boxes.fill], boxes.core)
     before = [a.copy() for a in local.arrays]
 
-    def arrived(mask: int, rims: bool) -> None:
+    def check_messages(mask: int, rims: bool) -> None:
         local.arrays = [a.copy() for a in before]
         arrive(plan, local, all_of, mask | (plan.rim_needs if rims else 0))
         for boxes in plan.fills if rims else ():
@@ -295,7 +297,7 @@ def check_subdomain(
     for n, key in enumerate(zip(plan.patch_needs.tolist(), plan.patch_rims.tolist(), strict=True)):
         groups.setdefault(key, []).append(n)
     for (mask, rims), patches in groups.items():
-        arrived(mask, rims)
+        check_messages(mask, rims)
         for n in patches:
             lo, hi, top = local.plan.patches.table[n].tolist()
             for field, offsets in reads.items():
@@ -308,11 +310,11 @@ def check_subdomain(
 
 def check_plans(case: Case, parts: Point, patch: int) -> bool:
     """Return True if the case can be computed, after checks that all its values exist in every subdomain."""
-    grid, fields, _ = described(case, (32,) * case.ndim)
+    grid, fields, _ = grid_and_program(case, (32,) * case.ndim)
     targets = [grid.field(f"seen{n}", location=location) for n, location in enumerate(case.locations)]
 
     @hc.program
-    def look() -> None:
+    def check_reads() -> None:
         hc.assign(
             {
                 s: sum(f[o] for o in offsets)
@@ -321,7 +323,7 @@ def check_plans(case: Case, parts: Point, patch: int) -> bool:
         )
 
     try:
-        schedule = compile_program(look.trace(), grid)
+        schedule = compile_program(check_reads.trace(), grid)
     except InputError as error:
         if "depend on the ghosts" in str(error) or "has no point next to" in str(error):
             return False
@@ -342,23 +344,23 @@ def check_plans(case: Case, parts: Point, patch: int) -> bool:
     return True
 
 
-def checked(seeds: range) -> int:
+def check_random_cases(seeds: range) -> int:
     """Return the number of random cases that can be computed."""
     count = 0
     for seed in seeds:
         ndim = 3 if seed % 5 == 4 else 2
         random = np.random.default_rng(seed)
         parts = tuple(int(p) for p in random.integers(1, 4 if ndim == 2 else 3, ndim))
-        count += check_plans(drawn(seed, ndim), parts, int(random.integers(1, 4)))
+        count += check_plans(random_case(seed, ndim), parts, int(random.integers(1, 4)))
     return count
 
 
 # --- runs ---
 
 
-def ran(case: Case, steps: int = 2, **options: Any) -> list[Array]:
+def simulated_fields(case: Case, steps: int = 2, **options: Any) -> list[Array]:
     """Return the fields after some steps, on all ranks."""
-    grid, fields, step = described(case)
+    grid, fields, step = grid_and_program(case)
     sim = hc.Simulation(grid, step, **options)
     for f, values in zip(fields, case.start(), strict=True):
         sim[f] = values
@@ -448,12 +450,12 @@ def solenoidal(shape: Point, periodic: tuple[bool, ...]) -> list[Array]:
     B = [np.zeros(faces(shape, periodic, [d])) for d in range(ndim)]
     for p, q in {2: [(0, 1)]}.get(ndim, [(1, 2), (2, 0), (0, 1)]):
         A = 0.1 * random.uniform(-1, 1, faces(shape, periodic, [p, q]))
-        B[p] += ahead(A, q, periodic) / h[q]
-        B[q] -= ahead(A, p, periodic) / h[p]
+        B[p] += forward_difference(A, q, periodic) / h[q]
+        B[q] -= forward_difference(A, p, periodic) / h[p]
     return B
 
 
-def ahead(a: Array, axis: int, periodic: tuple[bool, ...]) -> Array:
+def forward_difference(a: Array, axis: int, periodic: tuple[bool, ...]) -> Array:
     """Return the differences to the next point along an axis."""
     return np.roll(a, -1, axis) - a if periodic[axis] else np.diff(a, axis=axis)
 

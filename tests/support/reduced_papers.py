@@ -24,7 +24,7 @@ ALONE = {  # options for short runs, and the lines of a run that has no steps of
 }
 
 
-def reduce(patch: pytest.MonkeyPatch) -> None:
+def reduce_papers(patch: pytest.MonkeyPatch) -> None:
     """Make papers measure small grids and few steps, without predictions of the model."""
     measurements = {name: paper.measured for name, paper in papers().items()}
 

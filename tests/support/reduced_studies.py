@@ -8,7 +8,7 @@ from halocline.study.reporting.report import Group
 from halocline.study.study import studies
 
 
-def reduced(name: str, *, ranks: str | None = None) -> list[str]:
+def reduced_command(name: str, *, ranks: str | None = None) -> list[str]:
     """Return the command line of a study on small grids, from its declaration alone."""
     study = studies()[name]
     problem = "heat" if study.verb == "run" else "exchange"
@@ -23,7 +23,7 @@ def reduced(name: str, *, ranks: str | None = None) -> list[str]:
     return [*words, "--ranks", ranks or study.ranks, "--threads", study.threads.rpartition(",")[2]]
 
 
-def _checked(name: str, result: Any, count: int) -> None:
+def _check_result(name: str, result: Any, count: int) -> None:
     measured = result if isinstance(result, list) else result["measurements"]
     assert len(measured) == count > 0
     assert {m["study"] for m in measured} == {name}

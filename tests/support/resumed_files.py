@@ -30,7 +30,7 @@ pathlib.Path("left.json").write_text(json.dumps(found))
 """
 
 
-def left(path: Path, *words: str) -> tuple[int, float, str, list[int]]:
+def resumed_results(path: Path, *words: str) -> tuple[int, float, str, list[int]]:
     """Run a file in this process; return its steps, time, checksum, and the steps of callback calls."""
     assert run(["run", str(path), "--threads", "1", *words]) == 0
     (steps, time, checksum), callback_steps = json.loads(Path("left.json").read_text())

@@ -15,7 +15,7 @@ from halocline.errors import InputError
 BOTH = "opencl:0,1"
 
 
-def compared(problem: bitwise.Problem, dtype: str, ways: list[dict[str, Any]]) -> int:
+def check_equal_bits(problem: bitwise.Problem, dtype: str, ways: list[dict[str, Any]]) -> int:
     """Check that all ways of execution that fit have the same bits, and return their number."""
     from mpi4py import MPI
 

@@ -22,7 +22,9 @@ def run(name: str, n: tuple[int, ...], parameters: dict[str, Any] | None = None,
     return Problem(name, n, parameters).run(**{"threads": 1, **options})
 
 
-def checked(name: str, n: tuple[int, ...], parameters: dict[str, Any] | None = None) -> dict[str, Check]:
+def passed_checks(
+    name: str, n: tuple[int, ...], parameters: dict[str, Any] | None = None
+) -> dict[str, Check]:
     """Return the checks of a case, all of which pass."""
     problem = Problem(name, n, parameters)
     checks = {check.name: check for check in problem.run(threads=1).check()}
@@ -30,7 +32,7 @@ def checked(name: str, n: tuple[int, ...], parameters: dict[str, Any] | None = N
     return checks
 
 
-def checked_until(
+def passed_checks_until(
     name: str, n: tuple[int, ...], until: float, parameters: dict[str, Any] | None = None
 ) -> dict[str, Check]:
     """Return the checks of a case at the time `until`, all of which pass."""
@@ -56,7 +58,7 @@ def known_wave_error(n: tuple[int, ...], **parameters: Any) -> float:
 
 
 @functools.cache
-def alone(name: str, **parameters: Any) -> str:
+def checksum_of_run(name: str, **parameters: Any) -> str:
     """Return the checksum of a small run in this process."""
     checksum = run(name, SMALL[name], parameters, steps=4).record.checksum
     assert checksum is not None

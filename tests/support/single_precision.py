@@ -116,10 +116,10 @@ def check_kernels(run: Run) -> None:
     for kernel in kernels:
         arrays = {array.dtype for array in kernel.arrays}
         assert arrays <= {"float32"}, kernel.comment
-        assert set(doubles(kernel)) <= allowed, kernel.comment
+        assert set(float64_operations(kernel)) <= allowed, kernel.comment
 
 
-def doubles(kernel: Kernel) -> Counter[str]:
+def float64_operations(kernel: Kernel) -> Counter[str]:
     """Return the operations of float64 that a kernel executes at each point.
 
     The choice between two numbers of cells in a reduction does not count.

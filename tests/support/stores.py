@@ -7,6 +7,6 @@ from pathlib import Path
 import xarray
 
 
-def opened(path: Path) -> xarray.Dataset:
+def open_content(path: Path) -> xarray.Dataset:
     """Return the content of a store."""
     return xarray.open_zarr(path).load()

@@ -57,7 +57,7 @@ def halocline(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]
     return preloaded.halocline(*words, cwd=cwd, env=os.environ | {"HALOCLINE_OUT": str(cwd)})
 
 
-def result(*words: str | Path, cwd: Path) -> dict[str, Any]:
+def json_result(*words: str | Path, cwd: Path) -> dict[str, Any]:
     """Return the JSON output of a command."""
     process = halocline(*words, "--json", cwd / "found.json", cwd=cwd)
     assert process.returncode == 0, process.stderr
@@ -68,7 +68,7 @@ def result(*words: str | Path, cwd: Path) -> dict[str, Any]:
 # -- runs of a file ------------------------------------------------------------------------------------------
 
 
-def recorded(*words: str | Path, cwd: Path) -> dict[str, Any]:
+def record_of_run(*words: str | Path, cwd: Path) -> dict[str, Any]:
     """Return the record of a run in this process."""
     assert run(["run", *map(str, words), "--json", str(cwd / "run.json")]) == 0
     record: dict[str, Any] = json.loads((cwd / "run.json").read_text())["run"]

@@ -8,7 +8,7 @@ import pytest
 
 from halocline.cli.app import run
 from halocline.errors import InputError
-from user_files import EXACT, HEAT, SOLVE, halocline, result
+from user_files import EXACT, HEAT, SOLVE, halocline, json_result
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def heat(tmp_path: Path) -> Path:
 
 
 def test_run_returns_the_record_of_a_file(heat: Path, tmp_path: Path) -> None:
-    one = result("run", heat, "--threads", "1", cwd=tmp_path)
+    one = json_result("run", heat, "--threads", "1", cwd=tmp_path)
     assert one["file"] == str(heat)
     record = one["run"]
     assert (record["shape"], record["order"], record["scheme"]) == ([16, 16], 4, "rk3")
@@ -30,9 +30,9 @@ def test_run_returns_the_record_of_a_file(heat: Path, tmp_path: Path) -> None:
     assert record["parameters"] == {"n": 16, "kappa": 0.1, "name": "T", "late": -0.5}
     assert 0 < record["error"] < 1e-3
     assert record["ns_per_cell_step"] > 0
-    two = result("run", heat, "--ranks", "2", "--threads", "1", cwd=tmp_path)["run"]
+    two = json_result("run", heat, "--ranks", "2", "--threads", "1", cwd=tmp_path)["run"]
     assert (two["checksum"], two["steps"]) == (record["checksum"], record["steps"])
-    finer = result("run", heat, "--n", "24", "--set", "kappa=0.2", "--check", cwd=tmp_path)
+    finer = json_result("run", heat, "--n", "24", "--set", "kappa=0.2", "--check", cwd=tmp_path)
     assert finer["run"]["shape"] == [24, 24]
     assert finer["run"]["parameters"]["kappa"] == 0.2
     assert finer["checks"] == [{"name": "check", "passed": True, "about": ""}]
@@ -81,7 +81,7 @@ def test_options_of_a_file_follow_two_dashes(tmp_path: Path, capsys: pytest.Capt
 def test_iterations_of_a_file_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "solve.py"
     path.write_text(SOLVE)
-    record = result("run", path, "--threads", "1", cwd=tmp_path)["run"]
+    record = json_result("run", path, "--threads", "1", cwd=tmp_path)["run"]
     assert record["scheme"] == "cg-fused"
     assert record["steps"] > 10
     assert record["time"] is None

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from kept_runs import ran, steps_of
+from kept_runs import run_command_line, steps_of
 
 
 def test_a_resumed_solve_continues_its_iterations(tmp_path: Path) -> None:
     def solve(*words: str | Path) -> dict[str, Any]:
-        done = ran("solve", "poisson", "--n", "48", "--threads", "1", "--json", "-", *words)
+        done = run_command_line("solve", "poisson", "--n", "48", "--threads", "1", "--json", "-", *words)
         assert done.returncode == 0, done.stderr
         record_data: dict[str, Any] = json.loads(done.stdout)
         return record_data
@@ -37,11 +37,13 @@ def test_a_resumed_solve_continues_its_iterations(tmp_path: Path) -> None:
     ],
 )
 def test_a_resumed_solve_keeps_its_problem_and_method(tmp_path: Path, words: list[str], error: str) -> None:
-    first = ran("solve", "poisson", "--n", "24", "--method", "cg", "--rtol", "1e-3", "--checkpoint", tmp_path)
+    first = run_command_line(
+        "solve", "poisson", "--n", "24", "--method", "cg", "--rtol", "1e-3", "--checkpoint", tmp_path
+    )
     assert first.returncode == 0, first.stderr
-    done = ran("solve", "poisson", "--resume", tmp_path, *words)
+    done = run_command_line("solve", "poisson", "--resume", tmp_path, *words)
     assert done.returncode == 2
     assert error in done.stderr
-    resumed = ran("solve", "poisson", "--resume", tmp_path)
+    resumed = run_command_line("solve", "poisson", "--resume", tmp_path)
     assert resumed.returncode == 0, resumed.stderr
     assert "cg, 1 rank" in resumed.stdout

@@ -16,7 +16,7 @@ from halocline.compile.passes.threads import threads
 from halocline.compile.strategy import REGISTERS, SHARED_BYTES, Strategy
 from halocline.lang.expression import Expr
 from kernels import in_nest, kernel_of
-from kernels_of_devices import MANY, marched, statements
+from kernels_of_devices import MANY, device_kernel, statements
 
 
 def weighted(count: int) -> Kernel:
@@ -38,7 +38,7 @@ def test_the_first_thread_of_a_block_computes_the_invariants() -> None:
     kernel = invariants(weighted(MANY), SHARED_BYTES)
     verify(kernel)
     assert needed(kernel) == needed(weighted(MANY))  # loaded from shared memory, but counted
-    placed = marched(kernel)
+    placed = device_kernel(kernel)
     verify(placed)
     (first,) = statements(placed, First)
     assert isinstance(first, First)
@@ -51,7 +51,7 @@ def test_the_first_thread_of_a_block_computes_the_invariants() -> None:
 
 
 def test_verify_requires_that_the_first_thread_computes_its_values() -> None:
-    placed = marched(invariants(weighted(MANY), SHARED_BYTES))
+    placed = device_kernel(invariants(weighted(MANY), SHARED_BYTES))
     body = tuple(replace(s, body=()) if isinstance(s, First) else s for s in placed.body)
     with pytest.raises(InvalidKernel, match="does not compute its values"):
         verify(replace(placed, body=body))

@@ -17,7 +17,7 @@ from halocline.compile.ir.verify import verify
 from halocline.compile.passes.order import AT_ONCE, order, waiting
 from halocline.lang.expression import Expr
 from kernels import in_nest, kernel_of
-from kernels_of_devices import MANY, marched, statements
+from kernels_of_devices import MANY, device_kernel, statements
 
 
 def most(kernel: Kernel) -> int:
@@ -47,7 +47,7 @@ def far_apart() -> Kernel:
 
 
 def test_values_are_consumed_before_others_are_computed() -> None:
-    before = marched(far_apart())
+    before = device_kernel(far_apart())
     after = order(before)
     verify(after)
     assert most(before) > 2 * MANY
@@ -55,7 +55,7 @@ def test_values_are_consumed_before_others_are_computed() -> None:
 
 
 def test_reordering_keeps_all_values_and_results() -> None:
-    before = marched(far_apart())
+    before = device_kernel(far_apart())
     after = order(before)
     assert after.values == before.values
     computed = [sorted(n for s in statements(k, Let) for n in s.values) for k in (before, after)]  # type: ignore[attr-defined]
@@ -67,7 +67,7 @@ def test_reordering_keeps_all_values_and_results() -> None:
 def test_kernels_with_enough_registers_are_unchanged() -> None:
     grid = hc.Grid((8, 8, 8), (1.0, 1.0, 1.0), periodic=True)
     u = grid.field("u")
-    kernel = marched(in_nest(kernel_of(hc.laplacian(u, order=6))))
+    kernel = device_kernel(in_nest(kernel_of(hc.laplacian(u, order=6))))
     assert most(kernel) <= AT_ONCE
     assert order(kernel) == kernel
 
@@ -79,7 +79,7 @@ def test_a_result_waits_until_its_array_has_been_read() -> None:
     (first, second) = nest.body  # type: ignore[attr-defined]
     nest = replace(nest, body=(replace(first, array="u"), second))  # type: ignore[call-arg]
     kernel = replace(kernel, arrays=tuple(a for a in kernel.arrays if a.name != "r0"), body=(nest,))
-    after = order(marched(kernel))
+    after = order(device_kernel(kernel))
     stored = False
     for s in flat(after.body):
         if isinstance(s, Let) and stored:
@@ -97,7 +97,7 @@ def test_any_values_are_computed_before_their_use(pairs: list[tuple[int, int]], 
     for a, b in pairs:
         values.append(hc.maximum(values[a % len(values)], hc.sqrt(values[b % len(values)])))
     chosen = data.draw(st.lists(st.integers(0, len(values) - 1), min_size=1, max_size=5, unique=True))
-    before = marched(in_nest(kernel_of(*(values[n] for n in chosen))))
+    before = device_kernel(in_nest(kernel_of(*(values[n] for n in chosen))))
     after = order(before)
     verify(after)
     assert most(after) <= most(before)
@@ -192,7 +192,7 @@ def test_stores_wait_only_for_old_values(chosen: list[int], stored: list[int]) -
     arrays = tuple(a for a in kernel.arrays if not a.name.startswith("r") or a.name == "r5")
     missing = tuple(Array(f"f{n}", "float64") for n in range(5) if f"f{n}" not in {a.name for a in arrays})
     kernel = replace(kernel, arrays=arrays + missing, body=(replace(nest, body=tuple(stores)),))  # type: ignore[call-arg]
-    before = marched(kernel)
+    before = device_kernel(kernel)
     after = order(before)
     verify(before)
     verify(after)

@@ -24,7 +24,7 @@ from halocline.compile.ir.statements import (
 from halocline.compile.ir.verify import verify
 from halocline.compile.passes.threads import lets
 from kernels import in_nest, kernel_of
-from kernels_of_devices import marched, statements
+from kernels_of_devices import device_kernel, statements
 
 GRID = hc.Grid((8, 8, 8), (1.0, 1.0, 1.0), periodic=True)
 U = GRID.field("u")
@@ -37,7 +37,7 @@ def star() -> Kernel:
 
 @pytest.mark.parametrize(("reads", "queues", "planes"), [("direct", 0, 0), ("queue", 1, 0), ("planes", 1, 1)])
 def test_streaming_reads_follow_the_strategy(reads: str, queues: int, planes: int) -> None:
-    kernel = marched(star(), reads)
+    kernel = device_kernel(star(), reads)
     verify(kernel)
     (streaming,) = statements(kernel, March)
     assert streaming.axis == 0
@@ -51,7 +51,7 @@ def test_streaming_reads_follow_the_strategy(reads: str, queues: int, planes: in
 def test_grids_of_one_axis_are_not_streamed() -> None:
     grid = hc.Grid((8,), (1.0,), periodic=True)
     u = grid.field("u")
-    kernel = marched(in_nest(kernel_of(u[1] - u)))
+    kernel = device_kernel(in_nest(kernel_of(u[1] - u)))
     verify(kernel)
     assert statements(kernel, March) == []
     (threads,) = statements(kernel, Threads)
@@ -60,10 +60,10 @@ def test_grids_of_one_axis_are_not_streamed() -> None:
 
 def test_partial_sums_are_reset_and_finished() -> None:
     kernel = in_nest(kernel_of(U * 2.0))
-    assert statements(marched(kernel), Reset, Finish) == []
+    assert statements(device_kernel(kernel), Reset, Finish) == []
     (nest,) = kernel.body
     summed = replace(kernel, body=(replace(nest, body=(*nest.body, Reduce(nest.body[0].value, "sum", 0))),))
-    kernel = marched(summed)
+    kernel = device_kernel(summed)
     verify(kernel)
     assert [type(s) for s in statements(kernel, Reset, Finish)] == [Reset, Finish]
     assert statements(kernel, Finish)[0].kinds == ("sum",)

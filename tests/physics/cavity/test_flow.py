@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import halocline as hc
-from cavity_runs import PLANAR, number, richardson, run, steady
+from cavity_runs import PLANAR, richardson, run, steady, steady_diagnostic
 from halocline.cli.app import run as command
 from halocline.physics.cavity import Cavity
 from halocline.physics.cavity.equations import stable_steps
@@ -28,10 +28,10 @@ def test_a_square_has_the_published_heat_flux_and_velocities(rayleigh: float) ->
     """The extrapolated values have second order and agree within 1 and 2 % with de Vahl Davis."""
     sizes = [31, 63, 127] if rayleigh > 1e4 else [15, 31, 63]
     for quantity, published in PLANAR[rayleigh].items():
-        values = [number("cavity-2d", n, rayleigh, quantity) for n in sizes]
+        values = [steady_diagnostic("cavity-2d", n, rayleigh, quantity) for n in sizes]
         limit = richardson(values, sizes)[1]
         assert abs(limit / published - 1) < (0.01 if "nusselt" in quantity else 0.02), quantity
-    halfway = [number("cavity-2d", n, rayleigh, "nusselt_mid") for n in sizes]
+    halfway = [steady_diagnostic("cavity-2d", n, rayleigh, "nusselt_mid") for n in sizes]
     assert abs(richardson(halfway, sizes)[0] - 2) < 0.35  # 0.2 on the finer grids below
 
 

@@ -20,7 +20,7 @@ from halocline.physics.mhd_tvd.converged import incompatible_grids
 from halocline.physics.mhd_tvd.tubes import NARROWEST, plateaux, reference
 from halocline.problems.problem import Problem
 from loops import some
-from shock_runs import SMALL, alone, checked, checked_until, run, wave_error
+from shock_runs import SMALL, checksum_of_run, passed_checks, passed_checks_until, run, wave_error
 
 CARRIED = ("entropy", "shear_y", "shear_z", "entropy_hydro")
 WAVES = ("fast", "alfven", "slow", "sound", *CARRIED)
@@ -126,7 +126,7 @@ def test_a_polarised_wave_has_the_exact_position_at_any_time(v: float) -> None:
 @pytest.mark.parametrize(("name", "n", "count"), [("rj2a", 512, 5), ("rj4a", 512, 4), ("brio-wu", 400, 4)])
 def test_tubes_reach_the_converged_profiles(name: str, n: int, count: int) -> None:
     """The profiles agree with the converged ones; plateaux with an initial state do not count."""
-    result = checked(name, (n,))
+    result = passed_checks(name, (n,))
     assert sum(key.startswith("plateau at") for key in result) == count
 
 
@@ -138,14 +138,14 @@ def test_tubes_reach_the_converged_profiles(name: str, n: int, count: int) -> No
     ],
 )
 def test_a_tube_without_a_reference_is_reported(settings: dict[str, float], until: float, words: str) -> None:
-    result = checked_until("rj2a", (64,), until, settings)
+    result = passed_checks_until("rj2a", (64,), until, settings)
     for name in ("profiles", "plateaux"):
         assert not result[name].compared
         assert words in result[name].about
 
 
 def test_a_coarse_tube_has_no_plateau() -> None:
-    assert "no plateau is wide enough, 10 cells" in checked("rj4a", (64,))["plateaux"].about
+    assert "no plateau is wide enough, 10 cells" in passed_checks("rj4a", (64,))["plateaux"].about
 
 
 def test_plateaux_lie_between_waves() -> None:
@@ -173,7 +173,7 @@ def test_mismatched_grids_are_rejected() -> None:
 
 def test_the_rotor_passes_its_checks() -> None:
     """The grid is so coarse that the pressure floor acts in some rarefied cells behind the rotor."""
-    result = checked("rotor", (50, 50))
+    result = passed_checks("rotor", (50, 50))
     assert result["rho converged"].value < 0.2
 
 
@@ -201,7 +201,7 @@ def test_a_flow_along_a_loop_generates_no_field_along_it(flux: str) -> None:
 
 
 def test_a_blast_in_two_dimensions_passes_its_checks() -> None:
-    result = checked("blast", (50, 75))
+    result = passed_checks("blast", (50, 75))
     assert result["kinetic energy"].value > 0.15
 
 
@@ -288,13 +288,13 @@ def test_bits_do_not_depend_on_transfer_methods(options: dict[str, Any]) -> None
 )
 def test_bits_of_a_vortex_do_not_depend_on_the_layout(options: dict[str, Any]) -> None:
     result = run("orszag-tang", SMALL["orszag-tang"], steps=4, **options)
-    assert result.record.checksum == alone("orszag-tang")
+    assert result.record.checksum == checksum_of_run("orszag-tang")
 
 
 @pytest.mark.usefixtures("opencl")
 @pytest.mark.parametrize("name", ["rj2a", pytest.param("orszag-tang", marks=pytest.mark.long)])
 def test_bits_do_not_depend_on_the_device(name: str) -> None:
-    assert run(name, SMALL[name], steps=4, device="opencl:0").record.checksum == alone(name)
+    assert run(name, SMALL[name], steps=4, device="opencl:0").record.checksum == checksum_of_run(name)
 
 
 # -- one exchange per step ---------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import xarray
 import halocline as hc
 from halocline.errors import InputError
 from output_runs import heat
-from stores import opened
+from stores import open_content
 
 
 @pytest.mark.ranks(1, 2, long=(1,))
@@ -40,7 +40,7 @@ def test_values_beyond_float32_are_reported_once(
         "a.zarr: at step 0, finite values beyond the range of float32 are written as infinity" in warnings[0]
     )
     assert "1 of most, 5 of T. Choose" in warnings[0]
-    stored = opened(shared_tmp_path / "a.zarr")
+    stored = open_content(shared_tmp_path / "a.zarr")
     assert np.isinf(stored["T"].values[0]).sum() == 5
     assert np.isinf(stored["most"].values).all()
 
@@ -96,7 +96,7 @@ def test_components_have_the_units_of_their_vector(tmp_path: Path) -> None:
     sim = hc.Simulation(grid, lambda V: {V: -V}, scheme=hc.Euler(), dt=0.1, threads=1)
     sim[V[0]], sim[V[1]] = 1.0, 2.0
     sim.run(steps=1, output=hc.Output(tmp_path / "V.zarr", [V], units={"V": "m/s", "V_y": "km/s"}))
-    stored = opened(tmp_path / "V.zarr")
+    stored = open_content(tmp_path / "V.zarr")
     assert (stored["V_x"].units, stored["V_y"].units) == ("m/s", "km/s")
 
 
@@ -186,16 +186,16 @@ def test_outputs_of_one_name_have_separate_memory(tmp_path: Path) -> None:
     twice = {name: {"s": 2 * f} for name, f in (("v", v), ("T", T))}
     sim.run(steps=2, output=[hc.Output(tmp_path / f"{n}.zarr", contents) for n, contents in twice.items()])
     for name in ("v", "T"):
-        np.testing.assert_array_equal(opened(tmp_path / f"{name}.zarr")["s"].values[-1], 2 * sim[name])
+        np.testing.assert_array_equal(open_content(tmp_path / f"{name}.zarr")["s"].values[-1], 2 * sim[name])
     for name, contents in reversed(twice.items()):
         sim.run(steps=2, output=hc.Output(tmp_path / "s.zarr", contents, overwrite=True))
-        np.testing.assert_array_equal(opened(tmp_path / "s.zarr")["s"].values[-1], 2 * sim[name])
+        np.testing.assert_array_equal(open_content(tmp_path / "s.zarr")["s"].values[-1], 2 * sim[name])
     for f in (T, v):
         output = hc.Output(
             tmp_path / "mean.zarr", {"mean": hc.time_mean(f)}, every=hc.steps(2), overwrite=True
         )
         sim.run(steps=2, output=output)
-        assert opened(tmp_path / "mean.zarr")["mean"].shape[1:] == f.points
+        assert open_content(tmp_path / "mean.zarr")["mean"].shape[1:] == f.points
 
 
 def test_rejected_output_uses_no_memory(tmp_path: Path) -> None:
@@ -213,4 +213,4 @@ def test_rejected_output_uses_no_memory(tmp_path: Path) -> None:
         assert set(sim.store.storages) == before
     sim.run(steps=1, output=hc.Output(tmp_path / "b.zarr", {"s": 2 * T}))
     assert set(sim.store.storages) == before
-    np.testing.assert_array_equal(opened(tmp_path / "b.zarr")["s"].values[-1], 2 * sim[T])
+    np.testing.assert_array_equal(open_content(tmp_path / "b.zarr")["s"].values[-1], 2 * sim[T])

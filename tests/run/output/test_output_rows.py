@@ -11,7 +11,7 @@ import pytest
 import halocline as hc
 from diffusion import diffusion
 from halocline.errors import RunError
-from stores import opened
+from stores import open_content
 
 
 def numbers(sim: hc.Simulation) -> dict[str, Any]:
@@ -43,11 +43,11 @@ def test_rows_of_steps_agree_with_rows_of_pauses(tmp_path: Path, options: dict[s
     ]
     sim.run(until=0.0101, output=outputs)
     assert sim.checksum("T") == plain.checksum("T")
-    stored = opened(tmp_path / "1.zarr")
+    stored = open_content(tmp_path / "1.zarr")
     columns = [stored[name].values for name in ("time", "step", *numbers(sim))]
     assert len(rows) > 8
     np.testing.assert_array_equal(np.array(columns).T, np.array(rows))
-    steps = opened(tmp_path / "4.zarr")["step"].values
+    steps = open_content(tmp_path / "4.zarr")["step"].values
     assert steps.tolist() == list(range(0, sim.steps + 1, 4))
 
 
@@ -104,7 +104,7 @@ def test_all_rows_are_on_disk_when_a_run_ends_early(tmp_path: Path, end: str) ->
             sim.run(**run)
     least = 7 if end == "nan" else 8
     for name in ("n", "f"):
-        steps = opened(tmp_path / f"{name}.zarr")["step"].values.tolist()
+        steps = open_content(tmp_path / f"{name}.zarr")["step"].values.tolist()
         assert steps == list(range(len(steps)))
         assert len(steps) >= least + 1
         assert end == "nan" or len(steps) == 9
@@ -123,7 +123,7 @@ def test_the_search_for_a_failed_step_adds_no_rows(tmp_path: Path) -> None:
     most = {"most": hc.max(abs(sim.grid.fields["T"]))}
     with pytest.raises(RunError, match="diffusion of T"):
         sim.run(steps=50, output=hc.Output(tmp_path / "a.zarr", most, every=hc.steps(1)))
-    steps = opened(tmp_path / "a.zarr")["step"].values.tolist()
+    steps = open_content(tmp_path / "a.zarr")["step"].values.tolist()
     assert steps == list(range(len(steps)))
     assert len(steps) > 8
 
@@ -151,7 +151,7 @@ def test_rows_after_a_restart_agree_with_an_uninterrupted_run(shared_tmp_path: P
     again.run(steps=9, output=output(again, "parts"))
     again.domain.comm.barrier()
     for kind in ("numbers", "third", "line"):
-        one, other = (opened(shared_tmp_path / f"{name}-{kind}.zarr") for name in ("whole", "parts"))
+        one, other = (open_content(shared_tmp_path / f"{name}-{kind}.zarr") for name in ("whole", "parts"))
         assert {*one} == {*other}
         assert len(one["step"]) > 6
         for name in (*one, *one.coords):

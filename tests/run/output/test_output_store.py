@@ -24,7 +24,7 @@ from halocline.run.simulation import course
 from hang import HANG
 from output_runs import heat
 from output_statistics import statistics
-from stores import opened
+from stores import open_content
 
 RECEIVERS = [(0.1, 0.5, 0.3), (1.19, 0.01, 0.79)]
 
@@ -85,7 +85,7 @@ def test_a_store_contains_the_values_of_fields(shared_tmp_path: Path) -> None:
         return
     snapshots = snapshots[:3]  # without the last step, which is no multiple of the interval
     T_kept, v_kept = (np.array([snapshot[name] for snapshot in snapshots]) for name in ("T", "v"))
-    whole = opened(path / "all.zarr")
+    whole = open_content(path / "all.zarr")
     np.testing.assert_array_equal(whole["T"].values, T_kept)
     np.testing.assert_array_equal(whole["v"].values, v_kept)
     assert whole["v"].dims == ("time", "x", "y_face", "z")
@@ -98,25 +98,25 @@ def test_a_store_contains_the_values_of_fields(shared_tmp_path: Path) -> None:
     assert (whole["T"].units, whole["x"].units) == ("K", "m")
     # the lower of two equidistant points; v has other points along y
     k = 3
-    plane = opened(path / "slice.zarr")
+    plane = open_content(path / "slice.zarr")
     np.testing.assert_array_equal(plane["twice"].values, (2 * T_kept[..., k]).astype(np.float32))
     np.testing.assert_array_equal(plane["v"].values, v_kept[..., k])
     assert plane["twice"].z == pytest.approx(sim.grid.positions()[2][k])
-    box = opened(path / "box.zarr")
+    box = open_content(path / "box.zarr")
     np.testing.assert_array_equal(
         box["T"].values, whole["T"].sel(x=slice(0.2, 0.75), y=slice(0.0, 0.5)).values
     )
     np.testing.assert_array_equal(
         box["v"].values, whole["v"].sel(x=slice(0.2, 0.75), y_face=slice(0.0, 0.5)).values
     )
-    coarse = opened(path / "coarse.zarr")
+    coarse = open_content(path / "coarse.zarr")
     means = whole["T"].coarsen(x=2, y=2, z=2).mean()
     np.testing.assert_allclose(coarse["T"].values, means.values, rtol=1e-15)
     np.testing.assert_allclose(
         coarse["square"].values, (whole["T"] ** 2).coarsen(x=2, y=2, z=2).mean().values, rtol=4e-16 * 8
     )
     np.testing.assert_allclose(coarse["x"].values, means["x"].values, rtol=1e-15)
-    points = opened(path / "points.zarr")
+    points = open_content(path / "points.zarr")
     for axis, line in zip("xyz", np.transpose(RECEIVERS), strict=True):
         np.testing.assert_array_equal(points[axis].values, line)
     around = whole["T"].pad(x=1, z=1, mode="wrap")  # the two cells at the wall along y are extrapolated
@@ -124,8 +124,8 @@ def test_a_store_contains_the_values_of_fields(shared_tmp_path: Path) -> None:
     places = {axis: ("point", line) for axis, line in zip("xyz", np.transpose(RECEIVERS), strict=True)}
     expected = around.interp(**places, kwargs={"fill_value": None})
     np.testing.assert_allclose(points["T"].values, expected.values, rtol=1e-13)
-    np.testing.assert_array_equal(opened(path / "line.zarr")["T"].values, T_kept[:, 0, -1, :])
-    numbers = opened(path / "numbers.zarr")
+    np.testing.assert_array_equal(open_content(path / "line.zarr")["T"].values, T_kept[:, 0, -1, :])
+    numbers = open_content(path / "numbers.zarr")
     np.testing.assert_array_equal(numbers["sum"].values, [snapshot["sum"] for snapshot in snapshots])
     np.testing.assert_array_equal(numbers["kappa"].values, 0.1)
 
@@ -157,7 +157,7 @@ def test_a_store_does_not_depend_on_stops_of_the_run(shared_tmp_path: Path) -> N
     sim.run(steps=9, output=outputs("parts"))
     sim.domain.comm.barrier()
     for name in ("fields.zarr", "numbers.zarr"):
-        whole, parts = opened(path / "whole" / name), opened(path / "parts" / name)
+        whole, parts = open_content(path / "whole" / name), open_content(path / "parts" / name)
         assert whole.equals(parts)
         assert list(whole["step"].values) == list(range(0, 15, 3 if name == "fields.zarr" else 1))
     assert sorted(p.name for p in (path / "parts" / "fields.zarr" / "T").iterdir()) == sorted(
@@ -177,7 +177,7 @@ def test_inactive_blocks_are_zero(shared_tmp_path: Path) -> None:
     gathered = sim.gather(u)
     sim.domain.comm.barrier()
     if gathered is not None:
-        stored = opened(shared_tmp_path / "u.zarr")["u"].values[-1]
+        stored = open_content(shared_tmp_path / "u.zarr")["u"].values[-1]
         np.testing.assert_array_equal(stored, gathered)
         assert (stored[4:8, 4:8] == 0).all()
 
@@ -219,7 +219,7 @@ def test_iterations_are_written(tmp_path: Path) -> None:
         lambda u: -hc.laplacian(u), u, 1.0, rtol=1e-6, threads=1,
         output=hc.Output(tmp_path / "u.zarr", {"u": u, "most": hc.max(u)}, every=hc.steps(10)),
     )  # fmt: skip
-    stored = opened(tmp_path / "u.zarr")
+    stored = open_content(tmp_path / "u.zarr")
     assert list(stored["step"].values) == list(range(0, solution.iterations + 1, 10))
     assert stored["most"].values[-1] == stored["u"].values[-1].max()
 
@@ -230,7 +230,7 @@ def test_programs_without_time_have_steps(tmp_path: Path, capsys: pytest.Capture
     output = hc.Output(path, {"u": u, "most": hc.max(u)}, every=hc.steps(10))
     points = hc.Output(tmp_path / "p.zarr", {"u": u}, every=hc.steps(10), region=hc.Points([(0.5, 0.5)]))
     solution = hc.solve(lambda u: -hc.laplacian(u), u, 1.0, threads=1, output=[output, points])
-    stored, few = opened(path), opened(tmp_path / "p.zarr")
+    stored, few = open_content(path), open_content(tmp_path / "p.zarr")
     count = solution.iterations // 10 + 1
     assert dict(stored.sizes) == {"step": count, "x": 16, "y": 16}
     assert stored["u"].dims == ("step", "x", "y")
@@ -257,7 +257,7 @@ def test_readers_see_only_complete_times(tmp_path: Path, monkeypatch: pytest.Mon
     sim, path, counts = heat(), tmp_path / "T.zarr", []
 
     def look(sim: hc.Simulation) -> None:
-        stored = opened(path)
+        stored = open_content(path)
         assert np.isfinite(stored["T"].values).all()
         counts.append(len(stored["time"]))
         time.sleep(0.05)  # gives the writer time
@@ -265,13 +265,13 @@ def test_readers_see_only_complete_times(tmp_path: Path, monkeypatch: pytest.Mon
     sim.run(steps=40, every=hc.steps(3), callback=look, output=hc.Output(path, every=hc.steps(2)))
     assert counts == sorted(counts)
     assert counts[-1] > 5
-    assert len(opened(path)["time"]) == 21
+    assert len(open_content(path)["time"]) == 21
 
 
 def test_a_store_describes_its_run(tmp_path: Path) -> None:
     sim = heat()
     sim.run(steps=1, output=hc.Output(tmp_path / "a.zarr"))
-    stored = opened(tmp_path / "a.zarr")
+    stored = open_content(tmp_path / "a.zarr")
     assert stored.attrs["Conventions"] == "CF-1.11"
     assert "Halocline" in stored.attrs["source"]
     facts = stored.attrs["halocline"]
@@ -329,16 +329,16 @@ def test_a_resumed_run_writes_the_same_output(other: dict[str, Any], tmp_path: P
 
     sim = heat()
     sim.run(steps=2, output=output(sim), checkpoint=hc.Checkpoint(tmp_path / "checkpoints"))
-    before = opened(path)
+    before = open_content(path)
     again = heat()
     again.resume(tmp_path / "checkpoints")
     with pytest.raises(InputError, match="holds other output of this run"):
         again.run(steps=1, output=output(again, **other))
-    assert opened(path).equals(before)
+    assert open_content(path).equals(before)
     again.run(steps=1, output=output(again))
-    assert len(opened(path)["time"]) == 4
+    assert len(open_content(path)["time"]) == 4
     again.run(steps=1, output=output(again, **other, overwrite=True))
-    assert list(opened(path)["step"].values) == [3, 4]
+    assert list(open_content(path)["step"].values) == [3, 4]
 
 
 def test_a_store_records_the_part_of_a_run_that_wrote_each_row(
@@ -352,7 +352,7 @@ def test_a_store_records_the_part_of_a_run_that_wrote_each_row(
     again.resume(tmp_path / "c", change=["kappa"])
     again.run(steps=2, output=hc.Output(path, every=hc.steps(1)))
     again.run(steps=2, output=hc.Output(path, every=hc.steps(1)))  # the same output again
-    stored = opened(path)
+    stored = open_content(path)
     parts = stored.attrs["halocline"]["parts"]
     assert [(part["step"], part["command"][0], part["parameters"]) for part in parts] == [
         (0, "first.py", {"kappa": 0.1}),
@@ -372,7 +372,7 @@ def test_a_full_disk_ends_the_run_and_keeps_complete_rows(small_disk: Path) -> N
             steps=40, output=hc.Output(path, every=hc.steps(1)), every=hc.steps(1),
             callback=lambda sim: time.sleep(0.02),
         )  # fmt: skip
-    stored = opened(path)
+    stored = open_content(path)
     assert 1 < len(stored["time"]) < 30
     assert np.isfinite(stored["T"].values).all()
 
@@ -416,7 +416,7 @@ def test_statistics_over_time_agree_with_numpy(window: str, shared_tmp_path: Pat
     sim.domain.comm.barrier()
     if sim.domain.comm.rank != 0:
         return
-    stored = opened(shared_tmp_path / "s.zarr")
+    stored = open_content(shared_tmp_path / "s.zarr")
     assert list(stored["step"].values) == [0, 5, 10]
     assert len(steps) == 11
     times = np.array([0.0, *(t for t, _, _ in steps)])
@@ -442,7 +442,7 @@ def test_statistics_over_time_agree_with_numpy(window: str, shared_tmp_path: Pat
 def test_statistics_without_samples_are_nan_with_metadata(tmp_path: Path) -> None:
     sim = heat()
     sim.run(steps=5, output=statistics(tmp_path / "s.zarr", sim))
-    stored = opened(tmp_path / "s.zarr")
+    stored = open_content(tmp_path / "s.zarr")
     for name, method in (
         ("mean", "mean"),
         ("variance", "variance"),
@@ -471,7 +471,7 @@ def test_statistics_continue_after_a_restart(shared_tmp_path: Path) -> None:
     second.run(steps=4, output=statistics(path / "parts" / "s.zarr", second))
     second.domain.comm.barrier()
     assert second.checksum("T") == whole.checksum("T")
-    assert opened(path / "whole" / "s.zarr").equals(opened(path / "parts" / "s.zarr"))
+    assert open_content(path / "whole" / "s.zarr").equals(open_content(path / "parts" / "s.zarr"))
 
 
 def test_statistics_with_lost_sums_are_rejected(tmp_path: Path) -> None:
@@ -485,7 +485,7 @@ def test_statistics_with_lost_sums_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is of a run that did not write this output: choose another path"):
         second.run(steps=3, output=statistics(tmp_path / "s.zarr", second))
     second.run(steps=3, output=statistics(tmp_path / "new.zarr", second))  # the statistics begin here
-    assert list(opened(tmp_path / "new.zarr")["step"].values) == [3, 5]
+    assert list(open_content(tmp_path / "new.zarr")["step"].values) == [3, 5]
 
 
 def test_statistics_need_time(tmp_path: Path) -> None:

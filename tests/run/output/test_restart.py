@@ -32,7 +32,7 @@ from hang import HANG
 sys.path.insert(0, str(Path(__file__).parents[3] / "tools"))
 import entered_files
 
-from killed_runs import killed
+from killed_runs import check_killed_run
 from stopped_runs import NAMES, PROGRAMS, heat, results
 
 
@@ -508,7 +508,7 @@ def uptime() -> float:
 def test_the_newest_checkpoint_is_complete_after_a_kill(
     name: str, ranks: int, whom: str, whole: dict[str, str], tmp_path: Path
 ) -> None:
-    killed(name, tmp_path, ranks, whom, whole[name], seed=1)
+    check_killed_run(name, tmp_path, ranks, whom, whole[name], seed=1)
 
 
 # -- callbacks change nothing --------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import halocline as hc
 from halocline.archive import files
 from halocline.errors import InputError, RunError
 from output_runs import heat
-from stores import opened
+from stores import open_content
 
 
 def test_nothing_is_overwritten_by_default(tmp_path: Path) -> None:
@@ -21,9 +21,9 @@ def test_nothing_is_overwritten_by_default(tmp_path: Path) -> None:
     heat().run(steps=2, output=hc.Output(path, every=hc.steps(1)))
     with pytest.raises(InputError, match=r"holds output of another run: .*--overwrite"):
         heat().run(steps=1, output=hc.Output(path))
-    assert len(opened(path)["time"]) == 3
+    assert len(open_content(path)["time"]) == 3
     heat().run(steps=1, output=hc.Output(path, ["T"], overwrite=True))
-    assert list(opened(path)) == ["T"]
+    assert list(open_content(path)) == ["T"]
     # a store of another program, and a folder that is no store, are never removed
     xarray.Dataset({"a": ("x", [1.0])}).to_zarr(tmp_path / "theirs.zarr")
     (tmp_path / "notes").mkdir()
@@ -48,12 +48,12 @@ def test_overwriting_keeps_the_output_of_this_run(shared_tmp_path: Path) -> None
     output = hc.Output(tmp_path / "a.zarr", every=hc.steps(1), overwrite=True)
     heat().run(steps=3, output=output)
     heat().run(steps=2, output=output, checkpoint=hc.Checkpoint(tmp_path / "checkpoints", overwrite=True))
-    assert list(opened(tmp_path / "a.zarr")["step"].values) == [0, 1, 2]
+    assert list(open_content(tmp_path / "a.zarr")["step"].values) == [0, 1, 2]
     again = heat()
     again.resume(tmp_path / "checkpoints")
     again.run(steps=2, output=output)
     again.domain.comm.barrier()
-    assert list(opened(tmp_path / "a.zarr")["step"].values) == [0, 1, 2, 3, 4]
+    assert list(open_content(tmp_path / "a.zarr")["step"].values) == [0, 1, 2, 3, 4]
 
 
 def test_an_incompletely_created_store_can_be_overwritten(tmp_path: Path) -> None:
@@ -63,12 +63,12 @@ def test_an_incompletely_created_store_can_be_overwritten(tmp_path: Path) -> Non
     (path / ".lock").write_text("process 1 on elsewhere")
     (path / ".making-zarr.json-12345678").write_text("{")
     heat().run(steps=1, output=hc.Output(path, every=hc.steps(1)))
-    assert len(opened(path)["time"]) == 2
+    assert len(open_content(path)["time"]) == 2
     group = json.loads((path / "zarr.json").read_text())
     group["consolidated_metadata"]["metadata"] = {}
     (path / "zarr.json").write_text(json.dumps(group))
     heat().run(steps=1, output=hc.Output(path, every=hc.steps(1), overwrite=True))
-    assert len(opened(path)["time"]) == 2
+    assert len(open_content(path)["time"]) == 2
 
 
 def test_a_partially_removed_store_can_be_overwritten(
@@ -81,7 +81,7 @@ def test_a_partially_removed_store_can_be_overwritten(
         with pytest.raises(SystemError):
             heat().run(steps=1, output=hc.Output(path, every=hc.steps(1), overwrite=True))
     heat().run(steps=1, output=hc.Output(path, every=hc.steps(1), overwrite=True))
-    assert len(opened(path)["time"]) == 2
+    assert len(open_content(path)["time"]) == 2
 
 
 def killed(*_: Any) -> None:

@@ -10,7 +10,7 @@ import pytest
 from halocline.cli.app import run
 from halocline.errors import InputError
 from halocline.study.studies.parts import PARTS
-from user_files import EXACT, HEAT, SOLVE, recorded, result
+from user_files import EXACT, HEAT, SOLVE, json_result, record_of_run
 
 
 @pytest.fixture
@@ -43,11 +43,11 @@ def of_own(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_options_of_the_command_replace_those_of_a_file(configured: Path, tmp_path: Path) -> None:
-    plain = recorded(configured, "--threads", "1", cwd=tmp_path)
+    plain = record_of_run(configured, "--threads", "1", cwd=tmp_path)
     assert of_own(plain) == OWN
     before = ["--halo", "read", "--methods", "self,peer,mpi", "--subdomains-per-rank", "2"]
     after = ["--threads", "2", "--overlap", "on", "--patch", "4,16", "--decomposition", "2x1"]
-    other = recorded(*before, configured, *after, cwd=tmp_path)
+    other = record_of_run(*before, configured, *after, cwd=tmp_path)
     replaced = {
         "halo": "read", "methods": "self,peer,mpi", "subdomains_per_rank": 2, "threads": 2, "overlap": "on",
         "patch": "4,16", "decomposition": "2x1",
@@ -76,7 +76,7 @@ def test_options_of_execution_reach_all_ranks_and_problems_of_a_file(tmp_path: P
         "--ranks-per-node",
         "1",
     ]
-    record = result("run", path, *words, cwd=tmp_path)["run"]
+    record = json_result("run", path, *words, cwd=tmp_path)["run"]
     assert (record["methods"], record["packing"], record["ranks_per_node"]) == ("mpi", "none", 1)
 
 
@@ -126,22 +126,22 @@ def test_execution_options_are_rejected_for_a_file_without_a_problem(
 def test_parts_of_the_steps_of_a_file_are_timed(
     configured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    whole = recorded(configured, "--threads", "1", cwd=tmp_path)
-    part = recorded(configured, "--threads", "1", "--only", "compute", "--halo", "read", cwd=tmp_path)
+    whole = record_of_run(configured, "--threads", "1", cwd=tmp_path)
+    part = record_of_run(configured, "--threads", "1", "--only", "compute", "--halo", "read", cwd=tmp_path)
     assert capsys.readouterr().out.startswith("computation alone, no messages: ")
     assert of_own(part) == {**OWN, "only": "compute", "halo": "read"}
     assert part["steps"] == whole["steps"]
     assert part["ns_per_cell_step"] > 0
     assert (part["time"], part["checksum"], part["error"]) == (None, None, None)
     configured.write_text(SOLVE)
-    part = recorded(configured, "--threads", "1", "--only", "exchange", cwd=tmp_path)
+    part = record_of_run(configured, "--threads", "1", "--only", "exchange", cwd=tmp_path)
     assert part["steps"] > 10
     assert part["share_of_bound"] is None
 
 
 def test_studies_of_a_file_vary_its_execution(heat: Path, tmp_path: Path) -> None:
-    measurements = result("study", "parts", heat, "--ranks", "1", cwd=tmp_path)["measurements"]
+    measurements = json_result("study", "parts", heat, "--ranks", "1", cwd=tmp_path)["measurements"]
     assert [(m["only"], m["halo"]) for m in measurements] == list(PARTS.values())
     words = ["--patches", "8,16;4,8", "--schedules", "static", "--threads", "1"]
-    measurements = result("study", "patches", heat, *words, cwd=tmp_path)["measurements"]
+    measurements = json_result("study", "patches", heat, *words, cwd=tmp_path)["measurements"]
     assert [(m["patch"], m["schedule"]) for m in measurements] == [("8,16", "static"), ("4,8", "static")]
