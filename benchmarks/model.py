@@ -32,7 +32,7 @@ CASES: tuple[tuple[dict[str, Any], int], ...] = (
 
 def prepare_case(case: dict[str, Any], n: int) -> predict.Case:
     """Return the schedule and the shape of a case with another size."""
-    return predict.prepared(case["case"], n)
+    return predict.prepare(case["case"], n)
 
 
 def predicted(case: predict.Case, machine: Machine, ranks: int, pace: float) -> float:
@@ -63,9 +63,9 @@ def main() -> None:
         paces: dict[int, list[float]] = {ranks: [] for ranks in counts}
         for _ in range(options.repeats):
             for ranks in counts:
-                pace = host.pace_of({**case, "n": other}, small, machine, min(ranks, cores))
+                pace = host.measured_pace({**case, "n": other}, small, machine, min(ranks, cores))
                 paces[ranks].append(pace)
-                times[ranks].append(host.on_ranks(ranks, {"do": "case", "case": case, "alone": False}))
+                times[ranks].append(host.run_task(ranks, {"do": "case", "case": case, "alone": False}))
         for ranks in counts:
             ratios = [
                 predicted(whole, machine, ranks, pace) / seconds

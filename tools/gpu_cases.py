@@ -32,7 +32,7 @@ from halocline.run.ranks.launch import environment, mpiexec
 from halocline.run.ranks.library import launcher
 from halocline.run.ranks.mpi import world
 from halocline.study.measuring import exchange, overlap
-from halocline.study.measuring.exchange import moved
+from halocline.study.measuring.exchange import busiest_rank_traffic
 from halocline.words import counted
 
 Row = tuple[str, str, str]
@@ -93,7 +93,7 @@ def cg(n: int, dim: int, method: str, **execution: Any) -> tuple[str, tuple[str,
     problem = hc.LinearProblem(lambda v: -hc.laplacian(v), u, rhs, method=method, **execution)
     solution = problem.solve(rtol=1e-8)
     result = f"{solution.iterations} iterations, {solution.fields.checksum(u)}"
-    return result, tuple(moved(problem.prepared)[1])
+    return result, tuple(busiest_rank_traffic(problem.prepared)[1])
 
 
 def problems(small: bool) -> Iterator[tuple[str, Callable[[str], str]]]:

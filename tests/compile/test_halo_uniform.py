@@ -115,7 +115,7 @@ def test_cells_computed_in_the_halo_are_not_exchanged() -> None:
 
 @pytest.mark.ranks(2)
 def test_larger_exchanges_and_thin_subdomains_are_reported() -> None:
-    from halocline.study.measuring.exchange import moved
+    from halocline.study.measuring.exchange import busiest_rank_traffic
 
     def simulation(n: int, halo: str) -> hc.Simulation:
         grid = hc.Grid((n, 24), periodic=True)
@@ -129,7 +129,9 @@ def test_larger_exchanges_and_thin_subdomains_are_reported() -> None:
             grid, wide, scheme=hc.Euler(), dt=1e-3, threads=1, halo=halo, decomposition="1d-x", methods="mpi"
         )
 
-    amounts = [sum(moved(simulation(24, halo).prepared)[1].values()) for halo in ("read", "uniform")]
+    amounts = [
+        sum(busiest_rank_traffic(simulation(24, halo).prepared)[1].values()) for halo in ("read", "uniform")
+    ]
     assert amounts[1] > 3 * amounts[0]
     simulation(4, "read").run(steps=1)
     with pytest.raises(InputError, match="axis x with 4 cells cannot be cut into 2 subdomains of at least 3"):

@@ -198,7 +198,7 @@ def test_a_script_restores_the_process_state(tmp_path: Path, monkeypatch: pytest
 def test_the_model_of_this_host_is_measured_on_the_host(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("HALOCLINE_DEVICE", "opencl:99")
     case = {"case": "heat", "n": 16, "dim": 1}
-    assert 0 < host.on_ranks(1, {"do": "case", "case": case, "alone": True}) < 1
+    assert 0 < host.run_task(1, {"do": "case", "case": case, "alone": True}) < 1
 
 
 @pytest.mark.parametrize(

@@ -36,9 +36,9 @@ def test_only_required_segments_are_exchanged():
     r, p = first.halos
     assert (r.field, r.travels, r.walls) == ("r", ("x-", "x+", "y-", "y+"), ())
     assert (p.field, p.travels) == ("p", ())
-    assert "this sweep computes it in the halo" in p.why
+    assert "this sweep computes it in the halo" in p.reason
     assert second.messages == 0
-    assert "sweep 3 computes it in the halo" in second.halos[0].why
+    assert "sweep 3 computes it in the halo" in second.halos[0].reason
     assert explanation.bytes_per_cell == 64
     assert (first.messages, first.bytes_sent) == (4, 4 * 128 * 8)
     assert "conjugate gradients: curvature = dot(p, A(p))" in first.statements

@@ -24,11 +24,11 @@ def test_explain_gives_the_reason_of_each_exchange() -> None:
     result = hc.explain(hc.Simulation(grid, step), ranks=2, decomposition=(2, 1))
     exchange, *sweeps = [step for step in result.steps if step.kind in ("exchange", "sweep")]
     assert exchange.kind == "exchange"
-    assert {halo.field: halo.why for halo in exchange.halos} == {
+    assert {halo.field: halo.reason for halo in exchange.halos} == {
         "k": "the loop reads it in each pass and never assigns it"
     }
     assert exchange.messages == 1
-    reasons = {(n, halo.field): halo.why for n, sweep in enumerate(sweeps, 1) for halo in sweep.halos}
+    reasons = {(n, halo.field): halo.reason for n, sweep in enumerate(sweeps, 1) for halo in sweep.halos}
     assert reasons[1, "k"] == "it is still there from the exchange before the loop"
     assert reasons[2, "k"] == "it is still there from the exchange before the loop"
     assert reasons[1, "u"] == "its values have changed since they were last in the halo"
@@ -47,7 +47,9 @@ def test_explain_distinguishes_unfilled_and_too_narrow_halos() -> None:
         w.set(u[2, 0] + v[1, 0])
 
     result = explain_program(program.trace(), grid, ranks=2, decomposition=(2, 1))
-    reasons = [{halo.field: halo.why for halo in step.halos} for step in result.steps if step.kind == "sweep"]
+    reasons = [
+        {halo.field: halo.reason for halo in step.halos} for step in result.steps if step.kind == "sweep"
+    ]
     assert reasons == [
         {"u": "nothing has filled its halo before"},
         {

@@ -19,7 +19,7 @@ def test_the_command_runs_an_ablation_study(tmp_path: Path, capfd: pytest.Captur
     assert run([*line.split(), *(w for kind, file in files.items() for w in (f"--{kind}", str(file)))]) == 0
     out = capfd.readouterr().out
     assert "Transfer methods" in out
-    assert ablation.WHOLE in out
+    assert ablation.STEP_NOTE in out
     assert "Predicted by running the plan on the machine file." in out
     variants = json.loads(files["json"].read_text())["variants"]
     rows = list(csv.DictReader(files["csv"].read_text().splitlines()))

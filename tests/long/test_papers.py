@@ -16,10 +16,10 @@ def _predicted(name: str, **conditions: Any) -> list[dict[str, Any]]:
     study = papers()[name]
     rows = [
         row
-        for row in study.places_of(None, None)
+        for row in study.select_configurations(None, None)
         if all(row[key] in values for key, values in conditions.items())
     ]
-    return study.predict(rows, study.there(None))  # type: ignore[arg-type]
+    return study.predict(rows, study.prediction_machine(None))  # type: ignore[arg-type]
 
 
 def test_the_ranks_of_a_node_share_its_memory() -> None:

@@ -16,10 +16,10 @@ def rows_of(name: str, *, predicted: bool = False, **conditions: Any) -> list[di
     study = papers()[name]
     rows = [
         row
-        for row in study.places_of(None, None)
+        for row in study.select_configurations(None, None)
         if all(row[key] in values for key, values in conditions.items())
     ]
-    return study.predict(rows, study.there(None)) if predicted else rows  # type: ignore[no-any-return]
+    return study.predict(rows, study.prediction_machine(None)) if predicted else rows  # type: ignore[no-any-return]
 
 
 def table(name: str, title: str, rows: list[dict[str, Any]]) -> Any:
@@ -71,7 +71,7 @@ def test_the_time_of_an_order_follows_from_its_operations() -> None:
 
 def test_tables_compare_strong_scaling_with_predictions() -> None:
     study = papers()["astaroth-fig10"]
-    machine = study.there(None)
+    machine = study.prediction_machine(None)
     rows = rows_of("astaroth-fig10", predicted=True, n=(256,), devices=(1, 4, 64))
     (stated,) = [result for result in study.tables(rows, machine) if result.title == "Numbers of the text"]
     assert [row[1] for row in stated.rows] == ["0.18", "2.2", "0.53"]
@@ -82,8 +82,8 @@ def test_tables_compare_strong_scaling_with_predictions() -> None:
 def test_the_published_pace_is_that_of_its_devices() -> None:
     """The published pace distinguishes devices: an H100 is faster than a V100."""
     study = papers()["astaroth-fig10"]
-    rows = [row for row in study.places_of(None, None) if (row["n"], row["devices"]) == (256, 1)]
-    (prediction,) = study.predict(rows, study.there("dgx-h100"))
+    rows = [row for row in study.select_configurations(None, None) if (row["n"], row["devices"]) == (256, 1)]
+    (prediction,) = study.predict(rows, study.prediction_machine("dgx-h100"))
     assert prediction["predicted"] < 1.5
 
 
@@ -107,5 +107,5 @@ def test_times_of_the_cpu_solver_follow_from_speed_ups() -> None:
 
 def test_published_fields_are_compared_with_halocline() -> None:
     study = papers()["astaroth-b.1"]
-    (fields,) = study.tables(study.places_of(None, None), None)
+    (fields,) = study.tables(study.select_configurations(None, None), None)
     assert ("Specific entropy", "s", "s", "length²/(time² temperature)") in fields.rows

@@ -14,7 +14,7 @@ from halocline.study.registry import papers
 
 
 def places(name: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = papers()[name].places_of(None, None)
+    rows: list[dict[str, Any]] = papers()[name].select_configurations(None, None)
     return rows
 
 
@@ -35,7 +35,7 @@ def test_halo_sizes_agree_with_the_paper() -> None:
 def test_numbers_of_faces_between_nodes_agree_with_the_paper() -> None:
     """A node of eight devices has 4 to 5 faces to other nodes by rows, and 3 in Z-order (Section 3.3)."""
     study = papers()["astaroth-fig6"]
-    rows = study.places_of(None, None)
+    rows = study.select_configurations(None, None)
     result = {(row["strategy"], row["ranks_per_node"], row["ranks"]): row for row in rows}
     assert result["row", 8, 4096]["faces"] == (4, 5)
     assert result["morton", 8, 4096]["faces"] == (3, 3)

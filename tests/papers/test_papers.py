@@ -20,7 +20,9 @@ from step_measurements import runs_of
 # -- every problem in every command --------------------------------------------------------------------------
 
 
-PLANNED = {f"{study.problem} {study.measured}": name for name, study in papers().items() if study.study}
+PLANNED = {
+    f"{study.problem} {study.measured_studies}": name for name, study in papers().items() if study.study
+}
 
 
 @pytest.mark.parametrize("name", PLANNED.values())
@@ -46,16 +48,16 @@ def test_every_data_file_has_a_source() -> None:
 @pytest.mark.parametrize("name", list(papers()))
 def test_tables_of_papers_contain_the_published_values(name: str) -> None:
     study, data = papers()[name], published(name)
-    places = study.places_of(None, None)
+    places = study.select_configurations(None, None)
     tables = study.tables(places, None)
     assert study.study is None or study.study in studies()
     published_tables = [table for table in tables if table.title.startswith("Published")]
     assert bool(published_tables) == bool(data.rows)
-    assert published_tables or data.place in " ".join(study.said)
+    assert published_tables or data.place in " ".join(study.sentences)
     for table in published_tables:
         assert data.place in table.note.replace("\n", " ")
         assert ("Machine: " in table.note) == (not data.machine.startswith(("none", "not stated")))
-    if study.value is None:
+    if study.value_key is None:
         rows = {tuple({**row, "bound": None}.items()) for row in data.rows}
         cells = " ".join(cell for table in published_tables for row in table.rows for cell in row).replace(
             ",", ""
@@ -65,7 +67,7 @@ def test_tables_of_papers_contain_the_published_values(name: str) -> None:
                 if isinstance(value, float | int) and column not in SHARES:
                     assert f"{value:g}" in cells or f"{value:.0f}" in cells or f"{value:.2f}" in cells, column
     else:
-        values = [row for row in places if row.get(study.value) is not None]
+        values = [row for row in places if row.get(study.value_key) is not None]
         assert len(
             [cell for table in published_tables for row in table.rows for cell in row[1:] if cell]
         ) == len(values)
@@ -90,13 +92,13 @@ def test_tables_of_papers_contain_the_published_values(name: str) -> None:
 )
 def test_published_rows_are_printed(name: str, words: str) -> None:
     study = papers()[name]
-    text = study.tables(study.places_of(None, None), None)[0].text()
+    text = study.tables(study.select_configurations(None, None), None)[0].text()
     assert words in [" ".join(line.split()) for line in text.splitlines()] or words in " ".join(text.split())
 
 
 def test_growth_agrees_with_the_published_tables() -> None:
     for name in ("cavity-table1", "cavity-table2"):
-        places = papers()[name].places_of(None, None)
+        places = papers()[name].select_configurations(None, None)
         assert len(places) == 24
         assert all(row["computed"] == row["shape"] for row in places)
 
@@ -105,10 +107,10 @@ def _predicted(name: str, **conditions: Any) -> list[dict[str, Any]]:
     study = papers()[name]
     rows = [
         row
-        for row in study.places_of(None, None)
+        for row in study.select_configurations(None, None)
         if all(row[key] in values for key, values in conditions.items())
     ]
-    return study.predict(rows, study.there(None))  # type: ignore[arg-type]
+    return study.predict(rows, study.prediction_machine(None))  # type: ignore[arg-type]
 
 
 def test_node_aware_placement_is_faster() -> None:
@@ -144,13 +146,14 @@ def test_predictions_on_one_device_agree_with_the_published_time() -> None:
 def test_columns_of_names_are_not_drawn() -> None:
     for name in ("pearson-fig11", "umbc-5.1", "cavity-table3"):
         study = papers()[name]
-        assert study.draw(study.places_of(None, None)) is None
+        assert study.draw(study.select_configurations(None, None)) is None
 
 
 def test_replaced_parts_of_a_machine_are_reported() -> None:
     study = papers()["umbc-6.3"]
     tables = study.tables(
-        [{**row, "predicted": 1.0} for row in study.places_of(None, None)], study.there(None)
+        [{**row, "predicted": 1.0} for row in study.select_configurations(None, None)],
+        study.prediction_machine(None),
     )
     assert "its network exchanged for 1.25 GB/s and 20 µs" in tables[-1].note.replace("\n", " ")
     assert "Machine: zenith" in tables[0].note
@@ -158,11 +161,11 @@ def test_replaced_parts_of_a_machine_are_reported() -> None:
 
 def test_predictions_are_shown_next_to_published_values() -> None:
     study = papers()["umbc-4.1"]
-    (row,) = study.predict(study.places_of([4096], [1])[:1], study.there(None))  # type: ignore[arg-type]
+    (row,) = study.predict(study.select_configurations([4096], [1])[:1], study.prediction_machine(None))  # type: ignore[arg-type]
     # one core of Stampede2: the bytes of cg at the memory bandwidth of one core
     assert row["predicted"] == pytest.approx(764, rel=0.1)
     assert row["seconds"] == 784
-    many = study.predict(study.places_of([4096], [1])[-1:], study.there(None))[0]  # type: ignore[arg-type]
+    many = study.predict(study.select_configurations([4096], [1])[-1:], study.prediction_machine(None))[0]  # type: ignore[arg-type]
     assert many["ranks_per_node"] == 32
     assert 30 < many["predicted"] < 60 == many["seconds"]  # at the bandwidth of a data sheet
 
@@ -170,12 +173,12 @@ def test_predictions_are_shown_next_to_published_values() -> None:
 @pytest.mark.parametrize("name", ["umbc-3.1", "umbc-5.1", "cavity-table3"])
 def test_predictions_are_divided_by_published_values(name: str) -> None:
     study = papers()[name]
-    rows = study.predict(study.places_of(None, None), study.there(None))  # type: ignore[arg-type]
-    assert (study.compare, study.value) in {("seconds", None), (None, "seconds"), (None, "ssspnt")}
+    rows = study.predict(study.select_configurations(None, None), study.prediction_machine(None))  # type: ignore[arg-type]
+    assert (study.compared_key, study.value_key) in {("seconds", None), (None, "seconds"), (None, "ssspnt")}
     divided = [row for row in rows if "predicted_ratio" in row]
     assert len(divided) >= 4
     for row in divided:
-        assert row["predicted_ratio"] == row["predicted"] / row[study.compare or study.value]
+        assert row["predicted_ratio"] == row["predicted"] / row[study.compared_key or study.value_key]
     data = published(name).rows
     assert [row.get("ratio") for row in rows] == [row.get("ratio") for row in data], (
         "columns of the data file"
@@ -185,7 +188,9 @@ def test_predictions_are_divided_by_published_values(name: str) -> None:
 def test_a_slower_network_takes_longer() -> None:
     fast, slow = (papers()[f"umbc-6.{number}"] for number in (1, 3))
     times = [
-        study.predict(study.places_of([1024], [16])[-1:], study.there(None))[0]["predicted"]  # type: ignore[arg-type]
+        study.predict(study.select_configurations([1024], [16])[-1:], study.prediction_machine(None))[0][
+            "predicted"
+        ]  # type: ignore[arg-type]
         for study in (fast, slow)
     ]
     assert times[1] > 1.5 * times[0]
@@ -203,7 +208,7 @@ def test_measurements_of_a_paper_fit_the_cores_of_this_machine(monkeypatch: pyte
         planned.extend(layout.ranks * layout.threads for layout in request.study.layouts(request))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(engine, "plan", plan)
+    monkeypatch.setattr(engine, "plan_runs", plan)
     for more in ([], ["--threads", "1"], ["--device", "cpu"]):
         with pytest.raises(KeyboardInterrupt):
             command(["study", "paper", "umbc-4.1", *more])
@@ -223,11 +228,11 @@ def test_thread_counts_end_with_all_cores_of_a_node(
     cores: int, threads: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wombat, "cores", lambda: set(range(cores)))
-    measured = {name: papers()[name].measured for name in ("wombat-fig3", "wombat-fig4")}
+    measured = {name: papers()[name].measured_studies for name in ("wombat-fig3", "wombat-fig4")}
     assert [options["threads"] for ((_, options),) in measured.values()] == [f"{cores}", threads]
 
 
 def test_the_network_of_a_paper_is_that_of_its_machine() -> None:
     study = papers()["umbc-6.3"]
-    assert study.there(None).network.bandwidth == 1.25e9  # type: ignore[union-attr]
-    assert study.there("summit").network == load_machine("summit").network  # type: ignore[union-attr]
+    assert study.prediction_machine(None).network.bandwidth == 1.25e9  # type: ignore[union-attr]
+    assert study.prediction_machine("summit").network == load_machine("summit").network  # type: ignore[union-attr]

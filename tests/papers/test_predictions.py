@@ -9,7 +9,7 @@ import pytest
 from halocline.papers.astaroth import on_most, on_node
 from halocline.papers.published import published
 from halocline.plan.machine import load_machine
-from halocline.study.measuring.predict import predict, prepared
+from halocline.study.measuring.predict import predict, prepare
 from published_ratios import predicted, quotients
 
 ONE_CORE = {"n": 4096, "nodes": 1, "ranks_per_node": 1}
@@ -84,7 +84,7 @@ def test_a_step_of_astaroth_scales_as_published() -> None:
 def test_one_thread_of_broadwell_takes_the_published_time() -> None:
     """The peak share in the machine files of WOMBAT is that of this row of Table 4."""
     (seconds,) = published("wombat-table4").values("seconds_per_step", compiler="CCE 8.5.4")
-    schedule, shape = prepared("rj2a", 64, dim=3)
+    schedule, shape = prepare("rj2a", 64, dim=3)
     (one,) = predict(schedule, shape, load_machine("xcbdw"), [1], ranks_per_node=1, threads=1)
     assert one.seconds == pytest.approx(seconds, rel=0.01)
     shares = {load_machine(name).device.sustained for name in ("xeil", "xcbdw", "xcknl", "blue-waters-xe")}

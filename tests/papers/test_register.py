@@ -51,7 +51,7 @@ def test_numbers_are_consecutive() -> None:
 @pytest.mark.parametrize("entry", REGISTER, ids=lambda entry: f"{entry.paper}-{entry.result}")
 def test_each_entry_has_a_command_or_a_reason(entry: Entry) -> None:
     assert bool(entry.command) != bool(entry.reason)
-    assert entry.what
+    assert entry.subject
     assert entry.kind in ("result", "computed", "set-up", "schematic", "listing")
     if not entry.command:
         return

@@ -18,14 +18,14 @@ from halocline.study.measuring import host
 
 @pytest.fixture
 def calibrated() -> Machine:
-    return host.machine_of([measurement(1), measurement(2)])
+    return host.machine_from_measurements([measurement(1), measurement(2)])
 
 
 def test_a_machine_is_read_back_unchanged(calibrated: Machine) -> None:
     for name in known_machines():
         loaded = load_machine(name)
-        assert parse_machine(host.as_toml(loaded), name) == loaded
-    again = parse_machine(host.as_toml(calibrated), "host")
+        assert parse_machine(host.toml_text(loaded), name) == loaded
+    again = parse_machine(host.toml_text(calibrated), "host")
     assert again.measured is not None
     assert [p.memory for p in again.measured.sweeps] == [3.2e7, math.inf] * 2
 
@@ -40,7 +40,7 @@ def test_the_host_is_detected_and_then_as_calibrated(
     assert detected.device.memory * sockets() == this_machine().memory_bytes
     assert 1e9 < detected.device.bandwidth < 1e13
     host.calibration_file().parent.mkdir(parents=True)
-    host.calibration_file().write_text(host.as_toml(calibrated))
+    host.calibration_file().write_text(host.toml_text(calibrated))
     assert host.machine_named("host").measured is not None
     assert host.machine_named("summit").name == "summit"
 

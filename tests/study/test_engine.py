@@ -16,11 +16,11 @@ from halocline.cli.app import run
 from halocline.compile.compiler import compile_program
 from halocline.problems.files import case_names
 from halocline.problems.problem import Problem, problem_of
-from halocline.study.engine import plan, reported
+from halocline.study.engine import build_report, plan_runs
 from halocline.study.measuring import command
 from halocline.study.measuring.command import Command
 from halocline.study.registry import papers
-from halocline.study.study import Asked, studies
+from halocline.study.study import StudyRequest, studies
 from reduced_studies import _check_result, reduced_command
 from step_measurements import runs_of, step
 
@@ -81,25 +81,34 @@ CHEAP = ("cavity-2d", "heat", "wave")
 def test_all_runs_of_a_study_have_the_same_algorithm(case: str) -> None:
     """Coarse and fine grids have the same algorithm, also in cases that choose it by the spacing."""
     n = Problem(case).default_cells()[0]
-    runs = plan(Asked(studies()["strong"], Command("run", case, {"steps": 4}), (n // 2, 2 * n), (1,), (1,)))
+    runs = plan_runs(
+        StudyRequest(studies()["strong"], Command("run", case, {"steps": 4}), (n // 2, 2 * n), (1,), (1,))
+    )
     assert len({run.shape for run in runs}) == 2
     assert len({str(_algorithm(run.command, run.shape)) for run in runs}) == 1
 
 
 def test_automatic_parameters_of_the_largest_grid_apply_to_all_runs() -> None:
-    runs = plan(Asked(studies()["weak"], Command("run", "cavity", {"steps": 4}), (16, 64), (1, 8), (1,)))
+    runs = plan_runs(
+        StudyRequest(studies()["weak"], Command("run", "cavity", {"steps": 4}), (16, 64), (1, 8), (1,))
+    )
     largest = max(runs, key=lambda run: math.prod(run.shape))
-    alone = plan(Asked(studies()["weak"], Command("run", "cavity", {"steps": 4}), (64,), (8,), (1,)))
+    alone = plan_runs(
+        StudyRequest(studies()["weak"], Command("run", "cavity", {"steps": 4}), (64,), (8,), (1,))
+    )
     assert alone[0].shape == largest.shape == (128, 128, 128)
     assert {run.command.settings for run in runs} == {alone[0].command.settings} == {("stages=3",)}
-    small = plan(Asked(studies()["weak"], Command("run", "cavity", {"steps": 4}), (16,), (1,), (1,)))
+    small = plan_runs(
+        StudyRequest(studies()["weak"], Command("run", "cavity", {"steps": 4}), (16,), (1,), (1,))
+    )
     assert small[0].command.settings == ("stages=1",)
     command = Command("run", "cavity", {"steps": 4}, ("stages=2",))
     assert {
-        run.command.settings for run in plan(Asked(studies()["weak"], command, (16, 64), (1,), (1,)))
+        run.command.settings
+        for run in plan_runs(StudyRequest(studies()["weak"], command, (16, 64), (1,), (1,)))
     } == {("stages=2",)}
     one = {**step(), "case": "cavity", **largest.facts}
-    sentences = reported(studies()["weak"], [one], None).said
+    sentences = build_report(studies()["weak"], [one], None).sentences
     assert sentences[0] == (
         "cavity: stages = 3 in all runs, as the case chooses for the largest grid, 128 x 128 x 128."
     )
@@ -109,7 +118,7 @@ def test_the_paper_uses_forward_euler_steps() -> None:
     for name, study in papers().items():
         if study.problem == "cavity":
             assert study.options["settings"] == ("stages=1", "watch=1e6"), name
-            assert "Predicted and measured with stages=1, watch=1e6, as in the paper." in study.said
+            assert "Predicted and measured with stages=1, watch=1e6, as in the paper." in study.sentences
     study = papers()["cavity-table3"]
     schedule, _ = study._prepared(study.places_of(None, None)[0])
     assert sum(sweep.share == 1 for sweep in schedule.pass_sweeps()) == 1

@@ -18,7 +18,7 @@ from halocline.cli.app import run
 from halocline.errors import InputError
 from halocline.study import jobs
 from halocline.study.measuring.command import Command
-from halocline.study.study import Asked, studies
+from halocline.study.study import StudyRequest, studies
 from loops import some
 
 HOSTILE = [
@@ -47,10 +47,10 @@ FORMS = {  # the directive of each option
 DIRECTIVES = {"slurm": 7, "pbs": 6}  # lines without partition and account
 
 
-def asked_of(problem: str, sizes: Sequence[int] | None = None) -> Asked:
+def asked_of(problem: str, sizes: Sequence[int] | None = None) -> StudyRequest:
     """Return the request for two ranks on one node, and for two ranks on each of two nodes."""
     numbers = None if sizes is None else tuple(sizes)
-    return Asked(studies()["strong"], Command("run", problem), numbers, (2,), (1,), nodes=(1, 2))
+    return StudyRequest(studies()["strong"], Command("run", problem), numbers, (2,), (1,), nodes=(1, 2))
 
 
 def scripts(line: Sequence[str], problem: str, system: str = "slurm", **options: Any) -> dict[Path, str]:

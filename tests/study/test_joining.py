@@ -20,8 +20,8 @@ from halocline.io.table import Table
 from halocline.plan.machine import load_machine
 from halocline.problems.record import Record
 from halocline.study import joining
-from halocline.study.engine import reported
-from halocline.study.measurement import CONDITIONS, joined_repeats
+from halocline.study.engine import build_report
+from halocline.study.measurement import CONDITIONS, join_repeats
 from halocline.study.measuring.command import EXECUTION, RUN
 from halocline.study.reporting.report import Report
 from halocline.study.study import studies
@@ -53,9 +53,9 @@ def test_measurement_files_are_joined(tmp_path: Path) -> None:
     assert "of the formula" in alone.stdout.replace("\n", " ") or "formula" in alone.stdout
     (tmp_path / "empty.json").write_text("{}")
     with pytest.raises(InputError, match="holds no measurements of a study"):
-        joining.joined([tmp_path / "empty.json"])
+        joining.join_files([tmp_path / "empty.json"])
     with pytest.raises(InputError, match=r"found\.json is given twice"):
-        joining.joined([tmp_path / "found.json", tmp_path / "." / "found.json"])
+        joining.join_files([tmp_path / "found.json", tmp_path / "." / "found.json"])
 
 
 def test_problems_are_not_compared_with_each_other(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def _report_of(files: list[list[dict[str, Any]]]) -> tuple[list[dict[str, Any]],
         paths = [Path(folder, f"{number}.json") for number in range(len(files))]
         for path, measured in zip(paths, files, strict=True):
             path.write_text(json.dumps({"measurements": measured}))
-        return joining.joined(paths)
+        return joining.join_files(paths)
 
 
 def _cells(tables: Sequence[Table]) -> list[str]:
@@ -149,7 +149,7 @@ def test_every_measurement_appears_in_a_joined_report(files: list[list[dict[str,
     measurements = [m for measured in files for m in measured]
     joined, report = _report_of(files)
     assert joined == measurements
-    distinct = joined_repeats(measurements)
+    distinct = join_repeats(measurements)
     assert sum(m.get("repeats", 1) for m in distinct) == len(measurements)
     assert sorted(t for m in distinct for t in m["times"]) == sorted(
         t for m in measurements for t in m["times"]
@@ -160,7 +160,9 @@ def test_every_measurement_appears_in_a_joined_report(files: list[list[dict[str,
         assert seconds in words
     repeated = [m for m in distinct if "repeats" in m]
     counts = [
-        int(result) for text in report.said for result in re.findall(r"(\d+) measurements of \d+ run", text)
+        int(result)
+        for text in report.sentences
+        for result in re.findall(r"(\d+) measurements of \d+ run", text)
     ]
     assert sum(counts) == sum(m["repeats"] for m in repeated)
 
@@ -184,8 +186,8 @@ def test_files_of_the_same_layouts_are_joined_as_repeats() -> None:
     assert "A step and its parts" not in [table.title for table in report.tables]
     (times,) = (t for t in report.tables if t.title == "Time of a cell and step" and "16²" in t.heading)
     assert len(times.rows) == 2
-    assert report.said[0].startswith("8 measurements of 4 runs are repeats")
-    assert [m["seconds"] for m in joined_repeats(result)] == [3 * m["seconds"] for m in file]
+    assert report.sentences[0].startswith("8 measurements of 4 runs are repeats")
+    assert [m["seconds"] for m in join_repeats(result)] == [3 * m["seconds"] for m in file]
 
 
 def test_tables_show_the_median_of_repeats_in_two_files() -> None:
@@ -198,7 +200,7 @@ def test_tables_show_the_median_of_repeats_in_two_files() -> None:
         seconds = factor * m["seconds"]
         slower.append({**m, **faster, "seconds": seconds, "ns_per_cell_step": seconds, "times": [seconds]})
     result, report = _report_of([file, slower])
-    joined = joined_repeats(result)
+    joined = join_repeats(result)
     assert [(m["seconds"], m["ns_per_cell_step"]) for m in joined] == [(150.0, 150.0), (37.5, 37.5)]
     for m, one in zip(joined, file, strict=True):
         for name, value in speed.items():  # both have the same bytes and operations
@@ -206,7 +208,7 @@ def test_tables_show_the_median_of_repeats_in_two_files() -> None:
     (times,) = (t for t in report.tables if t.title == "Time of a cell and step")
     words = _cells([times])
     assert {"150", "37.5"} <= {*words}
-    assert report.said[0] == (
+    assert report.sentences[0] == (
         "4 measurements of 2 runs are repeats with the same bits: times are medians of all of their runs, "
         "which differ by up to a factor of 2.00."
     )
@@ -273,20 +275,20 @@ def test_names_of_files_separate_equal_configurations() -> None:
             measurements = [step(ranks=r, seconds=factor / r, times=[factor / r]) for r in (1, 2, 4)]
             file.write_text(json.dumps({"measurements": measurements}))
             files[file] = label
-        result, made_report = joining.joined(files)
-        assert len(joined_repeats(result)) == 6
-        (sentence,) = (text for text in made_report.said if "times as fast as Omni-Path" in text)
+        result, made_report = joining.join_files(files)
+        assert len(join_repeats(result)) == 6
+        (sentence,) = (text for text in made_report.sentences if "times as fast as Omni-Path" in text)
         assert sentence == "heat, n = 16: Ethernet is 0.333 times as fast as Omni-Path (median of 3 runs)."
-        unnamed, _ = joining.joined(list(files))
-        assert len(joined_repeats(unnamed)) == 3
-    assert joining.labelled("a=b.json") == ("a", Path("b.json"))
-    assert joining.labelled("b.json") == ("", Path("b.json"))
+        unnamed, _ = joining.join_files(list(files))
+        assert len(join_repeats(unnamed)) == 3
+    assert joining.parse_label("a=b.json") == ("a", Path("b.json"))
+    assert joining.parse_label("b.json") == ("", Path("b.json"))
 
 
 def test_configurations_with_other_methods_are_not_repeats() -> None:
     """A name of communication decides the methods; otherwise the methods separate runs."""
     named = [step(ranks=2, communication="v3", methods=methods) for methods in ("mpi", "gpu_aware,mpi")]
-    assert len(joined_repeats(named)) == 2
+    assert len(join_repeats(named)) == 2
     _, report = _report_of([[step(ranks=2, methods="mpi")], [step(ranks=2)]])
     assert len([t for t in report.tables if t.title == "Time of a cell and step"]) == 2
 
@@ -332,7 +334,7 @@ def test_groups_on_one_host_are_not_nodes() -> None:
 def test_measurements_with_different_bits_are_not_repeats() -> None:
     _, report = _report_of([[step(checksum=c * 32, seconds=s, **SOLVE)] for c, s in (("0", 1.0), ("1", 2.0))])
     assert report.tables[0].rows[0][1] == "00:00:01      1.00; 00:00:02      2.00"
-    assert "2 different results" in report.said[0]
+    assert "2 different results" in report.sentences[0]
 
 
 def test_every_key_of_a_record_is_a_condition_or_a_result() -> None:
@@ -355,10 +357,10 @@ def test_the_formula_comes_from_the_file(tmp_path: Path) -> None:
     run_json(
         "study", "strong", "heat", "--n", "16", "--dim", "2", "--ranks", "1,2", "--steps", "4", cwd=tmp_path
     )
-    measured, again = joining.joined([tmp_path / "found.json"])
+    measured, again = joining.join_files([tmp_path / "found.json"])
     formula = [row[4] for row in again.tables[0].rows]
     assert all(formula)
-    assert reported(studies()["strong"], measured, None).tables[0].rows[0][4] == ""
+    assert build_report(studies()["strong"], measured, None).tables[0].rows[0][4] == ""
 
 
 def test_one_core_has_a_maximum_bandwidth() -> None:
@@ -390,8 +392,8 @@ def test_different_runs_are_not_repeats(one: dict[str, Any], other: dict[str, An
             return {**base, "machine": {**base["machine"], "commit": facts["machine"]}}
         return {**base, **facts}
 
-    assert len(joined_repeats([measurement(one), measurement(other)])) == 2
-    assert len(joined_repeats([measurement(one), measurement(one)])) == 1
+    assert len(join_repeats([measurement(one), measurement(other)])) == 2
+    assert len(join_repeats([measurement(one), measurement(one)])) == 1
 
 
 def test_ranks_of_a_node_count_as_observed() -> None:
@@ -399,4 +401,4 @@ def test_ranks_of_a_node_count_as_observed() -> None:
     measurements = [
         step(ranks=4, ranks_of_node=4, ranks_per_node=ranks_per_node) for ranks_per_node in (None, 4)
     ]
-    assert len(joined_repeats(measurements)) == 1
+    assert len(join_repeats(measurements)) == 1

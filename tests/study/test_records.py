@@ -101,6 +101,6 @@ def test_repeated_or_too_few_grids_have_no_order(tmp_path: Path) -> None:
         [*whole["measurements"][:2], {**whole["measurements"][1], "checksum": "0"}],
     ):
         path.write_text(json.dumps({"measurements": chosen}))
-        _, report = joining.joined([path])
-        assert any("no order, as there are no 3 grids in a row" in text for text in report.said)
+        _, report = joining.join_files([path])
+        assert any("no order, as there are no 3 grids in a row" in text for text in report.sentences)
         assert report.figures() == {}

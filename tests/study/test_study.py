@@ -15,11 +15,11 @@ from halocline.problems.files import case_names
 from halocline.problems.run_options import PARTS
 from halocline.ranges import RANKS
 from halocline.study import registry
-from halocline.study.engine import plan, reported
+from halocline.study.engine import build_report, plan_runs
 from halocline.study.layout import Layout
 from halocline.study.measuring.command import Command, measure
 from halocline.study.registry import papers
-from halocline.study.study import Asked, Study, Sweep, studies
+from halocline.study.study import Study, StudyRequest, VariedOption, studies
 from step_measurements import step
 
 SOURCE = Path(__file__).parents[2] / "src" / "halocline" / "study"
@@ -75,10 +75,10 @@ def test_a_study_in_another_package_is_found(
 
 def test_reports_need_no_papers(packages: Callable[..., None]) -> None:
     steps = [step(case="mhd-benchmark", order=6, shape=[256] * 3, n=256, ranks=r) for r in (1, 2)]
-    with_papers = reported(studies()["strong"], steps, None).tables
+    with_papers = build_report(studies()["strong"], steps, None).tables
     assert {row[1] for row in with_papers[1].rows} == {"here", "paper"}
     packages("halocline.study.studies")
-    without = reported(studies()["strong"], steps, None).tables
+    without = build_report(studies()["strong"], steps, None).tables
     assert [table.title for table in with_papers] == [*(t.title for t in without), "Against a CPU solver"]
     assert {row[1] for row in without[1].rows} == {"here"}
     assert without[0] == with_papers[0]
@@ -87,17 +87,17 @@ def test_reports_need_no_papers(packages: Callable[..., None]) -> None:
 def test_a_study_runs_each_option_on_each_layout() -> None:
     study = Study(
         "packed", "Packed", "", "", (),
-        sweeps=(Sweep("packing", "--packings P,P", "", "all,none"),),
+        varied_options=(VariedOption("packing", "--packings P,P", "", "all,none"),),
         variants=({}, {"overlap": "off"}),
     )  # fmt: skip
-    request = Asked(study, Command("run", "heat", {"steps": 4, "dim": 1}), (16, 32), (1, 2), (1,))
-    runs = plan(request)
+    request = StudyRequest(study, Command("run", "heat", {"steps": 4, "dim": 1}), (16, 32), (1, 2), (1,))
+    runs = plan_runs(request)
     assert [(r.n, r.layout.ranks, r.command.packing, r.command.overlap) for r in runs[:4]] == [
         (16, 1, "all", "auto"), (16, 1, "none", "auto"), (16, 1, "all", "off"), (16, 1, "none", "off"),
     ]  # fmt: skip
     assert len(runs) == 2 * 2 * 2 * 2
     assert {r.command.warm_up for r in runs} == {2}
-    assert runs[-1].command.words()["--packing"] == "none"
+    assert runs[-1].command.arguments()["--packing"] == "none"
 
 
 def test_grids_grow_with_ranks() -> None:
@@ -118,11 +118,16 @@ def test_a_solve_has_the_keys_of_steps(tmp_path: Path) -> None:
 # -- every problem in every command --------------------------------------------------------------------------
 
 
-def test_values_of_sweeps_are_checked_before_anything_runs() -> None:
-    numbers = [sweep for study in studies().values() for sweep in study.sweeps if sweep.numbers is not None]
-    assert {sweep.option for sweep in numbers} == {"order"}
-    for sweep in numbers:
-        assert all(type(value) is int for value in sweep.values(sweep.default))
+def test_values_of_varied_options_are_checked_before_anything_runs() -> None:
+    numbers = [
+        option
+        for study in studies().values()
+        for option in study.varied_options
+        if option.numbers is not None
+    ]
+    assert {option.name for option in numbers} == {"order"}
+    for option in numbers:
+        assert all(type(value) is int for value in option.values(option.default))
     for line, words in (
         ("study orders heat --orders 2,x", "--orders 2,x: 'x' is no whole number"),
         ("study strong heat --communication v3,v9", "--communication v3,v9: 'v9' is unknown"),
@@ -137,7 +142,7 @@ def test_values_of_sweeps_are_checked_before_anything_runs() -> None:
 def test_an_option_of_a_study_can_be_one_number() -> None:
     def number(text: str | None) -> int | None:
         options = {} if text is None else {"subdomains": text}
-        request = Asked(studies()["exchange"], Command("bench", "exchange"), None, (1,), (1,), options)
+        request = StudyRequest(studies()["exchange"], Command("bench", "exchange"), None, (1,), (1,), options)
         return request.number("subdomains", RANKS)
 
     assert (number(None), number("4")) == (None, 4)

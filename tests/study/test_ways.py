@@ -8,23 +8,23 @@ from typing import Any
 import pytest
 
 from halocline.errors import InputError
-from halocline.study.engine import plan
+from halocline.study.engine import plan_runs
 from halocline.study.layout import AFFINITIES
 from halocline.study.measuring.command import Command
 from halocline.study.reporting.report import Group
-from halocline.study.study import Asked, studies
-from halocline.study.ways import COMPARED, labels, unless_varied, varied
+from halocline.study.study import StudyRequest, studies
+from halocline.study.ways import WAY_COMPARISON, labels, unless_varied, varied_keys
 from step_measurements import step
 
 
-def request(study: str, options: dict[str, Any], ranks: tuple[int, ...] = (1, 2)) -> Asked:
+def request(study: str, options: dict[str, Any], ranks: tuple[int, ...] = (1, 2)) -> StudyRequest:
     command = Command("run", "heat", {"steps": 4, "dim": 2})
-    return Asked(studies()[study], command, (16,), ranks, (1,), options)
+    return StudyRequest(studies()[study], command, (16,), ranks, (1,), options)
 
 
 def test_each_configuration_runs_on_each_layout() -> None:
     """Each option is run on each layout, except on one subdomain, which exchanges no halos."""
-    runs = plan(request("strong", {"communication": "baseline,v3", "decomposition": "1d-x,1d-y"}))
+    runs = plan_runs(request("strong", {"communication": "baseline,v3", "decomposition": "1d-x,1d-y"}))
     runs_of_study = [(r.layout.ranks, r.command.communication, r.command.decomposition) for r in runs]
     assert runs_of_study == [
         *((1, "baseline", "1d-x"), (2, "baseline", "1d-x"), (2, "baseline", "1d-y")),
@@ -34,7 +34,7 @@ def test_each_configuration_runs_on_each_layout() -> None:
 
 
 def test_bindings_are_compared_on_one_subdomain_too() -> None:
-    runs = plan(request("strong", {"affinity": "close,scatter"}, ranks=(1,)))
+    runs = plan_runs(request("strong", {"affinity": "close,scatter"}, ranks=(1,)))
     assert [r.command.environment.get("KMP_AFFINITY") for r in runs] == [None, "scatter"]
     assert runs[0].command.environment["OMP_PLACES"] == "cores"
     assert runs[1].command.environment["OMP_PROC_BIND"] is None, "removed"
@@ -42,7 +42,7 @@ def test_bindings_are_compared_on_one_subdomain_too() -> None:
 
 def test_grids_of_growth_2_follow_each_cut() -> None:
     """Growth 2 extends the axes that are cut (the cavity code, Table 2)."""
-    runs = plan(request("weak", {"growth": "1,2", "decomposition": "1d-x,1d-y"}))
+    runs = plan_runs(request("weak", {"growth": "1,2", "decomposition": "1d-x,1d-y"}))
     shapes = [(r.layout.ranks, r.facts["growth"], r.command.decomposition, r.shape) for r in runs]
     assert shapes == [
         (1, 1, "1d-x", (16, 16)),
@@ -65,16 +65,16 @@ def ways() -> list[dict[str, Any]]:
 
 def test_efficiency_is_relative_to_the_measured_single_subdomain() -> None:
     """The base of the efficiency is the measured single subdomain (the cavity code, Tables 3 and 4)."""
-    times, rates, ratios = COMPARED.tables(Group(ways()))
+    times, rates, ratios = WAY_COMPARISON.tables(Group(ways()))
     assert [row[0] for row in times.rows] == ["one subdomain", "v2", "v3"]
     assert [row[1:] for row in rates.rows] == [("4 (100%)", ""), ("", "3.2 (80%)"), ("", "4 (100%)")]
     assert [row[2] for row in ratios.rows] == ["", "1.00", "0.80"]
-    (sentence,) = COMPARED.said(Group(ways()))
+    (sentence,) = WAY_COMPARISON.sentences(Group(ways()))
     assert sentence == "n = 16, 2 ranks of 1 thread: fastest is v3; v2 takes 1.25 times as long."
 
 
 def test_efficiency_needs_the_single_subdomain() -> None:
-    _, rates, _ = COMPARED.tables(Group(ways()[1:]))
+    _, rates, _ = WAY_COMPARISON.tables(Group(ways()[1:]))
     assert [row[1] for row in rates.rows] == ["3.2", "4"]
     assert "which was not measured" in rates.note.replace("\n", " ")
 
@@ -84,7 +84,8 @@ def test_unused_gpudirect_is_reported() -> None:
         step(ranks=2, communication="v3", gpudirect=switch, methods_used=["mpi"]) for switch in ("off", "on")
     ]
     assert any(
-        "MPI takes no messages out of device memory here" in text for text in COMPARED.said(Group(runs))
+        "MPI takes no messages out of device memory here" in text
+        for text in WAY_COMPARISON.sentences(Group(runs))
     )
 
 
@@ -94,7 +95,7 @@ def test_a_binding_has_the_name_of_its_option(name: str) -> None:
     runs = [step(ranks=2, environment=dict(AFFINITIES[binding])) for binding in (name, other)]
     group = Group(runs)
     assert labels(group)[id(runs[0])] == f"binding {name}"
-    assert varied(group) == ["environment"]
+    assert varied_keys(group) == ["environment"]
 
 
 def test_other_variables_are_shown_with_the_binding() -> None:
@@ -104,8 +105,8 @@ def test_other_variables_are_shown_with_the_binding() -> None:
 
 
 def test_other_tables_are_omitted_if_configurations_are_compared() -> None:
-    assert unless_varied(COMPARED).of(Group(ways())).members == []
-    assert COMPARED.of(Group(ways()[:2])).members == []
+    assert unless_varied(WAY_COMPARISON).select_group(Group(ways())).members == []
+    assert WAY_COMPARISON.select_group(Group(ways()[:2])).members == []
 
 
 def test_the_baseline_of_efficiency_has_the_same_binding() -> None:
@@ -115,7 +116,7 @@ def test_the_baseline_of_efficiency_has_the_same_binding() -> None:
         for name, pair in rates.items()
         for ranks, rate in zip((1, 2), pair, strict=True)
     ]
-    _, table, _ = COMPARED.tables(Group(runs))
+    _, table, _ = WAY_COMPARISON.tables(Group(runs))
     assert [row[1:] for row in table.rows] == [("4 (100%)", "4 (100%)"), ("8 (100%)", "4 (50%)")]
 
 
@@ -125,7 +126,7 @@ def test_orders_are_not_compared_as_configurations() -> None:
         for order in (2, 4)
         for name in ("v2", "v3")
     ]
-    tables = list(COMPARED.tables(COMPARED.of(Group(runs))))
+    tables = list(WAY_COMPARISON.tables(WAY_COMPARISON.select_group(Group(runs))))
     assert len(tables) == 3
     assert not any(";" in cell for table in tables for row in table.rows for cell in row)
 
@@ -136,7 +137,7 @@ def test_grids_of_one_size_have_separate_tables() -> None:
         for shape in ([16, 24], [24, 16])
         for name in ("v2", "v3")
     ]
-    times = [table for table in COMPARED.tables(Group(runs)) if table.heading]
+    times = [table for table in WAY_COMPARISON.tables(Group(runs)) if table.heading]
     assert [table.heading.partition(":")[0] for table in times] == ["n = 16, 16 x 24", "n = 16, 24 x 16"]
     assert all(len(table.rows) == 2 and ";" not in table.rows[0][1] for table in times)
 
@@ -155,18 +156,18 @@ def test_devices_are_separate_configurations() -> None:
 def test_subdomains_of_a_rank_are_included_in_the_exchange() -> None:
     """One rank with four subdomains exchanges halos, so that it is no base of an efficiency."""
     runs = [step(ranks=1, parts=[2, 2], decomposition=cut, ssspnt=1.0) for cut in ("1d-x", "2d")]
-    _, rates, _ = COMPARED.tables(Group(runs))
+    _, rates, _ = WAY_COMPARISON.tables(Group(runs))
     assert [row[:2] for row in rates.rows] == [("1d-x", "1"), ("2d", "1")]
 
 
 def test_exclusive_options_are_detected_before_any_run() -> None:
     with pytest.raises(InputError, match="gpudirect needs communication"):
-        plan(request("strong", {"gpudirect": "off,on"}))
+        plan_runs(request("strong", {"gpudirect": "off,on"}))
     with pytest.raises(InputError, match="--communication v3,v3: a value is given twice"):
-        plan(request("strong", {"communication": "v3,v3"}))
+        plan_runs(request("strong", {"communication": "v3,v3"}))
 
 
 def test_a_data_file_is_not_run_as_a_program(tmp_path: Path) -> None:
     (tmp_path / "python").write_text("")
     with pytest.raises(InputError, match="is no program; expected the Pythons of environments"):
-        plan(request("strong", {"pythons": str(tmp_path / "python")}))
+        plan_runs(request("strong", {"pythons": str(tmp_path / "python")}))

@@ -10,7 +10,7 @@ from typing import Any
 import preloaded
 from halocline.plan.traffic import Traffic
 from halocline.study.reporting.report import Contents, Group, Report, report
-from halocline.study.reporting.theory import Exchanged, Theory
+from halocline.study.reporting.theory import StepExchanges, Theory
 from halocline.study.studies.parts import PARTS
 
 
@@ -45,9 +45,9 @@ def measurement(ns: float, ranks: int = 1, threads: int = 1, **other: Any) -> di
     return {**record, **other}
 
 
-def sides(bytes_of_a_cell: int = 8) -> Exchanged:
+def sides(bytes_of_a_cell: int = 8) -> StepExchanges:
     """Return the exchange of one layer of one number on each side of a box."""
-    return Exchanged(
+    return StepExchanges(
         Traffic(
             tuple(
                 (tuple(sign if a == axis else 0 for a in range(3)), bytes_of_a_cell)

@@ -13,7 +13,7 @@ from typing import Any
 from halocline.errors import InputError
 from halocline.io.style import styled
 from halocline.study import joining
-from halocline.study.measuring.command import as_csv
+from halocline.study.measuring.command import csv_text
 from halocline.study.reporting.page import facts_of_measurements
 
 FILES = sorted((Path(__file__).parents[1] / "data" / "measurements").glob("*.json"))
@@ -77,12 +77,12 @@ def with_changed_value(whole: dict[str, Any], path: tuple[Any, ...], value: Any)
 
 def report_of(path: Path, *, draw: bool) -> None:
     """Build everything that `study report` prints and writes."""
-    records, report = joining.joined([path])
-    assert report.tables or report.said
+    records, report = joining.join_files([path])
+    assert report.tables or report.sentences
     for table in report.tables:
         table.text()
     json.dumps({"measurements": records, **report.facts}, allow_nan=False)
-    as_csv(records)
+    csv_text(records)
     facts_of_measurements(records)
     if draw:
         with styled():

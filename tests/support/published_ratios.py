@@ -17,13 +17,13 @@ def predicted(
     """
     known = {key: value if isinstance(value, tuple) else (value,) for key, value in selection.items()}
     paper = papers()[name]
-    machine = paper.there(None)
+    machine = paper.prediction_machine(None)
     assert machine is not None
     places = [
         row
-        for row in paper.places_of(sizes, None)
+        for row in paper.select_configurations(sizes, None)
         if all(row[key] in values for key, values in known.items())
-        and (row.get(paper.compare or paper.value or "") or 0) >= least
+        and (row.get(paper.compared_key or paper.value_key or "") or 0) >= least
     ]
     return paper.predict(places, machine)
 

@@ -26,11 +26,13 @@ ALONE = {  # options for short runs, and the lines of a run that has no steps of
 
 def reduce_papers(patch: pytest.MonkeyPatch) -> None:
     """Make papers measure small grids and few steps, without predictions of the model."""
-    measurements = {name: paper.measured for name, paper in papers().items()}
+    measurements = {name: paper.measured_studies for name, paper in papers().items()}
 
     def small(study: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         steps = {"steps"} & {*options}
-        reduced = TO_THE_END if studies()[study].to_the_end else {name: SMALL[name] for name in ("n", *steps)}
+        reduced = (
+            TO_THE_END if studies()[study].runs_to_end else {name: SMALL[name] for name in ("n", *steps)}
+        )
         if "subdomains_per_rank" in options:  # eight subdomains along one axis
             reduced = {**reduced, "n": "32"}
         return study, {**options, **reduced, "repeat": 1}
@@ -38,7 +40,7 @@ def reduce_papers(patch: pytest.MonkeyPatch) -> None:
     def measured(self: Paper) -> list[tuple[str, dict[str, Any]]]:
         return [small(*study) for study in measurements[self.name]]
 
-    patch.setattr(Paper, "measured", property(measured))
+    patch.setattr(Paper, "measured_studies", property(measured))
     patch.setattr(Paper, "predict", lambda self, places, *rest: [{**p, "predicted": 1.0} for p in places])
 
 

@@ -64,7 +64,7 @@ def runs_of(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
         raise InputError("planned")
 
     with monkeypatch.context() as patched:
-        for function in ("formula_of", "carry_out"):  # the study of the exchange has no formula
+        for function in ("exchanges_by_order", "measure_runs"):  # the study of the exchange has no formula
             patched.setattr(f"halocline.study.engine.{function}", count)
         with pytest.raises(InputError, match="planned"):
             run(words)

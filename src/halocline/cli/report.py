@@ -46,7 +46,7 @@ def write_report(
     if json != "-":
         for table in report.tables:
             say("\n" + table.text())
-        say("\n".join(report.said))
+        say("\n".join(report.sentences))
     write_json(json, record)
     if csv:
         write(csv, rows)

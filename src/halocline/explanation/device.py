@@ -121,10 +121,10 @@ def ranks_of_node(layout: Layout, rank: int) -> list[int]:
 
 
 def device_plan(
-    schedule: Schedule, plan: RankPlan, how: Execution, strategy: Strategy, labels: Labels, unknown: str
+    schedule: Schedule, plan: RankPlan, execution: Execution, strategy: Strategy, labels: Labels, unknown: str
 ) -> DevicePlan:
     """Return the work of a rank on devices, with kernels of a strategy."""
-    interface, subdomains_per_device = how.devices.interface, how.subdomains_per_rank
+    interface, subdomains_per_device = execution.devices.interface, execution.subdomains_per_rank
     device_names = labels[ranks_of_node(plan.layout, plan.rank).index(plan.rank)]
     native_devices = devices_here(interface)
     sharing = Counter(name for names in labels for name in set(names))

@@ -150,19 +150,20 @@ def _strategy(kernels: str) -> Strategy:
     return Strategy() if kernels == AUTO else Strategy(kernels)
 
 
-def _methods(how: Execution, layout: Layout) -> tuple[str, ...]:
+def _methods(execution: Execution, layout: Layout) -> tuple[str, ...]:
     """Return the transfer methods of a run, and print its notices about other methods."""
-    interface, notices, methods = how.devices.interface, list(how.ignored_options), how.allowed_methods
+    interface, methods = execution.devices.interface, execution.allowed_methods
+    notices = list(execution.ignored_options)
     if layout.ranks == 1 and not has_ranks():
         notices.append(needs_ranks(methods, layout.decomposition))
         methods = methods_without_ranks(methods)
     elif interface != "cpu":
-        methods = device_methods(how.methods, interface)
+        methods = device_methods(execution.methods, interface)
         if layout.ranks > 1:
             notices += [
                 f"transfer method {name} is not taken between devices: {reason}"
                 for name, reason in UNABLE.get(interface, {}).items()
-                if name in (how.methods or ())
+                if name in (execution.methods or ())
             ]
     for notice in filter(None, notices):
         say_once(notice)
@@ -170,21 +171,21 @@ def _methods(how: Execution, layout: Layout) -> tuple[str, ...]:
 
 
 def _planned(
-    schedule: Schedule, transfers: Transfers, rank: int, threads: int, how: Execution
+    schedule: Schedule, transfers: Transfers, rank: int, threads: int, execution: Execution
 ) -> tuple[RankPlan, str]:
     """Return the plan that a run on this machine would use, and the origin of its patch shape."""
     planned = partial(plan_rank, schedule, transfers, rank, threads=threads, cache=level_2_cache())
-    plan = planned(patch=how.patch_shape)
-    if how.patch_shape is not None:
+    plan = planned(patch=execution.patch_shape)
+    if execution.patch_shape is not None:
         return plan, "as given"
     if schedule.device is not None:
         return plan, "for a device"
-    if how.patch != BY_CACHES:
+    if execution.patch != BY_CACHES:
         layout = transfers.layout
-        on_node = min(how.ranks_per_node or layout.ranks, layout.ranks)
+        on_node = min(execution.ranks_per_node or layout.ranks, layout.ranks)
         with contextlib.suppress(CompileError):  # without a compiler nothing was measured
             library = library_path(schedule.source, streaming=exceeds_cache(plan, on_node))
-            key = tuning.key(library.stem, transfers, threads, on_node, how.schedule, schedule.blocks)
+            key = tuning.key(library.stem, transfers, threads, on_node, execution.schedule, schedule.blocks)
             known = tuning.recall_patches(key, schedule.ndim)
             if known is not None:
                 plan = plan if known.choice is None else planned(patch=known.choice)

@@ -238,7 +238,7 @@ class Explained:
         on, layout = self.on, self.plan.layout
         return {
             "plan": self.plan.to_dict(),
-            "steps": [asdict(step) for step in self.steps],
+            "steps": [_step_record(step) for step in self.steps],
             "routes": self.routes,
             "pass": {
                 "sweeps": self.sweeps_per_pass,
@@ -261,3 +261,12 @@ class Explained:
             "strategy": None if on is None else on.strategy,
             "launches": {} if on is None else dict(on.launches),
         }
+
+
+def _step_record(step: Step) -> dict[str, Any]:
+    """Return a step as plain data for JSON."""
+    record = asdict(step)
+    record["halos"] = [
+        {"why" if key == "reason" else key: value for key, value in halo.items()} for halo in record["halos"]
+    ]
+    return record

@@ -51,7 +51,7 @@ class Halo:
         Segments that this rank copies, from another of its subdomains or across a periodic axis.
     walls : tuple of str
         Segments that boundary conditions fill.
-    why : str
+    reason : str
         Reason for the exchange, or state of the segments without an exchange.
     """
 
@@ -60,7 +60,7 @@ class Halo:
     travels: tuple[str, ...]
     copied: tuple[str, ...]
     walls: tuple[str, ...]
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class _Steps:
 
     def __init__(self, schedule: Schedule, plan: RankPlan, graphs: Sweeps, halo: str) -> None:
         self.nests = graphs.nests
-        self.schedule, self.plan, self.own, self.halo = schedule, plan, plan.subdomains[0], halo
+        self.schedule, self.plan, self.subdomain, self.halo = schedule, plan, plan.subdomains[0], halo
         self.plans = zip(*(subdomain.sweeps for subdomain in plan.subdomains), strict=True)
         self.names: dict[str, str] = {}  # names that the compiler generated, with their definitions
         self.sweeps = list(schedule.sweeps())
@@ -155,25 +155,27 @@ class _Steps:
                     loop = next(g for g, _ in pairs[i + 1 :] if isinstance(g, LoopGraph))
                     yield from self._exchange(operation, depth, loop)
             elif isinstance(graph, ScalarGraph):
-                assigned = tuple(self._assigned(graph))
+                assigned = tuple(self._assignments(graph))
                 if assigned:
                     yield Step("scalars", depth, assigned)
             elif isinstance(graph, StopGraph) and isinstance(operation, Stop):
                 if not operation.error:
-                    yield Step("stop", depth, (f"{self._named(_plain(graph.condition))}: {graph.reason}",))
+                    yield Step(
+                        "stop", depth, (f"{self._with_definitions(_plain(graph.condition))}: {graph.reason}",)
+                    )
             elif isinstance(graph, LoopGraph) and isinstance(operation, Loop):
                 ends = [] if graph.until is None else [f"until {_plain(graph.until)}"]
                 if graph.limit is not None:
-                    ends.append(f"at most {self._named(graph.limit)} times")
+                    ends.append(f"at most {self._with_definitions(graph.limit)} times")
                 if graph.often is not None and graph.until is not None:
-                    condition = self._named(_plain(unary("not", graph.until)))
+                    condition = self._with_definitions(_plain(unary("not", graph.until)))
                     part = "" if graph.often == 1 else f" (one time in {1 / graph.often:g})"
                     yield Step("when", depth, (condition + part,))
                 else:
                     yield Step("loop", depth, (", ".join(ends),))
                 yield from self.steps(graph.body, operation.body, depth + 1)
 
-    def _assigned(self, graph: ScalarGraph) -> Iterator[str]:
+    def _assignments(self, graph: ScalarGraph) -> Iterator[str]:
         """Yield the assignment of each scalar, except results of reductions, which their sweep shows.
 
         The definition of a compiler-generated scalar replaces its name in expressions. If an operand of the
@@ -184,7 +186,7 @@ class _Steps:
         }
         generated: dict[str, str] = {}  # compiler-generated scalars, shown only when an operand changes
         for name, value in graph.statements:
-            text = self._named(_plain(value))
+            text = self._with_definitions(_plain(value))
             changed = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
             for stale in [key for key, definition in self.names.items() if changed.search(definition)]:
                 del self.names[stale]
@@ -195,10 +197,10 @@ class _Steps:
             elif name not in sums:
                 yield f"{name.rstrip(INTERNAL)} = {text}"
 
-    def _named(self, said: str) -> str:
+    def _with_definitions(self, text: str) -> str:
         """Return a text with the definitions of compiler-generated names in place of the names."""
         return re.sub(
-            INTERNAL + r"\w+", lambda match: self.names.get(match[0], match[0].lstrip(INTERNAL)), said
+            INTERNAL + r"\w+", lambda match: self.names.get(match[0], match[0].lstrip(INTERNAL)), text
         )
 
     def _sweep(self, graph: SweepGraph, sweep: Sweep, depth: int) -> Step:
@@ -212,7 +214,7 @@ class _Steps:
             tuple(self._halo(sweep, f, footprint) for f, footprint in sorted(sweep.reads.items())),
             tuple(name for name in local if not name.endswith("'")),
             tuple(dict.fromkeys(names[fill.field] for fill in sweep.fills)),
-            *_moved(plans),
+            *_traffic(plans),
             reductions=len(sweep.reductions),
             flops=sweep.flops,
             bytes=sweep.bytes,
@@ -236,18 +238,18 @@ class _Steps:
                 reason = "each pass of the loop leaves it valid for the next one"
             width = tuple((place, layers) for place, layers in halo.width if place not in halo.walls)
             if width:
-                halos.append(replace(halo, width=width, walls=(), why=reason))
+                halos.append(replace(halo, width=width, walls=(), reason=reason))
         if halos:
-            yield Step("exchange", depth, (), tuple(halos), (), (), *_moved(plans))
+            yield Step("exchange", depth, (), tuple(halos), (), (), *_traffic(plans))
 
     def _halo(self, sweep: Sweep, field: int, footprint: Footprint) -> Halo:
         sent = {d for d, _ in sweep.exchange.get(field, ())}
-        peers = {d: self.plan.decomposition.neighbour(self.own.number, d) for d, _ in footprint}
+        peers = {d: self.plan.decomposition.neighbour(self.subdomain.number, d) for d, _ in footprint}
         neighbours = {d: p for d, p in peers.items() if p is not None}
         copied = {
             d
             for d, p in neighbours.items()
-            if d in sent and self.plan.transfers.is_copied(self.own.number, p)
+            if d in sent and self.plan.transfers.is_copied(self.subdomain.number, p)
         }
         return Halo(
             field=self.schedule.fields[field].name,
@@ -255,47 +257,47 @@ class _Steps:
             travels=sides((sent & neighbours.keys()) - copied),
             copied=sides(copied),
             walls=sides(peers.keys() - neighbours.keys()),
-            why=self._why(sweep, field, bool(sent)),
+            reason=self._exchange_reason(sweep, field, bool(sent)),
         )
 
-    def _why(self, sweep: Sweep, field: int, moved: bool) -> str:
+    def _exchange_reason(self, sweep: Sweep, field: int, is_exchanged: bool) -> str:
         """Return the reason for the exchange of a field before a sweep, or for its absence."""
         name = self.schedule.fields[field].name
         index = next(i for i, s in enumerate(self.sweeps) if s is sweep)
-        if moved and self.halo != "read":
+        if is_exchanged and self.halo != "read":
             return "halos are uniform"
         required = sweep.exchange.get(field, Footprint())
-        for i in self._before(index):
+        for i in self._earlier_sweeps(index):
             other = self.sweeps[i]
             earlier = other.exchange.get(field, Footprint())
             before = f"before sweep {self._number(i)}" if other.computes else "before the loop"
-            if name in other.names and moved:
+            if name in other.names and is_exchanged:
                 return "its values have changed since they were last in the halo"
             if name in other.names and other.halo_kernel is not None:
                 sweep_name = "this sweep" if i == index else f"sweep {self._number(i)}"
                 return f"{sweep_name} computes it in the halo too, from what is there already"
-            if earlier and not moved:
+            if earlier and not is_exchanged:
                 return f"it is still there from the exchange {before}"
             if earlier and i != index and required - earlier:
                 return f"it is read farther away than the exchange {before} reaches"
-        return "nothing has filled its halo before" if moved else "boundary conditions alone fill it"
+        return "nothing has filled its halo before" if is_exchanged else "boundary conditions alone fill it"
 
     def _number(self, i: int) -> int:
         """Return the displayed number of a sweep: its number among the sweeps that compute."""
         return sum(sweep.computes for sweep in self.sweeps[: i + 1])
 
-    def _before(self, here: int) -> Iterator[int]:
+    def _earlier_sweeps(self, index: int) -> Iterator[int]:
         """Yield the sweeps that precede a given sweep, the latest first.
 
         In a loop, these include the sweeps of the previous pass.
         """
-        body = next((b for b in self.bodies if here in b), range(here, here))
-        yield from reversed(range(body.start, here))
-        yield from reversed(range(here, body.stop))
+        body = next((b for b in self.bodies if index in b), range(index, index))
+        yield from reversed(range(body.start, index))
+        yield from reversed(range(index, body.stop))
         yield from reversed(range(body.start))
 
 
-def _moved(plans: Sequence[SweepPlan]) -> tuple[int, int, int, int]:
+def _traffic(plans: Sequence[SweepPlan]) -> tuple[int, int, int, int]:
     """Return the messages of a rank before a sweep, their bytes, those not packed, and the bytes copied."""
     return (
         sum(len(plan.sends) for plan in plans),

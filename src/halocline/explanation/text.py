@@ -287,13 +287,13 @@ def _halo(halo: Halo, fields: Sequence[str]) -> str:
     parts = [f"{', '.join(fields)}: {'each ' if len(fields) > 1 else ''}reads {read}"]
     rest = [place for place, _ in halo.width if place not in {*halo.travels, *halo.copied, *halo.walls}]
     if halo.travels:
-        parts.append(f"exchanged on {', '.join(halo.travels)}, because {halo.why}")
+        parts.append(f"exchanged on {', '.join(halo.travels)}, because {halo.reason}")
     if halo.copied:
         parts.append(f"copied within the rank on {', '.join(halo.copied)}")
     if rest and (halo.travels or halo.copied):
         parts.append(f"still there on {', '.join(rest)}")
     elif rest:
-        parts.append(f"not exchanged, because {halo.why}")
+        parts.append(f"not exchanged, because {halo.reason}")
     if halo.walls:
         parts.append(f"from the boundary conditions on {', '.join(halo.walls)}")
     return "; ".join(parts)

@@ -187,10 +187,10 @@ def on_node() -> float:
     return float(ns)
 
 
-def _predicted(rows: Sequence[Row], **where: Any) -> float | None:
+def _predicted(rows: Sequence[Row], **conditions: Any) -> float | None:
     """Return the predicted value of a configuration; None if it is not predicted."""
     values = (
-        row.get("predicted") for row in rows if all(row[name] == value for name, value in where.items())
+        row.get("predicted") for row in rows if all(row[name] == value for name, value in conditions.items())
     )
     return next(values, None)
 
@@ -232,7 +232,7 @@ def _theory(rows: Sequence[Row]) -> Iterator[Table]:
             ),
             "bound by": lambda row: step(row).bound,
         },
-        note=q.wrapped(
+        note=q.wrap_notes(
             f"1/π = {1e9 * PER_CELL:.1f} ns a cell of a device. 1/β = {1e9 * PER_HALO_CELL:.1f} ns a halo "
             f"cell of a node: {BYTES} B at 46 GiB/s are {1e9 * BYTES / (46 * 2**30):.3f} ns. Q is that of a "
             "node (Eq. 7). Measured times follow from the efficiencies of Fig. 10."
@@ -273,7 +273,7 @@ def _shares(rows: Sequence[Row]) -> Iterator[Table]:
         predicted,
         rows=(*predicted.rows, published_shares),
         muted=(len(predicted.rows),),
-        note=q.wrapped(
+        note=q.wrap_notes(
             "Published ranges are rough ones over all devices; the exchange is hidden up to 4 devices and "
             f"stagnates from 4 to 16. Synchronisation takes {shares['synchronisation']} of a step there; the "
             "model has no barrier. Study parts measures it. A step can be shorter than its exchange alone: "
@@ -309,7 +309,7 @@ def _orders(rows: Sequence[Row]) -> Iterator[Table]:
                 "\npredicted": lambda order: efficiency(order, "predicted"),
                 "\npublished ": lambda order: "relatively high" if order == 2 else "",
             },
-            note=q.wrapped(
+            note=q.wrap_notes(
                 f"One device takes {1e9 * PER_CELL:.1f} ns at sixth order, as published, and at other orders "
                 "as much more as these have more operations."
             ),
@@ -359,7 +359,7 @@ def _against(rows: Sequence[Row]) -> Iterator[Table]:
                 _predicted(rows, n=SIZES[entry[0] or "small"], nodes=entry[1])
             ),
         },
-        note=q.wrapped(
+        note=q.wrap_notes(
             "Speed-ups are ranges over both clusters; the least are those over Mahti. By the bandwidth of "
             f"memory of a node of Puhti, {by_bandwidth:.1f} was expected (published: roughly 13), and "
             f"{puhti[0]} to {puhti[1]} measured."
@@ -390,7 +390,7 @@ def _energy(rows: Sequence[Row]) -> Iterator[Table]:
             "ratio,\nderived": ratio,
             "\npublished": printed,
         },
-        note=q.wrapped(
+        note=q.wrap_notes(
             f"Derived: speed-up times the design power of a node's processors ({WATTS_OF_CPUS['Mahti']} W on "
             f"Mahti for the least, {WATTS_OF_CPUS['Puhti']} W on Puhti for the most) over the {devices} W of "
             "its devices."
@@ -404,17 +404,17 @@ _figure = partial(
     Derived,
     problem=CASE,
     options={"steps": 10},
-    here={"n": "32,64", "ranks": "1,2", "threads": "1"},
+    local_runs={"n": "32,64", "ranks": "1,2", "threads": "1"},
     machine="puhti",
     network=NETWORK,
-    make=_schedule,
-    places=[_place(n, devices) for n in (256, 512, 1024) for devices in DEVICES],
+    make_schedule=_schedule,
+    configurations=[_place(n, devices) for n in (256, 512, 1024) for devices in DEVICES],
     scale=_ns,
-    on_one=_on_one,
-    rows="n",
-    columns="devices",
-    by="grid",
-    text=q.nanoseconds,
+    device_time=_on_one,
+    row_key="n",
+    column_key="devices",
+    table_key="grid",
+    format_value=q.nanoseconds,
     unit="ns a cell and step",
 )
 _OF_NODES = [_place(n, OF_A_NODE * nodes) for n in SIZES.values() for nodes in NODES]
@@ -432,8 +432,8 @@ PAPERS = (
         "Strong scaling",
         "Devices varied for each size; behind times is the efficiency.",
         "strong",
-        here={"n": "32,64", "ranks": "1,2", "threads": "1", "repeat": 3},
-        compared=_efficiency,
+        local_runs={"n": "32,64", "ranks": "1,2", "threads": "1", "repeat": 3},
+        comparison_text=_efficiency,
         quotients=_quotients,
     ),
     _figure(
@@ -442,26 +442,27 @@ PAPERS = (
         "The longer of computing and exchange; behind times is the efficiency. `astaroth-fig10` is measured.",
         "strong",
         formula=formula,
-        where=lambda row: False,
+        is_predicted=lambda row: False,
         machine=None,
-        compared=_efficiency,
+        comparison_text=_efficiency,
         derive=_theory,
-        differs="In the formula beside measurements each rank is a node, and sends the halos that are read.",
+        difference_note="In the formula beside measurements each rank is a node, and sends the halos that "
+        "are read.",
     ),
     _figure(
         "astaroth-fig12",
         "A step and its parts",
         "Computing, exchanges and synchronisation apart, 256³ cells.",
         "parts",
-        here=_SMALL,
-        places=[
+        local_runs=_SMALL,
+        configurations=[
             _place(256, devices, part=part)
             for part in PARTS
             for devices in DEVICES
             if part != SYNCHRONISATION
         ],
         formula=formula,
-        rows="part",
+        row_key="part",
         derive=_shares,
     ),
     _figure(
@@ -469,10 +470,10 @@ PAPERS = (
         "Weak scaling",
         "As many cells for each device.",
         "weak",
-        here={"n": "32,64", "ranks": "1,2", "threads": "1", "repeat": 3},
-        places=[_place(n, devices) for n in (128, 256, 512) for devices in DEVICES],
+        local_runs={"n": "32,64", "ranks": "1,2", "threads": "1", "repeat": 3},
+        configurations=[_place(n, devices) for n in (128, 256, 512) for devices in DEVICES],
         scale=lambda seconds, row: _ns(seconds, row) * row["devices"],
-        weak=True,
+        is_weak=True,
         unit="ns a step and cell of a device",
     ),
     _figure(
@@ -480,10 +481,10 @@ PAPERS = (
         "Orders",
         "Order of differences varied, 256³ cells.",
         "orders",
-        here={**_SMALL, "orders": "2,4,6,8"},
-        places=[_place(256, devices, order=order) for order in (2, 4, 6, 8) for devices in DEVICES],
+        local_runs={**_SMALL, "orders": "2,4,6,8"},
+        configurations=[_place(256, devices, order=order) for order in (2, 4, 6, 8) for devices in DEVICES],
         formula=formula,
-        rows="order",
+        row_key="order",
         derive=_orders,
     ),
     _figure(
@@ -491,20 +492,20 @@ PAPERS = (
         "Against a CPU solver",
         "Nodes varied. Predicted is Astaroth's time; measured here are processors and devices.",
         "devices",
-        here=_SMALL,
-        places=_OF_NODES,
-        columns="nodes",
+        local_runs=_SMALL,
+        configurations=_OF_NODES,
+        column_key="nodes",
         derive=_against,
-        differs="The solver on processors is the same program, not the Pencil Code.",
+        difference_note="The solver on processors is the same program, not the Pencil Code.",
     ),
     _figure(
         "astaroth-fig15b",
         "Energy",
         "Cell updates a joule by the design power of devices, which `study strong --watts` takes too.",
         "strong",
-        here=_SMALL,
-        places=_OF_NODES,
-        columns="nodes",
+        local_runs=_SMALL,
+        configurations=_OF_NODES,
+        column_key="nodes",
         scale=lambda seconds, row: 1e-6 * prod(row["shape"]) / (seconds * WATTS * row["devices"]),
         unit="million cells a joule",
         derive=_energy,
@@ -516,8 +517,8 @@ PAPERS = (
         "layouts",
         CASE,
         options={"steps": 1},
-        here={"n": "32", "ranks": "1,2,4", "threads": "1"},
-        differs="Runs are compared with the first of them, not with another solver.",
+        local_runs={"n": "32", "ranks": "1,2,4", "threads": "1"},
+        difference_note="Runs are compared with the first of them, not with another solver.",
     ),
     Derived(
         "astaroth-section6",
@@ -526,13 +527,13 @@ PAPERS = (
         "processes",
         CASE,
         options={"steps": 10},
-        here={"n": "64", "ranks": "2", "threads": "1"},
-        value="ns_per_cell_step",
-        places=published("astaroth-section6").rows,
-        by="grid",
-        rows="way",
-        columns="nodes",
-        text=q.nanoseconds,
+        local_runs={"n": "64", "ranks": "2", "threads": "1"},
+        value_key="ns_per_cell_step",
+        configurations=published("astaroth-section6").rows,
+        table_key="grid",
+        row_key="way",
+        column_key="nodes",
+        format_value=q.nanoseconds,
         unit="ns a cell and step",
     ),
     Listing(
@@ -540,7 +541,7 @@ PAPERS = (
         "Fields",
         "Fields of the equations, and those of `mhd-benchmark`. The paper states no units; those here follow "
         "from the equations.",
-        places=published("astaroth-b.1").rows,
+        configurations=published("astaroth-b.1").rows,
         entries={
             "field": lambda row: row["field"],
             "symbol": lambda row: row["symbol"],

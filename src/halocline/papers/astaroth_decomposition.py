@@ -136,7 +136,7 @@ def _table(name: str, title: str, about: str, count: str) -> Listing:
         name,
         title,
         about,
-        places=published(name).rows,
+        configurations=published(name).rows,
         formula=least_cost_cut,
         entries={
             "cells": lambda row: parts_text(row[f"n_{axis}"] for axis in range(3)),
@@ -157,15 +157,15 @@ PAPERS = (
         "Cells of the halo of a subdomain, C_M' - C_N', with one, two and three components of P free; the "
         "exchange moves twice as many (Q of Eq. 7). The paper states neither the grid nor the radius; here "
         "512³ cells and three layers.",
-        places=[
+        configurations=[
             {"n": 512, "cut": f"{free}D", "free": free, "subdomains": 2**k}
             for free in (1, 2, 3)
             for k in range(10)
         ],
         formula=halo_cells,
-        rows="cut",
-        columns="subdomains",
-        text="{:,}".format,
+        row_key="cut",
+        column_key="subdomains",
+        format_value="{:,}".format,
         unit="cells of the halo",
     ),
     Listing(
@@ -174,7 +174,7 @@ PAPERS = (
         "Subdomains of 1024³ cells row by row, in Z-order (P*), and by two levels of least cost. Faces are "
         "sides of a subdomain with a neighbour on another node; cells are those of the halo of the rank with "
         "the most from other nodes. The paper states the faces for many more ranks than a node has.",
-        places=[
+        configurations=[
             {"n": 1024, "ranks_per_node": per_node, "ranks": ranks, "strategy": strategy}
             for per_node in (4, 8)
             for ranks in (8, 64, 512, 4096)

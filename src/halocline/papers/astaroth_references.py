@@ -67,11 +67,11 @@ def _against_a_cpu_solver(group: Group) -> Iterator[Table]:
     yield row_table(
         "Against a CPU solver",
         (
-            *(c.SIZE, c.HERE, c.MOST, c.NS),
+            *(c.SIZE, c.HERE, c.UNIT_COUNT, c.NS),
             Column("times as fast\nas its node", _over_node),
             Column("as its core,\na core", _over_core),
         ),
-        [(size.best, size) for size in group.by(q.grid)],
+        [(size.best, size) for size in group.split(q.grid)],
         published=[
             ("", "paper", "4 V100", f"{ns:g}", "–".join(map(str, puhti)), ""),
             ("", "Pencil Code", "40 cores", f"{low}–{high}", "1", ""),
@@ -80,7 +80,7 @@ def _against_a_cpu_solver(group: Group) -> Iterator[Table]:
                 for row in published("pencil-code").rows
             ),
         ],
-        note=q.wrapped(
+        note=q.wrap_notes(
             f"Paper: {SECTION}, and 6: a node of two Xeon Gold 6230; {fewest}–{most} times over both "
             "clusters, all sizes. One core: the Pencil Code as measured by this project on a machine with "
             "AVX-512, over core times time here."
@@ -106,7 +106,7 @@ def _weak(group: Group) -> str:
 
 def _of_case(*sentences: str) -> Callable[[Group], str]:
     """Return the function for a note on measurements of the case of the paper."""
-    return lambda group: q.wrapped(*sentences) if group.first["case"] == CASE else ""
+    return lambda group: q.wrap_notes(*sentences) if group.first["case"] == CASE else ""
 
 
 REFERENCES = {

@@ -95,7 +95,7 @@ _study = partial(
     # The code of the paper takes forward Euler steps on all grids (Section 2). It writes no residuals during
     # timing (Section 4.2).
     options={"steps": 102, "settings": ("stages=1", "watch=1e6")},
-    here={"n": "64", "ranks": "1,2", "threads": "1"},
+    local_runs={"n": "64", "ranks": "1,2", "threads": "1"},
 )
 _HERE = {"ranks": "1,2", "threads": "1"}
 _STRONG, _WEAK = {"study": "strong", "n": "64"}, {"study": "weak", "n": "32", "growth": "2"}
@@ -110,18 +110,18 @@ SUBDOMAINS = f"Each rank has four subdomains, which count as one core. {AXES}"
 ON_CPU = "Processors measure what devices would with --device; there MPI takes nothing out of device memory."
 
 
-def _both(here: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+def _strong_and_weak(options: dict[str, Any]) -> tuple[dict[str, Any], ...]:
     """Return the measurements of strong scaling, and of weak scaling by growth 2 (Section 4.3)."""
-    return {**here, **_STRONG}, {**here, **_WEAK}
+    return {**options, **_STRONG}, {**options, **_WEAK}
 
 
 _SSSPNT: dict[str, Any] = {  # of all devices together, as in the tables
     "machine": "newriver",
-    "on_one": ON_ONE,
+    "device_time": ON_ONE,
     "scale": lambda seconds, row: 1e-7 * prod(row["shape"]) / seconds,
-    "text": "{:.1f}".format,
-    "compared": _efficiency,
-    "columns": "devices",
+    "format_value": "{:.1f}".format,
+    "comparison_text": _efficiency,
+    "column_key": "devices",
     "unit": "ssspnt of all devices together",
 }
 _GROWN = [row for kind in (1, 2) for row in _growth(kind)]
@@ -132,15 +132,15 @@ PAPERS = (
             f"Growth {kind}",
             "Cells of the grid by decomposition and processors.",
             "weak",
-            here={**_HERE, "n": "24", "growth": f"{kind}", "decomposition": "1d-x,1d-z,2d,3d"},
-            differs=AXES,
-            value="shape",
-            places=_growth(kind),
+            local_runs={**_HERE, "n": "24", "growth": f"{kind}", "decomposition": "1d-x,1d-z,2d,3d"},
+            difference_note=AXES,
+            value_key="shape",
+            configurations=_growth(kind),
             formula=OURS[kind],
-            rows="decomposition",
-            columns="ranks",
-            by="table",
-            text=_ijk,
+            row_key="decomposition",
+            column_key="ranks",
+            table_key="table",
+            format_value=_ijk,
             unit="cells, i x j x k",
         )
         for kind in (1, 2)
@@ -151,11 +151,11 @@ PAPERS = (
             f"ssspnt, {scaling}",
             f"{problem_size}; ssspnt of all together, measured here of each. {FITTED}",
             scaling,
-            here={**_ON_TWO, **study_options},
-            differs=f"{AXES} {ON_CPU}",
-            places=_versions(f"cavity-table{number}"),
-            value="ssspnt",
-            **{**_SSSPNT, "rows": "version", "columns": "cut", "compared": _of_single},
+            local_runs={**_ON_TWO, **study_options},
+            difference_note=f"{AXES} {ON_CPU}",
+            configurations=_versions(f"cavity-table{number}"),
+            value_key="ssspnt",
+            **{**_SSSPNT, "row_key": "version", "column_key": "cut", "comparison_text": _of_single},
         )
         for number, scaling, problem_size, study_options in (
             (3, "strong", "256³ cells on two devices", _STRONG),
@@ -167,10 +167,10 @@ PAPERS = (
         "Ranks of a node",
         "Ranks of a node varied; predicted at a fixed number of ranks, for the processors of NewRiver.",
         "strong",
-        here=_both(_OF_NODES),
-        differs="Nodes here are groups of ranks of one host, which exchange by MPI in its memory.",
+        local_runs=_strong_and_weak(_OF_NODES),
+        difference_note="Nodes here are groups of ranks of one host, which exchange by MPI in its memory.",
         machine="newriver-cpu",
-        places=[
+        configurations=[
             {
                 **{
                     "n": 256,
@@ -185,10 +185,10 @@ PAPERS = (
             for scaling, shape in (("strong", _shape(256)), ("weak", grown(_shape(256), 32)))
             for per_node in (2, 4, 8, 16)
         ],
-        rows="ranks",
-        columns="ranks_per_node",
-        by="scaling",
-        text=duration,
+        row_key="ranks",
+        column_key="ranks_per_node",
+        table_key="scaling",
+        format_value=duration,
         unit="seconds of an iteration",
     ),
     _study(
@@ -196,11 +196,11 @@ PAPERS = (
         "Growth 1 and 2",
         "Weak scaling by growth and decomposition; ssspnt and efficiency.",
         "weak",
-        here={**_ALL_CUTS, "n": "24", "growth": "1,2"},
-        differs=SUBDOMAINS,
-        places=_GROWN,
-        rows="decomposition",
-        by="growth",
+        local_runs={**_ALL_CUTS, "n": "24", "growth": "1,2"},
+        difference_note=SUBDOMAINS,
+        configurations=_GROWN,
+        row_key="decomposition",
+        table_key="growth",
         **_SSSPNT,
     ),
     _study(
@@ -208,10 +208,10 @@ PAPERS = (
         "MPI libraries, strong",
         "Versions 2 and 3 by each MPI of --pythons; predicted without what a library adds.",
         "strong",
-        here={**_HERE, **_STRONG, **_LIBRARIES},
-        differs=ON_CPU,
-        places=[{**row, "shape": _shape(256)} for row in _growth(2) if row["decomposition"] == "3d"],
-        rows="decomposition",
+        local_runs={**_HERE, **_STRONG, **_LIBRARIES},
+        difference_note=ON_CPU,
+        configurations=[{**row, "shape": _shape(256)} for row in _growth(2) if row["decomposition"] == "3d"],
+        row_key="decomposition",
         **_SSSPNT,
     ),
     _study(
@@ -219,10 +219,11 @@ PAPERS = (
         "MPI libraries, weak",
         "The same with growth 2; predicted without what a library adds. The text states no numbers.",
         "weak",
-        here={**_HERE, **_WEAK, **_LIBRARIES},
-        differs=f"The caption has cuts along three axes, the text several cuts (Section 4.6.2). {ON_CPU}",
-        places=[row for row in _growth(2) if row["decomposition"] == "3d"],
-        rows="decomposition",
+        local_runs={**_HERE, **_WEAK, **_LIBRARIES},
+        difference_note="The caption has cuts along three axes, the text several cuts (Section 4.6.2). "
+        f"{ON_CPU}",
+        configurations=[row for row in _growth(2) if row["decomposition"] == "3d"],
+        row_key="decomposition",
         **_SSSPNT,
     ),
     *(
@@ -231,8 +232,8 @@ PAPERS = (
             title,
             about,
             "strong",
-            here=_both(study_options),
-            differs=differs,
+            local_runs=_strong_and_weak(study_options),
+            difference_note=differs,
         )
         for number, title, about, study_options, differs in (
             (
@@ -274,13 +275,13 @@ PAPERS = (
         "Versions",
         "Weak scaling of the versions of the code, by the axes that are cut.",
         "weak",
-        here={
+        local_runs={
             **_CUT,
             **_WEAK,
             "n": "24",
             "communication": "baseline,v1,v2,v3",
             "decomposition": "1d-x,2d,3d",
         },
-        differs=f"{SUBDOMAINS} {ON_CPU}",
+        difference_note=f"{SUBDOMAINS} {ON_CPU}",
     ),
 )

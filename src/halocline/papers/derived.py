@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.io.table import Table, table_of
 from halocline.papers.paper import Paper, Row
-from halocline.study.reporting.quantities import wrapped
+from halocline.study.reporting.quantities import wrap_notes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,15 +52,15 @@ class Listing(Paper):
     entries: Entries = field(default_factory=dict)
     left: int = 1
 
-    def places_of(self, sizes: Iterable[int] | None, nodes: Iterable[int] | None) -> list[Row]:
+    def select_configurations(self, sizes: Iterable[int] | None, nodes: Iterable[int] | None) -> list[Row]:
         """Return the configurations, with their computed values by name."""
-        rows = [(row.pop("computed", {}), row) for row in super().places_of(sizes, nodes)]
+        rows = [(row.pop("computed", {}), row) for row in super().select_configurations(sizes, nodes)]
         return [{**row, **computed} for computed, row in rows]
 
     def tables(self, rows: Sequence[Row], machine: Machine | None) -> list[Table]:
         """Return the table."""
         title = "Published and computed" if self.data.rows else "Computed here"
-        cited = wrapped(*self._cited)
+        cited = wrap_notes(*self._citation)
         return [table_of(title, rows, self.entries, left=self.left, note=cited, heading=self.title)]
 
     def draw(self, rows: Sequence[Row]) -> Figure | None:

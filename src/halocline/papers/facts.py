@@ -20,7 +20,7 @@ from halocline.plan.transfer import Transfers
 from halocline.problems.problem import problem_of
 from halocline.run.devices.devices import label, present_devices
 from halocline.run.host.machine import Machine, clock_hertz, interconnects, os_release, this_machine
-from halocline.study.reporting.quantities import wrapped
+from halocline.study.reporting.quantities import wrap_notes
 from halocline.study.reporting.report import Report
 from halocline.words import counted, joined
 
@@ -34,7 +34,9 @@ def rows_below(rows: Callable[[], Sequence[Row]], *sentences: Callable[[], str])
     def report(paper: Paper) -> Report:
         local_rows = list(rows())
         return Report(
-            [paper.printed(local_rows)], [sentence() for sentence in sentences], facts={"here": local_rows}
+            [paper.published_table(local_rows)],
+            [sentence() for sentence in sentences],
+            facts={"here": local_rows},
         )
 
     return report
@@ -180,7 +182,7 @@ def _links(node: Node) -> Table:
         f"By the machine file of {node.title}",
         heads,
         rows,
-        note=wrapped(f"Sources: {' '.join(node.source.split())}"),
+        note=wrap_notes(f"Sources: {' '.join(node.source.split())}"),
     )
 
 
@@ -212,7 +214,7 @@ def links_here() -> Table | str:
 
 def patches_here(measured: Paper) -> tuple[int, ...]:
     """Return the number of patches along each axis, for the first subdomain of a measurement here."""
-    (_, options), *_ = measured.measured
+    (_, options), *_ = measured.measured_studies
     dim, n = options["dim"], int(options["n"])
     ready = problem_of(measured.problem, (n,) * dim, dim=dim)
     schedule = compile_program(ready.program, ready.grid)

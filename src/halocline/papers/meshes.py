@@ -27,7 +27,7 @@ def solution_and_error(paper: Paper) -> Report:
     solution = np.pad(result.simulation.gather(pictures["solution"]), 1, constant_values=WALL)
     error = np.pad(-result.simulation.gather(pictures["error"]), 1)
     return Report(
-        [paper.printed([{"n": n, "error_max": float(f"{abs(error).max():.3g}")}])],
+        [paper.published_table([{"n": n, "error_max": float(f"{abs(error).max():.3g}")}])],
         [
             _greatest("u_h", solution, line),
             _greatest("|u - u_h|", abs(error), line),

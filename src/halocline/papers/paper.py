@@ -67,7 +67,7 @@ class Paper:
         Name of a case.
     options : mapping
         Options of the command.
-    here : mapping, or sequence of mappings
+    local_runs : mapping, or sequence of mappings
         Measurements on this machine: "n", "ranks" and "threads" as on the command line, and options of the
         study. "study" names a study other than `study`. A function returns a value that depends on this
         machine.
@@ -76,48 +76,49 @@ class Paper:
         if it has an entry "predicted_on".
     network : mapping
         Bandwidth and latency of the network of that machine, if they differ from its file.
-    value : str, optional
+    value_key : str, optional
         Key of the published value of a configuration, if the configurations are those of the data file. By
         default, the rows of the file are shown.
-    compare : str, optional
-        Key of the published value for the ratio to the prediction; `value` by default.
-    places : sequence of dict, optional
+    compared_key : str, optional
+        Key of the published value for the ratio to the prediction; `value_key` by default.
+    configurations : sequence of dict, optional
         Configurations that are computed or predicted: n, nodes and so on. The default are those of the data
-        file if `value` is set.
-    where : callable
-        ``where(row)`` is True for configurations that are predicted.
+        file if `value_key` is set.
+    is_predicted : callable
+        ``is_predicted(row)`` is True for configurations that are predicted.
     sizes : tuple of int
         Values of `n` that are predicted by default.
     nodes : tuple of int
         Numbers of nodes that are predicted by default.
-    passes : callable, optional
-        ``passes(n)`` returns the number of passes of the loop that the value covers; 1 by default.
+    pass_count : callable, optional
+        ``pass_count(n)`` returns the number of passes of the loop that the value covers; 1 by default.
     scale : callable, optional
         ``scale(seconds, row)`` converts the seconds of these passes to the value.
-    on_one : float or callable, optional
-        Published seconds per pass and cell on one device of `machine`, or ``on_one(row)`` for a
+    device_time : float or callable, optional
+        Published seconds per pass and cell on one device of `machine`, or ``device_time(row)`` for a
         configuration. Predicted sweeps on such devices are scaled to this time.
-    make : callable, optional
-        ``make(row)`` returns the schedule and the shape of the grid, for a problem that is not a case.
+    make_schedule : callable, optional
+        ``make_schedule(row)`` returns the schedule and the shape of the grid, for a problem that is not a
+        case.
     formula : callable, optional
         ``formula(row)`` returns the computed value of a configuration.
-    weak : bool
+    is_weak : bool
         True if n is the size of the grid of one rank.
-    rows, columns, by : str
+    row_key, column_key, table_key : str
         Keys of a configuration for the rows and columns of tables, and for separate tables.
-    text, published_text : callable
+    format_value, format_published : callable
         Format of a predicted and of a published value.
-    compared : callable, optional
-        ``compared(value, first, row)`` returns the text after a value: its comparison with the first value of
-        the row or column.
-    compared_along : {"rows", "columns"}
+    comparison_text : callable, optional
+        ``comparison_text(value, first, row)`` returns the text after a value: its comparison with the first
+        value of the row or column.
+    comparison_axis : {"rows", "columns"}
         Direction of this comparison.
     quotients : callable, optional
         ``quotients(rows)`` yields numbers that the text of the paper states: name, published and predicted
         value.
     unit : str
         Unit of the values.
-    differs : str
+    difference_note : str
         Sentence on the difference between the measured quantity and that of the paper. Further differences
         follow from the measurements.
     facts : callable, optional
@@ -131,39 +132,39 @@ class Paper:
     study: str | None = None
     problem: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
-    here: Mapping[str, Any] | Sequence[Mapping[str, Any]] = field(default_factory=dict)
+    local_runs: Mapping[str, Any] | Sequence[Mapping[str, Any]] = field(default_factory=dict)
     machine: str | None = None
     network: Mapping[str, float] = field(default_factory=dict)
-    value: str | None = None
-    compare: str | None = None
-    places: Sequence[Row] = ()
-    where: Callable[[Row], bool] = lambda row: True
+    value_key: str | None = None
+    compared_key: str | None = None
+    configurations: Sequence[Row] = ()
+    is_predicted: Callable[[Row], bool] = lambda row: True
     sizes: tuple[int, ...] = ()
     nodes: tuple[int, ...] = ()
-    passes: Callable[[int], float] = lambda n: 1.0
+    pass_count: Callable[[int], float] = lambda n: 1.0
     scale: Callable[[float, Row], float] = lambda seconds, row: seconds
-    on_one: float | Callable[[Row], float | None] | None = None
-    make: Callable[[Row], Any] | None = None
+    device_time: float | Callable[[Row], float | None] | None = None
+    make_schedule: Callable[[Row], Any] | None = None
     formula: Callable[[Row], Any] | None = None
-    weak: bool = False
-    rows: str = "ranks_per_node"
-    columns: str = "nodes"
-    by: str = "n"
-    text: Callable[[Any], str] = seconds_text
-    published_text: Callable[[Any], str] | None = None
-    compared: Callable[[Any, Any, Row], str] | None = None
-    compared_along: str = "rows"
+    is_weak: bool = False
+    row_key: str = "ranks_per_node"
+    column_key: str = "nodes"
+    table_key: str = "n"
+    format_value: Callable[[Any], str] = seconds_text
+    format_published: Callable[[Any], str] | None = None
+    comparison_text: Callable[[Any, Any, Row], str] | None = None
+    comparison_axis: str = "rows"
     quotients: Callable[[Sequence[Row]], Iterable[Quotient]] | None = None
     unit: str = "seconds"
-    differs: str = ""
+    difference_note: str = ""
     facts: Callable[[Paper], Report] | None = None
 
     @property
-    def measured(self) -> list[tuple[str, dict[str, Any]]]:
+    def measured_studies(self) -> list[tuple[str, dict[str, Any]]]:
         """Name and options of each study that measures on this machine."""
         if self.study is None:
             return []
-        every = [self.here] if isinstance(self.here, Mapping) else self.here
+        every = [self.local_runs] if isinstance(self.local_runs, Mapping) else self.local_runs
         options = [{**self.options, **mapping} for mapping in every]
         values = [{k: v() if callable(v) else v for k, v in mapping.items()} for mapping in options]
         return [(mapping.pop("study", self.study), mapping) for mapping in values]
@@ -182,7 +183,7 @@ class Paper:
             [
                 f"Not as in the paper: {hardware}, {places} at most{machine};",
                 f"{most['case']} on {', '.join(dict.fromkeys(sizes))}{paper_sizes}.",
-                *([self.differs] if self.differs else []),
+                *([self.difference_note] if self.difference_note else []),
             ]
         )
 
@@ -191,7 +192,7 @@ class Paper:
         """Published data."""
         return published(self.name)
 
-    def places_of(self, sizes: Iterable[int] | None, nodes: Iterable[int] | None) -> list[Row]:
+    def select_configurations(self, sizes: Iterable[int] | None, nodes: Iterable[int] | None) -> list[Row]:
         """Return the configurations, with their computed values.
 
         Raises
@@ -199,7 +200,7 @@ class Paper:
         InputError
             A size or number of nodes is that of no configuration.
         """
-        places = [dict(row) for row in self.places or (self.data.rows if self.value else ())]
+        places = [dict(row) for row in self.configurations or (self.data.rows if self.value_key else ())]
         for name, chosen, default in (("n", sizes, self.sizes), ("nodes", nodes, self.nodes)):
             values = chosen or default
             if not values:
@@ -217,7 +218,7 @@ class Paper:
             return places
         return [{**row, "computed": self.formula(row)} for row in places]
 
-    def there(self, name: str | None) -> Machine | None:
+    def prediction_machine(self, name: str | None) -> Machine | None:
         """Return the machine of the predictions; None if nothing is predicted.
 
         Raises
@@ -229,13 +230,13 @@ class Paper:
             if name is not None:
                 raise InputError(f"--machine {name}: the model predicts nothing of {self.name}: leave it out")
             return None
-        if name is not None and (machines := list(dict.fromkeys(self._machines(self.places)))):
+        if name is not None and (machines := list(dict.fromkeys(self._machine_names(self.configurations)))):
             raise InputError(
                 f"--machine {name}: {self.name} is predicted for {', '.join(machines)}: leave it out"
             )
-        return self._named(name or self.machine)
+        return self._machine_named(name or self.machine)
 
-    def _named(self, name: str) -> Machine:
+    def _machine_named(self, name: str) -> Machine:
         """Return a machine by name. The machine of this table or figure has its network."""
         from halocline.study.measuring.host import machine_named
 
@@ -243,7 +244,7 @@ class Paper:
         return machine.model_copy(update={"network": machine.network.model_copy(update=network)})
 
     @staticmethod
-    def _machines(places: Iterable[Row]) -> Iterator[str]:
+    def _machine_names(places: Iterable[Row]) -> Iterator[str]:
         """Yield the names of the machines of configurations that have their own."""
         return (row["predicted_on"] for row in places if "predicted_on" in row)
 
@@ -261,23 +262,23 @@ class Paper:
         rows = []
         for number, place in enumerate(places, 1):
             row = {**place, "predicted": None}
-            if self.where(row):
-                names = ("predicted_on", "n", "order", "halo", "part", "nodes" if self.make else "")
+            if self.is_predicted(row):
+                names = ("predicted_on", "n", "order", "halo", "part", "nodes" if self.make_schedule else "")
                 key = tuple(row.get(name) for name in names)
                 if key not in prepared:
-                    schedule, shape = self._prepared(row)
-                    target = self._named(row["predicted_on"]) if "predicted_on" in row else machine
+                    schedule, shape = self._prepare_schedule(row)
+                    target = self._machine_named(row["predicted_on"]) if "predicted_on" in row else machine
                     prepared[key] = target, schedule, shape, self._pace(schedule, shape, target, row)
                 target, schedule, shape, pace = prepared[key]
                 per_node = row.get("ranks_per_node") or target.device.count
-                shape = row.get("shape") or (grown(shape, row["nodes"] * per_node) if self.weak else shape)
+                shape = row.get("shape") or (grown(shape, row["nodes"] * per_node) if self.is_weak else shape)
                 options = {name: row[name] for name in PREDICT if row.get(name) is not None}
                 (prediction,) = predict(
                     schedule, shape, target, [row["nodes"]], ranks_per_node=per_node, pace=pace, **options
                 )
                 row["shape"] = list(shape)
-                row["predicted"] = self.scale(prediction.seconds * self.passes(row["n"]), row)
-                published_value = row.get(self.compare or self.value or "")
+                row["predicted"] = self.scale(prediction.seconds * self.pass_count(row["n"]), row)
+                published_value = row.get(self.compared_key or self.value_key or "")
                 if published_value:
                     row["predicted_ratio"] = row["predicted"] / published_value
             rows.append(row)
@@ -292,8 +293,12 @@ class Paper:
         """
         from halocline.study.measuring.predict import predict
 
-        on_one = self.on_one(row) if callable(self.on_one) else self.on_one
-        if on_one is None or self.machine is None or machine.device != self._named(self.machine).device:
+        on_one = self.device_time(row) if callable(self.device_time) else self.device_time
+        if (
+            on_one is None
+            or self.machine is None
+            or machine.device != self._machine_named(self.machine).device
+        ):
             return 1.0
         times = [
             predict(schedule, shape, machine, [1], ranks_per_node=1, pace=pace)[0].seconds for pace in (1, 2)
@@ -301,24 +306,24 @@ class Paper:
         sweeps, target = times[1] - times[0], on_one * prod(shape)  # without launches and copies
         return max(1.0 + (target - times[0]) / sweeps, LEAST_PACE)
 
-    def _prepared(self, row: Row) -> Any:
+    def _prepare_schedule(self, row: Row) -> Any:
         """Return the schedule, and the shape of the grid of one rank or of all ranks."""
-        from halocline.study.measuring.predict import prepared
+        from halocline.study.measuring.predict import prepare
 
-        if self.make is not None:
-            return self.make(row)
+        if self.make_schedule is not None:
+            return self.make_schedule(row)
         names = ("dim", "order", "scheme", "dtype")
         options = {name: self.options[name] for name in names if name in self.options}
         options |= {"order": row["order"]} if row.get("order") else {}
         settings = [*self.options.get("settings", ())]
         settings += [f"method={self.options['method']}"] if "method" in self.options else []
         halo = row.get("halo", "read")
-        return prepared(self.problem, row["n"], halo=halo, settings=settings, **options)
+        return prepare(self.problem, row["n"], halo=halo, settings=settings, **options)
 
     # -- report ----------------------------------------------------------------------------------------------
 
     @property
-    def _cited(self) -> list[str]:
+    def _citation(self) -> list[str]:
         """Source of the published values, and their machine."""
         data = self.data
         stated = data.machine.partition(":")[0] not in ("none", "not stated")
@@ -326,12 +331,12 @@ class Paper:
         return [source, *([f"Machine: {data.machine}."] if stated else [])]
 
     @property
-    def said(self) -> list[str]:
+    def sentences(self) -> list[str]:
         """Sentences on the table or figure, with the source if no table of published values contains it."""
         about, settings = self.data.about, ", ".join(self.options.get("settings", ()))
         return [
             f"{self.title}: {self.about}",
-            *([] if self.data.rows else self._cited),
+            *([] if self.data.rows else self._citation),
             about[0].upper() + about[1:],
             *([f"Predicted and measured with {settings}, as in the paper."] if settings else []),
         ]
@@ -339,25 +344,25 @@ class Paper:
     def tables(self, rows: Sequence[Row], machine: Machine | None) -> list[Table]:
         """Return the published table, then the tables for each value of `by`."""
         data, tables = self.data, list[Table]()
-        if self.value is None and data.rows:
-            tables.append(self.printed())
-        notes = {"published": q.wrapped(*self._cited), "computed": ""}
+        if self.value_key is None and data.rows:
+            tables.append(self.published_table())
+        notes = {"published": q.wrap_notes(*self._citation), "computed": ""}
         if machine is not None:
             network = machine.network
             other = f"its network exchanged for {amount(network.bandwidth)}/s and {duration(network.latency)}"
             is_exchanged = self.network and self.network.items() <= dict(network).items()
-            titles = dict.fromkeys(self._named(name).title for name in self._machines(rows))
+            titles = dict.fromkeys(self._machine_named(name).title for name in self._machine_names(rows))
             model = joined("; ".join(titles) or machine.title, other if is_exchanged else None)
-            notes["predicted"] = q.wrapped(f"By the model, for {model}.")
+            notes["predicted"] = q.wrap_notes(f"By the model, for {model}.")
             notes["predicted_ratio"] = ""
-        for value in dict.fromkeys(row.get(self.by) for row in rows):
-            same = [row for row in rows if row.get(self.by) == value]
-            heading = "" if value is None else f"{self.by} = {value}: {self.title}"
+        for value in dict.fromkeys(row.get(self.table_key) for row in rows):
+            same = [row for row in rows if row.get(self.table_key) == value]
+            heading = "" if value is None else f"{self.table_key} = {value}: {self.title}"
             for kind, note in notes.items():
-                key = self._kinds[kind]
+                key = self._value_keys[kind]
                 rows_with_value = [row for row in same if key and row.get(key) is not None]
                 if rows_with_value:
-                    tables.append(self._pivot(kind, key, rows_with_value, same, note, heading))
+                    tables.append(self._pivot_table(kind, key, rows_with_value, same, note, heading))
                     heading = ""
         if self.quotients is not None and machine is not None:
             stated = list(self.quotients(rows))
@@ -367,19 +372,19 @@ class Paper:
     @property
     def note(self) -> str:
         """Text below the table of the published rows: their source, machine and units."""
-        every = self.data.units.split("; ")
-        named = "; ".join(unit for unit in every if not unit.startswith(("bound:", "about ", "none")))
-        return q.wrapped(*self._cited, *([f"Units: {named}."] if named else []))
+        units = self.data.units.split("; ")
+        named_units = "; ".join(unit for unit in units if not unit.startswith(("bound:", "about ", "none")))
+        return q.wrap_notes(*self._citation, *([f"Units: {named_units}."] if named_units else []))
 
-    def printed(self, here: Sequence[Row] = ()) -> Table:
+    def published_table(self, local_rows: Sequence[Row] = ()) -> Table:
         """Return the table of the rows of the data file, then of rows with the same facts of this machine."""
-        return _as_printed(self.data, self.note, here)
+        return _published_table(self.data, self.note, local_rows)
 
     @property
-    def _kinds(self) -> dict[str, str | None]:
+    def _value_keys(self) -> dict[str, str | None]:
         """Keys of the values of a configuration, by kind."""
         kinds = ("computed", "predicted", "predicted_ratio")
-        return {"published": self.value} | {kind: kind for kind in kinds}
+        return {"published": self.value_key} | {kind: kind for kind in kinds}
 
     def _axis(self, rows: Sequence[Row], name: str, end: str = "") -> Axis:
         """Return an axis in the order of the rows, with `end` after labels that are numbers."""
@@ -389,29 +394,37 @@ class Paper:
             lambda m: f"{m.get(name)}" + (end if isinstance(m.get(name), int) else ""),
         )
 
-    def _pivot(
-        self, kind: str, key: Any, shown: Sequence[Row], rows: Sequence[Row], note: str, heading: str
+    def _pivot_table(
+        self,
+        kind: str,
+        key: Any,
+        rows_with_value: Sequence[Row],
+        rows: Sequence[Row],
+        note: str,
+        heading: str,
     ) -> Table:
         """Return the table of one kind of values."""
-        down, along = (name.replace("_", " ") for name in (self.rows, self.columns))
-        write = self.published_text if kind == "published" and self.published_text else self.text
+        down, along = (name.replace("_", " ") for name in (self.row_key, self.column_key))
+        write = self.format_published if kind == "published" and self.format_published else self.format_value
 
         def cell(row: Row, group: Group) -> str:
             if kind == "predicted_ratio":
                 return f"{row[key]:.2f}"
-            same = self.rows if self.compared_along == "rows" else self.columns
-            first = next(m for m in shown if m.get(same) == row.get(same))
-            return write(row[key]) + (self.compared(row[key], first[key], row) if self.compared else "")
+            same = self.row_key if self.comparison_axis == "rows" else self.column_key
+            first = next(m for m in rows_with_value if m.get(same) == row.get(same))
+            return write(row[key]) + (
+                self.comparison_text(row[key], first[key], row) if self.comparison_text else ""
+            )
 
         title = f"{kind.capitalize()}{' here' * (kind == 'computed')}: {self.unit}"
         if kind == "predicted_ratio":
-            title, note = "Predicted over published", _spread([row[key] for row in shown])
+            title, note = "Predicted over published", _spread([row[key] for row in rows_with_value])
         return pivot_table(
             title,
-            Group(shown),
+            Group(rows_with_value),
             cell,
-            rows=self._axis(rows, self.rows),
-            columns=self._axis(rows, self.columns, f"\n{along}"),
+            rows=self._axis(rows, self.row_key),
+            columns=self._axis(rows, self.column_key, f"\n{along}"),
             head=down,
             note=note,
             heading=heading,
@@ -419,17 +432,19 @@ class Paper:
 
     def draw(self, rows: Sequence[Row]) -> Figure | None:
         """Return the figure of values over columns; None if the columns are not numbers."""
-        if not all(isinstance(row[self.columns], int) for row in rows):
+        if not all(isinstance(row[self.column_key], int) for row in rows):
             return None
-        down, along = (name.replace("_", " ") for name in (self.rows, self.columns))
-        order = self._axis(rows, self.rows).key
+        down, along = (name.replace("_", " ") for name in (self.row_key, self.column_key))
+        order = self._axis(rows, self.row_key).key
 
         def label(line: Group) -> str:
-            value = line.first.get(self.rows)
+            value = line.first.get(self.row_key)
             return value if isinstance(value, str) else f"{down} = {value}"
 
         def panel(kind: str, key: str, group: Group) -> Panel:
-            value = f"{self.by} = {group.first[self.by]}" if self.by in group.first else None
+            value = (
+                f"{self.table_key} = {group.first[self.table_key]}" if self.table_key in group.first else None
+            )
             return Panel(
                 group,
                 lambda m, g: m.get(key) or None,
@@ -437,14 +452,14 @@ class Paper:
                 self.unit,
                 line=order,
                 label=label,
-                x=lambda m: m[self.columns],
+                x=lambda m: m[self.column_key],
                 xlabel=along,
             )
 
         panels = [
             panel(kind, key, group)
-            for group in Group(rows).by(lambda m: m.get(self.by) or 0)
-            for kind, key in self._kinds.items()
+            for group in Group(rows).split(lambda m: m.get(self.table_key) or 0)
+            for kind, key in self._value_keys.items()
             if key
             and kind != "predicted_ratio"
             and any(isinstance(row.get(key), int | float) for row in rows)
@@ -470,19 +485,21 @@ def _compared(quotients: Sequence[Quotient]) -> Table:
     return table_of("Numbers of the text", quotients, columns)
 
 
-def _as_printed(data: Published, note: str, here: Sequence[Row] = ()) -> Table:
-    """Return the table of the rows of a data file, with ranges in one column, and of rows `here`."""
-    rows = [*_ranges(data.rows), *here]
-    if here and not isinstance(next(iter(rows[0].values())), str):  # no column contains the origin of a row
-        rows = [{"": "here" if row in here else "paper", **row} for row in rows]
+def _published_table(data: Published, note: str, local_rows: Sequence[Row] = ()) -> Table:
+    """Return the table of the rows of a data file, with ranges in one column, and of rows `local_rows`."""
+    rows = [*_ranges(data.rows), *local_rows]
+    if local_rows and not isinstance(
+        next(iter(rows[0].values())), str
+    ):  # no column contains the origin of a row
+        rows = [{"": "here" if row in local_rows else "paper", **row} for row in rows]
     names = [name for name in rows[0] if any(row[name] is not None for row in rows)]
     words = [name for name in names if isinstance(rows[0][name], str)]
     return Table(
-        "Published and here" if here else "Published",
+        "Published and here" if local_rows else "Published",
         tuple(name.replace("_", " ") for name in names),
         tuple(tuple(_text(name, row[name]) for name in names) for row in rows),
         left=len(words) if names[: len(words)] == words else 0,
-        muted=tuple(range(len(rows) - len(here))) if here else (),
+        muted=tuple(range(len(rows) - len(local_rows))) if local_rows else (),
         note=note,
     )
 

@@ -77,22 +77,26 @@ _figure = partial(
     Paper,
     study="exchange",
     problem="exchange",
-    here={"n": "32", "nodes": "1,2,4,8", "per_node": "1,2", "threads": "1"},
+    local_runs={"n": "32", "nodes": "1,2,4,8", "per_node": "1,2", "threads": "1"},
     machine="summit",
-    make=_exchange,
-    rows="transfer",
-    text=duration,
+    make_schedule=_exchange,
+    row_key="transfer",
+    format_value=duration,
     unit="seconds of an exchange",
-    differs="Without --device, subdomains of processors take the place of devices, and +remote copies "
-    "nothing through the host. There is no barrier between the exchanges of a run.",
+    difference_note="Without --device, subdomains of processors take the place of devices, and +remote "
+    "copies nothing through the host. There is no barrier between the exchanges of a run.",
 )
 _ON_A_NODE: dict[str, Any] = {
-    "rows": "run",
-    "columns": "transfer",
-    "compared": lambda value, first, row: f" ({first / value:.2f})",
+    "row_key": "run",
+    "column_key": "transfer",
+    "comparison_text": lambda value, first, row: f" ({first / value:.2f})",
 }
 _SCALING: dict[str, Any] = {
-    **{"compared": _ON_A_NODE["compared"], "compared_along": "columns", "nodes": (1, 8, 64, 256)}
+    **{
+        "comparison_text": _ON_A_NODE["comparison_text"],
+        "comparison_axis": "columns",
+        "nodes": (1, 8, 64, 256),
+    }
 }
 _STAGED, _KERNEL, _AWARE = (
     {"run": f"1n/6r/6g{aware}", "transfer": name}
@@ -115,21 +119,21 @@ PAPERS = (
         "pearson-fig11",
         "Placement",
         "One node; behind times is the speed-up over the trivial placement.",
-        places=_places(None, PLACEMENTS, (1,), ranks=1, placement=PLACEMENTS),
+        configurations=_places(None, PLACEMENTS, (1,), ranks=1, placement=PLACEMENTS),
         quotients=_speedups(
             "pearson-fig11",
             ("aware over trivial placement", {}, {"placement": "trivial"}, {"placement": "aware"}),
         ),
         study="placement",
-        here={"n": "90", "ranks": "1", "threads": "1"},
-        **{**_ON_A_NODE, "columns": "placement"},
+        local_runs={"n": "90", "ranks": "1", "threads": "1"},
+        **{**_ON_A_NODE, "column_key": "placement"},
     ),
     _figure(
         "pearson-fig12a",
         "Transfer methods on one node",
         "Methods added in turn, with 1, 2 and 6 ranks of the same six devices; behind times is the speed-up "
         "over MPI alone. Rows with ca have MPI that is aware of devices.",
-        places=[
+        configurations=[
             place
             for sets in (SETS, AWARE_SETS)
             for ranks in (1, 2, 6)
@@ -141,14 +145,14 @@ PAPERS = (
             ("+kernel over +remote, ca", {"method": "+kernel", "against": "cuda-aware"}, _AWARE, _KERNEL),
             ("+remote, ca over +remote", {"method": "cuda-aware"}, _STAGED, _AWARE),
         ),
-        here={"n": "32", "ranks": "1,2,6", "threads": "1", "subdomains": "6"},
+        local_runs={"n": "32", "ranks": "1,2,6", "threads": "1", "subdomains": "6"},
         **_ON_A_NODE,
     ),
     _figure(
         "pearson-fig12b",
         "Weak scaling of the exchange",
         f"As many cells for each device; behind times is the speed-up over MPI alone. {FLAT}.",
-        places=_places(WEAK, SETS, methods=SETS),
+        configurations=_places(WEAK, SETS, methods=SETS),
         quotients=_speedups(
             "pearson-fig12b",
             (
@@ -165,7 +169,7 @@ PAPERS = (
         "Weak scaling, MPI aware of devices",
         "The same by MPI from device memory; `halocline study exchange exchange --device cuda` measures it "
         f"where MPI takes that memory, in rows with ca. {FLAT}.",
-        places=_places(WEAK, AWARE_SETS, methods=AWARE_SETS),
+        configurations=_places(WEAK, AWARE_SETS, methods=AWARE_SETS),
         study=None,
         **_SCALING,
     ),
@@ -173,8 +177,8 @@ PAPERS = (
         "pearson-fig13",
         "Strong scaling of the exchange",
         f"The same grid; behind times is the speed-up over MPI alone. {FLAT}.",
-        places=_places(STRONG, SETS, methods=SETS),
+        configurations=_places(STRONG, SETS, methods=SETS),
         **_SCALING,
-        here={"n": "64", "nodes": "1,2,4,8", "per_node": "1,2", "threads": "1", "scaling": "strong"},
+        local_runs={"n": "64", "nodes": "1,2,4,8", "per_node": "1,2", "threads": "1", "scaling": "strong"},
     ),
 )

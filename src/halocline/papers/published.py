@@ -33,10 +33,10 @@ class Published:
     units: str
     rows: tuple[dict[str, Any], ...]
 
-    def values(self, column: str, **where: Any) -> tuple[Any, ...]:
-        """Return the entries of a column in the rows that have the values `where`."""
+    def values(self, column: str, **conditions: Any) -> tuple[Any, ...]:
+        """Return the entries of a column in the rows that have the values `conditions`."""
         return tuple(
-            row[column] for row in self.rows if all(row[name] == value for name, value in where.items())
+            row[column] for row in self.rows if all(row[name] == value for name, value in conditions.items())
         )
 
 

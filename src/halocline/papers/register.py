@@ -19,7 +19,7 @@ class Entry:
         Number in the paper, such as "Fig. 12 (a)".
     kind : {"result", "computed", "set-up", "schematic", "listing"}
         Measurement, result of a formula, facts on machines and problems, drawing, or source code.
-    what : str
+    subject : str
         Subject of the result.
     command : str
         Command of `halocline` for the same quantity; empty if there is none.
@@ -30,7 +30,7 @@ class Entry:
     paper: str
     result: str
     kind: str
-    what: str
+    subject: str
     command: str
     reason: str
 

@@ -19,7 +19,7 @@ from halocline.papers.paper import Paper, Quotient, Row
 from halocline.papers.polarised_wave import after_five_periods
 from halocline.papers.published import published
 from halocline.run.host.process import cores
-from halocline.study.reporting.quantities import wrapped
+from halocline.study.reporting.quantities import wrap_notes
 from halocline.study.reporting.reference import Reference
 from halocline.study.reporting.report import Group
 from halocline.words import duration
@@ -30,7 +30,7 @@ HERE = {"n": "64", "ranks": "1", "threads": lambda: doubled(len(cores()))}
 ALL_CORES = {**HERE, "threads": lambda: f"{len(cores())}"}
 NODES = {"n": "64", "nodes": "1,2,4,8,16", "per_node": "1,2,4", "threads": "1"}
 GROUPS = "Nodes here are groups of ranks of one host, which exchange by MPI in its memory."
-_figure = partial(Paper, problem="rj2a", options=OPTIONS, here=HERE)
+_figure = partial(Paper, problem="rj2a", options=OPTIONS, local_runs=HERE)
 _PATCHES = {"dim": 3, "steps": 6}  # with patches of the study
 
 
@@ -89,11 +89,11 @@ def _of_nodes(name: str, value: str) -> Callable[[Sequence[Row]], Iterator[Quoti
 
 
 _ON: dict[str, Any] = {
-    "rows": "run",
-    "columns": "nodes",
-    "by": "grid",
+    "row_key": "run",
+    "column_key": "nodes",
+    "table_key": "grid",
     "unit": "seconds of an update",
-    "text": duration,
+    "format_value": duration,
 }
 
 # -- figures and tables --------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ THREADS = _figure(
     "Threads of a node",
     "Threads varied on one node: time of a zone (cell) and update.",
     "strong",
-    differs="The 14 to 57 million zones of Table 5 are 64³ here.",
+    difference_note="The 14 to 57 million zones of Table 5 are 64³ here.",
 )
 WEAK = _figure(
     "wombat-fig6",
@@ -111,15 +111,15 @@ WEAK = _figure(
     f"Time of an update by nodes, as many zones on each. {OF_TABLE_4} {LEFT_OUT}",
     "weak",
     machine="xeil",
-    places=[
+    configurations=[
         _weak(machine, _zones("wombat-table6", machine), nodes, *SPLITS[machine])
         for machine, most in (("XEIL", 150), ("XCBDW", 512), ("XCKNL", 648))
         for nodes in (1, 27, most)
     ],
     quotients=_of_nodes("wombat-fig6", "efficiency"),
     **_ON,
-    here=NODES,
-    differs=f"{GROUPS} Each rank has 64³ zones; a node of the paper has 4 to 14 million (Table 6).",
+    local_runs=NODES,
+    difference_note=f"{GROUPS} Each rank has 64³ zones; a node of the paper has 4 to 14 million (Table 6).",
 )
 STRONG = _figure(
     "wombat-fig8a",
@@ -127,14 +127,15 @@ STRONG = _figure(
     f"Speed-up by nodes. {OF_TABLE_4} {LEFT_OUT}",
     "strong",
     machine="xcbdw",
-    places=[
+    configurations=[
         _place("XCBDW", _zones("wombat-table7", "XCBDW"), nodes, *SPLITS["XCBDW"])
         for nodes in (1, 4, 16, 64, 384)
     ],
     quotients=_of_nodes("wombat-fig8a", "speedup"),
     **_ON,
-    here=NODES,
-    differs=f"{GROUPS} The 86 to 393 million zones of Table 7 are 64³ here, and patches keep their size.",
+    local_runs=NODES,
+    difference_note=f"{GROUPS} The 86 to 393 million zones of Table 7 are 64³ here, and patches keep their "
+    "size.",
 )
 PAPERS = (
     Paper(
@@ -148,8 +149,8 @@ PAPERS = (
         "Vector length",
         "Vectors of 64 to 512 bits on all cores of a node: time of an update.",
         "vectors",
-        here=ALL_CORES,
-        differs="The 30 million zones of the paper are 64³ here.",
+        local_runs=ALL_CORES,
+        difference_note="The 30 million zones of the paper are 64³ here.",
     ),
     Paper(
         "wombat-table3",
@@ -162,9 +163,9 @@ PAPERS = (
         "Compilers and vectors",
         "Instructions, time of an update and share of the peak on one thread.",
         "vectors",
-        here={**HERE, "threads": "1"},
-        differs="As many zones as in the paper; instructions are counted in the disassembly, and not by "
-        "counters of the processor.",
+        local_runs={**HERE, "threads": "1"},
+        difference_note="As many zones as in the paper; instructions are counted in the disassembly, and "
+        "not by counters of the processor.",
     ),
     THREADS,
     Paper(
@@ -181,17 +182,17 @@ PAPERS = (
         f"cost. {OF_TABLE_4} All cores have a lower clock, and other processors another share of their peak.",
         "patches",
         machine="xeil",
-        compare="zones_per_second",
-        places=[
+        compared_key="zones_per_second",
+        configurations=[
             _weak(machine, _zones("wombat-table6", machine), 27, *SPLITS[machine])
             | {"zones_per_second": published("wombat-fig5").values("zones_per_second", machine=machine)[0]}
             for machine in SPLITS
         ],
         scale=lambda seconds, row: prod(row["shape"]) / seconds / row["nodes"],
-        **{**_ON, "unit": "zones a second and node", "text": "{:,.0f}".format},
+        **{**_ON, "unit": "zones a second and node", "format_value": "{:,.0f}".format},
         options=_PATCHES,
-        here={**ALL_CORES, "patches": "16,32,64", "all_splits": True},
-        differs="One node instead of 27, and 64³ zones for all edges.",
+        local_runs={**ALL_CORES, "patches": "16,32,64", "all_splits": True},
+        difference_note="One node instead of 27, and 64³ zones for all edges.",
     ),
     Paper(
         "wombat-table6",
@@ -207,7 +208,7 @@ PAPERS = (
         f"16,224 too, some minutes each. {LEFT_OUT}",
         "weak",
         machine="blue-waters-xe",
-        places=[
+        configurations=[
             _weak("Blue Waters XE", OF_A_NODE, nodes, ranks, threads)
             for ranks, threads, most in ((4, 4, 4096), (1, 16, 16224))
             for nodes in (1, 27, 512, most)
@@ -216,8 +217,8 @@ PAPERS = (
         quotients=_of_nodes("wombat-fig7", "efficiency"),
         **_ON,
         options={**OPTIONS, "steps": 10},
-        here=NODES,
-        differs=f"{GROUPS} Each rank has 64³ zones; a node of the paper has 4.1 million.",
+        local_runs=NODES,
+        difference_note=f"{GROUPS} Each rank has 64³ zones; a node of the paper has 4.1 million.",
     ),
     Paper(
         "wombat-table7",
@@ -231,9 +232,9 @@ PAPERS = (
         "Thread-hot RMA",
         "Time of an update by nodes, with MPI that lets one thread into one-sided communication, and all.",
         "rma",
-        here={"n": "48", "ranks": "2", "threads": "1,2"},
-        differs="One-sided and two-sided messages are compared instead of two MPI libraries: the lock-free "
-        "one is not at hand. Threads take turns in MPI, and on the cores where there are fewer.",
+        local_runs={"n": "48", "ranks": "2", "threads": "1,2"},
+        difference_note="One-sided and two-sided messages are compared instead of two MPI libraries: the "
+        "lock-free one is not at hand. Threads take turns in MPI, and on the cores where there are fewer.",
     ),
     _figure(
         "wombat-fig9",
@@ -242,11 +243,11 @@ PAPERS = (
         "of each thread.",
         "patches",
         options=_PATCHES,
-        here={
+        local_runs={
             **{"n": "80", "ranks": "1", "threads": "2"},
             **{"patches": "20,80,80;16,80,80", "schedules": "guided,static"},
         },
-        differs="One rank of 2 threads instead of 108 ranks of 16.",
+        difference_note="One rank of 2 threads instead of 108 ranks of 16.",
     ),
     Paper(
         "wombat-fig23b",
@@ -264,7 +265,7 @@ def _best_patches(group: Group) -> str:
     best = published("wombat-fig5")
     machines = dict.fromkeys(best.values("machine"))
     edges = [f"{best.values('patch', machine=name)[0]}³ on {name}" for name in machines]
-    return wrapped(f"Mendygral et al. 2017, Fig. 5: the best patches there are {', '.join(edges)}.")
+    return wrap_notes(f"Mendygral et al. 2017, Fig. 5: the best patches there are {', '.join(edges)}.")
 
 
 def _vectors(group: Group) -> Iterator[Sequence[str]]:
@@ -284,7 +285,7 @@ def _vectors(group: Group) -> Iterator[Sequence[str]]:
             yield (f"{length}", "CCE", "KNL, 68 threads", "", f"{word} {speedup:g}", "", "", "", "")
 
 
-VECTORS = wrapped(
+VECTORS = wrap_notes(
     "Mendygral et al. 2017, Table 4 (of 100 steps of 64³ zones) and Fig. 3, whose time follows Amdahl's law "
     "with about 0.65."
 )

@@ -12,23 +12,23 @@ from halocline.study.measurement import Measurement, is_solve
 from halocline.study.measuring import command as commands
 from halocline.study.reporting import solves
 from halocline.study.reporting.report import Group, Report
-from halocline.study.reporting.theory import Exchanged, Theory, exchanged_by
-from halocline.study.study import Asked, Run, Study
+from halocline.study.reporting.theory import StepExchanges, Theory, step_exchanges
+from halocline.study.study import Run, Study, StudyRequest
 from halocline.words import counted, joined
 
 # -- runs ----------------------------------------------------------------------------------------------------
 
 
-def plan(asked: Asked) -> list[Run]:
+def plan_runs(request: StudyRequest) -> list[Run]:
     """Return the runs of a study, with the same automatic parameters in all runs of a problem.
 
     The case chooses these parameters for the largest grid of the problem. Runs with different settings or
     numbers of axes are different problems.
     """
-    runs = asked.study.runs(asked)
+    runs = request.study.runs(request)
     for run in runs:
         run.command.check()
-    if asked.command.verb != "run" or not asked.has_settings or asked.is_linear:
+    if request.command.subcommand != "run" or not request.has_settings or request.is_linear:
         return runs
 
     def problem(run: Run) -> Any:
@@ -38,7 +38,7 @@ def plan(asked: Asked) -> list[Run]:
     for run in sorted(runs, key=lambda run: -prod(run.shape)):
         largest.setdefault(problem(run), run)
     automatic = {
-        key: replace(asked, command=run.command).ready(*run.shape).known.automatic
+        key: replace(request, command=run.command).build_problem(*run.shape).known.automatic
         for key, run in largest.items()
     }
     return [_with_automatic(run, automatic[problem(run)], largest[problem(run)].shape) for run in runs]
@@ -56,7 +56,7 @@ def _with_automatic(run: Run, values: Mapping[str, float], shape: tuple[int, ...
 # -- measurements --------------------------------------------------------------------------------------------
 
 
-def formula_of(asked: Asked, runs: Sequence[Run]) -> dict[int | None, Exchanged]:
+def exchanges_by_order(request: StudyRequest, runs: Sequence[Run]) -> dict[int | None, StepExchanges]:
     """Return the exchanges of a step for each order of differences.
 
     Raises
@@ -66,16 +66,16 @@ def formula_of(asked: Asked, runs: Sequence[Run]) -> dict[int | None, Exchanged]
     """
     from halocline.run.domain.execution import chosen_devices
 
-    exchanges: dict[Any, Exchanged] = {}
-    by_order: dict[int | None, Exchanged] = {}
-    on_cpu = chosen_devices(asked.command.device).interface == "cpu"
+    exchanges: dict[Any, StepExchanges] = {}
+    by_order: dict[int | None, StepExchanges] = {}
+    on_cpu = chosen_devices(request.command.device).interface == "cpu"
     for run in runs:
         key = (run.command.order, run.command.dim, run.command.settings)
         if key not in exchanges:
-            problem_on_grid = replace(asked, command=run.command).ready(
-                run.at if isinstance(run.at, int) else run.n
+            problem_on_grid = replace(request, command=run.command).build_problem(
+                run.size_option if isinstance(run.size_option, int) else run.n
             )
-            exchanges[key] = exchanged_by(problem_on_grid)
+            exchanges[key] = step_exchanges(problem_on_grid)
             by_order.setdefault(run.command.order, exchanges[key])
         if on_cpu:
             lay_out(
@@ -85,12 +85,12 @@ def formula_of(asked: Asked, runs: Sequence[Run]) -> dict[int | None, Exchanged]
                 strategy=run.command.decomposition,
                 **vars(exchanges[key]),
             )
-    if not asked.has_settings and runs:
-        by_order[asked.problems[0][1].order] = by_order[None]  # its record contains the order
+    if not request.has_settings and runs:
+        by_order[request.problems[0][1].order] = by_order[None]  # its record contains the order
     return by_order
 
 
-def carry_out(
+def measure_runs(
     study: Study,
     runs: Sequence[Run],
     repeat: int,
@@ -112,15 +112,15 @@ def carry_out(
     keep : callable
         Function that receives all measurements so far, after each run.
     """
-    runs = [run.here for run in runs]
+    runs = [run.on_this_machine for run in runs]
     measurements: list[Measurement] = []
     for number, run in enumerate(runs, 1):
-        note(f"[{number}/{len(runs)}] {run.words}")
-        record = commands.measure(run.command, run.at, run.layout, repeat=repeat, extra=run.extra)
+        note(f"[{number}/{len(runs)}] {run.description}")
+        record = commands.measure(run.command, run.size_option, run.layout, repeat=repeat, extra=run.extra)
         measurements.append({"study": study.name, **record, "n": run.n, **run.facts})
-        note(f"      {study.says(measurements[-1])}")
+        note(f"      {study.result_text(measurements[-1])}")
         keep(measurements)
-    return study.finish(runs, measurements)
+    return study.add_derived_results(runs, measurements)
 
 
 # -- the report ----------------------------------------------------------------------------------------------
@@ -137,20 +137,20 @@ def _automatic_values(measurements: Sequence[Measurement]) -> list[str]:
     return list(dict.fromkeys(sentences))
 
 
-def reported(study: Study, measurements: Sequence[Measurement], theory: Theory | None) -> Report:
+def build_report(study: Study, measurements: Sequence[Measurement], theory: Theory | None) -> Report:
     """Return the report of a study for its measurements."""
     report, first = study.report(Group(measurements, theory)), measurements[0]
     facts = dict(report.facts)
-    if theory is not None and study.formula:
+    if theory is not None and study.has_formula:
         facts["theory"] = {"per_byte": theory.per_byte, "measured_on": theory.measured_on}
         facts["theory"]["exchanged"] = [
-            [order, asdict(exchanged)] for order, exchanged in theory.exchanged.items()
+            [order, asdict(exchanged)] for order, exchanged in theory.exchanges.items()
         ]
     steps = None if is_solve(first) else counted(first["steps"], "step")
     return replace(
         report,
-        said=[*_automatic_values(measurements), *report.said],
+        sentences=[*_automatic_values(measurements), *report.sentences],
         facts=facts,
-        what=report.what or joined(first["scheme"] or first.get("method"), steps),
+        subject=report.subject or joined(first["scheme"] or first.get("method"), steps),
         footer=report.footer or (solves.CLOCK if is_solve(first) else study.footer),
     )

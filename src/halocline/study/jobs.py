@@ -17,7 +17,7 @@ from halocline.errors import InputError
 
 if TYPE_CHECKING:
     from halocline.study.layout import Layout
-    from halocline.study.study import Asked
+    from halocline.study.study import StudyRequest
 
 SLURM = """#!/bin/bash
 #SBATCH --job-name={{ name }}
@@ -89,7 +89,9 @@ export OMP_PLACES=cores OMP_PROC_BIND=close
 """
 
 
-def scripts(asked: Asked, line: Sequence[str], system: str, how: Mapping[str, Any]) -> dict[Path, str]:
+def scripts(
+    request: StudyRequest, line: Sequence[str], system: str, job_options: Mapping[str, Any]
+) -> dict[Path, str]:
     """Return the job script of each layout, by path.
 
     The file name contains all options that the study varies. Jobs of different studies therefore have
@@ -97,11 +99,11 @@ def scripts(asked: Asked, line: Sequence[str], system: str, how: Mapping[str, An
 
     Parameters
     ----------
-    asked : Asked
+    request : StudyRequest
     line : sequence of str
         Command line that requested the scripts.
     system : {"slurm", "pbs"}
-    how : mapping
+    job_options : mapping
         Options of the job: "time", "partition", "account", "exclusive", "directive".
 
     Raises
@@ -111,31 +113,31 @@ def scripts(asked: Asked, line: Sequence[str], system: str, how: Mapping[str, An
     """
     if system not in SYSTEMS:
         raise InputError(f"--submit {system}: expected {' or '.join(SYSTEMS)}")
-    _check_directives(system, how)
+    _check_directives(system, job_options)
     head, end, _ = SYSTEMS[system]
-    words = _without(line, (*SUBMIT, *LAYOUT))[1:]
+    words = _remove_options(line, (*SUBMIT, *LAYOUT))[1:]
     for word in words:
         _check_word(word)
     template, files = Template(head + BODY), {}
-    for layout in asked.layouts:
+    for layout in request.layouts:
         per_node = layout.per_node or layout.ranks
-        stem = _stem(asked, words, layout)
+        stem = _stem(request, words, layout)
         layout_options = {"--nodes": layout.nodes, "--per-node": per_node, "--threads": layout.threads}
-        job_options = [
+        json_options = [
             *(f"{word}" for item in layout_options.items() for word in item),
             "--json",
             f"{stem}.json",
         ]
         index = words.index("--") if "--" in words else len(words)
-        command = [sys.executable, "-m", "halocline.cli", *words[:index], *job_options, *words[index:]]
+        command = [sys.executable, "-m", "halocline.cli", *words[:index], *json_options, *words[index:]]
         facts = {
-            **how,
+            **job_options,
             **{"name": stem, "nodes": layout.nodes, "ranks": layout.ranks, "per_node": per_node},
             **{
                 "threads": layout.threads,
-                "affinity": asked.command.environment or asked.given.get("affinity"),
+                "affinity": request.command.environment or request.study_options.get("affinity"),
             },
-            "time": how.get("time") or "01:00:00",
+            "time": job_options.get("time") or "01:00:00",
             "command": shlex.join(command),
         }
         files[Path(f"{stem}.{end}")] = template.render(facts).rstrip() + "\n"
@@ -162,22 +164,22 @@ def results_of(script: Path) -> Path:
     return script.with_name(f"{script.stem}.json")
 
 
-def _check_directives(system: str, how: Mapping[str, Any]) -> None:
+def _check_directives(system: str, job_options: Mapping[str, Any]) -> None:
     """Raise InputError for a text that is invalid in a scheduler directive; directives have no quotes."""
     for option in ("partition", "account"):
-        text = how.get(option)
+        text = job_options.get(option)
         if text is not None and not NAME.fullmatch(text):
             raise InputError(
                 f"--{option} {text!r}: expected a name of the letters A to Z, digits and _ . , : @ + / -, "
                 "which begins with a letter, a digit or _"
             )
-    for text in how.get("directive") or ():
+    for text in job_options.get("directive") or ():
         if not DIRECTIVE.fullmatch(text):
             raise InputError(
                 f"--directive {text!r}: expected an option of {SYSTEMS[system][2]}, such as "
                 "--constraint=skx, of letters, digits, spaces and _ . , : ; @ + / = % [ ] -"
             )
-    time = how.get("time")
+    time = job_options.get("time")
     form, words = TIMES[system]
     if time is not None and not (form.fullmatch(time) and time.strip("0:-")):
         raise InputError(f"--time {time!r}: expected {words}")
@@ -192,31 +194,31 @@ def _check_word(word: str) -> None:
         )
 
 
-def _stem(asked: Asked, words: Sequence[str], layout: Layout) -> str:
+def _stem(request: StudyRequest, words: Sequence[str], layout: Layout) -> str:
     """Return the name of a job: study, problem, sizes, options, threads, ranks of a node, and nodes.
 
     The name contains a digest of the command if the other parts are ambiguous, or if the name is too long.
     """
-    sizes = () if asked.sizes is None else ("n", *asked.sizes)
+    sizes = () if request.sizes is None else ("n", *request.sizes)
     nodes, threads = layout.nodes, (layout.threads, "thread" if layout.threads == 1 else "threads")
     node_words = (layout.per_node or layout.ranks, "per-node", nodes, "node" if nodes == 1 else "nodes")
-    options = list(_without(words, ("--n",)))
-    for word in ("study", asked.study.name, asked.command.name, "--"):
+    options = list(_remove_options(words, ("--n",)))
+    for word in ("study", request.study.name, request.command.name, "--"):
         if word in options:
             options.remove(word)
-    problem = Path(asked.command.name).stem[: MAX_STEM // 2]
+    problem = Path(request.command.name).stem[: MAX_STEM // 2]
     digest = hashlib.sha256(shlex.join(words).encode()).hexdigest()[:8]
-    is_distinct = asked.command.name == problem and DISTINCT.fullmatch(" ".join(options))
+    is_distinct = request.command.name == problem and DISTINCT.fullmatch(" ".join(options))
     choices = ((*sizes, *options), (*sizes, *options, digest), (digest,))
     for varied in choices[0 if is_distinct else 1 :]:
-        parts = (asked.study.name, problem, *varied, *threads, *node_words)
+        parts = (request.study.name, problem, *varied, *threads, *node_words)
         stem = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(map(str, parts))).strip("-.")
         if len(stem) <= MAX_STEM:
             break
     return stem
 
 
-def _without(line: Sequence[str], options: Sequence[str]) -> list[str]:
+def _remove_options(line: Sequence[str], options: Sequence[str]) -> list[str]:
     """Return a command line without the given options, their values, and FLAGS."""
     remaining: list[str] = []
     words = iter(line)

@@ -13,29 +13,28 @@ from typing import Any
 
 from halocline.errors import InputError
 from halocline.io.table import Table
-from halocline.study.engine import reported
-from halocline.study.measurement import Measurement, conditions, joined_repeats, ranks_of_node, source
-from halocline.study.measuring.command import EXECUTION, RUN, common
+from halocline.study.engine import build_report
+from halocline.study.measurement import Measurement, conditions, join_repeats, ranks_of_node, source
+from halocline.study.measuring.command import EXECUTION, RUN, with_common_keys
 from halocline.study.records import read
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
-from halocline.study.reporting.report import Column, Group, Report, by_layout, in_order, row_table
-from halocline.study.reporting.theory import Exchanged, Theory
+from halocline.study.reporting.report import Column, Group, Report, by_layout, ordered_rows, row_table
+from halocline.study.reporting.theory import StepExchanges, Theory
 from halocline.study.study import Study, studies
-from halocline.study.ways import WORDS, labels, varied
-from halocline.words import counted
-from halocline.words import joined as joined_words
+from halocline.study.ways import WAY_TEXTS, labels, varied_keys
+from halocline.words import counted, joined
 
 Conditions = tuple[tuple[str, str], ...]
 
 
-def labelled(text: str) -> tuple[str, Path]:
+def parse_label(text: str) -> tuple[str, Path]:
     """Return the label and the path in a text such as "NewRiver=a.json"; a path alone has no label."""
     name, separator, path = text.partition("=")
     return (name, Path(path)) if separator and path and not Path(text).exists() else ("", Path(text))
 
 
-def joined(files: Mapping[Path, str] | Sequence[Path]) -> tuple[list[Measurement], Report]:
+def join_files(files: Mapping[Path, str] | Sequence[Path]) -> tuple[list[Measurement], Report]:
     """Return all measurements of several files, and a joint report.
 
     Parameters
@@ -52,61 +51,63 @@ def joined(files: Mapping[Path, str] | Sequence[Path]) -> tuple[list[Measurement
     if duplicate is not None:
         raise InputError(f"{duplicate} is given twice: its measurements would count twice; leave one out")
     by_name, all_measurements = studies(), list[Measurement]()
-    exchanges: dict[Conditions, dict[int | None, Exchanged]] = {}
+    exchanges: dict[Conditions, dict[int | None, StepExchanges]] = {}
     for path in files:
         records, exchanged = read(path)
         label = files[path] if isinstance(files, Mapping) else ""
-        measurements = [common(record) | ({"label": label} if label else {}) for record in records]
+        measurements = [with_common_keys(record) | ({"label": label} if label else {}) for record in records]
         all_measurements += measurements
         for m in measurements:
             if m["study"] not in by_name:
                 raise InputError(f"{path}: study {m['study']!r} is unknown; known: {', '.join(by_name)}")
             if exchanged is not None:
-                fixed_conditions = held_conditions(by_name[m["study"]], m)
+                fixed_conditions = fixed_conditions_of(by_name[m["study"]], m)
                 exchanges.setdefault(fixed_conditions, {}).update(exchanged)
     if not all_measurements:
         read_files = ", ".join(map(str, files))
         raise InputError(f"{read_files}: no measurements of a study; expected what --json of a study wrote")
     problems: dict[Conditions, Group] = {
-        held_conditions(by_name[group.first["study"]], group.first): group
-        for group in Group(all_measurements).by(lambda m: held_conditions(by_name[m["study"]], m))
+        fixed_conditions_of(by_name[group.first["study"]], group.first): group
+        for group in Group(all_measurements).split(lambda m: fixed_conditions_of(by_name[m["study"]], m))
     }
-    differing = _differing(problems)
+    differing_names = _differing_conditions(problems)
     reports = []
     for fixed_conditions, group in problems.items():
         study = by_name[group.first["study"]]
-        report = _of_problem(study, group.members, exchanges.get(fixed_conditions))
-        names = differing[_kind(group)] - {"order", "scheme", "dtype"}  # `q.named` contains them
+        report = _problem_report(study, group.members, exchanges.get(fixed_conditions))
+        names = differing_names[_kind(group)] - {"order", "scheme", "dtype"}  # `q.case_text` contains them
         values = [
-            f"{name.replace('_', ' ')} {_in_words(value)}"
+            f"{name.replace('_', ' ')} {_condition_text(value)}"
             for name, value in fixed_conditions
             if name in names
         ]
-        prefix = joined_words(f"{study.title}: {q.named(group.first)}", *values)
+        prefix = joined(f"{study.title}: {q.case_text(group.first)}", *values)
         if len(problems) > 1:
             tables = [replace(t, heading=t.heading and f"{prefix}: {t.heading}") for t in report.tables]
-            report = replace(report, tables=tables, said=[f"{prefix}: {text}" for text in report.said])
+            report = replace(
+                report, tables=tables, sentences=[f"{prefix}: {text}" for text in report.sentences]
+            )
         reports.append(report)
     if len(reports) == 1:
         return all_measurements, reports[0]
     return all_measurements, Report(
         [table for report in reports for table in report.tables],
-        [text for report in reports for text in report.said],
-        lambda: _numbered(reports),
-        what=counted(len(files), "file"),
+        [text for report in reports for text in report.sentences],
+        lambda: _number_figures(reports),
+        subject=counted(len(files), "file"),
         footer="\n".join(dict.fromkeys(report.footer for report in reports)),
     )
 
 
-def held_conditions(study: Study, measurement: Measurement) -> Conditions:
+def fixed_conditions_of(study: Study, measurement: Measurement) -> Conditions:
     """Return the conditions that are fixed in the tables of a study, as pairs of name and value.
 
     Measurements that differ in a fixed condition are not compared with each other. For an option that the
     study varies, the condition is the value of the option in the other runs.
     """
-    varied = measurement.get("varied") or {}
-    base = {name: RUN.get(name, EXECUTION.get(name)) for name in varied} | measurement.get("base", {})
-    free_conditions = study.axes | study.decided(measurement)
+    varied_options = measurement.get("varied") or {}
+    base = {name: RUN.get(name, EXECUTION.get(name)) for name in varied_options} | measurement.get("base", {})
+    free_conditions = study.axes | study.determined_conditions(measurement)
     return tuple(conditions(measurement, without=free_conditions, instead=base).items())
 
 
@@ -115,7 +116,7 @@ def _kind(group: Group) -> tuple[str, str]:
     return group.first["study"], group.first["case"]
 
 
-def _differing(problems: Mapping[Conditions, Group]) -> dict[tuple[str, str], set[str]]:
+def _differing_conditions(problems: Mapping[Conditions, Group]) -> dict[tuple[str, str], set[str]]:
     """Return the names of the conditions that differ between the groups of each study and case."""
     values: dict[tuple[str, str], dict[str, set[str]]] = {}
     for fixed_conditions, group in problems.items():
@@ -127,15 +128,15 @@ def _differing(problems: Mapping[Conditions, Group]) -> dict[tuple[str, str], se
     }
 
 
-def _in_words(value: str) -> str:
+def _condition_text(value: str) -> str:
     """Return the value of a condition as text for a heading."""
     if value.startswith("{"):
-        pairs = (f"{name}={_in_words(str(item))}" for name, item in json.loads(value).items())
+        pairs = (f"{name}={_condition_text(str(item))}" for name, item in json.loads(value).items())
         return " ".join(pairs) or "not set"
     return "not set" if value in ("", "null", "None") else value
 
 
-def _numbered(reports: Sequence[Report]) -> dict[str, Any]:
+def _number_figures(reports: Sequence[Report]) -> dict[str, Any]:
     return {
         f"{number}-{file}": figure
         for number, report in enumerate(reports)
@@ -143,28 +144,36 @@ def _numbered(reports: Sequence[Report]) -> dict[str, Any]:
     }
 
 
-def _of_problem(
-    study: Study, measurements: Sequence[Measurement], exchanged: dict[int | None, Exchanged] | None
+def _problem_report(
+    study: Study, measurements: Sequence[Measurement], exchanged: dict[int | None, StepExchanges] | None
 ) -> Report:
     """Return the report of one problem, with tables of each source and of all sources together."""
-    distinct = Group(joined_repeats(sorted(measurements, key=q.grid)))
-    repeats, parts = _repeats(distinct.members), distinct.by(source)
-    theories = [None if exchanged is None else Theory.of(exchanged, part.members) for part in parts]
-    reports = [reported(study, part.members, theory) for part, theory in zip(parts, theories, strict=True)]
+    distinct = Group(join_repeats(sorted(measurements, key=q.grid)))
+    repeats, parts = _repeat_sentences(distinct.members), distinct.split(source)
+    theories = [
+        None if exchanged is None else Theory.from_measurements(exchanged, part.members) for part in parts
+    ]
+    reports = [
+        build_report(study, part.members, theory) for part, theory in zip(parts, theories, strict=True)
+    ]
     if len(parts) == 1:
-        return replace(reports[0], said=[*repeats, *reports[0].said])
-    whole = distinct.where(lambda m: m.get("only") is None)
-    tables, sentences = list(_of_sources(whole)), [*repeats, *_compared(whole)]
+        return replace(reports[0], sentences=[*repeats, *reports[0].sentences])
+    whole = distinct.select(lambda m: m.get("only") is None)
+    tables, sentences = list(_source_tables(whole)), [*repeats, *_source_sentences(whole)]
     for part, report in zip(parts, reports, strict=True):
         origin = source(part.first)
         tables += [replace(t, heading=t.heading and f"{t.heading} ({origin})") for t in report.tables]
-        sentences += [f"{origin}: {sentence}" for sentence in report.said]
+        sentences += [f"{origin}: {sentence}" for sentence in report.sentences]
     return Report(
-        tables, sentences, lambda: _numbered(reports), what=counted(len(parts), "source"), footer=study.footer
+        tables,
+        sentences,
+        lambda: _number_figures(reports),
+        subject=counted(len(parts), "source"),
+        footer=study.footer,
     )
 
 
-def _repeats(distinct: Sequence[Measurement]) -> list[str]:
+def _repeat_sentences(distinct: Sequence[Measurement]) -> list[str]:
     """Return a sentence about the measurements that are joined as repeats, if any exist."""
     repeated_runs = [m for m in distinct if "repeats" in m]
     if not repeated_runs:
@@ -181,35 +190,39 @@ def _case_and_size(measurement: Measurement) -> Any:
     return measurement["case"], measurement["n"]
 
 
-def _place(measurement: Measurement) -> Any:
+def _comparison_key(measurement: Measurement) -> Any:
     """Return the key of the problem, the layout and the way; sources are compared for equal keys."""
-    names = ("study", "order", *(name for name in WORDS if name != "mpi"))
-    ways = (WORDS[name](measurement) if name in WORDS else str(measurement.get(name)) for name in names)
+    names = ("study", "order", *(name for name in WAY_TEXTS if name != "mpi"))
+    ways = (
+        WAY_TEXTS[name](measurement) if name in WAY_TEXTS else str(measurement.get(name)) for name in names
+    )
     return by_layout(measurement), ranks_of_node(measurement), q.grid(measurement), *ways
 
 
-def _of_sources(group: Group) -> Iterator[Table]:
+def _source_tables(group: Group) -> Iterator[Table]:
     """Yield a table of all sources for each case and size."""
-    bests = {_place(place.first): place.best for place in group.by(_place)}
-    slower = Column("over the fastest\nsource", lambda m, g: f"{q.pace(m) / q.pace(bests[_place(m)]):.2f}")
+    bests = {_comparison_key(place.first): place.best for place in group.split(_comparison_key)}
+    slower = Column(
+        "over the fastest\nsource", lambda m, g: f"{q.pace(m) / q.pace(bests[_comparison_key(m)]):.2f}"
+    )
     names = labels(group)
-    way = (Column("", lambda m, g: names[id(m)]),) if varied(group) else ()
+    way = (Column("", lambda m, g: names[id(m)]),) if varied_keys(group) else ()
     columns = (Column("", lambda m, g: source(m)), c.LAYOUT, *way, c.NS, c.SECONDS, slower, c.SSSPNT)
-    for same_size in group.by(_case_and_size):
-        rows = in_order(same_size, lambda m: (_place(m), source(m)))
+    for same_size in group.split(_case_and_size):
+        rows = ordered_rows(same_size, lambda m: (_comparison_key(m), source(m)))
         heading = f"{same_size.first['case']}, n = {same_size.first['n']}"
         left = 2 + len(way)
         yield row_table("Machines, MPI libraries and commits", columns, rows, left=left, heading=heading)
 
 
-def _compared(group: Group) -> Iterator[str]:
+def _source_sentences(group: Group) -> Iterator[str]:
     """Yield a sentence on the relative speed of each pair of sources, for each case and size."""
-    for same_size in group.by(_case_and_size):
+    for same_size in group.split(_case_and_size):
 
         def name(m: Measurement) -> str:
             return str(m.get("label") or source(m))
 
-        places = [{name(m): q.pace(m) for m in place.members} for place in same_size.by(_place)]
+        places = [{name(m): q.pace(m) for m in place.members} for place in same_size.split(_comparison_key)]
         for first_source, second_source in combinations(sorted(set(map(name, same_size.members))), 2):
             ratios = [
                 place[second_source] / place[first_source]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from halocline.compile.driver import VECTOR_BITS, VECTORS, widest_vector
 from halocline.errors import InputError
-from halocline.study.study import Sweep
+from halocline.study.study import VariedOption
 
 
 def _compiler(path: str) -> Mapping[str, str]:
@@ -23,16 +23,16 @@ def _vectors(bits: str) -> Mapping[str, str]:
     return {VECTORS: bits}
 
 
-COMPILERS = Sweep(
+COMPILERS = VariedOption(
     "environment",
     "--compilers P,P,...",
     "C++ compilers, each a name or path as for CXX.",
-    means=_compiler,
+    convert=_compiler,
 )
-LENGTHS = Sweep(
+LENGTHS = VariedOption(
     "environment",
     "--vectors B,B,...",
     "Vector lengths in bits. Default: all lengths of this machine.",
     words=tuple(map(str, VECTOR_BITS)),
-    means=_vectors,
+    convert=_vectors,
 )

@@ -47,7 +47,7 @@ class Layout(NamedTuple):
         return {"--ranks": f"{self.ranks}", "--threads": f"{self.threads}", **node}
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """Short description of the layout."""
         node_text = None if self.per_node is None else f"on {counted(self.nodes, 'node')}"
         return joined(f"ranks {self.ranks}", f"threads {self.threads}", node_text)

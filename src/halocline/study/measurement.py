@@ -35,11 +35,16 @@ PLACE = (  # conditions that form the rows and columns of tables
     *("cores_or_devices", "only", "halo"),
 )
 CONDITIONS = (*PROBLEM, *EXECUTION, *PLACE)
-OUTCOMES_OF_SOLVES = ("steps", "overlap")  # conditions of steps, but results of a solve
+SOLVE_RESULTS = ("steps", "overlap")  # conditions of steps, but results of a solve
 # results proportional to the time of a run, and results inversely proportional to it
-AS_TIME = ("ns_per_cell_step", "seconds_per_iteration")
-AS_SPEED = ("ssspnt", "share_of_bound", "share_of_peak", "bandwidth_share", "rate")
-ONLY_OF_SOLVES = ("dim", "method", "rtol", "max_iterations")  # conditions of whole solves, not of their parts
+TIME_RESULTS = ("ns_per_cell_step", "seconds_per_iteration")
+RATE_RESULTS = ("ssspnt", "share_of_bound", "share_of_peak", "bandwidth_share", "rate")
+SOLVE_CONDITIONS = (
+    "dim",
+    "method",
+    "rtol",
+    "max_iterations",
+)  # conditions of whole solves, not of their parts
 
 
 def is_solve(measurement: Measurement) -> bool:
@@ -88,7 +93,7 @@ def conditions(
     values = {name: measurement.get(name) for name in CONDITIONS}
     replacements = {name: value for name, value in (instead or {}).items() if name in values}
     if is_solve(measurement):
-        values |= dict.fromkeys(OUTCOMES_OF_SOLVES)
+        values |= dict.fromkeys(SOLVE_RESULTS)
     values |= replacements
     set_variables = {
         name: value for name, value in (values["environment"] or {}).items() if value is not None
@@ -101,7 +106,7 @@ def conditions(
     return {name: _text(value) for name, value in values.items() if name not in without}
 
 
-def grouped(
+def group_by(
     measurements: Iterable[Measurement], key: Callable[[Measurement], Any]
 ) -> dict[Any, list[Measurement]]:
     """Return the measurements for each value of a key, in the order of the first occurrence."""
@@ -115,22 +120,22 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
-def joined_repeats(measurements: Iterable[Measurement]) -> list[Measurement]:
+def join_repeats(measurements: Iterable[Measurement]) -> list[Measurement]:
     """Join measurements with the same conditions, source and checksum into one, at their median time.
 
     The `times` of the result are the seconds of all runs, and `repeats` is the number of measurements.
     """
-    groups = grouped(measurements, lambda m: (source(m), m.get("checksum"), *conditions(m).items()))
-    return [group[0] if len(group) == 1 else _joined(group) for group in groups.values()]
+    groups = group_by(measurements, lambda m: (source(m), m.get("checksum"), *conditions(m).items()))
+    return [group[0] if len(group) == 1 else _merge_repeats(group) for group in groups.values()]
 
 
-def _joined(alike: Sequence[Measurement]) -> Measurement:
+def _merge_repeats(alike: Sequence[Measurement]) -> Measurement:
     times = [time for m in alike for time in m["times"]]
     repeats = sum(m.get("repeats", 1) for m in alike)
-    return {**at_median(alike, times), "times": times, "repeats": repeats}
+    return {**median_record(alike, times), "times": times, "repeats": repeats}
 
 
-def at_median(records: Sequence[dict[str, Any]], times: Sequence[float]) -> dict[str, Any]:
+def median_record(records: Sequence[dict[str, Any]], times: Sequence[float]) -> dict[str, Any]:
     """Return the record whose time is nearest to the median of the times, scaled to this median.
 
     Results that depend on the time are scaled in proportion.
@@ -141,6 +146,6 @@ def at_median(records: Sequence[dict[str, Any]], times: Sequence[float]) -> dict
         return nearest
     ratio = median_time / nearest["seconds"]
     record = {**nearest, "seconds": median_time}
-    for names, factor in ((AS_TIME, ratio), (AS_SPEED, 1.0 / ratio)):
+    for names, factor in ((TIME_RESULTS, ratio), (RATE_RESULTS, 1.0 / ratio)):
         record |= {name: factor * nearest[name] for name in names if nearest.get(name) is not None}
     return record

@@ -18,7 +18,7 @@ from halocline.errors import InputError
 from halocline.plan.traffic import Traffic
 from halocline.ranges import AXES, NODES, ORDER, POINTS, RANKS, STEPS, THREADS, Range
 from halocline.study.measurement import Measurement
-from halocline.study.reporting.theory import Exchanged
+from halocline.study.reporting.theory import StepExchanges
 from halocline.study.study import studies
 from halocline.words import validation_message
 
@@ -36,7 +36,7 @@ def _ratios_are_finite(value: float) -> bool:
     return value == 0 or LEAST <= abs(value) <= MOST
 
 
-def _of_finite_ratios(value: float) -> float:
+def _check_ratios(value: float) -> float:
     if not _ratios_are_finite(value):
         raise ValueError(f"Input should be a finite number, but it is {value!r}")
     return value
@@ -217,7 +217,7 @@ class ExtrapolatedFacts(_Part):
     """Facts about extrapolated numbers; see `halocline.study.reporting.extrapolation.facts`."""
 
     names: Annotated[list[str], Field(min_length=1)]
-    published: dict[str, Annotated[float, AfterValidator(_of_finite_ratios)]]
+    published: dict[str, Annotated[float, AfterValidator(_check_ratios)]]
     source: str
     noise: NotNegative
     steps: Annotated[int, _of(STEPS)] | None
@@ -272,7 +272,7 @@ class TrafficFacts(_Part):
 
 
 class ExchangedFacts(_Part):
-    """Exchanges of a step; see `halocline.study.reporting.theory.Exchanged`."""
+    """Exchanges of a step; see `halocline.study.reporting.theory.StepExchanges`."""
 
     traffic: TrafficFacts
     thickness: tuple[Amount, ...]
@@ -301,16 +301,16 @@ class TheoryFacts(_Part):
 def _facts_of(record: Mapping[str, Any]) -> type[RunFacts]:
     """Return the model that validates a record."""
     study = studies().get(record["study"])
-    to_the_end = study is not None and study.to_the_end
+    runs_to_end = study is not None and study.runs_to_end
     if not record.keys().isdisjoint(("dof", "converged")):
-        return ConvergedFacts if to_the_end else SolveFacts
-    if to_the_end:
+        return ConvergedFacts if runs_to_end else SolveFacts
+    if runs_to_end:
         return SteadyFacts if "extrapolated" in record else ErrorFacts
     models: dict[str, type[RunFacts]] = {"exchange": ExchangeFacts, "placement": PlacementFacts}
     return models.get(record["study"], StepFacts)
 
 
-def read(path: Path) -> tuple[list[Measurement], dict[int | None, Exchanged] | None]:
+def read(path: Path) -> tuple[list[Measurement], dict[int | None, StepExchanges] | None]:
     """Return the measurements of a file, and the exchanges of its theory by order; None without a theory.
 
     Raises
@@ -339,7 +339,7 @@ def read(path: Path) -> tuple[list[Measurement], dict[int | None, Exchanged] | N
         text = json.dumps(facts["theory"])
         theory = _validate(TheoryFacts.model_validate_json, text, f"{path}, theory")
         exchanged = {
-            order: Exchanged(
+            order: StepExchanges(
                 Traffic(entry.traffic.weights, entry.traffic.layers), entry.thickness, entry.periodic
             )
             for order, entry in theory.exchanged
@@ -356,14 +356,14 @@ def read(path: Path) -> tuple[list[Measurement], dict[int | None, Exchanged] | N
     return measurements, exchanged
 
 
-def _validate(validate: Callable[[Any], T], record: Any, where: str) -> T:
+def _validate(validate: Callable[[Any], T], record: Any, label: str) -> T:
     try:
         return validate(record)
     except ValidationError as error:
         first, *further_errors = error.errors()
         count_text = f" (and {len(further_errors)} more)" if further_errors else ""
         raise InputError(
-            f"{where}: {validation_message(first)}{count_text}. Measure it again, or leave the file out."
+            f"{label}: {validation_message(first)}{count_text}. Measure it again, or leave the file out."
         ) from None
 
 

@@ -112,13 +112,15 @@ def limit(
     fine, coarse, min_difference = f2 - f1, f3 - f2, noise * abs(f1)
     ratio = coarse / fine if fine else None
     if ratio is None or not math.isfinite(ratio) or abs(fine) <= min_difference:
-        return _unseen(Trend.WITHIN_NOISE, ratio, f1, max(abs(fine), min_difference), r21, expected)
+        return _limit_without_order(
+            Trend.WITHIN_NOISE, ratio, f1, max(abs(fine), min_difference), r21, expected
+        )
     if ratio < 0 and abs(coarse) > min_difference:
-        return _unseen(Trend.OSCILLATES, ratio, f1, abs(fine), r21, expected)
+        return _limit_without_order(Trend.OSCILLATES, ratio, f1, abs(fine), r21, expected)
     p = order(ratio, r21, r32)
     if p is None:
-        return _unseen(Trend.DOES_NOT_FALL, ratio, f1, abs(fine), r21, expected)
-    value, uncertainty = f1 - fine / _less_one(r21, p), index(f1, fine, r21, p, SAFETY)
+        return _limit_without_order(Trend.DOES_NOT_FALL, ratio, f1, abs(fine), r21, expected)
+    value, uncertainty = f1 - fine / _power_minus_one(r21, p), index(f1, fine, r21, p, SAFETY)
     observed, by_expected = (asymptotic(values, spacings, order) for order in (p, expected))
     return Limit(Trend.FALLS, ratio, p, value, uncertainty, SAFETY, observed, by_expected)
 
@@ -154,7 +156,7 @@ def index(fine: float, difference: float, ratio: float, p: float, safety: float)
 
     The result is None if the value on the finer grid is 0.
     """
-    return safety * abs(difference / fine) / _less_one(ratio, p) if fine else None
+    return safety * abs(difference / fine) / _power_minus_one(ratio, p) if fine else None
 
 
 def asymptotic(values: Sequence[float], spacings: Sequence[float], p: float) -> float | None:
@@ -166,15 +168,15 @@ def asymptotic(values: Sequence[float], spacings: Sequence[float], p: float) -> 
     r21, r32 = _ratios(spacings)
     coarse = index(f2, f3 - f2, r32, p, SAFETY)
     fine = index(f1, f2 - f1, r21, p, SAFETY)
-    return coarse / ((_less_one(r21, p) + 1.0) * fine) if coarse and fine else None
+    return coarse / ((_power_minus_one(r21, p) + 1.0) * fine) if coarse and fine else None
 
 
-def _less_one(ratio: float, p: float) -> float:
+def _power_minus_one(ratio: float, p: float) -> float:
     """Return r^p - 1, limited to about e^300."""
     return math.expm1(min(p * math.log(ratio), MOST))
 
 
-def _unseen(
+def _limit_without_order(
     trend: Trend, ratio: float | None, f1: float, difference: float, r21: float, expected: float
 ) -> Limit:
     """Return the index for the expected order, with a larger safety factor, but no order and no limit."""

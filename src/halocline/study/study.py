@@ -18,7 +18,7 @@ from halocline.lang.grid import suggestion
 from halocline.problems.files import RESOLUTION, is_file
 from halocline.ranges import Range, whole_numbers
 from halocline.study.layout import Layout
-from halocline.study.measurement import ONLY_OF_SOLVES, OUTCOMES_OF_SOLVES, PLACE, Measurement, is_solve
+from halocline.study.measurement import PLACE, SOLVE_CONDITIONS, SOLVE_RESULTS, Measurement, is_solve
 from halocline.study.registry import declared
 from halocline.study.reporting.quantities import nanoseconds, ns
 from halocline.study.reporting.report import Contents, Group, Report, report
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 N = 64  # default number of cells along the first axis.
 WARM_UP = 2  # default number of steps that warm up, in runs of more steps.
-BETWEEN = ("communication", "gpudirect", "decomposition")  # options that act between subdomains only.
+# options that act between subdomains only
+SUBDOMAIN_OPTIONS = ("communication", "gpudirect", "decomposition")
 ITERATIONS = 100  # default number of iterations of a timed part of a solve.
 
 
@@ -40,14 +41,14 @@ def keyword(form: str) -> str:
 
 
 @dataclass(frozen=True)
-class Sweep:
+class VariedOption:
     """Option of the command that a study varies.
 
     Parameters
     ----------
-    option : str
-        Name of the option with underscores, such as "patch". Several sweeps may set variables of the option
-        "environment".
+    name : str
+        Name of the option with underscores, such as "patch". Several varied options may set variables of
+        the option "environment".
     form : str
         Form of the option of the study, such as "--patches B,B,...".
     help : str
@@ -57,20 +58,20 @@ class Sweep:
         Range of the values, which are whole numbers; by default the values are texts.
     words : tuple of str
         Accepted texts; any text by default.
-    means : callable
+    convert : callable
         Function that returns the value of the option for an element of the list.
-    decides : tuple of str
+    determined_conditions : tuple of str
         Other conditions of a measurement that follow from the option.
     """
 
-    option: str
+    name: str
     form: str
     help: str
     default: str | None = None
     numbers: Range | None = None
     words: tuple[str, ...] = ()
-    means: Callable[[str], Any] = lambda value: value
-    decides: tuple[str, ...] = ()
+    convert: Callable[[str], Any] = lambda value: value
+    determined_conditions: tuple[str, ...] = ()
 
     def values(self, text: str) -> list[Any]:
         """Return the values in a list; semicolons separate values that contain commas.
@@ -92,7 +93,7 @@ class Sweep:
                     f"{flag} {text}: {value!r} is unknown{suggestion(value, self.words)}; expected a list of "
                     f"{', '.join(self.words)}"
                 )
-        return [self.means(value) for value in values]
+        return [self.convert(value) for value in values]
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class Run:
     shape : tuple of int
         Number of cells along each axis.
     layout : Layout
-    at : int, tuple of int or None
+    size_option : int, tuple of int or None
         Value of the option --n.
     facts : mapping
         Entries of the measurement, in addition to those that the command reports.
@@ -122,35 +123,35 @@ class Run:
     n: int
     shape: tuple[int, ...]
     layout: Layout
-    at: int | tuple[int, ...] | None
+    size_option: int | tuple[int, ...] | None
     facts: Mapping[str, Any] = field(default_factory=dict)
     extra: Mapping[str, str] = field(default_factory=dict)
     on_devices: Callable[[Run], Run] | None = None
 
     @property
-    def here(self) -> Run:
+    def on_this_machine(self) -> Run:
         """Run for the devices of this machine; raises InputError if the devices are unsuitable."""
         return self if self.on_devices is None else self.on_devices(self)
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """One-line description of the run."""
         command = self.command
-        device = command.words().get("--device")
-        layout_text = joined(self.layout.words, device and f"device {device}")
+        device = command.arguments().get("--device")
+        layout_text = joined(self.layout.description, device and f"device {device}")
         cells = f"{'x'.join(map(str, self.shape))} cells"
         part = "" if command.only is None else f", {command.only} alone"
         part += {"faces": ", all faces", "edges": ", with all edges", "uniform": ", with corners"}.get(
             command.halo, ""
         )
-        ways = [f"{name} {value}" for name in BETWEEN if (value := command.options.get(name))]
+        ways = [f"{name} {value}" for name in SUBDOMAIN_OPTIONS if (value := command.options.get(name))]
         bound = " ".join(f"{name}={value}" for name, value in command.environment.items() if value)
         method_text = method(command.order, None, command.dtype)
         return joined(cells, *command.settings, method_text, layout_text, *ways, bound) + part
 
 
 @dataclass(frozen=True)
-class Asked:
+class StudyRequest:
     """Request for a study.
 
     Parameters
@@ -162,13 +163,13 @@ class Asked:
         Values of the option --n.
     ranks, threads : tuple of int
         Numbers of ranks, and numbers of threads of a rank. With `nodes`, the ranks are those of each node.
-    given : mapping
+    study_options : mapping
         Options of this study only.
     scratch : Path
         Folder for files that runs write during the study.
-    drawn : Path, optional
+    picture_folder : Path, optional
         Folder for pictures of runs, if requested.
-    found : dict
+    problem_cache : dict
         Cache of the problems by their options.
     nodes : tuple of int
         Numbers of nodes; empty if the launcher distributes the ranks.
@@ -181,10 +182,10 @@ class Asked:
     sizes: tuple[int, ...] | None
     ranks: tuple[int, ...]
     threads: tuple[int, ...]
-    given: Mapping[str, Any] = field(default_factory=dict)
+    study_options: Mapping[str, Any] = field(default_factory=dict)
     scratch: Path = Path()
-    drawn: Path | None = None
-    found: dict[Any, Problem] = field(default_factory=dict)
+    picture_folder: Path | None = None
+    problem_cache: dict[Any, Problem] = field(default_factory=dict)
     nodes: tuple[int, ...] = ()
     cores: int | None = None
 
@@ -206,7 +207,7 @@ class Asked:
     @cached_property
     def has_settings(self) -> bool:
         """True for a case, and for a file that declares settings."""
-        return not is_file(self.command.name) or self.ready().has_settings
+        return not is_file(self.command.name) or self.build_problem().has_settings
 
     @cached_property
     def is_linear(self) -> bool:
@@ -215,11 +216,11 @@ class Asked:
 
         name = self.command.name
         is_problem = is_file(name) or name in case_names()  # not a benchmark
-        return is_problem and self.has_settings and self.ready().is_linear
+        return is_problem and self.has_settings and self.build_problem().is_linear
 
     def number(self, name: str, numbers: Range) -> int | None:
         """Return the whole number of an option of this study; None if the option is not given."""
-        text = self.given.get(name)
+        text = self.study_options.get(name)
         if text is None:
             return None
         option = f"--{name.replace('_', '-')}"
@@ -228,7 +229,7 @@ class Asked:
             raise InputError(f"{option} {text}: expected one whole number")
         return number
 
-    def ready(self, *n: int) -> Problem:
+    def build_problem(self, *n: int) -> Problem:
         """Return the problem on its grid.
 
         Raises
@@ -241,17 +242,20 @@ class Asked:
         command = self.command
         options = {name: getattr(command, name) for name in ("dim", "order", "scheme", "dtype")}
         key = (command.name, n, command.settings, *options.values())
-        if key not in self.found:
-            self.found[key] = problem_of(command.name, n or None, command.settings, **options)
-        return self.found[key]
+        if key not in self.problem_cache:
+            self.problem_cache[key] = problem_of(command.name, n or None, command.settings, **options)
+        return self.problem_cache[key]
 
     @cached_property
     def problems(self) -> list[tuple[int | None, Problem]]:
         """Value of the option --n and the problem, for each size."""
         default = None if is_file(self.command.name) or self.is_linear else N
-        return [(n, self.ready() if n is None else self.ready(n)) for n in (self.sizes or (default,))]
+        return [
+            (n, self.build_problem() if n is None else self.build_problem(n))
+            for n in (self.sizes or (default,))
+        ]
 
-    def size_of_file(self, ready: Any) -> int:
+    def size_of_file(self, problem: Any) -> int:
         """Return the number of cells along the first axis of a file, from its variable n or from hc.cells.
 
         Raises
@@ -259,7 +263,7 @@ class Asked:
         InputError
             The file sets no whole number n.
         """
-        n = ready.shape[0] if ready.has_settings else ready.values.get(RESOLUTION)
+        n = problem.shape[0] if problem.has_settings else problem.values.get(RESOLUTION)
         if type(n) is not int:
             raise InputError(
                 f"{self.command.name} sets no whole number {RESOLUTION} at its top, from which a larger grid "
@@ -267,7 +271,7 @@ class Asked:
             )
         return n
 
-    def with_defaults(self) -> Asked:
+    def with_defaults(self) -> StudyRequest:
         """Return the request, with the steps, warm-up, order and scheme of the problem as defaults.
 
         For a file without `steps`, the request remains unchanged.
@@ -282,14 +286,14 @@ class Asked:
             raise InputError(
                 f"{self.command.name} runs to a time, but a study measures a number of steps: give --steps"
             )
-        warm_up = self.given.get("warm_up")
+        warm_up = self.study_options.get("warm_up")
         warm_up = min(WARM_UP, steps - 1) if warm_up is None else warm_up
         if not 0 <= warm_up < steps:
             raise InputError(
                 f"--warm-up {warm_up}: expected a whole number from 0, fewer than the {steps} steps"
             )
         differences = {} if problem.is_program else {"order": problem.order, "scheme": problem.scheme}
-        return replace(self, command=self.command.but(steps=steps, warm_up=warm_up, **differences))
+        return replace(self, command=self.command.with_options(steps=steps, warm_up=warm_up, **differences))
 
 
 @dataclass(frozen=True)
@@ -308,24 +312,24 @@ class Study:
         Further help text.
     examples : tuple of str
     contents : tuple of Contents
-    sweeps : tuple of Sweep
+    varied_options : tuple of VariedOption
         Options that are varied, in addition to sizes, ranks and threads.
     variants : tuple of mapping, or function of the request
         Sets of options. Each set is run for each size and layout.
     options : tuple of (form, help, default)
         Further options of the command line, for `variants` and `runs`.
-    verb : {"run", "bench"}
+    subcommand : {"run", "bench"}
         Command that is measured.
-    to_the_end : bool
+    runs_to_end : bool
         True if each run continues to the end of the problem, on one number of ranks and threads.
     ranks, threads : str
         Default lists of ranks and threads.
-    formula : bool
+    has_formula : bool
         True if the report includes the closed formula. The constants of the formula require a run of the
         exchange alone.
     repeat : int
         Default number of repetitions of each run.
-    compares : tuple of str
+    compared_conditions : tuple of str
         Conditions of a measurement that `runs` varies, in addition to sizes, ranks and threads.
     """
 
@@ -335,16 +339,16 @@ class Study:
     help: str
     examples: tuple[str, ...]
     contents: tuple[Contents, ...] = ()
-    sweeps: tuple[Sweep, ...] = ()
-    variants: tuple[Mapping[str, Any], ...] | Callable[[Asked], list[dict[str, Any]]] = ({},)
+    varied_options: tuple[VariedOption, ...] = ()
+    variants: tuple[Mapping[str, Any], ...] | Callable[[StudyRequest], list[dict[str, Any]]] = ({},)
     options: tuple[tuple[str, str, Any], ...] = ()
-    verb: str = "run"
-    to_the_end: bool = False
+    subcommand: str = "run"
+    runs_to_end: bool = False
     ranks: str = "1,2"
     threads: str = "1"
-    formula: bool = False
+    has_formula: bool = False
     repeat: int = 1
-    compares: tuple[str, ...] = ()
+    compared_conditions: tuple[str, ...] = ()
 
     footer: ClassVar[str] = (
         "Time is that of the loop over steps, from a barrier before to one after, without those at the start "
@@ -354,13 +358,15 @@ class Study:
     @property
     def axes(self) -> frozenset[str]:
         """Conditions that may differ within one table, in addition to those of `variants`."""
-        varied = (*self.compares, *(sweep.option for sweep in self.sweeps))
-        return frozenset((*varied, *(("n", "shape") if self.to_the_end else PLACE)))
+        varied = (*self.compared_conditions, *(option.name for option in self.varied_options))
+        return frozenset((*varied, *(("n", "shape") if self.runs_to_end else PLACE)))
 
-    def decided(self, measurement: Measurement) -> frozenset[str]:
-        """Return the conditions of a measurement that follow from the options of `sweeps`."""
-        varied_sweeps = (sweep for sweep in self.sweeps if measurement.get(sweep.option) is not None)
-        return frozenset(name for sweep in varied_sweeps for name in sweep.decides)
+    def determined_conditions(self, measurement: Measurement) -> frozenset[str]:
+        """Return the conditions of a measurement that follow from the options of `varied_options`."""
+        present_options = (
+            option for option in self.varied_options if measurement.get(option.name) is not None
+        )
+        return frozenset(name for option in present_options for name in option.determined_conditions)
 
     @property
     def pictures(self) -> tuple[str, ...]:
@@ -369,52 +375,60 @@ class Study:
 
     # -- runs ------------------------------------------------------------------------------------------------
 
-    def runs(self, asked: Asked) -> list[Run]:
+    def runs(self, request: StudyRequest) -> list[Run]:
         """Return the runs of each size on each layout, with each set of options."""
-        asked = asked.with_defaults()
-        varied = self.sets_of_options(asked)
-        commands = [asked.command.but(**options) for options in varied]
-        if asked.is_linear and any(command.only for command in commands):  # parts of a solve do not converge
-            commands = [command.but(steps=command.steps or ITERATIONS) for command in commands]
+        request = request.with_defaults()
+        varied = self.option_sets(request)
+        commands = [request.command.with_options(**options) for options in varied]
+        if request.is_linear and any(command.only for command in commands):
+            # parts of a solve do not converge
+            commands = [command.with_options(steps=command.steps or ITERATIONS) for command in commands]
         runs = []
-        for (at, problem), layout in itertools.product(asked.problems, self.layouts(asked)):
-            for command, options in _distinct(commands, varied, layout):
-                place = self.place(replace(asked, command=command), at, problem, layout)
-                runs.append(replace(place, facts={**place.facts, **_varied_facts(asked, options)}))
+        for (size_option, problem), layout in itertools.product(request.problems, self.layouts(request)):
+            for command, options in _distinct_commands(commands, varied, layout):
+                run = self.run_on_layout(replace(request, command=command), size_option, problem, layout)
+                runs.append(replace(run, facts={**run.facts, **_varied_facts(request, options)}))
         if (
-            self.formula
-            and len(self.swept(asked)) == 1
+            self.has_formula
+            and len(self.option_combinations(request)) == 1
             and not any(run.command.only == "exchange" for run in runs)
         ):
-            runs += _exchange(asked, runs)
+            runs += _exchange_runs(request, runs)
         return runs
 
-    def layouts(self, asked: Asked) -> list[Layout]:
+    def layouts(self, request: StudyRequest) -> list[Layout]:
         """Return the layouts of the runs."""
-        return asked.layouts
+        return request.layouts
 
-    def place(self, asked: Asked, at: int | None, ready: Problem, layout: Layout) -> Run:
+    def run_on_layout(
+        self, request: StudyRequest, size_option: int | None, problem: Problem, layout: Layout
+    ) -> Run:
         """Return the run of a problem on a layout, for one set of options."""
-        n = at if at is not None and not asked.has_settings else ready.shape[0]
-        return Run(asked.command, n, ready.shape, layout, ready.shape if asked.has_settings else at)
+        n = size_option if size_option is not None and not request.has_settings else problem.shape[0]
+        return Run(
+            request.command, n, problem.shape, layout, problem.shape if request.has_settings else size_option
+        )
 
-    def sets_of_options(self, asked: Asked) -> list[dict[str, Any]]:
+    def option_sets(self, request: StudyRequest) -> list[dict[str, Any]]:
         """Return the sets of options that are run for each size and layout."""
-        bases = self.variants(asked) if callable(self.variants) else self.variants
-        return [dict(base) | options for base in bases for options in self.swept(asked)]
+        bases = self.variants(request) if callable(self.variants) else self.variants
+        return [dict(base) | options for base in bases for options in self.option_combinations(request)]
 
-    def swept(self, asked: Asked) -> list[dict[str, Any]]:
-        """Return all combinations of the values of `sweeps`; mappings of the same option are merged."""
-        texts = [asked.given.get(keyword(sweep.form)) or sweep.default for sweep in self.sweeps]
-        values: list[list[dict[str, Any]]] = [
-            [{sweep.option: value} for value in sweep.values(text)] if text else [{}]
-            for sweep, text in zip(self.sweeps, texts, strict=True)
+    def option_combinations(self, request: StudyRequest) -> list[dict[str, Any]]:
+        """Return all combinations of the values of `varied_options`, with merged mappings of an option."""
+        texts = [
+            request.study_options.get(keyword(option.form)) or option.default
+            for option in self.varied_options
         ]
-        return [_merged(sets) for sets in itertools.product(*values)]
+        values: list[list[dict[str, Any]]] = [
+            [{option.name: value} for value in option.values(text)] if text else [{}]
+            for option, text in zip(self.varied_options, texts, strict=True)
+        ]
+        return [_merge_options(sets) for sets in itertools.product(*values)]
 
     # -- measurements ----------------------------------------------------------------------------------------
 
-    def says(self, measurement: Measurement) -> str:
+    def result_text(self, measurement: Measurement) -> str:
         """Return the result of a run in a few words."""
         if is_solve(measurement):
             return f"{measurement['iterations']:,} iterations, {duration(measurement['seconds'])}"
@@ -422,7 +436,7 @@ class Study:
             return duration(measurement["seconds"])
         return f"{nanoseconds(ns(measurement))} ns a cell and step"
 
-    def finish(self, runs: Sequence[Run], measurements: list[Measurement]) -> list[Measurement]:
+    def add_derived_results(self, runs: Sequence[Run], measurements: list[Measurement]) -> list[Measurement]:
         """Return the measurements, extended by results that depend on several measurements."""
         return measurements
 
@@ -431,7 +445,7 @@ class Study:
         return report(self.contents, group)
 
 
-def _merged(sets: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _merge_options(sets: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the union of several sets of options; mappings of the same option are merged."""
     options: dict[str, Any] = {}
     for name, value in itertools.chain.from_iterable(options_of_set.items() for options_of_set in sets):
@@ -439,7 +453,7 @@ def _merged(sets: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return options
 
 
-def _distinct(
+def _distinct_commands(
     commands: Sequence[Command], varied: Sequence[Mapping[str, Any]], layout: Layout
 ) -> list[tuple[Command, Mapping[str, Any]]]:
     """Return the distinct commands on a layout, with their options.
@@ -454,33 +468,35 @@ def _distinct(
         return pairs
     distinct: dict[str, Any] = {}
     for command, options in pairs:
-        distinct.setdefault(repr({k: v for k, v in options.items() if k not in BETWEEN}), (command, options))
+        distinct.setdefault(
+            repr({k: v for k, v in options.items() if k not in SUBDOMAIN_OPTIONS}), (command, options)
+        )
     return list(distinct.values())
 
 
-def _varied_facts(asked: Asked, options: Mapping[str, Any]) -> dict[str, Any]:
+def _varied_facts(request: StudyRequest, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that the study varied in a run, and their base values in its other runs.
 
     The timed parts of a solve run a fixed number of iterations, unlike the solve. Solve and parts receive the
     base values of the solve.
     """
-    command = asked.command
+    command = request.command
     base = {name: getattr(command, name) for name in options}
-    if asked.is_linear:
-        base |= {name: command.options.get(name) for name in (*OUTCOMES_OF_SOLVES, *ONLY_OF_SOLVES)}
+    if request.is_linear:
+        base |= {name: command.options.get(name) for name in (*SOLVE_RESULTS, *SOLVE_CONDITIONS)}
     return {"varied": options, "base": base}
 
 
-def _exchange(asked: Asked, runs: Sequence[Run]) -> list[Run]:
+def _exchange_runs(request: StudyRequest, runs: Sequence[Run]) -> list[Run]:
     """Return the run that measures 1/β: the exchange alone of the largest grid on the fewest ranks.
 
     The list is empty if all runs have one rank, and for a linear problem, which is timed only as a whole.
     """
     between = [run for run in runs if run.layout.ranks > 1]
-    if not between or asked.is_linear:
+    if not between or request.is_linear:
         return []
     smallest = min(between, key=lambda run: (run.layout.nodes, run.layout.ranks, -run.n, run.layout.threads))
-    return [replace(smallest, command=smallest.command.but(only="exchange"))]
+    return [replace(smallest, command=smallest.command.with_options(only="exchange"))]
 
 
 def studies() -> dict[str, Study]:

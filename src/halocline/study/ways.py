@@ -22,7 +22,7 @@ from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.plots import Panel, draw
 from halocline.study.reporting.report import NODES, RANKS, Axis, Contents, Group, by_layout, pivot_table
-from halocline.study.study import BETWEEN, Sweep
+from halocline.study.study import SUBDOMAIN_OPTIONS, VariedOption
 from halocline.words import joined
 
 if TYPE_CHECKING:
@@ -38,34 +38,34 @@ def _python(text: str) -> str:
 
 
 WAYS = (
-    Sweep(
+    VariedOption(
         "communication",
         "--communication V,V,...",
         "Communication presets: " + ", ".join(COMMUNICATIONS) + "; see `halocline run --help`.",
         words=tuple(COMMUNICATIONS),
-        decides=("halo", "packing", "overlap", "methods"),
+        determined_conditions=("halo", "packing", "overlap", "methods"),
     ),
-    Sweep(
+    VariedOption(
         "gpudirect",
         "--gpudirect on,off",
         "Pass device memory to MPI (on) or copy messages to host memory first (off). Applies to "
         "--communication on devices.",
         words=("on", "off"),
     ),
-    Sweep(
+    VariedOption(
         "decomposition",
         "--decomposition D,D,...",
         "Decompositions of the grid: optimal, 1d-x, 1d-z, 2d, 3d and others of `halocline run --help`, or "
         "the number of parts along each axis, such as 4x2.",
     ),
-    Sweep(
+    VariedOption(
         "python",
         "--pythons P,P,...",
         "Python interpreters of environments with different MPI libraries, such as .venv/bin/python (MPICH) "
         "and build/openmpi/venv/bin/python (created by `make test-openmpi`).",
-        means=_python,
+        convert=_python,
     ),
-    Sweep(
+    VariedOption(
         "environment",
         "--affinity A,A,...",
         "Thread bindings. [bold]close[/] and [bold]spread[/]: OMP_PROC_BIND with OMP_PLACES=cores. "
@@ -73,7 +73,7 @@ WAYS = (
         "libraries of Intel and LLVM, but not libgomp. [bold]none[/]: no binding. Default: the setting of "
         "the environment.",
         words=tuple(AFFINITIES),
-        means=lambda name: dict(AFFINITIES[name]),
+        convert=lambda name: dict(AFFINITIES[name]),
     ),
 )
 
@@ -101,7 +101,7 @@ def _methods_used(measurement: Measurement) -> str:
     return "methods not recorded" if methods is None else f"by {', '.join(methods) or 'no message'}"
 
 
-WORDS = {  # texts for the way of a measurement, by the keys in which ways may differ
+WAY_TEXTS = {  # texts for the way of a measurement, by the keys in which ways may differ
     "communication": lambda m: m.get("communication") or "as it is",
     "gpudirect": lambda m: "GPUDirect" if m.get("gpudirect") == "on" else "no GPUDirect",
     "decomposition": lambda m: str(m.get("decomposition") or "optimal"),
@@ -111,40 +111,51 @@ WORDS = {  # texts for the way of a measurement, by the keys in which ways may d
     "environment": _environment,
     "growth": _growth,
 }
-OBSERVED = {  # texts for observed keys, which count only if no other key distinguishes the runs
+OBSERVED_TEXTS = {  # texts for observed keys, which count only if no other key distinguishes the runs
     "parts": lambda m: " x ".join(map(str, m["parts"])) if m.get("parts") else "cut not recorded",
     "methods_used": _methods_used,
 }
-OF_ALL = ("mpi", "python", "device", "environment")  # keys that also affect one subdomain
+SINGLE_SUBDOMAIN_KEYS = ("mpi", "python", "device", "environment")  # keys that also affect one subdomain
 
 
-def varied(group: Group) -> list[str]:
+def varied_keys(group: Group) -> list[str]:
     """Return the keys of WORDS in which the measurements of a group differ.
 
     Keys of OBSERVED follow if otherwise equal measurements differ in them. Options that act between
     subdomains count only on several subdomains. Python interpreters count only if they have the same MPI
     library.
     """
-    with_subdomains = group.where(lambda m: q.subdomains(m) > 1).members or group.members
+    with_subdomains = group.select(lambda m: q.subdomains(m) > 1).members or group.members
     names = [
         name
-        for name, say in WORDS.items()
-        if len(set(map(say, with_subdomains if name in (*BETWEEN, "growth") else group.members))) > 1
+        for name, text_of in WAY_TEXTS.items()
+        if len(
+            set(map(text_of, with_subdomains if name in (*SUBDOMAIN_OPTIONS, "growth") else group.members))
+        )
+        > 1
     ]
     names = [name for name in names if name != "python" or "mpi" not in names]
-    equal_groups = group.by(
-        lambda m: (q.grid(m), by_layout(m), f"{m['only']}", m["halo"], *(WORDS[name](m) for name in names))
+    equal_groups = group.split(
+        lambda m: (
+            q.grid(m),
+            by_layout(m),
+            f"{m['only']}",
+            m["halo"],
+            *(WAY_TEXTS[name](m) for name in names),
+        )
     )
     return names + [
         name
-        for name, say in OBSERVED.items()
-        if any(len(set(map(say, equal_group.members))) > 1 for equal_group in equal_groups)
+        for name, text_of in OBSERVED_TEXTS.items()
+        if any(len(set(map(text_of, equal_group.members))) > 1 for equal_group in equal_groups)
     ]
 
 
 def unless_varied(contents: Contents) -> Contents:
     """Return contents that are omitted if the group compares several ways."""
-    return replace(contents, of=lambda group: Group([]) if varied(group) else contents.of(group))
+    return replace(
+        contents, select_group=lambda group: Group([]) if varied_keys(group) else contents.select_group(group)
+    )
 
 
 def labels(group: Group) -> dict[int, str]:
@@ -152,19 +163,21 @@ def labels(group: Group) -> dict[int, str]:
 
     If only options between subdomains vary, the text of runs on one subdomain is "one subdomain".
     """
-    names = varied(group)
-    ways = {id(m): joined(*((WORDS | OBSERVED)[name](m) for name in names)) for m in group.members}
+    names = varied_keys(group)
+    ways = {id(m): joined(*((WAY_TEXTS | OBSERVED_TEXTS)[name](m) for name in names)) for m in group.members}
     single_subdomain = [m for m in group.members if q.subdomains(m) == 1]
-    if len({ways[id(m)] for m in single_subdomain}) == 1 and {*names} <= {*BETWEEN, "growth"}:
+    if len({ways[id(m)] for m in single_subdomain}) == 1 and {*names} <= {*SUBDOMAIN_OPTIONS, "growth"}:
         ways |= {id(m): "one subdomain" for m in single_subdomain}
     return ways
 
 
 def _base(measurement: Measurement, group: Group) -> Measurement | None:
     """Return the fastest run on one subdomain with the same threads, library, binding and device."""
-    single_subdomain = group.same_threads(measurement).where(lambda m: q.subdomains(m) == 1)
+    single_subdomain = group.with_same_threads(measurement).select(lambda m: q.subdomains(m) == 1)
     candidates = (
-        m for m in single_subdomain.members if all(WORDS[k](m) == WORDS[k](measurement) for k in OF_ALL)
+        m
+        for m in single_subdomain.members
+        if all(WAY_TEXTS[k](m) == WAY_TEXTS[k](measurement) for k in SINGLE_SUBDOMAIN_KEYS)
     )
     return min(candidates, key=q.pace, default=None)
 
@@ -180,43 +193,43 @@ def _rate(measurement: Measurement, group: Group) -> str:
     return f"{q.text(measurement['ssspnt'])}{share}"
 
 
-def _sizes(group: Group, named: dict[int, str]) -> Iterator[tuple[str, Group]]:
+def _sizes(group: Group, way_names: dict[int, str]) -> Iterator[tuple[str, Group]]:
     """Yield the size and the measurements of each table.
 
     A table contains one n, or one grid if a way has several grids on one layout.
     """
-    for size in group.by(lambda m: (m["n"], m["threads"])):
+    for size in group.split(lambda m: (m["n"], m["threads"])):
         text = f"n = {size.first['n']}"
-        cells = size.by(lambda m: (by_layout(m), named[id(m)]))
-        if all(len(cell.by(q.grid)) == 1 for cell in cells):
+        cells = size.split(lambda m: (by_layout(m), way_names[id(m)]))
+        if all(len(cell.split(q.grid)) == 1 for cell in cells):
             yield text, size
         else:
-            yield from ((f"{text}, {q.size(grid.first)}", grid) for grid in size.by(q.grid))
+            yield from ((f"{text}, {q.size(grid.first)}", grid) for grid in size.split(q.grid))
 
 
-def _rows(group: Group, named: dict[int, str]) -> Axis:
+def _rows(group: Group, way_names: dict[int, str]) -> Axis:
     """Return the rows of a table: ways, and the ranks of a node if the number of nodes varies."""
-    order = list(dict.fromkeys(named.values()))
+    order = list(dict.fromkeys(way_names.values()))
 
     def per_node(m: Measurement) -> int:
-        return ranks_of_node(m) if len(group.by(q.nodes)) > 1 else 0
+        return ranks_of_node(m) if len(group.split(q.nodes)) > 1 else 0
 
     return Axis(
-        lambda m: (order.index(named[id(m)]), per_node(m)),
-        lambda m: named[id(m)] + (f", {per_node(m)} a node" if per_node(m) else ""),
+        lambda m: (order.index(way_names[id(m)]), per_node(m)),
+        lambda m: way_names[id(m)] + (f", {per_node(m)} a node" if per_node(m) else ""),
     )
 
 
 def _tables(group: Group) -> Iterator[Table]:
     way_names = labels(group)
-    columns = NODES if len(group.by(q.nodes)) > 1 else RANKS
+    columns = NODES if len(group.split(q.nodes)) > 1 else RANKS
     for cells, size in _sizes(group, way_names):
         table = partial(pivot_table, rows=_rows(group, way_names), columns=columns, head="way")
         if is_solve(size.first):
             heading = q.heading(size.first)
             yield table("Wall clock, HH:MM:SS and seconds", size, c.wall_clock, heading=heading)
         else:
-            heading = f"{cells}: {q.named(size.first)}"
+            heading = f"{cells}: {q.case_text(size.first)}"
             yield table("Nanoseconds of a cell and step", size, _time, heading=heading)
             has_base = any(q.subdomains(m) == 1 for m in size.members)
             note = (
@@ -225,7 +238,7 @@ def _tables(group: Group) -> Iterator[Table]:
                 + ("." if has_base else ", which was not measured.")
             )
             if all(m["ssspnt"] for m in size.members):
-                yield table("ssspnt and efficiency", size, _rate, note=q.wrapped(note))
+                yield table("ssspnt and efficiency", size, _rate, note=q.wrap_notes(note))
         firsts = {q.layout(m): m for m in reversed(size.members)}
 
         def over(m: Measurement, g: Group, firsts: dict[str, Measurement] = firsts) -> str:
@@ -236,8 +249,8 @@ def _tables(group: Group) -> Iterator[Table]:
 
 def _sentences(group: Group) -> Iterator[str]:
     way_names = labels(group)
-    for size in group.by(lambda m: (m["n"], m["threads"])):
-        last = size.by(by_layout)[-1]
+    for size in group.split(lambda m: (m["n"], m["threads"])):
+        last = size.split(by_layout)[-1]
         slowest, best = max(last.members, key=q.pace), last.best
         if slowest is not best:
             ratio = q.pace(slowest) / q.pace(best)
@@ -254,7 +267,7 @@ def _sentences(group: Group) -> Iterator[str]:
 
 
 def _figure(group: Group) -> Figure | None:
-    steps = group.where(lambda m: m["ssspnt"])
+    steps = group.select(lambda m: m["ssspnt"])
     way_names = labels(group)
     if not steps.members:
         return None
@@ -270,14 +283,16 @@ def _figure(group: Group) -> Figure | None:
                 label=lambda line: way_names[id(line.first)],
                 log=False,
             )
-            for size in steps.by(lambda m: m["n"])
+            for size in steps.split(lambda m: m["n"])
         ]
     )
 
 
-COMPARED = Contents(
+WAY_COMPARISON = Contents(
     _tables,
     _sentences,
     {"ways.png": _figure},
-    of=lambda group: whole if varied(whole := c.own_order(c.whole(group))) else Group([]),
+    select_group=lambda group: (
+        whole if varied_keys(whole := c.with_first_order(c.whole_runs(group))) else Group([])
+    ),
 )

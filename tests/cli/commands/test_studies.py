@@ -8,7 +8,7 @@ import pytest
 
 from halocline.cli.app import run as command
 from halocline.errors import InputError
-from halocline.study.reporting.errors import SHORT_OF
+from halocline.study.reporting.errors import ORDER_TOLERANCE
 
 HAVE = "one or the other: cavity, cavity-2d, cp-alfven, field-loop, heat, linear-wave, poisson, wave"
 WRONG = [
@@ -61,4 +61,4 @@ def test_a_group_without_a_case_lists_its_commands(capsys: pytest.CaptureFixture
     out = capsys.readouterr().out
     assert "CASE" in out
     assert "linear-wave" in out
-    assert SHORT_OF < 0.5  # an order of 1 must never be accepted as 2
+    assert ORDER_TOLERANCE < 0.5  # an order of 1 must never be accepted as 2

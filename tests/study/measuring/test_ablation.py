@@ -44,7 +44,7 @@ def test_every_variant_has_its_options() -> None:
 
 def test_placement_is_faster_in_the_worst_case_of_the_paper() -> None:
     """1440 x 1452 x 700 cells over the six GPUs of a Summit node (Pearson et al. 2020, Section IV)."""
-    result = ablation.place(load_machine("summit"), (1440, 1452, 700))
+    result = ablation.predict_placements(load_machine("summit"), (1440, 1452, 700))
     assert all(m["predicted"] and m["parts"] == (2, 3, 1) for m in result)
     seconds = {m["name"].partition(",")[0]: m["seconds"] for m in result}
     assert seconds["aware"] < 0.95 * max(seconds["trivial"], seconds["random"])

@@ -10,7 +10,7 @@ from halo_checks import METHODS_IN_TURN, check_exchange
 from halocline.errors import InputError
 from halocline.run.ranks.mpi import world
 from halocline.study.measuring import exchange
-from halocline.study.measuring.exchange import measure, shared_out, weak_shape
+from halocline.study.measuring.exchange import distribute_subdomains, measure, weak_shape
 from loops import some
 
 
@@ -92,13 +92,13 @@ def test_invalid_numbers_are_rejected(options: dict[str, Any], words: str) -> No
 
 
 def test_subdomains_are_distributed_over_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert shared_out(None, 3, "cpu") == (3, 1)
-    assert [shared_out(6, ranks, "cpu") for ranks in (1, 2, 6)] == [(6, 6), (6, 3), (6, 1)]
+    assert distribute_subdomains(None, 3, "cpu") == (3, 1)
+    assert [distribute_subdomains(6, ranks, "cpu") for ranks in (1, 2, 6)] == [(6, 6), (6, 3), (6, 1)]
     with pytest.raises(InputError, match=r"6 subdomains .* evenly over 4 ranks: take a multiple of 4"):
-        shared_out(6, 4, "cpu")
+        distribute_subdomains(6, 4, "cpu")
     monkeypatch.setattr(exchange, "select_local_devices", lambda choice: ["a", "b"])
     # one rank drives both devices, two ranks have one device each, and six ranks share them
-    assert [shared_out(6, ranks, "opencl") for ranks in (1, 2, 6)] == [(6, 3), (6, 3), (6, 1)]
-    assert shared_out(None, 1, "opencl") == (2, 1)
+    assert [distribute_subdomains(6, ranks, "opencl") for ranks in (1, 2, 6)] == [(6, 3), (6, 3), (6, 1)]
+    assert distribute_subdomains(None, 1, "opencl") == (2, 1)
     with pytest.raises(InputError, match="over 1 rank of 2 devices: take a multiple of 2"):
-        shared_out(3, 1, "opencl")
+        distribute_subdomains(3, 1, "opencl")

@@ -21,7 +21,7 @@ from halocline.study.measuring.paces import RADIUS, SIDE
 
 @pytest.fixture
 def calibrated() -> Machine:
-    return host.machine_of([measurement(1), measurement(2)])
+    return host.machine_from_measurements([measurement(1), measurement(2)])
 
 
 def test_a_roofline_recovers_the_parameters_of_kernels() -> None:
@@ -72,14 +72,14 @@ def test_a_reduction_takes_the_measured_time(calibrated: Machine) -> None:
 
 
 def test_hosts_without_shared_memory_or_with_one_core_are_calibrated() -> None:
-    partial_machine = host.machine_of(
+    partial_machine = host.machine_from_measurements(
         [measurement(1), measurement(2, signal=None, **{"large colocated": None})]
     )
     assert partial_machine.measured is not None
     assert partial_machine.measured.copying == partial_machine.measured.packing
     assert partial_machine.device.latency < SEEN["message"]
     only = {name: SEEN[name] for name in ("begin", "sum alone", "copy")}
-    single = host.machine_of([{**measurement(1), "between": only}])
+    single = host.machine_from_measurements([{**measurement(1), "between": only}])
     assert single.measured is not None
     assert single.measured.hop == 0
 

@@ -17,7 +17,7 @@ from halocline.study.measuring import host
 
 @pytest.fixture
 def calibrated() -> Machine:
-    return host.machine_of([measurement(1), measurement(2)])
+    return host.machine_from_measurements([measurement(1), measurement(2)])
 
 
 def test_cell_times_depend_on_ranks_and_memory(calibrated: Machine) -> None:
@@ -37,9 +37,9 @@ def test_cell_times_depend_on_ranks_and_memory(calibrated: Machine) -> None:
 def test_ranks_measure_a_case_together_and_separately() -> None:
     case = {"case": "wave", "n": 64}
     for alone in (False, True):
-        assert 1e-6 < host.on_ranks(2, {"do": "case", "case": case, "alone": alone}) < 1e-1
+        assert 1e-6 < host.run_task(2, {"do": "case", "case": case, "alone": alone}) < 1e-1
     with pytest.raises(RunError, match="measuring on 1 rank failed:"):
-        host.on_ranks(1, {"do": "case", "case": {"case": "tea"}, "alone": True})
+        host.run_task(1, {"do": "case", "case": {"case": "tea"}, "alone": True})
 
 
 def test_the_command_measures_the_time_of_a_cell(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ from modelled_machine import machine
 
 
 def test_weak_scaling_without_a_network_is_ideal() -> None:
-    schedule, shape = predict.prepared("poisson", 64)
+    schedule, shape = predict.prepare("poisson", 64)
     result = predict.predict(schedule, shape, machine(4), [1, 2, 8, 12], scaling="weak")
     assert [p.shape for p in result] == [(64, 64), (128, 64), (256, 128), (384, 128)]
     assert [p.ranks for p in result] == [4, 8, 32, 48]
@@ -28,7 +28,7 @@ def test_weak_scaling_without_a_network_is_ideal() -> None:
 
 
 def test_strong_scaling_is_limited_by_latency() -> None:
-    schedule, shape = predict.prepared("poisson", 256)
+    schedule, shape = predict.prepare("poisson", 256)
     result = predict.predict(schedule, shape, machine(1, latency=1e-4), [1, 4, 16])
     assert result[0].efficiency == 1
     assert result[0].efficiency > result[1].efficiency > result[2].efficiency
@@ -49,7 +49,7 @@ def test_strong_scaling_is_limited_by_latency() -> None:
     ],
 )
 def test_invalid_studies_are_rejected(options: dict[str, Any], words: str) -> None:
-    schedule, shape = predict.prepared("poisson", 64)
+    schedule, shape = predict.prepare("poisson", 64)
     with pytest.raises(InputError, match=words):
         predict.predict(schedule, shape, machine(), **options)
 
@@ -64,8 +64,8 @@ def test_predicted_cases_are_those_of_simulations() -> None:
             for s in schedule.pass_sweeps()
         ]
 
-    assert sweeps(predict.prepared("heat", 16)[0]) == sweeps(equations.heat((16, 16, 16)).schedule)
-    assert sweeps(predict.prepared("wave", 16)[0]) == sweeps(equations.wave((16, 16)).schedule)
+    assert sweeps(predict.prepare("heat", 16)[0]) == sweeps(equations.heat((16, 16, 16)).schedule)
+    assert sweeps(predict.prepare("wave", 16)[0]) == sweeps(equations.wave((16, 16)).schedule)
 
 
 def test_a_prediction_is_traced_as_a_run_is(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_prediction_is_traced_as_a_run_is(tmp_path: Path) -> None:
 
 
 def test_fewer_ranks_per_node_have_more_bandwidth_each() -> None:
-    schedule, shape = predict.prepared("poisson", 512)
+    schedule, shape = predict.prepare("poisson", 512)
     times = [
         predict.predict(
             schedule, shape, machine(2, latency=1e-7), [8 // ranks_per_node], ranks_per_node=ranks_per_node
@@ -97,6 +97,6 @@ def test_fewer_ranks_per_node_have_more_bandwidth_each() -> None:
 
 @pytest.mark.parametrize(("strategy", "parts"), [("1d-x", (4, 1)), ("1d-y", (1, 4)), ("2d", (2, 2))])
 def test_cuts_along_named_axes_are_predicted(strategy: str, parts: tuple[int, ...]) -> None:
-    schedule, shape = predict.prepared("poisson", 512)
+    schedule, shape = predict.prepare("poisson", 512)
     (result,) = predict.predict(schedule, shape, machine(2), [2], strategy=strategy)
     assert result.parts == parts

@@ -21,21 +21,21 @@ def test_times_are_those_of_the_measurements() -> None:
     assert cells(c.SLOWER, group) == ["1.60", "1.00"]
     assert cells(c.units(group), group) == ["1", "2"]
     assert c.units(group).head == "cores"
-    assert cells(c.on_one(group), group) == ["8", "8"]
+    assert cells(c.single_unit_time(group), group) == ["8", "8"]
 
 
 def test_ideal_times_fall_with_the_cores() -> None:
     group = Group([measurement(8.0, ranks=2), measurement(5.0, ranks=4)])
     assert [c.ideal(n, group) for n in (1, 2, 4)] == pytest.approx([16.0, 8.0, 4.0])
-    assert c.of_formula(group.first, group) is None
+    assert c.formula_share(group.first, group) is None
 
 
 def test_columns_contain_only_known_values() -> None:
-    assert c.where_known(Group([measurement(8.0)])) == []
+    assert c.optional_columns(Group([measurement(8.0)])) == []
     group = Group([measurement(8.0), measurement(8.0, joules_per_cell_step=2e-8)])
-    assert c.where_known(group) == [c.ENERGY]
+    assert c.optional_columns(group) == [c.ENERGY]
     assert cells(c.ENERGY, group) == ["", "50"]
-    assert c.where_known(Group([measurement(8.0, ssspnt=1.5)])) == [c.SSSPNT]
+    assert c.optional_columns(Group([measurement(8.0, ssspnt=1.5)])) == [c.SSSPNT]
 
 
 def test_parts_of_steps_and_other_orders_are_separate() -> None:
@@ -46,9 +46,9 @@ def test_parts_of_steps_and_other_orders_are_separate() -> None:
         measurement(5.0, order=2),
     ]
     group = Group(members)
-    assert c.whole(group).members == [members[0], members[3]]
+    assert c.whole_runs(group).members == [members[0], members[3]]
     assert c.whole_steps(group).members == [members[0], members[3]]
-    assert c.own_order(group).members == members[:3]
+    assert c.with_first_order(group).members == members[:3]
 
 
 def test_each_size_has_one_panel() -> None:

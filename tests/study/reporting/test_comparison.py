@@ -20,7 +20,7 @@ def test_runs_are_compared_with_the_fastest_of_their_layout() -> None:
     assert [(row[0], row[-1]) for row in table.rows] == [
         ("16", "1.00"), ("32", "1.25"), ("16", "1.33"), ("32", "1.00"),
     ]  # fmt: skip
-    assert result.said == [
+    assert result.sentences == [
         "256³ on 1 rank of 1 thread: fastest with 16; with 32 1.25 times as long as with 16.",
         "256³ on 2 ranks of 1 thread: fastest with 32; with 16 1.33 times as long as with 32.",
     ]
@@ -37,4 +37,4 @@ def test_runs_are_compared_with_a_named_one() -> None:
 
 def test_one_run_is_the_fastest() -> None:
     result = report((comparison("patch", lambda m: m["patch"]),), Group(RUNS[:1]))
-    assert result.said == ["256³ on 1 rank of 1 thread: fastest with 16."]
+    assert result.sentences == ["256³ on 1 rank of 1 thread: fastest with 16."]

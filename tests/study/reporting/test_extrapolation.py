@@ -32,7 +32,7 @@ def measurement(n: int, flux: float, speed: float, **instead: Any) -> dict[str, 
     }  # fmt: skip
 
 
-def but(**instead: Any) -> list[dict[str, Any]]:
+def with_options(**instead: Any) -> list[dict[str, Any]]:
     """Return measurements with changed entries of the file."""
     return [{**grid, "extrapolated": {**WHAT, **instead}} for grid in GRIDS]
 
@@ -74,7 +74,7 @@ def test_tables_show_the_results_of_three_successive_grids() -> None:
     assert [row[:2] for row in longer.rows] == [
         ("flux", "7, 15, 31"), ("", "15, 31, 63"), ("speed", "7, 15, 31"), ("", "15, 31, 63"),
     ]  # fmt: skip
-    without = but(names=["flux"], published={})[:3]
+    without = with_options(names=["flux"], published={})[:3]
     alone = tables(without, limits(without))[1]
     assert alone.heads[-1] == "range"
     assert "factor of 3" not in alone.note
@@ -92,11 +92,11 @@ def test_verdicts_state_no_order_without_convergence() -> None:
         "factor of 3."
     )
     assert len(sentences) == 3
-    flux = but(names=["flux"])
+    flux = with_options(names=["flux"])
     assert "in the asymptotic range, with orders within 0.2 of 2" in verdicts(flux, limits(flux))[0]
     steep = [measurement(n, 2.0 + 4.0 / (n + 1) ** 3, 1.0, names=["flux"]) for n in (7, 15, 31)]
     assert "likely too small where the order is above 2." in verdicts(steep, limits(steep))[0]
-    constant = but(names=["flux"], noise=0.1)
+    constant = with_options(names=["flux"], noise=0.1)
     assert "no number changes" in verdicts(constant, limits(constant))[0]
     close = [measurement(n, 2.0 + 4.0 / (n + 1) ** 2, 1.0, names=["flux"]) for n in (15, 19, 24)]
     assert "15² and 19² differ 1.25 times only" in verdicts(close, limits(close))[2]

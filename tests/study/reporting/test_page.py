@@ -7,7 +7,7 @@ import io
 from typing import Any
 
 from case_measurements import measurement, parts_of, report_of, sides, weak
-from halocline.study.measuring.command import as_csv
+from halocline.study.measuring.command import csv_text
 from halocline.study.reporting.page import facts_of_measurements, page
 from halocline.study.reporting.report import Report
 from halocline.study.reporting.theory import Theory
@@ -57,7 +57,7 @@ def test_a_page_contains_all_parts_of_a_study():
 
 def test_cells_of_a_table_contain_no_lists():
     rows = list(
-        csv.DictReader(io.StringIO(as_csv([measurement(1.0), measurement(2.0, ranks=2, checksum=None)])))
+        csv.DictReader(io.StringIO(csv_text([measurement(1.0), measurement(2.0, ranks=2, checksum=None)])))
     )
     assert [(row["shape"], row["ns_per_cell_step"], row["checksum"]) for row in rows] == [
         ("256x256x256", "1.0", "0" * 32),

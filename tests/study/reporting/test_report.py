@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from halocline.study.measuring.command import as_csv
+from halocline.study.measuring.command import csv_text
 from halocline.study.reporting import solves as convergence
 from halocline.study.reporting.page import facts_of_measurements, page
 from halocline.study.reporting.report import Report
@@ -19,7 +19,7 @@ from solve_measurements import measurement, strong
 
 
 def test_csv_has_a_line_per_run_and_the_facts():
-    rows = list(csv.DictReader(io.StringIO(as_csv([measurement(64), measurement(128, seconds=2.5)]))))
+    rows = list(csv.DictReader(io.StringIO(csv_text([measurement(64), measurement(128, seconds=2.5)]))))
     assert [(r["n"], r["seconds"], r["host"], r["omp_proc_bind"], r["omp_places"]) for r in rows] == [
         ("64", "1.0", "h", "close", ""),
         ("128", "2.5", "h", "close", ""),

@@ -100,12 +100,12 @@ def test_strong_scaling_has_a_table_and_verdict():
         ("1 rank of 2 threads", "2", "1.00"),
         ("2 ranks of 1 thread", "2", "1.25"),
     ]
-    sentences = strong(ms).said
+    sentences = strong(ms).sentences
     assert "all with the same bits" in sentences[0]
     assert (
         "fastest with 2 ranks of 2 threads, 2.5 s: 3.20 times as fast as 1 rank of 1 thread" in sentences[1]
     )
-    assert "2 different results" in strong([*ms, measurement(64, 3, checksum="1" * 32)]).said[0]
+    assert "2 different results" in strong([*ms, measurement(64, 3, checksum="1" * 32)]).sentences[0]
 
 
 def test_strong_scaling_works_without_a_run_on_one_core():

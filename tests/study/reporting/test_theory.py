@@ -8,7 +8,7 @@ from case_measurements import measurement, report_of, sides
 from halocline.errors import InputError
 from halocline.plan.layout import lay_out
 from halocline.problems.problem import Problem
-from halocline.study.reporting.theory import Theory, exchanged_by
+from halocline.study.reporting.theory import Theory, step_exchanges
 from halocline.study.studies.strong import STEPS
 
 
@@ -31,11 +31,11 @@ def test_the_formula_uses_the_measured_exchange():
         measurement(0.5, ranks=2, only="exchange", halo="uniform"),
     ]
     small = measurement(7.0, ranks=2, only="exchange", n=32)
-    theory = Theory.of({6: sides()}, [small, *parts, exchange, measurement(0.1, only="exchange")])
+    theory = Theory.from_measurements({6: sides()}, [small, *parts, exchange, measurement(0.1, only="exchange")])
     assert theory.measured_on == 2
     # such that the formula gives this time if there is no work
     assert theory.ns(measurement(1.0, ranks=2), measurement(1e-12)) == pytest.approx(0.3)
-    assert Theory.of({6: sides()}, [measurement(0.1, only="exchange")]).per_byte is None
+    assert Theory.from_measurements({6: sides()}, [measurement(0.1, only="exchange")]).per_byte is None
 
 
 def test_without_an_exchange_measurement_there_is_no_formula():
@@ -49,7 +49,7 @@ def test_without_an_exchange_measurement_there_is_no_formula():
 
 def test_the_exchanged_bytes_of_the_benchmark_are_known():
     """Three sub-steps exchange eight fields on sides, and two components of u and of A on each edge."""
-    exchange = exchanged_by(Problem("mhd-benchmark", [16]))
+    exchange = step_exchanges(Problem("mhd-benchmark", [16]))
     weights = dict(exchange.traffic.weights)
     assert {sum(map(abs, direction)) for direction in weights} == {1, 2}
     assert len(weights) == 6 + 12

@@ -11,7 +11,7 @@ from case_measurements import halocline, measurement, report_of
 from halocline.errors import RunError
 from halocline.study.measuring.command import Command
 from halocline.study.studies import devices, layouts, processes
-from halocline.study.study import Asked
+from halocline.study.study import StudyRequest
 
 
 def test_fields_are_equal_for_all_layouts(tmp_path):
@@ -34,7 +34,7 @@ def test_the_maximum_difference_is_shown():
 
 
 def test_one_process_simulates_subdomains_of_several():
-    request = Asked(processes.STUDY, Command("run", "heat", {"steps": 4}), (16,), (3,), (2,))
+    request = StudyRequest(processes.STUDY, Command("run", "heat", {"steps": 4}), (16,), (3,), (2,))
     ways = [(*run.layout[:2], run.command.subdomains_per_rank) for run in processes.STUDY.runs(request)]
     assert ways == [(3, 2, 1), (1, 6, 3)]
     result = [measurement(4.0, ranks=2, methods="mpi"), measurement(3.0, threads=2, methods="peer,self")]
@@ -50,11 +50,11 @@ def test_devices_are_compared_with_cores():
 
 
 def test_nonfinite_values_on_one_layout_are_an_error(tmp_path):
-    request = Asked(
+    request = StudyRequest(
         layouts.STUDY, Command("run", "heat", {"steps": 4}), (16,), (1, 2), (1,), scratch=tmp_path
     )
     runs = layouts.STUDY.runs(request)[:2]
     for run, value in zip(runs, (1.0, np.nan), strict=True):
         np.savez(run.extra["--state"], u=np.ones(2), v=np.array([1.0, value]))
     with pytest.raises(RunError, match="values are not finite here, or in the first run of the same grid"):
-        layouts.STUDY.finish(runs, [measurement(1.0), measurement(1.0, ranks=2)])
+        layouts.STUDY.add_derived_results(runs, [measurement(1.0), measurement(1.0, ranks=2)])

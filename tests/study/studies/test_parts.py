@@ -24,12 +24,12 @@ def test_the_table_shows_the_parts_of_a_step():
     assert shares.rows[1][2:] == ("+20%", "0.50%", "+5.0%", "+5.0%")
     assert shares.rows[2][2:] == ("15% to 20%", "0.02% to 2%", "", "0.03% to 10%")
     assert shares.muted == (2,)
-    assert report_of(PARTS_OF_A_STEP, result).said == [
+    assert report_of(PARTS_OF_A_STEP, result).sentences == [
         "256³ on 2 ranks of 1 thread: exchange alone takes longer (the exchange 1.25 times as long as "
         "computing), and a step 20% more than that."
     ]
     hidden = parts_of(2, 3.9, 4.0, 2.0, 2.0, 2.0, 0.1)
-    assert report_of(PARTS_OF_A_STEP, hidden).said[0].endswith("and a step no more than that.")
+    assert report_of(PARTS_OF_A_STEP, hidden).sentences[0].endswith("and a step no more than that.")
 
 
 # -- runs ----------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ def test_a_run_is_labelled_by_its_patch(patch: str | None, schedule: str, name: 
 
 
 def test_the_study_varies_patches_and_schedules() -> None:
-    assert [sweep.option for sweep in STUDY.sweeps] == ["patch", "schedule"]
+    assert [option.name for option in STUDY.varied_options] == ["patch", "schedule"]
 
 
 def test_all_splits_use_the_same_number_of_cores() -> None:

@@ -49,7 +49,7 @@ def test_strong_scaling_is_compared_with_the_paper():
     assert rates.rows[0][4:] == ("0.29–0.35", "8.3")  # 1330 ns over two times 80
     # efficiency is t_1 / (p t_p)
     assert float(summary.rows[2][4]) == pytest.approx(2.2 / 64 / 0.18, rel=0.01)
-    sentences = report_of(STEPS, strong(), theory).said
+    sentences = report_of(STEPS, strong(), theory).sentences
     assert sentences[1] == (
         "512³: fastest with 2 ranks of 1 thread, 4.4 ns a cell and step: 1.82 times as fast as 1 rank of "
         "1 thread, 91% of the speed by the formula."
@@ -78,7 +78,7 @@ def test_other_problems_are_not_compared_with_the_paper():
 
 def same_bits(measurements: list[Measurement]) -> list[str]:
     """Return the sentences that compare the bits of runs of the same problem."""
-    return list(SAME_BITS.said(Group(measurements)))
+    return list(SAME_BITS.sentences(Group(measurements)))
 
 
 def test_equal_problems_must_have_equal_bits():

@@ -13,25 +13,25 @@ from halocline.errors import InputError
 from halocline.study import kernels
 from halocline.study.measuring.command import Command
 from halocline.study.studies.vectors import STUDY
-from halocline.study.study import Asked
+from halocline.study.study import StudyRequest
 from step_measurements import run_json
 
 LINE = ["study", "vectors", "heat", "--dim", "1", "--n", "64", "--steps", "4"]
 
 
-def request(**options: str) -> Asked:
+def request(**options: str) -> StudyRequest:
     command = Command("run", "heat", environment={"OMP_PROC_BIND": "close"})
-    return Asked(STUDY, command, None, (1,), (1,), options)
+    return StudyRequest(STUDY, command, None, (1,), (1,), options)
 
 
 def test_every_compiler_is_measured_with_every_length() -> None:
-    sets = STUDY.sets_of_options(request(vectors="64,128", compilers="g++,c++"))
+    sets = STUDY.option_sets(request(vectors="64,128", compilers="g++,c++"))
     assert [options["environment"] for options in sets] == [
         {"OMP_PROC_BIND": "close", "CXX": path, VECTORS: bits}
         for path in ("g++", "c++")
         for bits in ("64", "128")
     ]
-    assert STUDY.sets_of_options(request())[0]["environment"] == {"OMP_PROC_BIND": "close", VECTORS: "64"}
+    assert STUDY.option_sets(request())[0]["environment"] == {"OMP_PROC_BIND": "close", VECTORS: "64"}
 
 
 def test_unsupported_vector_lengths_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ def test_the_table_shows_weak_scaling():
         ("2 ranks of 1 thread", "128 x 64 x 64", "10", "5", "80%"),
         ("4 ranks of 1 thread", "128 x 128 x 64", "10", "2.5", "80%"),
     ]
-    assert report_of(WEAK, weak()).said == [
+    assert report_of(WEAK, weak()).sentences == [
         "64 a rank: 4 ranks of 1 thread keep 80% of the efficiency of 1 rank of 1 thread."
     ]
 

@@ -78,7 +78,9 @@ def exchange(
     places = devices_met(comm)
     if comm.rank != 0:
         return
-    variants += study.place(machine_model, weak_shape(n, len(machine_model.devices), dim), **settings)
+    variants += study.predict_placements(
+        machine_model, weak_shape(n, len(machine_model.devices), dim), **settings
+    )
     cells = "x".join(map(str, shape))
     subject = f"{counted(fields, dtype + ' field')} of {cells} cells, radius {radius}"
     lead = f"{subject}, on {counted(comm.size, 'rank')}" + (f", {summary(places)}" if places else "")

@@ -81,7 +81,7 @@ def exchange(
     from halocline.explanation.timeline import draw_timeline
     from halocline.lang.grid import unknown_name_error
     from halocline.run.ranks.mpi import world
-    from halocline.study.measuring.command import ran_on
+    from halocline.study.measuring.command import layout_text
     from halocline.study.measuring.exchange import PASSES, measure, weak_shape
     from halocline.words import amount, counted, duration
 
@@ -115,7 +115,7 @@ def exchange(
     lines = [
         f"Exchange of {subject}, radius {radius}, {kind}",
         "",
-        f"{'ranks':12} {ran_on(timing)}, subdomains {'x'.join(map(str, timing['parts']))}",
+        f"{'ranks':12} {layout_text(timing)}, subdomains {'x'.join(map(str, timing['parts']))}",
         *(
             f"{method:12} {amount(size)} into the subdomains of the busiest rank"
             for method, size in timing["bytes_by_method"].items()

@@ -34,7 +34,7 @@ from halocline.errors import InputError
 from halocline.ranges import NODES, RANK, whole_numbers
 
 if TYPE_CHECKING:
-    from halocline.study.measuring.predict import Predicted
+    from halocline.study.measuring.predict import ScalingPrediction
 
 app = group(__doc__, CaseByName)
 SHOWN = 4  # ranks of a trace by default
@@ -143,9 +143,9 @@ def case(
                 f"--measure {measure} needs this host, but --machine is {machine}. Use --machine host"
             )
         per_node = request.ranks_per_node or machine_model.device.count
-        small_problem = study.prepared(name, measure, **values)
+        small_problem = study.prepare(name, measure, **values)
         task = {"case": name, "n": measure, **values, "settings": list(values["settings"])}
-        pace = host.pace_of(task, small_problem, machine_model, per_node)
+        pace = host.measured_pace(task, small_problem, machine_model, per_node)
     ranks: list[int] | range = range(0)
     if request.trace is not None or request.timeline is not None:
         first_ranks = range(min(SHOWN, max(counts) * (request.ranks_per_node or machine_model.device.count)))
@@ -183,7 +183,7 @@ def case(
     report_written([request.json, request.picture, request.trace, request.timeline])
 
 
-def _draw(predictions: "list[Predicted]", request: PredictionOptions) -> None:
+def _draw(predictions: "list[ScalingPrediction]", request: PredictionOptions) -> None:
     """Draw the requested pictures, and write the requested trace."""
     from halocline.explanation import timeline as lanes
     from halocline.io.style import save, styled
@@ -233,5 +233,5 @@ def calibrate(file: Annotated[Path | None, result_option("--file FILE", place("f
         machine_model = host.calibrate(on_progress)
     say(f"{machine_model.title}\n")
     say(host.table(machine_model).text())
-    write(target, host.as_toml(machine_model))
+    write(target, host.toml_text(machine_model))
     report_written([target])

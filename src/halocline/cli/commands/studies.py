@@ -39,7 +39,7 @@ from halocline.study.measurement import Measurement
 from halocline.study.registry import papers as declared_papers
 from halocline.study.registry import register
 from halocline.study.reporting.report import Report, with_note
-from halocline.study.study import Asked, Study, keyword, studies
+from halocline.study.study import Study, StudyRequest, keyword, studies
 
 if TYPE_CHECKING:
     from halocline.study.measuring.command import Command
@@ -136,10 +136,10 @@ class Submit:
 
 def add(app: typer.Typer, study: Study, name: str) -> None:
     """Add the command of a study to a group."""
-    sweeps = [(sweep.form, sweep.help, sweep.default) for sweep in study.sweeps]
-    swept = {keyword(sweep.form) for sweep in study.sweeps}
-    options = [_parameter(study_option, *option) for option in (*sweeps, *study.options)]
-    if study.to_the_end:
+    varied_forms = [(option.form, option.help, option.default) for option in study.varied_options]
+    varied_names = {keyword(option.form) for option in study.varied_options}
+    options = [_parameter(study_option, *option) for option in (*varied_forms, *study.options)]
+    if study.runs_to_end:
         layout = [*parameters(StudyRunOptions, "ranks"), *parameters(Execution, "threads")]
     else:
         ranks = "--ranks R,R,...", "Numbers of processes, one run for each.", study.ranks
@@ -147,7 +147,7 @@ def add(app: typer.Typer, study: Study, name: str) -> None:
         layout = [_parameter(execution_option, *ranks), _parameter(execution_option, *threads)]
 
     arguments = [] if name == "CASE" else [[PROBLEM]]
-    steps = () if study.to_the_end else ("steps", "warm_up", "order", "scheme")
+    steps = () if study.runs_to_end else ("steps", "warm_up", "order", "scheme")
 
     @command(
         app,
@@ -156,8 +156,8 @@ def add(app: typer.Typer, study: Study, name: str) -> None:
         options,
         parameters(StudyRunOptions, "n", "dim", "settings", *steps, "dtype", *LINEAR_OPTIONS),
         layout,
-        [option for option in parameters(Nodes) if option.name not in swept],
-        parameters(Execution, *(name for name in EXECUTION_OPTIONS if name not in swept)),
+        [option for option in parameters(Nodes) if option.name not in varied_names],
+        parameters(Execution, *(name for name in EXECUTION_OPTIONS if name not in varied_names)),
         parameters(StudyRunOptions, "repeat"),
         ReportFileOptions,
         Submit,
@@ -196,7 +196,7 @@ def paper(
     n: Annotated[str | None, problem_option("--n N,N,...")] = None,
     nodes: Annotated[str | None, execution_option("--nodes K,K,...")] = None,
     machine: Annotated[str | None, execution_option("--machine NAME|FILE")] = None,
-    here: Annotated[bool, execution_option("--here/--not-here")] = True,
+    measure_here: Annotated[bool, execution_option("--here/--not-here")] = True,
     ranks: Annotated[str | None, execution_option("--ranks R,R,...")] = None,
     threads: Annotated[str | None, execution_option("--threads T,T,...")] = None,
     device: Annotated[str | None, execution_option("--device cpu|cuda[:i,j]|opencl[:i,j]")] = None,
@@ -218,7 +218,7 @@ def paper(
         Numbers of nodes to predict. Default: all numbers of the paper.
     machine
         Machine of the predictions. Default: the machine of the paper.
-    here
+    measure_here
         Also measure on this machine.
     ranks
         Numbers of ranks to measure.
@@ -238,7 +238,7 @@ def paper(
 
     _check_single_process()
     chosen = {"ranks": ranks, "threads": threads, "device": device, "pythons": pythons}
-    given_options = {option: value for option, value in chosen.items() if value}
+    explicit_options = {option: value for option, value in chosen.items() if value}
     known = declared_papers()
     if name not in known:
         raise unknown_name_error("table or figure", name, list(known))
@@ -247,25 +247,25 @@ def paper(
         None if text is None else whole_numbers(text, option, numbers)
         for text, option, numbers in ((n, "--n", POINTS), (nodes, "--nodes", NODES))
     )
-    places, machine_model = paper.places_of(sizes, counts), paper.there(machine)
-    if not (paper.measured and here):
-        reason = "--not-here measures nothing" if paper.measured else f"{name} has nothing to measure"
+    places, machine_model = paper.select_configurations(sizes, counts), paper.prediction_machine(machine)
+    if not (paper.measured_studies and measure_here):
+        reason = "--not-here measures nothing" if paper.measured_studies else f"{name} has nothing to measure"
         reject(chosen, f"{reason}: leave it out")
     measurements: list[Measurement] = []
     reports: list[Report] = []
     with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
         requests = [
             (
-                _of_paper(study, paper.problem, options, given_options, Path(scratch), values),
+                _of_paper(study, paper.problem, options, explicit_options, Path(scratch), values),
                 options.get("repeat"),
             )
-            for study, options in paper.measured
-            if here
+            for study, options in paper.measured_studies
+            if measure_here
         ]
         for request, _ in requests:
-            engine.plan(request)
+            engine.plan_runs(request)
         check_files(values["json"], values["csv"], values["html"])
-        if paper.facts and here:
+        if paper.facts and measure_here:
             reports.append(paper.facts(paper))
         if machine_model is not None and places:
             with progress(
@@ -291,10 +291,10 @@ def paper(
     facts = {"paper": {**cited, "settings": list(paper.options.get("settings", ()))}, "places": places}
     report = Report(
         [
-            *([] if paper.facts and here else paper.tables(places, machine_model)),
+            *([] if paper.facts and measure_here else paper.tables(places, machine_model)),
             *(table for single_report in reports for table in single_report.tables),
         ],
-        [*paper.said, *(text for single_report in reports for text in single_report.said)],
+        [*paper.sentences, *(text for single_report in reports for text in single_report.sentences)],
         figures,
         facts | {key: value for single_report in reports for key, value in single_report.facts.items()},
         paper.title,
@@ -316,7 +316,7 @@ def _of_paper(
     chosen: Mapping[str, Any],
     scratch: Path,
     results: Files,
-) -> Asked:
+) -> StudyRequest:
     """Return the request for a study that measures a table or figure on this machine."""
     declared = studies()[study]
     request_options: dict[str, Any] = {"ranks": declared.ranks, "threads": declared.threads}
@@ -326,16 +326,18 @@ def _of_paper(
     request_options.pop("repeat", None)
     if "ranks" in chosen:
         request_options |= {"nodes": None, "per_node": None}
-    if "pythons" in chosen and not any(keyword(sweep.form) == "pythons" for sweep in declared.sweeps):
+    if "pythons" in chosen and not any(
+        keyword(option.form) == "pythons" for option in declared.varied_options
+    ):
         raise InputError(
             f"--pythons {chosen['pythons']}: study {study} compares no MPI libraries: leave it out"
         )
-    for option in ("ranks", "threads") if declared.to_the_end else ():
+    for option in ("ranks", "threads") if declared.runs_to_end else ():
         if "," in request_options[option]:
             raise InputError(
                 f"--{option} {request_options[option]}: study {declared.name} takes one number: give one"
             )
-    request = _asked(declared, problem, request_options, scratch, results)
+    request = _request(declared, problem, request_options, scratch, results)
     return request if "ranks" in chosen else replace(request, cores=len(cores()))
 
 
@@ -351,7 +353,7 @@ def papers() -> None:
     """
     entries = register()
     rows = tuple(
-        (entry.paper, entry.result, entry.kind, entry.what, entry.command or entry.reason)
+        (entry.paper, entry.result, entry.kind, entry.subject, entry.command or entry.reason)
         for entry in entries
     )
     heads = ("paper", "", "kind", "what it shows", "command of halocline, or why there is none")
@@ -380,9 +382,9 @@ def report(files: Annotated[list[str], typer.Argument(metavar="FILES...")], **va
     from halocline.study import joining
 
     check_files(values["json"], values["csv"], values["html"])
-    named = [joining.labelled(file) for file in files]
+    named = [joining.parse_label(file) for file in files]
     paths = [path for _, path in named]
-    measurements, joint_report = joining.joined(
+    measurements, joint_report = joining.join_files(
         {path: label for label, path in named} if len(set(paths)) == len(paths) else paths
     )
     names = ", ".join(dict.fromkeys(m["study"] for m in measurements))
@@ -402,7 +404,7 @@ def measure(
     if (values["nodes"] or values["per_node"]) and source("ranks").name == "COMMANDLINE":
         reject({"ranks": values["ranks"]}, "--per-node sets the ranks of each node: leave it out")
     with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
-        request = _asked(study, problem, values, Path(scratch), results)
+        request = _request(study, problem, values, Path(scratch), results)
         if submit["submit"] is not None:
             reject(results, "halocline study report writes the page and tables of all jobs: leave it out")
             _submit(request, submit)
@@ -418,11 +420,13 @@ def measure(
             results,
             title=f"{study.title}: {measurements[0]['case']}",
             record=measurements if request.is_linear else None,
-            drawn=[] if request.drawn is None else sorted(request.drawn.glob("*.png")),
+            drawn=[] if request.picture_folder is None else sorted(request.picture_folder.glob("*.png")),
         )
 
 
-def _asked(study: Study, problem: str, options: Mapping[str, Any], scratch: Path, results: Files) -> Asked:
+def _request(
+    study: Study, problem: str, options: Mapping[str, Any], scratch: Path, results: Files
+) -> StudyRequest:
     """Return the request for a study from its options."""
     remaining = dict(options)
     sizes = remaining.pop("n", None)
@@ -435,15 +439,15 @@ def _asked(study: Study, problem: str, options: Mapping[str, Any], scratch: Path
         nodes = tuple(sorted(whole_numbers(nodes or "1", "--nodes", NODES)))
     option = "--per-node" if nodes else "--ranks"
     ranks, threads = _layouts(ranks, threads, command.device, option)
-    if study.to_the_end and (len(nodes or (1,)), len(ranks)) != (1, 1):
+    if study.runs_to_end and (len(nodes or (1,)), len(ranks)) != (1, 1):
         raise InputError(
             f"study {study.name} takes one number of nodes and one number of ranks per node: give one of each"
         )
     drawn = scratch / "pictures" if results["pictures"] or results["html"] else None
-    return Asked(study, command, numbers, ranks, threads, remaining, scratch, drawn, nodes=nodes or ())
+    return StudyRequest(study, command, numbers, ranks, threads, remaining, scratch, drawn, nodes=nodes or ())
 
 
-def _command(study: Study, problem: str, given: dict[str, Any]) -> "Command":
+def _command(study: Study, problem: str, remaining: dict[str, Any]) -> "Command":
     """Return the command to measure.
 
     Raises
@@ -454,23 +458,25 @@ def _command(study: Study, problem: str, given: dict[str, Any]) -> "Command":
     from halocline.problems.problem import Problem
     from halocline.study.measuring.command import EXECUTION, Command
 
-    device, settings = given.pop("device", None), tuple(given.pop("settings", ()) or ())
-    swept = {keyword(sweep.form) for sweep in study.sweeps}
-    affinity = None if "affinity" in swept else given.pop("affinity", None)
+    device, settings = remaining.pop("device", None), tuple(remaining.pop("settings", ()) or ())
+    varied_names = {keyword(option.form) for option in study.varied_options}
+    affinity = None if "affinity" in varied_names else remaining.pop("affinity", None)
     environment = {} if affinity is None else AFFINITIES[affinity]
-    run_options = {name: given.pop(name, None) for name in EXECUTION_OPTIONS[1:] if name not in swept}
+    run_options = {
+        name: remaining.pop(name, None) for name in EXECUTION_OPTIONS[1:] if name not in varied_names
+    }
     run_options = {name: value for name, value in run_options.items() if value != EXECUTION[name]}
-    problem_options = {name: given.pop(name, None) for name in ("dim", "dtype", *LINEAR_OPTIONS)}
-    steps = {name: given.get(name) for name in STEP_OPTIONS}
-    if study.verb != "run":
+    problem_options = {name: remaining.pop(name, None) for name in ("dim", "dtype", *LINEAR_OPTIONS)}
+    steps = {name: remaining.get(name) for name in STEP_OPTIONS}
+    if study.subcommand != "run":
         reject(
             {**problem_options, **steps, "set": settings or None, **run_options},
             f"the study sets this for {problem}: leave it out",
         )
-        return Command(study.verb, problem, {}, (), device, environment)
+        return Command(study.subcommand, problem, {}, (), device, environment)
     subject = Problem(problem)
     if not subject.has_settings:
-        orders = {"orders": given.get("orders")} if study.options else {}
+        orders = {"orders": remaining.get("orders")} if study.options else {}
         run_options["dtype"] = problem_options.pop("dtype")
         decided = {**problem_options, **steps, **orders}
         reject(decided, f"{problem} is a file without settings, which sets this itself: leave it out")
@@ -513,28 +519,32 @@ def _layouts(
     return counts, several
 
 
-def _measured(asked: Asked, results: Files, repeat: int | None = None) -> tuple[list[Measurement], Report]:
+def _measured(
+    request: StudyRequest, results: Files, repeat: int | None = None
+) -> tuple[list[Measurement], Report]:
     """Return all measurements of a study, and their report."""
     from halocline.study import engine
     from halocline.study.reporting.theory import Theory
 
-    study, folder = asked.study, results["pictures"]
-    runs = engine.plan(asked)
+    study, folder = request.study, results["pictures"]
+    runs = engine.plan_runs(request)
     pictures = [folder / name for name in study.pictures] if folder else []
     check_files(results["json"], results["csv"], results["html"], *pictures)
-    exchanged = engine.formula_of(asked, runs) if asked.command.verb != "bench" else {}
+    exchanged = engine.exchanges_by_order(request, runs) if request.command.subcommand != "bench" else {}
     share_terminal()  # the output of the runs is captured, but their progress is shown
 
     def keep(done: list[Measurement]) -> None:  # a job that ends early keeps the completed runs
         if results["json"] != STDOUT:
             write_json(results["json"], {"measurements": done})
 
-    measurements = engine.carry_out(study, runs, repeat or study.repeat, note, keep)
-    return measurements, engine.reported(study, measurements, Theory.of(exchanged, measurements))
+    measurements = engine.measure_runs(study, runs, repeat or study.repeat, note, keep)
+    return measurements, engine.build_report(
+        study, measurements, Theory.from_measurements(exchanged, measurements)
+    )
 
 
 def _write_report(
-    found: Sequence[Measurement],
+    measurements: Sequence[Measurement],
     report: Report,
     results: Files,
     *,
@@ -544,20 +554,21 @@ def _write_report(
 ) -> None:
     """Print and write the report of measurements; the default record is the record of a study."""
     from halocline import __version__
-    from halocline.study.measuring.command import as_csv, devices_of
+    from halocline.study.measuring.command import csv_text, devices_of
     from halocline.study.reporting.page import facts_of_measurements
 
-    host = found[0]["machine"]["host"]
-    on = devices_of(found[-1]) or found[0]["machine"]["cpu"]
+    host = measurements[0]["machine"]["host"]
+    processors = devices_of(measurements[-1]) or measurements[0]["machine"]["cpu"]
+    date = measurements[0]["started"][:10]
     write_report(
         report,
         results,
         title=title,
-        lead=f"{report.what} with Halocline {__version__} on {host}, {on}, {found[0]['started'][:10]}",
-        record=record or {"measurements": list(found), **report.facts},
-        rows=as_csv(found) if results["csv"] else "",
-        facts=facts_of_measurements(found),
-        commands=[m["command"] for m in found],
+        lead=f"{report.subject} with Halocline {__version__} on {host}, {processors}, {date}",
+        record=record or {"measurements": list(measurements), **report.facts},
+        rows=csv_text(measurements) if results["csv"] else "",
+        facts=facts_of_measurements(measurements),
+        commands=[m["command"] for m in measurements],
         drawn=drawn,
     )
 
@@ -569,12 +580,12 @@ def _check_single_process() -> None:
         raise InputError("a study starts mpiexec itself: run it without mpiexec, and give --ranks")
 
 
-def _submit(asked: Asked, submit: Mapping[str, Any]) -> None:
+def _submit(request: StudyRequest, submit: Mapping[str, Any]) -> None:
     """Write the scripts of the jobs that run the study on a cluster."""
     from halocline.study import engine, jobs
 
-    engine.plan(asked)  # reports invalid requests
-    job_scripts = jobs.scripts(asked, command_line(), submit["submit"], submit)
+    engine.plan_runs(request)  # reports invalid requests
+    job_scripts = jobs.scripts(request, command_line(), submit["submit"], submit)
     jobs.check_new(job_scripts, overwrite=submit["overwrite"])
     check_files(*job_scripts)
     for path, text in job_scripts.items():
@@ -583,6 +594,6 @@ def _submit(asked: Asked, submit: Mapping[str, Any]) -> None:
     say(jobs.advice(submit["submit"], list(job_scripts)))
 
 
-made = typer.main.get_command(app)
-assert isinstance(made, TyperGroup)
-commands = made.commands
+root_command = typer.main.get_command(app)
+assert isinstance(root_command, TyperGroup)
+commands = root_command.commands

@@ -27,16 +27,16 @@ from halocline.run.domain.execution import chosen_devices
 from halocline.run.engine.prepared import PassTimer
 from halocline.run.ranks.mpi import world
 from halocline.run.tuning.patches import run_in_turn
-from halocline.study.measurement import Measurement, grouped
-from halocline.study.measuring.exchange import Bench, exchange_schedule, into_a_rank, moved
+from halocline.study.measurement import Measurement, group_by
+from halocline.study.measuring.exchange import Bench, exchange_schedule, received_text, busiest_rank_traffic
 from halocline.study.measuring.overlap import heat
 from halocline.words import duration
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-WHOLE = "Steps of heat with as many fields of this radius: an exchange alone has nothing to overlap with."
-OF_STEPS = ("halos of a program", "overlap", "communication")  # groups that time whole steps
+STEP_NOTE = "Steps of heat with as many fields of this radius: an exchange alone has nothing to overlap with."
+STEP_GROUPS = ("halos of a program", "overlap", "communication")  # groups that time whole steps
 DECOMPOSITIONS = ("optimal", "bisection", "1d-x", "1d-y", "1d-z")
 
 
@@ -125,12 +125,12 @@ def measure(
         ):
             continue  # a method of this set is unavailable
         try:
-            bench = heat(shape, **options) if group in OF_STEPS else Bench(shape, **options)
+            bench = heat(shape, **options) if group in STEP_GROUPS else Bench(shape, **options)
         except InputError:
             if group != "decompositions":
                 raise  # a grid may be too thin for slabs
             continue
-        if group in OF_STEPS:
+        if group in STEP_GROUPS:
             bench.calibrate()
         methods = bench.prepared.plan.transfers.methods
         if group == "transfer methods" and methods in known_methods:
@@ -142,18 +142,18 @@ def measure(
     records: list[Measurement] = []
     times = run_in_turn({variant: bench.run for variant, bench in benches.items()}, repeats, on_progress)
     for (group, name), bench in benches.items():
-        parts, traffic = bench.prepared.plan.decomposition.parts, moved(bench.prepared)
+        parts, traffic = bench.prepared.plan.decomposition.parts, busiest_rank_traffic(bench.prepared)
         records.append(_record(records, group, name, parts, statistics.median(times[group, name]), traffic))
     return records
 
 
 def _record(
-    others: Sequence[Measurement],
+    earlier_records: Sequence[Measurement],
     group: str,
     name: str,
     parts: tuple[int, ...],
     seconds: float,
-    sent: tuple[int | None, dict[str, int]],
+    traffic: tuple[int | None, dict[str, int]],
     *,
     predicted: bool = False,
 ) -> Measurement:
@@ -161,13 +161,13 @@ def _record(
 
     Parameters
     ----------
-    others : sequence of dict
+    earlier_records : sequence of dict
         Records of the earlier variants.
-    sent : (int or None, dict)
-        Messages and bytes, as `moved` returns them.
+    traffic : (int or None, dict)
+        Messages and bytes, as `busiest_rank_traffic` returns them.
     """
-    first = next((other["seconds"] for other in others if other["group"] == group), seconds)
-    messages, bytes_by_method = sent
+    first = next((other["seconds"] for other in earlier_records if other["group"] == group), seconds)
+    messages, bytes_by_method = traffic
     return {
         "group": group,
         "name": name,
@@ -177,11 +177,11 @@ def _record(
         "seconds": seconds,
         "ratio": first / seconds,
         "predicted": predicted,
-        "whole": group in OF_STEPS,
+        "whole": group in STEP_GROUPS,
     }
 
 
-def place(
+def predict_placements(
     machine: Machine, shape: Sequence[int], *, fields: int = 4, radius: int = 3, dtype: str = "float32"
 ) -> list[Measurement]:
     """Predict the time of an exchange on the devices of one node, for each placement of the subdomains.
@@ -222,34 +222,34 @@ def _unit(measured: Measurement) -> str:
     return "a step" if measured["whole"] else "an exchange"
 
 
-def table(found: Sequence[Measurement]) -> list[Table]:
+def table(records: Sequence[Measurement]) -> list[Table]:
     """Return one table for each group."""
     tables = []
-    for group, members in grouped(found, GROUP).items():
+    for group, members in group_by(records, GROUP).items():
         first = members[0]
         columns: dict[str, Callable[[Measurement], str]] = {
             "": lambda m: m["name"],
             "subdomains": lambda m: " x ".join(map(str, m.get("parts", ()))),
             "messages": lambda m: "" if m["messages"] is None else f"{m['messages']}",
-            "into a rank": into_a_rank,
+            "into a rank": received_text,
             _unit(first): lambda m: duration(m["seconds"]),
             f"faster than\n{first['name']}": lambda m: f"{m['ratio']:.2f}",
         }
         note = "Predicted by running the plan on the machine file." if first["predicted"] else ""
-        note = WHOLE if first["whole"] else note
+        note = STEP_NOTE if first["whole"] else note
         tables.append(table_of(group.capitalize(), members, columns, left=2, note=note))
     return tables
 
 
-def plot(found: Sequence[Measurement]) -> Figure:
+def plot(records: Sequence[Measurement]) -> Figure:
     """Return a figure of the time of every variant, with a panel for each group."""
     from matplotlib.figure import Figure
 
     from halocline.io.style import COLOURS, MUTED
 
-    groups = grouped(found, GROUP)
+    groups = group_by(records, GROUP)
     heights = [len(members) for members in groups.values()]
-    figure = Figure(figsize=(8.4, 0.9 + 0.42 * len(found)), layout="constrained")
+    figure = Figure(figsize=(8.4, 0.9 + 0.42 * len(records)), layout="constrained")
     all_axes = figure.subplots(len(groups), 1, height_ratios=heights, squeeze=False)[:, 0]
     for axes, (group, members) in zip(all_axes, groups.items(), strict=True):
         predicted, places = members[0]["predicted"], range(len(members))
@@ -262,10 +262,10 @@ def plot(found: Sequence[Measurement]) -> Figure:
     return figure
 
 
-def verdicts(found: Sequence[Measurement]) -> list[str]:
+def verdicts(records: Sequence[Measurement]) -> list[str]:
     """Return a sentence for each group on its fastest variant, compared with the other variants."""
     sentences = []
-    for group, members in grouped(found, GROUP).items():
+    for group, members in group_by(records, GROUP).items():
         best = min(members, key=lambda m: m["seconds"])
         result = (
             f"is {'predicted to be ' * best['predicted']}fastest, {duration(best['seconds'])} {_unit(best)}"

@@ -22,11 +22,13 @@ from halocline.run.devices.devices import OnDevice, hardware_text, summary
 from halocline.run.domain.execution import Execution, chosen_devices
 from halocline.run.host.machine import this_machine
 from halocline.study.layout import Layout
-from halocline.study.measurement import Measurement, at_median
+from halocline.study.measurement import Measurement, median_record
 
-OF_A_RUN = ("threads", "device", "trace")  # execution options that a study sets for each run
+PER_RUN_OPTIONS = ("threads", "device", "trace")  # execution options that a study sets for each run
 # options of every command that runs a problem, with their defaults
-EXECUTION = {option.name: option.default for option in fields(Execution) if option.name not in OF_A_RUN}
+EXECUTION = {
+    option.name: option.default for option in fields(Execution) if option.name not in PER_RUN_OPTIONS
+}
 EXECUTION["gpudirect"] = "off"
 RUN: dict[str, Any] = {
     "dim": None, "order": None, "scheme": None, "dtype": None, "steps": None, "warm_up": 0, "only": None,
@@ -55,7 +57,7 @@ class Command:
 
     Parameters
     ----------
-    verb : {"run", "bench"}
+    subcommand : {"run", "bench"}
     name : str
         Name of a case, or path of a user's file.
     options : mapping of str to value
@@ -70,7 +72,7 @@ class Command:
         Python interpreter that runs the command, for example that of an environment with another MPI.
     """
 
-    verb: str
+    subcommand: str
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
     settings: tuple[str, ...] = ()
@@ -82,9 +84,9 @@ class Command:
         """Return the value of an option."""
         if name.startswith("_"):
             raise AttributeError(name)
-        return self.options.get(name, DEFAULTS[self.verb].get(name))
+        return self.options.get(name, DEFAULTS[self.subcommand].get(name))
 
-    def but(self, **options: Any) -> Command:
+    def with_options(self, **options: Any) -> Command:
         """Return a copy of the command with other options.
 
         The names "environment", "python" and "device" replace the fields of the same names.
@@ -101,13 +103,13 @@ class Command:
         }
         Execution(**execution_options, gpudirect=self.gpudirect == "on")
 
-    def words(self) -> dict[str, str]:
+    def arguments(self) -> dict[str, str]:
         """Return the options for the command line, without options at their defaults.
 
         The options of a file are complete, because the file may have other defaults.
         """
-        own_defaults = self.verb == "run" and is_file(self.name)
-        defaults = DEFAULTS[self.verb]
+        own_defaults = self.subcommand == "run" and is_file(self.name)
+        defaults = DEFAULTS[self.subcommand]
         explicit_options = {
             name: self.options[name] for name in (*defaults, *self.options) if name in self.options
         }
@@ -129,14 +131,14 @@ class Command:
 
     def facts(self) -> dict[str, Any]:
         """Return the entries of the record that the command does not report."""
-        if self.verb == "bench":
+        if self.subcommand == "bench":
             return {"case": self.name, "methods_asked": self.methods}
         python = {} if self.python == sys.executable else {"python": self.python}
         return {"settings": " ".join(self.settings), **python}
 
     def execution(self) -> dict[str, Any]:
         """Return the execution options of a case, which records of older versions lack."""
-        if self.verb == "bench" or is_file(self.name):
+        if self.subcommand == "bench" or is_file(self.name):
             return {}
         names = [name for name in EXECUTION if name in ("decomposition", "patch", *self.options)]
         return {name: getattr(self, name) for name in names}
@@ -181,9 +183,9 @@ def measure(
         The command failed. The error has the message of the command.
     """
     size = {} if n is None else {"--n": f"{n}" if isinstance(n, int) else ",".join(map(str, n))}
-    options = {**size, **case.words(), **layout.options}
+    options = {**size, **case.arguments(), **layout.options}
     settings = [word for setting in case.settings for word in ("--set", setting)]
-    words = [case.verb, case.name, *(word for item in options.items() for word in item), *settings]
+    words = [case.subcommand, case.name, *(word for item in options.items() for word in item), *settings]
     variables = [f"{name}={value}" for name, value in case.environment.items() if value is not None]
     command = shlex.join([*variables, "halocline", *words])
     started = datetime.now(UTC).isoformat(timespec="seconds")
@@ -194,10 +196,10 @@ def measure(
         if len({r.get("checksum") for r in records}) > 1:
             raise RunError(f"{command}: two runs gave different bits; please report this as a bug")
     times = [r["seconds"] for r in records]
-    record = at_median(records, times)
+    record = median_record(records, times)
     missing_options = {name: value for name, value in case.execution().items() if name not in record}
     return {
-        **common(record),
+        **with_common_keys(record),
         **missing_options,
         **case.facts(),
         "device": str(chosen_devices(case.device)),
@@ -209,7 +211,7 @@ def measure(
     }
 
 
-def common(record: Mapping[str, Any]) -> dict[str, Any]:
+def with_common_keys(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record with the keys that all records have.
 
     Records of exchanges and of older versions lack some of these keys.
@@ -251,18 +253,20 @@ def _run(case: Command, words: Sequence[str]) -> dict[str, Any]:
         raise KeyboardInterrupt
     if process.returncode in (Terminated.exit_status, -15):
         raise Terminated
-    raise failed(process, f"{shlex.join(['halocline', *words])}:")
+    raise command_error(process, f"{shlex.join(['halocline', *words])}:")
 
 
-def failed(done: subprocess.CompletedProcess[str], what: str) -> InputError | RunError:
+def command_error(process: subprocess.CompletedProcess[str], label: str) -> InputError | RunError:
     """Return the error for a failed command of Halocline, with the message of the command."""
-    message = (done.stderr.strip() or f"exit status {done.returncode}").removeprefix("halocline: error: ")
-    return (InputError if done.returncode == 2 else RunError)(f"{what}\n{message}")
+    message = (process.stderr.strip() or f"exit status {process.returncode}").removeprefix(
+        "halocline: error: "
+    )
+    return (InputError if process.returncode == 2 else RunError)(f"{label}\n{message}")
 
 
-def as_csv(measurements: Iterable[Measurement]) -> str:
+def csv_text(measurements: Iterable[Measurement]) -> str:
     """Return the measurements as comma-separated values, one per line, with the facts of the machine."""
-    return as_rows([flat(m) for m in measurements])
+    return as_rows([flatten(m) for m in measurements])
 
 
 def devices_of(measurement: Measurement) -> str:
@@ -271,7 +275,7 @@ def devices_of(measurement: Measurement) -> str:
     return summary(places) if places else ""
 
 
-def ran_on(measurement: Measurement) -> str:
+def layout_text(measurement: Measurement) -> str:
     """Return the ranks, threads and devices of a measurement as text."""
     return hardware_text(measurement["ranks"], measurement["threads"], _places(measurement))
 
@@ -280,7 +284,7 @@ def _places(measurement: Measurement) -> list[OnDevice]:
     return [OnDevice(**place) for place in measurement["devices"]]
 
 
-def flat(measurement: Measurement) -> dict[str, Any]:
+def flatten(measurement: Measurement) -> dict[str, Any]:
     """Return a measurement without nested entries, with the facts of the machine that affect times."""
     row = {key: value for key, value in measurement.items() if key not in NESTED}
     for name in ("shape", "parts"):

@@ -24,7 +24,7 @@ from halocline.run.measurements.bandwidth import triad_bandwidth
 from halocline.run.measurements.peak import multiply_add_peak
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.launch import run_on_ranks
-from halocline.study.measuring.command import failed
+from halocline.study.measuring.command import command_error
 from halocline.study.measuring.paces import RADIUS, SIDE
 from halocline.study.measuring.predict import Case
 from halocline.words import amount, counted, duration
@@ -49,10 +49,10 @@ def machine_named(name: str) -> Machine:
     if name != HOST:
         return load_machine(name)
     file = calibration_file()
-    return load_machine(file) if file.is_file() else detected()
+    return load_machine(file) if file.is_file() else detect_host()
 
 
-def detected() -> Machine:
+def detect_host() -> Machine:
     """Return this host as reported by the system, with a measured memory bandwidth (takes 0.1 s)."""
     facts = this_machine()
     bandwidth = triad_bandwidth(Communicator(), facts.cores, 4 * last_level_cache())
@@ -116,7 +116,7 @@ def _machine(
 # -- measurements on ranks -----------------------------------------------------------------------------------
 
 
-def on_ranks(ranks: int, task: Mapping[str, Any]) -> Any:
+def run_task(ranks: int, task: Mapping[str, Any]) -> Any:
     """Run a task of `halocline.study.measuring.paces` on several ranks, and return its result.
 
     Raises
@@ -127,7 +127,7 @@ def on_ranks(ranks: int, task: Mapping[str, Any]) -> Any:
     words = ["-m", "halocline.study.measuring.paces", json.dumps(task)]
     process = run_on_ranks(ranks, words, HALOCLINE_DEVICE="cpu")  # measures the host, not its devices
     if process.returncode:
-        raise failed(process, f"measuring on {counted(ranks, 'rank')} failed:")
+        raise command_error(process, f"measuring on {counted(ranks, 'rank')} failed:")
     return json.loads(process.stdout)
 
 
@@ -146,22 +146,22 @@ def calibrate(on_progress: Callable[[int], None] | None = None) -> Machine:
     cores = this_machine().cores
     rank_measurements = []
     for ranks in sorted({1, cores}):
-        rank_measurements.append(on_ranks(ranks, {"do": HOST}))
+        rank_measurements.append(run_task(ranks, {"do": HOST}))
         if on_progress is not None:
             on_progress(len(rank_measurements))
-    return machine_of(rank_measurements)
+    return machine_from_measurements(rank_measurements)
 
 
-def machine_of(found: Sequence[Mapping[str, Any]]) -> Machine:
+def machine_from_measurements(measurements: Sequence[Mapping[str, Any]]) -> Machine:
     """Return the machine that follows from measurements on one rank and on one rank per core."""
     paces = []
-    for entry in found:
+    for entry in measurements:
         for cache_state, limit in (("inside", float(entry["cache"])), ("outside", math.inf)):
             per_byte, per_flop, per_sum = roofline(entry["kernels"][cache_state])
             costs = {"bandwidth": 1 / per_byte, "per_flop": per_flop, "per_sum": per_sum}
             paces.append(Throughput(ranks=entry["ranks"], memory=limit, **costs))
-    single_rank, all_ranks = found[0]["between"], found[-1]["between"]
-    ranks, begin = found[-1]["ranks"], single_rank["begin"]
+    single_rank, all_ranks = measurements[0]["between"], measurements[-1]["between"]
+    ranks, begin = measurements[-1]["ranks"], single_rank["begin"]
     received_bytes = 2 * RADIUS * SIDE * SIDE * 8  # bytes into each rank in a large exchange
     packing = received_bytes / max(single_rank["copy"] - begin, 1e-9)
     message = all_ranks.get("message") or begin
@@ -177,9 +177,9 @@ def machine_of(found: Sequence[Mapping[str, Any]]) -> Machine:
     hops = math.ceil(math.log2(ranks))
     single_rank_pace, cache_pace, memory_pace = paces[1], paces[-2], paces[-1]
     sustained = ranks / memory_pace.per_flop if memory_pace.per_flop else FLOPS * ranks
-    flops = max(sustained, found[-1].get("flops") or 0.0)
+    flops = max(sustained, measurements[-1].get("flops") or 0.0)
     return _machine(
-        f"Measured on {' and '.join(str(entry['ranks']) for entry in found)} ranks of this host.",
+        f"Measured on {' and '.join(str(entry['ranks']) for entry in measurements)} ranks of this host.",
         bandwidth=memory_pace.bandwidth * ranks,
         flops=flops,
         sustained=sustained / flops,
@@ -214,17 +214,17 @@ def roofline(rows: Sequence[Mapping[str, float]]) -> tuple[float, float, float]:
     return max(float(unit_times[0]), float(min_byte_time)), float(unit_times[1]), float(unit_times[2])
 
 
-def as_toml(machine: Machine) -> str:
+def toml_text(machine: Machine) -> str:
     """Return a machine as the text of a file that `load_machine` reads."""
-    return tomli_w.dumps(_rounded(machine.model_dump(exclude_none=True)))
+    return tomli_w.dumps(_round_numbers(machine.model_dump(exclude_none=True)))
 
 
-def _rounded(value: Any) -> Any:
+def _round_numbers(value: Any) -> Any:
     """Return a value with all numbers rounded to six digits, more than measurements are accurate to."""
     if isinstance(value, Mapping):
-        return {key: _rounded(item) for key, item in value.items()}
+        return {key: _round_numbers(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_rounded(item) for item in value]
+        return [_round_numbers(item) for item in value]
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
@@ -253,7 +253,7 @@ def table(machine: Machine) -> Table:
 # -- π -------------------------------------------------------------------------------------------------------
 
 
-def pace_of(case: Mapping[str, Any], made: Case, machine: Machine, ranks: int) -> float:
+def measured_pace(case: Mapping[str, Any], prepared_case: Case, machine: Machine, ranks: int) -> float:
     """Return the measured time of the sweeps of a case, 1/π, over the time that `machine` predicts.
 
     J. Pekkilä et al. (2022), Section 3.1, measure π by running the case on one device. This function runs the
@@ -265,15 +265,15 @@ def pace_of(case: Mapping[str, Any], made: Case, machine: Machine, ranks: int) -
     case : mapping
         Name of the case as "case" and size on a rank as "n". Further keys are "settings", "dim", "order",
         "scheme" and "dtype".
-    made : Case
+    prepared_case : Case
         Schedule and shape of the case.
     machine : Machine
         This host.
     ranks : int
         Number of ranks that run at the same time.
     """
-    schedule, shape = made
-    seconds = on_ranks(ranks, {"do": "case", "case": dict(case), "alone": True})
+    schedule, shape = prepared_case
+    seconds = run_task(ranks, {"do": "case", "case": dict(case), "alone": True})
     layout: Layout = lay_out(shape, 1, traffic=Traffic.of_schedule(schedule), periodic=schedule.periodic)
     memory = memory_of_node(schedule, layout)
     # rates of kernels for the memory of one rank, with the slowdown by the other ranks

@@ -30,7 +30,7 @@ def with_instructions(runs: Sequence[Run], measurements: Sequence[Measurement]) 
     sources: dict[Any, str | None] = {}
     results = []
     for run, measurement in zip(runs, measurements, strict=True):
-        key = run.at, run.command.settings, *(getattr(run.command, name) for name in OPTIONS)
+        key = run.size_option, run.command.settings, *(getattr(run.command, name) for name in OPTIONS)
         if key not in sources:
             sources[key] = _source(run)
         source, counted = sources[key], None

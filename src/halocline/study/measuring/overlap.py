@@ -24,7 +24,7 @@ from halocline.run.simulation.simulation import Simulation
 from halocline.run.tuning.patches import run_in_turn
 from halocline.solvers.schemes import Euler
 from halocline.study.measurement import Measurement
-from halocline.study.measuring.exchange import into_a_rank, moved
+from halocline.study.measuring.exchange import busiest_rank_traffic, received_text
 from halocline.study.reporting.quantities import text
 from halocline.words import duration
 
@@ -149,27 +149,27 @@ def measure(
     }
     times = run_in_turn(timers, repeats, on_progress)
     return [
-        _hidden(name, bench.prepared, {kind: times[name, kind] for kind in KINDS})
+        _overlap_record(name, bench.prepared, {kind: times[name, kind] for kind in KINDS})
         for name, bench in benches.items()
     ]
 
 
-def _hidden(name: str, prepared: Prepared, times: dict[str, list[float]]) -> Measurement:
+def _overlap_record(name: str, prepared: Prepared, times: dict[str, list[float]]) -> Measurement:
     """Return the record of one set of methods.
 
     Differences are those of successive runs, because the speed of a machine drifts.
     """
 
-    def beyond(more: str, less: str) -> float:
+    def median_difference(more: str, less: str) -> float:
         return statistics.median(a - b for a, b in zip(times[more], times[less], strict=True))
 
     def share(kind: str) -> float | None:
-        return 1 - beyond(kind, "compute") / exchange if exchange > scatter else None
+        return 1 - median_difference(kind, "compute") / exchange if exchange > scatter else None
 
-    exchange = beyond("exchange", "neither")
+    exchange = median_difference("exchange", "neither")
     differences = [a - b for a, b in zip(times["exchange"], times["neither"], strict=True)]
     scatter = statistics.median(abs(d - exchange) for d in differences)
-    messages, bytes_by_method = moved(prepared)
+    messages, bytes_by_method = busiest_rank_traffic(prepared)
     return {
         "name": name,
         "parts": prepared.plan.decomposition.parts,
@@ -183,11 +183,11 @@ def _hidden(name: str, prepared: Prepared, times: dict[str, list[float]]) -> Mea
     }
 
 
-def table(found: Sequence[Measurement]) -> Table:
+def table(records: Sequence[Measurement]) -> Table:
     """Return a table with a row for each set of methods."""
     columns: dict[str, Callable[[Measurement], str]] = {
         "": lambda m: m["name"],
-        "into a rank": into_a_rank,
+        "into a rank": received_text,
         "step": lambda m: duration(m["step"]),
         "without\noverlap": lambda m: duration(m["waiting"]),
         "compute\nalone": lambda m: duration(m["compute"]),
@@ -196,13 +196,13 @@ def table(found: Sequence[Measurement]) -> Table:
         "hidden without\noverlap": lambda m: text(m["share_waiting"], ".0%"),
     }
     note = "1 - (step - compute alone) / exchange alone; medians of runs in turn."
-    return table_of("How much of the exchange is hidden", found, columns, left=2, note=note)
+    return table_of("How much of the exchange is hidden", records, columns, left=2, note=note)
 
 
-def verdict(found: Sequence[Measurement]) -> list[str]:
+def verdict(records: Sequence[Measurement]) -> list[str]:
     """Return a sentence for each set of methods."""
     sentences = []
-    for m in found:
+    for m in records:
         gain = m["waiting"] / m["step"]
         times = f"{gain:.2f} times as fast" if gain >= 1 else f"{1 / gain:.2f} times as slow"
         share_text = "the exchange is too short to measure what is hidden"

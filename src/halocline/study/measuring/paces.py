@@ -96,7 +96,7 @@ def kernel_timer(name: str, memory: float) -> tuple[StepBench, Grid]:
     return StepBench(sim, sim.program), grid
 
 
-def best(timers: Mapping[str, PassTimer], comm: Communicator) -> dict[str, float]:
+def best_times(timers: Mapping[str, PassTimer], comm: Communicator) -> dict[str, float]:
     """Return the minimum time of a pass of each timer on the slowest rank, in seconds.
 
     The timers run in turn, each on all ranks at the same time.
@@ -121,7 +121,7 @@ def kernels(memory: float, comm: Communicator) -> list[dict[str, float]]:
     All ranks run a kernel at the same time, each rank by itself.
     """
     timers = {name: kernel_timer(name, memory) for name in KERNELS}
-    seconds = best({name: timer for name, (timer, _) in timers.items()}, comm)
+    seconds = best_times({name: timer for name, (timer, _) in timers.items()}, comm)
     rows = []
     for name, (timer, grid) in timers.items():
         sweeps = list(timer.prepared.schedule.pass_sweeps())
@@ -139,8 +139,8 @@ def kernels(memory: float, comm: Communicator) -> list[dict[str, float]]:
 # -- between ranks -------------------------------------------------------------------------------------------
 
 
-def exchange(
-    shape: Sequence[int], radius: int, method: str, comm: Communicator, wraps: bool
+def exchange_timer(
+    shape: Sequence[int], radius: int, method: str, comm: Communicator, is_periodic: bool
 ) -> PassTimer | None:
     """Return a timer of exchanges along the first axis; None if the method is unavailable."""
     bench = Bench(
@@ -149,7 +149,7 @@ def exchange(
         fields=1,
         dtype="float64",
         corners=False,
-        periodic=(wraps, *(False for _ in shape[1:])),
+        periodic=(is_periodic, *(False for _ in shape[1:])),
         communicator=comm,
         decomposition="1d-x",
         methods=method,
@@ -158,7 +158,7 @@ def exchange(
     return bench if method in bench.prepared.plan.transfers.methods else None
 
 
-def tiny(comm: Communicator) -> PassTimer:
+def reduction_timer(comm: Communicator) -> PassTimer:
     """Return a timer of a sweep over sixteen cells per rank, with a sum over all ranks."""
     grid = Grid((16 * comm.size,))
     grid.field("u")
@@ -172,31 +172,31 @@ def tiny(comm: Communicator) -> PassTimer:
     return StepBench(sim, sim.program)
 
 
-def between(comm: Communicator) -> dict[str, float | None]:
+def communication_times(comm: Communicator) -> dict[str, float | None]:
     """Return the times of small and large sweeps and exchanges in seconds; None if unavailable."""
     self_comm, ranks = Communicator(), comm.size
     small, large = (16 * ranks, 16), (SIDE * ranks, SIDE, SIDE)
     timers: dict[str, PassTimer | None] = {
-        "begin": exchange((16, 16), 1, "self", self_comm, False),
-        "sum alone": tiny(self_comm),
-        "copy": exchange(large[1:] + large[1:2], RADIUS, "self", self_comm, True),
+        "begin": exchange_timer((16, 16), 1, "self", self_comm, False),
+        "sum alone": reduction_timer(self_comm),
+        "copy": exchange_timer(large[1:] + large[1:2], RADIUS, "self", self_comm, True),
     }
     if ranks > 1:
         timers |= {
-            "sum": tiny(comm),
-            "signal": exchange(small, 1, "colocated", comm, False),
-            "message": exchange(small, 1, "mpi", comm, False),
-            "large colocated": exchange(large, RADIUS, "colocated", comm, True),
-            "large message": exchange(large, RADIUS, "mpi", comm, True),
+            "sum": reduction_timer(comm),
+            "signal": exchange_timer(small, 1, "colocated", comm, False),
+            "message": exchange_timer(small, 1, "mpi", comm, False),
+            "large colocated": exchange_timer(large, RADIUS, "colocated", comm, True),
+            "large message": exchange_timer(large, RADIUS, "mpi", comm, True),
         }
-    times = best({name: timer for name, timer in timers.items() if timer is not None}, comm)
+    times = best_times({name: timer for name, timer in timers.items() if timer is not None}, comm)
     return {name: times.get(name) for name in timers}
 
 
 # -- tasks ---------------------------------------------------------------------------------------------------
 
 
-def host(comm: Communicator) -> dict[str, Any]:
+def measure_host(comm: Communicator) -> dict[str, Any]:
     """Return all measurements of this host with the ranks of a communicator."""
     cache = last_level_cache()
     sizes = {"inside": cache / 6 / comm.size, "outside": 3.0 * cache}
@@ -205,18 +205,18 @@ def host(comm: Communicator) -> dict[str, Any]:
         "ranks": comm.size,
         "flops": multiply_add_peak(comm, 1),
         "kernels": {cache_state: kernels(memory, comm) for cache_state, memory in sizes.items()},
-        "between": between(comm),
+        "between": communication_times(comm),
     }
 
 
 def run(task: dict[str, Any], comm: Communicator) -> Any:
     """Return the result of a task: "host", or a case on each rank by itself ("alone") or on all ranks."""
     if task["do"] == "host":
-        return host(comm)
+        return measure_host(comm)
     case, task_comm = task["case"], Communicator() if task["alone"] else comm
     options = {name: case.get(name) for name in ("dim", "order", "scheme", "dtype", "method")}
     problem = problem_of(case["case"], [case["n"]], case.get("settings", ()), **options)
-    return best({"case": problem.bench(communicator=task_comm, threads=1)}, comm)["case"]
+    return best_times({"case": problem.bench(communicator=task_comm, threads=1)}, comm)["case"]
 
 
 def main() -> None:

@@ -33,7 +33,7 @@ SCALINGS = ("strong", "weak")
 
 
 @dataclass(frozen=True)
-class Predicted:
+class ScalingPrediction:
     """Predicted time of a pass on a number of nodes.
 
     Attributes
@@ -70,7 +70,7 @@ class Predicted:
 Case = tuple[Schedule, tuple[int, ...]]
 
 
-def prepared(name: str, n: int, *, halo: str = "read", **options: Any) -> Case:
+def prepare(name: str, n: int, *, halo: str = "read", **options: Any) -> Case:
     """Return the schedule and the shape of a case with n points or cells along the first axis.
 
     Parameters
@@ -104,7 +104,7 @@ def predict(
     traced: Sequence[int] = (),
     pace: float = 1.0,
     on_progress: Callable[[int], None] | None = None,
-) -> list[Predicted]:
+) -> list[ScalingPrediction]:
     """Predict the times of a scaling study.
 
     Parameters
@@ -182,7 +182,7 @@ def predict(
             )
     traffic, periodic = Traffic.of_schedule(schedule), schedule.periodic
     cut_options: dict[str, Any] = {"strategy": strategy, "traffic": traffic, "periodic": periodic}
-    predictions: list[Predicted] = []
+    predictions: list[ScalingPrediction] = []
     for count in counts:
         if scaling == "weak" and count % counts[0]:
             raise InputError(f"{count} nodes are no multiple of {counts[0]}: weak scaling needs whole grids")
@@ -228,7 +228,7 @@ def predict(
         if first is not None and scaling == "strong":
             gain *= first.ranks / decomposition.count
         predictions.append(
-            Predicted(
+            ScalingPrediction(
                 count, decomposition.count, grid_shape, decomposition.parts, best.seconds, formula.seconds,
                 formula.bound, gain, prod(grid_shape) / best.seconds, best.spans,
             )
@@ -238,9 +238,9 @@ def predict(
     return predictions
 
 
-def table(found: Sequence[Predicted], machine: Machine, scaling: str) -> Table:
+def table(predictions: Sequence[ScalingPrediction], machine: Machine, scaling: str) -> Table:
     """Return the table of predictions, one row for each number of nodes."""
-    columns: dict[str, Callable[[Predicted], str]] = {
+    columns: dict[str, Callable[[ScalingPrediction], str]] = {
         "nodes": lambda p: f"{p.nodes:,}",
         "ranks": lambda p: f"{p.ranks:,}",
         "grid": lambda p: "x".join(map(str, p.shape)),
@@ -256,35 +256,39 @@ def table(found: Sequence[Predicted], machine: Machine, scaling: str) -> Table:
         "formula\ncontains no latency, shared links or reductions, and adds the times of all\n"
         "messages of a node."
     )
-    return table_of(f"Predicted {scaling} scaling", found, columns, left=0, note=note)
+    return table_of(f"Predicted {scaling} scaling", predictions, columns, left=0, note=note)
 
 
-def verdict(found: Sequence[Predicted]) -> str:
+def verdict(predictions: Sequence[ScalingPrediction]) -> str:
     """Return the result of the study as a sentence."""
-    if len(found) == 1:
-        (only,) = found
-        nodes = counted(only.nodes, "node")
-        return f"{duration(only.seconds)} a pass on {nodes}; by the formula, {only.bound} counts most."
-    last, last_efficient = found[-1], [p for p in found if p.efficiency >= 0.8][-1]
+    if len(predictions) == 1:
+        (prediction,) = predictions
+        nodes = counted(prediction.nodes, "node")
+        time = duration(prediction.seconds)
+        return f"{time} per pass on {nodes}. The dominant term of the closed formula is {prediction.bound}."
+    last, last_efficient = predictions[-1], [p for p in predictions if p.efficiency >= 0.8][-1]
     efficiency_text = f"Efficiency stays above 80% up to {counted(last_efficient.nodes, 'node')}"
     if last_efficient is last:
         return f"{efficiency_text}: {last.efficiency:.0%} there."
     return f"{efficiency_text}; on {counted(last.nodes, 'node')} it is {last.efficiency:.0%}."
 
 
-def plot(found: Sequence[Predicted], scaling: str) -> Figure:
+def plot(predictions: Sequence[ScalingPrediction], scaling: str) -> Figure:
     """Return a figure of the time of a pass and the efficiency over the number of nodes."""
     from halocline.io.style import MUTED, doubling, logarithmic
     from halocline.study.reporting.plots import figure_of
 
     figure, (left, right) = figure_of(2, 2)
-    nodes = [p.nodes for p in found]
-    left.plot(nodes, [p.seconds for p in found], "o-", label="executed by the model")
-    left.plot(nodes, [p.formula for p in found], "s--", label="closed formula")
-    ideal = [found[0].seconds * (found[0].ranks / p.ranks if scaling == "strong" else 1.0) for p in found]
+    nodes = [p.nodes for p in predictions]
+    left.plot(nodes, [p.seconds for p in predictions], "o-", label="executed by the model")
+    left.plot(nodes, [p.formula for p in predictions], "s--", label="closed formula")
+    ideal = [
+        predictions[0].seconds * (predictions[0].ranks / p.ranks if scaling == "strong" else 1.0)
+        for p in predictions
+    ]
     left.plot(nodes, ideal, ":", color=MUTED, label="ideal")
     logarithmic(left, duration)
-    right.plot(nodes, [p.efficiency for p in found], "o-")
+    right.plot(nodes, [p.efficiency for p in predictions], "o-")
     right.axhline(1.0, color=MUTED, linestyle=":", linewidth=0.9)
     right.set_ylim(0, None)
     for ax, title in ((left, "Time of a pass"), (right, "Efficiency")):

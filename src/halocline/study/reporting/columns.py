@@ -12,7 +12,7 @@ from halocline.study.reporting.report import Column, Contents, Group
 from halocline.words import clock, counted, in_seconds, joined, method
 
 
-def of_formula(measurement: Measurement, group: Group) -> float | None:
+def formula_share(measurement: Measurement, group: Group) -> float | None:
     """Return the time by the closed formula over the measured time; None if its constants are unknown."""
     expected = group.formula(measurement)
     return None if expected is None else expected / q.ns(measurement)
@@ -29,7 +29,7 @@ def _updates(measurement: Measurement) -> float | None:
     return 1e-6 / joules if joules else None
 
 
-def _by_design(measurement: Measurement) -> float | None:
+def _updates_by_design_power(measurement: Measurement) -> float | None:
     """Return the millions of cell updates per joule, by the design power of the cores or devices."""
     watts = measurement.get("watts")
     return 1e3 / (q.ns(measurement) * q.units(measurement) * watts) if watts else None
@@ -37,19 +37,19 @@ def _by_design(measurement: Measurement) -> float | None:
 
 LAYOUT = Column("", lambda m, g: q.layout(m))
 SIZE = Column("cells", lambda m, g: q.size(m))
-MOST = Column("", lambda m, g: counted(q.units(m), q.unit(m)))
+UNIT_COUNT = Column("", lambda m, g: counted(q.units(m), q.unit(m)))
 HERE = Column("", lambda m, g: "here")
 NS = Column("ns a cell\nand step", lambda m, g: q.nanoseconds(m["ns_per_cell_step"]))
-UPDATE = Column("seconds\nan update", lambda m, g: q.text(q.seconds_of_update(m)))
-RATE = Column("million cells a\nsecond and node", lambda m, g: q.text(q.rate_of_node(m)))
-PER_RANK = Column("ns a step and\ncell of a rank", lambda m, g: q.nanoseconds(q.of_a_rank(m)))
+UPDATE = Column("seconds\nan update", lambda m, g: q.text(q.update_seconds(m)))
+RATE = Column("million cells a\nsecond and node", lambda m, g: q.text(q.node_rate(m)))
+PER_RANK = Column("ns a step and\ncell of a rank", lambda m, g: q.nanoseconds(q.rank_ns(m)))
 IDEAL = Column("\nideal", lambda m, g: q.nanoseconds(ideal(q.units(m), g)))
 FORMULA = Column("\nformula", lambda m, g: q.nanoseconds(g.formula(m)))
-OF_FORMULA = Column("of the\nformula", lambda m, g: q.percent(of_formula(m, g)))
+FORMULA_SHARE = Column("of the\nformula", lambda m, g: q.percent(formula_share(m, g)))
 SPEEDUP = Column("\nspeed-up", lambda m, g: f"{q.speedup(m, g.base):.2f}")
 EFFICIENCY = Column("\nefficiency", lambda m, g: q.percent(q.efficiency(m, g.base)))
-OF_BANDWIDTH = Column("of the\nbandwidth", lambda m, g: q.percent(m["share_of_bound"]))
-OF_PEAK = Column("of the\npeak", lambda m, g: q.percent(m["share_of_peak"]))
+BANDWIDTH_SHARE = Column("of the\nbandwidth", lambda m, g: q.percent(m["share_of_bound"]))
+PEAK_SHARE = Column("of the\npeak", lambda m, g: q.percent(m["share_of_peak"]))
 SSSPNT = Column("ssspnt", lambda m, g: q.text(m["ssspnt"]))
 ENERGY = Column("million cells\na joule", lambda m, g: q.text(_updates(m)))
 SECONDS = Column("\nseconds", lambda m, g: in_seconds(m["seconds"]))
@@ -67,16 +67,16 @@ def units(group: Group) -> Column:
     return Column(f"{q.unit(group.first)}s", lambda m, g: f"{q.units(m)}")
 
 
-def on_one(group: Group) -> Column:
+def single_unit_time(group: Group) -> Column:
     """Return the column of the times on one core or device, as extrapolated by ideal scaling."""
     head = f"ns on one\n{q.unit(group.first)}"
     return Column(head, lambda m, g: q.nanoseconds(q.ns(g.base) * q.units(g.base)))
 
 
-def where_known(group: Group) -> list[Column]:
+def optional_columns(group: Group) -> list[Column]:
     """Return the columns of ssspnt, of measured energy and of design power for which runs have values."""
     power = f"{group.first.get('watts') or 0:g} W each"
-    by_design = Column(f"million cells a\njoule, {power}", lambda m, g: q.text(_by_design(m)))
+    by_design = Column(f"million cells a\njoule, {power}", lambda m, g: q.text(_updates_by_design_power(m)))
     columns = {"ssspnt": SSSPNT, "joules_per_cell_step": ENERGY, "watts": by_design}
     return [column for key, column in columns.items() if any(m.get(key) for m in group.members)]
 
@@ -84,19 +84,19 @@ def where_known(group: Group) -> list[Column]:
 # -- groups --------------------------------------------------------------------------------------------------
 
 
-def whole(group: Group) -> Group:
+def whole_runs(group: Group) -> Group:
     """Return the solves and whole steps of all orders, with default halos or a way of communication."""
-    return group.where(lambda m: m["only"] is None and (m["halo"] == "read" or m.get("communication")))
+    return group.select(lambda m: m["only"] is None and (m["halo"] == "read" or m.get("communication")))
 
 
 def whole_steps(group: Group) -> Group:
     """Return the whole steps of all orders."""
-    return whole(group).where(lambda m: not is_solve(m))
+    return whole_runs(group).select(lambda m: not is_solve(m))
 
 
-def own_order(group: Group) -> Group:
+def with_first_order(group: Group) -> Group:
     """Return the measurements of the order that was measured first."""
-    return group.where(lambda m: m["order"] == group.first["order"])
+    return group.select(lambda m: m["order"] == group.first["order"])
 
 
 def size_label(line: Group, panel: Group) -> str:
@@ -119,7 +119,7 @@ def panels_of_sizes(
             label=label,
             ideal=ideal,
         )
-        for size in group.by(lambda m: (q.grid(m), m["threads"]))
+        for size in group.split(lambda m: (q.grid(m), m["threads"]))
     ]
 
 
@@ -130,7 +130,7 @@ def _same_bits(group: Group) -> Iterator[str]:
         names = ("case", "settings", "scheme", "dtype", "method")
         return (*m["shape"], m["order"] or 0, m["steps"], *(str(m.get(name) or "") for name in names))
 
-    for same_problem in group.where(lambda m: m["checksum"] is not None).by(problem):
+    for same_problem in group.select(lambda m: m["checksum"] is not None).split(problem):
         first, count, sums = same_problem.first, len(same_problem.members), same_problem.values("checksum")
         method_text = method(first["order"], None, first.get("dtype"))
         problem_of = joined(q.size(first), method_text, counted(first["steps"], "step"))
@@ -141,4 +141,4 @@ def _same_bits(group: Group) -> Iterator[str]:
             yield f"{run_text}, all with the same bits: checksum {sums.pop()}."
 
 
-SAME_BITS = Contents(said=_same_bits, of=whole_steps)
+SAME_BITS = Contents(sentences=_same_bits, select_group=whole_steps)

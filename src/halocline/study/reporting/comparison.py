@@ -9,7 +9,7 @@ from halocline.io.table import Table
 from halocline.study.measurement import Measurement
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
-from halocline.study.reporting.report import Column, Contents, Group, by_layout, in_order, row_table
+from halocline.study.reporting.report import Column, Contents, Group, by_layout, ordered_rows, row_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,23 +49,23 @@ def comparison(
     row_key = order or label
 
     def reference(same_layout: Group) -> Measurement:
-        base_runs = same_layout.where(lambda m: label(m) == base).members
+        base_runs = same_layout.select(lambda m: label(m) == base).members
         return base_runs[0] if base_runs else same_layout.best
 
     def over(m: Measurement, group: Group) -> str:
-        same_layout = group.where(lambda other: layout(other) == layout(m))
+        same_layout = group.select(lambda other: layout(other) == layout(m))
         return f"{q.pace(m) / q.pace(reference(same_layout)):.2f}"
 
     def tables(group: Group) -> Iterator[Table]:
         names, times = Column(head, lambda m, g: label(m)), Column(f"over\n{base or 'the fastest'}", over)
-        for size in group.by(q.grid):
-            rows = in_order(size, lambda m: (layout(m), row_key(m)))
+        for size in group.split(q.grid):
+            rows = ordered_rows(size, lambda m: (layout(m), row_key(m)))
             heading = q.heading(size.first)
             columns = (names, c.LAYOUT, c.NS, times, *more)
             yield row_table("Times", columns, rows, left=2, note=note(size), heading=heading)
 
     def sentences(group: Group) -> Iterator[str]:
-        for runs in group.by(lambda m: (q.grid(m), layout(m))):
+        for runs in group.split(lambda m: (q.grid(m), layout(m))):
             slowest, compared = max(runs.members, key=q.pace), reference(runs)
             compared = runs.best if compared is slowest else compared
             times = q.pace(slowest) / q.pace(compared)

@@ -13,7 +13,7 @@ from halocline.errors import InputError
 from halocline.io.table import Table
 from halocline.problems.names import Family
 from halocline.problems.problem import Problem
-from halocline.study.measurement import Measurement, grouped
+from halocline.study.measurement import Measurement, group_by
 from halocline.study.reporting.plots import draw_ideal, figure_of, style
 from halocline.study.reporting.quantities import size
 from halocline.words import joined
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SHORT_OF = 0.2  # tolerance below the expected order
-FEW = 50.0  # range of errors below which an axis may have fewer than two powers of ten
+ORDER_TOLERANCE = 0.2  # tolerance below the expected order
+SMALL_RANGE = 50.0  # range of errors below which an axis may have fewer than two powers of ten
 ERROR = "error"
 COLUMNS = 3  # maximum number of panels in a row
 
 
 def lines(
     problem: Problem,
-    given: Mapping[str, float | str],
+    parameters: Mapping[str, float | str],
     dim: int | None = None,
     sizes: tuple[int, ...] | None = None,
 ) -> list[tuple[str, Family]]:
@@ -42,7 +42,7 @@ def lines(
     Parameters
     ----------
     problem : Problem
-    given : mapping of str to float or str
+    parameters : mapping of str to float or str
         Parameters of the case.
     dim : int, optional
         Number of axes; by default that of each family.
@@ -54,7 +54,7 @@ def lines(
         for family in problem.known.families
         if dim in (None, family.dim) and (sizes or family.sizes)
         for line in family.lines
-        if all(given.get(name, value) == value for name, value in line.items())
+        if all(parameters.get(name, value) == value for name, value in line.items())
     ]
     if not families:
         whole = problem.default_cells(dim)
@@ -81,9 +81,9 @@ def by_panel(measurements: Sequence[Measurement]) -> dict[str, dict[str, list[Me
     """Return the runs of each line of each panel, from the coarsest to the finest grid."""
     return {
         panel: {
-            label: sorted(line, key=cells) for label, line in grouped(members, itemgetter("line")).items()
+            label: sorted(line, key=cells) for label, line in group_by(members, itemgetter("line")).items()
         }
-        for panel, members in grouped(measurements, itemgetter("panel")).items()
+        for panel, members in group_by(measurements, itemgetter("panel")).items()
     }
 
 
@@ -170,7 +170,7 @@ def verdicts(measurements: Sequence[Measurement]) -> list[str]:
             sentence += f", {last_order:.2f} from {ns[-2]} on"
         if expected is not None:
             sentence += f"; expected {expected}" + (
-                ": not reached" if last_order < expected - SHORT_OF else ""
+                ": not reached" if last_order < expected - ORDER_TOLERANCE else ""
             )
         sentences.append(f"{sentence}.")
     return sentences
@@ -209,7 +209,7 @@ def _draw(ax: Axes, lines: Mapping[str, Sequence[Measurement]]) -> None:
             height = 1.5 * max(m["error"] * cells(m) ** expected for m in same_order)
             draw_ideal(ax, ends, [height / n**expected for n in ends], f"slope -{expected}")
     low, high = ax.get_ylim()
-    if high / low < FEW:
+    if high / low < SMALL_RANGE:
         ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         no_thresholds = (math.inf, math.inf)  # every mark has a label, for any range
         ax.yaxis.set_major_formatter(

@@ -14,9 +14,9 @@ from halocline.lang.values import as_number
 from halocline.problems.names import checked_mapping
 from halocline.problems.problem import Problem
 from halocline.study.measurement import Measurement
-from halocline.study.reporting.errors import SHORT_OF, by_line, cells
+from halocline.study.reporting.errors import ORDER_TOLERANCE, by_line, cells
 from halocline.study.reporting.plots import draw_ideal, figure_of, style
-from halocline.study.reporting.quantities import size, text, wrapped
+from halocline.study.reporting.quantities import size, text, wrap_notes
 from halocline.study.richardson import LEAST_GRIDS, SAFETY, SAFETY_UNKNOWN, Trend, limit
 from halocline.words import joined
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 LEAST_RATIO = 1.3  # minimum ratio of two spacings, as Celik et al. 2008 advise
 MARK = "*"  # mark of an index with the expected order
-UNSEEN = {  # reasons for a missing order
+NO_ORDER_REASONS = {  # reasons for a missing order
     Trend.OSCILLATES: "oscillates",
     Trend.DOES_NOT_FALL: "the difference does not fall",
     Trend.WITHIN_NOISE: "changes by no more than iterations leave",
 }
-Found = dict[str, Any]
+NumberResult = dict[str, Any]
 
 
 def facts(problem: Problem) -> dict[str, Any]:
@@ -77,19 +77,19 @@ def numbers(measurement: Measurement) -> dict[str, float]:
     return values
 
 
-def in_words(found: Mapping[str, float]) -> str:
+def numbers_text(values: Mapping[str, float]) -> str:
     """Return the numbers of a run as one line of text."""
-    return joined(*(f"{name} {value:.6g}" for name, value in found.items()))
+    return joined(*(f"{name} {value:.6g}" for name, value in values.items()))
 
 
-def limits(measurements: Sequence[Measurement]) -> list[Found]:
+def limits(measurements: Sequence[Measurement]) -> list[NumberResult]:
     """Return the order, limit and index of each number on each three successive grids, coarse grids first.
 
     The keys of a measurement include the numbers, the result of `facts`, and the facts of the line.
     """
     results = []
     for panel, label, line in by_line(measurements):
-        for name, three in product(_named(line), zip(line, line[1:], line[2:], strict=False)):
+        for name, three in product(_number_names(line), zip(line, line[1:], line[2:], strict=False)):
             spacings = [m["spacing"] for m in three]
             if not spacings[0] > spacings[1] > spacings[2]:
                 continue  # a grid was measured twice
@@ -116,28 +116,28 @@ def limits(measurements: Sequence[Measurement]) -> list[Found]:
     return results
 
 
-def _named(line: Sequence[Measurement]) -> list[str]:
+def _number_names(line: Sequence[Measurement]) -> list[str]:
     """Return the names of the numbers of a line."""
     names: list[str] = line[-1]["extrapolated"]["names"]
     return names
 
 
-def _of(found: Sequence[Found], panel: str, label: str) -> list[Found]:
-    return [number for number in found if (number["panel"], number["line"]) == (panel, label)]
+def _line_results(results: Sequence[NumberResult], panel: str, label: str) -> list[NumberResult]:
+    return [number for number in results if (number["panel"], number["line"]) == (panel, label)]
 
 
-def _finest(found: Sequence[Found]) -> dict[str, Found]:
+def _finest(results: Sequence[NumberResult]) -> dict[str, NumberResult]:
     """Return the result of each number on the finest three grids, by name."""
-    return {number["name"]: number for number in found}
+    return {number["name"]: number for number in results}
 
 
-def tables(measurements: Sequence[Measurement], found: Sequence[Found]) -> list[Table]:
+def tables(measurements: Sequence[Measurement], results: Sequence[NumberResult]) -> list[Table]:
     """Return two tables for each line: the numbers on each grid, and their extrapolation."""
     tables = []
     for panel, label, line in by_line(measurements):
-        line_results = _of(found, panel, label)
+        line_results = _line_results(results, panel, label)
         heading = f"{line[0]['case']}: {joined(panel, label)}"
-        values = tuple((name, *(f"{m[name]:.6g}" for m in line)) for name in _named(line))
+        values = tuple((name, *(f"{m[name]:.6g}" for m in line)) for name in _number_names(line))
         heads = ("", *(f"{size(m)}\nh = {m['spacing']:.4g}" for m in line))
         tables.append(Table("Numbers on each grid", heads, values, heading=heading))
         if line_results:
@@ -148,10 +148,10 @@ def tables(measurements: Sequence[Measurement], found: Sequence[Found]) -> list[
     return tables
 
 
-def _limits_table(found: Sequence[Found], heading: str, *, several: bool, source: str) -> Table:
+def _limits_table(results: Sequence[NumberResult], heading: str, *, several: bool, source: str) -> Table:
     """Return the table of the extrapolation from each three grids, with published numbers."""
-    published = any(number["published"] for number in found)
-    columns: list[tuple[str, Callable[[Found], str]]] = [
+    published = any(number["published"] for number in results)
+    columns: list[tuple[str, Callable[[NumberResult], str]]] = [
         *([("N", lambda number: ", ".join(map(str, number["cells"])))] if several else []),
         ("ratio", lambda number: text(number["ratio"])),
         ("order", lambda number: text(number["order"], ".2f") or number["trend"]),
@@ -162,12 +162,12 @@ def _limits_table(found: Sequence[Found], heading: str, *, several: bool, source
     if published:
         columns.append(("published", lambda number: text(number["published"], ".6g")))
         columns.append(("off %", lambda number: _percent(number["difference"], "+.2f")))
-    names = ["", *(number["name"] for number in found)]
+    names = ["", *(number["name"] for number in results)]
     names = ["" if name == before else name for before, name in pairwise(names)]
     rows = tuple(
-        (name, *(cell(number) for _, cell in columns)) for name, number in zip(names, found, strict=True)
+        (name, *(cell(number) for _, cell in columns)) for name, number in zip(names, results, strict=True)
     )
-    expected = found[0]["expected_order"]
+    expected = results[0]["expected_order"]
     notes = [
         "ratio: of the difference between the coarser two grids to that between the finer two.",
         f"order: observed (Celik et al. 2008); expected {expected}.",
@@ -176,15 +176,15 @@ def _limits_table(found: Sequence[Found], heading: str, *, several: bool, source
         f"range: index of the coarser two grids over that of the finer two times r^{expected}; 1 in the "
         "asymptotic range.",
     ]
-    if any(number["order"] is None for number in found):
+    if any(number["order"] is None for number in results):
         notes.append(f"{MARK} no order is seen: by order {expected} with a factor of {SAFETY_UNKNOWN:g}.")
-    if any(number["trend"] == Trend.WITHIN_NOISE for number in found):
+    if any(number["trend"] == Trend.WITHIN_NOISE for number in results):
         notes.append("within noise: the finer two grids differ by no more than iterations leave.")
     if published:
         notes.append(f"published: {source}; off: the extrapolated number from it.")
     title = "Extrapolated from every three grids" if several else "Extrapolated from these"
     heads = ("", *(head for head, _ in columns))
-    return Table(title, heads, rows, left=2 if several else 1, note=wrapped(*notes), heading=heading)
+    return Table(title, heads, rows, left=2 if several else 1, note=wrap_notes(*notes), heading=heading)
 
 
 def _percent(share: float | None, form: str = ".2g") -> str:
@@ -195,11 +195,11 @@ def _percent(share: float | None, form: str = ".2g") -> str:
     return f"{percent:.0f}" if form == ".2g" and percent >= 10 else f"{percent:{form}}"
 
 
-def verdicts(measurements: Sequence[Measurement], found: Sequence[Found]) -> list[str]:
+def verdicts(measurements: Sequence[Measurement], results: Sequence[NumberResult]) -> list[str]:
     """Return sentences on the asymptotic range of the finest three grids of each line, and on each number."""
     sentences = []
     for panel, label, line in by_line(measurements):
-        line_results = _finest(_of(found, panel, label))
+        line_results = _finest(_line_results(results, panel, label))
         finest = size(line[-1])
         if not line_results:
             sentences.append(
@@ -217,19 +217,21 @@ def verdicts(measurements: Sequence[Measurement], found: Sequence[Found]) -> lis
     return sentences
 
 
-def _range(own: Sequence[Found]) -> str:
-    expected = own[0]["expected_order"]
+def _range(results: Sequence[NumberResult]) -> str:
+    expected = results[0]["expected_order"]
     deviating = [
         f"{number['name']} ({number['trend'] if number['order'] is None else format(number['order'], '.2f')})"
-        for number in own
+        for number in results
         if number["trend"] != Trend.WITHIN_NOISE
-        and (number["order"] is None or abs(number["order"] - expected) > SHORT_OF)
+        and (number["order"] is None or abs(number["order"] - expected) > ORDER_TOLERANCE)
     ]
-    if all(number["trend"] == Trend.WITHIN_NOISE for number in own):
+    if all(number["trend"] == Trend.WITHIN_NOISE for number in results):
         return "no number changes from grid to grid by more than iterations leave."
     if not deviating:
-        return f"the grids are in the asymptotic range, with orders within {SHORT_OF:g} of {expected}."
-    is_above = any(number["order"] is not None and number["order"] > expected + SHORT_OF for number in own)
+        return f"the grids are in the asymptotic range, with orders within {ORDER_TOLERANCE:g} of {expected}."
+    is_above = any(
+        number["order"] is not None and number["order"] > expected + ORDER_TOLERANCE for number in results
+    )
     return (
         f"the grids are not in the asymptotic range of order {expected}, as seen from "
         f"{', '.join(deviating)}: take the indices as estimates"
@@ -237,42 +239,44 @@ def _range(own: Sequence[Found]) -> str:
     )
 
 
-def _sentence(each: Found, finest: str) -> str:
-    expected, index = each["expected_order"], _percent(each["index"])
+def _sentence(result: NumberResult, finest: str) -> str:
+    expected, index = result["expected_order"], _percent(result["index"])
     index_text = f"index {index} % on {finest}" if index else f"no index, as it is 0 on {finest}"
-    if each["order"] is None:
-        by = f", by order {expected} with a factor of {each['safety']:g}" if index else ""
-        return f"{UNSEEN[each['trend']]}, so that there is no order and no limit; {index_text}{by}."
-    sentence = f"{each['extrapolated']:.6g} at spacing 0, order {each['order']:.2f}, {index_text}"
-    if each["difference"] is not None:
-        deviation = _percent(abs(each["difference"]), ".2f")
-        sentence += f"; {deviation} % from the published {each['published']:g}"
+    if result["order"] is None:
+        by = f", by order {expected} with a factor of {result['safety']:g}" if index else ""
+        return (
+            f"{NO_ORDER_REASONS[result['trend']]}, so that there is no order and no limit; {index_text}{by}."
+        )
+    sentence = f"{result['extrapolated']:.6g} at spacing 0, order {result['order']:.2f}, {index_text}"
+    if result["difference"] is not None:
+        deviation = _percent(abs(result["difference"]), ".2f")
+        sentence += f"; {deviation} % from the published {result['published']:g}"
     return f"{sentence}."
 
 
-def plot(measurements: Sequence[Measurement], found: Sequence[Found]) -> Figure:
+def plot(measurements: Sequence[Measurement], results: Sequence[NumberResult]) -> Figure:
     """Return a figure with two panels for each line of three grids or more.
 
     The first panel has the numbers and their limits over the square of the spacing. The second panel has the
     distances from the limits over the spacing.
     """
-    lines = [line for line in by_line(measurements) if _of(found, *line[:2])]
+    lines = [line for line in by_line(measurements) if _line_results(results, *line[:2])]
     figure, axes = figure_of(2 * len(lines), 2)
     for number_axes, distance_axes, (panel, label, line) in zip(axes[::2], axes[1::2], lines, strict=True):
-        line_results = _finest(_of(found, panel, label))
+        line_results = _finest(_line_results(results, panel, label))
         _draw_numbers(number_axes, line, line_results)
         _draw_distances(distance_axes, line, line_results)
         number_axes.set_title(joined(panel, label))
     return figure
 
 
-def _draw_numbers(ax: Axes, line: Sequence[Measurement], own: Mapping[str, Found]) -> None:
+def _draw_numbers(ax: Axes, line: Sequence[Measurement], results: Mapping[str, NumberResult]) -> None:
     """Draw the differences of numbers from the limit in percent.
 
     Without a limit, the reference is the number on the finest grid.
     """
     xs = [m["spacing"] ** 2 for m in line]
-    for number, (name, result) in enumerate(own.items()):
+    for number, (name, result) in enumerate(results.items()):
         limit_ = result["extrapolated"]
         reference = result["values"][-1] if limit_ is None else limit_
         if not reference:
@@ -285,7 +289,7 @@ def _draw_numbers(ax: Axes, line: Sequence[Measurement], own: Mapping[str, Found
         if result["published"]:
             deviation = 100.0 * (result["published"] / reference - 1.0)
             ax.plot(0.0, deviation, **style(number), markerfacecolor="none", clip_on=False, zorder=3)
-    if any(result["published"] for result in own.values()):
+    if any(result["published"] for result in results.values()):
         ax.plot([], [], "o", color=INK, markerfacecolor="none", label="published")
     ax.set_xlim(left=0.0)
     ax.set(xlabel="h²", ylabel="difference from the extrapolated number, %")
@@ -293,10 +297,10 @@ def _draw_numbers(ax: Axes, line: Sequence[Measurement], own: Mapping[str, Found
     ax.legend()
 
 
-def _draw_distances(ax: Axes, line: Sequence[Measurement], own: Mapping[str, Found]) -> None:
+def _draw_distances(ax: Axes, line: Sequence[Measurement], results: Mapping[str, NumberResult]) -> None:
     """Draw the distances of the numbers from their limits, and the expected slope."""
     xs, highest = [m["spacing"] for m in line], 0.0
-    for number, (name, result) in enumerate(own.items()):
+    for number, (name, result) in enumerate(results.items()):
         if result["extrapolated"]:
             ys = [abs(m[name] / result["extrapolated"] - 1.0) for m in line]
             ax.plot(xs, ys, **style(number), label=name)

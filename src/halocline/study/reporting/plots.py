@@ -56,7 +56,7 @@ class Panel:
 
     def draw(self, ax: Axes) -> None:
         """Draw the lines, the scales and the labels of the axes."""
-        for number, line in enumerate(self.group.by(self.line)):
+        for number, line in enumerate(self.group.split(self.line)):
             points = sorted((self.x(m), y) for m in line.members if (y := self.y(m, line)) is not None)
             if not points:
                 continue

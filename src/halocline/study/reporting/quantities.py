@@ -30,7 +30,7 @@ def nodes(measurement: Measurement) -> int:
     return int(measurement.get("nodes") or 1)
 
 
-def of_hosts(measurement: Measurement, before: str = " ") -> str:
+def host_text(measurement: Measurement, before: str = " ") -> str:
     """Return the number of hosts as text; empty if each node of the run is a separate host."""
     hosts = measurement.get("hosts")
     return f"{before}(on {counted(hosts, 'host')})" if hosts and hosts < nodes(measurement) else ""
@@ -54,7 +54,7 @@ def _workers(measurement: Measurement) -> int:
 def layout(measurement: Measurement) -> str:
     """Return a short description of ranks, threads, devices and nodes."""
     ranks, count = counted(measurement["ranks"], "rank"), nodes(measurement)
-    on_nodes = f" on {counted(count, 'node')}{of_hosts(measurement)}" if count > 1 else ""
+    on_nodes = f" on {counted(count, 'node')}{host_text(measurement)}" if count > 1 else ""
     if measurement["devices"]:
         return f"{ranks}, {counted(units(measurement), 'device')}{on_nodes}"
     return f"{ranks} of {counted(measurement['threads'], 'thread')}{on_nodes}"
@@ -65,17 +65,17 @@ def ns(measurement: Measurement) -> float:
     return float(measurement["ns_per_cell_step"])
 
 
-def seconds_of_update(measurement: Measurement) -> float:
+def update_seconds(measurement: Measurement) -> float:
     """Return the time of a step of the whole grid, in seconds."""
     return 1e-9 * ns(measurement) * float(measurement["cells"])
 
 
-def rate_of_node(measurement: Measurement) -> float:
+def node_rate(measurement: Measurement) -> float:
     """Return the millions of cells that a node updates in a second."""
     return 1e3 / (ns(measurement) * nodes(measurement))
 
 
-def of_a_rank(measurement: Measurement) -> float:
+def rank_ns(measurement: Measurement) -> float:
     """Return the nanoseconds per step and cell of one rank, which are constant in ideal weak scaling."""
     return ns(measurement) * _workers(measurement)
 
@@ -103,7 +103,7 @@ def size(measurement: Measurement) -> str:
     return " x ".join(map(str, shape))
 
 
-def named(measurement: Measurement) -> str:
+def case_text(measurement: Measurement) -> str:
     """Return the case, the order and the scheme, and the precision if it is not float64, for a heading."""
     method_text = method(measurement["order"], measurement["scheme"], measurement.get("dtype"))
     return joined(measurement["case"], method_text)
@@ -111,10 +111,10 @@ def named(measurement: Measurement) -> str:
 
 def heading(measurement: Measurement) -> str:
     """Return the heading of the tables of one size."""
-    return f"{size(measurement)}: {measurement['cells']:,} cells, {named(measurement)}"
+    return f"{size(measurement)}: {measurement['cells']:,} cells, {case_text(measurement)}"
 
 
-def wrapped(*sentences: str) -> str:
+def wrap_notes(*sentences: str) -> str:
     """Return notes as text, with line breaks after each note and at the width of a terminal."""
     return "\n".join(textwrap.fill(sentence, WIDTH) for sentence in sentences)
 

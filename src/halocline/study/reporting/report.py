@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from halocline.io.table import Table
-from halocline.study.measurement import Measurement, grouped, ranks_of_node
-from halocline.study.reporting.quantities import Key, layout, nodes, of_hosts, pace, units, wrapped
+from halocline.study.measurement import Measurement, group_by, ranks_of_node
+from halocline.study.reporting.quantities import Key, host_text, layout, nodes, pace, units, wrap_notes
 from halocline.words import counted
 
 if TYPE_CHECKING:
@@ -51,17 +51,17 @@ class Group:
         """Fastest measurement on the most cores or devices."""
         return max(self.members, key=lambda m: (units(m), -pace(m)))
 
-    def where(self, condition: Callable[[Measurement], Any]) -> Group:
+    def select(self, condition: Callable[[Measurement], Any]) -> Group:
         """Return the measurements that meet a condition."""
         return Group([m for m in self.members if condition(m)], self.theory)
 
-    def same_threads(self, measurement: Measurement) -> Group:
+    def with_same_threads(self, measurement: Measurement) -> Group:
         """Return the measurements with the same number of threads per rank, for 1/π and efficiency."""
-        return self.where(lambda m: m["threads"] == measurement["threads"])
+        return self.select(lambda m: m["threads"] == measurement["threads"])
 
-    def by(self, key: Key) -> list[Group]:
+    def split(self, key: Key) -> list[Group]:
         """Return a group for each value of a key, in the order of the values."""
-        members = grouped(self.members, key)
+        members = group_by(self.members, key)
         return [Group(members[value], self.theory) for value in sorted(members)]
 
     def values(self, name: str) -> set[Any]:
@@ -71,7 +71,7 @@ class Group:
     def formula(self, measurement: Measurement) -> float | None:
         """Return the nanoseconds per cell and step by the closed formula; None without its constants."""
         theory = self.theory
-        return None if theory is None else theory.ns(measurement, self.same_threads(measurement).base)
+        return None if theory is None else theory.ns(measurement, self.with_same_threads(measurement).base)
 
 
 # -- tables --------------------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ def row_table(
     return Table(title, heads, (*measured, *published_rows), left, muted, note, heading)
 
 
-def in_order(group: Group, key: Key = by_layout) -> list[tuple[Measurement, Group]]:
+def ordered_rows(group: Group, key: Key = by_layout) -> list[tuple[Measurement, Group]]:
     """Return all measurements of a group as rows of a table, sorted by a key."""
     return [(m, group) for m in sorted(group.members, key=key)]
 
@@ -132,7 +132,7 @@ def _ranks(measurement: Measurement) -> tuple[int, ...]:
 
 def _ranks_label(measurement: Measurement) -> str:
     devices = f"\n{counted(units(measurement), 'device')}" if measurement["devices"] else ""
-    node_text = f"\non {counted(nodes(measurement), 'node')}{of_hosts(measurement)}"
+    node_text = f"\non {counted(nodes(measurement), 'node')}{host_text(measurement)}"
     on_nodes = node_text if nodes(measurement) > 1 else ""
     return f"{counted(measurement['ranks'], 'rank')}{devices}{on_nodes}"
 
@@ -140,7 +140,7 @@ def _ranks_label(measurement: Measurement) -> str:
 RANKS = Axis(_ranks, _ranks_label)
 THREADS = Axis(lambda m: m["threads"], lambda m: f"{counted(m['threads'], 'thread')} a rank")
 NODES = Axis(
-    lambda m: (nodes(m), m.get("hosts") or 1), lambda m: counted(nodes(m), "node") + of_hosts(m, "\n")
+    lambda m: (nodes(m), m.get("hosts") or 1), lambda m: counted(nodes(m), "node") + host_text(m, "\n")
 )
 PER_NODE = Axis(ranks_of_node, lambda m: f"{counted(ranks_of_node(m), 'rank')} a node")
 SPLIT = Axis(
@@ -170,14 +170,14 @@ def pivot_table(
     for m in group.members:
         place, text = (rows.key(m), columns.key(m)), cell(m, group)
         cells[place] = f"{cells[place]}; {text}" if place in cells else text
-    across = group.by(columns.key)
+    across = group.split(columns.key)
     body = tuple(
         (
             rows.label(row.first),
             *(column.cell(row.base, row) for column in lead),
             *(cells.get((rows.key(row.first), columns.key(column.first)), "") for column in across),
         )
-        for row in group.by(rows.key)
+        for row in group.split(rows.key)
     )
     heads = (head, *(column.head for column in lead), *(columns.label(column.first) for column in across))
     return Table(title, heads, body, note=note, heading=heading)
@@ -193,23 +193,23 @@ class Report:
     Attributes
     ----------
     tables : list of Table
-    said : list of str
+    sentences : list of str
         Sentences of the report.
     figures : callable
         Function that returns the figures by file name.
     facts : dict
         Facts for the JSON file, in addition to the measurements.
-    what : str
+    subject : str
         Subject of the measurements for the page; by default the scheme and the steps.
     footer : str
         Explanation of the numbers.
     """
 
     tables: list[Table]
-    said: list[str]
+    sentences: list[str]
     figures: Callable[[], dict[str, Figure]] = dict
     facts: dict[str, Any] = field(default_factory=dict)
-    what: str = ""
+    subject: str = ""
     footer: str = ""
 
 
@@ -221,18 +221,18 @@ class Contents:
     ----------
     tables : callable
         Function that returns the tables of the group.
-    said : callable
+    sentences : callable
         Function that returns the sentences on the group.
     figures : mapping of str to callable
         Functions that return a figure or None, by file name.
-    of : callable
+    select_group : callable
         Function that selects the group from all measurements. The part is omitted if the group is empty.
     """
 
     tables: Callable[[Group], Iterable[Table]] = lambda group: ()
-    said: Callable[[Group], Iterable[str]] = lambda group: ()
+    sentences: Callable[[Group], Iterable[str]] = lambda group: ()
     figures: Mapping[str, Callable[[Group], Figure | None]] = field(default_factory=dict)
-    of: Callable[[Group], Group] = lambda group: group
+    select_group: Callable[[Group], Group] = lambda group: group
 
 
 def with_note(tables: Iterable[Table], note: str) -> list[Table]:
@@ -240,14 +240,14 @@ def with_note(tables: Iterable[Table], note: str) -> list[Table]:
     all_tables = list(tables)
     noted = [n for n, table in enumerate(all_tables) if table.heading] or [0]
     return [
-        replace(table, note=f"{table.note}\n{wrapped(note)}".strip()) if n in noted else table
+        replace(table, note=f"{table.note}\n{wrap_notes(note)}".strip()) if n in noted else table
         for n, table in enumerate(all_tables)
     ]
 
 
 def report(contents: Iterable[Contents], group: Group) -> Report:
     """Return the report with several contents for the same measurements."""
-    parts = [(part, part_group) for part in contents if (part_group := part.of(group)).members]
+    parts = [(part, part_group) for part in contents if (part_group := part.select_group(group)).members]
 
     def figures() -> dict[str, Figure]:
         figures_by_file = (
@@ -256,5 +256,5 @@ def report(contents: Iterable[Contents], group: Group) -> Report:
         return {file: figure for file, figure in figures_by_file if figure is not None}
 
     tables = [table for part, part_group in parts for table in part.tables(part_group)]
-    sentences = [text for part, part_group in parts for text in part.said(part_group)]
+    sentences = [text for part, part_group in parts for text in part.sentences(part_group)]
     return Report(tables, list(dict.fromkeys(sentences)), figures)

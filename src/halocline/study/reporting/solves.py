@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from halocline.io.style import COLOURS, INK, MUTED, doubling
 from halocline.io.table import Table
 from halocline.study.measurement import Measurement
-from halocline.study.measuring.command import ran_on
+from halocline.study.measuring.command import layout_text
 from halocline.study.reporting.plots import figure_of
 from halocline.study.reporting.reference import references, with_notes
 from halocline.study.reporting.report import Group
@@ -61,7 +61,7 @@ def table(measurements: Sequence[Measurement]) -> Table:
             rows.append(("", "paper", "", *results, "", observed))
     note = with_notes("convergence", Group(measurements))
     first = measurements[0]
-    title = f"Convergence study: {first['case']} in {first['dim']}D, {first['method']}, {ran_on(first)}"
+    title = f"Convergence study: {first['case']} in {first['dim']}D, {first['method']}, {layout_text(first)}"
     heads = HEADS + (MEMORY_BESIDE_DEVICES if first["devices"] else MEMORY)
     return Table(title, heads, tuple(rows), left=2, muted=tuple(published), note=note)
 
@@ -107,13 +107,13 @@ def verdicts(measurements: Sequence[Measurement]) -> list[str]:
     return sentences
 
 
-def _agreement(ours: float | None, theirs: float) -> str:
-    if ours is None:
-        return f"unknown; {theirs:.4e} is published"
-    a, b = f"{ours:.4e}", f"{theirs:.4e}"
+def _agreement(measured: float | None, published: float) -> str:
+    if measured is None:
+        return f"unknown; {published:.4e} is published"
+    a, b = f"{measured:.4e}", f"{published:.4e}"
     if a == b:
         return f"the published one in all its digits, {b}"
-    return f"{a}, {abs(ours / theirs - 1):.2%} from the published {b}"
+    return f"{a}, {abs(measured / published - 1):.2%} from the published {b}"
 
 
 def plot(measurements: Sequence[Measurement]) -> Figure:

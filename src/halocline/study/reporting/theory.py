@@ -20,7 +20,7 @@ from halocline.study.reporting.quantities import ns, subdomains
 
 
 @dataclass(frozen=True)
-class Exchanged:
+class StepExchanges:
     """Exchanges of a step, for any size of the grid.
 
     Attributes
@@ -36,11 +36,13 @@ class Exchanged:
     periodic: tuple[bool, ...]
 
 
-def exchanged_by(problem: Problem) -> Exchanged:
+def step_exchanges(problem: Problem) -> StepExchanges:
     """Return the exchanges of a step, without allocating fields."""
     grid = problem.grid
     schedule = compile_program(problem.program, grid)
-    return Exchanged(Traffic.of_schedule(schedule), tuple(least_thickness(schedule)), tuple(grid.periodic))
+    return StepExchanges(
+        Traffic.of_schedule(schedule), tuple(least_thickness(schedule)), tuple(grid.periodic)
+    )
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Theory:
 
     Attributes
     ----------
-    exchanged : mapping of int or None to Exchanged
+    exchanges : mapping of int or None to StepExchanges
         Exchanges by the order of differences. The order is None for a case that is a program.
     per_byte : float or None
         1/β in seconds per byte; None if no exchange was measured.
@@ -57,21 +59,23 @@ class Theory:
         Number of subdomains in the measured exchange; 0 if no exchange was measured.
     """
 
-    exchanged: Mapping[int | None, Exchanged]
+    exchanges: Mapping[int | None, StepExchanges]
     per_byte: float | None
     measured_on: int = 0
 
     @classmethod
-    def of(cls, exchanged: Mapping[int | None, Exchanged], measurements: Sequence[Measurement]) -> Theory:
+    def from_measurements(
+        cls, exchanges: Mapping[int | None, StepExchanges], measurements: Sequence[Measurement]
+    ) -> Theory:
         """Return the theory, with 1/β from the exchange of the largest grid on the fewest subdomains."""
-        exchanges = [m for m in measurements if (m["only"], m["halo"]) == ("exchange", "read")]
-        exchanges_between = [m for m in exchanges if subdomains(m) > 1 and m["order"] in exchanged]
-        if not exchanges_between:
-            return cls(exchanged, None)
-        smallest = min(exchanges_between, key=lambda m: (subdomains(m), -m["cells"], m["threads"]))
-        halo_bytes = _formula(exchanged[smallest["order"]], smallest, per_cell=0.0, per_byte=1.0).between
+        exchange_runs = [m for m in measurements if (m["only"], m["halo"]) == ("exchange", "read")]
+        runs_between = [m for m in exchange_runs if subdomains(m) > 1 and m["order"] in exchanges]
+        if not runs_between:
+            return cls(exchanges, None)
+        smallest = min(runs_between, key=lambda m: (subdomains(m), -m["cells"], m["threads"]))
+        halo_bytes = _formula(exchanges[smallest["order"]], smallest, per_cell=0.0, per_byte=1.0).between
         return cls(
-            exchanged,
+            exchanges,
             1e-9 * ns(smallest) * smallest["cells"] / halo_bytes if halo_bytes else None,
             subdomains(smallest),
         )
@@ -86,21 +90,23 @@ class Theory:
         base : dict
             Measurement that gives 1/π, the time of a cell on one subdomain.
         """
-        exchanged = self.exchanged.get(measurement["order"])
-        if exchanged is None or (self.per_byte is None and subdomains(measurement) > 1):
+        exchanges = self.exchanges.get(measurement["order"])
+        if exchanges is None or (self.per_byte is None and subdomains(measurement) > 1):
             return None
         per_cell = 1e-9 * ns(base) * subdomains(base)
-        step = _formula(exchanged, measurement, per_cell=per_cell, per_byte=self.per_byte or 0.0)
+        step = _formula(exchanges, measurement, per_cell=per_cell, per_byte=self.per_byte or 0.0)
         return 1e9 * step.seconds / float(measurement["cells"])
 
 
-def _formula(own: Exchanged, measurement: Measurement, *, per_cell: float, per_byte: float) -> StepTime:
+def _formula(
+    exchanges: StepExchanges, measurement: Measurement, *, per_cell: float, per_byte: float
+) -> StepTime:
     return step_time(
         measurement["shape"],
         subdomains(measurement),
-        traffic=own.traffic,
+        traffic=exchanges.traffic,
         per_cell=per_cell,
         per_halo_cell=per_byte,
-        periodic=own.periodic,
+        periodic=exchanges.periodic,
         strategy=measurement.get("decomposition") or "optimal",
     )

@@ -8,14 +8,14 @@ from functools import partial
 from halocline.io.table import Table
 from halocline.plan.transfer import AWARE_SETS, SETS, UNFIT_ON_HOST
 from halocline.study.measurement import Measurement
-from halocline.study.measuring.exchange import into_a_rank
+from halocline.study.measuring.exchange import received_text
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.report import (
     Axis,
     Column,
     Group,
     by_layout,
-    in_order,
+    ordered_rows,
     pivot_table,
     row_table,
 )
@@ -50,7 +50,7 @@ def configuration(measurement: Measurement) -> str:
     nodes, extent = q.nodes(measurement), "x".join(map(str, measurement["shape"]))
     extent = extent if len(set(measurement["shape"])) > 1 else str(measurement["shape"][0])
     of_node = f"{measurement['ranks'] // nodes}r/{q.subdomains(measurement) // nodes}g"
-    return f"{nodes}n/{of_node}/{extent}" + "/ca" * is_aware(measurement) + q.of_hosts(measurement)
+    return f"{nodes}n/{of_node}/{extent}" + "/ca" * is_aware(measurement) + q.host_text(measurement)
 
 
 def _hosts(m: Measurement) -> int:
@@ -74,7 +74,7 @@ def _lacks(m: Measurement) -> bool:
 
 def _speedup(m: Measurement, group: Group) -> float | None:
     """Return the speed-up over MPI alone in the same configuration; None if not measured."""
-    first = group.where(lambda other: _row(other) == _row(m) and set_name(other) == "+remote").members
+    first = group.select(lambda other: _row(other) == _row(m) and set_name(other) == "+remote").members
     return first[0]["seconds"] / m["seconds"] if first else None
 
 
@@ -87,7 +87,7 @@ def _cell(m: Measurement, group: Group) -> str:
 
 def tables(group: Group) -> Iterator[Table]:
     """Yield tables of times and bytes for each size, with configurations in rows and sets in columns."""
-    for size in group.by(lambda m: m["n"]):
+    for size in group.split(lambda m: m["n"]):
         first = size.first
         exchange_text = f"{counted(first['fields'], first['dtype'] + ' field')}, radius {first['radius']}"
         pivot = partial(
@@ -96,7 +96,7 @@ def tables(group: Group) -> Iterator[Table]:
             columns=Axis(_column, set_name),
             head="nodes/ranks/devices",
         )
-        note = q.wrapped("In brackets: speed-up over +remote, MPI alone.", *notes(size))
+        note = q.wrap_notes("In brackets: speed-up over +remote, MPI alone.", *notes(size))
         yield pivot(
             "Time of an exchange",
             group=size,
@@ -104,8 +104,8 @@ def tables(group: Group) -> Iterator[Table]:
             note=note,
             heading=f"{exchange_text}, n = {first['n']}",
         )
-        available = size.where(lambda m: not _lacks(m))
-        yield pivot("Bytes into the busiest rank", group=available, cell=lambda m, g: into_a_rank(m))
+        available = size.select(lambda m: not _lacks(m))
+        yield pivot("Bytes into the busiest rank", group=available, cell=lambda m, g: received_text(m))
 
 
 def notes(group: Group) -> list[str]:
@@ -128,8 +128,8 @@ def notes(group: Group) -> list[str]:
 
 def sentences(group: Group) -> Iterator[str]:
     """Yield a sentence for each configuration on the speed-up by all methods together."""
-    for size in group.by(lambda m: m["n"]):
-        for m in sorted(size.where(lambda m: set_name(m) == "+kernel" and not _lacks(m)).members, key=_row):
+    for size in group.split(lambda m: m["n"]):
+        for m in sorted(size.select(lambda m: set_name(m) == "+kernel" and not _lacks(m)).members, key=_row):
             if (ratio := _speedup(m, size)) is not None:
                 yield f"{configuration(m)}: all methods exchange {ratio:.2f} times as fast as MPI alone."
 
@@ -138,7 +138,7 @@ def placement_tables(group: Group) -> Iterator[Table]:
     """Yield a table of placements for each grid and layout."""
 
     def time_in_order(m: Measurement, same_layout: Group) -> str:
-        base = same_layout.where(lambda other: other["placement"] == "trivial").members
+        base = same_layout.select(lambda other: other["placement"] == "trivial").members
         return f"{base[0]['seconds'] / m['seconds']:.2f}" if base else ""
 
     columns = (
@@ -148,8 +148,8 @@ def placement_tables(group: Group) -> Iterator[Table]:
         Column("an exchange", lambda m, g: duration(m["seconds"])),
         Column("speed-up over\ntrivial", time_in_order),
     )
-    for same_layout in group.by(lambda m: (q.grid(m), by_layout(m))):
-        rows = in_order(same_layout, lambda m: m["placement"] != "trivial")
+    for same_layout in group.split(lambda m: (q.grid(m), by_layout(m))):
+        rows = ordered_rows(same_layout, lambda m: m["placement"] != "trivial")
         note = _links(same_layout.first)
         yield row_table("Placement", columns, rows, left=2, note=note, heading=q.heading(same_layout.first))
 
@@ -157,8 +157,8 @@ def placement_tables(group: Group) -> Iterator[Table]:
 def _links(m: Measurement) -> str:
     """Return a sentence on the distances between devices that decide the placement."""
     if m["link_time"] is not None:
-        return q.wrapped("Links: time of the messages of a node on its links, Σ w d, over that in order.")
+        return q.wrap_notes("Links: time of the messages of a node on its links, Σ w d, over that in order.")
     reason = m["links"] or "ranks take the subdomains, not devices"
-    return q.wrapped(
+    return q.wrap_notes(
         f"{reason[0].upper()}{reason[1:]}. Both placements are in order, and the speed-up is 1 but for noise."
     )

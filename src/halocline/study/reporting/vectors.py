@@ -15,7 +15,7 @@ from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.plots import Panel, draw
 from halocline.study.reporting.reference import published_rows, with_notes
-from halocline.study.reporting.report import Column, Contents, Group, by_layout, in_order, row_table
+from halocline.study.reporting.report import Column, Contents, Group, by_layout, ordered_rows, row_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,7 +31,7 @@ def bits(measurement: Measurement) -> int:
 
 def amdahl(group: Group) -> float | None:
     """Return p of T(b) = (1 - p + p b₀ / b) T(b₀) by least squares; vectors of b₀ bits are the shortest."""
-    runs_with_bits = group.where(bits).members
+    runs_with_bits = group.select(bits).members
     base = min(runs_with_bits, key=bits, default=group.first)
     reductions = [(1.0 - bits(base) / bits(m), 1.0 - q.ns(m) / q.ns(base)) for m in runs_with_bits]
     weight = sum(x * x for x, _ in reductions)
@@ -39,7 +39,7 @@ def amdahl(group: Group) -> float | None:
 
 
 def _over_the_shortest(measurement: Measurement, group: Group) -> str:
-    same_line = group.where(lambda m: _line(m) == _line(measurement))
+    same_line = group.select(lambda m: _line(m) == _line(measurement))
     return f"{q.ns(min(same_line.members, key=bits)) / q.ns(measurement):.2f}"
 
 
@@ -72,15 +72,15 @@ def _tables(group: Group) -> Iterator[Table]:
         *(Column("bits", lambda m, g: f"{bits(m)}" if bits(m) else "default"), compiler),
         *(c.LAYOUT, c.UPDATE, Column("over the\nshortest", _over_the_shortest)),
         *(Column(f"10⁹ {kind}\ninstructions", partial(_counted, kind)) for kind in ("scalar", "vector")),
-        *(c.OF_PEAK, without_fma),
+        *(c.PEAK_SHARE, without_fma),
     )
-    note = q.wrapped(
+    note = q.wrap_notes(
         f"Floating-point instructions of {STEPS} steps, counted in the disassembly; those of scalar loops "
         "with branches are a lower bound. The peak is that of multiply-adds on the widest vectors, half of "
         "it without them."
     )
-    for size in group.by(q.grid):
-        rows = in_order(size, lambda m: (_line(m), bits(m)))
+    for size in group.split(q.grid):
+        rows = ordered_rows(size, lambda m: (_line(m), bits(m)))
         note_of_size, of_paper = with_notes("vectors", size, note), published_rows("vectors", size)
         heading = q.heading(size.first)
         yield row_table(
@@ -89,7 +89,7 @@ def _tables(group: Group) -> Iterator[Table]:
 
 
 def _sentences(group: Group) -> Iterator[str]:
-    for line in group.by(_line):
+    for line in group.split(_line):
         share, line_text = amdahl(line), _words(line.first)
         if share is None:
             continue
@@ -105,10 +105,10 @@ def _sentences(group: Group) -> Iterator[str]:
 
 
 def _figure(group: Group) -> Figure | None:
-    runs_with_bits = group.where(bits)
+    runs_with_bits = group.select(bits)
     panel = Panel(
         runs_with_bits,
-        lambda m, g: q.seconds_of_update(m),
+        lambda m, g: q.update_seconds(m),
         "Time of an update",
         "seconds an update",
         line=_line,

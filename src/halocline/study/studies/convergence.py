@@ -13,7 +13,7 @@ from halocline.study import differences
 from halocline.study.measurement import Measurement, is_solve
 from halocline.study.reporting.report import Group, Report
 from halocline.study.richardson import LEAST_GRIDS
-from halocline.study.study import Asked, Run, Study
+from halocline.study.study import Run, Study, StudyRequest
 
 
 class Convergence(Study):
@@ -21,30 +21,31 @@ class Convergence(Study):
 
     pictures = ("convergence.png",)
 
-    def runs(self, asked: Asked) -> list[Run]:
+    def runs(self, request: StudyRequest) -> list[Run]:
         """Return a run for each grid of a solve, of a file, or of each line of a problem."""
-        if asked.is_linear:
-            return _of_solves(asked)
-        names = asked.ready().known
-        if asked.has_settings and (names.exact or names.error or names.extrapolated):
-            return _of_lines(asked)
-        if not is_file(asked.command.name):
+        if request.is_linear:
+            return _solve_runs(request)
+        names = request.build_problem().known
+        if request.has_settings and (names.exact or names.error or names.extrapolated):
+            return _line_runs(request)
+        if not is_file(request.command.name):
             raise InputError(
-                f"case {asked.command.name} has no exact solution to compare with, nor numbers of a steady "
-                f"state to extrapolate; cases that have one or the other: {', '.join(_converging())}"
+                f"case {request.command.name} has no exact solution to compare with, nor numbers of a steady "
+                "state to extrapolate; cases that have one or the other: "
+                f"{', '.join(_case_names_with_errors())}"
             )
-        return _of_file(asked)
+        return _file_runs(request)
 
-    def says(self, measurement: Measurement) -> str:
+    def result_text(self, measurement: Measurement) -> str:
         if is_solve(measurement):
-            return super().says(measurement)
+            return super().result_text(measurement)
         if "extrapolated" in measurement:
             from halocline.study.reporting import extrapolation
 
-            return extrapolation.in_words(extrapolation.numbers(measurement))
+            return extrapolation.numbers_text(extrapolation.numbers(measurement))
         return "done" if measurement["error"] is None else f"error {measurement['error']:.4e}"
 
-    def finish(self, runs: Sequence[Run], measurements: list[Measurement]) -> list[Measurement]:
+    def add_derived_results(self, runs: Sequence[Run], measurements: list[Measurement]) -> list[Measurement]:
         """Return the measurements with differences between grids, or with numbers of a steady state."""
         from halocline.study.reporting import extrapolation
 
@@ -69,7 +70,7 @@ class Convergence(Study):
                 [solves.table(members)],
                 solves.verdicts(members),
                 lambda: {"convergence.png": solves.plot(members)},
-                what=f"{first['method']} to {first['rtol']:g}",
+                subject=f"{first['method']} to {first['rtol']:g}",
                 footer=solves.CLOCK,
             )
         if "extrapolated" in first:
@@ -96,61 +97,61 @@ class Convergence(Study):
         )
 
 
-def _of_solves(asked: Asked) -> list[Run]:
+def _solve_runs(request: StudyRequest) -> list[Run]:
     from halocline.run.domain.execution import chosen_devices
 
-    (layout,) = asked.layouts
-    sizes = asked.sizes or (256, 512, 1024)
-    shapes = [asked.ready(n).shape for n in sizes]
-    runs = [Run(asked.command, shape[0], shape, layout, shape) for shape in shapes]
-    if asked.drawn is not None:
-        extra = {"--pictures": str(asked.drawn)}
+    (layout,) = request.layouts
+    sizes = request.sizes or (256, 512, 1024)
+    shapes = [request.build_problem(n).shape for n in sizes]
+    runs = [Run(request.command, shape[0], shape, layout, shape) for shape in shapes]
+    if request.picture_folder is not None:
+        extra = {"--pictures": str(request.picture_folder)}
         # a trace of devices prevents graph replay
-        if chosen_devices(asked.command.device).interface == "cpu":
-            extra["--trace"] = str(asked.scratch / "trace.json")
+        if chosen_devices(request.command.device).interface == "cpu":
+            extra["--trace"] = str(request.scratch / "trace.json")
         runs[-1] = replace(runs[-1], extra=extra)
     return runs
 
 
-def _of_file(asked: Asked) -> list[Run]:
-    first: Any = asked.ready()
-    sizes = asked.sizes
+def _file_runs(request: StudyRequest) -> list[Run]:
+    first: Any = request.build_problem()
+    sizes = request.sizes
     if sizes is None:
-        base = asked.size_of_file(first)
+        base = request.size_of_file(first)
         sizes = (base // 4, base // 2, base)
     if "exact" not in first.script.defined:
-        _check_three(sizes)
-    (layout,) = asked.layouts
+        _check_grid_count(sizes)
+    (layout,) = request.layouts
     facts = {"panel": first.name, "line": "", "expected_order": first.order}
     return [
         Run(
-            asked.command,
+            request.command,
             n,
-            asked.ready(n).shape,
+            request.build_problem(n).shape,
             layout,
             n,
             facts,
-            extra={"--state": str(asked.scratch / f"{number}.npz")},
+            extra={"--state": str(request.scratch / f"{number}.npz")},
         )
         for number, n in enumerate(sizes)
     ]
 
 
-def _of_lines(asked: Asked) -> list[Run]:
+def _line_runs(request: StudyRequest) -> list[Run]:
     from halocline.study.reporting import errors, extrapolation
 
-    command, case = asked.command, asked.ready()
+    command, case = request.command, request.build_problem()
     parameters = {name: case.declared[name].parsed(name, text) for name, text in case.replacements.items()}
-    (layout,) = asked.layouts
+    (layout,) = request.layouts
     runs = []
-    for label, family in errors.lines(case, parameters, command.dim, asked.sizes):
+    for label, family in errors.lines(case, parameters, command.dim, request.sizes):
         settings = [f"{name}={value}" for name, value in family.lines[0].items() if name not in parameters]
-        line_command = replace(command.but(dim=family.dim), settings=(*command.settings, *settings))
+        line_command = replace(command.with_options(dim=family.dim), settings=(*command.settings, *settings))
         if case.known.is_extrapolated:
-            _check_three(family.sizes)
+            _check_grid_count(family.sizes)
         for n in family.sizes:
             errors.check_proportion(case, family.dim, n)
-            problem = replace(asked, command=line_command).ready(n)
+            problem = replace(request, command=line_command).build_problem(n)
             is_steady, error_name = case.known.is_extrapolated, case.known.error_name
             expected = family.order if is_steady or case.known.families else case.order
             facts = {
@@ -162,7 +163,7 @@ def _of_lines(asked: Asked) -> list[Run]:
     return runs
 
 
-def _converging() -> list[str]:
+def _case_names_with_errors() -> list[str]:
     """Return the cases that have an exact solution, or numbers to extrapolate."""
     from halocline.problems.files import case_names, path_of
     from halocline.run.simulation.script import Script
@@ -171,7 +172,7 @@ def _converging() -> list[str]:
     return [name for name in case_names() if names & Script(path_of(name)).defined]
 
 
-def _check_three(sizes: Sequence[int]) -> None:
+def _check_grid_count(sizes: Sequence[int]) -> None:
     """Raise InputError if the number of grids is too small for an order."""
     if len(sizes) < LEAST_GRIDS:
         raise InputError(
@@ -208,6 +209,6 @@ STUDY = Convergence(
         "halocline study convergence linear-wave --n 64,128,256 --dim 1",
         "halocline study convergence cavity-2d --n 31,63,127",
     ),
-    to_the_end=True,
-    compares=("axes", "panel", "line", "expected_order", "steps"),
+    runs_to_end=True,
+    compared_conditions=("axes", "panel", "line", "expected_order", "steps"),
 )

@@ -10,15 +10,15 @@ from halocline.study.measurement import Measurement
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.reference import references
-from halocline.study.reporting.report import Column, Contents, Group, in_order, row_table
-from halocline.study.study import Asked, Study
+from halocline.study.reporting.report import Column, Contents, Group, ordered_rows, row_table
+from halocline.study.study import Study, StudyRequest
 
 
-def on_each(asked: Asked) -> list[dict[str, Any]]:
+def device_variants(request: StudyRequest) -> list[dict[str, Any]]:
     """Return the options of runs on cores, and on the requested devices or else those of this machine."""
     from halocline.run.devices.devices import present_interface
 
-    requested_device = asked.command.device
+    requested_device = request.command.device
     names = dict.fromkeys(("cpu", present_interface() if requested_device is None else requested_device))
     return [{"device": name} for name in names if name is not None]
 
@@ -41,9 +41,9 @@ def _tables(group: Group) -> Iterator[Table]:
         Column("times as fast\nas cores", _faster),
     )
     note = "Relative to the fastest run on cores of the same machine."
-    for size in group.by(q.grid):
-        rows = in_order(size, lambda m: (interface(m), m["ranks"]))
-        optional_columns, heading = c.where_known(size), q.heading(size.first)
+    for size in group.split(q.grid):
+        rows = ordered_rows(size, lambda m: (interface(m), m["ranks"]))
+        optional_columns, heading = c.optional_columns(size), q.heading(size.first)
         yield row_table("Times", (*columns, *optional_columns), rows, left=2, note=note, heading=heading)
     for reference in references("devices"):
         yield from reference.tables(group)
@@ -56,6 +56,6 @@ STUDY = Study(
     help="The report is as Fig. 15 of Pekkilä et al. 2022. The devices are those of --device; by default, "
     "all devices of this machine.",
     examples=("halocline study devices mhd-benchmark --n 64 --ranks 1,2",),
-    contents=(c.SAME_BITS, Contents(_tables, of=c.whole)),
-    variants=on_each,
+    contents=(c.SAME_BITS, Contents(_tables, select_group=c.whole_runs)),
+    variants=device_variants,
 )

@@ -8,10 +8,15 @@ from dataclasses import replace
 from halocline.plan.transfer import AWARE_SETS, SETS
 from halocline.ranges import SUBDOMAINS
 from halocline.run.domain.execution import chosen_devices
-from halocline.study.measuring.exchange import SHARED, check_exchange_alone, shared_out, weak_shape
+from halocline.study.measuring.exchange import (
+    SUBDOMAINS_HELP,
+    check_exchange_alone,
+    distribute_subdomains,
+    weak_shape,
+)
 from halocline.study.reporting import transfers
 from halocline.study.reporting.report import Contents
-from halocline.study.study import Asked, Run, Study
+from halocline.study.study import Run, Study, StudyRequest
 
 
 class Exchange(Study):
@@ -19,23 +24,23 @@ class Exchange(Study):
 
     footer = "Time of one exchange on the slowest rank: mean of 30 without barriers, median of the runs."
 
-    def runs(self, asked: Asked) -> list[Run]:
+    def runs(self, request: StudyRequest) -> list[Run]:
         """Return a run for each size, layout and set of transfer methods."""
-        check_exchange_alone(asked.command.name)
-        device, subdomains = asked.command.device, asked.number("subdomains", SUBDOMAINS)
-        scaling, runs = asked.given.get("scaling") or "weak", []
+        check_exchange_alone(request.command.name)
+        device, subdomains = request.command.device, request.number("subdomains", SUBDOMAINS)
+        scaling, runs = request.study_options.get("scaling") or "weak", []
         is_cuda = chosen_devices(device).interface == "cuda"
         sets = [*SETS.values(), *(AWARE_SETS.values() if is_cuda else ())]
 
         def on_devices(run: Run) -> Run:
-            count, subdomains_per_rank = shared_out(subdomains, run.layout.ranks, device, run.layout.per_node)
+            count, per_rank = distribute_subdomains(subdomains, run.layout.ranks, device, run.layout.per_node)
             shape = weak_shape(run.n, count if scaling == "weak" else 1)
-            return replace(
-                run, command=run.command.but(subdomains_per_rank=subdomains_per_rank), shape=shape, at=shape
-            )
+            command = run.command.with_options(subdomains_per_rank=per_rank)
+            return replace(run, command=command, shape=shape, size_option=shape)
 
-        for n, layout, methods in itertools.product(asked.sizes or (64,), self.layouts(asked), sets):
-            command, shape = asked.command.but(decomposition="bisection", methods=methods), weak_shape(n, 1)
+        for n, layout, methods in itertools.product(request.sizes or (64,), self.layouts(request), sets):
+            command = request.command.with_options(decomposition="bisection", methods=methods)
+            shape = weak_shape(n, 1)
             runs.append(Run(command, n, shape, layout, shape, {"scaling": scaling}, on_devices=on_devices))
         return runs
 
@@ -50,10 +55,10 @@ STUDY = Exchange(
     contents=(Contents(transfers.tables, transfers.sentences),),
     options=(
         ("--scaling weak|strong", "N is the size of a subdomain (weak) or of the grid (strong).", "weak"),
-        ("--subdomains S", f"{SHARED}. Default: one for each rank or device.", None),
+        ("--subdomains S", f"{SUBDOMAINS_HELP}. Default: one for each rank or device.", None),
     ),
-    verb="bench",
-    compares=("methods", "methods_asked", "subdomains_per_rank"),
+    subcommand="bench",
+    compared_conditions=("methods", "methods_asked", "subdomains_per_rank"),
     ranks="2",
     repeat=3,
 )

@@ -11,8 +11,16 @@ from halocline.study.measurement import Measurement, ranks_of_node
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.plots import Panel, draw
-from halocline.study.reporting.report import NODES, SPLIT, Contents, Group, in_order, pivot_table, row_table
-from halocline.study.study import Asked, Study
+from halocline.study.reporting.report import (
+    NODES,
+    SPLIT,
+    Contents,
+    Group,
+    ordered_rows,
+    pivot_table,
+    row_table,
+)
+from halocline.study.study import Study, StudyRequest
 from halocline.words import counted
 
 if TYPE_CHECKING:
@@ -22,33 +30,35 @@ if TYPE_CHECKING:
 def hybrid_table(group: Group, heading: str = "") -> Table:
     """Return the table of runs on equal numbers of cores or devices."""
     columns = c.LAYOUT, c.units(group), c.CLOCK, c.SECONDS, c.SLOWER
-    rows = [row for equal_units in group.by(q.units) for row in in_order(equal_units)]
+    rows = [row for equal_units in group.split(q.units) for row in ordered_rows(equal_units)]
     return row_table(f"Hybrid runs: equal {q.unit(group.first)}s", columns, rows, heading=heading)
 
 
-def alike(measurement: Measurement) -> Any:
+def comparison_key(measurement: Measurement) -> Any:
     """Return the key of nodes, hosts and cores; splits with equal keys are compared."""
     return q.nodes(measurement), measurement.get("hosts") or 1, q.units(measurement)
 
 
 def over_nodes(group: Group, heading: str = "") -> Iterator[Table]:
     """Yield tables with splits in rows and nodes in columns: times, and ratios to the fastest split."""
-    bests = {alike(equal_units.first): equal_units.best for equal_units in group.by(alike)}
+    bests = {
+        comparison_key(equal_units.first): equal_units.best for equal_units in group.split(comparison_key)
+    }
     yield pivot_table(
         "Wall clock, HH:MM:SS and seconds", group, c.wall_clock, rows=SPLIT, columns=NODES, heading=heading
     )
     yield pivot_table(
         "Over the fastest on as many nodes and cores",
         group,
-        lambda m, g: f"{q.pace(m) / q.pace(bests[alike(m)]):.2f}",
+        lambda m, g: f"{q.pace(m) / q.pace(bests[comparison_key(m)]):.2f}",
         rows=SPLIT,
         columns=NODES,
     )
 
 
 def _tables(group: Group) -> Iterator[Table]:
-    for size in group.by(q.grid):
-        if len(size.by(q.nodes)) > 1:
+    for size in group.split(q.grid):
+        if len(size.split(q.nodes)) > 1:
             yield from over_nodes(size, q.heading(size.first))
         else:
             yield hybrid_table(size, q.heading(size.first))
@@ -70,7 +80,7 @@ def _figure(group: Group) -> Figure | None:
 
 
 def _sentences(group: Group) -> Iterator[str]:
-    for equal_units in group.by(lambda m: (q.grid(m), q.units(m))):
+    for equal_units in group.split(lambda m: (q.grid(m), q.units(m))):
         slowest = max(equal_units.members, key=q.pace)
         if slowest is not equal_units.best:
             times = f"{q.pace(slowest) / q.pace(equal_units.best):.2f} times as long"
@@ -95,8 +105,8 @@ def splits(layouts: Iterable[Layout]) -> list[Layout]:
 class Hybrid(Study):
     """Study of all splits of the cores into ranks and threads."""
 
-    def layouts(self, asked: Asked) -> list[Layout]:
-        return splits(asked.layouts)
+    def layouts(self, request: StudyRequest) -> list[Layout]:
+        return splits(request.layouts)
 
 
 STUDY = Hybrid(

@@ -13,9 +13,9 @@ from halocline.study.measurement import Measurement
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.reference import with_notes
-from halocline.study.reporting.report import Column, Contents, Group, in_order, row_table
-from halocline.study.studies.devices import on_each
-from halocline.study.study import Asked, Run, Study, Sweep
+from halocline.study.reporting.report import Column, Contents, Group, ordered_rows, row_table
+from halocline.study.studies.devices import device_variants
+from halocline.study.study import Run, Study, StudyRequest, VariedOption
 
 NOTE = "Relative to the first run of the same grid, value by value."
 CUT = Column("decomposition", lambda m, g: m.get("decomposition") or "")
@@ -25,12 +25,12 @@ ULPS = Column("greatest\ndifference, ulps", lambda m, g: q.text(m.get("ulps")))
 class Layouts(Study):
     """Study that compares the fields of its runs."""
 
-    def runs(self, asked: Asked) -> list[Run]:
+    def runs(self, request: StudyRequest) -> list[Run]:
         """Return the runs, which write their fields to files."""
-        runs = enumerate(super().runs(asked))
-        return [replace(run, extra={"--state": str(asked.scratch / f"{k}.npz")}) for k, run in runs]
+        runs = enumerate(super().runs(request))
+        return [replace(run, extra={"--state": str(request.scratch / f"{k}.npz")}) for k, run in runs]
 
-    def finish(self, runs: Sequence[Run], measurements: list[Measurement]) -> list[Measurement]:
+    def add_derived_results(self, runs: Sequence[Run], measurements: list[Measurement]) -> list[Measurement]:
         """Return the measurements with the maximum difference from the first run on the same grid."""
         models: dict[tuple[int, ...], str] = {}
         for run, measurement in zip(runs, measurements, strict=True):
@@ -38,16 +38,16 @@ class Layouts(Study):
             ulps = ulps_of_states(models.setdefault(run.shape, state), state)
             if math.isinf(ulps):
                 raise RunError(
-                    f"{run.words}: values are not finite here, or in the first run of the same grid alone; "
-                    "please report this as a bug"
+                    f"{run.description}: values are not finite here, or in the first run of the same grid "
+                    "alone; please report this as a bug"
                 )
             measurement["ulps"] = ulps
         return measurements
 
 
 def _tables(group: Group) -> Iterator[Table]:
-    for size in group.by(q.grid):
-        rows = in_order(size, lambda m: (m.get("device") or "", m["ranks"], m.get("decomposition") or ""))
+    for size in group.split(q.grid):
+        rows = ordered_rows(size, lambda m: (m.get("device") or "", m["ranks"], m.get("decomposition") or ""))
         options = {"note": with_notes("layouts", size, NOTE), "heading": q.heading(size.first)}
         yield row_table("Differences", (c.LAYOUT, CUT, ULPS), rows, left=2, **options)
 
@@ -60,9 +60,11 @@ STUDY = Layouts(
     "and 16 of Pekkilä et al. 2022.",
     examples=("halocline study layouts mhd-benchmark --n 32 --steps 1 --ranks 1,2,4",),
     contents=(c.SAME_BITS, Contents(_tables)),
-    variants=on_each,
-    sweeps=(
-        Sweep("decomposition", "--decomposition D,D,...", "Decompositions, one run for each.", "optimal,1d"),
+    variants=device_variants,
+    varied_options=(
+        VariedOption(
+            "decomposition", "--decomposition D,D,...", "Decompositions, one run for each.", "optimal,1d"
+        ),
     ),
     ranks="1,2,4",
 )

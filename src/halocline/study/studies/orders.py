@@ -13,7 +13,7 @@ from halocline.study.reporting import quantities as q
 from halocline.study.reporting.plots import draw
 from halocline.study.reporting.reference import with_notes
 from halocline.study.reporting.report import LAYOUTS, Axis, Column, Contents, Group, pivot_table
-from halocline.study.study import Study, Sweep
+from halocline.study.study import Study, VariedOption
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,14 +32,14 @@ def _order(measurement: Measurement) -> int:
 
 def _halo(order: int | None, group: Group) -> str:
     """Return the halo bytes of a step and one cell of each side as text; empty if unknown."""
-    exchanged = None if group.theory is None else group.theory.exchanged.get(order)
+    exchanged = None if group.theory is None else group.theory.exchanges.get(order)
     if exchanged is None:
         return ""
     return f"{sum(weight for direction, weight in exchanged.traffic.weights if _side(direction)):,}"
 
 
 def _cell(measurement: Measurement, group: Group) -> str:
-    base = group.where(lambda m: m["order"] == measurement["order"]).base
+    base = group.select(lambda m: m["order"] == measurement["order"]).base
     return f"{q.nanoseconds(q.ns(measurement))}  {q.percent(q.efficiency(measurement, base)):>5}"
 
 
@@ -48,7 +48,7 @@ def _tables(group: Group) -> Iterator[Table]:
         Column("operations a\ncell and step", lambda m, g: f"{m['flops_per_cell_step']:,.0f}"),
         Column("bytes of\nhalo", lambda m, g: _halo(m["order"], g)),
     )
-    for size in group.by(q.grid):
+    for size in group.split(q.grid):
         yield pivot_table(
             "Orders",
             size,
@@ -57,7 +57,7 @@ def _tables(group: Group) -> Iterator[Table]:
             columns=LAYOUTS,
             head="order",
             lead=lead,
-            note=with_notes("orders", size, q.wrapped(NOTE)),
+            note=with_notes("orders", size, q.wrap_notes(NOTE)),
             heading=f"{q.size(size.first)}: orders of differences",
         )
 
@@ -69,10 +69,10 @@ def _figure(group: Group) -> Figure | None:
 
 def _sentences(group: Group) -> Iterator[str]:
     """Yield a sentence for each size on the efficiency of the lowest and highest order."""
-    for size in group.by(q.grid):
+    for size in group.split(q.grid):
         max_units = max(map(q.units, size.members))
         efficiencies = []
-        for order in size.by(_order):
+        for order in size.split(_order):
             last = min((m for m in order.members if q.units(m) == max_units), key=q.ns, default=order.base)
             if last is not order.base:
                 efficiency = q.percent(q.efficiency(last, order.base))
@@ -81,7 +81,7 @@ def _sentences(group: Group) -> Iterator[str]:
             yield f"{q.size(size.first)} on {max_units}: efficiency {', '.join(efficiencies)}."
 
 
-def of_several(group: Group) -> Group:
+def with_several_orders(group: Group) -> Group:
     """Return the whole steps if they have more than one order, else an empty group."""
     steps = c.whole_steps(group)
     return steps if len(steps.values("order")) > 1 else Group(())
@@ -95,6 +95,8 @@ STUDY = Study(
     help="Each order runs on each number of ranks and threads, as in Fig. 14 of Pekkilä et al. 2022.",
     examples=("halocline study orders mhd-benchmark --n 64 --ranks 1,2 --orders 2,6",),
     contents=(ORDERS,),
-    sweeps=(Sweep("order", "--orders O,O,...", "Orders of accuracy, one run for each.", "2,4,6,8", ORDER),),
-    formula=True,
+    varied_options=(
+        VariedOption("order", "--orders O,O,...", "Orders of accuracy, one run for each.", "2,4,6,8", ORDER),
+    ),
+    has_formula=True,
 )

@@ -28,7 +28,7 @@ PARTS = {
 }
 WHOLE, COMPUTE, EXCHANGE, EDGES, CORNERS, SYNCHRONISATION = PARTS
 KINDS = {kind: name for name, kind in PARTS.items()}
-OF_ALL_VERSIONS = {
+REQUIRED_PARTS = {
     PARTS[name] for name in (WHOLE, COMPUTE, EXCHANGE, CORNERS)
 }  # older versions lack other parts
 NOTE = (
@@ -74,13 +74,13 @@ def _tables(group: Group) -> Iterator[Table]:
         Column("edges\nadd", lambda m, g: q.text(share(times(g), EDGES, EXCHANGE), "+.1%")),
         Column("corners\nadd", lambda m, g: q.text(share(times(g), CORNERS, EDGES), "+.1%")),
     )
-    for size in group.by(q.grid):
-        layouts = [(layout.first, layout) for layout in size.by(by_layout)]
+    for size in group.split(q.grid):
+        layouts = [(layout.first, layout) for layout in size.split(by_layout)]
         yield row_table(
             "A step and its parts",
             (c.LAYOUT, c.units(size), *columns),
             layouts,
-            note=q.wrapped(*NOTE),
+            note=q.wrap_notes(*NOTE),
             heading=f"{q.size(size.first)}: compute and exchange apart",
         )
         yield row_table(
@@ -100,8 +100,8 @@ def _figure(group: Group) -> Figure | None:
 
 def _sentences(group: Group) -> Iterator[str]:
     """Yield a sentence for each size on the longest part on the most devices."""
-    for size in group.by(q.grid):
-        last = size.by(by_layout)[-1]
+    for size in group.split(q.grid):
+        last = size.split(by_layout)[-1]
         parts = times(last)
         longer = max((COMPUTE, EXCHANGE), key=lambda name: parts[name])
         ratio, excess = parts[EXCHANGE] / parts[COMPUTE], overhead(parts)
@@ -118,13 +118,13 @@ def _time(name: str, head: str) -> Column:
 
 def _complete(group: Group) -> Group:
     """Return the measurements of the grids and layouts whose parts were all timed."""
-    measurements = c.own_order(group)
+    measurements = c.with_first_order(group)
 
     def place(m: Measurement) -> Any:
         return q.grid(m), by_layout(m)
 
-    timed = {place(layout.first): set(map(_kind, layout.members)) for layout in measurements.by(place)}
-    return measurements.where(lambda m: timed[place(m)] >= OF_ALL_VERSIONS and _kind(m) in KINDS)
+    timed = {place(layout.first): set(map(_kind, layout.members)) for layout in measurements.split(place)}
+    return measurements.select(lambda m: timed[place(m)] >= REQUIRED_PARTS and _kind(m) in KINDS)
 
 
 PARTS_OF_A_STEP = Contents(_tables, _sentences, {"parts.png": _figure}, _complete)

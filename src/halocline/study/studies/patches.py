@@ -15,7 +15,7 @@ from halocline.study.reporting.plots import Panel, draw
 from halocline.study.reporting.reference import with_notes
 from halocline.study.reporting.report import Group, by_layout
 from halocline.study.studies.hybrid import splits
-from halocline.study.study import Asked, Study, Sweep
+from halocline.study.study import Study, StudyRequest, VariedOption
 from halocline.words import joined
 
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ def _label_of_line(line: Group) -> str:
 
 
 def _figure(group: Group) -> Figure | None:
-    with_edge = group.where(edge)
+    with_edge = group.select(edge)
     panel = Panel(
         with_edge,
-        lambda m, g: q.rate_of_node(m),
+        lambda m, g: q.node_rate(m),
         "Throughput",
         "million cells a second and node",
         line=lambda m: (q.grid(m), by_layout(m), m.get("schedule") or "guided"),
@@ -60,8 +60,8 @@ def _figure(group: Group) -> Figure | None:
 class Patches(Study):
     """Study with given numbers of ranks and threads, or with all splits of the same cores."""
 
-    def layouts(self, asked: Asked) -> list[Layout]:
-        return splits(asked.layouts) if asked.given.get("all_splits") else asked.layouts
+    def layouts(self, request: StudyRequest) -> list[Layout]:
+        return splits(request.layouts) if request.study_options.get("all_splits") else request.layouts
 
 
 STUDY = Patches(
@@ -78,17 +78,17 @@ STUDY = Patches(
         comparison(
             "patch",
             label,
-            *(c.RATE, c.OF_BANDWIDTH),
+            *(c.RATE, c.BANDWIDTH_SHARE),
             order=lambda m: (edge(m), label(m)),
             note=partial(with_notes, "patches"),
             figures={"patches.png": _figure},
         ),
     ),
-    sweeps=(
-        Sweep(
+    varied_options=(
+        VariedOption(
             "patch", "--patches B,B,...", "Edges of patches in cells. For several axes: B,B;B,B.", "16,32,64"
         ),
-        Sweep(
+        VariedOption(
             "schedule",
             "--schedules S,S,...",
             "Schedules of threads: guided, static or dynamic.",

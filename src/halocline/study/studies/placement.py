@@ -6,10 +6,10 @@ import itertools
 from dataclasses import replace
 
 from halocline.ranges import SUBDOMAINS
-from halocline.study.measuring.exchange import SHARED, check_exchange_alone, shared_out
+from halocline.study.measuring.exchange import SUBDOMAINS_HELP, check_exchange_alone, distribute_subdomains
 from halocline.study.reporting.report import Contents
 from halocline.study.reporting.transfers import placement_tables
-from halocline.study.study import Asked, Run, Study
+from halocline.study.study import Run, Study, StudyRequest
 
 SHAPE = (1440, 1452, 700)  # worst case of Pearson et al., with subdomains of 720 x 484 x 700
 
@@ -19,21 +19,21 @@ class Placement(Study):
 
     footer = "Time is that of one exchange on the slowest rank: the median of runs of 30."
 
-    def runs(self, asked: Asked) -> list[Run]:
+    def runs(self, request: StudyRequest) -> list[Run]:
         """Return a run for each size, layout and placement."""
-        check_exchange_alone(asked.command.name)
-        count, runs = asked.number("subdomains", SUBDOMAINS), []
+        check_exchange_alone(request.command.name)
+        count, runs = request.number("subdomains", SUBDOMAINS), []
 
         def on_devices(run: Run) -> Run:
-            _, subdomains_per_rank = shared_out(
-                count, run.layout.ranks, asked.command.device, run.layout.per_node
+            _, subdomains_per_rank = distribute_subdomains(
+                count, run.layout.ranks, request.command.device, run.layout.per_node
             )
-            return replace(run, command=run.command.but(subdomains_per_rank=subdomains_per_rank))
+            return replace(run, command=run.command.with_options(subdomains_per_rank=subdomains_per_rank))
 
-        for n, layout in itertools.product(asked.sizes or (180,), self.layouts(asked)):
+        for n, layout in itertools.product(request.sizes or (180,), self.layouts(request)):
             shape = tuple(round(n * cells / SHAPE[0]) for cells in SHAPE)
             for placement in ("trivial", "aware"):
-                command = asked.command.but(placement=placement, decomposition="bisection")
+                command = request.command.with_options(placement=placement, decomposition="bisection")
                 runs.append(Run(command, n, shape, layout, shape, on_devices=on_devices))
         return runs
 
@@ -47,9 +47,9 @@ STUDY = Placement(
     "study paper pearson-fig11` predicts a node of Summit.",
     examples=("halocline study placement exchange --n 720 --device cuda --ranks 1",),
     contents=(Contents(placement_tables),),
-    options=(("--subdomains S", f"{SHARED}.", "6"),),
-    verb="bench",
-    compares=("placement", "subdomains_per_rank"),
+    options=(("--subdomains S", f"{SUBDOMAINS_HELP}.", "6"),),
+    subcommand="bench",
+    compared_conditions=("placement", "subdomains_per_rank"),
     ranks="1",
     repeat=3,
 )

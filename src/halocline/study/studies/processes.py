@@ -12,18 +12,18 @@ from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.comparison import comparison
 from halocline.study.reporting.reference import with_notes
-from halocline.study.study import Asked, Run, Study
+from halocline.study.study import Run, Study, StudyRequest
 
 COPIES = {"methods": "self,peer", "decomposition": "1d"}
 MESSAGES = {"methods": "mpi"}
 
 
-def way(measurement: Measurement) -> str:
+def process_mode(measurement: Measurement) -> str:
     """Return the name of a way to share a node."""
     return "one process, copies" if "peer" in str(measurement["methods"]) else "processes, MPI"
 
 
-def _in_one(run: Run) -> Run:
+def _in_one_process(run: Run) -> Run:
     """Return a run of COPIES as one process with all subdomains or devices, and other runs unchanged."""
     if run.command.methods != COPIES["methods"]:
         return run
@@ -35,15 +35,15 @@ def _in_one(run: Run) -> Run:
     node_options = {"subdomains_per_rank": 1 if on_devices else ranks}
     facts = {**run.facts, "varied": {**run.facts["varied"], **node_options}}
     layout = Layout(1, 1 if on_devices else ranks * threads)
-    return replace(run, command=run.command.but(**node_options), layout=layout, facts=facts)
+    return replace(run, command=run.command.with_options(**node_options), layout=layout, facts=facts)
 
 
 class Processes(Study):
     """Study of the same subdomains in one process and in several."""
 
-    def runs(self, asked: Asked) -> list[Run]:
+    def runs(self, request: StudyRequest) -> list[Run]:
         """Return the runs with several processes, and those with all subdomains in one process."""
-        return [_in_one(run) for run in super().runs(asked)]
+        return [_in_one_process(run) for run in super().runs(request)]
 
 
 STUDY = Processes(
@@ -54,7 +54,10 @@ STUDY = Processes(
     "Section 6 of Pekkilä et al. 2022. The single process cuts the grid along one axis into as many "
     "subdomains as there are ranks, or uses all devices.",
     examples=("halocline study processes mhd-benchmark --n 64 --ranks 2",),
-    contents=(c.SAME_BITS, comparison("", way, layout=q.units, note=partial(with_notes, "processes"))),
+    contents=(
+        c.SAME_BITS,
+        comparison("", process_mode, layout=q.units, note=partial(with_notes, "processes")),
+    ),
     variants=(MESSAGES, COPIES),
     ranks="2",
     repeat=3,

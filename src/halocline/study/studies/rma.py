@@ -6,7 +6,7 @@ from halocline.study.measurement import Measurement
 from halocline.study.reporting import columns as c
 from halocline.study.reporting.comparison import comparison
 from halocline.study.studies.weak import Weak
-from halocline.study.study import Sweep
+from halocline.study.study import VariedOption
 
 
 def label(measurement: Measurement) -> str:
@@ -27,8 +27,8 @@ STUDY = Weak(
         c.SAME_BITS,
         comparison("messages", label, c.UPDATE, base="mpi"),
     ),
-    sweeps=(
-        Sweep(
+    varied_options=(
+        VariedOption(
             "methods",
             "--methods M,M;M,M",
             "Transfer methods, one run for each list.",

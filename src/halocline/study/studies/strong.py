@@ -23,15 +23,15 @@ from halocline.study.reporting.report import (
     PER_NODE,
     Contents,
     Group,
-    in_order,
+    ordered_rows,
     pivot_table,
     row_table,
 )
 from halocline.study.studies.hybrid import hybrid_table
-from halocline.study.studies.orders import ORDERS, of_several
+from halocline.study.studies.orders import ORDERS, with_several_orders
 from halocline.study.studies.parts import PARTS_OF_A_STEP, VARIANTS
-from halocline.study.study import Asked, Run, Study
-from halocline.study.ways import COMPARED, WAYS, unless_varied
+from halocline.study.study import Run, Study, StudyRequest
+from halocline.study.ways import WAY_COMPARISON, WAYS, unless_varied
 from halocline.words import counted, duration
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ MOST_WATTS = 1e6
 
 
 def _tables_of_solves(group: Group) -> Iterator[Table]:
-    over_nodes = len(group.by(q.nodes)) > 1
+    over_nodes = len(group.split(q.nodes)) > 1
     axes: dict[str, Any] = {"rows": PER_NODE, "columns": NODES} if over_nodes else {}
-    for size in group.by(lambda m: (m["n"], m["threads"] if over_nodes else 0)):
+    for size in group.split(lambda m: (m["n"], m["threads"] if over_nodes else 0)):
         m = size.first
         yield pivot_table(
             "Wall clock, HH:MM:SS and seconds",
@@ -71,13 +71,13 @@ def _tables_of_solves(group: Group) -> Iterator[Table]:
             f"{copies if m['devices'] else triad}.",
             **axes,
         )
-        equal_units = [units for units in size.by(q.units) if len(units.members) > 1 and not over_nodes]
+        equal_units = [units for units in size.split(q.units) if len(units.members) > 1 and not over_nodes]
         if equal_units:
             yield hybrid_table(Group(m for units in equal_units for m in units.members))
 
 
 def _sentences_of_solves(group: Group) -> Iterator[str]:
-    for size in group.by(lambda m: m["n"]):
+    for size in group.split(lambda m: m["n"]):
         n, best, base = size.first["n"], size.best, size.base
         iterations, sums = size.values("iterations"), size.values("checksum")
         equal = f", all with the same bits: {max(iterations):,} iterations, checksum {max(sums)}."
@@ -89,7 +89,7 @@ def _sentences_of_solves(group: Group) -> Iterator[str]:
 
 
 def _figure_of_solves(group: Group) -> Figure | None:
-    over_nodes = len(group.by(q.nodes)) > 1
+    over_nodes = len(group.split(q.nodes)) > 1
 
     def per_node(m: Measurement) -> int:
         return ranks_of_node(m) if over_nodes else 0
@@ -97,7 +97,7 @@ def _figure_of_solves(group: Group) -> Figure | None:
     def _on(line: Group) -> str:
         return f", {counted(ranks_of_node(line.first), 'rank')} a node" if over_nodes else ""
 
-    bases = {size.first["n"]: size.base for size in group.by(lambda m: m["n"])}
+    bases = {size.first["n"]: size.base for size in group.split(lambda m: m["n"])}
     panel = Panel(
         group,
         lambda m, g: q.speedup(m, bases[m["n"]]),
@@ -118,7 +118,7 @@ SOLVES = Contents(
     _tables_of_solves,
     _sentences_of_solves,
     {"strong.png": _figure_of_solves},
-    of=lambda group: group.where(is_solve),
+    select_group=lambda group: group.select(is_solve),
 )
 
 # -- steps ---------------------------------------------------------------------------------------------------
@@ -135,21 +135,21 @@ def _constants(group: Group) -> str:
         text += (
             f", and 1/β = {1e9 * theory.per_byte:.3g} ns a byte, from an exchange alone between {subdomains}"
         )
-    return q.wrapped(f"{text}.")
+    return q.wrap_notes(f"{text}.")
 
 
 def _tables_of_steps(group: Group) -> Iterator[Table]:
-    for size in group.by(q.grid):
+    for size in group.split(q.grid):
         columns = (
             *(c.LAYOUT, c.units(size), c.NS, c.IDEAL, c.FORMULA, c.EFFICIENCY, c.SPEEDUP),
-            *(c.OF_FORMULA, c.OF_BANDWIDTH, c.OF_PEAK, *c.where_known(size)),
+            *(c.FORMULA_SHARE, c.BANDWIDTH_SHARE, c.PEAK_SHARE, *c.optional_columns(size)),
         )
         heading, note = q.heading(size.base), _constants(size)
-        yield row_table("Time of a cell and step", columns, in_order(size), note=note, heading=heading)
+        yield row_table("Time of a cell and step", columns, ordered_rows(size), note=note, heading=heading)
     yield row_table(
         "On the most cores or devices",
-        (c.SIZE, c.HERE, c.MOST, c.on_one(group), c.NS, c.EFFICIENCY, c.OF_FORMULA),
-        [(size.last, size) for size in group.by(q.grid)],
+        (c.SIZE, c.HERE, c.UNIT_COUNT, c.single_unit_time(group), c.NS, c.EFFICIENCY, c.FORMULA_SHARE),
+        [(size.last, size) for size in group.split(q.grid)],
         published=published_rows("strong", group),
         left=3,
         note=with_notes("strong", group),
@@ -160,13 +160,13 @@ def _tables_of_steps(group: Group) -> Iterator[Table]:
 
 
 def _sentences_of_steps(group: Group) -> Iterator[str]:
-    for size in group.by(q.grid):
+    for size in group.split(q.grid):
         base, best = size.base, size.best
         fastest = (
             f"{q.size(base)}: fastest with {q.layout(best)}, {q.nanoseconds(q.ns(best))} ns a cell and step"
         )
         if best is not base:
-            share = c.of_formula(best, size)
+            share = c.formula_share(best, size)
             fastest += f": {q.ns(base) / q.ns(best):.2f} times as fast as {q.layout(base)}"
             fastest += "" if share is None else f", {q.percent(share)} of the speed by the formula"
         yield f"{fastest}."
@@ -191,7 +191,7 @@ def _figure_of_steps(group: Group) -> Figure | None:
 
 
 def _figure_of_energy(group: Group) -> Figure | None:
-    with_energy = group.where(lambda m: m["joules_per_cell_step"])
+    with_energy = group.select(lambda m: m["joules_per_cell_step"])
     if not with_energy.members:
         return None
     panel = Panel(
@@ -210,26 +210,29 @@ STEPS = Contents(
     _tables_of_steps,
     _sentences_of_steps,
     {"strong.png": _figure_of_steps, "energy.png": _figure_of_energy},
-    of=lambda group: c.own_order(c.whole_steps(group)),
+    select_group=lambda group: c.with_first_order(c.whole_steps(group)),
 )
 
 
-def _variants(asked: Asked) -> list[dict[str, Any]]:
+def _variants(request: StudyRequest) -> list[dict[str, Any]]:
     """Return the parts of a step and the other orders, if options request them."""
     from halocline.ranges import ORDER, whole_numbers
 
-    order, text = asked.command.order, asked.given.get("orders")
+    order, text = request.command.order, request.study_options.get("orders")
     orders = set() if text is None else {*whole_numbers(text, "--orders", ORDER)} - {order}
-    parts = list(VARIANTS) if asked.given.get("parts") else [{}]
+    parts = list(VARIANTS) if request.study_options.get("parts") else [{}]
     return [*parts, *({"order": other} for other in sorted(orders))]
 
 
 class Strong(Study):
     """Study of strong scaling, whose runs may have a design power."""
 
-    def place(self, asked: Asked, at: int | None, ready: Problem, layout: Layout) -> Run:
+    def run_on_layout(
+        self, request: StudyRequest, size_option: int | None, problem: Problem, layout: Layout
+    ) -> Run:
         """Return the run of a problem on a layout, with the design power of a core or device."""
-        run, text = super().place(asked, at, ready, layout), asked.given.get("watts")
+        run = super().run_on_layout(request, size_option, problem, layout)
+        text = request.study_options.get("watts")
         return run if text is None else replace(run, facts={**run.facts, "watts": _watts(text)})
 
 
@@ -257,10 +260,10 @@ STUDY = Strong(
         "halocline study strong cavity --n 32 --ranks 1,2 --communication baseline,v1,v2,v3 --set stages=1",
     ),
     contents=(
-        *(c.SAME_BITS, COMPARED, unless_varied(SOLVES), unless_varied(STEPS), PARTS_OF_A_STEP),
-        replace(ORDERS, of=of_several),
+        *(c.SAME_BITS, WAY_COMPARISON, unless_varied(SOLVES), unless_varied(STEPS), PARTS_OF_A_STEP),
+        replace(ORDERS, select_group=with_several_orders),
     ),
-    sweeps=WAYS,
+    varied_options=WAYS,
     variants=_variants,
     options=(
         (
@@ -280,6 +283,6 @@ STUDY = Strong(
             False,
         ),
     ),
-    formula=True,
-    compares=("device",),
+    has_formula=True,
+    compared_conditions=("device",),
 )

@@ -14,26 +14,26 @@ from halocline.study.measurement import Measurement
 from halocline.study.measuring.instructions import with_instructions
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import vectors
-from halocline.study.study import Asked, Run, Study
+from halocline.study.study import Run, Study, StudyRequest
 
 
 class Vectors(Study):
     """Study that counts the instructions of each kernel library."""
 
-    def sets_of_options(self, asked: Asked) -> list[dict[str, Any]]:
+    def option_sets(self, request: StudyRequest) -> list[dict[str, Any]]:
         """Return the environments of the compilers and vector lengths; by default all lengths of this CPU."""
-        device = chosen_devices(asked.command.device)
+        device = chosen_devices(request.command.device)
         if device.interface != "cpu":
             raise InputError(f"--device {device}: vectors are those of the processor; use --device cpu")
         lengths = ",".join(str(bits) for bits in VECTOR_BITS if bits <= (widest_vector() or 128))
-        given_options = {**asked.given, "vectors": asked.given.get("vectors") or lengths}
-        sets = super().sets_of_options(replace(asked, given=given_options))
+        given_options = {**request.study_options, "vectors": request.study_options.get("vectors") or lengths}
+        sets = super().option_sets(replace(request, study_options=given_options))
         return [
-            {"environment": {**asked.command.environment, **options_of_set["environment"]}}
+            {"environment": {**request.command.environment, **options_of_set["environment"]}}
             for options_of_set in sets
         ]
 
-    def finish(self, runs: Sequence[Run], measurements: list[Measurement]) -> list[Measurement]:
+    def add_derived_results(self, runs: Sequence[Run], measurements: list[Measurement]) -> list[Measurement]:
         """Return the measurements with the number of instructions per cell and step."""
         return with_instructions(runs, measurements)
 
@@ -47,6 +47,6 @@ STUDY = Vectors(
     "instructions and the share of the peak. The first runs compile the kernels.",
     examples=("halocline study vectors blast --n 64,64,64 --threads 1",),
     contents=(c.SAME_BITS, vectors.CONTENTS),
-    sweeps=(COMPILERS, LENGTHS),
+    varied_options=(COMPILERS, LENGTHS),
     ranks="1",
 )

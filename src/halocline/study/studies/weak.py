@@ -16,9 +16,9 @@ from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.plots import Panel, draw
 from halocline.study.reporting.reference import with_notes
-from halocline.study.reporting.report import Column, Contents, Group, in_order, row_table
-from halocline.study.study import Asked, Run, Study
-from halocline.study.ways import COMPARED, WAYS, unless_varied
+from halocline.study.reporting.report import Column, Contents, Group, ordered_rows, row_table
+from halocline.study.study import Run, Study, StudyRequest
+from halocline.study.ways import WAY_COMPARISON, WAYS, unless_varied
 from halocline.words import counted
 
 if TYPE_CHECKING:
@@ -32,28 +32,28 @@ EFFICIENCY = Column("\nefficiency", lambda m, g: q.percent(efficiency(m, g)))
 
 def efficiency(measurement: Measurement, group: Group) -> float:
     """Return the time of a step on the fewest ranks with equal threads, over the time of a run."""
-    return q.of_a_rank(group.same_threads(measurement).base) / q.of_a_rank(measurement)
+    return q.rank_ns(group.with_same_threads(measurement).base) / q.rank_ns(measurement)
 
 
 def _tables(group: Group) -> Iterator[Table]:
-    for size in group.by(lambda m: m["n"]):
+    for size in group.split(lambda m: m["n"]):
         grows = GROWTHS.get(size.first.get("growth") or 0, "All axes are longer.")
         note = f"{grows} Efficiency is relative to the fewest ranks of as many threads."
         yield row_table(
             "Time of a step",
             (
                 *(c.LAYOUT, c.SIZE, c.PER_RANK, c.NS, EFFICIENCY, c.UPDATE),
-                *(c.OF_FORMULA, c.OF_BANDWIDTH, *c.where_known(size)),
+                *(c.FORMULA_SHARE, c.BANDWIDTH_SHARE, *c.optional_columns(size)),
             ),
-            in_order(size, lambda m: (m["threads"], q.units(m))),
+            ordered_rows(size, lambda m: (m["threads"], q.units(m))),
             left=2,
             note=with_notes("weak", size, note),
-            heading=f"{size.first['n']} cells a rank along the first axis: {q.named(size.first)}",
+            heading=f"{size.first['n']} cells a rank along the first axis: {q.case_text(size.first)}",
         )
 
 
 def _sentences(group: Group) -> Iterator[str]:
-    for same_threads in group.by(lambda m: (m["n"], m["threads"])):
+    for same_threads in group.split(lambda m: (m["n"], m["threads"])):
         base, last = same_threads.base, same_threads.last
         if last is not base:
             share = q.percent(efficiency(last, same_threads))
@@ -67,58 +67,67 @@ def _figure(group: Group) -> Figure | None:
 
     panel = Panel(
         group,
-        lambda m, g: q.of_a_rank(m),
+        lambda m, g: q.rank_ns(m),
         "Weak scaling",
         "ns a step and cell of a rank",
         line=lambda m: (m["n"], m["threads"]),
         label=label,
-        ideal=lambda x, line: q.of_a_rank(line.base),
+        ideal=lambda x, line: q.rank_ns(line.base),
         log=False,
     )
     return draw([panel])
 
 
-WEAK = Contents(_tables, _sentences, {"weak.png": _figure}, c.whole)
+WEAK = Contents(_tables, _sentences, {"weak.png": _figure}, c.whole_runs)
 
 
 class Weak(Study):
     """Study of grids that grow with the ranks."""
 
-    def runs(self, asked: Asked) -> list[Run]:
+    def runs(self, request: StudyRequest) -> list[Run]:
         """Return the runs of each growth, without repetition of equal runs on one subdomain."""
-        first, *other_growths = whole_numbers(asked.given.get("growth") or "1", "--growth", Range(1, 2))
-        runs = super().runs(replace(asked, given={**asked.given, "growth": first}))
+        options = request.study_options
+        first, *other_growths = whole_numbers(options.get("growth") or "1", "--growth", Range(1, 2))
+        runs = super().runs(replace(request, study_options={**options, "growth": first}))
         for growth in other_growths:
-            growth_runs = super().runs(replace(asked, given={**asked.given, "growth": growth}))
-            runs += [run for run in growth_runs if run.shape != asked.ready(run.n).shape]
+            growth_runs = super().runs(replace(request, study_options={**options, "growth": growth}))
+            runs += [run for run in growth_runs if run.shape != request.build_problem(run.n).shape]
         return runs
 
-    def place(self, asked: Asked, at: int | None, ready: Problem, layout: Layout) -> Run:
+    def run_on_layout(
+        self, request: StudyRequest, size_option: int | None, problem: Problem, layout: Layout
+    ) -> Run:
         """Return the run of a problem on a grid that grows with the ranks of the layout."""
-        run, growth = super().place(asked, at, ready, layout), _growth(asked)
-        ranks = layout.ranks * asked.command.subdomains_per_rank
+        run, growth = super().run_on_layout(request, size_option, problem, layout), _growth(request)
+        ranks = layout.ranks * request.command.subdomains_per_rank
         if growth is not None:
-            decomposition = asked.command.decomposition
+            decomposition = request.command.decomposition
             shape = (
-                grown(ready.shape, ranks) if growth == 1 else grown_as_cut(ready.shape, ranks, decomposition)
+                grown(problem.shape, ranks)
+                if growth == 1
+                else grown_as_cut(problem.shape, ranks, decomposition)
             )
-            return replace(run, shape=shape, at=shape, facts={"growth": growth})
-        n = run.n if asked.has_settings else asked.size_of_file(ready)
-        larger_n = round(n * ranks ** (1 / len(ready.shape)))
-        shape = asked.ready(larger_n).shape
+            return replace(run, shape=shape, size_option=shape, facts={"growth": growth})
+        n = run.n if request.has_settings else request.size_of_file(problem)
+        larger_n = round(n * ranks ** (1 / len(problem.shape)))
+        shape = request.build_problem(larger_n).shape
         return replace(
-            run, n=n, shape=shape, at=shape if asked.has_settings else larger_n, facts={"growth": None}
+            run,
+            n=n,
+            shape=shape,
+            size_option=shape if request.has_settings else larger_n,
+            facts={"growth": None},
         )
 
 
-def _growth(asked: Asked) -> int | None:
+def _growth(request: StudyRequest) -> int | None:
     """Return the growth, 1 or 2; None for a problem whose size is a single number."""
-    growth = int(asked.given.get("growth") or 1)
-    if asked.has_settings and not asked.is_linear:
+    growth = int(request.study_options.get("growth") or 1)
+    if request.has_settings and not request.is_linear:
         return growth
     if growth == 2:
         raise InputError(
-            f"--growth 2: {asked.command.name} has one number for its size, so all axes grow: leave it out"
+            f"--growth 2: {request.command.name} has one number for its size, so all axes grow: leave it out"
         )
     return None
 
@@ -134,9 +143,9 @@ STUDY = Weak(
         "halocline study weak mhd-benchmark --n 64 --ranks 1,2,4",
         "halocline study weak cavity --n 32 --ranks 1,2 --growth 2 --decomposition 1d-x,1d-z",
     ),
-    contents=(c.SAME_BITS, COMPARED, unless_varied(WEAK)),
-    sweeps=WAYS,
+    contents=(c.SAME_BITS, WAY_COMPARISON, unless_varied(WEAK)),
+    varied_options=WAYS,
     options=(("--growth G,G,...", "Growth of the grid with the ranks: 1, 2, or both for comparison.", "1"),),
-    formula=True,
-    compares=("growth", "device"),
+    has_formula=True,
+    compared_conditions=("growth", "device"),
 )
