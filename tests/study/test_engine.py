@@ -120,5 +120,5 @@ def test_the_paper_uses_forward_euler_steps() -> None:
             assert study.options["settings"] == ("stages=1", "watch=1e6"), name
             assert "Predicted and measured with stages=1, watch=1e6, as in the paper." in study.sentences
     study = papers()["cavity-table3"]
-    schedule, _ = study._prepared(study.places_of(None, None)[0])
+    schedule, _ = study._prepare_schedule(study.select_configurations(None, None)[0])
     assert sum(sweep.share == 1 for sweep in schedule.pass_sweeps()) == 1

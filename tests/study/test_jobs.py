@@ -164,7 +164,7 @@ def test_scripts_contain_exclusive_nodes_and_free_directives() -> None:
 
 
 def test_a_requested_binding_replaces_the_default() -> None:
-    request = replace(asked_of("heat"), given={"affinity": "spread"})
+    request = replace(asked_of("heat"), study_options={"affinity": "spread"})
     scripts = jobs.scripts(request, ["halocline", "study", "strong", "heat"], "slurm", {})
     for script in some(scripts.values()):
         assert "export" not in script

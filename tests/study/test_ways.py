@@ -30,7 +30,7 @@ def test_each_configuration_runs_on_each_layout() -> None:
         *((1, "baseline", "1d-x"), (2, "baseline", "1d-x"), (2, "baseline", "1d-y")),
         *((2, "v3", "1d-x"), (2, "v3", "1d-y")),
     ]
-    assert all("communication v3" in r.words for r in runs[-2:])
+    assert all("communication v3" in r.description for r in runs[-2:])
 
 
 def test_bindings_are_compared_on_one_subdomain_too() -> None:

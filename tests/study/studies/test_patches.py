@@ -32,7 +32,7 @@ def test_the_study_varies_patches_and_schedules() -> None:
 
 
 def test_all_splits_use_the_same_number_of_cores() -> None:
-    request = SimpleNamespace(layouts=[Layout(1, 4)], given={"all_splits": True})
+    request = SimpleNamespace(layouts=[Layout(1, 4)], study_options={"all_splits": True})
     assert STUDY.layouts(request) == [(1, 4, None), (2, 2, None), (4, 1, None)]  # type: ignore[arg-type]
 
 

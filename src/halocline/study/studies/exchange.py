@@ -8,12 +8,7 @@ from dataclasses import replace
 from halocline.plan.transfer import AWARE_SETS, SETS
 from halocline.ranges import SUBDOMAINS
 from halocline.run.domain.execution import chosen_devices
-from halocline.study.measuring.exchange import (
-    SUBDOMAINS_HELP,
-    check_exchange_alone,
-    distribute_subdomains,
-    weak_shape,
-)
+from halocline.study.measuring import exchange
 from halocline.study.reporting import transfers
 from halocline.study.reporting.report import Contents
 from halocline.study.study import Run, Study, StudyRequest
@@ -26,21 +21,22 @@ class Exchange(Study):
 
     def runs(self, request: StudyRequest) -> list[Run]:
         """Return a run for each size, layout and set of transfer methods."""
-        check_exchange_alone(request.command.name)
+        exchange.check_exchange_alone(request.command.name)
         device, subdomains = request.command.device, request.number("subdomains", SUBDOMAINS)
         scaling, runs = request.study_options.get("scaling") or "weak", []
         is_cuda = chosen_devices(device).interface == "cuda"
         sets = [*SETS.values(), *(AWARE_SETS.values() if is_cuda else ())]
 
         def on_devices(run: Run) -> Run:
-            count, per_rank = distribute_subdomains(subdomains, run.layout.ranks, device, run.layout.per_node)
-            shape = weak_shape(run.n, count if scaling == "weak" else 1)
+            ranks, _, per_node = run.layout
+            count, per_rank = exchange.distribute_subdomains(subdomains, ranks, device, per_node)
+            shape = exchange.weak_shape(run.n, count if scaling == "weak" else 1)
             command = run.command.with_options(subdomains_per_rank=per_rank)
             return replace(run, command=command, shape=shape, size_option=shape)
 
         for n, layout, methods in itertools.product(request.sizes or (64,), self.layouts(request), sets):
             command = request.command.with_options(decomposition="bisection", methods=methods)
-            shape = weak_shape(n, 1)
+            shape = exchange.weak_shape(n, 1)
             runs.append(Run(command, n, shape, layout, shape, {"scaling": scaling}, on_devices=on_devices))
         return runs
 
@@ -55,7 +51,7 @@ STUDY = Exchange(
     contents=(Contents(transfers.tables, transfers.sentences),),
     options=(
         ("--scaling weak|strong", "N is the size of a subdomain (weak) or of the grid (strong).", "weak"),
-        ("--subdomains S", f"{SUBDOMAINS_HELP}. Default: one for each rank or device.", None),
+        ("--subdomains S", f"{exchange.SUBDOMAINS_HELP}. Default: one for each rank or device.", None),
     ),
     subcommand="bench",
     compared_conditions=("methods", "methods_asked", "subdomains_per_rank"),
