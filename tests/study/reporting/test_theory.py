@@ -31,7 +31,9 @@ def test_the_formula_uses_the_measured_exchange():
         measurement(0.5, ranks=2, only="exchange", halo="uniform"),
     ]
     small = measurement(7.0, ranks=2, only="exchange", n=32)
-    theory = Theory.from_measurements({6: sides()}, [small, *parts, exchange, measurement(0.1, only="exchange")])
+    theory = Theory.from_measurements(
+        {6: sides()}, [small, *parts, exchange, measurement(0.1, only="exchange")]
+    )
     assert theory.measured_on == 2
     # such that the formula gives this time if there is no work
     assert theory.ns(measurement(1.0, ranks=2), measurement(1e-12)) == pytest.approx(0.3)

@@ -28,7 +28,7 @@ from halocline.run.engine.prepared import PassTimer
 from halocline.run.ranks.mpi import world
 from halocline.run.tuning.patches import run_in_turn
 from halocline.study.measurement import Measurement, group_by
-from halocline.study.measuring.exchange import Bench, exchange_schedule, received_text, busiest_rank_traffic
+from halocline.study.measuring.exchange import Bench, busiest_rank_traffic, exchange_schedule, received_text
 from halocline.study.measuring.overlap import heat
 from halocline.words import duration
 
