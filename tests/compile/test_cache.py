@@ -227,8 +227,8 @@ def test_a_full_disk_is_one_error(tmp_path: Path) -> None:
     private = ["unshare", "--user", "--map-root-user", "--mount"]
     if subprocess.run([*private, "true"], capture_output=True, check=False).returncode:
         pytest.skip("this user may not mount a small file system")
-    for room in ("4k", "12k", "64k", "160k"):  # full at the folder, at the source, or at part of the output
-        mount = f'mount -t tmpfs -o size={room} tmpfs {small} && exec "$@"'
+    for size in ("4k", "12k", "64k", "160k"):  # full at the folder, at the source, or at part of the output
+        mount = f'mount -t tmpfs -o size={size} tmpfs {small} && exec "$@"'
         outcome = halocline(SOLVE, *private, "sh", "-c", mount, "sh", HALOCLINE_CACHE=str(small / "cache"))
         check_error(outcome, "No space left on device")
 

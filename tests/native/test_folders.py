@@ -31,10 +31,10 @@ def wrong(home: Path, order: list[str]) -> list[str]:
     for path in sorted(home.rglob("*.?pp")):
         folder = path.relative_to(home).parts[0]
         for name in INCLUDED.findall(path.read_text()):
-            room, _, file = name.partition("/")
-            if room == "halocline":  # headers of generated code: native/include
+            target, _, file = name.partition("/")
+            if target == "halocline":  # headers of generated code: native/include
                 continue
-            known = room in order[: order.index(folder) + 1] and (home / room / file).is_file()
+            known = target in order[: order.index(folder) + 1] and (home / target / file).is_file()
             if not known:
                 results.append(f"{path.relative_to(home)} includes {name}")
     return results

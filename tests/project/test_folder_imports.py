@@ -16,7 +16,7 @@ from source import LAYERS as ALL_LAYERS
 
 SOURCE = Path(halocline.compile.__file__).parents[1]
 HOME = Path(halocline.compile.__file__).parent
-ROOMS = {path.name: path for path in HOME.iterdir() if (path / "__init__.py").is_file()}
+COMPILER_FOLDERS = {path.name: path for path in HOME.iterdir() if (path / "__init__.py").is_file()}
 
 # the folders and modules of the compiler from which each of its folders may import
 ALLOWED = {
@@ -37,13 +37,13 @@ def imported(path: Path) -> set[str]:
 
 
 def test_all_folders_of_the_compiler_are_listed() -> None:
-    assert set(ROOMS) == set(ALLOWED)
+    assert set(COMPILER_FOLDERS) == set(ALLOWED)
 
 
-@pytest.mark.parametrize("room", ALLOWED)
-def test_a_folder_of_the_compiler_imports_only_allowed_folders(room: str) -> None:
-    for module in some(ROOMS[room].glob("*.py")):
-        assert imported(module) - {room} <= ALLOWED[room], module.name
+@pytest.mark.parametrize("folder", ALLOWED)
+def test_a_folder_of_the_compiler_imports_only_allowed_folders(folder: str) -> None:
+    for module in some(COMPILER_FOLDERS[folder].glob("*.py")):
+        assert imported(module) - {folder} <= ALLOWED[folder], module.name
 
 
 def test_modules_outside_the_folders_import_in_one_direction() -> None:
