@@ -151,7 +151,7 @@ def _ignore(number: int, frame: FrameType | None) -> None:
 
 def copy_libraries(source: Path, target: Path) -> None:
     """Copy complete and recent libraries of kernels, and remove old ones."""
-    from halocline.compile.cache import is_whole, own_folder
+    from halocline.compile.cache import is_usable, own_folder
 
     own_folder(target)
     for library in source.glob("*.so"):
@@ -159,7 +159,7 @@ def copy_libraries(source: Path, target: Path) -> None:
         if time.time() - library.stat().st_mtime > KEEP:
             for file in files:
                 file.unlink(missing_ok=True)
-        elif not (target / library.name).exists() and is_whole(library) and files[0].exists():
+        elif not (target / library.name).exists() and is_usable(library) and files[0].exists():
             for file in files:  # complete or absent, also if another run copies the same file
                 new = target / f"{file.name}.{os.getpid()}"
                 shutil.copy2(file, new)

@@ -369,8 +369,8 @@ MUTATIONS = (
     Mutation(
         "reach-last",
         REACH,
-        "wanted[array] = wanted.get(array, frozenset()) | _all_sums(at, frozenset(codes))",
-        "wanted[array] = _all_sums(at, frozenset(codes))",
+        "reads[array] = reads.get(array, frozenset()) | _all_sums(at, frozenset(codes))",
+        "reads[array] = _all_sums(at, frozenset(codes))",
         "only the last demand for an array counts",
         ("compile/passes/test_nests.py",),
     ),

@@ -32,7 +32,7 @@ void pause_a_little(const hc_box* b) {
 extern "C" {
 
 // Operands: new, old. Every cell becomes a sum over its 27 neighbours, as an integer below 1021; its sum
-// over the grid and its greatest value are reduced.
+// over the grid and its maximum are reduced.
 void shift(const hc_arguments* a, const hc_box* b) {
   pause_a_little(b);
   each_cell(b, [&](int64_t i, int64_t j, int64_t k) {

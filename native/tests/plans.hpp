@@ -105,12 +105,12 @@ struct Torus {
       }
       if (rank_at(from) == self) continue;
       for (size_t n = 0; n < patches.size(); ++n) {
-        bool near = true;
+        bool is_adjacent = true;
         for (size_t a = 0; a < 3; ++a) {
-          if (to[a] > 0) near = near && patches[n].lo[a] == 0;
-          if (to[a] < 0) near = near && patches[n].hi[a] == local[a];
+          if (to[a] > 0) is_adjacent = is_adjacent && patches[n].lo[a] == 0;
+          if (to[a] < 0) is_adjacent = is_adjacent && patches[n].hi[a] == local[a];
         }
-        if (near) share.needs[n].messages |= uint32_t{1} << share.receives.size();
+        if (is_adjacent) share.needs[n].messages |= uint32_t{1} << share.receives.size();
       }
       halocline::Part received = beyond;
       received.from = Torus(shape, parts, rank_at(from)).layer(field, to, false).lo;
@@ -158,7 +158,7 @@ inline void compare_with_one_array(const Torus& torus, int threads, std::optiona
   std::vector<double> values;
   for (int64_t n = 0; n < halocline::cells(torus.shape); ++n)
     values.push_back(static_cast<double>(n * n % 1021));
-  const auto each = [&](auto&& f) {
+  const auto for_each_cell = [&](auto&& f) {
     for (int64_t i = 0; i < torus.local[0]; ++i) {
       for (int64_t j = 0; j < torus.local[1]; ++j) {
         for (int64_t k = 0; k < torus.local[2]; ++k) {
@@ -168,14 +168,15 @@ inline void compare_with_one_array(const Torus& torus, int threads, std::optiona
       }
     }
   };
-  each([](double& mine, double whole) { mine = whole; });
+  for_each_cell([](double& value, double whole) { value = whole; });
 
   std::vector<double> scalars(10);
   scalars[9] = steps;
   const std::vector<hc_box> patches = blocks(torus.local, {2, 3, 4});
   const auto counters = std::make_shared<halocline::Counters>(2 * halocline::Signals::kDirections);
-  halocline::Subdomain mine{storages, torus.lo, patches, owners(patches.size(), threads), {counters, 0}, {}};
-  halocline::Engine engine(HALOCLINE_TEST_KERNELS, {mine},
+  halocline::Subdomain subdomain{storages,      torus.lo, patches, owners(patches.size(), threads),
+                                 {counters, 0}, {}};
+  halocline::Engine engine(HALOCLINE_TEST_KERNELS, {subdomain},
                            meet ? meet(storages, *counters) : std::vector<halocline::Neighbour>{},
                            scalars.data(), scalars.size(), torus.shape, threads, kSpins, communicator);
   halocline::SweepPlan plan;
@@ -204,7 +205,7 @@ inline void compare_with_one_array(const Torus& torus, int threads, std::optiona
       CHECK(result.history[2 * n] == sum);
       CHECK(result.history[2 * n + 1] == most);
     }
-    each([](double mine, double whole) { CHECK(mine == whole); });
+    for_each_cell([](double value, double whole) { CHECK(value == whole); });
   }
 }
 

@@ -8,11 +8,11 @@ namespace {
 
 // Every rank's memory, by rank. Plain bytes travel.
 template <typename T>
-std::vector<T> of_all(const T& mine) {
+std::vector<T> of_all(const T& value) {
   int ranks = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   std::vector<T> all(static_cast<size_t>(ranks));
-  MPI_Allgather(&mine, sizeof(T), MPI_BYTE, all.data(), sizeof(T), MPI_BYTE, MPI_COMM_WORLD);
+  MPI_Allgather(&value, sizeof(T), MPI_BYTE, all.data(), sizeof(T), MPI_BYTE, MPI_COMM_WORLD);
   return all;
 }
 

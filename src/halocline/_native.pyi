@@ -186,7 +186,7 @@ class Graph:
 class Module:
     """Compiled code; Device.load() creates it."""
 
-    def largest_group(self, kernel: str) -> int:
+    def max_threads_per_block(self, kernel: str) -> int:
         """Return the maximum number of threads per thread block of a kernel."""
 
     def registers(self, kernel: str) -> int:
@@ -223,13 +223,13 @@ class Queue:
         Set bytes to zero, up to the end of the buffer if no number of bytes is given.
         """
 
-    def launch(self, module: Module, kernel: str, groups: Sequence[int], group: Sequence[int], arguments: list) -> None:
+    def launch(self, module: Module, kernel: str, block_counts: Sequence[int], block_shape: Sequence[int], arguments: list) -> None:
         """
         Run a kernel.
 
         Parameters
         ----------
-        groups, group : three int
+        block_counts, block_shape : three int
             Number of thread blocks along x, y, z; threads per block along x, y, z.
         arguments : list
             A Buffer, an int (64 bits), a float (64 bits), or the bytes of any other value.
@@ -302,7 +302,7 @@ class Device:
         """Maximum shared memory per thread block in bytes."""
 
     @property
-    def largest_group(self) -> int:
+    def max_threads_per_block(self) -> int:
         """Maximum number of threads per thread block."""
 
     @property
@@ -861,14 +861,14 @@ class Launch:
         Storage numbers.
     frame : list of int
         Members of hc_frame.
-    groups, group : three int
+    block_counts, block_shape : three int
         Number of thread blocks along x, y, z; threads per block along x, y, z.
     scratch, partials, layouts : bool
         True if the kernel takes scratch memory, memory for partial results, and the layouts of
         storages from memory.
     """
 
-    def __init__(self, kernel: str, operands: Sequence[int], frame: Sequence[int], groups: Sequence[int], group: Sequence[int], scratch: bool, partials: bool, layouts: bool) -> None: ...
+    def __init__(self, kernel: str, operands: Sequence[int], frame: Sequence[int], block_counts: Sequence[int], block_shape: Sequence[int], scratch: bool, partials: bool, layouts: bool) -> None: ...
 
 class Item:
     """
@@ -900,7 +900,7 @@ class DeviceShare:
     fills, rims : list of Launch
         Run before the items; run after all messages have arrived.
     items : list of Item
-    partials : list of (kernel, reductions, groups)
+    partials : list of (kernel, reductions, total_blocks)
         For each kernel that reduces: numbers of its reductions, and thread blocks of its launches.
     """
 

@@ -9,7 +9,7 @@ import pytest
 
 import halocline as hc
 from halocline.compile.compiler import compile_program
-from halocline.compile.passes.nests import MOST, MOST_SHARING
+from halocline.compile.passes.nests import MAX_RESULTS, MAX_SHARING_REDUCTIONS
 from halocline.lang.grid import Grid
 from halocline.lang.program import Program
 from halocline.lang.trace import tracing
@@ -23,7 +23,7 @@ def test_no_function_grows_with_the_number_of_fields(statements: Statements) -> 
     for count in (100, 200):
         source = compiled(statements, count).source
         sizes.append(max(len(re.findall("hc_sum_close", part)) for part in source.split("hc_box *box)")))
-        assert 0 < sizes[-1] <= 4 * MOST  # in whole vectors and in the remainder, of both kernels
+        assert 0 < sizes[-1] <= 4 * MAX_RESULTS  # in whole vectors and in the remainder, of both kernels
     assert sizes[0] == sizes[1]
 
 
@@ -32,7 +32,7 @@ def test_reductions_that_share_fields_read_them_once() -> None:
     u = grid.field("u")
     program = Program("shared")
     with tracing(program):
-        for number in range(MOST_SHARING):
+        for number in range(MAX_SHARING_REDUCTIONS):
             program.internal_scalar(f"result{number}").set(hc.sum(u * (number + 1.0)))
     source = compile_program(program, grid).source
     assert source.count("for (int64_t i = ") == 2  # a loop of each kernel
@@ -41,7 +41,7 @@ def test_reductions_that_share_fields_read_them_once() -> None:
 @pytest.mark.parametrize("shared", [False, True], ids=["apart", "sharing"])
 def test_reductions_in_separate_loops_use_values_before_the_sweep(shared: bool) -> None:
     """Reductions read the old values of fields that later statements set in place in the same sweep."""
-    count = MOST_SHARING + 2 * MOST + 1
+    count = MAX_SHARING_REDUCTIONS + 2 * MAX_RESULTS + 1
     grid = hc.Grid((6, 40), periodic=True)
     fields = [grid.field(f"f{number}") for number in range(count)]
 

@@ -12,8 +12,8 @@ from halocline.compile.lower import (
     OperationGraph,
     ScalarGraph,
     SweepGraph,
-    awaited,
     lower,
+    with_waits,
 )
 
 
@@ -35,7 +35,7 @@ def arranged(program: Callable[..., None], reads: set[str] = frozenset()) -> lis
                 summary.append(words(operation.body))
         return summary
 
-    return words(awaited(operations, lambda sweep: set(reads)))
+    return words(with_waits(operations, lambda sweep: set(reads)))
 
 
 def test_independent_operations_overlap_with_a_reduction() -> None:

@@ -15,9 +15,9 @@ from halocline.errors import InputError
     ("wrong", "words"),
     [
         ({"reads": "fast"}, "'fast' is unknown; known: direct, queue, planes"),
-        ({"group": (64, 8)}, "at most 256 threads"),
-        ({"march": 0}, "positive"),
-        ({"stages": "heap"}, "'heap': expected group or memory"),
+        ({"block_shape": (64, 8)}, "at most 256 threads"),
+        ({"cells_per_thread": 0}, "positive"),
+        ({"stages": "heap"}, "'heap': expected shared or memory"),
     ],
 )
 def test_invalid_strategies_are_reported(wrong: dict[str, Any], words: str) -> None:

@@ -50,7 +50,7 @@ extern "C" __global__ void combine(double *out, const double *x, const long long
   if (i < n) out[i] = fma(x[i], a, (double)b) + f.factor * f.shape[2];
 }
 
-extern "C" __global__ void __launch_bounds__(64) sum_of_group(long long *sums, const long long *x) {
+extern "C" __global__ void __launch_bounds__(64) sum_of_block(long long *sums, const long long *x) {
   __shared__ long long shared[64];
   const int t = threadIdx.x, threads = blockDim.x;
   shared[t] = x[blockIdx.x * threads + t];
@@ -178,7 +178,7 @@ def test_devices_are_described(cuda):
         assert device.driver.startswith("CUDA ")
         assert 0 < device.free_memory <= device.memory
         assert device.local_memory >= 48 << 10
-        assert device.largest_group == 1024
+        assert device.max_threads_per_block == 1024
         assert device.units >= 1
         assert device.doubles
         assert device.captures
@@ -257,11 +257,11 @@ def test_pinned_memory_is_accessible_to_the_host(cuda):
 
 
 def test_blocks_and_threads_are_numbered_along_three_axes(cuda, modules):
-    groups, group = (3, 2, 4), (4, 5, 2)
-    shape = tuple(a * b for a, b in zip(groups, group, strict=True))
+    block_counts, block_shape = (3, 2, 4), (4, 5, 2)
+    shape = tuple(a * b for a, b in zip(block_counts, block_shape, strict=True))
     for device, module in some(zip(cuda, modules, strict=True)):
         out, queue = device.allocate(8 * int(np.prod(shape))), device.queue()
-        queue.launch(module, "number", groups, group, [out, frame(shape)])
+        queue.launch(module, "number", block_counts, block_shape, [out, frame(shape)])
         queue.finish()
         z, y, x = np.meshgrid(*(np.arange(n) for n in shape[::-1]), indexing="ij")
         expected = 1000000 * (z // 2 * 10000 + y // 5 * 100 + x // 4) + z % 2 * 10000 + y % 5 * 100 + x % 4
@@ -284,7 +284,7 @@ def test_threads_of_a_block_share_memory_and_synchronise(cuda, modules):
     device = cuda[0]
     x = np.random.default_rng(2).integers(-(2**40), 2**40, 64 * 9)
     source, sums, queue = filled(device, x), device.allocate(72), device.queue()
-    queue.launch(modules[0], "sum_of_group", (9, 1, 1), (64, 1, 1), [sums, source])
+    queue.launch(modules[0], "sum_of_block", (9, 1, 1), (64, 1, 1), [sums, source])
     queue.finish()
     assert (contents(device, sums) == x.reshape(9, 64).sum(axis=1)).all()
 
@@ -316,14 +316,16 @@ def test_arithmetic_has_the_bits_of_the_host(cuda, modules):
 def test_limits_of_a_kernel_are_known(cuda, modules, standin):
     device, module, queue = cuda[0], modules[0], cuda[0].queue()
     assert (
-        module.largest_group("sum_of_group") == 64 if standin else module.largest_group("sum_of_group") >= 64
+        module.max_threads_per_block("sum_of_block") == 64
+        if standin
+        else module.max_threads_per_block("sum_of_block") >= 64
     )
     assert module.registers("number") >= (0 if standin else 8)
     assert module.spilled("number") == 0
     sums, x = device.allocate(8), device.allocate(8 * 2048)
     with pytest.raises(native.DeviceError) as raised:
-        queue.launch(module, "sum_of_group", (1, 1, 1), (2048, 1, 1), [sums, x])
-    assert "1 x 1 x 1 groups of 2048 x 1 x 1 threads of kernel sum_of_group" in str(raised.value)
+        queue.launch(module, "sum_of_block", (1, 1, 1), (2048, 1, 1), [sums, x])
+    assert "1 x 1 x 1 thread blocks of 2048 x 1 x 1 threads of kernel sum_of_block" in str(raised.value)
     queue.finish()
 
 
@@ -340,7 +342,7 @@ def test_mismatched_arguments_are_rejected(cuda, modules, standin):
 
 def test_invalid_code_is_rejected(cuda, modules):
     with pytest.raises(native.DeviceError, match=r"cuda:0 .*has no kernel nothing"):
-        modules[0].largest_group("nothing")
+        modules[0].max_threads_per_block("nothing")
     with pytest.raises(native.DeviceError, match=r"cuda:0 .*loading code.*for sm_"):
         cuda[0].load(b"no code at all")
     with pytest.raises(ValueError, match="options '-O3'"):
@@ -356,7 +358,7 @@ def test_modules_may_have_kernels_of_equal_names(cuda):
         source += f"K same(long long *x{rest}) {{ x[{value - 1}] = {value}; }}"
         module = device.load(compile_cuda(source, device.architecture).read_bytes())
         arguments = [x] if value == 1 else [x, struct.pack("i", 0), 0.0]
-        assert module.largest_group("same") >= 32
+        assert module.max_threads_per_block("same") >= 32
         queue.launch(module, "same", (1, 1, 1), (1, 1, 1), arguments)
     queue.finish()
     assert contents(device, x).tolist() == [1, 2]
@@ -612,7 +614,7 @@ def test_errors_of_single_calls_leak_nothing(cuda, modules, standin):
         b"cuEventRecord": queue.record,
         b"cuEventCreate": device.shared_event,
         b"cuModuleLoadDataEx": lambda: device.load(code),
-        b"cuFuncGetAttribute": lambda: device.load(code).largest_group("number"),
+        b"cuFuncGetAttribute": lambda: device.load(code).max_threads_per_block("number"),
         b"cuIpcGetMemHandle": lambda: device.share(x),
         b"cuGraphInstantiateWithFlags": record,
     }

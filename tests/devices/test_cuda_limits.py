@@ -47,7 +47,7 @@ def test_kernels_run_with_their_compiled_number_of_threads(
     """Resident thread blocks exceed the launch bounds of CUDA, and the run still has the bits of the CPU."""
     shape = (7, 11, 13)
     expected = star(shape, 2)
-    monkeypatch.setattr(prepare, "Strategy", lambda *_: Strategy("queue", (8, 8), 5, resident=2))
+    monkeypatch.setattr(prepare, "Strategy", lambda *_: Strategy("queue", (8, 8), 5, resident_blocks=2))
     assert star(shape, 2, device="cuda:0") == expected
 
 
@@ -69,7 +69,7 @@ def test_too_few_threads_are_one_clear_error(
         monkeypatch.setattr(contents, "check_finite", lambda *_: None)
     with pytest.raises(
         RunError,
-        match=rf"^[\w ']+: kernel {kernel} needs groups of 256 threads, but cuda:0 \(.*\) gives it "
+        match=rf"^[\w ']+: kernel {kernel} needs 256 threads per block, but cuda:0 \(.*\) gives it "
         r"at most 128: take another device, or cpu$",
     ):
         sim.run(steps=1)
@@ -85,7 +85,7 @@ def test_unsupported_kernels_are_not_tuned(standin: ctypes.CDLL, monkeypatch: py
     compile_for = prepared.compile_for
 
     def refusing(device: Any, source: str) -> Any:
-        if "u_plane" in source:
+        if "u_field_tile" in source:
             raise RunError("no planes here")
         return compile_for(device, source)
 
@@ -144,7 +144,7 @@ def test_devices_beyond_the_peer_limit_give_the_same_bits(standin: ctypes.CDLL) 
 SHIFT = """
 HC_KERNEL shift(HC_GLOBAL double *a, const hc_layout where, HC_GLOBAL const double *scalars,
                 HC_GLOBAL const hc_control *control, const hc_frame f) {
-  a[where.at + f.hi[2]] = a[where.at + f.lo[2]] + (double)f.march;
+  a[where.at + f.hi[2]] = a[where.at + f.lo[2]] + (double)f.cells_per_thread;
 }
 """
 

@@ -63,7 +63,7 @@ class Program:
         self.module = self.device.load(self.source, " ".join(OPENCL_OPTIONS))
 
     def __call__(
-        self, kernel: str, groups: tuple[int, ...], group: tuple[int, ...], *arguments: object
+        self, kernel: str, block_counts: tuple[int, ...], block_shape: tuple[int, ...], *arguments: object
     ) -> None:
         """Run a kernel and update its argument arrays in place."""
         queue = self.device.queue()
@@ -78,7 +78,7 @@ class Program:
                 parameters.append(buffer)
             else:
                 parameters.append(a)
-        queue.launch(self.module, kernel, [*groups, 1, 1][:3], [*group, 1, 1][:3], parameters)
+        queue.launch(self.module, kernel, [*block_counts, 1, 1][:3], [*block_shape, 1, 1][:3], parameters)
         for buffer, a in arrays:
             queue.download(buffer, a)
         queue.finish()
@@ -175,7 +175,7 @@ def arithmetic_source() -> str:
         parts.append(
             f"HC_KERNEL run_{t}(HC_GLOBAL const {t}* x, HC_GLOBAL const {t}* y, HC_GLOBAL const {t}* z,"
             f" HC_GLOBAL {t}* out, hc_int64 n) {{\n"
-            f"const hc_int64 i = hc_group(0) * 64 + hc_thread(0);\nif (i < n) {{\n{body(dtype)}\n}}\n}}"
+            f"const hc_int64 i = hc_block(0) * 64 + hc_thread(0);\nif (i < n) {{\n{body(dtype)}\n}}\n}}"
         )
     return "\n".join(parts)
 
@@ -226,7 +226,7 @@ def arguments_of(name: str, dtype: type) -> tuple[Array, ...]:
     if name in ("exp", "log", "sin", "cos", "pow"):
         columns += typical(rng, name, dtype, 20_000).values()
     result = tuple(np.concatenate(column) for column in zip(*columns, strict=True))
-    if name.endswith("_near"):
+    if name.endswith("_small"):
         result = tuple(np.where(np.abs(a) <= 2.0**40, a, dtype(1)) for a in result)
     return result
 
@@ -247,8 +247,8 @@ def elementary_source() -> str:
             second = f"HC_GLOBAL const {t}* y, " if name in TWO else ""
             parts.append(
                 f"HC_KERNEL run_{function}(HC_GLOBAL const {t}* x, {second}HC_GLOBAL {t}* z, hc_int64 n) {{\n"
-                "  for (hc_int64 i = hc_group(0) * hc_group_size(0) + hc_thread(0); i < n;"
-                " i += hc_groups(0) * hc_group_size(0))\n"
+                "  for (hc_int64 i = hc_block(0) * hc_block_size(0) + hc_thread(0); i < n;"
+                " i += hc_blocks(0) * hc_block_size(0))\n"
                 f"    z[i] = hc_{function}(x[i]{', y[i]' if name in TWO else ''});\n}}"
             )
     return "\n".join(parts)
@@ -280,16 +280,17 @@ def test_elementary_functions_have_the_bits_of_the_host(
 
 LAUNCH = """
 HC_KERNEL numbers(HC_GLOBAL hc_int64* out) {
-  hc_int64 i = hc_group_number() * hc_group_threads() + hc_thread_number();
+  hc_int64 i = hc_block_number() * hc_block_threads() + hc_thread_number();
   for (int d = 0; d < 3; ++d) {
-    out[12 * i + d] = hc_group(d);
-    out[12 * i + 3 + d] = hc_groups(d);
+    out[12 * i + d] = hc_block(d);
+    out[12 * i + 3 + d] = hc_blocks(d);
     out[12 * i + 6 + d] = hc_thread(d);
-    out[12 * i + 9 + d] = hc_group_size(d);
+    out[12 * i + 9 + d] = hc_block_size(d);
   }
 }
 
-HC_KERNEL_OF(1, 1, 1) frames(hc_layout before, hc_frame f, hc_layout after, HC_GLOBAL hc_int64* out) {
+HC_KERNEL_FIXED_BLOCK(1, 1, 1)
+frames(hc_layout before, hc_frame f, hc_layout after, HC_GLOBAL hc_int64* out) {
   for (int a = 0; a < 3; ++a) {
     out[a] = f.lo[a];
     out[3 + a] = f.hi[a];
@@ -299,9 +300,9 @@ HC_KERNEL_OF(1, 1, 1) frames(hc_layout before, hc_frame f, hc_layout after, HC_G
     out[15 + a] = f.origin[a];
     out[18 + a] = f.shape[a];
   }
-  out[21] = f.group0;
+  out[21] = f.first_block;
   out[22] = f.stride;
-  out[23] = f.march;
+  out[23] = f.cells_per_thread;
   out[24] = before.at + before.s0 * 10 + before.s1 * 100;
   out[25] = after.at + after.s0 * 10 + after.s1 * 100;
 }
@@ -312,9 +313,9 @@ SHARED = """
 HC_KERNEL mirror(HC_GLOBAL const double* HC_RESTRICT x, HC_GLOBAL double* HC_RESTRICT y) {
   HC_SHARED double row[64];
   HC_LOCAL double* to = row;
-  to[hc_thread(0)] = x[hc_group(0) * 64 + hc_thread(0)];
+  to[hc_thread(0)] = x[hc_block(0) * 64 + hc_thread(0)];
   HC_BARRIER();
-  y[hc_group(0) * 64 + hc_thread(0)] = row[63 - hc_thread(0)];
+  y[hc_block(0) * 64 + hc_thread(0)] = row[63 - hc_thread(0)];
 }
 """
 
@@ -325,17 +326,17 @@ def launches(device: Any) -> Program:
 
 
 @pytest.mark.parametrize(
-    ("groups", "group"), [((1, 1, 1), (1, 1, 1)), ((2, 3, 4), (5, 2, 3)), ((7, 1, 2), (1, 8, 2))]
+    ("block_counts", "block_shape"), [((1, 1, 1), (1, 1, 1)), ((2, 3, 4), (5, 2, 3)), ((7, 1, 2), (1, 8, 2))]
 )
 def test_threads_and_blocks_are_numbered(
-    launches: Program, groups: tuple[int, ...], group: tuple[int, ...]
+    launches: Program, block_counts: tuple[int, ...], block_shape: tuple[int, ...]
 ) -> None:
-    out = np.full((prod(groups) * prod(group), 12), -1, np.int64)
-    launches("numbers", groups, group, out)
+    out = np.full((prod(block_counts) * prod(block_shape), 12), -1, np.int64)
+    launches("numbers", block_counts, block_shape, out)
     expected = [
-        [*g[::-1], *groups, *t[::-1], *group]
-        for g in np.ndindex(groups[::-1])
-        for t in np.ndindex(group[::-1])
+        [*g[::-1], *block_counts, *t[::-1], *block_shape]
+        for g in np.ndindex(block_counts[::-1])
+        for t in np.ndindex(block_shape[::-1])
     ]
     assert np.array_equal(out, expected)
 
@@ -345,7 +346,9 @@ def test_frames_have_the_layout_of_the_host(launches: Program, tmp_path: Path) -
     text = '#include "halocline/frame.h"\nextern "C" long size() { return sizeof(hc_frame); }\n'
     text += 'extern "C" void fill(hc_frame* f, hc_layout* l) {\n  long n = -1;\n'
     text += "\n".join(f"  for (long& each : f->{name}) each = n++ * 0x100000001;" for name in names)
-    text += "\n  *l = {1, 2, 3};\n  f->group0 = n++;\n  f->stride = n++;\n  f->march = n;\n}\n"
+    text += (
+        "\n  *l = {1, 2, 3};\n  f->first_block = n++;\n  f->stride = n++;\n  f->cells_per_thread = n;\n}\n"
+    )
     (tmp_path / "frame.cpp").write_text(text)
     host = build(tmp_path, str(tmp_path / "frame.cpp"))
     frame, layout = np.zeros(24, np.int64), np.zeros(3, np.int64)
@@ -369,20 +372,20 @@ def test_threads_of_a_block_share_memory(launches: Program) -> None:
 # All kinds of reductions at once, of x[i % length] for i < n; the single value is that at i = at.
 REDUCE = """
 #define REDUCED(kind, partial)                                         \\
-  hc_group_reduce(kind, &partial, scratch, thread, hc_group_threads()); \\
-  if (thread == 0) partials[kind * stride + first + hc_group_number()] = partial;
+  hc_block_reduce(kind, &partial, scratch, thread, hc_block_threads()); \\
+  if (thread == 0) partials[kind * stride + first + hc_block_number()] = partial;
 
 HC_KERNEL reduce(HC_GLOBAL const double* HC_RESTRICT x, hc_int64 length, hc_int64 n, hc_int64 at,
                  HC_GLOBAL hc_partial* HC_RESTRICT partials, hc_int64 stride, hc_int64 first) {
   HC_SHARED hc_partial scratch[HC_SCRATCH(1024)];
-  const hc_int64 thread = hc_thread_number(), step = hc_groups(0) * hc_group_threads();
+  const hc_int64 thread = hc_thread_number(), step = hc_blocks(0) * hc_block_threads();
   hc_partial sum, least, greatest, count, value;
   hc_partial_reset(&sum, HC_SUM);
   hc_partial_reset(&least, HC_MIN);
   hc_partial_reset(&greatest, HC_MAX);
   hc_partial_reset(&count, HC_COUNT);
   hc_partial_reset(&value, HC_VALUE);
-  for (hc_int64 i = hc_group_number() * hc_group_threads() + thread; i < n; i += step) {
+  for (hc_int64 i = hc_block_number() * hc_block_threads() + thread; i < n; i += step) {
     const double each = x[i % length];
     hc_sum_put(&sum, each);
     hc_min_put(&least, each);
@@ -415,8 +418,8 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Reductions:
 
 @dataclass(frozen=True)
 class Launch:
-    groups: int
-    group: tuple[int, int, int]
+    blocks: int
+    block_shape: tuple[int, int, int]
 
 
 def partial_results(
@@ -427,12 +430,12 @@ def partial_results(
     Pieces are pairs of a launch and its values, with the number of the values and the place of the single
     value.
     """
-    total = sum(launch.groups for launch, *_ in pieces)
+    total = sum(launch.blocks for launch, *_ in pieces)
     partials = np.full((len(KINDS), total, 5), -99, np.int64)
     first = 0
     for launch, x, n, at in pieces:
-        program("reduce", (launch.groups,), launch.group, x, x.size, n, at, partials, total, first)
-        first += launch.groups
+        program("reduce", (launch.blocks,), launch.block_shape, x, x.size, n, at, partials, total, first)
+        first += launch.blocks
     return partials
 
 
@@ -451,7 +454,7 @@ def finish(
     scalars = np.full(count, 0.5)
     arguments = (total, total, count, order, targets, accumulators, scalars, int(write))
     running = np.zeros(2, np.int64)  # hc_control: kernels are not skipped
-    program("hc_finish", (launch.groups,), launch.group, running, partials[order], *arguments)
+    program("hc_finish", (launch.blocks,), launch.block_shape, running, partials[order], *arguments)
     return [accumulators[list(order).index(kind)].tobytes() for kind in KINDS], scalars
 
 
@@ -515,10 +518,10 @@ def test_long_reductions_have_the_bytes_of_the_host(reductions: Program, host: R
     x = CASES[case]
     expected = [host(kind).deposit(x[:1] if kind == VALUE else x) for kind in KINDS]
     order = np.random.default_rng(4).permutation(x.size)
-    for n, group in enumerate([(256, 1, 1), (8, 4, 2), (3, 1, 1)]):
+    for n, block_shape in enumerate([(256, 1, 1), (8, 4, 2), (3, 1, 1)]):
         values = np.ascontiguousarray(np.roll(x[order], n))
         place = int((np.flatnonzero(order == 0)[0] + n) % x.size)
-        partials = partial_results(reductions, [(Launch(17, group), values, x.size, place)])
+        partials = partial_results(reductions, [(Launch(17, block_shape), values, x.size, place)])
         check(finish(reductions, partials), expected)
 
 
@@ -560,7 +563,13 @@ def test_headers_are_included_once_in_the_order_of_dependences() -> None:
     text = device_headers(["device_finish.h", "elementary.hpp", "device_reduce.h", "device_finish.h"])
     assert text.startswith(device_headers())
     assert not re.search(r"# *include|pragma once", text)
-    marks = ["#define HC_KERNEL_OF", "hc_pow(", "} hc_accumulator;", "} hc_partial;", "HC_KERNEL hc_finish("]
+    marks = [
+        "#define HC_KERNEL_FIXED_BLOCK",
+        "hc_pow(",
+        "} hc_accumulator;",
+        "} hc_partial;",
+        "HC_KERNEL hc_finish(",
+    ]
     places = [text.index(mark) for mark in marks]
     assert places == sorted(places)
     assert text.count("} hc_partial;") == text.count("} hc_accumulator;") == 1

@@ -17,7 +17,7 @@ from wide_stencil import star
 
 STRATEGIES = [
     Strategy("direct", (16, 4), 1),
-    Strategy("queue", (8, 8), 5, unroll=2, resident=2),
+    Strategy("queue", (8, 8), 5, unroll=2, resident_blocks=2),
     Strategy("planes", (8, 4), 3),
 ]
 
@@ -46,10 +46,10 @@ def test_a_queue_reads_each_value_once() -> None:
     """A 2.5D streaming kernel reads one new value along the slowest axis in each step, not seven."""
     texts = {reads: compiled(Strategy(reads)).device.source for reads in READS}  # type: ignore[union-attr]
     loops = {reads: text[text.index("i < i_end") :] for reads, text in texts.items()}
-    counts = {reads: loop.count("u_here[") for reads, loop in loops.items()}
+    counts = {reads: loop.count("u_cell[") for reads, loop in loops.items()}
     assert counts == {"direct": 19, "queue": 13, "planes": 1}
-    assert "HC_SHARED double u_plane" in texts["planes"]
-    assert "HC_KERNEL_OF(64, 4, 1) sweep_0_0(" in texts["planes"]
+    assert "HC_SHARED double u_field_tile" in texts["planes"]
+    assert "HC_KERNEL_FIXED_BLOCK(64, 4, 1) sweep_0_0(" in texts["planes"]
 
 
 def test_values_of_too_large_tiles_are_read_from_memory() -> None:
@@ -63,11 +63,11 @@ def test_values_of_too_large_tiles_are_read_from_memory() -> None:
     device = compile_program(program, grid, device=Strategy("planes", (64, 4))).device
     assert device is not None
     for body in device.source.split("HC_KERNEL")[1:]:
-        planes = [line for line in body.splitlines() if "HC_SHARED" in line and "_plane[" in line]
+        planes = [line for line in body.splitlines() if "HC_SHARED" in line and "_field_tile[" in line]
         sizes = [int(line.split("[")[1].split("]")[0]) for line in planes]
         assert 8 * sum(sizes) <= SHARED_BYTES
-    assert any("_plane[" in line for line in device.source.splitlines())
-    assert "u11_here[1]" in device.source  # the last field has no shared-memory tile
+    assert any("_field_tile[" in line for line in device.source.splitlines())
+    assert "u11_cell[1]" in device.source  # the last field has no shared-memory tile
 
 
 def test_stages_are_stored_in_shared_memory_if_they_fit() -> None:
@@ -84,8 +84,8 @@ def test_stages_are_stored_in_shared_memory_if_they_fit() -> None:
         assert schedule.device is not None
         return next(iter(schedule.device.kernels.values()))
 
-    together = kernels_of(schedule("group", 1))
+    together = kernels_of(schedule("shared", 1))
     assert [kernel.scratch for kernel in together] == [False]
     assert together[0].tile is not None
-    for kernels_by_name in (kernels_of(schedule("memory", 1)), kernels_of(schedule("group", 12))):
+    for kernels_by_name in (kernels_of(schedule("memory", 1)), kernels_of(schedule("shared", 12))):
         assert [(kernel.scratch, kernel.tile) for kernel in kernels_by_name] == [(True, None)] * 2

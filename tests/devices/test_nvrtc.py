@@ -21,7 +21,7 @@ extern "C" __global__ void __launch_bounds__(256) scale(double *x, double a, dou
   if (i < n) x[i] = x[i] * a + b;
 }
 
-// more values at once than a thread of so large a group has registers for
+// more values at once than a thread of so large a block has registers for
 extern "C" __global__ void __launch_bounds__(1024) crowded(double *x, int k) {
   __shared__ double shared[64];
   double t[100];

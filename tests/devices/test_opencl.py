@@ -37,7 +37,7 @@ kernel void combine(global double *out, global const double *x, const long n, co
   if (i < n) out[i] = x[i] * a + b + f.factor * f.shape[2];
 }
 
-kernel void sum_of_group(global long *sums, global const long *x) {
+kernel void sum_of_block(global long *sums, global const long *x) {
   local long shared[64];
   const int t = get_local_id(0), threads = get_local_size(0);
   shared[t] = x[get_global_id(0)];
@@ -104,7 +104,7 @@ def test_devices_describe_themselves(opencl: Devices):
         assert device.architecture == ""
         assert device.doubles
         assert device.units >= 1
-        assert device.largest_group >= 64
+        assert device.max_threads_per_block >= 64
         assert device.local_memory >= 16 << 10
         assert device.memory >= 64 << 20
         assert not device.captures
@@ -337,21 +337,21 @@ def test_an_invalid_search_is_reported(opencl: Devices):
 
 
 @pytest.mark.parametrize(
-    ("groups", "group"),
+    ("block_counts", "block_shape"),
     [((3, 1, 1), (8, 1, 1)), ((2, 3, 4), (4, 2, 1)), ((1, 1, 1), (1, 3, 5)), ((5, 4, 3), (1,) * 3)],
 )
 def test_blocks_have_three_axes(
-    opencl: Devices, modules: list[native.Module], groups: tuple[int, ...], group: tuple[int, ...]
+    opencl: Devices, modules: list[native.Module], block_counts: tuple[int, ...], block_shape: tuple[int, ...]
 ):
-    x, y, z = shape = tuple(a * b for a, b in zip(groups, group, strict=True))
+    x, y, z = shape = tuple(a * b for a, b in zip(block_counts, block_shape, strict=True))
     k, j, i = np.meshgrid(np.arange(z), np.arange(y), np.arange(x), indexing="ij")
-    a, b, c = group
-    of_group = (k // c) * 10000 + (j // b) * 100 + i // a
-    expected = 1000000 * of_group + (k % c) * 10000 + (j % b) * 100 + i % a
+    a, b, c = block_shape
+    of_block = (k // c) * 10000 + (j // b) * 100 + i // a
+    expected = 1000000 * of_block + (k % c) * 10000 + (j % b) * 100 + i % a
     for device, module in some(zip(opencl, modules, strict=True)):
         result = np.zeros((z, y, x), np.int64)
         buffer, queue = device.allocate(result.nbytes), device.queue()
-        queue.launch(module, "number", groups, group, [buffer, frame(shape)])
+        queue.launch(module, "number", block_counts, block_shape, [buffer, frame(shape)])
         queue.download(buffer, result)
         queue.finish()
         np.testing.assert_array_equal(result, expected)
@@ -375,11 +375,11 @@ def test_kernel_arguments_are_buffers_and_values(opencl: Devices, modules: list[
 def test_threads_of_a_block_share_memory(opencl: Devices, modules: list[native.Module], threads: int):
     x = np.random.default_rng(threads).integers(-1000, 1000, (50, threads))
     for device, module in some(zip(opencl, modules, strict=True)):
-        assert module.largest_group("sum_of_group") >= threads
+        assert module.max_threads_per_block("sum_of_block") >= threads
         sums = np.zeros(50, np.int64)
         source, target, queue = device.allocate(x.nbytes), device.allocate(sums.nbytes), device.queue()
         queue.upload(source, x)
-        queue.launch(module, "sum_of_group", (50, 1, 1), (threads, 1, 1), [target, source])
+        queue.launch(module, "sum_of_block", (50, 1, 1), (threads, 1, 1), [target, source])
         queue.download(target, sums)
         queue.finish()
         np.testing.assert_array_equal(sums, x.sum(axis=1))
@@ -425,7 +425,7 @@ def test_an_invalid_launch_is_reported(opencl: Devices, modules: list[native.Mod
     with pytest.raises(
         native.DeviceError, match=r"kernel add_slowly failed with CL_INVALID_WORK.*use fewer threads"
     ):
-        queue.launch(module, "add_slowly", one, (device.largest_group + 1, 1, 1), [buffer, 1])
+        queue.launch(module, "add_slowly", one, (device.max_threads_per_block + 1, 1, 1), [buffer, 1])
     with pytest.raises(ValueError, match="a kernel of another device"):
         queue.launch(modules[1], "add_slowly", one, one, [buffer, 1])
     queue.launch(module, "add_slowly", one, one, [buffer, 1])  # the queue still works

@@ -17,17 +17,17 @@ def test_the_streaming_depth_does_not_change_bits(
     """The length of 2.5D streaming, such as eight cells per plane read in advance, changes no bit."""
     shape = (70, 12, 12)
     expected = star(shape, order)
-    marches = set()
+    lengths = set()
 
     def launch(*arguments: Any) -> Any:
         launch_plan = launched(*arguments)
-        marches.add(launch_plan.march)
+        lengths.add(launch_plan.cells_per_thread)
         return launch_plan
 
     launched = launches._launch
     monkeypatch.setattr(launches, "_launch", launch)
-    for many_groups, march in ((2, 4), (2**20, 4), (2, 16)):
-        monkeypatch.setattr(launches, "MANY_GROUPS", many_groups)
-        monkeypatch.setattr(launches, "MARCH", march)
-        assert star(shape, order, device="opencl:0") == expected, (many_groups, march)
-    assert {4, 16} <= marches if order == 2 else {4, 64} <= marches
+    for many_blocks, length in ((2, 4), (2**20, 4), (2, 16)):
+        monkeypatch.setattr(launches, "MANY_BLOCKS", many_blocks)
+        monkeypatch.setattr(launches, "DEFAULT_CELLS_PER_THREAD", length)
+        assert star(shape, order, device="opencl:0") == expected, (many_blocks, length)
+    assert {4, 16} <= lengths if order == 2 else {4, 64} <= lengths

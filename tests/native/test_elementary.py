@@ -193,7 +193,7 @@ def a_million(dtype: type) -> tuple[Array, Array]:
 @pytest.mark.parametrize("name", ONE + TWO)
 def test_every_build_gives_the_same_bits(libraries: dict[str, Library], name: str, dtype: type) -> None:
     arguments = list(a_million(dtype)[: 2 if name in TWO else 1])
-    if name.endswith("_near"):
+    if name.endswith("_small"):
         arguments = [np.where(np.abs(a) <= 2.0**40, a, dtype(1)) for a in arguments]
     results = {build: library(name, *arguments) for build, library in libraries.items()}
     for result in results.values():
@@ -208,11 +208,11 @@ def test_functions_of_small_arguments_have_the_general_bits(library: Library, na
     rng = np.random.default_rng(8)
     x = np.concatenate([rng.uniform(-(2.0**40), 2.0**40, 100_000).astype(dtype), around([2.0**40], dtype)])
     near_arguments = x[np.abs(x) <= 2.0**40]
-    assert not library.has_far_argument(near_arguments)
-    assert_same(library(name + "_near", near_arguments), library(name, near_arguments), near_arguments)
+    assert not library.has_large_angle(near_arguments)
+    assert_same(library(name + "_small", near_arguments), library(name, near_arguments), near_arguments)
     for value in (np.nextafter(dtype(2.0**40), dtype(np.inf)), np.inf, np.nan):
-        assert library.has_far_argument(np.array([1, value, 2], dtype))
-        assert library.has_far_argument(np.array([1, 2, -value], dtype))
+        assert library.has_large_angle(np.array([1, value, 2], dtype))
+        assert library.has_large_angle(np.array([1, 2, -value], dtype))
 
 
 @pytest.mark.parametrize("dtype", [DOUBLE, FLOAT])

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 import halocline as hc
 from halocline.compile.compiler import compile_program
 from halocline.compile.schedule import DeviceKernel, Schedule, Sweep
-from halocline.compile.strategy import LARGEST_GROUP, Strategy
+from halocline.compile.strategy import MAX_THREADS_PER_BLOCK, Strategy
 from halocline.errors import InputError
 from halocline.lang.blocks import Blocks
 from halocline.plan.box import Box
@@ -48,18 +48,18 @@ def visits(launch: Launch, origin: tuple[int, ...], counts: NDArray[np.int64]) -
     lines = []  # per axis: all cells that the threads of a block visit
     for axis, (lo, hi, first) in enumerate(zip(launch.cells.lo, launch.cells.hi, origin, strict=True)):
         place = ndim - 1 - axis
-        groups, threads = launch.groups[place], launch.group[place]
+        blocks, threads = launch.block_counts[place], launch.block_shape[place]
         span = threads  # cells of a thread block
         if launch.kernel.tile is not None:  # the threads visit the tile in any order
             span = launch.kernel.tile[axis + 3 - ndim]
         elif ndim > 1 and axis == 0:
             assert threads == 1
-            span = launch.march
-        assert (groups - 1) * span < hi - lo <= groups * span, "a group without work"
-        begins = [lo + number * span for number in range(groups)]
+            span = launch.cells_per_thread
+        assert (blocks - 1) * span < hi - lo <= blocks * span, "a thread block without work"
+        begins = [lo + number * span for number in range(blocks)]
         lines.append(np.concatenate([np.arange(b, min(b + span, hi)) for b in begins]) - first)
     for place in range(ndim, 3):
-        assert launch.groups[place] == 1
+        assert launch.block_counts[place] == 1
     np.add.at(counts, np.ix_(*lines), 1)
 
 
@@ -73,17 +73,17 @@ def test_a_launch_visits_each_cell_once(data: st.DataObject, ndim: int) -> None:
     counts = np.zeros(shape, dtype=np.int64)
     visits(launch, lo, counts)
     assert (counts == 1).all()
-    assert prod(launch.group) <= LARGEST_GROUP
-    assert all(n & (n - 1) == 0 for n in launch.group), "reductions halve a group"
-    assert prod(launch.groups) == launch.number_of_groups
+    assert prod(launch.block_shape) <= MAX_THREADS_PER_BLOCK
+    assert all(n & (n - 1) == 0 for n in launch.block_shape), "reductions halve a thread block"
+    assert prod(launch.block_counts) == launch.total_blocks
 
 
 @pytest.mark.parametrize("shape", [(70_000, 1), (200_000, 3), (70_000, 1, 1)])
 def test_the_number_of_blocks_respects_the_cuda_limit(shape: tuple[int, ...]) -> None:
     """The walls of a long grid have a valid launch, although each thread would have one cell."""
     cells = Box((0,) * len(shape), shape)
-    launch = _launch(replace(KERNEL, march=1), cells, cells, (0,) * len(shape))
-    assert max(launch.groups[1:]) <= 65535
+    launch = _launch(replace(KERNEL, cells_per_thread=1), cells, cells, (0,) * len(shape))
+    assert max(launch.block_counts[1:]) <= 65535
     counts = np.zeros(shape, dtype=np.int64)
     visits(launch, cells.lo, counts)
     assert (counts == 1).all()
@@ -237,14 +237,14 @@ def test_partial_results_have_distinct_locations(drawn: Any) -> None:
     schedule, _, subdomain_plans = drawn
     for subdomain_plan in some(subdomain_plans):
         for sweep, _, planned in some(every(schedule, subdomain_plan)):
-            groups = dict(planned.partials)
+            blocks_of_kernels = dict(planned.partials)
             reducing = [k for k in schedule.device.kernels[sweep.kernel] if k.reductions]
-            assert list(groups) == reducing
+            assert list(blocks_of_kernels) == reducing
             numbers = sorted(n for kernel in reducing for n in kernel.reductions)
             assert numbers == list(range(len(sweep.reductions)))
-            for kernel, count in groups.items():
+            for kernel, count in blocks_of_kernels.items():
                 launches = [x for i in planned.items for x in i.launches if x.kernel == kernel]
-                slots = [(x.first_group, x.first_group + x.number_of_groups) for x in launches]
+                slots = [(x.first_block, x.first_block + x.total_blocks) for x in launches]
                 ends = [0, *(end for _, end in sorted(slots))]
                 assert [begin for begin, _ in sorted(slots)] == ends[:-1]
                 assert ends[-1] == count
@@ -280,7 +280,7 @@ def test_layers_beyond_a_wall_are_filled_outward(drawn: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "group", "groups", "march"),
+    ("shape", "block_shape", "block_counts", "cells_per_thread"),
     [
         ((1000,), (256, 1, 1), (4, 1, 1), 1),
         ((3,), (4, 1, 1), (1, 1, 1), 1),
@@ -291,14 +291,20 @@ def test_layers_beyond_a_wall_are_filled_outward(drawn: Any) -> None:
     ],
 )
 def test_threads_are_arranged_along_rows(
-    shape: tuple[int, ...], group: tuple[int, ...], groups: tuple[int, ...], march: int
+    shape: tuple[int, ...], block_shape: tuple[int, ...], block_counts: tuple[int, ...], cells_per_thread: int
 ) -> None:
     cells = Box((0,) * len(shape), shape)
     launch = _launch(KERNEL, cells, cells, (0,) * len(shape))
-    assert (launch.group, launch.groups, launch.march) == (group, groups, march)
+    assert (launch.block_shape, launch.block_counts, launch.cells_per_thread) == (
+        block_shape,
+        block_counts,
+        cells_per_thread,
+    )
 
 
-KERNELS = re.compile(r"^HC_KERNEL(?:_OF\(([\d, ]+)\)|_RESIDENT\((\d+), \d+\))? (\w+)\(", re.MULTILINE)
+KERNELS = re.compile(
+    r"^HC_KERNEL(?:_FIXED_BLOCK\(([\d, ]+)\)|_LAUNCH_BOUNDS\((\d+), \d+\))? (\w+)\(", re.MULTILINE
+)
 
 
 @pytest.mark.parametrize("ndim", [1, 2, 3])
@@ -307,67 +313,74 @@ def test_blocks_have_the_shape_of_the_strategy(ndim: int) -> None:
     cells = Box((0,) * ndim, (300,) * ndim)
     cut = decompose((12, 40, 70)[-ndim:], 1, strategy=(1,) * ndim, periodic=(False,) * ndim)
     bounded = False
-    small = Strategy("queue", (8, 8), 5, resident=2)
+    small = Strategy("queue", (8, 8), 5, resident_blocks=2)
     for strategy in (Strategy(), small, *strategies(ndim, staged=True)):
-        kernel = replace(KERNEL, group=strategy.threads(ndim))
-        assert _launch(kernel, cells, cells, (0,) * ndim).group == kernel.group, strategy
+        kernel = replace(KERNEL, block_shape=strategy.threads_per_axis(ndim))
+        assert _launch(kernel, cells, cells, (0,) * ndim).block_shape == kernel.block_shape, strategy
         schedule = scheduled(ndim, (False,) * ndim, replace(strategy, stages="memory"))
         assert schedule.device is not None
         most = {
-            name: prod(map(int, (fixed or resident).split(","))) if fixed or resident else LARGEST_GROUP
+            name: prod(map(int, (fixed or resident).split(",")))
+            if fixed or resident
+            else MAX_THREADS_PER_BLOCK
             for fixed, resident, name in KERNELS.findall(schedule.device.source)
         }
         subdomain_plan = plan_subdomain(schedule, Transfers(Layout.of(cut), ON_DEVICES), 0, patch=9)
         for _, _, planned in every(schedule, subdomain_plan):
             patches = [launch for item in planned.items for launch in item.launches]
             for launch in (*planned.fills, *planned.rims, *patches):
-                assert prod(launch.group) <= most[launch.kernel.name], (strategy, launch)
-                bounded |= most[launch.kernel.name] < LARGEST_GROUP
+                assert prod(launch.block_shape) <= most[launch.kernel.name], (strategy, launch)
+                bounded |= most[launch.kernel.name] < MAX_THREADS_PER_BLOCK
     assert bounded
 
 
 @pytest.mark.parametrize(
-    ("ahead", "shape", "march"),
+    ("preloaded_planes", "shape", "cells_per_thread"),
     [
-        *((ahead, (512, 512, 512), march) for ahead, march in ((0, 16), (2, 16), (4, 32), (6, 64), (8, 64))),
+        *(
+            (planes, (512, 512, 512), cells_per_thread)
+            for planes, cells_per_thread in ((0, 16), (2, 16), (4, 32), (6, 64), (8, 64))
+        ),
         (8, (256, 256, 256), 16),  # 4096 thread blocks
         (8, (512, 512, 256), 32),  # 8192 blocks with 32 cells per thread
         (8, (512, 508, 256), 16),  # 8128 thread blocks
         (8, (20, 4096, 4096), 20),  # limited by the length of the axis
     ],
 )
-def test_wide_stencils_stream_deeper_with_many_blocks(ahead: int, shape: tuple[int, ...], march: int) -> None:
+def test_wide_stencils_stream_deeper_with_many_blocks(
+    preloaded_planes: int, shape: tuple[int, ...], cells_per_thread: int
+) -> None:
     """Each thread streams over more cells, so that the reads before its first cell are a small share."""
-    kernel = replace(KERNEL, ahead=ahead, group=(64, 4, 1))
+    kernel = replace(KERNEL, preloaded_planes=preloaded_planes, block_shape=(64, 4, 1))
     cells = Box((0,) * 3, shape)
     launch = _launch(kernel, cells, cells, (0,) * 3)
-    assert launch.march == march
-    assert launch.groups == (-(-shape[2] // 64), -(-shape[1] // 4), -(-shape[0] // march))
+    assert launch.cells_per_thread == cells_per_thread
+    assert launch.block_counts == (-(-shape[2] // 64), -(-shape[1] // 4), -(-shape[0] // cells_per_thread))
     # a given length is kept
-    assert _launch(replace(kernel, march=16), cells, cells, (0,) * 3).march == 16
+    assert _launch(replace(kernel, cells_per_thread=16), cells, cells, (0,) * 3).cells_per_thread == 16
     # reductions begin with this length
     reducing = _launch(replace(kernel, reductions=(0,)), cells, cells, (0,) * 3)
-    assert reducing.march >= march
-    assert reducing.number_of_groups <= 8192 or reducing.march == min(128, shape[0])
+    assert reducing.cells_per_thread >= cells_per_thread
+    assert reducing.total_blocks <= 8192 or reducing.cells_per_thread == min(128, shape[0])
 
 
 @pytest.mark.parametrize(("reads", "order", "ahead"), [("queue", 2, 2), ("queue", 8, 8), ("direct", 8, 0)])
-def test_a_kernel_records_its_read_ahead(reads: str, order: int, ahead: int) -> None:
+def test_kernels_record_the_number_of_preloaded_planes(reads: str, order: int, ahead: int) -> None:
     case = Problem("heat", [8, 8, 8], scheme="euler", order=order)
     schedule = compile_program(case.program, case.grid, device=Strategy(reads))
     assert schedule.device is not None
     (sweep,) = schedule.sweeps()
-    assert [kernel.ahead for kernel in schedule.device.kernels[sweep.kernel]] == [ahead]
+    assert [kernel.preloaded_planes for kernel in schedule.device.kernels[sweep.kernel]] == [ahead]
 
 
 def test_the_number_of_reducing_blocks_is_bounded() -> None:
     """Threads stream over more cells on large grids, since one thread block merges the partial results."""
-    kernel = DeviceKernel("k", (0,), ((0, 0),) * 2, (0, 0), reductions=(0,), group=(256, 1, 1))
+    kernel = DeviceKernel("k", (0,), ((0, 0),) * 2, (0, 0), reductions=(0,), block_shape=(256, 1, 1))
     plain = replace(kernel, reductions=())
     for n, least in ((512, 16), (16384, 128)):
         cells = Box((0, 0), (n, n))
         launch, other = (_launch(k, cells, cells, (0, 0)) for k in (kernel, plain))
-        assert launch.march == least
-        assert launch.number_of_groups * launch.march <= n * n / 256 + launch.number_of_groups
-        assert launch.number_of_groups <= 8192
-        assert other.march == 16
+        assert launch.cells_per_thread == least
+        assert launch.total_blocks * launch.cells_per_thread <= n * n / 256 + launch.total_blocks
+        assert launch.total_blocks <= 8192
+        assert other.cells_per_thread == 16

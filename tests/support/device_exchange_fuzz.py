@@ -58,16 +58,16 @@ HC_KERNEL NAME(PARAMETERS HC_GLOBAL const double *scalars, HC_GLOBAL const hc_co
   if (control->skip != 0) return;
   const int ndim = (int)scalars[2];
   hc_int64 i0 = f.lo[0], i1 = f.hi[0], j0 = f.lo[1], j1 = f.hi[1];
-  const hc_int64 k = f.lo[2] + hc_group(0) * hc_group_size(0) + hc_thread(0);
+  const hc_int64 k = f.lo[2] + hc_block(0) * hc_block_size(0) + hc_thread(0);
   if (ndim == 2) {
-    j0 += hc_group(1) * f.march;
-    j1 = hc_min_index(j0 + f.march, j1);
+    j0 += hc_block(1) * f.cells_per_thread;
+    j1 = hc_min_index(j0 + f.cells_per_thread, j1);
   }
   if (ndim == 3) {
-    j0 += hc_group(1) * hc_group_size(1) + hc_thread(1);
+    j0 += hc_block(1) * hc_block_size(1) + hc_thread(1);
     j1 = hc_min_index(j0 + 1, j1);
-    i0 += hc_group(2) * f.march;
-    i1 = hc_min_index(i0 + f.march, i1);
+    i0 += hc_block(2) * f.cells_per_thread;
+    i1 = hc_min_index(i0 + f.cells_per_thread, i1);
   }
   if (k >= f.hi[2]) return;
   for (hc_int64 i = i0; i < i1; ++i)
@@ -195,9 +195,13 @@ class Whole:
         lo = tuple(-a for a in lower[missing:])
         box = Box(lo, tuple(a + n for a, n in zip(lo, shape[missing:], strict=True)))
         launch = _launch(DeviceKernel("", (), (), ()), box, box, (0,) * ndim)
-        self.grid, self.groups, self.dtype = shape, (launch.groups, launch.group), info.dtype
+        self.grid, self.block_counts, self.dtype = (
+            shape,
+            (launch.block_counts, launch.block_shape),
+            info.dtype,
+        )
         # halos are empty along axes that the case does not have
-        self.frame = [*three(box.lo), *three(box.hi, 1), *lower, *[0] * 12, 0, 0, launch.march]
+        self.frame = [*three(box.lo), *three(box.hi, 1), *lower, *[0] * 12, 0, 0, launch.cells_per_thread]
 
     def run(self, name: str) -> None:
         scalars = np.array([0.0, 0.0, self.ndim, 0.0])
@@ -205,7 +209,7 @@ class Whole:
             str(fuzz_library()), [self.subdomain], scalars, self.grid, 100, None
         )
         launch = native().Launch(
-            f"{name}_{self.dtype}", [0, 1], self.frame, *self.groups, False, False, False
+            f"{name}_{self.dtype}", [0, 1], self.frame, *self.block_counts, False, False, False
         )
         item = native().Item(0, False, [launch])
         engine.device_sweep(name, [native().DeviceShare([], [], [], [], [], [item], [])], [], [], 0)

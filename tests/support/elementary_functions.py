@@ -22,14 +22,14 @@ VECTOR = ["g++", "-std=c++20", "-O3", "-march=native"]
 
 FEATURES = Path("/proc/cpuinfo").read_text()
 DOUBLE, FLOAT = np.float64, np.float32
-ONE = ("exp", "log", "sin", "cos", "sin_near", "cos_near", "abs", "sign")
+ONE = ("exp", "log", "sin", "cos", "sin_small", "cos_small", "abs", "sign")
 TWO = ("pow", "min", "max")
 Array = NDArray[np.float64] | NDArray[np.float32]
 
 
 def in_float(name: str) -> str:
     """Return the name of the float version."""
-    return name.replace("_near", "f_near") if name.endswith("_near") else name + "f"
+    return name.replace("_small", "f_small") if name.endswith("_small") else name + "f"
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,9 @@ class Library:
         function(ctypes.c_long(first.size), *(ctypes.c_void_p(a.ctypes.data) for a in arrays))
         return arrays[-1]
 
-    def has_far_argument(self, x: Array) -> bool:
-        function = getattr(ctypes.CDLL(str(self.path)), "loop_farf" if x.dtype == FLOAT else "loop_far")
+    def has_large_angle(self, x: Array) -> bool:
+        name = in_float("is_large_angle") if x.dtype == FLOAT else "is_large_angle"
+        function = getattr(ctypes.CDLL(str(self.path)), f"loop_{name}")
         return bool(function(ctypes.c_long(x.size), ctypes.c_void_p(x.ctypes.data)))
 
 

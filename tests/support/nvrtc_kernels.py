@@ -39,7 +39,7 @@ STRATEGIES = {
     "direct": Strategy("direct"),
     "planes": Strategy("planes"),
     "unrolled": Strategy(unroll=4),
-    "resident": Strategy(resident=4),
+    "resident": Strategy(resident_blocks=4),
     **{f"memory-{reads}": Strategy(reads, stages="memory") for reads in READS},
 }
 

@@ -18,10 +18,10 @@
 
 #define HC_KERNEL __kernel void
 // A kernel with a fixed thread block shape. The compiler then knows the number of registers per thread.
-#define HC_KERNEL_OF(x, y, z) __kernel __attribute__((reqd_work_group_size(x, y, z))) void
-// A kernel with at most `threads` threads per block and at least `groups` blocks resident on a
+#define HC_KERNEL_FIXED_BLOCK(x, y, z) __kernel __attribute__((reqd_work_group_size(x, y, z))) void
+// A kernel with at most `threads` threads per block and at least `blocks` blocks resident on a
 // multiprocessor.
-#define HC_KERNEL_RESIDENT(threads, groups) __kernel void
+#define HC_KERNEL_LAUNCH_BOUNDS(threads, blocks) __kernel void
 #define HC_UNROLL(times)
 #define HC_GLOBAL __global  // address space of the target of a pointer
 #define HC_LOCAL __local
@@ -51,10 +51,10 @@ HC_FUNCTION float hc_sqrtf(float x) { return sqrt(x); }
 HC_FUNCTION hc_uint64 hc_multiply_high(hc_uint64 a, hc_uint64 b) { return mul_hi(a, b); }
 HC_FUNCTION int hc_leading_zeros(hc_uint64 bits) { return (int)clz(bits); }
 
-HC_FUNCTION hc_int64 hc_group(int dimension) { return (hc_int64)get_group_id((uint)dimension); }
-HC_FUNCTION hc_int64 hc_groups(int dimension) { return (hc_int64)get_num_groups((uint)dimension); }
+HC_FUNCTION hc_int64 hc_block(int dimension) { return (hc_int64)get_group_id((uint)dimension); }
+HC_FUNCTION hc_int64 hc_blocks(int dimension) { return (hc_int64)get_num_groups((uint)dimension); }
 HC_FUNCTION hc_int64 hc_thread(int dimension) { return (hc_int64)get_local_id((uint)dimension); }
-HC_FUNCTION hc_int64 hc_group_size(int dimension) { return (hc_int64)get_local_size((uint)dimension); }
+HC_FUNCTION hc_int64 hc_block_size(int dimension) { return (hc_int64)get_local_size((uint)dimension); }
 
 #else
 
@@ -63,8 +63,8 @@ HC_FUNCTION hc_int64 hc_group_size(int dimension) { return (hc_int64)get_local_s
 #endif
 
 #define HC_KERNEL extern "C" __global__ void
-#define HC_KERNEL_OF(x, y, z) extern "C" __global__ void __launch_bounds__((x) * (y) * (z))
-#define HC_KERNEL_RESIDENT(threads, groups) extern "C" __global__ void __launch_bounds__(threads, groups)
+#define HC_KERNEL_FIXED_BLOCK(x, y, z) extern "C" __global__ void __launch_bounds__((x) * (y) * (z))
+#define HC_KERNEL_LAUNCH_BOUNDS(threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks)
 #define HC_PRAGMA(words) _Pragma(#words)
 #define HC_UNROLL(times) HC_PRAGMA(unroll times)
 #define HC_GLOBAL
@@ -93,29 +93,29 @@ HC_FUNCTION float hc_sqrtf(float x) { return __fsqrt_rn(x); }
 HC_FUNCTION hc_uint64 hc_multiply_high(hc_uint64 a, hc_uint64 b) { return __umul64hi(a, b); }
 HC_FUNCTION int hc_leading_zeros(hc_uint64 bits) { return __clzll((hc_int64)bits); }
 
-HC_FUNCTION hc_int64 hc_group(int dimension) {
+HC_FUNCTION hc_int64 hc_block(int dimension) {
   return dimension == 0 ? blockIdx.x : dimension == 1 ? blockIdx.y : blockIdx.z;
 }
-HC_FUNCTION hc_int64 hc_groups(int dimension) {
+HC_FUNCTION hc_int64 hc_blocks(int dimension) {
   return dimension == 0 ? gridDim.x : dimension == 1 ? gridDim.y : gridDim.z;
 }
 HC_FUNCTION hc_int64 hc_thread(int dimension) {
   return dimension == 0 ? threadIdx.x : dimension == 1 ? threadIdx.y : threadIdx.z;
 }
-HC_FUNCTION hc_int64 hc_group_size(int dimension) {
+HC_FUNCTION hc_int64 hc_block_size(int dimension) {
   return dimension == 0 ? blockDim.x : dimension == 1 ? blockDim.y : blockDim.z;
 }
 
 #endif
 
 // Linear indices over all dimensions: of a thread block in its launch, of a thread in its block.
-HC_FUNCTION hc_int64 hc_group_number(void) {
-  return (hc_group(2) * hc_groups(1) + hc_group(1)) * hc_groups(0) + hc_group(0);
+HC_FUNCTION hc_int64 hc_block_number(void) {
+  return (hc_block(2) * hc_blocks(1) + hc_block(1)) * hc_blocks(0) + hc_block(0);
 }
 HC_FUNCTION hc_int64 hc_thread_number(void) {
-  return (hc_thread(2) * hc_group_size(1) + hc_thread(1)) * hc_group_size(0) + hc_thread(0);
+  return (hc_thread(2) * hc_block_size(1) + hc_thread(1)) * hc_block_size(0) + hc_thread(0);
 }
-HC_FUNCTION hc_int64 hc_group_threads(void) { return hc_group_size(0) * hc_group_size(1) * hc_group_size(2); }
+HC_FUNCTION hc_int64 hc_block_threads(void) { return hc_block_size(0) * hc_block_size(1) * hc_block_size(2); }
 
 HC_FUNCTION hc_int64 hc_min_index(hc_int64 a, hc_int64 b) { return a < b ? a : b; }
 HC_FUNCTION hc_int64 hc_max_index(hc_int64 a, hc_int64 b) { return a > b ? a : b; }

@@ -9,11 +9,11 @@ HC_KERNEL hc_find_nonfinite(HC_GLOBAL const char* HC_RESTRICT values, const hc_l
                             const hc_int64 itemsize, HC_GLOBAL hc_int64* HC_RESTRICT flags,
                             const hc_int64 number) {
   int bad = 0;
-  for (hc_int64 n = hc_group(1) * hc_group_size(1) + hc_thread(1); n < planes * rows;
-       n += hc_groups(1) * hc_group_size(1)) {
+  for (hc_int64 n = hc_block(1) * hc_block_size(1) + hc_thread(1); n < planes * rows;
+       n += hc_blocks(1) * hc_block_size(1)) {
     const hc_int64 start = first.at + n / rows * first.s0 + n % rows * first.s1;
-    for (hc_int64 k = hc_group(0) * hc_group_size(0) + hc_thread(0); k < row;
-         k += hc_groups(0) * hc_group_size(0)) {
+    for (hc_int64 k = hc_block(0) * hc_block_size(0) + hc_thread(0); k < row;
+         k += hc_blocks(0) * hc_block_size(0)) {
       if (itemsize == 8)
         bad |= (((HC_GLOBAL const hc_uint64*)values)[start + k] & 0x7fffffffffffffffu) >= 0x7ff0000000000000u;
       else
@@ -28,8 +28,8 @@ HC_KERNEL hc_find_nonfinite(HC_GLOBAL const char* HC_RESTRICT values, const hc_l
 HC_KERNEL hc_read_cells(HC_GLOBAL const char* HC_RESTRICT values,
                         HC_GLOBAL const hc_int64* HC_RESTRICT numbers, const hc_int64 count,
                         const hc_int64 itemsize, HC_GLOBAL char* HC_RESTRICT elements) {
-  for (hc_int64 n = hc_group(0) * hc_group_size(0) + hc_thread(0); n < count;
-       n += hc_groups(0) * hc_group_size(0)) {
+  for (hc_int64 n = hc_block(0) * hc_block_size(0) + hc_thread(0); n < count;
+       n += hc_blocks(0) * hc_block_size(0)) {
     if (itemsize == 8)
       ((HC_GLOBAL hc_uint64*)elements)[n] = ((HC_GLOBAL const hc_uint64*)values)[numbers[n]];
     else

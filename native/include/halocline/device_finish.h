@@ -18,12 +18,12 @@ HC_KERNEL hc_finish(HC_GLOBAL const hc_control* control, HC_GLOBAL const hc_part
   const hc_int64 thread = hc_thread_number();
   const hc_int64 end =
       control->skip != 0 ? 0 : count;  // no return may precede a barrier: see compile/printers/device.py
-  for (hc_int64 r = hc_group(0); r < end; r += hc_groups(0)) {
+  for (hc_int64 r = hc_block(0); r < end; r += hc_blocks(0)) {
     hc_accumulator a;
     hc_reset(&a, kinds[r]);
-    for (hc_int64 i = thread; i < n; i += hc_group_threads()) hc_accumulate(&a, partials[r * stride + i]);
-    hc_int64 threads = hc_group_threads();
-    do {  // as in hc_group_reduce, the first round has no test
+    for (hc_int64 i = thread; i < n; i += hc_block_threads()) hc_accumulate(&a, partials[r * stride + i]);
+    hc_int64 threads = hc_block_threads();
+    do {  // as in hc_block_reduce, the first round has no test
       const hc_int64 lower = HC_SCRATCH(threads);
       if (thread >= lower && thread < threads) scratch[thread - lower] = a;
       HC_BARRIER();

@@ -5,7 +5,7 @@
 // interpret the values.
 HC_FUNCTION void hc_move(const hc_piece p, HC_GLOBAL const char* from, HC_GLOBAL char* to) {
   const hc_uint32 rows = (hc_uint32)p.extent[1], row = (hc_uint32)p.extent[2];
-  const hc_uint32 cells = (hc_uint32)p.extent[0] * rows * row, step = (hc_uint32)hc_group_threads();
+  const hc_uint32 cells = (hc_uint32)p.extent[0] * rows * row, step = (hc_uint32)hc_block_threads();
   for (hc_uint32 n = (hc_uint32)hc_thread_number(); n < cells; n += step) {
     const hc_uint32 line = n / row;
     const hc_int64 i = line / rows, j = line % rows, k = n - line * row;

@@ -7,8 +7,8 @@
 //   hc_partial sum;
 //   hc_partial_reset(&sum, HC_SUM);
 //   for (...) hc_sum_put(&sum, x);                     // or hc_min_, hc_max_, hc_count_, hc_value_put
-//   hc_group_reduce(HC_SUM, &sum, scratch, thread, hc_group_threads());
-//   if (thread == 0) partials[frame.group0 + hc_group_number()] = sum;
+//   hc_block_reduce(HC_SUM, &sum, scratch, thread, hc_block_threads());
+//   if (thread == 0) partials[frame.first_block + hc_block_number()] = sum;
 //
 // A thread block adds fewer than 2^24 summands: each adds at most 2^39 to a bin, and a bin has 63 bits.
 #pragma once
@@ -103,7 +103,7 @@ HC_FUNCTION void hc_partial_merge(int kind, hc_partial* into, hc_partial from) {
 // function with their number, and `scratch` may be reused at once. The first round has no test: PoCL
 // duplicates the code after a barrier that some threads might skip, and duplicates it again after the next
 // reduction.
-HC_FUNCTION void hc_group_reduce(int kind, hc_partial* p, HC_LOCAL hc_partial* scratch, hc_int64 thread,
+HC_FUNCTION void hc_block_reduce(int kind, hc_partial* p, HC_LOCAL hc_partial* scratch, hc_int64 thread,
                                  hc_int64 threads) {
   do {
     const hc_int64 lower = (threads + 1) / 2;

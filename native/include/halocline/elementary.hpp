@@ -149,13 +149,13 @@ typedef struct {
   hc_uint64 quarter;  // modulo 4 in its low bits
 } hc_angle;
 
-// Return 1 for arguments outside the domain of the functions *_near: beyond 2^40, infinite, or NaN.
-HC_FUNCTION int hc_far(double x) { return !(x <= 0x1p40) | !(x >= -0x1p40); }
+// Return 1 for arguments outside the domain of the functions *_small: beyond 2^40, infinite, or NaN.
+HC_FUNCTION int hc_is_large_angle(double x) { return !(x <= 0x1p40) | !(x >= -0x1p40); }
 
 // Reduce an angle 0 <= x <= 2^40 (Cody and Waite, with fma), with pi/2 in three parts of 53 bits. The first
 // difference is exact, and the second product is kept to twice the precision. The neglected terms are below
 // 2^-120, and no double except 0 is closer than 2^-61 to a multiple of pi/2 (Muller, ch. 11).
-HC_FUNCTION hc_angle hc_reduce_near(double x) {
+HC_FUNCTION hc_angle hc_reduce_small(double x) {
   hc_angle angle;
   double shifted = hc_fma(x, 0x1.45f306dc9c883p-1, HC_ROUNDER);
   double k = shifted - HC_ROUNDER;
@@ -180,7 +180,7 @@ HC_TABLE hc_uint64 hc_two_over_pi[20] = {
 // Reduce a finite angle x >= 2^40 (Payne and Hanek): x = m 2^e with an integer m of 53 bits. The code skips
 // the bits of 2/pi whose product with m 2^e is a multiple of 4 and takes the next 192 bits. Their product
 // with m, modulo 2^192, is x * 2/pi modulo 4 in units of 2^-190. The code forms its upper 128 bits.
-HC_RARE hc_angle hc_reduce_far(double x) {
+HC_RARE hc_angle hc_reduce_large(double x) {
   hc_angle angle;
   hc_uint64 m = (hc_bits(x) & 0x000fffffffffffffu) | 0x0010000000000000u;
   hc_uint64 start = (hc_bits(x) >> 52) - 1075 - 2 + 64;
@@ -239,36 +239,36 @@ HC_FUNCTION double hc_sin_angle(double high, double low, hc_uint64 quarter) {
   return hc_from_bits(hc_bits((quarter & 1) ? cosine : sine) ^ ((quarter & 2) << 62));
 }
 
-// Sine and cosine for |x| <= 2^40, without a branch, for loops that vectorise. If hc_far holds for any
-// argument of a loop, the loop must call hc_sin and hc_cos instead. These give the same bits for the other
-// arguments.
-HC_FUNCTION double hc_sin_near(double x) {
+// Sine and cosine for |x| <= 2^40, without a branch, for loops that vectorise. If hc_is_large_angle holds for
+// any argument of a loop, the loop must call hc_sin and hc_cos instead. These give the same bits for the
+// other arguments.
+HC_FUNCTION double hc_sin_small(double x) {
   hc_uint64 sign = hc_bits(x) & HC_SIGN;
-  hc_angle angle = hc_reduce_near(hc_from_bits(hc_bits(x) ^ sign));
+  hc_angle angle = hc_reduce_small(hc_from_bits(hc_bits(x) ^ sign));
   return hc_from_bits(hc_bits(hc_sin_angle(angle.high, angle.low, angle.quarter)) ^ sign);
 }
-HC_FUNCTION double hc_cos_near(double x) {
-  hc_angle angle = hc_reduce_near(hc_from_bits(hc_bits(x) & ~HC_SIGN));
+HC_FUNCTION double hc_cos_small(double x) {
+  hc_angle angle = hc_reduce_small(hc_from_bits(hc_bits(x) & ~HC_SIGN));
   return hc_sin_angle(angle.high, angle.low, angle.quarter + 1);
 }
 
-HC_RARE double hc_sin_far(double x) {
+HC_RARE double hc_sin_large(double x) {
   hc_uint64 sign = hc_bits(x) & HC_SIGN;
   double size = hc_from_bits(hc_bits(x) ^ sign);
   if (!(size < HC_INFINITY)) return HC_NAN;
-  hc_angle angle = hc_reduce_far(size);
+  hc_angle angle = hc_reduce_large(size);
   return hc_from_bits(hc_bits(hc_sin_angle(angle.high, angle.low, angle.quarter)) ^ sign);
 }
-HC_RARE double hc_cos_far(double x) {
+HC_RARE double hc_cos_large(double x) {
   double size = hc_from_bits(hc_bits(x) & ~HC_SIGN);
   if (!(size < HC_INFINITY)) return HC_NAN;
-  hc_angle angle = hc_reduce_far(size);
+  hc_angle angle = hc_reduce_large(size);
   return hc_sin_angle(angle.high, angle.low, angle.quarter + 1);
 }
 
 // Sine and cosine of any x. Loops that call these functions do not vectorise.
-HC_FUNCTION double hc_sin(double x) { return hc_far(x) ? hc_sin_far(x) : hc_sin_near(x); }
-HC_FUNCTION double hc_cos(double x) { return hc_far(x) ? hc_cos_far(x) : hc_cos_near(x); }
+HC_FUNCTION double hc_sin(double x) { return hc_is_large_angle(x) ? hc_sin_large(x) : hc_sin_small(x); }
+HC_FUNCTION double hc_cos(double x) { return hc_is_large_angle(x) ? hc_cos_large(x) : hc_cos_small(x); }
 
 // ---- pow -------------------------------------------------------------------------------------
 
@@ -382,7 +382,7 @@ HC_FUNCTION float hc_logf(float x) {
   return x > 0.0f ? (x < HC_INFINITYF ? y : HC_INFINITYF) : x == 0.0f ? -HC_INFINITYF : HC_NANF;
 }
 
-HC_FUNCTION int hc_farf(float x) { return !(x <= 0x1p40f) | !(x >= -0x1p40f); }
+HC_FUNCTION int hc_is_large_anglef(float x) { return !(x <= 0x1p40f) | !(x >= -0x1p40f); }
 
 typedef struct {
   double rest;
@@ -412,32 +412,32 @@ HC_FUNCTION double hc_sin_anglef(double r, hc_uint64 quarter) {
   return hc_from_bits(hc_bits(y) ^ ((quarter & 2) << 62));
 }
 
-HC_FUNCTION float hc_sinf_near(float x) {
+HC_FUNCTION float hc_sinf_small(float x) {
   hc_uint64 sign = hc_bits((double)x) & HC_SIGN;
   hc_anglef angle = hc_reduce_nearf(hc_from_bits(hc_bits((double)x) ^ sign));
   return (float)hc_from_bits(hc_bits(hc_sin_anglef(angle.rest, angle.quarter)) ^ sign);
 }
-HC_FUNCTION float hc_cosf_near(float x) {
+HC_FUNCTION float hc_cosf_small(float x) {
   hc_anglef angle = hc_reduce_nearf(hc_from_bits(hc_bits((double)x) & ~HC_SIGN));
   return (float)hc_sin_anglef(angle.rest, angle.quarter + 1);
 }
 
-HC_RARE float hc_sinf_far(float x) {
+HC_RARE float hc_sinf_large(float x) {
   hc_uint64 sign = hc_bits((double)x) & HC_SIGN;
   double size = hc_from_bits(hc_bits((double)x) ^ sign);
   if (!(size < HC_INFINITY)) return HC_NANF;
-  hc_angle angle = hc_reduce_far(size);
+  hc_angle angle = hc_reduce_large(size);
   return (float)hc_from_bits(hc_bits(hc_sin_anglef(angle.high, angle.quarter)) ^ sign);
 }
-HC_RARE float hc_cosf_far(float x) {
+HC_RARE float hc_cosf_large(float x) {
   double size = hc_from_bits(hc_bits((double)x) & ~HC_SIGN);
   if (!(size < HC_INFINITY)) return HC_NANF;
-  hc_angle angle = hc_reduce_far(size);
+  hc_angle angle = hc_reduce_large(size);
   return (float)hc_sin_anglef(angle.high, angle.quarter + 1);
 }
 
-HC_FUNCTION float hc_sinf(float x) { return hc_farf(x) ? hc_sinf_far(x) : hc_sinf_near(x); }
-HC_FUNCTION float hc_cosf(float x) { return hc_farf(x) ? hc_cosf_far(x) : hc_cosf_near(x); }
+HC_FUNCTION float hc_sinf(float x) { return hc_is_large_anglef(x) ? hc_sinf_large(x) : hc_sinf_small(x); }
+HC_FUNCTION float hc_cosf(float x) { return hc_is_large_anglef(x) ? hc_cosf_large(x) : hc_cosf_small(x); }
 
 // log(1 + f) = f + f^2 p(f), error 2^-46.
 HC_FUNCTION float hc_powf(float x, float y) {

@@ -134,10 +134,10 @@ void clear(BoundQueue& queue, Buffer& buffer, std::optional<size_t> bytes, size_
 }
 
 void launch(BoundQueue& queue, BoundModule& module, const std::string& kernel,
-            const std::array<uint32_t, 3>& groups, const std::array<uint32_t, 3>& group,
+            const std::array<uint32_t, 3>& block_counts, const std::array<uint32_t, 3>& block_shape,
             const nb::list& arguments) {
   const Arguments kernel_arguments(arguments);
-  queue->launch(module.kernel(kernel), groups, group, kernel_arguments.all());
+  queue->launch(module.kernel(kernel), block_counts, block_shape, kernel_arguments.all());
   queue.hold(nb::find(module));
   queue.hold(nb::list(nb::tuple(arguments)));  // the caller may change its list
 }
@@ -177,8 +177,10 @@ void bind_device(nb::module_& m) {
 
   nb::class_<BoundModule>(m, "Module", "Compiled code; Device.load() creates it.")
       .def(
-          "largest_group",
-          [](BoundModule& module, const std::string& name) { return module.kernel(name).largest_group(); },
+          "max_threads_per_block",
+          [](BoundModule& module, const std::string& name) {
+            return module.kernel(name).max_threads_per_block();
+          },
           "kernel"_a, "Return the maximum number of threads per thread block of a kernel.")
       .def(
           "registers",
@@ -204,11 +206,11 @@ void bind_device(nb::module_& m) {
            "All of `source` is copied if no number of bytes is given.")
       .def("clear", &clear, "buffer"_a, "bytes"_a = nb::none(), "offset"_a = 0,
            "Set bytes to zero, up to the end of the buffer if no number of bytes is given.")
-      .def("launch", &launch, "module"_a, "kernel"_a, "groups"_a, "group"_a, "arguments"_a,
+      .def("launch", &launch, "module"_a, "kernel"_a, "block_counts"_a, "block_shape"_a, "arguments"_a,
            "Run a kernel.\n\n"
            "Parameters\n"
            "----------\n"
-           "groups, group : three int\n"
+           "block_counts, block_shape : three int\n"
            "    Number of thread blocks along x, y, z; threads per block along x, y, z.\n"
            "arguments : list\n"
            "    A Buffer, an int (64 bits), a float (64 bits), or the bytes of any other value.")
@@ -254,7 +256,7 @@ void bind_device(nb::module_& m) {
       .def_prop_ro("memory", description(&Description::memory), "Device memory in bytes.")
       .def_prop_ro("local_memory", description(&Description::local_memory),
                    "Maximum shared memory per thread block in bytes.")
-      .def_prop_ro("largest_group", description(&Description::largest_group),
+      .def_prop_ro("max_threads_per_block", description(&Description::max_threads_per_block),
                    "Maximum number of threads per thread block.")
       .def_prop_ro("parameters", description(&Description::parameters),
                    "Maximum size of the arguments of a kernel in bytes.")

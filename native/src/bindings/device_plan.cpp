@@ -32,9 +32,9 @@ using Place = std::tuple<uint32_t, Index, Index, Index, uint32_t>;
 std::tuple<int64_t, int64_t, int64_t> as_tuple(const Index& index) { return {index[0], index[1], index[2]}; }
 
 void make_launch(device::Launch* self, const std::string& kernel, const std::vector<int64_t>& operands,
-                 const FrameNumbers& frame, const std::array<uint32_t, 3>& groups,
-                 const std::array<uint32_t, 3>& group, bool scratch, bool partials, bool layouts) {
-  new (self) device::Launch{kernel, operands, {}, groups, group, scratch, partials, layouts};
+                 const FrameNumbers& frame, const std::array<uint32_t, 3>& block_counts,
+                 const std::array<uint32_t, 3>& block_shape, bool scratch, bool partials, bool layouts) {
+  new (self) device::Launch{kernel, operands, {}, block_counts, block_shape, scratch, partials, layouts};
   std::memcpy(&self->frame, frame.data(), sizeof self->frame);
 }
 
@@ -46,8 +46,8 @@ void make_share(device::Share* self, const std::vector<Message>& sends, const st
   for (const auto& [storage, from, to, extent, source] : copies) {
     self->copies.push_back({storage, source, from, to, extent});
   }
-  for (const auto& [kernel, reductions, groups] : partials) {
-    self->partials.push_back({kernel, reductions, groups});
+  for (const auto& [kernel, reductions, total_blocks] : partials) {
+    self->partials.push_back({kernel, reductions, total_blocks});
   }
 }
 
@@ -202,13 +202,13 @@ void bind_device_plan(nb::module_& m) {
       "    Storage numbers.\n"
       "frame : list of int\n"
       "    Members of hc_frame.\n"
-      "groups, group : three int\n"
+      "block_counts, block_shape : three int\n"
       "    Number of thread blocks along x, y, z; threads per block along x, y, z.\n"
       "scratch, partials, layouts : bool\n"
       "    True if the kernel takes scratch memory, memory for partial results, and the layouts of\n"
       "    storages from memory.")
-      .def("__init__", &make_launch, "kernel"_a, "operands"_a, "frame"_a, "groups"_a, "group"_a, "scratch"_a,
-           "partials"_a, "layouts"_a);
+      .def("__init__", &make_launch, "kernel"_a, "operands"_a, "frame"_a, "block_counts"_a, "block_shape"_a,
+           "scratch"_a, "partials"_a, "layouts"_a);
 
   nb::class_<device::Item>(m, "Item",
                            "A patch, or a box in the halo that is computed as well.\n\n"
@@ -239,7 +239,7 @@ void bind_device_plan(nb::module_& m) {
       "fills, rims : list of Launch\n"
       "    Run before the items; run after all messages have arrived.\n"
       "items : list of Item\n"
-      "partials : list of (kernel, reductions, groups)\n"
+      "partials : list of (kernel, reductions, total_blocks)\n"
       "    For each kernel that reduces: numbers of its reductions, and thread blocks of its launches.")
       .def("__init__", &make_share, "sends"_a, "receives"_a, "copies"_a, "fills"_a, "rims"_a, "items"_a,
            "partials"_a);

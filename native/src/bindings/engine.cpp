@@ -109,14 +109,14 @@ void append_device_sweep(BoundEngine& engine, const std::string& name,
   engine.sweep(plan);
 }
 
-// Return rows of activity (Doing), sweep, patch or peer, tag, begin and end.
+// Return rows of activity (EventKind), sweep, patch or peer, tag, begin and end.
 nb::ndarray<nb::numpy, double> as_array(const std::vector<TraceEvent>& events) {
   constexpr size_t kColumns = 6;
   auto* rows = new std::vector<double>;
   rows->reserve(events.size() * kColumns);
   for (const TraceEvent& e : events) {
-    for (const double value : {static_cast<double>(e.doing), static_cast<double>(e.sweep),
-                               static_cast<double>(e.what), static_cast<double>(e.tag), e.begin, e.end}) {
+    for (const double value : {static_cast<double>(e.kind), static_cast<double>(e.sweep),
+                               static_cast<double>(e.subject), static_cast<double>(e.tag), e.begin, e.end}) {
       rows->push_back(value);
     }
   }

@@ -50,7 +50,7 @@ CudaDevice::CudaDevice(int number, int index) : number_(number) {
   description_.architecture = "sm_" + std::to_string(attribute(kComputeCapabilityMajor)) +
                               std::to_string(attribute(kComputeCapabilityMinor));
   description_.local_memory = static_cast<size_t>(attribute(kMaxSharedMemoryPerBlock));
-  description_.largest_group = static_cast<size_t>(attribute(kMaxThreadsPerBlock));
+  description_.max_threads_per_block = static_cast<size_t>(attribute(kMaxThreadsPerBlock));
   description_.parameters = 4096;  // more only since CUDA 12.1 and sm_70
   description_.units = attribute(kMultiprocessorCount);
   description_.doubles = description_.singles = true;  // true for all devices since 2010
@@ -66,14 +66,14 @@ int CudaDevice::attribute(DeviceAttribute attribute) const {
   return value;
 }
 
-std::string CudaDevice::where() const {
+std::string CudaDevice::label() const {
   std::string text = "device cuda:" + std::to_string(description_.index);
   if (!description_.name.empty()) text += " (" + description_.name + ")";
   return text;
 }
 
 Context CudaDevice::use() const {
-  std::call_once(made_, [&] {
+  std::call_once(context_once_, [&] {
     Context context = nullptr;
     check(library().primary_context(&context, number_), "making a context");
     check(library().set_context(context), "making a context");
@@ -103,19 +103,19 @@ namespace {
 
 struct Found {
   std::vector<std::shared_ptr<Device>> devices;
-  std::string why;
+  std::string reason;
 };
 
 Found look() {
   Found result;
   const Library& driver = library();
   if (!driver.symbols.loaded()) {
-    result.why = "no CUDA driver: " + driver.symbols.why();
+    result.reason = "no CUDA driver: " + driver.symbols.error();
     return result;
   }
   if (!driver.symbols.missing().empty()) {
-    result.why = "the CUDA driver is too old, it lacks " + driver.symbols.missing().front() +
-                 ": install one for CUDA 11.4 or newer";
+    result.reason = "the CUDA driver is too old, it lacks " + driver.symbols.missing().front() +
+                    ": install one for CUDA 11.4 or newer";
     return result;
   }
   int count = 0;
@@ -124,9 +124,9 @@ Found look() {
   if (status == kSuccess && count == 0) status = kNoDevice;
   if (status != kSuccess) {
     const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");  // NOLINT(concurrency-mt-unsafe): at start
-    result.why = "no CUDA device";
-    if (visible != nullptr) result.why += std::string(" (CUDA_VISIBLE_DEVICES is '") + visible + "')";
-    result.why += ": " + described(status);
+    result.reason = "no CUDA device";
+    if (visible != nullptr) result.reason += std::string(" (CUDA_VISIBLE_DEVICES is '") + visible + "')";
+    result.reason += ": " + described(status);
     return result;
   }
   try {
@@ -138,7 +138,7 @@ Found look() {
     }
   } catch (const DeviceError& error) {
     result.devices.clear();
-    result.why = error.what();
+    result.reason = error.what();
   }
   return result;
 }
@@ -154,6 +154,6 @@ const Found& found() {
 }  // namespace cuda
 
 const std::vector<std::shared_ptr<Device>>& cuda_devices() { return cuda::found().devices; }
-const std::string& why_no_cuda() { return cuda::found().why; }
+const std::string& why_no_cuda() { return cuda::found().reason; }
 
 }  // namespace halocline::device

@@ -74,7 +74,7 @@ class CudaKernel : public Kernel {
  public:
   CudaKernel(const CudaDevice& device, Function function, std::string name);
 
-  size_t largest_group() const override { return static_cast<size_t>(threads_); }
+  size_t max_threads_per_block() const override { return static_cast<size_t>(threads_); }
   int registers() const override { return registers_; }
   size_t spilled() const override { return static_cast<size_t>(spilled_); }
 
@@ -112,8 +112,8 @@ class CudaQueue : public Queue {
   CudaQueue(const CudaDevice& device, Stream stream) : device(device), stream(stream) {}
   ~CudaQueue() override;
 
-  void launch(const Kernel& kernel, const std::array<uint32_t, 3>& groups,
-              const std::array<uint32_t, 3>& group, std::span<const Argument> arguments) override;
+  void launch(const Kernel& kernel, const std::array<uint32_t, 3>& block_counts,
+              const std::array<uint32_t, 3>& block_shape, std::span<const Argument> arguments) override;
   void copy(Buffer& to, size_t to_offset, const Buffer& from, size_t from_offset, size_t bytes) override;
   void upload(Buffer& to, size_t offset, const void* from, size_t bytes) override;
   void download(void* to, const Buffer& from, size_t offset, size_t bytes) override;
@@ -162,7 +162,7 @@ class CudaQueue : public Queue {
   // The end that neither function sets is in host memory.
   static void source(RowsCopy& copy, const Buffer& from, const Rows& rows);
   static void target(RowsCopy& copy, const Buffer& to, const Rows& rows);
-  void run(RowsCopy& copy, const Rows& rows, const char* doing, const TraceEvent& traced);
+  void run(RowsCopy& copy, const Rows& rows, const char* operation, const TraceEvent& traced);
 
   std::vector<void*> parameters_;
   std::unique_ptr<Times> times_;  // empty: no trace
@@ -192,9 +192,9 @@ class CudaDevice : public Device {
 
   // Make the context of the device current in the calling thread, and return it.
   Context use() const;
-  std::string where() const;
+  std::string label() const;
   void check(Status status, const char* operation) const {
-    if (status != kSuccess) fail(status, where(), operation);
+    if (status != kSuccess) fail(status, label(), operation);
   }
 
   // Creating events costs more than recording them, and steps need many events. Released events are therefore
@@ -208,7 +208,7 @@ class CudaDevice : public Device {
   int number_;  // number of the driver
   Description description_;
   bool shares_ = true;
-  mutable std::once_flag made_;
+  mutable std::once_flag context_once_;
   mutable Context context_ = nullptr;
   mutable Stream clearing_ = nullptr;  // clears new memory
   mutable std::mutex mutex_;           // protects the events

@@ -63,7 +63,7 @@ class CudaModule : public Module {
     Function function = nullptr;
     const Status status = library().module_function(&function, code_, name.c_str());
     if (status == kNotFound) {
-      throw DeviceError(device_.where() + ": the code has no kernel " + name +
+      throw DeviceError(device_.label() + ": the code has no kernel " + name +
                         " (a kernel is extern \"C\" __global__)");
     }
     device_.check(status, "looking up a kernel");
@@ -79,7 +79,7 @@ class CudaModule : public Module {
 
 std::unique_ptr<Module> CudaDevice::load(const std::string& code, const std::string& options) {
   if (!options.empty()) {
-    throw std::invalid_argument(where() + ": options '" + options +
+    throw std::invalid_argument(label() + ": options '" + options +
                                 "' for code that is compiled already, expected none");
   }
   use();
@@ -94,7 +94,7 @@ std::unique_ptr<Module> CudaDevice::load(const std::string& code, const std::str
   if (status != kSuccess) {
     std::string operation = "loading code";
     if (log[0] != 0) operation += std::string(" (") + log.data() + ")";
-    fail(status, where(), operation + " for " + description_.architecture);
+    fail(status, label(), operation + " for " + description_.architecture);
   }
   return std::make_unique<CudaModule>(*this, loaded);
 }

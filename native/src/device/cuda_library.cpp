@@ -33,9 +33,9 @@ const char* advice(Status status) {
              "the "
              "cache of compiled kernels, and renew the driver or take an older nvidia-cuda-nvrtc";
     case kLaunchOutOfResources:
-      return "the kernel needs more registers or local memory than a group of so many threads can have: "
-             "choose a "
-             "smaller group";
+      return "the kernel needs more registers or local memory than a thread block of this size can have: "
+             "choose a smaller "
+             "thread block";
     case kUncorrectableEcc:
     case kUncorrectableLink:
     case kContained:

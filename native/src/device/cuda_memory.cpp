@@ -26,7 +26,7 @@ CudaBuffer::~CudaBuffer() {
 
 Address CudaBuffer::at(size_t offset, size_t bytes) const {
   if (offset > this->bytes() || bytes > this->bytes() - offset) {
-    throw std::out_of_range(device.where() + ": bytes " + std::to_string(offset) + " to " +
+    throw std::out_of_range(device.label() + ": bytes " + std::to_string(offset) + " to " +
                             std::to_string(offset + bytes) + " of a buffer of " +
                             std::to_string(this->bytes()) + " bytes");
   }
@@ -54,7 +54,7 @@ std::unique_ptr<Buffer> CudaDevice::allocate(size_t bytes) {
   Address address = 0;
   const size_t allocated_bytes = std::max<size_t>(bytes, 1);
   const Status status = library().allocate(&address, allocated_bytes);
-  if (status == kOutOfMemory) throw OutOfMemory("memory of " + where(), bytes, free_memory(), kLessMemory);
+  if (status == kOutOfMemory) throw OutOfMemory("memory of " + label(), bytes, free_memory(), kLessMemory);
   check(status, "allocating memory");
   auto buffer = std::make_unique<CudaBuffer>(*this, address, bytes, false);
   // Any queue may use the buffer at once.
@@ -68,7 +68,7 @@ std::unique_ptr<Pinned> CudaDevice::pinned(size_t bytes) {
   void* data = nullptr;
   const Status status = library().allocate_host(&data, std::max<size_t>(bytes, 1), kHostPortable);
   if (status == kOutOfMemory) {
-    throw OutOfMemory("memory of the host for copies with " + where(), bytes, available_memory());
+    throw OutOfMemory("memory of the host for copies with " + label(), bytes, available_memory());
   }
   check(status, "allocating memory of the host");
   return std::make_unique<CudaPinned>(*this, data);

@@ -120,8 +120,8 @@ CudaQueue::~CudaQueue() {
   library().stream_destroy(stream);
 }
 
-void CudaQueue::launch(const Kernel& kernel, const std::array<uint32_t, 3>& groups,
-                       const std::array<uint32_t, 3>& group, std::span<const Argument> arguments) {
+void CudaQueue::launch(const Kernel& kernel, const std::array<uint32_t, 3>& block_counts,
+                       const std::array<uint32_t, 3>& block_shape, std::span<const Argument> arguments) {
   const auto& ours = static_cast<const CudaKernel&>(kernel);
   ours.check_arguments(arguments);
   parameters_.clear();
@@ -136,12 +136,14 @@ void CudaQueue::launch(const Kernel& kernel, const std::array<uint32_t, 3>& grou
   }
   device.use();
   Timing timing(*this, marked());
-  const Status status = library().launch(ours.function, groups[0], groups[1], groups[2], group[0], group[1],
-                                         group[2], 0, stream, parameters_.data(), nullptr);
+  const Status status =
+      library().launch(ours.function, block_counts[0], block_counts[1], block_counts[2], block_shape[0],
+                       block_shape[1], block_shape[2], 0, stream, parameters_.data(), nullptr);
   if (status != kSuccess) {
-    fail(status, device.where(),
-         "launching " + in_words(groups) + " groups of " + in_words(group) + " threads of kernel " +
-             ours.name + " (it can have " + std::to_string(ours.largest_group()) + " threads a group)");
+    fail(status, device.label(),
+         "launching " + in_words(block_counts) + " thread blocks of " + in_words(block_shape) +
+             " threads of kernel " + ours.name + " (it can have " +
+             std::to_string(ours.max_threads_per_block()) + " threads per block)");
   }
   timing.done();
 }
@@ -170,7 +172,7 @@ void CudaQueue::upload(Buffer& to, size_t offset, const void* from, size_t bytes
   const Address address = ours(to).at(offset, bytes);
   if (bytes == 0) return;
   device.use();
-  Timing timing(*this, marked_as(Doing::kUpload));
+  Timing timing(*this, marked_as(EventKind::kUpload));
   device.check(library().upload(address, from, bytes, stream), "a copy to the device");
   timing.done();
 }
@@ -179,7 +181,7 @@ void CudaQueue::download(void* to, const Buffer& from, size_t offset, size_t byt
   const Address address = ours(from).at(offset, bytes);
   if (bytes == 0) return;
   device.use();
-  Timing timing(*this, marked_as(Doing::kDownload));
+  Timing timing(*this, marked_as(EventKind::kDownload));
   device.check(library().download(to, address, bytes, stream), "a copy from the device");
   timing.done();
 }
@@ -189,7 +191,7 @@ void CudaQueue::upload(Buffer& to, const Rows& rows, const void* from) {
   copy.source_host = from;
   copy.source_pitch = rows.bytes;
   target(copy, to, rows);
-  run(copy, rows, "a copy of rows to the device", marked_as(Doing::kUpload));
+  run(copy, rows, "a copy of rows to the device", marked_as(EventKind::kUpload));
 }
 
 void CudaQueue::download(void* to, const Buffer& from, const Rows& rows) {
@@ -197,7 +199,7 @@ void CudaQueue::download(void* to, const Buffer& from, const Rows& rows) {
   source(copy, from, rows);
   copy.target_host = to;
   copy.target_pitch = rows.bytes;
-  run(copy, rows, "a copy of rows from the device", marked_as(Doing::kDownload));
+  run(copy, rows, "a copy of rows from the device", marked_as(EventKind::kDownload));
 }
 
 void CudaQueue::copy(Buffer& to, const Rows& to_rows, const Buffer& from, const Rows& from_rows) {
@@ -267,13 +269,13 @@ void CudaQueue::target(RowsCopy& copy, const Buffer& to, const Rows& rows) {
   copy.target_pitch = rows.pitch;
 }
 
-void CudaQueue::run(RowsCopy& copy, const Rows& rows, const char* doing, const TraceEvent& traced) {
+void CudaQueue::run(RowsCopy& copy, const Rows& rows, const char* operation, const TraceEvent& traced) {
   if (rows.bytes == 0 || rows.count == 0) return;
   copy.bytes = rows.bytes;
   copy.rows = rows.count;
   device.use();
   Timing timing(*this, traced);
-  device.check(library().copy_rows(&copy, stream), doing);
+  device.check(library().copy_rows(&copy, stream), operation);
   timing.done();
 }
 

@@ -35,14 +35,14 @@ struct Description {
   std::string driver;     // version of the driver
   std::string platform;   // of OpenCL: devices of one platform can access each other's memory; empty for CUDA
   std::string identity;   // equal in all processes: UUID for CUDA, platform and name for OpenCL
-  std::string architecture;  // "sm_90"; empty for OpenCL
-  size_t memory = 0;         // bytes
-  size_t local_memory = 0;   // maximum bytes of shared memory per thread block
-  size_t largest_group = 0;  // maximum threads per thread block
-  size_t parameters = 0;     // maximum bytes of kernel arguments
-  int units = 0;             // multiprocessors or compute units
-  bool doubles = false;      // supports float64
-  bool singles = false;      // supports float32 with the bits of the host
+  std::string architecture;          // "sm_90"; empty for OpenCL
+  size_t memory = 0;                 // bytes
+  size_t local_memory = 0;           // maximum bytes of shared memory per thread block
+  size_t max_threads_per_block = 0;  // maximum threads per thread block
+  size_t parameters = 0;             // maximum bytes of kernel arguments
+  int units = 0;                     // multiprocessors or compute units
+  bool doubles = false;              // supports float64
+  bool singles = false;              // supports float32 with the bits of the host
 };
 
 // Memory of a device.
@@ -92,7 +92,7 @@ class Kernel {
   Kernel& operator=(const Kernel&) = delete;
 
   // Maximum number of threads per thread block.
-  virtual size_t largest_group() const = 0;
+  virtual size_t max_threads_per_block() const = 0;
   // Registers per thread, and bytes per thread of spilled registers in device memory; 0 if the device does
   // not report them.
   virtual int registers() const { return 0; }
@@ -157,10 +157,10 @@ class Queue {
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
-  // Launch a kernel: `groups` thread blocks of `group` threads, both along x, y, z. The x direction is the
-  // contiguous axis. The call copies the arguments.
-  virtual void launch(const Kernel& kernel, const std::array<uint32_t, 3>& groups,
-                      const std::array<uint32_t, 3>& group, std::span<const Argument> arguments) = 0;
+  // Launch a kernel: `block_counts` thread blocks of `block_shape` threads, along x, y, z. The x direction is
+  // the contiguous axis. The call copies the arguments.
+  virtual void launch(const Kernel& kernel, const std::array<uint32_t, 3>& block_counts,
+                      const std::array<uint32_t, 3>& block_shape, std::span<const Argument> arguments) = 0;
   // Copy within the memory of this device, or from another device of the interface to this one.
   virtual void copy(Buffer& to, size_t to_offset, const Buffer& from, size_t from_offset, size_t bytes) = 0;
   // Copy from and to the host. Host memory must not change until the copy is complete. Only with pinned
@@ -192,12 +192,14 @@ class Queue {
   // Wait, and return an event for each command, in the order of the queue and in seconds of the clock.
   virtual std::vector<TraceEvent> end_trace() = 0;
   // Set the activity of subsequent commands. Copies between device and host are always kDownload and kUpload.
-  void mark(Doing doing, int32_t sweep = -1, int32_t subject = -1, int32_t tag = -1) {
-    mark_ = {doing, sweep, subject, tag, 0.0, 0.0};
+  void mark(EventKind kind, int32_t sweep = -1, int32_t subject = -1, int32_t tag = -1) {
+    mark_ = {kind, sweep, subject, tag, 0.0, 0.0};
   }
 
  protected:
-  TraceEvent marked_as(Doing doing) const { return {doing, mark_.sweep, mark_.what, mark_.tag, 0.0, 0.0}; }
+  TraceEvent marked_as(EventKind kind) const {
+    return {kind, mark_.sweep, mark_.subject, mark_.tag, 0.0, 0.0};
+  }
   const TraceEvent& marked() const { return mark_; }
 
  private:

@@ -16,7 +16,7 @@ int direction(const Message& message) { return message.tag % static_cast<int>(Si
 Exchange::Exchange(const Rank& rank, Subdomain& domain, const std::vector<Message>& sends,
                    const std::vector<Message>& receives, int32_t sweep)
     : rank_(rank),
-      where_(domain),
+      subdomain_(domain),
       sweep_(sweep),
       sends_(packets(sends, true)),
       receives_(packets(receives, false)),
@@ -61,7 +61,7 @@ Exchange::Exchange(const Rank& rank, Subdomain& domain, const std::vector<Messag
 }
 
 void Exchange::add_rows(Packet& packet, const Part& part, size_t offset) const {
-  const Storage& storage = *where_.storages()[part.storage];
+  const Storage& storage = *subdomain_.storages()[part.storage];
   const size_t item = storage.itemsize();
   const Index box = extent(part.lo, part.hi);
   for (int64_t plane = 0; plane < box[0]; ++plane) {
@@ -81,7 +81,7 @@ bool Exchange::copies_rows() const {
 
 void Exchange::copy_out(const Packet& packet, Queue& queue) const {
   for (const Packet::Box& box : packet.boxes) {
-    const Buffer& field = where_.storages()[box.storage]->buffer();
+    const Buffer& field = subdomain_.storages()[box.storage]->buffer();
     if (packet.staged) {
       queue.download(packet.staged->data() + box.offset, field, box.rows);
     } else {
@@ -92,7 +92,7 @@ void Exchange::copy_out(const Packet& packet, Queue& queue) const {
 
 void Exchange::copy_in(const Packet& packet, Queue& queue) {
   for (const Packet::Box& box : packet.boxes) {
-    Buffer& field = where_.storages()[box.storage]->buffer();
+    Buffer& field = subdomain_.storages()[box.storage]->buffer();
     if (packet.staged) {
       queue.upload(field, box.rows, packet.staged->data() + box.offset);
     } else {
@@ -127,12 +127,12 @@ std::vector<Exchange::Packet> Exchange::packets(const std::vector<Message>& mess
     Packet packet;
     packet.message = message;
     for (const Part& part : message.parts) {
-      expect(
-          part.storage < where_.storages().size() && where_.storages()[part.storage]->holds(part.lo, part.hi),
-          "its box " + text(part.lo) + " to " + text(part.hi) + " within storage " +
-              std::to_string(part.storage));
-      packet.bytes +=
-          static_cast<size_t>(cells(extent(part.lo, part.hi))) * where_.storages()[part.storage]->itemsize();
+      expect(part.storage < subdomain_.storages().size() &&
+                 subdomain_.storages()[part.storage]->holds(part.lo, part.hi),
+             "its box " + text(part.lo) + " to " + text(part.hi) + " within storage " +
+                 std::to_string(part.storage));
+      packet.bytes += static_cast<size_t>(cells(extent(part.lo, part.hi))) *
+                      subdomain_.storages()[part.storage]->itemsize();
     }
     expect(packet.bytes <= static_cast<size_t>(std::numeric_limits<int>::max()),
            "at most 2^31 - 1 bytes instead of " + std::to_string(packet.bytes) + ": use more ranks");
@@ -143,10 +143,10 @@ std::vector<Exchange::Packet> Exchange::packets(const std::vector<Message>& mess
     }
     const bool straight = !message.packed && message.method == Method::kMpi;  // between fields and the host
     if ((message.link == nullptr && !straight) || (message.link != nullptr && sent)) {
-      packet.buffer = where_.device().allocate(std::max<size_t>(packet.bytes, 8));
+      packet.buffer = subdomain_.device().allocate(std::max<size_t>(packet.bytes, 8));
     }
     if (message.method == Method::kMpi)
-      packet.staged = where_.device().pinned(std::max<size_t>(packet.bytes, 8));
+      packet.staged = subdomain_.device().pinned(std::max<size_t>(packet.bytes, 8));
     expect(message.method != Method::kGpuAware || packet.buffer->address() != nullptr,
            "a device whose memory has addresses, as those of CUDA");
     result.push_back(std::move(packet));
@@ -176,11 +176,11 @@ void Exchange::start(const std::shared_ptr<Event>& begun) {
   }
   if (transfer_) transfer_->start();
   if (sends_.empty()) return;
-  Queue& packing = where_.packing();
+  Queue& packing = subdomain_.packing();
   packing.wait(begun);
   for (Packet& packet : sends_) {
     if (packet.copied) packing.wait(packet.copied);
-    mark(packing, Doing::kPack, packet.message);
+    mark(packing, EventKind::kPack, packet.message);
     if (packet.message.packed) {
       moves_(packing, packet.launch, nullptr, packet.buffer.get());
     } else {
@@ -192,9 +192,9 @@ void Exchange::start(const std::shared_ptr<Event>& begun) {
   packing.flush();
   for (Packet& packet : sends_) {
     if (!packet.staged || !packet.message.packed) continue;
-    Queue& queue = where_.outgoing(direction(packet.message));
+    Queue& queue = subdomain_.outgoing(direction(packet.message));
     queue.wait(packet.event);
-    mark(queue, Doing::kDownload, packet.message);
+    mark(queue, EventKind::kDownload, packet.message);
     queue.download(packet.staged->data(), *packet.buffer, 0, packet.bytes);
     packet.event = queue.record();
     queue.flush();
@@ -215,13 +215,13 @@ void Exchange::progress(int thread) {
   if (links_) progress_links();
   if (transfer_) progress_mpi(thread);
   if (rank_.launches_trace != nullptr && (arrived != arrived_ || sent != (sent_ | packed_))) {
-    rank_.launches_trace->add({Doing::kLaunch, sweep_, -1, -1, start_time, now()});
+    rank_.launches_trace->add({EventKind::kLaunch, sweep_, -1, -1, start_time, now()});
   }
 }
 
-void Exchange::note_message(Doing doing, const Message& message, double begin) const {
+void Exchange::note_message(EventKind kind, const Message& message, double begin) const {
   if (!rank_.messages_trace) return;
-  rank_.messages_trace->add({doing, sweep_, message.peer, message.tag, begin, now()});
+  rank_.messages_trace->add({kind, sweep_, message.peer, message.tag, begin, now()});
 }
 
 void Exchange::progress_links() {
@@ -229,10 +229,10 @@ void Exchange::progress_links() {
     Packet& packet = sends_[m];
     const uint64_t bit = uint64_t{1} << m;
     if (packet.link() == nullptr || (sent_ & bit) != 0 || !packet.link()->ready()) continue;
-    Queue& queue = where_.outgoing(direction(packet.message));
+    Queue& queue = subdomain_.outgoing(direction(packet.message));
     queue.wait(packet.event);
     packet.link()->await(queue);
-    mark(queue, Doing::kCopy, packet.message);
+    mark(queue, EventKind::kCopy, packet.message);
     queue.copy(packet.link()->buffer(), 0, *packet.buffer, 0, packet.bytes);
     packet.copied = queue.record();
     packet.link()->done(queue);
@@ -241,7 +241,7 @@ void Exchange::progress_links() {
   for (size_t m = 0; m < receives_.size(); ++m) {
     Link* const link = receives_[m].link();
     if (link == nullptr || (arrived_ >> m & 1) != 0 || !link->ready()) continue;
-    Queue& queue = where_.incoming(direction(receives_[m].message));
+    Queue& queue = subdomain_.incoming(direction(receives_[m].message));
     link->await(queue);
     unpack(m, queue);
     link->done(queue);
@@ -253,7 +253,7 @@ void Exchange::progress_mpi(int thread) {
     const uint64_t bit = uint64_t{1} << m;
     if (sends_[m].link() == nullptr && (packed_ & bit) == 0 && sends_[m].event->done()) {
       packed_ |= bit;
-      if (rank_.messages_trace) sends_[m].given = now();
+      if (rank_.messages_trace) sends_[m].send_time = now();
     }
   }
   const auto turn = rank_.communicator->turn(thread);
@@ -262,14 +262,14 @@ void Exchange::progress_mpi(int thread) {
   sent_ |= news.sent;
   for (uint64_t rest = news.sent; rest != 0; rest &= rest - 1) {
     const Packet& packet = sends_[static_cast<size_t>(std::countr_zero(rest))];
-    note_message(Doing::kSend, packet.message, packet.given);
+    note_message(EventKind::kSend, packet.message, packet.send_time);
   }
   for (uint32_t rest = news.landed; rest != 0; rest &= rest - 1) {
     const auto m = static_cast<size_t>(std::countr_zero(rest));
     Packet& packet = receives_[m];
-    Queue& queue = where_.incoming(direction(packet.message));
-    note_message(Doing::kMessage, packet.message, started_);
-    mark(queue, Doing::kUpload, packet.message);
+    Queue& queue = subdomain_.incoming(direction(packet.message));
+    note_message(EventKind::kMessage, packet.message, started_);
+    mark(queue, EventKind::kUpload, packet.message);
     if (packet.staged && packet.message.packed) {
       queue.upload(*packet.buffer, 0, packet.staged->data(), packet.bytes);
     }
@@ -281,7 +281,7 @@ void Exchange::progress_mpi(int thread) {
 void Exchange::unpack(size_t m, Queue& queue) {
   Packet& packet = receives_[m];
   queue.wait(begun_);
-  mark(queue, Doing::kUnpack, packet.message);
+  mark(queue, EventKind::kUnpack, packet.message);
   if (packet.message.packed) {
     moves_(queue, packet.launch, nullptr, &packet.place());
   } else {

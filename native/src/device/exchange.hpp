@@ -60,7 +60,7 @@ class Exchange {
     std::shared_ptr<Event> event{};   // send: it is ready to be sent; receive: it is unpacked
     std::shared_ptr<Event> copied{};  // send by a link: its buffer is free
 
-    double given = 0;  // if traced: time at which the message was passed to MPI
+    double send_time = 0;  // if traced: time at which the message was passed to MPI
 
     Link* link() const { return message.link.get(); }
     Buffer& place() const { return buffer ? *buffer : message.link->buffer(); }
@@ -68,10 +68,10 @@ class Exchange {
 
   std::vector<Packet> packets(const std::vector<Message>& messages, bool sent);
   char* address(const Packet& packet) const;
-  void mark(Queue& queue, Doing doing, const Message& message) const {
-    queue.mark(doing, sweep_, message.peer, message.tag);
+  void mark(Queue& queue, EventKind kind, const Message& message) const {
+    queue.mark(kind, sweep_, message.peer, message.tag);
   }
-  void note_message(Doing doing, const Message& message, double begin) const;
+  void note_message(EventKind kind, const Message& message, double begin) const;
   void progress_links();
   void progress_mpi(int thread);
   void add_rows(Packet& packet, const Part& part, size_t offset) const;
@@ -83,7 +83,7 @@ class Exchange {
   void unpack(size_t m, Queue& queue);
 
   const Rank& rank_;
-  Subdomain& where_;
+  Subdomain& subdomain_;
   int32_t sweep_;       // number of the sweep
   double started_ = 0;  // start time, if the run is traced
   std::vector<Packet> sends_, receives_;

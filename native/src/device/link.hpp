@@ -51,22 +51,22 @@ class Link {
 
  private:
   // Objects that may be freed after the other end has released them.
-  struct Held {
+  struct Retained {
     std::shared_ptr<Device> device;
     std::unique_ptr<Buffer> buffer;
     std::shared_ptr<Event> event;
-    std::shared_ptr<Counters> theirs;
+    std::shared_ptr<Counters> peer_counters;
     size_t first;
   };
-  static void give_back(std::unique_ptr<Held> held);
+  static void give_back(std::unique_ptr<Retained> retained);
 
   std::shared_ptr<Device> device_, through_;
   Side side_;
   size_t bytes_;
-  std::shared_ptr<Counters> own_, theirs_;
-  size_t first_, their_first_ = 0;
+  std::shared_ptr<Counters> counters_, peer_counters_;
+  size_t first_, peer_first_ = 0;
   std::unique_ptr<Buffer> buffer_;
-  std::shared_ptr<Event> event_, their_event_;
+  std::shared_ptr<Event> event_, peer_event_;
   uint64_t message_ = 0;
 };
 

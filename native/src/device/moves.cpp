@@ -31,21 +31,21 @@ hc_layout Moves::dense(const Index& extent, size_t offset, size_t itemsize) cons
 }
 
 void Moves::pack(size_t storage, const Index& lo, const Index& extent, size_t offset) {
-  const hc_layout source = cells(where_, storage, lo, extent);
-  add(Side::kOwn, source, Side::kMessages, dense(extent, offset, where_.storages()[storage]->itemsize()),
+  const hc_layout source = cells(subdomain_, storage, lo, extent);
+  add(Side::kOwn, source, Side::kMessages, dense(extent, offset, subdomain_.storages()[storage]->itemsize()),
       storage, extent);
 }
 
 void Moves::unpack(size_t storage, const Index& lo, const Index& extent, size_t offset) {
-  const hc_layout target = cells(where_, storage, lo, extent);
-  add(Side::kMessages, dense(extent, offset, where_.storages()[storage]->itemsize()), Side::kOwn, target,
+  const hc_layout target = cells(subdomain_, storage, lo, extent);
+  add(Side::kMessages, dense(extent, offset, subdomain_.storages()[storage]->itemsize()), Side::kOwn, target,
       storage, extent);
 }
 
 void Moves::copy(const Subdomain& from, size_t storage, const Index& source, const Index& target,
                  const Index& extent) {
   const hc_layout source_layout = cells(from, storage, source, extent);
-  add(Side::kOther, source_layout, Side::kOwn, cells(where_, storage, target, extent), storage, extent);
+  add(Side::kOther, source_layout, Side::kOwn, cells(subdomain_, storage, target, extent), storage, extent);
 }
 
 void Moves::add(Side from, const hc_layout& source, Side to, const hc_layout& target, size_t storage,
@@ -55,7 +55,7 @@ void Moves::add(Side from, const hc_layout& source, Side to, const hc_layout& ta
                                 : side == Side::kOther ? fields_ + storage
                                                        : 2 * fields_);
   };
-  const auto itemsize = static_cast<int64_t>(where_.storages()[storage]->itemsize());
+  const auto itemsize = static_cast<int64_t>(subdomain_.storages()[storage]->itemsize());
   // The pieces are whole planes, rows, or parts of rows.
   Index step = extent;
   for (size_t axis = 0; axis < 3; ++axis) {
@@ -84,10 +84,10 @@ size_t Moves::close() {
 
 void Moves::settle() {
   if (pieces_.empty()) return;
-  kernel_ = where_.kernel("hc_move_pieces", kThreads);
+  kernel_ = subdomain_.kernel("hc_move_pieces", kThreads);
   const size_t bytes = pieces_.size() * sizeof(hc_piece);
-  table_ = where_.device().allocate(bytes);
-  const auto queue = where_.device().queue(false);
+  table_ = subdomain_.device().allocate(bytes);
+  const auto queue = subdomain_.device().queue(false);
   queue->upload(*table_, 0, pieces_.data(), bytes);
   queue->finish();
 }
@@ -98,14 +98,14 @@ void Moves::operator()(Queue& queue, size_t launch, const Subdomain* other, cons
   const auto first = static_cast<int64_t>(range.begin);
   std::vector<Argument> arguments;
   arguments.reserve(2 * fields_ + 4);
-  for (const auto& storage : where_.storages()) arguments.emplace_back(&storage->buffer());
+  for (const auto& storage : subdomain_.storages()) arguments.emplace_back(&storage->buffer());
   // Unused arguments must be valid arrays, too.
-  for (const auto& storage : (other == nullptr ? where_ : *other).storages())
+  for (const auto& storage : (other == nullptr ? subdomain_ : *other).storages())
     arguments.emplace_back(&storage->buffer());
   arguments.emplace_back(messages == nullptr ? table_.get() : messages);
   arguments.emplace_back(table_.get());
   arguments.emplace_back(value(first));
-  arguments.emplace_back(&where_.control());
+  arguments.emplace_back(&subdomain_.control());
   queue.launch(*kernel_, {static_cast<uint32_t>(range.end - range.begin), 1, 1}, {kThreads, 1, 1}, arguments);
 }
 

@@ -12,7 +12,7 @@ namespace halocline::device {
 // subdomain that runs it, the storages of the other subdomain, the messages.
 class Moves {
  public:
-  explicit Moves(const Subdomain& domain) : where_(domain), fields_(domain.storages().size()) {}
+  explicit Moves(const Subdomain& domain) : subdomain_(domain), fields_(domain.storages().size()) {}
 
   // Add copies between cells of this subdomain and messages, or cells of another subdomain. Throws
   // std::invalid_argument if a box is not inside its storage.
@@ -36,7 +36,7 @@ class Moves {
   hc_layout dense(const Index& extent, size_t offset, size_t itemsize) const;
   hc_layout cells(const Subdomain& domain, size_t storage, const Index& lo, const Index& extent) const;
 
-  const Subdomain& where_;
+  const Subdomain& subdomain_;
   size_t fields_;
   std::vector<hc_piece> pieces_;
   struct Range {

@@ -10,7 +10,7 @@ std::vector<Symbols> loaded(const std::vector<std::string>& libraries) {
   std::vector<Symbols> result;
   for (const std::string& library : libraries) {
     result.emplace_back(std::vector{library});
-    if (!result.back().loaded()) throw std::runtime_error("NVRTC cannot be loaded: " + result.back().why());
+    if (!result.back().loaded()) throw std::runtime_error("NVRTC cannot be loaded: " + result.back().error());
   }
   return result;
 }
@@ -18,8 +18,8 @@ std::vector<Symbols> loaded(const std::vector<std::string>& libraries) {
 }  // namespace
 
 Nvrtc::Nvrtc(const std::string& library, const std::vector<std::string>& dependencies)
-    : needed_(loaded(dependencies)), symbols_({library}) {
-  if (!symbols_.loaded()) throw std::runtime_error("NVRTC cannot be loaded: " + symbols_.why());
+    : dependencies_(loaded(dependencies)), symbols_({library}) {
+  if (!symbols_.loaded()) throw std::runtime_error("NVRTC cannot be loaded: " + symbols_.error());
   if (!symbols_.missing().empty()) {
     throw std::runtime_error(library + " lacks " + symbols_.missing().front() +
                              ": it is older than CUDA 11.2, or no NVRTC");

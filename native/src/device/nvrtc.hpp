@@ -30,7 +30,7 @@ class Nvrtc {
  private:
   using Program = struct NvrtcProgram*;
 
-  std::vector<Symbols> needed_;
+  std::vector<Symbols> dependencies_;
   Symbols symbols_;
   int (*version_of_)(int*, int*) = symbols_["nvrtcVersion"];
   int (*count_of_)(int*) = symbols_["nvrtcGetNumSupportedArchs"];

@@ -20,8 +20,8 @@ std::string described(cl::Int error) {
   return cl::name_of(error) + (advice.empty() ? "" : ": " + advice);
 }
 
-[[noreturn]] void fail(const std::string& device, const std::string& doing, cl::Int error) {
-  throw DeviceError(device + ": " + doing + " failed with " + described(error));
+[[noreturn]] void fail(const std::string& device, const std::string& operation, cl::Int error) {
+  throw DeviceError(device + ": " + operation + " failed with " + described(error));
 }
 
 namespace {
@@ -83,7 +83,7 @@ Description describe(cl::DeviceId device) {
   description.driver = device_text(device, cl::kDriverVersion);
   description.memory = device_info<cl::Bits>(device, cl::kDeviceGlobalMemSize);
   description.local_memory = device_info<cl::Bits>(device, cl::kDeviceLocalMemSize);
-  description.largest_group = device_info<size_t>(device, cl::kDeviceMaxWorkGroupSize);
+  description.max_threads_per_block = device_info<size_t>(device, cl::kDeviceMaxWorkGroupSize);
   description.parameters = device_info<size_t>(device, cl::kDeviceMaxParameterSize);
   description.units = static_cast<int>(device_info<cl::UInt>(device, cl::kDeviceMaxComputeUnits));
   description.doubles = has_doubles(device);
@@ -153,15 +153,15 @@ std::vector<Candidate> devices_of(cl::Platform platform, const std::string& name
 
 struct Found {
   std::vector<std::shared_ptr<Device>> devices;
-  std::string why;
+  std::string reason;
 };
 
 Found search() {
   Found result;
-  if (cl::library(result.why) == nullptr) return result;
+  if (cl::library(result.reason) == nullptr) return result;
   cl::UInt count = 0;
   if (api().GetPlatformIDs(0, nullptr, &count) != cl::kSuccess || count == 0) {
-    result.why =
+    result.reason =
         "OpenCL has no platform: install a driver for the device (for the processor, Debian: "
         "pocl-opencl-icd)";
     return result;
@@ -173,7 +173,7 @@ Found search() {
   for (const cl::Platform platform : platforms) {
     std::string name = platform_name(platform);
     if (const int before = same[name]++; before > 0) name += " #" + std::to_string(before);
-    std::ranges::copy(devices_of(platform, name, result.why), std::back_inserter(candidates));
+    std::ranges::copy(devices_of(platform, name, result.reason), std::back_inserter(candidates));
   }
   std::ranges::stable_sort(candidates, {}, [](const Candidate& candidate) {  // GPUs first
     return (device_info<cl::Bits>(candidate.device, cl::kDeviceType) & cl::kDeviceTypeGpu) == 0;
@@ -186,7 +186,7 @@ Found search() {
     result.devices.push_back(
         std::make_shared<ClDevice>(std::move(description), candidate.device, candidate.context));
   }
-  if (!result.devices.empty()) result.why.clear();
+  if (!result.devices.empty()) result.reason.clear();
   return result;
 }
 
@@ -200,6 +200,6 @@ const Found& all() {
 }  // namespace opencl
 
 const std::vector<std::shared_ptr<Device>>& opencl_devices() { return opencl::all().devices; }
-const std::string& why_no_opencl() { return opencl::all().why; }
+const std::string& why_no_opencl() { return opencl::all().reason; }
 
 }  // namespace halocline::device

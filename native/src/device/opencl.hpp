@@ -24,10 +24,10 @@ const cl::Library& api();
 // Return the name of an error, with advice.
 std::string described(cl::Int error);
 
-[[noreturn]] void fail(const std::string& device, const std::string& doing, cl::Int error);
+[[noreturn]] void fail(const std::string& device, const std::string& operation, cl::Int error);
 
-inline void check(const std::string& device, const std::string& doing, cl::Int error) {
-  if (error != cl::kSuccess) fail(device, doing, error);
+inline void check(const std::string& device, const std::string& operation, cl::Int error) {
+  if (error != cl::kSuccess) fail(device, operation, error);
 }
 
 // Return a text that the interface provides in two calls: first its length, then the text.
@@ -49,7 +49,7 @@ struct State {
   cl::Context context;
   std::string label;        // name in messages
   bool priorities = false;  // the queues have priorities
-  std::atomic<size_t> used = 0;
+  std::atomic<size_t> used_bytes = 0;
 };
 
 class ClBuffer : public Buffer {
@@ -102,8 +102,8 @@ class Commands {
   ~Commands();
   Commands(const Commands&) = delete;
   Commands& operator=(const Commands&) = delete;
-  // Add a command and take ownership of its event. `doing` names the command in messages.
-  void add(cl::Event event, std::string doing);
+  // Add a command and take ownership of its event. `operation` names the command in messages.
+  void add(cl::Event event, std::string operation);
   // Throw DeviceError if a command has failed. All later calls throw again.
   void check();
   const State& state() const { return *state_; }
@@ -142,7 +142,7 @@ class ClKernel : public Kernel {
   ClKernel(std::shared_ptr<State> state, cl::Kernel kernel, std::string name);
   ~ClKernel() override { api().ReleaseKernel(kernel_); }
 
-  size_t largest_group() const override;
+  size_t max_threads_per_block() const override;
 
   cl::Kernel kernel() const { return kernel_; }
   const std::string& name() const { return name_; }
@@ -169,8 +169,8 @@ class ClQueue : public Queue {
         commands_(std::make_shared<Commands>(state_)) {}
   ~ClQueue() override;
   using Queue::launch;
-  void launch(const Kernel& kernel, const std::array<uint32_t, 3>& groups,
-              const std::array<uint32_t, 3>& group, std::span<const Argument> arguments) override;
+  void launch(const Kernel& kernel, const std::array<uint32_t, 3>& block_counts,
+              const std::array<uint32_t, 3>& block_shape, std::span<const Argument> arguments) override;
   void copy(Buffer& to, size_t to_offset, const Buffer& from, size_t from_offset, size_t bytes) override;
   void upload(Buffer& to, size_t offset, const void* from, size_t bytes) override;
   void download(void* to, const Buffer& from, size_t offset, size_t bytes) override;
@@ -205,7 +205,7 @@ class ClQueue : public Queue {
   cl::Memory at(const Buffer& buffer, size_t offset, size_t bytes) const;
 
   template <typename Enqueue>
-  void queued(const std::string& doing, Enqueue&& enqueue, const TraceEvent* traced = nullptr);
+  void queued(const std::string& operation, Enqueue&& enqueue, const TraceEvent* traced = nullptr);
   // Read the times of pending commands that are complete.
   void read_times();
 

@@ -12,7 +12,7 @@ ClKernel::ClKernel(std::shared_ptr<State> state, cl::Kernel kernel, std::string 
         api().GetKernelInfo(kernel_, cl::kKernelNumArgs, sizeof count_, &count_, nullptr));
 }
 
-size_t ClKernel::largest_group() const {
+size_t ClKernel::max_threads_per_block() const {
   size_t threads = 0;
   check(state_->label, name_,
         api().GetKernelWorkGroupInfo(kernel_, state_->device, cl::kKernelWorkGroupSize, sizeof threads,

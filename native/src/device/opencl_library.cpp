@@ -151,8 +151,7 @@ std::string advice_on(Int error) {
       return "use a smaller grid or more devices";
     case -5:
       return "a kernel has failed, or needs more registers or local memory than there are: try smaller "
-             "groups "
-             "of threads or a smaller grid";
+             "thread blocks or a smaller grid";
     case -14:
       return "something that this waits for has failed: see the errors before this one";
     case -34:
@@ -161,7 +160,7 @@ std::string advice_on(Int error) {
       return "the driver does not know one of the options: a newer one may";
     case -54:
     case -55:
-      return "use fewer threads a group";
+      return "use fewer threads per thread block";
     default:
       return error < -1000 ? "it is an error of the driver's own: see its documentation" : "";
   }

@@ -9,12 +9,12 @@ namespace halocline::device::opencl {
 
 ClBuffer::ClBuffer(std::shared_ptr<State> state, cl::Memory memory, size_t bytes)
     : Buffer(bytes), state_(std::move(state)), memory_(memory) {
-  state_->used += bytes;
+  state_->used_bytes += bytes;
 }
 
 ClBuffer::~ClBuffer() {
   api().ReleaseMemObject(memory_);
-  state_->used -= bytes();
+  state_->used_bytes -= bytes();
 }
 
 const ClBuffer& ours(const State& state, const Buffer& buffer) {
@@ -50,7 +50,7 @@ ClPinned::~ClPinned() {
 }
 
 size_t ClDevice::free_memory() const {
-  return description_.memory - std::min(description_.memory, state_->used.load());
+  return description_.memory - std::min(description_.memory, state_->used_bytes.load());
 }
 
 std::unique_ptr<Buffer> ClDevice::allocate(size_t bytes) {

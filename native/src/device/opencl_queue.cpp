@@ -35,12 +35,12 @@ void check_range(const State& state, const Buffer& buffer, size_t offset, size_t
 }  // namespace
 
 Commands::~Commands() {
-  for (const auto& [event, doing] : pending_) api().ReleaseEvent(event);
+  for (const auto& [event, operation] : pending_) api().ReleaseEvent(event);
 }
 
-void Commands::add(cl::Event event, std::string doing) {
+void Commands::add(cl::Event event, std::string operation) {
   const std::scoped_lock lock(mutex_);
-  pending_.emplace_back(event, std::move(doing));
+  pending_.emplace_back(event, std::move(operation));
   forget_done();
 }
 
@@ -52,11 +52,11 @@ void Commands::check() {
 
 void Commands::forget_done() {
   for (; !pending_.empty(); pending_.pop_front()) {
-    const auto& [event, doing] = pending_.front();
+    const auto& [event, operation] = pending_.front();
     const cl::Int status = status_of(event);
     if (status > cl::kComplete) return;
     if (status < 0 && failure_.empty()) {
-      failure_ = state_->label + ": " + doing + " failed with " + described(status);
+      failure_ = state_->label + ": " + operation + " failed with " + described(status);
     }
     api().ReleaseEvent(event);
   }
@@ -83,15 +83,15 @@ ClQueue::~ClQueue() {
 }
 
 template <typename Enqueue>
-void ClQueue::queued(const std::string& doing, Enqueue&& enqueue, const TraceEvent* traced) {
+void ClQueue::queued(const std::string& operation, Enqueue&& enqueue, const TraceEvent* traced) {
   cl::Event event = nullptr;
-  check(state_->label, doing, enqueue(&event));
+  check(state_->label, operation, enqueue(&event));
   if (times_ && traced != nullptr) {
     api().RetainEvent(event);
     times_->pending.emplace_back(event, *traced);
     if (times_->pending.size() % kReadEvery == 0) read_times();
   }
-  commands_->add(event, doing);
+  commands_->add(event, operation);
 }
 
 void ClQueue::begin_trace(std::shared_ptr<Clock>) {
@@ -121,8 +121,8 @@ void ClQueue::read_times() {
   }
 }
 
-void ClQueue::launch(const Kernel& kernel, const std::array<uint32_t, 3>& groups,
-                     const std::array<uint32_t, 3>& group, std::span<const Argument> arguments) {
+void ClQueue::launch(const Kernel& kernel, const std::array<uint32_t, 3>& block_counts,
+                     const std::array<uint32_t, 3>& block_shape, std::span<const Argument> arguments) {
   const auto* cl_kernel = dynamic_cast<const ClKernel*>(&kernel);
   if (cl_kernel == nullptr || cl_kernel->state().device != state_->device) {
     throw std::invalid_argument(state_->label + ": a kernel of another device, expected one loaded for it");
@@ -130,9 +130,9 @@ void ClQueue::launch(const Kernel& kernel, const std::array<uint32_t, 3>& groups
   cl_kernel->set(arguments);
   size_t all[3], local[3];
   for (size_t axis = 0; axis < 3; ++axis) {
-    if (groups[axis] == 0) return;
-    local[axis] = group[axis];
-    all[axis] = static_cast<size_t>(groups[axis]) * group[axis];
+    if (block_counts[axis] == 0) return;
+    local[axis] = block_shape[axis];
+    all[axis] = static_cast<size_t>(block_counts[axis]) * block_shape[axis];
   }
   queued(
       cl_kernel->name(),
@@ -158,7 +158,7 @@ void ClQueue::copy(Buffer& to, size_t to_offset, const Buffer& from, size_t from
 void ClQueue::upload(Buffer& to, size_t offset, const void* from, size_t bytes) {
   const cl::Memory memory = at(to, offset, bytes);
   if (bytes == 0) return;
-  const TraceEvent traced = marked_as(Doing::kUpload);
+  const TraceEvent traced = marked_as(EventKind::kUpload);
   queued(
       "a copy to the device",
       [&](cl::Event* event) {
@@ -170,7 +170,7 @@ void ClQueue::upload(Buffer& to, size_t offset, const void* from, size_t bytes) 
 void ClQueue::download(void* to, const Buffer& from, size_t offset, size_t bytes) {
   const cl::Memory memory = at(from, offset, bytes);
   if (bytes == 0) return;
-  const TraceEvent traced = marked_as(Doing::kDownload);
+  const TraceEvent traced = marked_as(EventKind::kDownload);
   queued(
       "a copy from the device",
       [&](cl::Event* event) {
@@ -183,7 +183,7 @@ void ClQueue::upload(Buffer& to, const Rows& rows, const void* from) {
   const cl::Memory memory = at(to, rows.offset, rows.end() - rows.offset);
   if (rows.bytes == 0 || rows.count == 0) return;
   const Box box(rows);
-  const TraceEvent traced = marked_as(Doing::kUpload);
+  const TraceEvent traced = marked_as(EventKind::kUpload);
   queued(
       "a copy of rows to the device",
       [&](cl::Event* event) {
@@ -197,7 +197,7 @@ void ClQueue::download(void* to, const Buffer& from, const Rows& rows) {
   const cl::Memory memory = at(from, rows.offset, rows.end() - rows.offset);
   if (rows.bytes == 0 || rows.count == 0) return;
   const Box box(rows);
-  const TraceEvent traced = marked_as(Doing::kDownload);
+  const TraceEvent traced = marked_as(EventKind::kDownload);
   queued(
       "a copy of rows from the device",
       [&](cl::Event* event) {

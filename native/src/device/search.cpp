@@ -9,13 +9,14 @@ namespace halocline::device {
 
 namespace {
 
-constexpr std::array<uint32_t, 3> kGroup{32, 8, 1};
-constexpr int64_t kCells = 8;          // per thread along an axis; more in large boxes
-constexpr int64_t kMostGroups = 1024;  // along an axis
+constexpr std::array<uint32_t, 3> kBlockShape{32, 8, 1};
+constexpr int64_t kCells = 8;         // per thread along an axis; more in large boxes
+constexpr int64_t kMaxBlocks = 1024;  // along an axis
 
-uint32_t groups(int64_t cells, uint32_t threads) {
-  const int64_t group = kCells * threads;
-  return static_cast<uint32_t>(std::clamp<int64_t>((cells + group - 1) / group, 1, kMostGroups));
+uint32_t block_count(int64_t cells, uint32_t threads) {
+  const int64_t cells_per_block = kCells * threads;
+  return static_cast<uint32_t>(
+      std::clamp<int64_t>((cells + cells_per_block - 1) / cells_per_block, 1, kMaxBlocks));
 }
 
 }  // namespace
@@ -28,8 +29,8 @@ Search::Search(std::shared_ptr<Module> module, std::vector<std::shared_ptr<Stora
                                 std::to_string(storages_.size()) + ", at least one");
   }
   Device& device = *storages_.front()->device();
-  kernel_ = kernel_for(device, *module_, "hc_find_nonfinite", size_t{kGroup[0]} * kGroup[1]);
-  found_ = device.allocate(storages_.size() * sizeof(int64_t));
+  kernel_ = kernel_for(device, *module_, "hc_find_nonfinite", size_t{kBlockShape[0]} * kBlockShape[1]);
+  flags_ = device.allocate(storages_.size() * sizeof(int64_t));
   queue_ = device.queue(false);
   for (size_t number = 0; number < boxes.size(); ++number) {
     for (const auto& [lo, hi] : boxes[number]) look(number, lo, hi);
@@ -49,13 +50,14 @@ void Search::look(size_t number, const Index& lo, const Index& hi) {
   first.at = storage.at(lo);
   const auto itemsize = static_cast<int64_t>(storage.itemsize()), flag = static_cast<int64_t>(number);
   const std::array<Argument, 8> arguments{&storage.buffer(), value(first),    value(planes), value(rows),
-                                          value(row),        value(itemsize), found_.get(),  value(flag)};
-  queue_->launch(*kernel_, {groups(row, kGroup[0]), groups(planes * rows, kGroup[1]), 1}, kGroup, arguments);
+                                          value(row),        value(itemsize), flags_.get(),  value(flag)};
+  queue_->launch(*kernel_, {block_count(row, kBlockShape[0]), block_count(planes * rows, kBlockShape[1]), 1},
+                 kBlockShape, arguments);
 }
 
 std::vector<bool> Search::found() {
   std::vector<int64_t> flags(storages_.size());
-  queue_->download(flags.data(), *found_, 0, flags.size() * sizeof(int64_t));
+  queue_->download(flags.data(), *flags_, 0, flags.size() * sizeof(int64_t));
   queue_->finish();
   return {flags.begin(), flags.end()};
 }

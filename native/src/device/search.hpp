@@ -28,7 +28,7 @@ class Search {
   std::shared_ptr<Module> module_;
   std::unique_ptr<Kernel> kernel_;
   std::vector<std::shared_ptr<Storage>> storages_;
-  std::unique_ptr<Buffer> found_;  // one integer per storage
+  std::unique_ptr<Buffer> flags_;  // one integer per storage
   std::unique_ptr<Queue> queue_;   // destroyed first: it waits
 };
 

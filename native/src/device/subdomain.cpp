@@ -12,17 +12,19 @@ std::string words(const Description& device) {
   return device.interface + ":" + std::to_string(device.index) + " (" + device.name + ")";
 }
 
-size_t threads(const Launch& launch) { return size_t{launch.group[0]} * launch.group[1] * launch.group[2]; }
+size_t threads(const Launch& launch) {
+  return size_t{launch.block_shape[0]} * launch.block_shape[1] * launch.block_shape[2];
+}
 
 }  // namespace
 
 std::unique_ptr<Kernel> kernel_for(const Device& device, const Module& module, const std::string& name,
                                    size_t threads) {
   std::unique_ptr<Kernel> kernel = module.kernel(name);
-  if (threads > kernel->largest_group()) {
-    throw DeviceError("kernel " + name + " needs groups of " + std::to_string(threads) + " threads, but " +
+  if (threads > kernel->max_threads_per_block()) {
+    throw DeviceError("kernel " + name + " needs " + std::to_string(threads) + " threads per block, but " +
                       words(device.description()) + " gives it at most " +
-                      std::to_string(kernel->largest_group()) + ": take another device, or cpu");
+                      std::to_string(kernel->max_threads_per_block()) + ": take another device, or cpu");
   }
   return kernel;
 }
@@ -78,7 +80,7 @@ void Subdomain::update(const double* scalars) {
   if (event) event->wait();
   char* const held = updates_->data() + update_ * scalar_bytes_;
   std::memcpy(held, scalars, scalar_bytes_);
-  computing_->mark(Doing::kUpload);
+  computing_->mark(EventKind::kUpload);
   computing_->upload(*scalars_, 0, held, scalar_bytes_);
   event = computing_->record();
   update_ = (update_ + 1) % kUpdates;
@@ -124,7 +126,7 @@ std::vector<Lane> Subdomain::end_trace() {
 }
 
 BoundLaunch::BoundLaunch(const Subdomain& domain, const Launch& launch)
-    : where_(domain), launch_(launch), kernel_(domain.kernel(launch.kernel, threads(launch))) {
+    : subdomain_(domain), launch_(launch), kernel_(domain.kernel(launch.kernel, threads(launch))) {
   for (const int64_t operand : launch.operands) {
     if (operand < 0 || static_cast<size_t>(operand) >= domain.storages().size()) {
       throw std::invalid_argument("kernel " + launch.kernel + ": storage " + std::to_string(operand) +
@@ -132,7 +134,8 @@ BoundLaunch::BoundLaunch(const Subdomain& domain, const Launch& launch)
     }
   }
   if (threads(launch) == 0) {
-    throw std::invalid_argument("kernel " + launch.kernel + " in groups of no threads, expected 1 or more");
+    throw std::invalid_argument("kernel " + launch.kernel +
+                                " in thread blocks of no threads, expected 1 or more");
   }
   constexpr size_t kAddress = 8;
   const size_t count = launch.operands.size(), layouts = launch.layouts ? 0 : count;
@@ -151,17 +154,17 @@ void BoundLaunch::operator()(Queue& queue, const Buffer* partials) const {
   std::vector<Argument> arguments;
   arguments.reserve(2 * launch_.operands.size() + 4);
   for (const int64_t operand : launch_.operands) {
-    const Storage& storage = *where_.storages()[static_cast<size_t>(operand)];
+    const Storage& storage = *subdomain_.storages()[static_cast<size_t>(operand)];
     arguments.emplace_back(&storage.buffer());
     if (!launch_.layouts) arguments.emplace_back(value(storage.layout()));
   }
-  if (launch_.layouts) arguments.emplace_back(&where_.layouts());
-  arguments.emplace_back(&where_.scalars());
-  if (launch_.scratch) arguments.emplace_back(where_.scratch());
+  if (launch_.layouts) arguments.emplace_back(&subdomain_.layouts());
+  arguments.emplace_back(&subdomain_.scalars());
+  if (launch_.scratch) arguments.emplace_back(subdomain_.scratch());
   if (launch_.partials) arguments.emplace_back(partials);
-  arguments.emplace_back(&where_.control());
+  arguments.emplace_back(&subdomain_.control());
   arguments.emplace_back(value(launch_.frame));
-  queue.launch(*kernel_, launch_.groups, launch_.group, arguments);
+  queue.launch(*kernel_, launch_.block_counts, launch_.block_shape, arguments);
 }
 
 }  // namespace halocline::device

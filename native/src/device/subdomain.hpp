@@ -17,7 +17,7 @@ struct Launch {
   std::string kernel;
   std::vector<int64_t> operands;  // storage numbers
   hc_frame frame{};
-  std::array<uint32_t, 3> groups{}, group{};
+  std::array<uint32_t, 3> block_counts{}, block_shape{};
   bool scratch = false;
   bool partials = false;
   bool layouts = false;  // in memory, not among the parameters
@@ -112,7 +112,7 @@ class BoundLaunch {
   void operator()(Queue& queue, const Buffer* partials = nullptr) const;
 
  private:
-  const Subdomain& where_;
+  const Subdomain& subdomain_;
   Launch launch_;
   std::unique_ptr<Kernel> kernel_;
 };

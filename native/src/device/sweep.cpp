@@ -31,8 +31,8 @@ Sweep::Sweep(const Rank& rank, const Subdomains& subdomains, const SweepPlan& pl
 
 void Sweep::add(Part& part, const Share& share, const SweepPlan& plan, const Subdomains&) {
   add_reducers(part, share);
-  for (const Launch& fill : share.fills) part.fills.emplace_back(part.where, fill);
-  for (const Launch& rim : share.rims) part.rims.emplace_back(part.where, rim);
+  for (const Launch& fill : share.fills) part.fills.emplace_back(part.subdomain, fill);
+  for (const Launch& rim : share.rims) part.rims.emplace_back(part.subdomain, rim);
   uint32_t known = 0;
   for (size_t m = 0; m < share.receives.size(); ++m) known |= uint32_t{1} << m;
   for (const Item& item : share.items) {
@@ -40,7 +40,7 @@ void Sweep::add(Part& part, const Share& share, const SweepPlan& plan, const Sub
       throw std::invalid_argument("sweep " + name_ + ": a patch needs a message that is not received");
     }
     BoundItem bound{
-        item.needs, item.rims && !share.rims.empty(), item.halo ? Doing::kHalo : Doing::kPatch, {}};
+        item.needs, item.rims && !share.rims.empty(), item.halo ? EventKind::kHalo : EventKind::kPatch, {}};
     for (const Launch& launch : item.launches) {
       const Buffer* partials = nullptr;
       for (const Reducer& reducer : part.reducers) {
@@ -50,19 +50,19 @@ void Sweep::add(Part& part, const Share& share, const SweepPlan& plan, const Sub
         throw std::invalid_argument("sweep " + name_ + ": no place for the partial results of kernel " +
                                     launch.kernel);
       }
-      bound.launches.emplace_back(BoundLaunch(part.where, launch), partials);
+      bound.launches.emplace_back(BoundLaunch(part.subdomain, launch), partials);
     }
     part.items.push_back(std::move(bound));
   }
   for (const auto& [a, b] : plan.swaps) {
-    if (!part.where.storages()[a]->same_layout(*part.where.storages()[b])) {
+    if (!part.subdomain.storages()[a]->same_layout(*part.subdomain.storages()[b])) {
       throw std::invalid_argument("sweep " + name_ + " swaps storages " + std::to_string(a) + " and " +
                                   std::to_string(b) + ", which differ in shape, halo or itemsize");
     }
   }
   if (share.sends.empty() && share.receives.empty()) return;
   if (!rank_.communicator) throw std::invalid_argument("sweep " + name_ + " has messages, but one rank");
-  part.exchange = std::make_unique<Exchange>(rank_, part.where, share.sends, share.receives, number_);
+  part.exchange = std::make_unique<Exchange>(rank_, part.subdomain, share.sends, share.receives, number_);
 }
 
 void Sweep::add_copies(Part& part, size_t number, const Share& share, const Subdomains& subdomains) {
@@ -73,19 +73,19 @@ void Sweep::add_copies(Part& part, size_t number, const Share& share, const Subd
                                   ", expected a number below " + std::to_string(subdomains.size()));
     }
     if (copy.source == number) {
-      part.own.copy(part.where, copy.storage, copy.from, copy.to, copy.extent);
+      part.periodic_copies.copy(part.subdomain, copy.storage, copy.from, copy.to, copy.extent);
     } else {
       copies_by_source[copy.source].push_back(&copy);
     }
   }
-  part.own.close();
-  part.own.settle();
+  part.periodic_copies.close();
+  part.periodic_copies.settle();
   for (const auto& [source, copies] : copies_by_source) {
     Subdomain& source_domain = *subdomains[source];
-    Peer peer{source, false, std::make_unique<Moves>(part.where), std::make_unique<Moves>(source_domain),
+    Peer peer{source, false, std::make_unique<Moves>(part.subdomain), std::make_unique<Moves>(source_domain),
               {},     {}};
-    peer.direct = &source_domain.device() == &part.where.device() ||
-                  part.where.device().reaches(source_domain.device());
+    peer.direct = &source_domain.device() == &part.subdomain.device() ||
+                  part.subdomain.device().reaches(source_domain.device());
     size_t bytes = 0;
     for (const size_t itemsize : {size_t{8}, size_t{4}}) {  // so that every cell is aligned
       for (const Copy* copy : copies) {
@@ -105,26 +105,26 @@ void Sweep::add_copies(Part& part, size_t number, const Share& share, const Subd
     }
     if (!peer.direct) {
       peer.sent = source_domain.device().allocate(bytes);
-      peer.received = part.where.device().allocate(bytes);
+      peer.received = part.subdomain.device().allocate(bytes);
     }
     part.peers.push_back(std::move(peer));
   }
 }
 
 void Sweep::add_reducers(Part& part, const Share& share) {
-  Device& device = part.where.device();
+  Device& device = part.subdomain.device();
   for (const Partials& plan : share.partials) {
     Reducer reducer;
     reducer.reductions = plan.reductions;
     reducer.kernel = plan.kernel;
-    reducer.groups = plan.groups;
+    reducer.total_blocks = plan.total_blocks;
     const size_t count = plan.reductions.size();
-    reducer.partials = device.allocate(std::max<size_t>(plan.groups * count, 1) * kPartialBytes);
+    reducer.partials = device.allocate(std::max<size_t>(plan.total_blocks * count, 1) * kPartialBytes);
     reducer.accumulators = device.allocate(count * sizeof(hc_accumulator));
     reducer.kinds = device.allocate(count * sizeof(int32_t));
     reducer.targets = device.allocate(count * sizeof(int32_t));
     reducer.results = device.pinned(count * sizeof(hc_accumulator));
-    reducer.finish = part.where.kernel("hc_finish", kFinishThreads);
+    reducer.finish = part.subdomain.kernel("hc_finish", kFinishThreads);
     std::vector<int32_t> kinds, targets;
     for (const size_t number : plan.reductions) {
       kinds.push_back(reductions().at(number).kind);
@@ -139,11 +139,11 @@ void Sweep::add_reducers(Part& part, const Share& share) {
 }
 
 void Sweep::start() {
-  const Span span(rank_.launches_trace, Doing::kLaunch, number_, -1);
+  const Span span(rank_.launches_trace, EventKind::kLaunch, number_, -1);
   for (const auto& part : parts_) {
-    if (!rank_.ahead) part->where.update(rank_.scalars);
-    part->begun = part->where.computing().record();
-    part->where.computing().flush();
+    if (!rank_.ahead) part->subdomain.update(rank_.scalars);
+    part->begun = part->subdomain.computing().record();
+    part->subdomain.computing().flush();
     part->awaited = 0;
     part->rims_queued = false;
     for (BoundItem& item : part->items) item.queued = false;
@@ -154,12 +154,12 @@ void Sweep::start() {
   }
   if (rank_.messages) copy_halos();
   for (const auto& part : parts_) {
-    Queue& computing = part->where.computing();
+    Queue& computing = part->subdomain.computing();
     // Packing must finish before the patches occupy the device and overwrite the cells that it reads.
     if (part->exchange && part->exchange->packed()) computing.wait(part->exchange->packed());
     if (rank_.messages && part->copied) computing.wait(part->copied);
     if (!rank_.kernels) continue;
-    computing.mark(Doing::kFill, number_);
+    computing.mark(EventKind::kFill, number_);
     for (const BoundLaunch& fill : part->fills) fill(computing);
   }
 }
@@ -169,38 +169,38 @@ void Sweep::copy_halos() {
     for (Peer& peer : part->peers) {
       if (peer.direct) continue;
       Part& source_part = *parts_[peer.source];
-      Queue& packing = source_part.where.packing();
+      Queue& packing = source_part.subdomain.packing();
       packing.wait(source_part.begun);
-      packing.mark(Doing::kPack, number_);
+      packing.mark(EventKind::kPack, number_);
       (*peer.packing)(packing, 0, nullptr, peer.sent.get());
       peer.packed = packing.record();
       packing.flush();
-      source_part.where.computing().wait(peer.packed);
+      source_part.subdomain.computing().wait(peer.packed);
     }
   }
   for (const auto& part : parts_) {
     part->copied.reset();
-    if (part->own.pieces() == 0 && part->peers.empty()) continue;
-    Queue& packing = part->where.packing();
+    if (part->periodic_copies.pieces() == 0 && part->peers.empty()) continue;
+    Queue& packing = part->subdomain.packing();
     packing.wait(part->begun);
-    packing.mark(Doing::kCopy, number_);
-    part->own(packing, 0, nullptr, nullptr);
+    packing.mark(EventKind::kCopy, number_);
+    part->periodic_copies(packing, 0, nullptr, nullptr);
     for (Peer& peer : part->peers) {
       if (peer.direct) {
         packing.wait(parts_[peer.source]->begun);
-        (*peer.moves)(packing, 0, &parts_[peer.source]->where, nullptr);
+        (*peer.moves)(packing, 0, &parts_[peer.source]->subdomain, nullptr);
       } else {
         packing.wait(peer.packed);
         packing.copy(*peer.received, 0, *peer.sent, 0, peer.received->bytes());
-        packing.mark(Doing::kUnpack, number_);
+        packing.mark(EventKind::kUnpack, number_);
         (*peer.moves)(packing, 0, nullptr, peer.received.get());
-        packing.mark(Doing::kCopy, number_);
+        packing.mark(EventKind::kCopy, number_);
       }
     }
     part->copied = packing.record();
     packing.flush();
     // No other subdomain may overwrite cells before this copy has read them.
-    for (const Peer& peer : part->peers) parts_[peer.source]->where.computing().wait(part->copied);
+    for (const Peer& peer : part->peers) parts_[peer.source]->subdomain.computing().wait(part->copied);
   }
 }
 
@@ -215,7 +215,7 @@ bool Sweep::copies_rows() const {
 
 void Sweep::await_all(Part& part) {
   if (!part.exchange) return;
-  part.exchange->await(part.where.computing(), part.exchange->arrived() & ~part.awaited);
+  part.exchange->await(part.subdomain.computing(), part.exchange->arrived() & ~part.awaited);
   part.awaited |= part.exchange->arrived();
 }
 
@@ -223,17 +223,17 @@ void Sweep::queue_rims(Part& part) {
   if (part.rims_queued || !part.arrived()) return;
   part.rims_queued = true;
   if (part.rims.empty()) return;
-  Queue& computing = part.where.computing();
+  Queue& computing = part.subdomain.computing();
   await_all(part);
   if (!rank_.kernels) return;
-  computing.mark(Doing::kFill, number_);
+  computing.mark(EventKind::kFill, number_);
   for (const BoundLaunch& rim : part.rims) rim(computing);
 }
 
 bool Sweep::queue_items(Part& part) {
   const double start_time = rank_.launches_trace == nullptr ? 0.0 : now();
   queue_rims(part);
-  Queue& computing = part.where.computing();
+  Queue& computing = part.subdomain.computing();
   const uint32_t arrived = part.exchange ? part.exchange->arrived() : 0;
   bool all = true, any = false;
   for (size_t n = 0; n < part.items.size(); ++n) {
@@ -247,12 +247,12 @@ bool Sweep::queue_items(Part& part) {
     part.awaited |= item.needs;
     item.queued = any = true;
     if (!rank_.kernels) continue;
-    computing.mark(item.doing, number_, static_cast<int32_t>(n));
+    computing.mark(item.kind, number_, static_cast<int32_t>(n));
     for (const auto& [launch, partials] : item.launches) launch(computing, partials);
   }
   if (any) computing.flush();
   if (any && rank_.launches_trace != nullptr) {
-    rank_.launches_trace->add({Doing::kLaunch, number_, -1, -1, start_time, now()});
+    rank_.launches_trace->add({EventKind::kLaunch, number_, -1, -1, start_time, now()});
   }
   return all && part.rims_queued;
 }
@@ -280,32 +280,38 @@ void Sweep::work(Worker& worker, Team& team) {
     worker.clock.enter(Activity::kCompute);
     conclude();
     for (const auto& part : parts_) {
-      if (!rank_.ahead) part->where.keep_up();
+      if (!rank_.ahead) part->subdomain.keep_up();
     }
   });
 }
 
 void Sweep::conclude() {
-  const Span span(rank_.launches_trace, Doing::kLaunch, number_, -1);
+  const Span span(rank_.launches_trace, EventKind::kLaunch, number_, -1);
   for (const auto& part : parts_) {
     await_all(*part);  // also messages that no patch needs: later sweeps may compute in their cells
     reduce(*part);
-    part->where.computing().flush();
+    part->subdomain.computing().flush();
   }
 }
 
 void Sweep::reduce(Part& part) {
   if (reductions().empty()) return;
-  Queue& computing = part.where.computing();
-  computing.mark(Doing::kReduction, number_);
+  Queue& computing = part.subdomain.computing();
+  computing.mark(EventKind::kReduction, number_);
   for (Reducer& reducer : part.reducers) {
     const auto count = static_cast<int64_t>(reducer.reductions.size());
-    const auto groups = static_cast<int64_t>(reducer.groups);
+    const auto total_blocks = static_cast<int64_t>(reducer.total_blocks);
     const int64_t write_scalars = rank_.ahead ? 1 : 0;
-    const std::array<Argument, 10> arguments{
-        &part.where.control(), reducer.partials.get(), value(groups),         value(groups),
-        value(count),          reducer.kinds.get(),    reducer.targets.get(), reducer.accumulators.get(),
-        &part.where.scalars(), value(write_scalars)};
+    const std::array<Argument, 10> arguments{&part.subdomain.control(),
+                                             reducer.partials.get(),
+                                             value(total_blocks),
+                                             value(total_blocks),
+                                             value(count),
+                                             reducer.kinds.get(),
+                                             reducer.targets.get(),
+                                             reducer.accumulators.get(),
+                                             &part.subdomain.scalars(),
+                                             value(write_scalars)};
     computing.launch(*reducer.finish, {static_cast<uint32_t>(count), 1, 1}, {kFinishThreads, 1, 1},
                      arguments);
     if (rank_.ahead) continue;
@@ -333,7 +339,7 @@ bool Sweep::reduced(hc_accumulator* results) {
 
 void Sweep::finish() {
   for (const auto& part : parts_) {
-    for (const auto& [a, b] : swaps_) part->where.storages()[a]->swap(*part->where.storages()[b]);
+    for (const auto& [a, b] : swaps_) part->subdomain.storages()[a]->swap(*part->subdomain.storages()[b]);
   }
 }
 

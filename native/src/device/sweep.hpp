@@ -31,7 +31,7 @@ struct Copy {
 struct Partials {
   std::string kernel;
   std::vector<size_t> reductions;
-  size_t groups = 0;
+  size_t total_blocks = 0;
 };
 
 // Part of a sweep in one subdomain.
@@ -70,7 +70,7 @@ class Sweep : public halocline::Sweep {
   struct BoundItem {
     uint32_t needs;
     bool rims;
-    Doing doing;
+    EventKind kind;
     std::vector<std::pair<BoundLaunch, const Buffer*>> launches;
     bool queued = false;
   };
@@ -78,7 +78,7 @@ class Sweep : public halocline::Sweep {
   struct Reducer {
     std::vector<size_t> reductions;
     std::string kernel;
-    size_t groups = 0;
+    size_t total_blocks = 0;
     std::unique_ptr<Buffer> partials, kinds, targets, accumulators;
     std::unique_ptr<Kernel> finish;
     std::unique_ptr<Pinned> results;
@@ -94,11 +94,11 @@ class Sweep : public halocline::Sweep {
   };
   // State of the sweep in one subdomain.
   struct Part {
-    explicit Part(Subdomain& subdomain) : where(subdomain), own(subdomain) {}
+    explicit Part(Subdomain& domain) : subdomain(domain), periodic_copies(domain) {}
 
-    Subdomain& where;
+    Subdomain& subdomain;
     std::unique_ptr<Exchange> exchange;
-    Moves own;  // copies around periodic axes
+    Moves periodic_copies;
     std::vector<Peer> peers;
     std::vector<BoundLaunch> fills, rims;
     std::vector<BoundItem> items;

@@ -9,8 +9,8 @@ Symbols::Symbols(const std::vector<std::string>& libraries) {
     library_ = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library_ != nullptr) return;
     const char* error = dlerror();  // NOLINT(concurrency-mt-unsafe): each thread has its own
-    if (!why_.empty()) why_ += "; ";
-    why_ += error == nullptr ? library : error;
+    if (!error_.empty()) error_ += "; ";
+    error_ += error == nullptr ? library : error;
   }
 }
 

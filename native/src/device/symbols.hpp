@@ -15,7 +15,7 @@ class Symbols {
 
   bool loaded() const { return library_ != nullptr; }
   // Message of the loader if no library could be loaded.
-  const std::string& why() const { return why_; }
+  const std::string& error() const { return error_; }
   // Functions that were requested with [] and are missing.
   const std::vector<std::string>& missing() const { return missing_; }
 
@@ -37,7 +37,7 @@ class Symbols {
 
  private:
   void* library_ = nullptr;
-  std::string why_;
+  std::string error_;
   std::vector<std::string> missing_;
 };
 

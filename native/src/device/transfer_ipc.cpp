@@ -53,11 +53,11 @@ Link::Link(std::shared_ptr<Device> device, Side side, size_t bytes, std::shared_
     : device_(std::move(device)),
       side_(side),
       bytes_(std::max<size_t>(bytes, sizeof(double))),
-      own_(std::move(counters)),
+      counters_(std::move(counters)),
       first_(first) {
-  if (first_ + kLines > own_->size()) {
+  if (first_ + kLines > counters_->size()) {
     throw std::invalid_argument("lines " + std::to_string(first_) + " and on of " +
-                                std::to_string(own_->size()) + ", expected " + std::to_string(kLines));
+                                std::to_string(counters_->size()) + ", expected " + std::to_string(kLines));
   }
   give_back(nullptr);
   if (side_ == Side::kReceive) buffer_ = device_->allocate((bytes_ + kBlock - 1) / kBlock * kBlock);
@@ -66,23 +66,23 @@ Link::Link(std::shared_ptr<Device> device, Side side, size_t bytes, std::shared_
 
 Link::~Link() {
   settle(*event_);
-  const bool met = theirs_ != nullptr;
-  their_event_.reset();
+  const bool met = peer_counters_ != nullptr;
+  peer_event_.reset();
   if (side_ == Side::kSend) buffer_.reset();
   if (!met) return;
-  (*own_)[first_ + kGone].store(1, std::memory_order_release);
-  give_back(std::make_unique<Held>(
-      Held{device_, std::move(buffer_), std::move(event_), std::move(theirs_), their_first_}));
+  (*counters_)[first_ + kGone].store(1, std::memory_order_release);
+  give_back(std::make_unique<Retained>(
+      Retained{device_, std::move(buffer_), std::move(event_), std::move(peer_counters_), peer_first_}));
 }
 
-void Link::give_back(std::unique_ptr<Held> held) {
+void Link::give_back(std::unique_ptr<Retained> held) {
   // Never destroyed: the end of the process frees objects that the other end has not released.
   static auto* const mutex = new std::mutex;
-  static auto* const waiting = new std::vector<std::unique_ptr<Held>>;
+  static auto* const waiting = new std::vector<std::unique_ptr<Retained>>;
   const std::scoped_lock lock(*mutex);
   if (held) waiting->push_back(std::move(held));
   std::erase_if(*waiting, [](const auto& entry) {
-    return (*entry->theirs)[entry->first + kGone].load(std::memory_order_acquire) != 0;
+    return (*entry->peer_counters)[entry->first + kGone].load(std::memory_order_acquire) != 0;
   });
 }
 
@@ -101,26 +101,26 @@ void Link::attach(const std::shared_ptr<Device>& through, const Shared& handle,
   }
   size_t at = 0;
   through_ = through;
-  their_event_ = through->attach_event(take(handle, at));
+  peer_event_ = through->attach_event(take(handle, at));
   if (side_ == Side::kSend) buffer_ = through->attach(take(handle, at), bytes_);
-  theirs_ = std::move(counters);
-  their_first_ = first;
+  peer_counters_ = std::move(counters);
+  peer_first_ = first;
 }
 
 bool Link::ready() const {
   const uint64_t required_count = side_ == Side::kSend ? message_ - 1 : message_;
-  return (*theirs_)[their_first_ + kMessages].load(std::memory_order_acquire) >= required_count;
+  return (*peer_counters_)[peer_first_ + kMessages].load(std::memory_order_acquire) >= required_count;
 }
 
 void Link::await(Queue& queue) const {
   if (side_ == Side::kSend && message_ == 1) return;  // there is no previous message
-  queue.wait(their_event_);
+  queue.wait(peer_event_);
 }
 
 void Link::done(Queue& queue) {
   device_->record(*event_, queue);
   queue.flush();
-  (*own_)[first_ + kMessages].store(message_, std::memory_order_release);
+  (*counters_)[first_ + kMessages].store(message_, std::memory_order_release);
 }
 
 }  // namespace halocline::device

@@ -90,7 +90,7 @@ Engine::Engine(const std::string& library, device::Subdomains subdomains, double
     if (!rank_.alone()) allreduce_ = std::make_unique<Allreduce>(*rank_.communicator);
   }
   if (devices_.size() == 1 && rank_.alone()) {
-    ahead_ = std::make_unique<device::Ahead>(*devices_.front(), scalar_count);
+    async_run_ = std::make_unique<device::AsyncRun>(*devices_.front(), scalar_count);
   }
 }
 
@@ -179,8 +179,8 @@ void Engine::sweep(const SweepPlan& plan) {
 void Engine::sweep(const device::SweepPlan& plan) {
   auto sweep = std::make_unique<device::Sweep>(rank_, devices_, plan, sweeps_++);
   // A device that runs ahead skips the kernels of passes that do not run, but it cannot skip copies.
-  if (sweep->copies_rows()) ahead_.reset();
-  if (ahead_) ahead_->sweep(*sweep, plan.swaps);
+  if (sweep->copies_rows()) async_run_.reset();
+  if (async_run_) async_run_->sweep(*sweep, plan.swaps);
   add(std::move(sweep));
 }
 
@@ -193,14 +193,14 @@ void Engine::add(std::unique_ptr<Sweep> sweep) {
 
 void Engine::scalars(const std::string& function) {
   operations_.emplace_back(rank_.library.function<hc_scalars>(function));
-  if (ahead_) ahead_->scalars(function);
+  if (async_run_) async_run_->scalars(function);
 }
 
 void Engine::await_results() { operations_.emplace_back(Await{}); }
 
 void Engine::stop(const std::string& condition, const std::string& reason) {
   operations_.emplace_back(Stop{rank_.library.function<hc_condition>(condition), reason});
-  if (ahead_) ahead_->stop(condition, reason);
+  if (async_run_) async_run_->stop(condition, reason);
 }
 
 void Engine::loop(const std::optional<std::string>& until, std::optional<int64_t> limit, int64_t count,
@@ -212,7 +212,7 @@ void Engine::loop(const std::optional<std::string>& until, std::optional<int64_t
   loop.count = rank_.check_scalar(count);
   for (const int64_t scalar : record) loop.record.push_back(rank_.check_scalar(scalar));
   loop.outermost = open_.empty();
-  if (ahead_) ahead_->loop(kernel, loop.count, loop.limit, interval);
+  if (async_run_) async_run_->loop(kernel, loop.count, loop.limit, interval);
   operations_.emplace_back(Begin{loops_.size()});
   loop.body = operations_.size();
   open_.push_back(loops_.size());
@@ -221,7 +221,7 @@ void Engine::loop(const std::optional<std::string>& until, std::optional<int64_t
 
 void Engine::end() {
   if (open_.empty()) throw std::invalid_argument("end() without a loop");
-  if (ahead_) ahead_->end();
+  if (async_run_) async_run_->end();
   operations_.emplace_back(End{open_.back()});
   loops_[open_.back()].after = operations_.size();
   open_.pop_back();

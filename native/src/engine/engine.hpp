@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "device/ahead.hpp"
+#include "device/async_run.hpp"
 #include "device/times.hpp"
 #include "ranks/rank.hpp"
 #include "ranks/reduction.hpp"
@@ -77,7 +77,7 @@ class Engine {
   // Append a wait for the reductions of the last sweep that has any. They continue until this wait.
   void await_results();
   void stop(const std::string& condition, const std::string& reason);
-  // `kernel`: test of the loop on a device. `interval`: see device::Ahead::loop().
+  // `kernel`: test of the loop on a device. `interval`: see device::AsyncRun::loop().
   void loop(const std::optional<std::string>& until, std::optional<int64_t> limit, int64_t count,
             const std::vector<int64_t>& record, const std::string& kernel = "", size_t interval = 0);
   void end();
@@ -166,9 +166,9 @@ class Engine {
 
   Rank rank_;
   device::Subdomains devices_;
-  std::unique_ptr<device::Times> times_;  // of the current run, if traced
-  bool barriers_ = false;                 // in the current run, after each sweep
-  std::unique_ptr<device::Ahead> ahead_;  // one device, and no other rank
+  std::unique_ptr<device::Times> times_;         // of the current run, if traced
+  bool barriers_ = false;                        // in the current run, after each sweep
+  std::unique_ptr<device::AsyncRun> async_run_;  // one device, and no other rank
   std::vector<Operation> operations_;
   std::vector<Loop> loops_;
   std::vector<size_t> open_;  // loops that have begun and not ended

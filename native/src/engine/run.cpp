@@ -76,8 +76,8 @@ Result Engine::run(const Running& settings) {
   rank_.kernels = settings.kernels;
   rank_.overlap = settings.overlap;
   barriers_ = settings.barriers;
-  rank_.ahead = ahead_ && settings.ahead && settings.messages && settings.kernels && settings.passes == 0 &&
-                !settings.resumed && !settings.barriers;
+  rank_.ahead = async_run_ && settings.ahead && settings.messages && settings.kernels &&
+                settings.passes == 0 && !settings.resumed && !settings.barriers;
   const struct Release {
     std::atomic<bool>& flag;
     ~Release() { flag.store(false); }
@@ -223,7 +223,7 @@ void Engine::conclude(double seconds) {
 }
 
 void Engine::conduct_ahead(Worker& worker) {
-  const device::Ahead::Listener listener{
+  const device::AsyncRun::Listener listener{
       [&](size_t number) {
         if (loops_[number].outermost) outermost_since_ = now();
       },
@@ -238,8 +238,8 @@ void Engine::conduct_ahead(Worker& worker) {
         if (loops_[number].outermost) leave_outermost();
       },
       [&](size_t number) { return (wishes() & that_end(loops_[number])) != 0; }};
-  result_.reason = ahead_->run(rank_.scalars, worker, team_, listener);
-  result_.graph_launches = ahead_->graph_launches();
+  result_.reason = async_run_->run(rank_.scalars, worker, team_, listener);
+  result_.graph_launches = async_run_->graph_launches();
   leave_outermost();
 }
 
@@ -286,7 +286,7 @@ void Engine::await_loans() {
   Watchdog watchdog(rank_.timeout);
   for (const Subdomain& subdomain : rank_.subdomains) {
     for (const Loan& loan : subdomain.loans) {
-      while (!subdomain.returned(loan, subdomain.given(loan))) {
+      while (!subdomain.returned(loan, subdomain.lent_count(loan))) {
         backoff();
         if (watchdog.expired()) {
           rank_.communicator->give_up(rank_.timeout, "rank " + std::to_string(loan.rank) + " to read a halo");
@@ -361,7 +361,7 @@ size_t Engine::step(Await, size_t at, Worker& worker) {
   if (reducing_ == nullptr) return at + 1;  // a single rank on the host has its results at once
   worker.clock.enter(Activity::kReduction);
   const std::vector<Reduction>& reductions = reducing_->reductions();
-  const Span span(worker.trace.get(), Doing::kReduction, -1, static_cast<int32_t>(reductions.size()));
+  const Span span(worker.trace.get(), EventKind::kReduction, -1, static_cast<int32_t>(reductions.size()));
   if (!passed_on_) {
     for (Backoff backoff = team_.backoff(); !reducing_->reduced(worker.reductions);) backoff();
     pass_on_results(worker);

@@ -284,7 +284,7 @@ void Exchange::note(const News& news) {
     for (uint32_t rest = news.landed; rest != 0; rest &= rest - 1) {
       const Message& message = receives_[static_cast<size_t>(std::countr_zero(rest))];
       rank_.messages_trace->add_together(
-          {Doing::kMessage, sweep_, rank_of(message), message.tag, started_, now()});
+          {EventKind::kMessage, sweep_, rank_of(message), message.tag, started_, now()});
     }
   }
   for (uint32_t rest = news.landed; rest != 0; rest &= rest - 1) {
@@ -310,7 +310,7 @@ bool Exchange::unpack(Trace* trace) {
     if (piece >= message.end) continue;
     const Piece& p = unpacking_[piece];
     Storage& storage = *subdomain_.storages[p.storage];
-    const Span span(trace, Doing::kUnpack, sweep_, rank_of(receives_[m]), receives_[m].tag);
+    const Span span(trace, EventKind::kUnpack, sweep_, rank_of(receives_[m]), receives_[m].tag);
     if (p.source != nullptr) {
       copy(*p.source, p.from, storage, p.lo, p.extent);
     } else {

@@ -14,13 +14,13 @@ PersistentTransfer::PersistentTransfer(const Communicator& communicator, const s
 
 void PersistentTransfer::start() {
   started_ = 0;
-  now_ = &requests();
+  current_ = &requests();
   if (receives_.empty()) return;
-  communicator_.check(MPI_Startall(static_cast<int>(receives_.size()), now_->data()), "MPI_Startall");
+  communicator_.check(MPI_Startall(static_cast<int>(receives_.size()), current_->data()), "MPI_Startall");
 }
 
 News PersistentTransfer::progress(uint64_t packed) {
-  std::vector<MPI_Request>& requests = *now_;
+  std::vector<MPI_Request>& requests = *current_;
   if ((packed & all_ & ~started_) != 0) {
     for (size_t m = 0; m < sends_.size(); ++m) {
       const uint64_t bit = uint64_t{1} << sends_[m].number;

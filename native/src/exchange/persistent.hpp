@@ -34,7 +34,7 @@ class PersistentTransfer : public Transfer {
   const std::vector<Numbered> receives_, sends_;
 
  private:
-  std::vector<MPI_Request>* now_ = nullptr;
+  std::vector<MPI_Request>* current_ = nullptr;
   std::vector<int> finished_;  // results of MPI_Testsome
   std::vector<MPI_Status> statuses_;
   uint64_t all_ = 0, started_ = 0;  // bits of sends

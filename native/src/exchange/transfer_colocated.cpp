@@ -10,7 +10,7 @@ class ColocatedTransfer : public Transfer {
  public:
   ColocatedTransfer(const Rank& rank, const Subdomain& subdomain, const std::vector<Numbered>& sends,
                     const std::vector<Numbered>& receives)
-      : mine_(subdomain.signals) {
+      : signals_(subdomain.signals) {
     for (const auto* messages : {&sends, &receives}) {
       for (const Numbered& m : *messages) {
         const Neighbour& peer = rank.neighbours[static_cast<size_t>(m.message->peer)];
@@ -26,7 +26,7 @@ class ColocatedTransfer : public Transfer {
     waiting_sends_ = waiting_receives_ = 0;
     for (const End& send : sends_) {
       waiting_sends_ |= uint64_t{1} << send.number;
-      std::atomic<uint64_t>& ready = mine_.ready(send.direction);
+      std::atomic<uint64_t>& ready = signals_.ready(send.direction);
       ready.store(ready.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     }
     for (const End& receive : receives_) waiting_receives_ |= uint32_t{1} << receive.number;
@@ -38,7 +38,7 @@ class ColocatedTransfer : public Transfer {
       for (const End& receive : receives_) {
         const uint32_t bit = uint32_t{1} << receive.number;
         if ((waiting_receives_ & bit) == 0) continue;
-        const uint64_t read = mine_.released(receive.direction).load(std::memory_order_relaxed);
+        const uint64_t read = signals_.released(receive.direction).load(std::memory_order_relaxed);
         if (receive.peer->ready(receive.direction).load(std::memory_order_acquire) > read) news.landed |= bit;
       }
       waiting_receives_ &= ~news.landed;
@@ -48,7 +48,7 @@ class ColocatedTransfer : public Transfer {
       for (const End& send : sends_) {
         const uint64_t bit = uint64_t{1} << send.number;
         if ((waiting_sends_ & bit) == 0) continue;
-        const uint64_t ready = mine_.ready(send.direction).load(std::memory_order_relaxed);
+        const uint64_t ready = signals_.ready(send.direction).load(std::memory_order_relaxed);
         if (send.peer->released(send.direction).load(std::memory_order_acquire) >= ready) news.sent |= bit;
       }
       waiting_sends_ &= ~news.sent;
@@ -57,7 +57,7 @@ class ColocatedTransfer : public Transfer {
   }
 
   void taken(size_t m) override {
-    std::atomic<uint64_t>& released = mine_.released(direction_[m]);
+    std::atomic<uint64_t>& released = signals_.released(direction_[m]);
     released.store(released.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
 
@@ -70,7 +70,7 @@ class ColocatedTransfer : public Transfer {
     const Signals* peer;
   };
 
-  const Signals& mine_;
+  const Signals& signals_;
   std::vector<End> sends_, receives_;
   std::vector<int> direction_;  // of each receive
   uint64_t waiting_sends_ = 0;

@@ -36,18 +36,18 @@ class StridedTransfer : public PersistentTransfer {
     origins.reserve(storages_.size());
     for (const uint32_t storage : storages_) origins.push_back(subdomain_.storages[storage]->origin());
     for (Bound& bound : bound_) {
-      if (bound.origins == origins) return (now_ = &bound)->requests;
+      if (bound.origins == origins) return (current_ = &bound)->requests;
     }
-    now_ = &bound_.emplace_back(Bound{std::move(origins), {}});
+    current_ = &bound_.emplace_back(Bound{std::move(origins), {}});
     for (const auto* messages : {&receives_, &sends_}) {
       const bool incoming = messages == &receives_;
       for (const Numbered& m : *messages) add(*m.message, incoming);
     }
-    return now_->requests;
+    return current_->requests;
   }
 
   void check_length(size_t receive, const MPI_Status& status) const override {
-    check_count(receive, status, now_->types[receive], 1);
+    check_count(receive, status, current_->types[receive], 1);
   }
 
  private:
@@ -59,8 +59,8 @@ class StridedTransfer : public PersistentTransfer {
   };
 
   void add(const Message& message, bool incoming) {
-    const MPI_Datatype type = now_->types.emplace_back(datatype(message));
-    MPI_Request& request = now_->requests.emplace_back(MPI_REQUEST_NULL);
+    const MPI_Datatype type = current_->types.emplace_back(datatype(message));
+    MPI_Request& request = current_->requests.emplace_back(MPI_REQUEST_NULL);
     if (incoming) {
       communicator_.check(
           MPI_Recv_init(MPI_BOTTOM, 1, type, message.peer, message.tag, communicator_.handle(), &request),
@@ -81,29 +81,29 @@ class StridedTransfer : public PersistentTransfer {
       const Index box = extent(part.lo, part.hi);
       const MPI_Datatype cell = storage.itemsize() == sizeof(double) ? MPI_DOUBLE : MPI_FLOAT;
       MPI_Datatype row = MPI_DATATYPE_NULL, plane = row, whole = row;
-      made(MPI_Type_contiguous(static_cast<int>(box[2]), cell, &row));
-      made(MPI_Type_create_hvector(static_cast<int>(box[1]), 1, storage.pitch()[1], row, &plane));
-      made(MPI_Type_create_hvector(static_cast<int>(box[0]), 1, storage.pitch()[0], plane, &whole));
-      made(MPI_Type_free(&row));
-      made(MPI_Type_free(&plane));
+      check_type(MPI_Type_contiguous(static_cast<int>(box[2]), cell, &row));
+      check_type(MPI_Type_create_hvector(static_cast<int>(box[1]), 1, storage.pitch()[1], row, &plane));
+      check_type(MPI_Type_create_hvector(static_cast<int>(box[0]), 1, storage.pitch()[0], plane, &whole));
+      check_type(MPI_Type_free(&row));
+      check_type(MPI_Type_free(&plane));
       boxes.push_back(whole);
-      made(MPI_Get_address(storage.at(part.lo), &places.emplace_back()));
+      check_type(MPI_Get_address(storage.at(part.lo), &places.emplace_back()));
     }
     const std::vector<int> ones(boxes.size(), 1);
     MPI_Datatype type = MPI_DATATYPE_NULL;
-    made(MPI_Type_create_struct(static_cast<int>(boxes.size()), ones.data(), places.data(), boxes.data(),
-                                &type));
-    made(MPI_Type_commit(&type));
-    for (MPI_Datatype& box : boxes) made(MPI_Type_free(&box));
+    check_type(MPI_Type_create_struct(static_cast<int>(boxes.size()), ones.data(), places.data(),
+                                      boxes.data(), &type));
+    check_type(MPI_Type_commit(&type));
+    for (MPI_Datatype& box : boxes) check_type(MPI_Type_free(&box));
     return type;
   }
 
-  void made(int code) const { communicator_.check(code, "a derived datatype"); }
+  void check_type(int code) const { communicator_.check(code, "a derived datatype"); }
 
   const Subdomain& subdomain_;
   std::set<uint32_t> storages_;  // storages that the messages read or write
   std::deque<Bound> bound_;
-  Bound* now_ = nullptr;
+  Bound* current_ = nullptr;
 };
 
 }  // namespace

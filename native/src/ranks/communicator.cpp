@@ -73,12 +73,12 @@ Communicator::Turn Communicator::turn(int thread) const {
   static std::mutex one_at_a_time;  // shared by all communicators
   Turn turn(false);
   if (level_ >= MPI_THREAD_MULTIPLE) {
-    turn.given_ = true;
+    turn.granted_ = true;
   } else if (level_ == MPI_THREAD_SERIALIZED) {
     turn.lock_ = std::unique_lock(one_at_a_time, std::try_to_lock);
-    turn.given_ = turn.lock_.owns_lock();
+    turn.granted_ = turn.lock_.owns_lock();
   } else {
-    turn.given_ = thread == 0;
+    turn.granted_ = thread == 0;
   }
   return turn;
 }

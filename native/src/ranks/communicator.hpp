@@ -27,13 +27,13 @@ class Communicator {
    public:
     // Permission for a caller that does not use MPI.
     static Turn any() { return Turn(true); }
-    explicit operator bool() const { return given_; }
+    explicit operator bool() const { return granted_; }
 
    private:
     friend class Communicator;
-    explicit Turn(bool granted) : given_(granted) {}
+    explicit Turn(bool granted) : granted_(granted) {}
 
-    bool given_;
+    bool granted_;
     std::unique_lock<std::mutex> lock_;
   };
   Turn turn(int thread) const;

@@ -61,7 +61,7 @@ struct Subdomain {
   bool returned(const Loan& loan, uint64_t times) const {
     return loan.reader->released(loan.direction).load(std::memory_order_acquire) >= times;
   }
-  uint64_t given(const Loan& loan) const {
+  uint64_t lent_count(const Loan& loan) const {
     return signals.ready(loan.direction).load(std::memory_order_relaxed);
   }
 };
@@ -98,7 +98,7 @@ struct Rank {
   std::function<void()> meanwhile{};
 
   size_t storage_count = SIZE_MAX;  // per subdomain; SIZE_MAX if there is no subdomain
-  bool ahead = false;  // scalars of the current run are newer on a device than on the host (device::Ahead)
+  bool ahead = false;  // scalars of the current run are newer on a device than on the host (device::AsyncRun)
 
   bool alone() const { return !communicator || communicator->size() == 1; }
   // Return the number itself. Throws std::invalid_argument if there is no such storage or scalar.

@@ -81,7 +81,7 @@ bool RollCall::speaks() const {
 }
 
 std::string RollCall::verdict() const {
-  if (!is_witness()) return ", and the ranks that would know which one stands still do not answer";
+  if (!is_witness()) return ", and the ranks that could identify the stopped rank do not answer";
   std::vector<int> silent;
   for (int rank = 0; rank < communicator_.size(); ++rank) {
     if (answers_[static_cast<size_t>(rank)].empty()) silent.push_back(rank);

@@ -146,7 +146,7 @@ void HostSweep::add_items(const SweepPlan& plan) {
       }
       const bool halo = &kernel != &part.kernel;
       items_.push_back(
-          {&kernel, &box, halo ? Doing::kHalo : Doing::kPatch, halo ? halos++ : patches++, number});
+          {&kernel, &box, halo ? EventKind::kHalo : EventKind::kPatch, halo ? halos++ : patches++, number});
       conditions.push_back({number, needs, rims && !part.rims.empty()});
       owners.push_back(owner);
     };
@@ -173,7 +173,7 @@ void HostSweep::start() {
     // This precedes the start of the exchange, which lends cells again.
     part->owed.clear();
     for (const Loan& loan : part->subdomain.loans) {
-      const uint64_t lent_count = part->subdomain.given(loan);
+      const uint64_t lent_count = part->subdomain.lent_count(loan);
       if (!part->subdomain.returned(loan, lent_count)) part->owed.emplace_back(&loan, lent_count);
     }
     part->free.store(part->owed.empty(), std::memory_order_relaxed);
@@ -193,7 +193,7 @@ void HostSweep::opening(size_t task, Worker& worker) {
       worker.clock.enter(Activity::kExchange);
       if (!rank_.messages) break;
       {
-        const Span span(worker.trace.get(), Doing::kPack, number_, static_cast<int32_t>(t.number));
+        const Span span(worker.trace.get(), EventKind::kPack, number_, static_cast<int32_t>(t.number));
         part.exchange->pack(t.number);
       }
       part.exchange->progress(worker.thread);
@@ -201,7 +201,7 @@ void HostSweep::opening(size_t task, Worker& worker) {
     case Task::Kind::kCopy: {
       worker.clock.enter(Activity::kExchange);
       if (!rank_.messages) break;
-      const Span span(worker.trace.get(), Doing::kCopy, number_, static_cast<int32_t>(t.number));
+      const Span span(worker.trace.get(), EventKind::kCopy, number_, static_cast<int32_t>(t.number));
       const Copy& c = copies_[t.number].second;
       copy(*rank_.subdomains[c.source].storages[c.storage], c.from, *part.subdomain.storages[c.storage], c.to,
            c.extent);
@@ -216,7 +216,7 @@ void HostSweep::opening(size_t task, Worker& worker) {
 void HostSweep::run_fill(const BoundFill& fill, Worker& worker) const {
   worker.clock.enter(Activity::kCompute);
   if (!rank_.kernels) return;
-  const Span span(worker.trace.get(), Doing::kFill, number_, 0);
+  const Span span(worker.trace.get(), EventKind::kFill, number_, 0);
   fill.call(nullptr, worker.scratch, fill.box);
 }
 
@@ -224,7 +224,7 @@ void HostSweep::run_item(uint32_t item, Worker& worker) const {
   worker.clock.enter(Activity::kCompute);
   if (!rank_.kernels) return;
   const Item& i = items_[item];
-  const Span span(worker.trace.get(), i.doing, number_, i.number);
+  const Span span(worker.trace.get(), i.kind, number_, i.number);
   if (worker.seconds.empty()) {
     (*i.kernel)(worker.reductions, worker.scratch, *i.box);
     return;

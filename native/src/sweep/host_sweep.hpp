@@ -104,7 +104,7 @@ class HostSweep : public Sweep {
   struct Item {
     const Call* kernel;
     const hc_box* box;
-    Doing doing;
+    EventKind kind;
     int32_t number;  // number of the patch or halo box, over all subdomains
     uint32_t part;   // number of its subdomain
   };

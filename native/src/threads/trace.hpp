@@ -9,7 +9,7 @@
 
 namespace halocline {
 
-enum class Doing : uint8_t {
+enum class EventKind : uint8_t {
   kPatch,
   kHalo,
   kFill,
@@ -26,9 +26,9 @@ enum class Doing : uint8_t {
 };
 
 struct TraceEvent {
-  Doing doing = Doing::kScalars;
+  EventKind kind = EventKind::kScalars;
   int32_t sweep = -1;         // number of the sweep; -1: none
-  int32_t what = -1;          // patch, task or peer
+  int32_t subject = -1;       // patch, task or peer
   int32_t tag = -1;           // tag of the message; -1: none
   double begin = 0, end = 0;  // seconds of now()
 };
@@ -60,8 +60,8 @@ class Trace {
 // Event that lasts from construction to destruction. Without a trace, it does nothing.
 class Span {
  public:
-  Span(Trace* trace, Doing doing, int32_t sweep, int32_t subject, int32_t tag = -1)
-      : trace_(trace), event_{doing, sweep, subject, tag, trace == nullptr ? 0.0 : now(), 0.0} {}
+  Span(Trace* trace, EventKind kind, int32_t sweep, int32_t subject, int32_t tag = -1)
+      : trace_(trace), event_{kind, sweep, subject, tag, trace == nullptr ? 0.0 : now(), 0.0} {}
   ~Span() {
     if (trace_ == nullptr) return;
     event_.end = now();

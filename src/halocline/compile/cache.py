@@ -72,12 +72,16 @@ def trusted(folder: Path) -> Path:
         status = folder.stat()
     except OSError:
         return folder  # a later write reports the error
-    flaw = _foreign(status)
-    if flaw:
+    defect = _write_access_of_others(status)
+    if defect:
         raise CompileError(
-            f"the cache of compiled kernels, {folder}, is not used: it {flaw}, and what lies there is run as "
-            "you; set HALOCLINE_CACHE to a folder of your own"
-            + (f", or take the others' right away: chmod go-w {folder}" if _own(status) else "")
+            f"the cache of compiled kernels, {folder}, is not used: it {defect}, and what lies there is run "
+            "as you; set HALOCLINE_CACHE to a folder of your own"
+            + (
+                f", or take the others' right away: chmod go-w {folder}"
+                if _belongs_to_user_or_root(status)
+                else ""
+            )
         )
     return folder
 
@@ -100,17 +104,17 @@ def own_folder(folder: Path) -> Path:
     return trusted(folder)
 
 
-def is_whole(file: Path) -> bool:
+def is_usable(file: Path) -> bool:
     """Return True if a file of the cache may be used.
 
     The file must belong to this user or root, nobody else may write it, and its bytes must match its digest.
     """
-    return _fault(file) == ""
+    return _defect(file) == ""
 
 
-def first_whole(folder: Path, pattern: str) -> Path | None:
+def first_usable(folder: Path, pattern: str) -> Path | None:
     """Return the first file of a cache folder, by name, that may be used; None if there is none."""
-    return next(filter(is_whole, sorted(folder.glob(pattern))), None)
+    return next(filter(is_usable, sorted(folder.glob(pattern))), None)
 
 
 def cached(file: Path, make: Callable[[Path], Path]) -> Path:
@@ -123,43 +127,43 @@ def cached(file: Path, make: Callable[[Path], Path]) -> Path:
     CompileError
         The cache cannot be written, or others may write it.
     """
-    fault = _fault(file)
-    if fault == "":
+    defect = _defect(file)
+    if defect == "":
         return file
-    with workplace(file.parent) as place:
+    with work_folder(file.parent) as place:
         publish(make(place), file)
-    if fault:
-        log.warning("%s in the cache was not used, and has been made anew: %s", file, fault)
+    if defect:
+        log.warning("%s in the cache was not used, and has been made anew: %s", file, defect)
     return file
 
 
-def _fault(file: Path) -> str | None:
+def _defect(file: Path) -> str | None:
     """Return the defect that forbids the use of a file; "" for a valid file, None for a missing one."""
     try:
         with open(file, "rb") as handle:
             status = os.fstat(handle.fileno())
-            fault = f"it {_foreign(status)}" if _foreign(status) else ""
-            if not fault and _digest(file).read_text(encoding="utf-8") != _line(file, handle.read()):
-                fault = "its bytes are not those that were written"
+            defect = f"it {_write_access_of_others(status)}" if _write_access_of_others(status) else ""
+            if not defect and _digest(file).read_text(encoding="utf-8") != _line(file, handle.read()):
+                defect = "its bytes are not those that were written"
     except FileNotFoundError as error:
         if error.filename == str(file):
             return None
-        fault = "its digest is missing"
+        defect = "its digest is missing"
     except (OSError, UnicodeDecodeError) as error:
-        fault = f"it cannot be read ({error})"
-    return fault
+        defect = f"it cannot be read ({error})"
+    return defect
 
 
-def _own(found: os.stat_result) -> bool:
-    return found.st_uid in (os.geteuid(), 0)
+def _belongs_to_user_or_root(status: os.stat_result) -> bool:
+    return status.st_uid in (os.geteuid(), 0)
 
 
-def _foreign(found: os.stat_result) -> str:
+def _write_access_of_others(status: os.stat_result) -> str:
     """Return the way in which another user could have written a file or folder; "" if there is none."""
-    if not _own(found):
-        return f"belongs to user {found.st_uid}"
-    if found.st_mode & OTHERS_WRITE:
-        return f"can be written by others (mode {stat.S_IMODE(found.st_mode):o})"
+    if not _belongs_to_user_or_root(status):
+        return f"belongs to user {status.st_uid}"
+    if status.st_mode & OTHERS_WRITE:
+        return f"can be written by others (mode {stat.S_IMODE(status.st_mode):o})"
     return ""
 
 
@@ -172,20 +176,20 @@ def _line(file: Path, content: bytes) -> str:
     return f"{sha256(content).hexdigest()}  {file.name}\n"
 
 
-def publish(made: Path, name: Path) -> None:
+def publish(source: Path, target: Path) -> None:
     """Move a file to its name in the cache after the file and its digest are on disk."""
-    written = made.with_name(f"{made.name}.digest")
-    written.write_text(_line(name, made.read_bytes()), encoding="utf-8")
-    for file in (written, made):
+    written = source.with_name(f"{source.name}.digest")
+    written.write_text(_line(target, source.read_bytes()), encoding="utf-8")
+    for file in (written, source):
         with open(file, "rb") as handle:
             os.fchmod(handle.fileno(), stat.S_IMODE(os.fstat(handle.fileno()).st_mode) & ~OTHERS_WRITE)
             os.fsync(handle.fileno())
-    os.replace(written, _digest(name))  # first: a file under its final name must be complete
-    os.replace(made, name)
+    os.replace(written, _digest(target))  # first: a file under its final name must be complete
+    os.replace(source, target)
 
 
 @contextlib.contextmanager
-def workplace(folder: Path) -> Iterator[Path]:
+def work_folder(folder: Path) -> Iterator[Path]:
     """Create a temporary folder in the cache for a with block; remove the folders of killed compilers.
 
     Raises

@@ -11,7 +11,7 @@ from halocline.compile.footprint import Footprint
 from halocline.compile.halo import UNIFORM, HaloAnalysis, SweepHalo, make_uniform, with_exchanges
 from halocline.compile.identity import identity
 from halocline.compile.ir.pipeline import is_recording, passed, run
-from halocline.compile.numbering import Numbering, Sweeps, field_infos, numbered, wrapped
+from halocline.compile.numbering import Numbering, Sweeps, field_infos, number_buffers, wrapped
 from halocline.compile.passes.contract import contract, count_flops
 from halocline.compile.passes.operands import Operands, operands, second
 from halocline.compile.passes.scratch import stage_uses
@@ -85,7 +85,7 @@ def _compile(
 ) -> schedule.Schedule:
     sweeps = arranged(program, grid, halo)
     target = Cpu() if device is None else Device(device, shared)
-    numbering = numbered(program, sweeps, target.wraps)
+    numbering = number_buffers(program, sweeps, target.wraps)
     compiler = _Compiler(sweeps, numbering, target)
     operations = tuple(map(compiler.operation, sweeps.operations))
     return schedule.Schedule(
@@ -121,7 +121,7 @@ def arranged(program: Program, grid: Grid, halo: str = "read") -> Sweeps:
         make_uniform(halos.values(), grid.ndim, UNIFORM[halo])
     arrangement = Sweeps(grid, operations, nests, halos)
     return replace(
-        arrangement, operations=lower.awaited(operations, lambda sweep: set(arrangement.scalars(sweep)))
+        arrangement, operations=lower.with_waits(operations, lambda sweep: set(arrangement.scalars(sweep)))
     )
 
 
@@ -129,7 +129,7 @@ def arranged(program: Program, grid: Grid, halo: str = "read") -> Sweeps:
 class _Compiler:
     """Operations of a schedule, and the source of their functions."""
 
-    found: Sweeps
+    arrangement: Sweeps
     numbering: Numbering
     target: Cpu | Device
     source: list[str] = field(default_factory=list)
@@ -220,12 +220,16 @@ class _Compiler:
         return operations
 
     def sweep(self, sweep: lower.SweepGraph) -> schedule.Sweep:
-        nests, halo, numbers = self.found.nests[sweep], self.found.halos[sweep], self.numbering.buffers
-        doubled = self.found.doubled(sweep)
+        nests, halo, numbers = (
+            self.arrangement.nests[sweep],
+            self.arrangement.halos[sweep],
+            self.numbering.buffers,
+        )
+        doubled = self.arrangement.doubled(sweep)
         read = tuple(f.name for f in self.numbering.fields if f in nests.reads)
         sinks = {f.name: second(f.name) if f.name in doubled else f.name for f in sweep.sets}
         sweep_operands = Operands(read, sinks)
-        wraps = wrapped(nests, halo, self.found.grid) if self.target.wraps else frozenset()
+        wraps = wrapped(nests, halo, self.arrangement.grid) if self.target.wraps else frozenset()
         kernel = run(
             nests.kernel, partial(operands, of=sweep_operands, numbers=self.operand_numbers(sweep_operands))
         )
@@ -305,7 +309,7 @@ class _Compiler:
         return result
 
     def wall(self, fill: WallFill, fields: Sequence[Field], side: str) -> Code:
-        grid, names = self.found.grid, tuple(f.name for f in fields)
+        grid, names = self.arrangement.grid, tuple(f.name for f in fields)
         fill_operands = Operands(names, {fill.field.name: fill.field.name})
         on_device = isinstance(self.target, Device)
         layers = []

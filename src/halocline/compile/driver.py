@@ -20,7 +20,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO
 
-from halocline.compile.cache import cache_folder, cached, first_whole, trusted
+from halocline.compile.cache import cache_folder, cached, first_usable, trusted
 from halocline.compile.headers import include_folder
 from halocline.compile.targets.cpu import PART, STREAMING, number_of_parts
 from halocline.errors import CompileError
@@ -59,7 +59,7 @@ VECTOR_BITS = (64, 128, 256, 512)
 SIMD = (("avx512f", 512), ("avx", 256), ("sse2", 128), ("asimd", 128))  # vector bits by flag of /proc/cpuinfo
 GCC_SCALAR = ("-fno-tree-vectorize", "-fno-tree-slp-vectorize", "-fno-openmp-simd")
 CLANG_SCALAR = ("-fno-vectorize", "-fno-slp-vectorize", "-fno-openmp-simd")
-MOST_COMPILERS = 8  # maximum of concurrent compilers: each uses up to 1 GB
+MAX_COMPILERS = 8  # maximum of concurrent compilers: each uses up to 1 GB
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ def library_path(source: str, *, streaming: bool = False) -> Path:
     try:
         compiler = find_compiler()
     except CompileError:
-        library = first_whole(folder, f"{content}-*.so")
+        library = first_usable(folder, f"{content}-*.so")
         if library is None:
             raise
         return library
@@ -267,10 +267,10 @@ def compile_library(source: str, *, streaming: bool = False) -> Path:
     return cached(library, compiled)
 
 
-def _check_loads(made: Path, compiler: Compiler) -> None:
+def _check_loads(library: Path, compiler: Compiler) -> None:
     """Raise CompileError if the compiler wrote no library, or if it cannot be loaded from its path."""
     try:
-        ctypes.CDLL(str(made))
+        ctypes.CDLL(str(library))
     except OSError as error:
         raise CompileError(
             f"{compiler.path} ended without an error, but its library of generated code cannot be loaded "
@@ -279,7 +279,7 @@ def _check_loads(made: Path, compiler: Compiler) -> None:
         ) from None
 
 
-def _compile(command: Sequence[str], text: Path, parts: int, made: Path) -> None:
+def _compile(command: Sequence[str], text: Path, parts: int, output: Path) -> None:
     """Compile the parts of a library in parallel on the available cores.
 
     Raises
@@ -288,25 +288,25 @@ def _compile(command: Sequence[str], text: Path, parts: int, made: Path) -> None
         A compiler failed; the error contains its messages.
     """
     if parts == 1:
-        _run_all([[*command, str(text), "-o", str(made)]], text.parent)
+        _run_all([[*command, str(text), "-o", str(output)]], text.parent)
         return
     objects = [str(text.with_suffix(f".{part}.o")) for part in range(parts)]
     commands = [
-        [*(flag for flag in command if flag != "-shared"), f"-D{PART}={part}", "-c", str(text), "-o", output]
-        for part, output in enumerate(objects)
+        [*(flag for flag in command if flag != "-shared"), f"-D{PART}={part}", "-c", str(text), "-o", path]
+        for part, path in enumerate(objects)
     ]
     _run_all(commands, text.parent)
-    _run_all([[*command, *objects, "-o", str(made)]], text.parent)
+    _run_all([[*command, *objects, "-o", str(output)]], text.parent)
 
 
 def _run_all(commands: Sequence[Sequence[str]], place: Path) -> None:
     """Run compilers in parallel; after the first failure, in the order of the commands, stop the others."""
-    at_once = min(len(os.sched_getaffinity(0)), MOST_COMPILERS)
+    max_running = min(len(os.sched_getaffinity(0)), MAX_COMPILERS)
     running: list[tuple[subprocess.Popen[bytes], IO[bytes]]] = []
     waiting = list(commands)
     try:
         while waiting or running:
-            while waiting and len(running) < at_once:
+            while waiting and len(running) < max_running:
                 # in memory, so that a compiler can report a full disk
                 messages: IO[bytes] = os.fdopen(os.memfd_create("messages"), "w+b")
                 running.append((_start(waiting.pop(0), place, messages), messages))

@@ -13,7 +13,16 @@ from itertools import chain, product
 from halocline.compile.footprint import Footprint, Offset
 from halocline.compile.lower import LoopGraph, OperationGraph, ScalarGraph, SweepGraph
 from halocline.compile.sweep import SweepNests
-from halocline.compile.walls import Orders, WallFill, either, fills_of, needs, neighbours, ordered, walls
+from halocline.compile.walls import (
+    Orders,
+    WallFill,
+    fills_of,
+    merged_directions,
+    needs,
+    neighbours,
+    ordered,
+    walls,
+)
 from halocline.compile.walls import around as around_points
 from halocline.lang.expression import Expr, walk
 from halocline.lang.grid import Field, Grid
@@ -158,7 +167,7 @@ class HaloAnalysis:
         entry = _State(valid, state.filled)
         while True:
             next_entry = entry.meet(self._forward(loop.body, entry))
-            next_entry = _State(_useful(next_entry.valid, first_reads, state.valid), next_entry.filled)
+            next_entry = _State(_extensible(next_entry.valid, first_reads, state.valid), next_entry.filled)
             if next_entry == entry:
                 break
             entry = next_entry
@@ -186,7 +195,7 @@ class HaloAnalysis:
     def _sweep(self, sweep: SweepGraph, state: _State) -> _State:
         around = self.around[sweep]
         reads = {f: neighbours(p) for f, p in around.items()}
-        halo = SweepHalo(reads={f: either(p) for f, p in around.items() if p})
+        halo = SweepHalo(reads={f: merged_directions(p) for f, p in around.items() if p})
         halo.extended = self._extended(sweep, reads, around)
         valid, filled = dict(state.valid), dict(state.filled)
         for f, footprint in reads.items():
@@ -286,8 +295,8 @@ def make_uniform(halos: Collection[SweepHalo], ndim: int, axes: int = 3) -> None
             }
 
 
-def _useful(
-    entry: dict[Field, Footprint], wanted: dict[Field, Footprint], state: dict[Field, Footprint]
+def _extensible(
+    entry: dict[Field, Footprint], reads_of_loop: dict[Field, Footprint], state: dict[Field, Footprint]
 ) -> dict[Field, Footprint]:
     """Return the valid segments at the start of every pass for which an exchange before the loop helps.
 
@@ -296,7 +305,7 @@ def _useful(
     """
 
     def useful(f: Field, footprint: Footprint) -> Footprint:
-        too_narrow = {d for d, _ in wanted.get(f, Footprint()) - footprint}
+        too_narrow = {d for d, _ in reads_of_loop.get(f, Footprint()) - footprint}
         widths_before = dict(state.get(f, Footprint()))
         return Footprint.of(
             (d, tuple(map(min, w, widths_before[d])) if d in too_narrow else w)

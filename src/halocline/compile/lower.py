@@ -5,7 +5,7 @@ statement joins the preceding sweep, except in two cases. In the first case, the
 neighbouring cell, a field that the sweep assigns or whose ghosts depend on such a field. In the second case,
 the statement reads a scalar that depends on the reductions of the sweep.
 
-`awaited` inserts the wait for reduction results before the first statement that needs them.
+`with_waits` inserts the wait for reduction results before the first statement that needs them.
 
 A reduction over all ranks takes as long as a message through a tree. Operations that do not depend on the
 results run in the meantime. Scalar statements that depend on the results, but that no operation needs yet,
@@ -317,7 +317,7 @@ def scalars_in(expressions: Iterable[Expr]) -> list[str]:
     return [leaf.attribute[0] for leaf in walk(expressions) if leaf.op == "scalar"]
 
 
-def awaited(
+def with_waits(
     operations: list[OperationGraph], reads: Callable[[SweepGraph], set[str]]
 ) -> list[OperationGraph]:
     """Return the operations with a wait after each sweep that reduces, as late as possible.
@@ -334,48 +334,48 @@ def awaited(
     body = _Body()
     for operation in operations:
         if isinstance(operation, SweepGraph):
-            if operation.reductions or body.missing & reads(operation):
+            if operation.reductions or body.pending & reads(operation):
                 body.wait()
-            body.made.append(operation)
-            body.missing |= set(operation.reductions.values())
+            body.operations.append(operation)
+            body.pending |= set(operation.reductions.values())
         elif isinstance(operation, ScalarGraph):
             body.scalars(operation)
         else:
             body.wait()
             if isinstance(operation, LoopGraph):
-                operation.body = awaited(operation.body, reads)
-            body.made.append(operation)
+                operation.body = with_waits(operation.body, reads)
+            body.operations.append(operation)
     body.wait()
-    return body.made
+    return body.operations
 
 
 @dataclass
 class _Body:
-    """Operations of a program or loop, with waits as far as they are arranged."""
+    """Operations of a program or loop under construction, with waits."""
 
-    made: list[OperationGraph] = field(default_factory=list)
-    missing: set[str] = field(default_factory=set)  # scalars whose value is available only after a wait
-    moved: list[tuple[str, Expr]] = field(default_factory=list)  # statements that must follow the wait
-    used: set[str] = field(default_factory=set)  # scalars that the moved statements read
+    operations: list[OperationGraph] = field(default_factory=list)
+    pending: set[str] = field(default_factory=set)  # scalars whose value is available only after a wait
+    deferred: list[tuple[str, Expr]] = field(default_factory=list)  # statements that must follow the wait
+    deferred_reads: set[str] = field(default_factory=set)  # scalars that the deferred statements read
 
     def scalars(self, graph: ScalarGraph) -> None:
         """Append scalar statements, except for those that must follow the wait."""
-        at_once = []
+        immediate = []
         for name, value in graph.statements:
             read = set(scalars_in([value]))
-            if self.missing & read or name in self.missing or name in self.used:
-                self.moved.append((name, value))
-                self.missing.add(name)
-                self.used |= read
+            if self.pending & read or name in self.pending or name in self.deferred_reads:
+                self.deferred.append((name, value))
+                self.pending.add(name)
+                self.deferred_reads |= read
             else:
-                at_once.append((name, value))
-        if at_once:
-            self.made.append(ScalarGraph(at_once))
+                immediate.append((name, value))
+        if immediate:
+            self.operations.append(ScalarGraph(immediate))
 
     def wait(self) -> None:
-        """Append a wait if results are missing, and the statements that must follow it."""
-        if self.missing:
-            self.made.append(AwaitGraph())
-        if self.moved:
-            self.made.append(ScalarGraph(self.moved))
-        self.missing, self.moved, self.used = set(), [], set()
+        """Append a wait if results are pending, and the statements that must follow it."""
+        if self.pending:
+            self.operations.append(AwaitGraph())
+        if self.deferred:
+            self.operations.append(ScalarGraph(self.deferred))
+        self.pending, self.deferred, self.deferred_reads = set(), [], set()

@@ -75,34 +75,38 @@ class Numbering:
     names: Names
 
 
-def numbered(program: Program, found: Sweeps, wraps: bool) -> Numbering:
+def number_buffers(program: Program, arrangement: Sweeps, wraps: bool) -> Numbering:
     """Return the numbers of fields and scalars: fields in the order of the grid, then second buffers."""
-    order = {name: number for number, name in enumerate(found.grid.fields)}
+    order = {name: number for number, name in enumerate(arrangement.grid.fields)}
     fields: dict[Field, int] = {}
-    for sweep in sweeps(found.operations):
-        sweep_fields = {*found.nests[sweep].reads, *sweep.sets, *read_at_walls(found.halos[sweep])}
+    for sweep in sweeps(arrangement.operations):
+        sweep_fields = {
+            *arrangement.nests[sweep].reads,
+            *sweep.sets,
+            *read_at_walls(arrangement.halos[sweep]),
+        }
         for f in sorted(sweep_fields, key=lambda f: order[f.name]):
             fields.setdefault(f, len(fields))
     buffers = {f.name: number for f, number in fields.items()}
-    for sweep in sweeps(found.operations):
-        for name in sorted(found.doubled(sweep), key=lambda name: buffers[name]):
+    for sweep in sweeps(arrangement.operations):
+        for name in sorted(arrangement.doubled(sweep), key=lambda name: buffers[name]):
             buffers.setdefault(second(name), len(buffers))
-    scalars = _scalars(program, found, wraps)
+    scalars = _scalars(program, arrangement, wraps)
     names = identifiers(scalars)
     arrays = identifiers((f.name for f in fields), names.values())
     arrays |= {second(name): f"{spelled}_next" for name, spelled in arrays.items()}
     return Numbering(fields, buffers, scalars, Names(arrays, names, scalars))
 
 
-def _scalars(program: Program, found: Sweeps, wraps: bool) -> dict[str, int]:
+def _scalars(program: Program, arrangement: Sweeps, wraps: bool) -> dict[str, int]:
     """Return the numbers of scalars: parameters and scalars of the grid first, then assigned scalars."""
-    read: list[str] = [*program.parameters, *found.grid.scalar_values()]
+    read: list[str] = [*program.parameters, *arrangement.grid.scalar_values()]
     written: list[str] = []
 
     def visit(operations: Sequence[OperationGraph]) -> None:
         for operation in operations:
             if isinstance(operation, SweepGraph):
-                read.extend(found.scalars(operation))
+                read.extend(arrangement.scalars(operation))
                 written.extend(operation.reductions.values())
             elif isinstance(operation, ScalarGraph):
                 read.extend(scalars_in(e for _, e in operation.statements))
@@ -114,19 +118,22 @@ def _scalars(program: Program, found: Sweeps, wraps: bool) -> dict[str, int]:
                 visit(operation.body)
                 read.extend(scalars_in([] if operation.until is None else [operation.until]))
 
-    visit(found.operations)
-    if wraps and any(wrapped(found.nests[s], found.halos[s], found.grid) for s in sweeps(found.operations)):
+    visit(arrangement.operations)
+    if wraps and any(
+        wrapped(arrangement.nests[s], arrangement.halos[s], arrangement.grid)
+        for s in sweeps(arrangement.operations)
+    ):
         read.append(AROUND)
     assigned = set(written)
     names = dict.fromkeys((*(name for name in read if name not in assigned), *written))
     return {name: number for number, name in enumerate(names)}
 
 
-def field_infos(numbering: Numbering, found: Sweeps) -> tuple[FieldInfo, ...]:
+def field_infos(numbering: Numbering, arrangement: Sweeps) -> tuple[FieldInfo, ...]:
     """Return the arrays of the program by number, with the halo that all sweeps together need."""
-    ndim = found.grid.ndim
+    ndim = arrangement.grid.ndim
     widest = dict.fromkeys(numbering.fields, Footprint())
-    for halo in (found.halos[sweep] for sweep in sweeps(found.operations)):
+    for halo in (arrangement.halos[sweep] for sweep in sweeps(arrangement.operations)):
         for f, footprint in (*halo.reads.items(), *halo.extended.items(), *halo.exchange.items()):
             widest[f] |= footprint
     infos = {f.name: FieldInfo(f.name, f.dtype, f.staggered, p.layers(ndim)) for f, p in widest.items()}

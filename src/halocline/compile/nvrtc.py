@@ -19,7 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from halocline.compile.cache import cache_folder, cached, first_whole, trusted
+from halocline.compile.cache import cache_folder, cached, first_usable, trusted
 from halocline.errors import CompileError
 from halocline.native import native
 
@@ -156,7 +156,7 @@ def compile_cuda(source: str, architecture: str) -> Path:
         nvrtc = find_nvrtc(architecture)
     except CompileError:
         # code of any version, since results do not depend on the version
-        cached_code = first_whole(folder, f"{content}-*.cubin")
+        cached_code = first_usable(folder, f"{content}-*.cubin")
         if cached_code is None:
             raise
         return cached_code

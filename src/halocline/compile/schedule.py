@@ -167,14 +167,14 @@ class DeviceKernel:
         Reductions of the sweep to which the kernel contributes, in the order of its partial results.
     scratch : bool
         True if the kernel has scratch memory as an argument.
-    group : three int or None
+    block_shape : three int or None
         Threads of a block, contiguous axis first. Narrow boxes have blocks of another shape with at most
         the same number of threads.
-    fixed : bool
+    has_fixed_block : bool
         True if the kernel always runs with this block shape, also for fewer cells.
-    march : int or None
+    cells_per_thread : int or None
         Cells of each thread along the slowest axis; None: the number of cells of each launch determines it.
-    ahead : int
+    preloaded_planes : int
         Planes that each thread reads before it computes its first cell.
     tile : three int or None
         Cells of each thread block along three axes, if the block computes a tile of cells.
@@ -189,10 +189,10 @@ class DeviceKernel:
     cell: tuple[int, ...] | None = None
     reductions: tuple[int, ...] = ()
     scratch: bool = False
-    group: tuple[int, int, int] | None = None
-    fixed: bool = False
-    march: int | None = None
-    ahead: int = 0
+    block_shape: tuple[int, int, int] | None = None
+    has_fixed_block: bool = False
+    cells_per_thread: int | None = None
+    preloaded_planes: int = 0
     tile: tuple[int, int, int] | None = None
     layouts: bool = False
 

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from halocline.errors import InputError
 from halocline.lang.grid import unknown_name_error
 
-LARGEST_GROUP = 256  # threads
+MAX_THREADS_PER_BLOCK = 256
 READS = ("direct", "queue", "planes")
 SHARED_BYTES = 40 * 2**10  # of a thread block, at most: CUDA grants 48 KiB by default
 REGISTERS = 192  # of a thread, for values; it has 255, some for addresses and 2.5D streaming
 PARAMETER_BYTES = 1024  # of a kernel: the minimum of OpenCL devices; CUDA devices have 4096
 FRAME_BYTES, LAYOUT_BYTES, POINTER_BYTES = 24 * 8, 3 * 8, 8  # see frame.h
-REDUCING_BYTES = LARGEST_GROUP // 2 * 40  # of shared memory to reduce: an hc_partial per two threads
+REDUCING_BYTES = MAX_THREADS_PER_BLOCK // 2 * 40  # of shared memory to reduce: an hc_partial per two threads
 
 
-def march_axis(ndim: int) -> int | None:
+def streaming_axis(ndim: int) -> int | None:
     """Return the 2.5D streaming axis among the three axes of generated code; None in 1D."""
     return None if ndim == 1 else 3 - ndim
 
@@ -31,51 +31,55 @@ class Strategy:
         Storage of neighbour values in 2.5D streaming along the slowest axis. "direct": all in global
         memory. "queue": neighbours along the streaming axis in registers, as a sliding window. "planes":
         also the other neighbours, in a shared-memory tile of the thread block.
-    group : (int, int) or None
+    block_shape : (int, int) or None
         Threads of a block along the contiguous axis and the next one. If the next one is the streaming
         axis, all threads are along the contiguous axis. None: the number of cells of each launch
         determines the shape.
-    march : int or None
+    cells_per_thread : int or None
         Cells of each thread along the streaming axis. None: the number of cells of each launch determines it.
-    stages : {"group", "memory"}
+    stages : {"shared", "memory"}
         Storage of stages: shared memory of the thread block, if they fit, or global memory.
     unroll : int
         Unroll factor of the loop over the cells of a thread.
-    resident : int
+    resident_blocks : int
         Minimum number of thread blocks that a multiprocessor holds at a time. The number limits the
         registers of each thread. 0: no limit. OpenCL has no such limit.
     """
 
     reads: str = "queue"
-    group: tuple[int, int] | None = (64, 4)
-    march: int | None = None
-    stages: str = "group"
+    block_shape: tuple[int, int] | None = (64, 4)
+    cells_per_thread: int | None = None
+    stages: str = "shared"
     unroll: int = 1
-    resident: int = 0
+    resident_blocks: int = 0
 
     def __post_init__(self) -> None:
-        if self.stages not in ("group", "memory"):
-            raise InputError(f"stages of device kernels in {self.stages!r}: expected group or memory")
-        smallest = min((*(self.group or (1, 1)), 1 if self.march is None else self.march, self.unroll))
-        threads = (self.group or (1, 1))[0] * (self.group or (1, 1))[1]
-        if smallest < 1 or self.resident < 0 or threads > LARGEST_GROUP:
+        if self.stages not in ("shared", "memory"):
+            raise InputError(f"stages of device kernels in {self.stages!r}: expected shared or memory")
+        block_shape = self.block_shape or (1, 1)
+        cells_per_thread = 1 if self.cells_per_thread is None else self.cells_per_thread
+        smallest = min(*block_shape, cells_per_thread, self.unroll)
+        threads = block_shape[0] * block_shape[1]
+        if smallest < 1 or self.resident_blocks < 0 or threads > MAX_THREADS_PER_BLOCK:
             raise InputError(
-                f"device kernels with {self}: expected positive numbers, at most {LARGEST_GROUP} threads"
+                f"device kernels with {self}: expected positive numbers, at most "
+                f"{MAX_THREADS_PER_BLOCK} threads"
             )
         if self.reads not in READS:
             raise unknown_name_error("strategy of device kernels", self.reads, READS)
 
     def __str__(self) -> str:
-        groups = "" if self.group is None else f", groups of {self.group[0]} x {self.group[1]}"
-        words = self.reads + groups
-        words += "" if self.march is None else f", {self.march} cells a thread"
-        words += f", {self.unroll} at a time" if self.unroll > 1 else ""
-        words += f", {self.resident} groups at a time" if self.resident else ""
-        return words + (", stages in memory" if self.stages == "memory" else "")
+        text = self.reads
+        if self.block_shape is not None:
+            text += f", thread blocks of {self.block_shape[0]} x {self.block_shape[1]}"
+        text += "" if self.cells_per_thread is None else f", {self.cells_per_thread} cells per thread"
+        text += f", unrolled by {self.unroll}" if self.unroll > 1 else ""
+        text += f", at least {self.resident_blocks} resident blocks" if self.resident_blocks else ""
+        return text + (", stages in memory" if self.stages == "memory" else "")
 
-    def threads(self, ndim: int) -> tuple[int, int, int] | None:
+    def threads_per_axis(self, ndim: int) -> tuple[int, int, int] | None:
         """Return the threads of a block along three axes, the contiguous one first."""
-        if self.group is None:
+        if self.block_shape is None:
             return None
-        along, across = self.group
+        along, across = self.block_shape
         return (along, across, 1) if ndim == 3 else (along * across, 1, 1)

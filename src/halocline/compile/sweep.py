@@ -64,7 +64,7 @@ def build(sweep: SweepGraph, grid: Grid) -> SweepNests:
     fields = grid.fields
     return SweepNests(
         staged,
-        run(staged, partial(nests, needed=accesses.points)),
+        run(staged, partial(nests, read_points=accesses.points)),
         {fields[name]: points for name, points in accesses.points.items() if name in fields},
         {
             fields[result.array]: {fields[name]: offsets for name, offsets in reads.items()}

@@ -142,7 +142,7 @@ def neighbours(around: Footprint) -> Footprint:
     return Footprint(tuple((d, w) for d, w in around if WALL not in map(abs, d)))
 
 
-def either(around: Footprint) -> Footprint:
+def merged_directions(around: Footprint) -> Footprint:
     """Return the segments with directions that do not distinguish neighbours from walls."""
     return Footprint.of((tuple((n > 0) - (n < 0) for n in d), w) for d, w in around)
 

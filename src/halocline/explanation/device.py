@@ -181,10 +181,10 @@ def _kernels(
                     "kernel": name,
                     "over": over,
                     "fields": tuple(names[f] for f in dict.fromkeys(largest.kernel.operands)),
-                    "group": largest.group,
-                    "march": largest.march,
+                    "group": largest.block_shape,
+                    "march": largest.cells_per_thread,
                     "launches": len(of_kernel),
-                    "groups": sum(launch.number_of_groups for launch in of_kernel),
+                    "groups": sum(launch.total_blocks for launch in of_kernel),
                     "reductions": len(largest.kernel.reductions),
                     "scratch": largest.kernel.scratch,
                 }

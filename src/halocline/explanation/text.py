@@ -181,7 +181,7 @@ def _devices(on: DevicePlan, placement: str) -> Iterator[str]:
             counts = (f"{sum(use[name] for use in boundary):,}" for name in ("groups", "launches"))
             kernels.append([str(sweep), counted(len(boundary), "kernel"), "boundary", "", "", *counts, ""])
         kernels += [_kernel(use) for use in uses if use["over"] != "boundary"]
-    sizes = ["threads of\na group", "cells of\na thread", "\ngroups", "\nlaunches"]
+    sizes = ["threads\nper block", "cells per\nthread", "thread\nblocks", "\nlaunches"]
     heads, note = ["sweep", "kernel", "over", *sizes, ""], f"Strategy of sweeps: {on.strategy}."
     yield from _table("Kernels of this rank", heads, kernels, 3, note)
 
@@ -264,7 +264,7 @@ def _stages(step: Step) -> Iterator[str]:
         return
     loops = 1 + max(stage.last for stage in step.stages)
     slots = len({stage.slot for stage in step.stages})
-    memory = f"{amount(step.scratch)} a patch" if step.scratch else "in memory of groups of threads"
+    memory = f"{amount(step.scratch)} a patch" if step.scratch else "in shared memory of thread blocks"
     yield f"{counted(len(step.stages), 'stage')} in {counted(slots, 'array')}, {memory}"
     names_by_use: dict[str, list[str]] = {}
     for stage in step.stages:

@@ -8,16 +8,16 @@ from functools import partial
 from math import prod
 
 from halocline.compile.schedule import DeviceKernel, Schedule, Sweep
-from halocline.compile.strategy import LARGEST_GROUP, march_axis
+from halocline.compile.strategy import MAX_THREADS_PER_BLOCK, streaming_axis
 from halocline.plan.box import Box
 from halocline.plan.rank import SubdomainPlan, SweepPlan
 
-MOST_PARTIALS = 8192  # approximate limit of thread blocks that reduce; one block merges their results.
-LONGEST_MARCH = 128  # cells per thread of a kernel that reduces.
-MARCH = 16  # default number of cells per thread.
-MANY_GROUPS = 8192  # threads stream through more cells while at least this number of thread blocks remains.
-CELLS_A_PLANE = 8  # streamed cells for each plane that is loaded in advance; measured: docs/performance.md.
-MOST_GROUPS = 65535  # limit of CUDA along all axes but the contiguous one.
+MAX_PARTIALS = 8192  # approximate limit of thread blocks that reduce; one block merges their results.
+MAX_CELLS_PER_REDUCING_THREAD = 128  # cells per thread of a kernel that reduces.
+DEFAULT_CELLS_PER_THREAD = 16  # along the streaming axis
+MANY_BLOCKS = 8192  # threads stream through more cells while at least this number of thread blocks remains.
+CELLS_PER_PRELOADED_PLANE = 8  # streamed cells for each preloaded plane; measured: docs/performance.md.
+MAX_BLOCKS_PER_AXIS = 65535  # limit of CUDA along all axes but the contiguous one.
 ROW_THREADS = 64  # threads of a thread block along the contiguous axis, if several rows are available
 
 
@@ -34,11 +34,11 @@ class Launch:
         Patch of these cells; scratch arrays cover the patch.
     top : tuple of int
         Upper-wall flags, as in the table of `Patches`.
-    groups, group : tuple of three int
+    block_counts, block_shape : tuple of three int
         Number of thread blocks, and threads per block, along each axis; the contiguous axis comes first.
-    march : int
+    cells_per_thread : int
         Cells of each thread along the axis of largest stride (2.5D streaming).
-    first_group : int
+    first_block : int
         Number of the first thread block of the launch among all launches of the kernel in the sweep.
     """
 
@@ -46,15 +46,15 @@ class Launch:
     cells: Box
     patch: Box
     top: tuple[int, ...]
-    groups: tuple[int, int, int]
-    group: tuple[int, int, int]
-    march: int
-    first_group: int = 0
+    block_counts: tuple[int, int, int]
+    block_shape: tuple[int, int, int]
+    cells_per_thread: int
+    first_block: int = 0
 
     @property
-    def number_of_groups(self) -> int:
+    def total_blocks(self) -> int:
         """Total number of thread blocks."""
-        return self.groups[0] * self.groups[1] * self.groups[2]
+        return self.block_counts[0] * self.block_counts[1] * self.block_counts[2]
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class SweepLaunches:
     rims : tuple of Launch
         Boundary conditions that wait for messages.
     items : tuple of Item
-    partials : tuple of (kernel, groups)
+    partials : tuple of (kernel, number of thread blocks)
         Each kernel that reduces, with the number of thread blocks of all its launches.
     """
 
@@ -97,7 +97,7 @@ def sweep_launches(
     """Return the launches of a sweep of a schedule for devices."""
     assert schedule.device is not None
     kernels = schedule.device.kernels
-    groups: dict[DeviceKernel, int] = {}
+    blocks_of_kernels: dict[DeviceKernel, int] = {}
     items = []
     for row, needs, rims in zip(
         subdomain_plan.patches.table.tolist(),
@@ -106,7 +106,9 @@ def sweep_launches(
         strict=True,
     ):
         lo, hi, top = map(tuple, row)
-        launches = _launches_over(kernels[sweep.kernel], Box(lo, hi), top, subdomain_plan.box.lo, groups)
+        launches = _launches_over(
+            kernels[sweep.kernel], Box(lo, hi), top, subdomain_plan.box.lo, blocks_of_kernels
+        )
         items.append(Item(needs, rims, launches))
     for halo, waits in zip(sweep_plan.halos, sweep_plan.halo_needs, strict=True):
         assert sweep.halo_kernel is not None
@@ -120,7 +122,7 @@ def sweep_launches(
                 if cells.size:
                     yield _launch(kernel, cells, cells, (0,) * schedule.ndim)
 
-    partials = tuple((k, groups.get(k, 0)) for k in kernels[sweep.kernel] if k.reductions)
+    partials = tuple((k, blocks_of_kernels.get(k, 0)) for k in kernels[sweep.kernel] if k.reductions)
     return SweepLaunches(
         tuple(fill_launches(sweep_plan.cores)), tuple(fill_launches(sweep_plan.rims)), tuple(items), partials
     )
@@ -131,7 +133,7 @@ def _launches_over(
     patch: Box,
     top: tuple[int, ...],
     origin: tuple[int, ...],
-    groups: dict[DeviceKernel, int],
+    blocks_of_kernels: dict[DeviceKernel, int],
 ) -> tuple[Launch, ...]:
     """Return the launches of kernels over a patch in order, and count the blocks of reducing kernels."""
     launches = []
@@ -143,9 +145,9 @@ def _launches_over(
             cells = cells.intersect(Box(place, tuple(p + 1 for p in place)))
         if not cells.size:
             continue
-        launch = _launch(kernel, cells, patch, top, groups.get(kernel, 0))
+        launch = _launch(kernel, cells, patch, top, blocks_of_kernels.get(kernel, 0))
         if kernel.reductions:
-            groups[kernel] = launch.first_group + launch.number_of_groups
+            blocks_of_kernels[kernel] = launch.first_block + launch.total_blocks
         launches.append(launch)
     return tuple(launches)
 
@@ -159,50 +161,65 @@ def _layer(box: Box, axis: int, side: int, layer: int) -> Box:
 
 
 def _launch(
-    kernel: DeviceKernel, cells: Box, patch: Box, top: tuple[int, ...], first_group: int = 0
+    kernel: DeviceKernel, cells: Box, patch: Box, top: tuple[int, ...], first_block: int = 0
 ) -> Launch:
     ndim = len(cells.shape)
     shape = (1,) * (3 - ndim) + cells.shape
     if kernel.tile is not None:
-        assert kernel.group is not None
-        groups = tuple(-(-n // size) for n, size in zip(reversed(shape), reversed(kernel.tile), strict=True))
-        return Launch(kernel, cells, patch, top, groups, kernel.group, 1, first_group)  # type: ignore[arg-type]
-    marched = march_axis(ndim)
-    march = 1
-    if marched is not None:
-        march = max(min(kernel.march or MARCH, shape[marched]), -(-shape[marched] // MOST_GROUPS))
-    rows = shape[1] if marched == 0 else 1
-    most = kernel.group or (ROW_THREADS if rows > 1 else LARGEST_GROUP, LARGEST_GROUP, 1)
+        assert kernel.block_shape is not None
+        block_counts = tuple(
+            -(-n // size) for n, size in zip(reversed(shape), reversed(kernel.tile), strict=True)
+        )
+        return Launch(kernel, cells, patch, top, block_counts, kernel.block_shape, 1, first_block)  # type: ignore[arg-type]
+    stream_axis = streaming_axis(ndim)
+    cells_per_thread = 1
+    if stream_axis is not None:
+        cells_per_thread = max(
+            min(kernel.cells_per_thread or DEFAULT_CELLS_PER_THREAD, shape[stream_axis]),
+            -(-shape[stream_axis] // MAX_BLOCKS_PER_AXIS),
+        )
+    rows = shape[1] if stream_axis == 0 else 1
+    row_threads = ROW_THREADS if rows > 1 else MAX_THREADS_PER_BLOCK
+    max_shape = kernel.block_shape or (row_threads, MAX_THREADS_PER_BLOCK, 1)
     # the launch bounds of the kernel limit the threads; blocks of a narrow box have more rows
-    threads = prod(kernel.group or (LARGEST_GROUP,))
-    along = _power_of_two(shape[2], most[0])
-    group = (along, _power_of_two(rows, threads // along), 1)
-    if kernel.fixed:
-        group = most
-    with_march = partial(_groups, shape, group, marched)
-    if marched is not None:
-        if kernel.march is None:
-            longest = CELLS_A_PLANE * kernel.ahead
-            march = _doubled(march, longest, lambda length: prod(with_march(2 * length)) >= MANY_GROUPS)
+    threads = prod(kernel.block_shape or (MAX_THREADS_PER_BLOCK,))
+    along = _power_of_two(shape[2], max_shape[0])
+    block_shape = (along, _power_of_two(rows, threads // along), 1)
+    if kernel.has_fixed_block:
+        block_shape = max_shape
+    block_counts_for = partial(_block_counts, shape, block_shape, stream_axis)
+    if stream_axis is not None:
+        if kernel.cells_per_thread is None:
+            longest = CELLS_PER_PRELOADED_PLANE * kernel.preloaded_planes
+            cells_per_thread = _doubled(
+                cells_per_thread, longest, lambda length: prod(block_counts_for(2 * length)) >= MANY_BLOCKS
+            )
         if kernel.reductions:
-            march = _doubled(march, LONGEST_MARCH, lambda length: prod(with_march(length)) > MOST_PARTIALS)
-        march = min(march, shape[marched])
-    return Launch(kernel, cells, patch, top, with_march(march), group, march, first_group)
+            cells_per_thread = _doubled(
+                cells_per_thread,
+                MAX_CELLS_PER_REDUCING_THREAD,
+                lambda length: prod(block_counts_for(length)) > MAX_PARTIALS,
+            )
+        cells_per_thread = min(cells_per_thread, shape[stream_axis])
+    block_counts = block_counts_for(cells_per_thread)
+    return Launch(kernel, cells, patch, top, block_counts, block_shape, cells_per_thread, first_block)
 
 
-def _doubled(march: int, longest: int, further: Callable[[int], bool]) -> int:
+def _doubled(length: int, longest: int, further: Callable[[int], bool]) -> int:
     """Return a streaming length, doubled until it reaches `longest` or the condition `further` fails."""
-    while march < longest and further(march):
-        march *= 2
-    return march
+    while length < longest and further(length):
+        length *= 2
+    return length
 
 
-def _groups(
-    shape: tuple[int, ...], group: tuple[int, int, int], marched: int | None, march: int
+def _block_counts(
+    shape: tuple[int, ...], block_shape: tuple[int, int, int], stream_axis: int | None, cells_per_thread: int
 ) -> tuple[int, int, int]:
     """Return the number of thread blocks along three axes, the contiguous one first, for cells of a shape."""
-    per_group = [march if axis == marched else group[2 - axis] for axis in (2, 1, 0)]
-    along, across, slowest = (-(-n // size) for n, size in zip(reversed(shape), per_group, strict=True))
+    cells_per_block = [
+        cells_per_thread if axis == stream_axis else block_shape[2 - axis] for axis in (2, 1, 0)
+    ]
+    along, across, slowest = (-(-n // size) for n, size in zip(reversed(shape), cells_per_block, strict=True))
     return along, across, slowest
 
 

@@ -36,7 +36,7 @@ def device(interface: str, index: int, gpu: Gpu | None = None, **other: Any) -> 
         "architecture": "sm_70" if interface == "cuda" else "",
         "memory": 17_000_000_000,
         "local_memory": 49152,
-        "largest_group": 1024,
+        "max_threads_per_block": 1024,
         "units": 80,
         "doubles": True,
     }
@@ -172,7 +172,9 @@ def test_reported_devices_are_those_of_native_code() -> None:
         for look in (cuda, opencl):
             reported = [f.facts for f in look(None) if f.facts and "interface" in f.facts]
             devices = native().devices(look.__name__)
-            assert reported == [{name: getattr(device, name) for name in FACTS} for device in devices]
+            assert reported == [
+                {name: getattr(device, a) for name, a in FACTS.items()} for device in devices
+            ]
             print(len(devices))
     """
     done = subprocess.run(

@@ -9,11 +9,11 @@ import pytest
 from halocline.compile.ir.kernel import Table, Value, compacted, renumbered, substituted
 from halocline.compile.ir.statements import (
     Branch,
-    Far,
-    First,
+    CheckAngles,
     Lanes,
     Let,
-    Mark,
+    MarkSelection,
+    OncePerBlock,
     Reduce,
     Stage,
     Store,
@@ -46,10 +46,10 @@ def test_renumbering_updates_every_statement() -> None:
         Store("r", 0),
         Reduce(0, "sum", 1),
         Stage("s", 2),
-        Mark(0, 3),
-        Far((4, 5)),
+        MarkSelection(0, 3),
+        CheckAngles((4, 5)),
         Lanes((), (6,), 0, "float64"),
-        First("t", (7,)),
+        OncePerBlock("t", (7,)),
         Strip((Store("r", 8),)),
     )
     assert roots(body) == list(range(9))

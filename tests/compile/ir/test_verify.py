@@ -110,7 +110,7 @@ WRONG: dict[str, tuple[Callable[[], Kernel], str]] = {
     "row outside": (lambda: replace(small(), body=(Row("u", (0, 0)), *small().body)), "Row outside of Nest"),
     "span": (
         lambda: after_place(lambda strip: (replace(strip, span="block"),)),
-        "Strip over a block outside of Blocks",
+        "Strip over a block outside of RowBlocks",
     ),
     "placed late": (lambda: after_place(without_lets), "before value 0, which it takes|before the value is"),
     "placed twice": (lambda: after_place(twice), "is computed again"),

@@ -10,10 +10,10 @@ import pytest
 
 import halocline as hc
 from halocline.compile.ir.kernel import Kernel
-from halocline.compile.ir.statements import Branch, Mark, Needed, Store, Strip, flat, roots
+from halocline.compile.ir.statements import Branch, IfSelected, MarkSelection, Store, Strip, flat, roots
 from halocline.compile.ir.verify import verify
 from halocline.compile.passes import branches as passes
-from halocline.compile.passes.branches import branched, branches, group
+from halocline.compile.passes.branches import branch_statements, branches, find_branches
 from halocline.compile.passes.loops import loops, place
 from halocline.compile.passes.threads import threads
 from halocline.compile.strategy import Strategy
@@ -35,7 +35,7 @@ def fields_of(kernel: Kernel, body: Any) -> set[str]:
 def test_a_side_contains_only_values_that_no_other_value_needs() -> None:
     shared = hc.sqrt(U + 2.0)
     kernel = kernel_of(hc.branch(V > 0, A + shared, B * shared) + shared)
-    branch_group = group(kernel.values, results(kernel))
+    branch_group = find_branches(kernel.values, results(kernel))
     assert branch_group is not None
     ops = [[kernel.values[n].op for n in sorted(side)] for side in branch_group.sides]
     assert "exp" in ops[0]
@@ -53,7 +53,7 @@ def test_cheap_or_shared_values_form_no_side() -> None:
         hc.where(U > 0, A, B),
     ):
         kernel = kernel_of(expression)
-        assert group(kernel.values, results(kernel)) is None
+        assert find_branches(kernel.values, results(kernel)) is None
         (strip,) = (s for s in flat(branches(loops(in_nest(kernel))).body) if isinstance(s, Strip))
         assert len(strip.body) == 1
 
@@ -61,35 +61,35 @@ def test_cheap_or_shared_values_form_no_side() -> None:
 def test_each_side_has_a_loop_that_may_be_skipped() -> None:
     kernel = branches(loops(in_nest(kernel_of(hc.branch(U[1, 0] > 0, A, B), hc.branch(U[1, 0] > 0, V, A)))))
     strips = [s for s in flat(kernel.body) if isinstance(s, Strip)]
-    guards = [s for s in flat(kernel.body) if isinstance(s, Needed)]
+    guards = [s for s in flat(kernel.body) if isinstance(s, IfSelected)]
     # only B needs a guard: A is the first side of one branch and the second side of the other
     assert [(s.number, s.holds) for s in guards] == [(0, False)]
     assert [len(strip.marks) for strip in strips] == [1, 0, 0]
-    assert any(isinstance(s, Mark) for s in strips[0].body)
+    assert any(isinstance(s, MarkSelection) for s in strips[0].body)
     assert [s.array for s in strips[-1].body if isinstance(s, Store)] == ["r0", "r1"]
     # the second side is stored, with all values that it needs
     assert fields_of(kernel, strips[1].body) == {"u", "v"}
-    assert sum(name.startswith("0:kept") for name, _ in loads(kernel, roots(strips[-1].body))) == 2
+    assert sum(name.startswith("0:intermediate") for name, _ in loads(kernel, roots(strips[-1].body))) == 2
     place(kernel)  # raises an error if the kernel cannot be scheduled
 
 
 def test_a_condition_may_depend_on_the_first_axis_alone() -> None:
     kernel = branches(loops(in_nest(kernel_of(hc.branch(GRID.x > 0.5, A, B)))))
     verify(kernel)
-    assert sum(isinstance(s, Needed) for s in flat(kernel.body)) == 2
+    assert sum(isinstance(s, IfSelected) for s in flat(kernel.body)) == 2
 
 
 def test_branches_may_be_nested() -> None:
     inner = hc.branch(V > 1, A, B)
     kernel = branches(loops(in_nest(kernel_of(hc.branch(U > 0, inner * hc.exp(U * V), hc.exp(V - U))))))
-    nested = [s for s in flat(kernel.body) if isinstance(s, Needed) and s.number == 0 and s.holds]
-    assert len([s for s in flat(nested[0].body) if isinstance(s, Needed)]) == 2
-    assert len([s for s in flat(kernel.body) if isinstance(s, Needed)]) == 4
+    nested = [s for s in flat(kernel.body) if isinstance(s, IfSelected) and s.number == 0 and s.holds]
+    assert len([s for s in flat(nested[0].body) if isinstance(s, IfSelected)]) == 2
+    assert len([s for s in flat(kernel.body) if isinstance(s, IfSelected)]) == 4
 
 
 def test_each_cell_of_a_device_computes_one_side() -> None:
     kernel = threads(in_nest(kernel_of(hc.branch(V > 0, A, B) * 2.0)), Strategy(), 0)
-    kernel = branched(kernel)
+    kernel = branch_statements(kernel)
     (branch,) = (s for s in flat(kernel.body) if isinstance(s, Branch))
     inside = [[n for let in body for n in let.values] for body in (branch.then, branch.otherwise)]
     assert [sum(kernel.values[n].op == "exp" for n in side) for side in inside] == [1, 1]
@@ -148,11 +148,11 @@ def test_branch_has_the_bits_of_where(
     reference = flow(hc.where, grid(), dtype)[1]
     sim, checksums = flow(hc.branch, grid(), dtype, threads=2, patch=(*(2,) * (len(shape) - 1), 64))
     assert checksums == reference
-    assert "some0" in sim.schedule.source
-    monkeypatch.setattr(passes, "WORTH", 1)  # a branch for every side
+    assert "any_true0" in sim.schedule.source
+    monkeypatch.setattr(passes, "MIN_COST_OF_SIDE", 1)  # a branch for every side
     more, checksums = flow(hc.branch, grid(), dtype)
     assert checksums == reference
-    assert more.schedule.source.count("if (some") >= sim.schedule.source.count("if (some") >= 4
+    assert more.schedule.source.count("if (any_true") >= sim.schedule.source.count("if (any_true") >= 4
 
 
 @pytest.mark.parametrize("reads", ["direct", "queue", "planes"])
@@ -160,7 +160,7 @@ def test_branch_has_the_bits_of_where_on_devices(
     opencl: Any, monkeypatch: pytest.MonkeyPatch, reads: str
 ) -> None:
     reference = flow(hc.where, hc.Grid((7, 90), periodic=True), "float64")[1]
-    monkeypatch.setattr(passes, "WORTH", 1)
+    monkeypatch.setattr(passes, "MIN_COST_OF_SIDE", 1)
     sim, checksums = flow(
         hc.branch, hc.Grid((7, 90), periodic=True), "float64", device="opencl", kernels=reads
     )

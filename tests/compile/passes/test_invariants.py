@@ -9,9 +9,9 @@ import pytest
 import halocline as hc
 from halocline.compile.compiler import compile_program
 from halocline.compile.ir.kernel import Kernel
-from halocline.compile.ir.statements import First, Let, flat
+from halocline.compile.ir.statements import Let, OncePerBlock, flat
 from halocline.compile.ir.verify import InvalidKernel, verify
-from halocline.compile.passes.invariants import NAME, invariants, needed
+from halocline.compile.passes.invariants import NAME, invariants, required_registers
 from halocline.compile.passes.threads import threads
 from halocline.compile.strategy import REGISTERS, SHARED_BYTES, Strategy
 from halocline.lang.expression import Expr
@@ -30,18 +30,20 @@ def weighted(count: int) -> Kernel:
 
 
 def test_weights_occupy_registers() -> None:
-    assert needed(weighted(MANY)) > REGISTERS > needed(weighted(10))
-    assert needed(weighted(MANY)) - needed(weighted(10)) == 2 * (MANY - 10)
+    assert required_registers(weighted(MANY)) > REGISTERS > required_registers(weighted(10))
+    assert required_registers(weighted(MANY)) - required_registers(weighted(10)) == 2 * (MANY - 10)
 
 
 def test_the_first_thread_of_a_block_computes_the_invariants() -> None:
     kernel = invariants(weighted(MANY), SHARED_BYTES)
     verify(kernel)
-    assert needed(kernel) == needed(weighted(MANY))  # loaded from shared memory, but counted
+    assert required_registers(kernel) == required_registers(
+        weighted(MANY)
+    )  # loaded from shared memory, but counted
     placed = device_kernel(kernel)
     verify(placed)
-    (first,) = statements(placed, First)
-    assert isinstance(first, First)
+    (first,) = statements(placed, OncePerBlock)
+    assert isinstance(first, OncePerBlock)
     assert len(first.values) == MANY
     assert {placed.values[n].op for n in first.values} == {"add"}
     assert [a.shape for a in placed.arrays if a.kind == "invariants"] == [(MANY,)]
@@ -52,7 +54,7 @@ def test_the_first_thread_of_a_block_computes_the_invariants() -> None:
 
 def test_verify_requires_that_the_first_thread_computes_its_values() -> None:
     placed = device_kernel(invariants(weighted(MANY), SHARED_BYTES))
-    body = tuple(replace(s, body=()) if isinstance(s, First) else s for s in placed.body)
+    body = tuple(replace(s, body=()) if isinstance(s, OncePerBlock) else s for s in placed.body)
     with pytest.raises(InvalidKernel, match="does not compute its values"):
         verify(replace(placed, body=body))
 
@@ -74,7 +76,7 @@ def test_shared_memory_tiles_use_the_remaining_memory() -> None:
     plane = 65 * 5 * 8
     for kernel_, room, planes in ((kernel, plane, 1), (invariants(kernel, 800), plane + 792, 0)):
         kernel_of_threads = threads(kernel_, Strategy(reads="planes"), room)
-        assert sum(a.kind == "plane" for a in kernel_of_threads.arrays) == planes
+        assert sum(a.kind == "field_tile" for a in kernel_of_threads.arrays) == planes
 
 
 def test_kernels_without_invariants_are_unchanged() -> None:

@@ -143,7 +143,9 @@ def test_loops_without_vector_form_are_left_to_the_compiler():
 def test_a_forward_difference_has_one_column_and_two_shifts():
     """A forward difference has one column, which is computed one vector ahead, and two shifts of it."""
     kernel = loops(in_nest(kernel_of(F[0, 0, 1] - F)))
-    arrays = tuple(replace(array, kind="kept") if array.name == "r0" else array for array in kernel.arrays)
+    arrays = tuple(
+        replace(array, kind="intermediate") if array.name == "r0" else array for array in kernel.arrays
+    )
     kernel = lanes(replace(kernel, arrays=arrays))
     (loop,) = (s for s in flat(kernel.body) if isinstance(s, Lanes))
     assert (loop.first, loop.dtype) == (1, "float64")

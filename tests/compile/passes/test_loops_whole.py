@@ -12,7 +12,7 @@ from halocline.compile.ir.statements import (
     Store,
 )
 from halocline.compile.ir.verify import ARGUMENTS, InvalidKernel, verify
-from halocline.compile.passes.loops import BOUNDED, whole
+from halocline.compile.passes.loops import BOUNDED, whole_vectors
 from halocline.compile.passes.scratch import scratch
 from kernels import small
 
@@ -24,9 +24,9 @@ HERE = ((0, 0),)
 
 def wholes(kernel: Kernel) -> list[bool]:
     """Return, for each nest, True if its rows may be extended."""
-    marked = whole(scratch(kernel))
+    marked = whole_vectors(scratch(kernel))
     verify(marked)
-    return [nest.whole for nest in marked.body if isinstance(nest, Nest)]
+    return [nest.whole_vectors for nest in marked.body if isinstance(nest, Nest)]
 
 
 def test_rows_of_stages_are_whole_vectors_and_those_of_fields_are_not() -> None:
@@ -35,7 +35,7 @@ def test_rows_of_stages_are_whole_vectors_and_those_of_fields_are_not() -> None:
     assert wholes(replace(small(), body=(small().body[0], field))) == [True, False]
     *before, last = scratch(small()).body
     with pytest.raises(InvalidKernel, match="field 'r' has rows of whole vectors, beyond the patch too"):
-        verify(replace(small(), body=(*before, replace(last, whole=True))))
+        verify(replace(small(), body=(*before, replace(last, whole_vectors=True))))
 
 
 def test_rows_that_cannot_be_padded_are_unchanged() -> None:
@@ -46,7 +46,9 @@ def test_rows_that_cannot_be_padded_are_unchanged() -> None:
     values = (*kernel.values[:1], Value("cast", (0,), dtype="float32"), *kernel.values[2:])
     values = tuple(replace(v, dtype="float32") if v.attribute == ("s", (-1,)) else v for v in values)
     narrow = replace(kernel, arrays=(u, r, replace(s, dtype="float32")), values=values)
-    assert not whole(scratch(narrow)).body[-2].whole  # a vector holds more float32 than float64 numbers
+    assert (
+        not whole_vectors(scratch(narrow)).body[-2].whole_vectors
+    )  # a vector holds more float32 than float64 numbers
     table = replace(kernel, values=(kernel.values[0], Value("exp", (0,)), *kernel.values[2:]))
     assert wholes(table)[0] is False  # an index outside the table would be read
 

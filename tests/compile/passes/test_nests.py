@@ -11,7 +11,7 @@ import halocline as hc
 from halocline.compile.compiler import arranged, compile_program
 from halocline.compile.ir.statements import Nest, Stage
 from halocline.compile.passes import nests as nests_pass
-from halocline.compile.passes.nests import MOST
+from halocline.compile.passes.nests import MAX_RESULTS
 
 storages = pytest.mark.parametrize("storage", ["inline", "patch", "auto"])
 
@@ -125,7 +125,7 @@ def test_an_old_value_is_read_by_the_loop_that_replaces_it() -> None:
     names = "abcdefghijkl"
     grid, fields = periodic(names)
     source = grid.field("source")
-    assert len(fields) > MOST
+    assert len(fields) > MAX_RESULTS
 
     @hc.program
     def program() -> None:
@@ -277,9 +277,9 @@ def test_stages_are_not_joined_if_their_reads_cost_too_much() -> None:
 
 def test_comparisons_grow_quadratically_with_the_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     comparisons: list[int] = []
-    together = nests_pass._Joining._together
+    together = nests_pass._Joining._joined
     counting = lambda self, *pair: comparisons.append(1) or together(self, *pair)  # noqa: E731
-    monkeypatch.setattr(nests_pass._Joining, "_together", counting)
+    monkeypatch.setattr(nests_pass._Joining, "_joined", counting)
     grid, (u, v) = periodic("uv")
 
     def compared(count: int) -> int:

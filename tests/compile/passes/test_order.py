@@ -14,7 +14,7 @@ import halocline as hc
 from halocline.compile.ir.kernel import Array, Kernel
 from halocline.compile.ir.statements import Let, Store, flat
 from halocline.compile.ir.verify import verify
-from halocline.compile.passes.order import AT_ONCE, order, waiting
+from halocline.compile.passes.order import REORDER_LIMIT, live_registers, order
 from halocline.lang.expression import Expr
 from kernels import in_nest, kernel_of
 from kernels_of_devices import MANY, device_kernel, statements
@@ -29,7 +29,7 @@ def most(kernel: Kernel) -> int:
         elif isinstance(s, Store):
             stores.append((len(numbers), s.value))
     ends = {value for place, value in stores if place == len(numbers)}
-    return waiting(kernel, numbers, ends)
+    return live_registers(kernel, numbers, ends)
 
 
 def far_apart() -> Kernel:
@@ -68,7 +68,7 @@ def test_kernels_with_enough_registers_are_unchanged() -> None:
     grid = hc.Grid((8, 8, 8), (1.0, 1.0, 1.0), periodic=True)
     u = grid.field("u")
     kernel = device_kernel(in_nest(kernel_of(hc.laplacian(u, order=6))))
-    assert most(kernel) <= AT_ONCE
+    assert most(kernel) <= REORDER_LIMIT
     assert order(kernel) == kernel
 
 

@@ -74,12 +74,16 @@ def test_later_loops_load_values_stored_by_earlier_ones():
             loops(in_nest(kernel_of((u[0, 1] - u[0, -1]) * (v[1, 0] - v) + hc.exp(u[0, 1] - u[0, -1]))))
         )
     strips = [s for s in flat(kernel.body) if isinstance(s, Strip)]
-    assert [[s.array for s in strip.body] for strip in strips] == [["0:kept0"], ["0:kept1"], ["r0"]]
+    assert [[s.array for s in strip.body] for strip in strips] == [
+        ["0:intermediate0"],
+        ["0:intermediate1"],
+        ["r0"],
+    ]
     assert sorted(loads(kernel, roots(strips[0].body)) + loads(kernel, roots(strips[1].body))) == [
         ("u", (0, -1)), ("u", (0, 1)), ("v", (0, 0)), ("v", (1, 0)),
     ]  # fmt: skip
-    assert sorted(loads(kernel, roots(strips[2].body))) == [("0:kept0", ()), ("0:kept1", ())]
-    assert [a.length for a in kernel.arrays if a.kind == "kept"] == [64, 64]
+    assert sorted(loads(kernel, roots(strips[2].body))) == [("0:intermediate0", ()), ("0:intermediate1", ())]
+    assert [a.length for a in kernel.arrays if a.kind == "intermediate"] == [64, 64]
 
 
 @pytest.mark.parametrize("streaming", [False, True])
@@ -112,7 +116,7 @@ def test_split_loops_have_the_bits_of_one_loop(monkeypatch: pytest.MonkeyPatch, 
             change.function(u, v, w, n, f, hc.scalar("total"))
 
         sim = hc.Simulation(grid, step, order=6, threads=1, patch=(7, 100))
-        assert ("kept0[" in sim.schedule.source) == grouped
+        assert ("intermediate0[" in sim.schedule.source) == grouped
         draw = np.random.default_rng(2)
         for field in (u, v, w, n, f):
             sim[field] = draw.random(field.points)

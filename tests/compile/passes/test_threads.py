@@ -9,16 +9,16 @@ import pytest
 import halocline as hc
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.statements import (
-    Advance,
-    Finish,
-    Gather,
-    Inside,
-    March,
-    Queue,
+    DeclareQueue,
+    DeclareShared,
+    IfInside,
+    LoadQueueEnd,
+    LoadTiles,
     Reduce,
-    Reset,
-    Share,
+    ReduceBlock,
+    ResetPartial,
     Store,
+    StreamLoop,
     Threads,
 )
 from halocline.compile.ir.verify import verify
@@ -39,13 +39,13 @@ def star() -> Kernel:
 def test_streaming_reads_follow_the_strategy(reads: str, queues: int, planes: int) -> None:
     kernel = device_kernel(star(), reads)
     verify(kernel)
-    (streaming,) = statements(kernel, March)
+    (streaming,) = statements(kernel, StreamLoop)
     assert streaming.axis == 0
-    assert [len(statements(kernel, kind)) for kind in (Queue, Advance)] == [queues, queues]
-    assert [len(statements(kernel, kind)) for kind in (Share, Gather)] == [planes, planes]
+    assert [len(statements(kernel, kind)) for kind in (DeclareQueue, LoadQueueEnd)] == [queues, queues]
+    assert [len(statements(kernel, kind)) for kind in (DeclareShared, LoadTiles)] == [planes, planes]
     assert len(statements(kernel, Threads)) == 1
     assert [store.array for store in statements(kernel, Store)] == ["r0"]
-    assert len(statements(kernel, Inside)) >= 1
+    assert len(statements(kernel, IfInside)) >= 1
 
 
 def test_grids_of_one_axis_are_not_streamed() -> None:
@@ -53,20 +53,20 @@ def test_grids_of_one_axis_are_not_streamed() -> None:
     u = grid.field("u")
     kernel = device_kernel(in_nest(kernel_of(u[1] - u)))
     verify(kernel)
-    assert statements(kernel, March) == []
+    assert statements(kernel, StreamLoop) == []
     (threads,) = statements(kernel, Threads)
-    assert threads.march is None
+    assert threads.axis is None
 
 
 def test_partial_sums_are_reset_and_finished() -> None:
     kernel = in_nest(kernel_of(U * 2.0))
-    assert statements(device_kernel(kernel), Reset, Finish) == []
+    assert statements(device_kernel(kernel), ResetPartial, ReduceBlock) == []
     (nest,) = kernel.body
     summed = replace(kernel, body=(replace(nest, body=(*nest.body, Reduce(nest.body[0].value, "sum", 0))),))
     kernel = device_kernel(summed)
     verify(kernel)
-    assert [type(s) for s in statements(kernel, Reset, Finish)] == [Reset, Finish]
-    assert statements(kernel, Finish)[0].kinds == ("sum",)
+    assert [type(s) for s in statements(kernel, ResetPartial, ReduceBlock)] == [ResetPartial, ReduceBlock]
+    assert statements(kernel, ReduceBlock)[0].kinds == ("sum",)
 
 
 def test_invariants_are_computed_outside_the_loop() -> None:

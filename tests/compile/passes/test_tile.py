@@ -9,11 +9,11 @@ import pytest
 from halocline.compile.ir.kernel import Array
 from halocline.compile.ir.statements import (
     Barrier,
-    Cells,
+    DeclareShared,
     Let,
     Nest,
-    Share,
     Tile,
+    TileLoop,
 )
 from halocline.compile.ir.verify import InvalidKernel, verify
 from halocline.compile.passes.tile import fits, tile
@@ -28,11 +28,11 @@ HERE = ((0, 0),)
 def test_a_thread_block_computes_its_tile_stage_by_stage() -> None:
     kernel = tile(small())
     verify(kernel)
-    assert [type(s) for s in kernel.body][1:4] == [Share, Tile, Nest]
+    assert [type(s) for s in kernel.body][1:4] == [DeclareShared, Tile, Nest]
     first, last = (s for s in kernel.body if isinstance(s, Nest))
-    assert [type(s) for s in first.body] == [Cells, Barrier]
+    assert [type(s) for s in first.body] == [TileLoop, Barrier]
     stage = kernel.array["s"]
-    assert (stage.kind, stage.layers[2], stage.shape) == ("tile", (1, 0), (1, 1, 513))
+    assert (stage.kind, stage.layers[2], stage.shape) == ("stage_tile", (1, 0), (1, 1, 513))
     assert kernel.array[stage.of].shape == (513,)
     assert any(isinstance(s, Let) and 5 in s.values for s in last.body)  # constant: once for all cells
 

@@ -82,7 +82,7 @@ def test_fields_and_parameters_may_have_the_names_of_all_locals_of_generated_cod
     program_names = "q u w total least hot until steps step dt t h_x h_y h_z o_x o_y o_z"
     many = re.compile(r"t\d\d|.*_\d$")  # numbered repetitions
     names = sorted(n for n in locals_of(source) - {*program_names.split()} if not many.match(n))
-    known = "a box i j k k0 k1 end s around far split1 high1 middle1 low1 outside1 piece0 t0 layer"
+    known = "a box i j k k0 k1 end s around large_angle split1 high1 middle1 low1 outside1 piece0 t0 layer"
     derived = "q_s0 q_s1 w_next flux_base flux_origin q_at_0_p1 index1 free_scratch"
     assert {*known.split(), *derived.split()} <= {*names}
     plain = [f"plain{n:03}" for n in range(len(names))]
@@ -94,7 +94,7 @@ def test_fields_and_parameters_may_have_the_names_of_all_locals_of_generated_cod
 
 
 @pytest.mark.parametrize(
-    ("reads", "stages"), [("direct", "memory"), ("queue", "group"), ("planes", "memory")]
+    ("reads", "stages"), [("direct", "memory"), ("queue", "shared"), ("planes", "memory")]
 )
 def test_no_parameter_becomes_a_local_of_kernels_for_devices(reads: str, stages: str) -> None:
     grid = hc.Grid((5, 6, 7), periodic=(True, False, True))
@@ -113,9 +113,9 @@ def test_no_parameter_becomes_a_local_of_kernels_for_devices(reads: str, stages:
     device = compile_program(step.trace(q), grid, device=Strategy(reads, stages=stages)).device
     assert device is not None
     names = declared(device.source[device.source.index("HC_KERNEL sweep") :])
-    known = "f scalars control partials shared partial kinds n i k i_begin i_end q_data q_where q_here loop"
+    known = "f scalars control partials shared partial kinds n i k i_begin i_end q_data q_layout q_cell loop"
     assert {*known.split()} <= names
-    assert ("q_plane" in names) == (reads == "planes")
+    assert ("q_field_tile" in names) == (reads == "planes")
     # these names are scalars, or give way to scalars
     scalar_names = re.compile(r"(q|flux)(_(0|[mp]\d)){3}|h_[xyz]|o_[xyz]|_\w+|hot|total|const")
     assert {name for name in names if identifier(name) == name and not scalar_names.fullmatch(name)} == set()

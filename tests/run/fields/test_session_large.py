@@ -103,7 +103,7 @@ def test_code_of_many_elementary_functions_is_linear_and_calls_them(family: str)
     assert many - some < 1.1 * 2.0 * (some - few)
     for name in ("cos", "sin", "exp"):
         for n in (50, 100, 200):
-            inline = sources[n].count(f"hc_{name}(") + sources[n].count(f"hc_{name}_near(")
+            inline = sources[n].count(f"hc_{name}(") + sources[n].count(f"hc_{name}_small(")
             assert inline <= 2 * 2  # in the called functions, for small and large angles, of two kernels
 
 
@@ -118,7 +118,7 @@ def test_called_functions_have_the_bits_of_inline_ones(
     x = np.random.default_rng(3).uniform(0.1, 4.0, (3, 37))
     checksums: dict[int, list[str]] = {}
     for most in (0, 1000):
-        monkeypatch.setattr(spelling, "MOST_INLINE", most)
+        monkeypatch.setattr(spelling, "MAX_INLINE", most)
         sim._forget_programs()
         assert ("hc_called" in schedule(FAMILIES["cosines"](4)).source) == (most == 0)
         checksums[most] = []

@@ -390,7 +390,7 @@ void on_fault(int number, siginfo_t* info, void* context) {
   }
 }
 
-int run(const standin::Kernel& kernel, const uint3& groups, const uint3& group,
+int run(const standin::Kernel& kernel, const uint3& grid_dim, const uint3& block_dim,
         std::vector<std::vector<char>>& values) {
   std::vector<void*> parameters;
   for (auto& value : values) parameters.push_back(value.data());
@@ -398,7 +398,7 @@ int run(const standin::Kernel& kernel, const uint3& groups, const uint3& group,
   escape = &return_point;
   int status = kIllegalAddress;
   if (sigsetjmp(return_point, 1) == 0) {
-    const bool sound = kernel.run(groups, group, parameters.data());
+    const bool sound = kernel.run(grid_dim, block_dim, parameters.data());
     status = sound ? kSuccess : kLaunchFailed;
   }
   escape = nullptr;

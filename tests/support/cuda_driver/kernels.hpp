@@ -43,7 +43,7 @@ struct Kernel {
   const size_t* sizes;  // sizes of the parameters
   unsigned threads;     // maximum of a thread block
   // Returns true if all threads of each thread block reach the same barriers.
-  bool (*run)(const uint3& groups, const uint3& group, void** parameters);
+  bool (*run)(const uint3& grid_dim, const uint3& block_dim, void** parameters);
 };
 
 struct Fibre {
@@ -72,7 +72,7 @@ template <typename Call>
 thread_local const Call* Thread<Call>::call = nullptr;
 
 template <typename Call>
-bool group_of_fibres(const Call& call) {
+bool block_of_fibres(const Call& call) {
   const size_t count = size_t{blockDim.x} * blockDim.y * blockDim.z;
   static thread_local std::vector<Fibre> fibres;
   if (fibres.size() < count) fibres.resize(count);
@@ -102,19 +102,19 @@ bool group_of_fibres(const Call& call) {
 }
 
 template <typename Call>
-bool all_groups(const uint3& groups, const uint3& group, bool barriers, const Call& call) {
-  gridDim = groups;
-  blockDim = group;
-  for (blockIdx.z = 0; blockIdx.z < groups.z; ++blockIdx.z) {
-    for (blockIdx.y = 0; blockIdx.y < groups.y; ++blockIdx.y) {
-      for (blockIdx.x = 0; blockIdx.x < groups.x; ++blockIdx.x) {
+bool all_blocks(const uint3& grid_dim, const uint3& block_dim, bool barriers, const Call& call) {
+  gridDim = grid_dim;
+  blockDim = block_dim;
+  for (blockIdx.z = 0; blockIdx.z < grid_dim.z; ++blockIdx.z) {
+    for (blockIdx.y = 0; blockIdx.y < grid_dim.y; ++blockIdx.y) {
+      for (blockIdx.x = 0; blockIdx.x < grid_dim.x; ++blockIdx.x) {
         if (barriers) {
-          if (!group_of_fibres(call)) return false;
+          if (!block_of_fibres(call)) return false;
           continue;
         }
-        for (threadIdx.z = 0; threadIdx.z < group.z; ++threadIdx.z) {
-          for (threadIdx.y = 0; threadIdx.y < group.y; ++threadIdx.y) {
-            for (threadIdx.x = 0; threadIdx.x < group.x; ++threadIdx.x) call();
+        for (threadIdx.z = 0; threadIdx.z < block_dim.z; ++threadIdx.z) {
+          for (threadIdx.y = 0; threadIdx.y < block_dim.y; ++threadIdx.y) {
+            for (threadIdx.x = 0; threadIdx.x < block_dim.x; ++threadIdx.x) call();
           }
         }
       }
@@ -135,8 +135,8 @@ struct Entry<Function> {
     Function(*static_cast<std::remove_const_t<Parameters>*>(parameters[N])...);
   }
   template <bool Barriers>
-  static bool run(const uint3& groups, const uint3& group, void** parameters) {
-    return all_groups(groups, group, Barriers,
+  static bool run(const uint3& grid_dim, const uint3& block_dim, void** parameters) {
+    return all_blocks(grid_dim, block_dim, Barriers,
                       [parameters] { call(parameters, std::make_index_sequence<count>()); });
   }
 };

@@ -16,10 +16,15 @@ from halocline.words import counted
 if TYPE_CHECKING:
     from halocline.run.devices.topology import Topology
 
-FACTS = (
-    *("interface", "index", "platform", "name", "driver", "identity", "architecture"),
-    *("memory", "local_memory", "largest_group", "units", "doubles"),
-)
+# facts of a device in the record, with the attributes of the native description
+FACTS = {
+    **{
+        name: name
+        for name in ("interface", "index", "platform", "name", "driver", "identity", "architecture")
+    },
+    **{"memory": "memory", "local_memory": "local_memory", "largest_group": "max_threads_per_block"},
+    **{"units": "units", "doubles": "doubles"},
+}
 
 
 def cuda(machine: Machine) -> Iterator[Finding]:
@@ -101,7 +106,7 @@ def _devices(interface: str, title: str) -> Generator[Finding, None, list[Any]]:
     selection = "" if len(platforms) == 1 else f" selects the platform {platforms[0]}"
     yield Finding(title, "found", f"{counted(len(devices), 'device')}, --device {interface}{selection}")
     for device in devices:
-        facts = {name: getattr(device, name) for name in FACTS}
+        facts = {name: getattr(device, attribute) for name, attribute in FACTS.items()}
         model = [device.name, device.platform if len(platforms) > 1 else "", device.architecture]
         sizes = [f"{device.memory / 1e9:.1f} GB", counted(device.units, "unit")]
         doubles = "float64" if device.doubles else "no float64 with fma, which runs need"

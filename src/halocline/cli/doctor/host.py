@@ -60,11 +60,11 @@ def compiler(machine: Machine) -> Iterator[Finding]:
 
 def _cache() -> tuple[bool, tuple[str, str]]:
     """Return whether the cache of compiled kernels is writable, with a text and advice."""
-    from halocline.compile.cache import cache_folder, trusted, workplace
+    from halocline.compile.cache import cache_folder, trusted, work_folder
 
     try:
         folder = trusted(cache_folder())
-        with workplace(folder):
+        with work_folder(folder):
             libraries = list(folder.glob("*.so"))
     except CompileError as error:
         return False, problem_and_advice(error)

@@ -75,17 +75,19 @@ class Array:
     Parameters
     ----------
     name : str
-        Unique in the kernel. The names of "band", "kept" and "result" arrays begin with the number of
-        their nest and a colon.
+        Unique in the kernel. The names of "band", "intermediate" and "result" arrays begin with the
+        number of their nest and a colon.
     dtype : str
     kind : str
         "field", or "scratch" for a stage in the scratch memory of the patch.
 
-        On CPUs: "band", values that all rows of a band share; "kept", values that one loop over a piece
-        of a row stores for the next loops; "result", results before a reduction or a streaming store.
+        On CPUs: "band", values that all rows of a band share; "intermediate", values that one loop
+        over a piece of a row stores for the next loops; "result", results before a reduction or a
+        streaming store.
 
-        On devices: "queue", a sliding window in registers; "plane", a shared-memory tile of a field
-        around the cells of a thread block; "shared", shared memory; "tile", a stage in shared memory;
+        On devices: "queue", a sliding window in registers; "field_tile", a shared-memory tile of a
+        field around the cells of a thread block; "shared", shared memory; "stage_tile", a stage in shared
+        memory;
         "invariants", values that are equal in all cells.
     staggered : tuple of bool
         Staggering per axis of the grid, for fields.
@@ -96,16 +98,16 @@ class Array:
     label : (bytes, bytes)
         Text that represents the array in digests of loads, before and after the offset.
     length : int
-        Number of elements of "band", "kept" and "result" arrays.
+        Number of elements of "band", "intermediate" and "result" arrays.
     span : str
         Stretch of the row that these arrays cover, see `Strip`.
     of : str
-        Field from which a queue or plane is read; shared memory that contains a tile.
+        Field from which a queue or field tile is read; shared memory that contains a stage tile.
     layers : tuple of (int, int)
-        For a queue, its first and last offset along the streaming axis. For a plane, the layers around
-        the thread block along axes 1 and 2. For a tile, the layers around it along three axes.
+        For a queue, its first and last offset along the streaming axis. For a field tile, the layers
+        around the thread block along axes 1 and 2. For a stage tile, the layers around it along three axes.
     shape : tuple of int
-        Points of a plane or tile along these axes; number of invariants.
+        Points of a tile along these axes; number of invariants.
     """
 
     name: str
@@ -155,7 +157,7 @@ class Table:
             args = args[::-1]
         return self._insert(Value(op, args, attribute, dtype, depth), digest)
 
-    def like(self, value: Value, args: tuple[int, ...]) -> int:
+    def with_arguments(self, value: Value, args: tuple[int, ...]) -> int:
         """Return the number of the operation of a value on other arguments."""
         depth = max((self.values[arg].depth for arg in args), default=value.depth)
         return self.add(value.op, args, value.attribute, value.dtype, depth)
@@ -310,19 +312,21 @@ def compacted(kernel: Kernel) -> Kernel:
     return replace(kernel, values=tuple(values), body=renumbered(kernel.body, new_numbers))
 
 
-def substituted(table: Table, wanted: Iterable[int], instead: Mapping[int, int]) -> list[int]:
-    """Return the numbers of values after the substitution `instead` in their formulas."""
-    old_numbers, new_numbers = list(wanted), dict(instead)
+def substituted(table: Table, roots: Iterable[int], substitutions: Mapping[int, int]) -> list[int]:
+    """Return the numbers of values after `substitutions` in their formulas."""
+    old_numbers, new_numbers = list(roots), dict(substitutions)
     for number in below(table.values, old_numbers, new_numbers):
         value = table.values[number]
         new_numbers[number] = table.copy(value, tuple(new_numbers[arg] for arg in value.args))
     return [new_numbers[number] for number in old_numbers]
 
 
-def substituted_in(table: Table, body: ir.Body, instead: Mapping[int, int]) -> ir.Body:
-    """Return a body after the substitution `instead` in the formulas of its values; see `renumbered`."""
+def substituted_in(table: Table, body: ir.Body, substitutions: Mapping[int, int]) -> ir.Body:
+    """Return a body after `substitutions` in the formulas of its values; see `renumbered`."""
     old_numbers = roots(body)
-    return renumbered(body, dict(zip(old_numbers, substituted(table, old_numbers, instead), strict=True)))
+    return renumbered(
+        body, dict(zip(old_numbers, substituted(table, old_numbers, substitutions), strict=True))
+    )
 
 
 def renumbered(body: ir.Body, numbers: Mapping[int, int]) -> ir.Body:

@@ -69,7 +69,7 @@ def _body(kernel: Kernel, body: ir.Body, level: int) -> Iterator[str]:
 
 def _line(statement: ir.Statement) -> str:
     """Return the text of a statement without its bodies, followed by the source line of the user."""
-    words = [type(statement).__name__.lower()]
+    words = [ir.name_of(statement)]
     for entry in fields(statement):
         value = getattr(statement, entry.name)
         if entry.type == "Body" or entry.name == "origin" or value == entry.default or value in ((), None):

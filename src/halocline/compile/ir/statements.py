@@ -5,6 +5,7 @@ Statements refer to values by number, and to arrays by name. A `Body` contains i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import Field, dataclass, fields, replace
 from operator import is_
@@ -21,6 +22,11 @@ class Statement:
 
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True)(cls)
+
+
+def name_of(statement: Statement) -> str:
+    """Return the name of the kind of a statement in snake case: `open_sum` for `OpenSum`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(statement).__name__).lower()
 
 
 Body = tuple[Statement, ...]
@@ -171,8 +177,8 @@ class Nest(Statement):
     """Loop nest over the points of a patch, with `extent` more around it and `top` more at upper walls.
 
     `cell` is the global index of a single cell to compute; None for all cells. `ahead` is the number of
-    planes by which the nest is ahead of the results, if nests run plane by plane. If `whole` is True, the row
-    length is rounded up to whole vectors.
+    planes by which the nest is ahead of the results, if nests run plane by plane. If `whole_vectors` is True,
+    the row length is rounded up to whole vectors.
     """
 
     body: Body
@@ -180,7 +186,7 @@ class Nest(Statement):
     top: tuple[int, ...]
     cell: Offset | None = None
     ahead: int | None = None
-    whole: bool = False
+    whole_vectors: bool = False
 
 
 class Loop(Statement):
@@ -213,14 +219,14 @@ class Strip(Statement):
     """Vector loop over a stretch of the row.
 
     `span` names the stretch: "row" is the whole row, "piece", "line" and "block" are the current piece, line
-    and block of `Pieces`, `Lines` and `Blocks`. `near` is True if all angles of its sines and cosines are
-    known to be near. `sums` are the numbers of the sums to which the loop adds. `marks` are the numbers of
-    the branches that the loop decides.
+    and block of `Pieces`, `Lines` and `RowBlocks`. `small_angles` is True if all angles of its sines and
+    cosines are known to be small. `sums` are the numbers of the sums to which the loop adds. `marks` are the
+    numbers of the branches that the loop decides.
     """
 
     body: Body
     span: str = "row"
-    near: bool = False
+    small_angles: bool = False
     sums: tuple[int, ...] = ()
     marks: tuple[int, ...] = ()
 
@@ -240,7 +246,7 @@ class Lanes(Statement):
     span: str = "row"
 
 
-class Far(Statement):
+class CheckAngles(Statement):
     """Loop that tests whether an angle of a stretch is outside the range of the fast functions."""
 
     angles: tuple[int, ...]
@@ -248,7 +254,7 @@ class Far(Statement):
     span: str = "row"
 
 
-class First(Statement):
+class OncePerBlock(Statement):
     """Computation of values by the first thread of a block, which stores them in `array`, with a barrier."""
 
     array: str
@@ -256,21 +262,21 @@ class First(Statement):
     body: Body = ()
 
 
-class Either(Statement):
-    """Selection of the body `near` if `Far` found only near angles, else of the body `far`."""
+class SelectByAngles(Statement):
+    """Selection of the body `small_angles` if `CheckAngles` found no large angle, else of `all_angles`."""
 
-    near: Body
-    far: Body
+    small_angles: Body
+    all_angles: Body
 
 
-class Mark(Statement):
+class MarkSelection(Statement):
     """Record for branch `number` if a condition is true in a cell of a stretch, and if it is false in one."""
 
     number: int
     condition: int
 
 
-class Needed(Statement):
+class IfSelected(Statement):
     """Body that runs only if a cell of the stretch selects one side of branch `number`.
 
     The side is the first one if `holds` is True, else the second one.
@@ -297,7 +303,7 @@ class Pieces(Statement):
     length: int
 
 
-class Blocks(Statement):
+class RowBlocks(Statement):
     """Loop over blocks of `length` elements of a row; blocks begin at indices that are multiples of it."""
 
     body: Body
@@ -318,17 +324,17 @@ class Bands(Statement):
 class Lines(Statement):
     """Loop over the cache lines of a stretch, with `length` elements each.
 
-    `whole` runs for complete lines, `rest` for the ends.
+    `complete` runs for complete lines, `partial` for the ends.
     """
 
-    whole: Body
-    rest: Body
+    complete: Body
+    partial: Body
     length: int
     span: str = "row"
 
 
 class Buffer(Statement):
-    """Declaration of a "band", "kept" or "result" array."""
+    """Declaration of a "band", "intermediate" or "result" array."""
 
     array: str
 
@@ -347,7 +353,7 @@ class LaneSums(Statement):
     length: int
 
 
-class AddUp(Statement):
+class AddToSum(Statement):
     """Addition of the current element of `array` to a sum; `lanes` is True for a sum with partial sums."""
 
     number: int
@@ -355,7 +361,7 @@ class AddUp(Statement):
     lanes: bool = False
 
 
-class TotalLanes(Statement):
+class AddLaneSums(Statement):
     """Addition of the partial sums of a sum."""
 
     number: int
@@ -369,7 +375,7 @@ class CloseSum(Statement):
     array: str
 
 
-class Deposit(Statement):
+class ReduceBuffer(Statement):
     """Reduction of the values of a piece, or of a block of lines, into reduction `slot`."""
 
     slot: int
@@ -377,7 +383,7 @@ class Deposit(Statement):
     array: str
 
 
-class Stream(Statement):
+class StreamingStore(Statement):
     """Streaming store of a piece to its row of an array; `line` is True for a single cache line."""
 
     array: str
@@ -385,7 +391,7 @@ class Stream(Statement):
     line: bool = False
 
 
-class Fetch(Statement):
+class Prefetch(Statement):
     """Prefetch of elements `first` to `first` + `length` further along rows, one in each `step`."""
 
     rows: tuple[Row, ...]
@@ -394,7 +400,7 @@ class Fetch(Statement):
     step: int
 
 
-class Fence(Statement):
+class StoreFence(Statement):
     """Wait for the completion of streaming stores."""
 
 
@@ -404,16 +410,16 @@ class Fence(Statement):
 class Threads(Statement):
     """Assignment of threads to cells; along the 2.5D streaming axis, each thread has several cells."""
 
-    march: int | None
+    axis: int | None
 
 
-class Inside(Statement):
+class IfInside(Statement):
     """Body for the threads whose cells are in the box."""
 
     body: Body
 
 
-class March(Statement):
+class StreamLoop(Statement):
     """Loop of a thread over its cells along the 2.5D streaming axis, with the unroll factor `unroll`."""
 
     axis: int
@@ -421,44 +427,44 @@ class March(Statement):
     body: Body
 
 
-class Share(Statement):
+class DeclareShared(Statement):
     """Declaration of a plane or tile in shared memory."""
 
     array: str
 
 
-class Gather(Statement):
+class LoadTiles(Statement):
     """Load of planes into shared memory by all threads of a block, between two barriers."""
 
-    planes: tuple[str, ...]
+    arrays: tuple[str, ...]
 
 
-class Point(Statement):
+class CellAddress(Statement):
     """Address of the current cell in an array; `sink` is True if the cell is written."""
 
     array: str
     sink: bool = False
 
 
-class Queue(Statement):
+class DeclareQueue(Statement):
     """Declaration of the registers of a queue."""
 
     array: str
 
 
-class Enter(Statement):
+class FillQueues(Statement):
     """Initial values of the queues of a thread before its first cell, except for their last entries."""
 
     queues: tuple[str, ...]
 
 
-class Advance(Statement):
+class LoadQueueEnd(Statement):
     """Load of the last entry of a queue."""
 
     array: str
 
 
-class Step(Statement):
+class ShiftQueue(Statement):
     """Shift of the values of a queue by one entry."""
 
     array: str
@@ -470,7 +476,7 @@ class Tile(Statement):
     cells: tuple[int, int, int]
 
 
-class Cells(Statement):
+class TileLoop(Statement):
     """Loop over the cells of a nest around the tile, distributed over the threads of the block."""
 
     body: Body
@@ -480,14 +486,14 @@ class Barrier(Statement):
     """Barrier of all threads of a block."""
 
 
-class Reset(Statement):
+class ResetPartial(Statement):
     """Initialisation of the partial result of each thread for a reduction."""
 
     number: int
     kind: str
 
 
-class Finish(Statement):
+class ReduceBlock(Statement):
     """Reduction of the partial results of each thread block, for reductions of these kinds."""
 
     kinds: tuple[str, ...]
@@ -552,10 +558,10 @@ def with_nests(body: Body, change: Callable[[int, Nest], Statement]) -> Body:
 
 def roots(body: Iterable[Statement]) -> list[int]:
     """Return the numbers of the values that statements and their inner statements use, in order."""
-    return used(flat(body))
+    return used_values(flat(body))
 
 
-def used(statements: Iterable[Statement]) -> list[int]:
+def used_values(statements: Iterable[Statement]) -> list[int]:
     """Return the numbers of the values that statements use, without inner statements."""
     numbers: list[int] = []
     for statement in statements:
@@ -569,8 +575,8 @@ USES: dict[type[Statement], str] = {
     Store: "value",
     Reduce: "value",
     Stage: "value",
-    Mark: "condition",
-    Far: "angles",
+    MarkSelection: "condition",
+    CheckAngles: "angles",
     Lanes: "columns",
-    First: "values",
+    OncePerBlock: "values",
 }

@@ -35,20 +35,33 @@ _LOGICAL = {"and", "or", "not"}
 # depths of operations without arguments
 _LEAF = {"const": 0, "scalar": 0, "invariant": 0, "load": POINT, "shifted": POINT}
 
-KINDS = {"field", "scratch", "band", "kept", "result", "queue", "plane", "shared", "tile", "invariants"}
+KINDS = {
+    "field",
+    "scratch",
+    "band",
+    "intermediate",
+    "result",
+    "queue",
+    "field_tile",
+    "shared",
+    "stage_tile",
+    "invariants",
+}
 
 # required statements around each statement of these kinds, at any distance
 _WITHIN: dict[type[ir.Statement], tuple[str, ...]] = {
-    **dict.fromkeys((ir.Loop, ir.Branch, ir.Bands, ir.Buffer, ir.Point, ir.Queue, ir.Cells), ("Nest",)),
-    **dict.fromkeys((ir.Row, ir.Wrap, ir.Strip, ir.Lanes, ir.Far, ir.Needed), ("Nest", "Loop")),
-    **dict.fromkeys((ir.OpenSum, ir.CloseSum, ir.Stream), ("Nest", "Loop")),
-    **dict.fromkeys((ir.AddUp, ir.Mark), ("Strip",)),
-    **dict.fromkeys((ir.Advance, ir.Step, ir.Gather), ("Nest", "March")),
+    **dict.fromkeys(
+        (ir.Loop, ir.Branch, ir.Bands, ir.Buffer, ir.CellAddress, ir.DeclareQueue, ir.TileLoop), ("Nest",)
+    ),
+    **dict.fromkeys((ir.Row, ir.Wrap, ir.Strip, ir.Lanes, ir.CheckAngles, ir.IfSelected), ("Nest", "Loop")),
+    **dict.fromkeys((ir.OpenSum, ir.CloseSum, ir.StreamingStore), ("Nest", "Loop")),
+    **dict.fromkeys((ir.AddToSum, ir.MarkSelection), ("Strip",)),
+    **dict.fromkeys((ir.LoadQueueEnd, ir.ShiftQueue, ir.LoadTiles), ("Nest", "StreamLoop")),
 }
 
 
 # possible statements around a statement over a part of a row
-_HOLDERS = {"piece": ("Pieces", "Lines"), "line": ("Lines",), "block": ("Blocks",)}
+_HOLDERS = {"piece": ("Pieces", "Lines"), "line": ("Lines",), "block": ("RowBlocks",)}
 
 
 class InvalidKernel(AssertionError):
@@ -73,7 +86,7 @@ def verify(kernel: Kernel) -> None:
     _places(kernel, fail)
     _stages(kernel, statements, fail)
     _reductions(statements, fail)
-    if any(isinstance(s, (ir.Let, ir.Strip, ir.Cells)) for s in statements) and _is_placed(
+    if any(isinstance(s, (ir.Let, ir.Strip, ir.TileLoop)) for s in statements) and _is_placed(
         kernel, statements
     ):
         _scopes(kernel, kernel.body, set(), fail)
@@ -84,8 +97,8 @@ Fail = Callable[[str], NoReturn]
 
 def _values(kernel: Kernel, statements: Sequence[ir.Statement], fail: Fail) -> None:
     values = kernel.values
-    for number in kernel.below(ir.used(statements)):
-        defect = _mistake(kernel, number)
+    for number in kernel.below(ir.used_values(statements)):
+        defect = _defect(kernel, number)
         if defect:
             fail(f"value {number}, {values[number].op}: {defect}")
     for statement in statements:
@@ -95,7 +108,7 @@ def _values(kernel: Kernel, statements: Sequence[ir.Statement], fail: Fail) -> N
             )
 
 
-def _mistake(kernel: Kernel, number: int) -> str:
+def _defect(kernel: Kernel, number: int) -> str:
     """Return the defect of a value; empty if the value is valid."""
     values, value = kernel.values, kernel.values[number]
     if value.op not in _COUNT:
@@ -127,7 +140,7 @@ def _wrong_load(kernel: Kernel, value: Value) -> str:
     array = kernel.array.get(name)
     if array is None:
         return f"there is no array {name!r}; the kernel has {', '.join(kernel.array) or 'none'}"
-    axes = 0 if array.kind in ("band", "kept") else kernel.ndim
+    axes = 0 if array.kind in ("band", "intermediate") else kernel.ndim
     if len(offset) != axes:
         return f"offset {offset} into array {name!r}; expected {axes} numbers, one per axis"
     if array.dtype != value.dtype:
@@ -181,7 +194,7 @@ def _stages(kernel: Kernel, statements: Sequence[ir.Statement], fail: Fail) -> N
 
     Another kernel of the sweep may store the stage. In this case, this kernel only contains its allocation.
     """
-    staged = {array.name for array in kernel.arrays if array.kind in ("scratch", "tile")}
+    staged = {array.name for array in kernel.arrays if array.kind in ("scratch", "stage_tile")}
     writers: dict[str, ir.Nest | ir.Allocate | ir.Stage] = {}
     rings = {s.array: s.planes for s in kernel.body if isinstance(s, ir.Allocate)}
     stored = {s.array for s in statements if isinstance(s, (ir.Store, ir.Stage))}
@@ -191,14 +204,14 @@ def _stages(kernel: Kernel, statements: Sequence[ir.Statement], fail: Fail) -> N
         if not isinstance(statement, (ir.Nest, ir.Stage)):
             continue
         within = list(ir.flat((statement,)))
-        for name, offset in kernel.loads(ir.used(within)) if staged else ():
+        for name, offset in kernel.loads(ir.used_values(within)) if staged else ():
             if name in staged and name not in writers:
                 fail(f"stage {name!r} is read before it is stored")
             if name in staged and isinstance(statement, ir.Nest):
                 _within(writers[name], statement, name, offset, fail)
                 _in_ring(writers[name], statement, name, offset, rings.get(name, 0), fail)
         candidates = [statement] if isinstance(statement, ir.Stage) else within
-        if isinstance(statement, ir.Nest) and statement.whole:
+        if isinstance(statement, ir.Nest) and statement.whole_vectors:
             _fits(kernel, statement, fail)
         for name in {s.array for s in candidates if isinstance(s, (ir.Store, ir.Stage))} & staged:
             if name in writers:
@@ -227,30 +240,30 @@ def _unrolled(body: ir.Body) -> Iterator[ir.Statement]:
 
 
 def _in_ring(
-    made: ir.Statement, reader: ir.Nest, name: str, offset: ir.Offset, ring: int, fail: Fail
+    writer: ir.Statement, reader: ir.Nest, name: str, offset: ir.Offset, ring: int, fail: Fail
 ) -> None:
     """Check that a plane that is read is stored already, and not overwritten yet."""
-    if not isinstance(made, ir.Nest) or made.ahead is None:
+    if not isinstance(writer, ir.Nest) or writer.ahead is None:
         return
     if reader.ahead is None:
         fail(f"stage {name!r} is stored plane by plane, and read by a nest that is not so")
-    behind = made.ahead - reader.ahead - offset[0]
+    behind = writer.ahead - reader.ahead - offset[0]
     if behind < 0 or (ring and behind >= ring):
-        fail(f"stage {name!r}, {made.ahead} planes ahead in a ring of {ring}, is read at {offset}")
+        fail(f"stage {name!r}, {writer.ahead} planes ahead in a ring of {ring}, is read at {offset}")
 
 
-def _within(made: ir.Statement, reader: ir.Nest, name: str, offset: ir.Offset, fail: Fail) -> None:
-    assert isinstance(made, (ir.Nest, ir.Allocate))
+def _within(writer: ir.Statement, reader: ir.Nest, name: str, offset: ir.Offset, fail: Fail) -> None:
+    assert isinstance(writer, (ir.Nest, ir.Allocate))
     for axis, o in enumerate(offset):
-        (lower, upper), (below, above) = reader.extent[axis], made.extent[axis]
-        top = reader.top[axis] + upper + o - made.top[axis]
+        (lower, upper), (below, above) = reader.extent[axis], writer.extent[axis]
+        top = reader.top[axis] + upper + o - writer.top[axis]
         if below < lower - o or above < max(upper + o, top):
-            fail(f"stage {name!r} is read at {offset}, beyond {made.extent} and {made.top} more")
+            fail(f"stage {name!r} is read at {offset}, beyond {writer.extent} and {writer.top} more")
 
 
 def _reductions(statements: Sequence[ir.Statement], fail: Fail) -> None:
     slots = [s.slot for s in statements if isinstance(s, ir.Reduce)]
-    if len(slots) != len(set(slots)) and not any(isinstance(s, ir.Far) for s in statements):
+    if len(slots) != len(set(slots)) and not any(isinstance(s, ir.CheckAngles) for s in statements):
         fail(f"two reductions of one number among {slots}")
 
 
@@ -280,9 +293,9 @@ def _scopes(kernel: Kernel, body: ir.Body, around: set[int], fail: Fail) -> None
                 known.add(number)
         elif isinstance(statement, (ir.Store, ir.Reduce)) and statement.value not in known:
             fail(f"{statement} before the value is computed")
-        elif isinstance(statement, (ir.Mark, ir.Branch)) and statement.condition not in known:
+        elif isinstance(statement, (ir.MarkSelection, ir.Branch)) and statement.condition not in known:
             fail(f"{statement} before its condition is computed")
-        elif isinstance(statement, ir.First):
+        elif isinstance(statement, ir.OncePerBlock):
             computed = {n for s in statement.body if isinstance(s, ir.Let) for n in s.values}
             if not computed >= set(statement.values):
                 fail(f"{statement} does not compute its values")

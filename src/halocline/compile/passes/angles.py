@@ -17,25 +17,27 @@ def angles(kernel: Kernel) -> Kernel:
     def change(strip: ir.Strip) -> ir.Body:
         values = (kernel.values[n] for n in kernel.below(ir.roots(strip.body)))
         arguments = tuple(v.args[0] for v in values if v.op in ANGULAR and v.depth == POINT)
-        return (ir.Far(arguments), strip) if arguments else (strip,)
+        return (ir.CheckAngles(arguments), strip) if arguments else (strip,)
 
     return replace(kernel, body=ir.replaced(kernel.body, ir.Strip, change))
 
 
-def near_or_far(kernel: Kernel) -> Kernel:
-    """Duplicate the loops after each test of angles, for near angles and for other angles."""
-    return replace(kernel, body=_chosen(kernel.body))
+def split_by_angles(kernel: Kernel) -> Kernel:
+    """Duplicate the loops after each test of angles, for small angles and for all angles."""
+    return replace(kernel, body=_with_selections(kernel.body))
 
 
-def _chosen(body: ir.Body) -> ir.Body:
+def _with_selections(body: ir.Body) -> ir.Body:
     result: ir.Body = ()
     for n, statement in enumerate(body):
-        if isinstance(statement, ir.Far):
+        if isinstance(statement, ir.CheckAngles):
             after = body[n + 1 :]
-            ends = tuple(s for s in after if isinstance(s, (ir.Deposit, ir.Stream)))
-            far_body = tuple(s for s in after if s not in ends)
-            near_body = ir.replaced(far_body, ir.Strip, lambda strip: (replace(strip, near=True),))
-            return (*result, statement, ir.Either(near_body, far_body), *ends)
-        inner = {name: _chosen(part) for name, part in ir.bodies(statement)}
+            ends = tuple(s for s in after if isinstance(s, (ir.ReduceBuffer, ir.StreamingStore)))
+            general_body = tuple(s for s in after if s not in ends)
+            small_angle_body = ir.replaced(
+                general_body, ir.Strip, lambda strip: (replace(strip, small_angles=True),)
+            )
+            return (*result, statement, ir.SelectByAngles(small_angle_body, general_body), *ends)
+        inner = {name: _with_selections(part) for name, part in ir.bodies(statement)}
         result += (replace(statement, **inner) if inner else statement,)
     return result

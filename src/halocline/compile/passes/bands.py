@@ -28,14 +28,14 @@ def bands(kernel: Kernel) -> Kernel:
     if kernel.ndim == 1:
         return kernel
     table = Table(kernel.grid, kernel.arrays, kernel.values)
-    body = ir.with_nests(kernel.body, lambda n, s: s if s.whole else _banded(kernel, table, n, s))
+    body = ir.with_nests(kernel.body, lambda n, s: s if s.whole_vectors else _banded(kernel, table, n, s))
     return replace(kernel, arrays=tuple(table.arrays.values()), values=tuple(table.values), body=body)
 
 
 def _banded(kernel: Kernel, table: Table, number: int, nest: ir.Nest) -> ir.Nest:
     strips = [s for s in ir.flat(nest.body) if isinstance(s, ir.Strip)]
     results = [value for strip in strips for value in ir.roots(strip.body)]
-    band_values = _of_rows(kernel, results)
+    band_values = _row_values(kernel, results)
     if not band_values:
         return nest
     loads: dict[int, int] = {}
@@ -56,15 +56,15 @@ def _banded(kernel: Kernel, table: Table, number: int, nest: ir.Nest) -> ir.Nest
     return replace(nest, body=(*outside, *buffers, ir.Bands((ir.Strip(fill),), rows, WIDTH)))
 
 
-def _of_rows(kernel: Kernel, wanted: Sequence[int]) -> list[int]:
+def _row_values(kernel: Kernel, results: Sequence[int]) -> list[int]:
     """Return the costly values that vary only along the rows.
 
     The result omits values that are only arguments of other values in the result.
     """
     row_values: set[int] = set()
     costly: set[int] = set()
-    operands: set[int] = set(wanted)
-    order = kernel.below(wanted)
+    operands: set[int] = set(results)
+    order = kernel.below(results)
     for number in order:
         value = kernel.values[number]
         is_row_index = value.op == "index" and value.attribute[0] == kernel.ndim - 1

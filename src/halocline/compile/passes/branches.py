@@ -16,11 +16,11 @@ from halocline.compile.ir.kernel import POINT, Array, Kernel, Table, Value, belo
 from halocline.compile.passes.inline import EXPENSIVE
 
 PIECE = 128  # elements of a row per decision; in measurements, 64 and 256 are slower
-WORTH = 16  # minimum operations per cell of a side with a separate loop; see docs/performance.md
+MIN_COST_OF_SIDE = 16  # minimum operations per cell of a side with a separate loop; see docs/performance.md
 
 
 @dataclass(frozen=True)
-class Group:
+class BranchGroup:
     """Selections of one condition.
 
     Parameters
@@ -37,13 +37,15 @@ class Group:
     sides: tuple[frozenset[int], frozenset[int]]
 
 
-def group(values: Sequence[Value], wanted: Collection[int], known: Container[int] = ()) -> Group | None:
+def find_branches(
+    values: Sequence[Value], results: Collection[int], known: Container[int] = ()
+) -> BranchGroup | None:
     """Return the branches of one condition with an expensive side; None if there are none.
 
     Several conditions may qualify. The result is the one that is evaluated last, since other branches may be
     inside it.
     """
-    order = below(values, wanted, known)
+    order = below(values, results, known)
     conditions: dict[int, list[int]] = {}
     for number in order:
         value = values[number]
@@ -51,36 +53,36 @@ def group(values: Sequence[Value], wanted: Collection[int], known: Container[int
             conditions.setdefault(value.args[0], []).append(number)
     for condition, selections in reversed(conditions.items()):
         if set(below(values, (condition,))).isdisjoint(selections):
-            sides = [_alone(values, order, wanted, selections, side) for side in (1, 2)]
-            if max(_cost(values, side) for side in sides) >= WORTH:
-                return Group(condition, tuple(selections), (sides[0], sides[1]))
+            sides = [_exclusive_values(values, order, results, selections, side) for side in (1, 2)]
+            if max(_cost(values, side) for side in sides) >= MIN_COST_OF_SIDE:
+                return BranchGroup(condition, tuple(selections), (sides[0], sides[1]))
     return None
 
 
-def _alone(
-    values: Sequence[Value], order: list[int], wanted: Collection[int], found: list[int], side: int
+def _exclusive_values(
+    values: Sequence[Value], order: list[int], results: Collection[int], selections: list[int], side: int
 ) -> frozenset[int]:
     """Return the values that only one side of these selections needs."""
     users: dict[int, list[int]] = {}
     for number in order:
         for arg in values[number].args:
             users.setdefault(arg, []).append(number)
-    side_values = {values[number].args[side] for number in found}
-    other_arguments = {arg for number in found for n, arg in enumerate(values[number].args) if n != side}
+    side_values = {values[number].args[side] for number in selections}
+    other_arguments = {arg for number in selections for n, arg in enumerate(values[number].args) if n != side}
     exclusive: set[int] = set()
     for number in reversed(order):
-        if number in wanted or number in other_arguments or values[number].depth < POINT:
+        if number in results or number in other_arguments or values[number].depth < POINT:
             continue
         consumers = users.get(number, [])
         if consumers and all(
-            user in exclusive or (user in found and number in side_values) for user in consumers
+            user in exclusive or (user in selections and number in side_values) for user in consumers
         ):
             exclusive.add(number)
     return frozenset(exclusive)
 
 
-def _cost(values: Sequence[Value], found: Iterable[int]) -> int:
-    return sum(EXPENSIVE.get(values[number].op, 1) for number in found if values[number].args)
+def _cost(values: Sequence[Value], numbers: Iterable[int]) -> int:
+    return sum(EXPENSIVE.get(values[number].op, 1) for number in numbers if values[number].args)
 
 
 # -- processors --------------------------------------------------------------------------------------
@@ -91,7 +93,7 @@ def branches(kernel: Kernel) -> Kernel:
     table = Table(kernel.grid, kernel.arrays, kernel.values)
 
     def change(number: int, nest: ir.Nest) -> ir.Nest:
-        return replace(nest, body=ir.replaced(nest.body, ir.Strip, _Loops(number, table).several))
+        return replace(nest, body=ir.replaced(nest.body, ir.Strip, _Loops(number, table).split_loop))
 
     body = ir.with_nests(kernel.body, change)
     return replace(kernel, arrays=tuple(table.arrays.values()), values=tuple(table.values), body=body)
@@ -104,18 +106,18 @@ class _Loops:
         self.nest, self.table = nest, table
         self.branches = 0
 
-    def several(self, strip: ir.Strip) -> ir.Body:
+    def split_loop(self, strip: ir.Strip) -> ir.Body:
         """Return one loop as several: for the condition and shared values, each side, and the rest."""
         results_of_loop = ir.roots(strip.body)
-        branch = group(self.table.values, results_of_loop)
+        branch = find_branches(self.table.values, results_of_loop)
         if branch is None:
             return (strip,)
         number, self.branches = self.branches, self.branches + 1
         loads = self._shared(branch, results_of_loop)
         mask, restored = self._mask(branch.condition)
         before = tuple(self._store(load, value) for value, load in loads.items())
-        decide = ir.Strip((*before, mask, ir.Mark(number, branch.condition)), marks=(number,))
-        loops = self.several(decide)
+        decide = ir.Strip((*before, mask, ir.MarkSelection(number, branch.condition)), marks=(number,))
+        loops = self.split_loop(decide)
         side_values: dict[int, int] = {}
         for side, holds in ((0, True), (1, False)):
             ends = dict.fromkeys(self.table.values[n].args[1 + side] for n in branch.values)
@@ -123,19 +125,19 @@ class _Loops:
             if results:
                 inside = substituted(self.table, results, loads)
                 stores = tuple(map(self._store, results.values(), inside))
-                loops += (ir.Needed(number, holds, self.several(ir.Strip(stores))),)
+                loops += (ir.IfSelected(number, holds, self.split_loop(ir.Strip(stores))),)
                 side_values |= results
         substitutions = {**loads, **side_values, branch.condition: restored}
         body = substituted_in(self.table, strip.body, substitutions)
-        return loops + self.several(replace(strip, body=body))
+        return loops + self.split_loop(replace(strip, body=body))
 
-    def _shared(self, found: Group, wanted: Collection[int]) -> dict[int, int]:
+    def _shared(self, branch: BranchGroup, results: Collection[int]) -> dict[int, int]:
         """Return loads of the values that a loop before the branch stores for its sides or the rest."""
         values = self.table.values
-        within = found.sides[0] | found.sides[1]
+        within = branch.sides[0] | branch.sides[1]
         frontier = {arg for n in within for arg in values[n].args} - within
-        first = set(below(values, {found.condition, *frontier}))
-        order = below(values, wanted)
+        first = set(below(values, {branch.condition, *frontier}))
+        order = below(values, results)
         later = {arg for n in order if n not in first for arg in values[n].args}
         return {
             n: self._load(values[n].dtype)
@@ -149,9 +151,9 @@ class _Loops:
 
     def _load(self, dtype: str) -> int:
         """Return the number of a load from a new array of stored values."""
-        count = sum(name.startswith(f"{self.nest}:kept") for name in self.table.arrays)
-        name = f"{self.nest}:kept{count}"
-        self.table.arrays[name] = Array(name, dtype, "kept", length=PIECE)
+        count = sum(name.startswith(f"{self.nest}:intermediate") for name in self.table.arrays)
+        name = f"{self.nest}:intermediate{count}"
+        self.table.arrays[name] = Array(name, dtype, "intermediate", length=PIECE)
         return self.table.add("load", (), (name, ()), dtype, POINT)
 
     def _store(self, load: int, value: int) -> ir.Store:
@@ -170,7 +172,7 @@ class _Loops:
 # -- devices -----------------------------------------------------------------------------------------
 
 
-def branched(kernel: Kernel) -> Kernel:
+def branch_statements(kernel: Kernel) -> Kernel:
     """Place sides of branches in conditional statements within each cell."""
     if not any(value.op == "branch" for value in kernel.values):
         return kernel
@@ -186,7 +188,7 @@ def _parts(kernel: Kernel, order: list[int], known: frozenset[int]) -> list[ir.S
     """Return statements that compute values in this order, with branches among them."""
     values = kernel.values
     operands = {arg for n in order for arg in values[n].args}
-    branch = group(values, [n for n in order if n not in operands], known)
+    branch = find_branches(values, [n for n in order if n not in operands], known)
     if branch is None:
         return [ir.Let(tuple(order))] if order else []
     inner = branch.sides[0] | branch.sides[1]

@@ -51,7 +51,7 @@ def contract(kernel: Kernel) -> Kernel:
         if len(fused) == 2 and value.op == "add":
             fused.sort(key=lambda n: before.digest(value.args[n]))
         if not fused:
-            new_numbers[number] = table.like(value, args)
+            new_numbers[number] = table.with_arguments(value, args)
             continue
         position = fused[0]
         factor = values[value.args[position]]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Kernel, Table, below, renumbered
-from halocline.compile.passes.reach import Codes, demanded, sums
+from halocline.compile.passes.reach import Codes, add_reads, sums
 
 # costs of operations; all others cost 1, like a multiply-add
 EXPENSIVE = {
@@ -36,7 +36,7 @@ def inline(kernel: Kernel) -> Kernel:
     origin: Codes = frozenset((0,))
     demands: dict[str, Codes] = {}
     for value in results:
-        demanded(kernel, value, origin, demands)
+        add_reads(kernel, value, origin, demands)
     chosen: set[str] = set()
     # uses precede definitions: the loads of an inlined stage determine those of the stages that it reads
     for name, stage in reversed(stages.items()):
@@ -45,7 +45,7 @@ def inline(kernel: Kernel) -> Kernel:
             stage.storage == "auto" and cost(kernel, stage.value) * recomputations <= CHEAP
         ):
             chosen.add(name)
-        demanded(kernel, stage.value, demands.get(name, origin) if name in chosen else origin, demands)
+        add_reads(kernel, stage.value, demands.get(name, origin) if name in chosen else origin, demands)
     return without(kernel, chosen)
 
 
@@ -62,7 +62,9 @@ def without(kernel: Kernel, chosen: set[str]) -> Kernel:
                 name, offset = value.attribute
                 new_numbers[number] = shifted(table, definitions[name], offset)
             else:
-                new_numbers[number] = table.like(value, tuple(new_numbers[arg] for arg in value.args))
+                new_numbers[number] = table.with_arguments(
+                    value, tuple(new_numbers[arg] for arg in value.args)
+                )
         return new_numbers[root]
 
     body: ir.Body = ()
@@ -91,7 +93,7 @@ def shifted(table: Table, root: int, offset: ir.Offset) -> int:
         elif value.op == "index":
             attribute = attribute[0], attribute[1] + offset[attribute[0]]
         if attribute is value.attribute:
-            new_numbers[number] = table.like(value, tuple(new_numbers[arg] for arg in value.args))
+            new_numbers[number] = table.with_arguments(value, tuple(new_numbers[arg] for arg in value.args))
         else:
             new_numbers[number] = table.add(value.op, (), attribute, value.dtype, value.depth)
     return new_numbers[root]

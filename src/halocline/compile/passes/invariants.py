@@ -19,7 +19,7 @@ DTYPE = "float64"
 NAME = ":invariants"  # no field has a colon in its name
 
 
-def needed(kernel: Kernel) -> int:
+def required_registers(kernel: Kernel) -> int:
     """Return the number of registers for the cells of the only nest of a kernel, including invariants."""
     (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
     results = ir.roots(nest.body)
@@ -27,34 +27,36 @@ def needed(kernel: Kernel) -> int:
     varying = [n for n in below if kernel.values[n].depth > 0]
     stores = [s for s in nest.body if isinstance(s, ir.Store)]
     used_arrays = {s.array for s in stores} | {name for name, _ in kernel.loads(results)}
-    invariant_registers = sum(registers(kernel, n) for n in _taken(kernel, below, results))
+    invariant_registers = sum(registers(kernel, n) for n in _used_invariants(kernel, below, results))
     ends = set(results) - {s.value for s in stores}
-    return ADDRESS * len(used_arrays) + invariant_registers + Steps(kernel, varying, stores, ends).most
+    return ADDRESS * len(used_arrays) + invariant_registers + Steps(kernel, varying, stores, ends).max_live
 
 
-def invariants(kernel: Kernel, room: int) -> Kernel:
-    """Move invariants of the only nest of a kernel to shared memory of at most `room` bytes."""
+def invariants(kernel: Kernel, free_bytes: int) -> Kernel:
+    """Move invariants of the only nest of a kernel to shared memory of at most `free_bytes` bytes."""
     (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
     results = ir.roots(nest.body)
-    selected = _taken(kernel, kernel.below(results), results)[: max(0, room) // ITEMSIZE[DTYPE]]
+    selected = _used_invariants(kernel, kernel.below(results), results)[
+        : max(0, free_bytes) // ITEMSIZE[DTYPE]
+    ]
     if not selected:
         return kernel
     table = Table(kernel.grid, kernel.arrays, kernel.values)
     substitutions = {
-        n: table.add("invariant", (), (NAME, place), kernel.values[n].dtype, 0)
-        for place, n in enumerate(selected)
+        n: table.add("invariant", (), (NAME, position), kernel.values[n].dtype, 0)
+        for position, n in enumerate(selected)
     }
     array = Array(NAME, DTYPE, "invariants", shape=(len(selected),))
     body: ir.Body = tuple(s for s in kernel.body if s is not nest)
     nest = replace(nest, body=substituted_in(table, nest.body, substitutions))
-    body += (ir.Share(NAME), ir.First(NAME, tuple(selected)), nest)
+    body += (ir.DeclareShared(NAME), ir.OncePerBlock(NAME, tuple(selected)), nest)
     return replace(kernel, arrays=(*kernel.arrays, array), values=tuple(table.values), body=body)
 
 
-def _taken(kernel: Kernel, order: list[int], wanted: list[int]) -> list[int]:
+def _used_invariants(kernel: Kernel, order: list[int], results: list[int]) -> list[int]:
     """Return the values that are equal in all cells and that cells use, except for constants."""
     values = kernel.values
-    operands = {arg for n in order if values[n].depth > 0 for arg in values[n].args} | set(wanted)
+    operands = {arg for n in order if values[n].depth > 0 for arg in values[n].args} | set(results)
     return [
         n
         for n in order

@@ -65,7 +65,7 @@ def lanes(kernel: Kernel) -> Kernel:
 
 def keeps(kernel: Kernel, strip: ir.Strip) -> bool:
     """Return True if a loop only stores values for later loops."""
-    return all(isinstance(s, ir.Store) and kernel.array[s.array].kind == "kept" for s in strip.body)
+    return all(isinstance(s, ir.Store) and kernel.array[s.array].kind == "intermediate" for s in strip.body)
 
 
 def columns(table: Table, group: Sequence[int]) -> Columns | None:
@@ -78,7 +78,7 @@ def columns(table: Table, group: Sequence[int]) -> Columns | None:
 
     order = [n for n in below(table.values, group) if table.values[n].depth == POINT]
     dtypes = {table.values[n].dtype for n in order}
-    order = [n for n in order if kind(n) not in ("band", "kept")]
+    order = [n for n in order if kind(n) not in ("band", "intermediate")]
     is_supported = all(table.values[n].op in OPERATIONS and kind(n) in ("", "field") for n in order)
     if not is_supported or len(dtypes) != 1:
         return None
@@ -123,5 +123,5 @@ def _steps(table: Table, order: Sequence[int]) -> tuple[dict[int, int | None], d
         step = argument_steps.pop() if len(argument_steps) == 1 else None
         steps[number] = step
         if step is not None:
-            bases[number] = table.like(value, tuple(bases.get(arg, arg) for arg in value.args))
+            bases[number] = table.with_arguments(value, tuple(bases.get(arg, arg) for arg in value.args))
     return steps, bases

@@ -1,10 +1,10 @@
 """Loops over the rows of a nest, and the values that are computed outside of the loop along a row.
 
-The pass `whole` extends rows of stages to whole vectors. The loops then compute a few elements beyond the end
-of a row that no statement reads. Without this pass, a vector loop ends with a partial vector and single
-elements. In rows of slightly more than 64 cells, this end takes a tenth of the time and more than half of the
-code. Rows of scratch memory end with a cache line, and fields have spare lines after their last row. The
-extended rows therefore read and write valid memory.
+The pass `whole_vectors` extends rows of stages to whole vectors. The loops then compute a few elements beyond
+the end of a row that no statement reads. Without this pass, a vector loop ends with a partial vector and
+single elements. In rows of slightly more than 64 cells, this end takes a tenth of the time and more than half
+of the code. Rows of scratch memory end with a cache line, and fields have spare lines after their last row.
+The extended rows therefore read and write valid memory.
 
 The pass `place` selects the loop along a row in which each value is computed.
 """
@@ -26,7 +26,7 @@ def _rows(kernel: Kernel, nest: ir.Nest) -> ir.Nest:
     """Return a nest with loops; values that vary only along outer axes are computed in the outer loops."""
     results = ir.roots(nest.body)
     order = kernel.below(results)
-    inner = (*_begun(kernel, nest, results), *_wraps(kernel, results), ir.Strip(nest.body))
+    inner = (*_row_pointers(kernel, nest, results), *_wraps(kernel, results), ir.Strip(nest.body))
 
     def outside(level: int) -> ir.Body:
         level_values = tuple(n for n in order if kernel.values[n].depth == level)
@@ -37,18 +37,18 @@ def _rows(kernel: Kernel, nest: ir.Nest) -> ir.Nest:
     return replace(nest, body=body)
 
 
-def _begun(kernel: Kernel, nest: ir.Nest, wanted: list[int]) -> ir.Body:
+def _row_pointers(kernel: Kernel, nest: ir.Nest, results: list[int]) -> ir.Body:
     """Return the pointers to the rows that are read, then to those that are written."""
-    read = dict.fromkeys((a, padded(o, kernel.ndim)[:2]) for a, o in kernel.loads(wanted))
+    read = dict.fromkeys((a, padded(o, kernel.ndim)[:2]) for a, o in kernel.loads(results))
     written = dict.fromkeys(s.array for s in nest.body if isinstance(s, ir.Store))
     rows = [ir.Row(array, (offset[0], offset[1])) for array, offset in read]
     return (*rows, *(ir.Row(array, (0, 0), sink=True) for array in written))
 
 
-def _wraps(kernel: Kernel, wanted: list[int]) -> ir.Body:
+def _wraps(kernel: Kernel, results: list[int]) -> ir.Body:
     """Return the statements that fill the halo of a row from its other end, for fields read there."""
     steps: dict[str, list[int]] = {}
-    for array, offset in kernel.loads(wanted):
+    for array, offset in kernel.loads(results):
         if array in kernel.wraps and offset[-1]:
             steps.setdefault(array, []).append(offset[-1])
     return tuple(
@@ -62,13 +62,16 @@ def _wraps(kernel: Kernel, wanted: list[int]) -> ir.Body:
 BOUNDED = {"lookup", "shifted", *ELEMENTARY}
 
 
-def whole(kernel: Kernel) -> Kernel:
+def whole_vectors(kernel: Kernel) -> Kernel:
     """Mark the nests whose rows may be extended to whole vectors."""
-    body = (replace(s, whole=True) if isinstance(s, ir.Nest) and _may(kernel, s) else s for s in kernel.body)
+    body = (
+        replace(s, whole_vectors=True) if isinstance(s, ir.Nest) and _may_extend(kernel, s) else s
+        for s in kernel.body
+    )
     return replace(kernel, body=tuple(body))
 
 
-def _may(kernel: Kernel, nest: ir.Nest) -> bool:
+def _may_extend(kernel: Kernel, nest: ir.Nest) -> bool:
     stored = _stored(nest)
     if len(stored) < len(nest.body) or any(kernel.array[name].kind != "scratch" for name in stored):
         return False
@@ -105,7 +108,7 @@ def _placed(kernel: Kernel, body: ir.Body, known: frozenset[int]) -> ir.Body:
             result += (
                 replace(statement, body=(*_lets(kernel, ir.roots(statement.body), known), *statement.body)),
             )
-        elif isinstance(statement, ir.Far):
+        elif isinstance(statement, ir.CheckAngles):
             result += (replace(statement, body=_lets(kernel, statement.angles, known)),)
         elif isinstance(statement, ir.Lanes):
             ahead = _lets(kernel, statement.columns, known)
@@ -118,16 +121,16 @@ def _placed(kernel: Kernel, body: ir.Body, known: frozenset[int]) -> ir.Body:
 
 
 def _lets(
-    kernel: Kernel, wanted: list[int] | tuple[int, ...], known: frozenset[int]
+    kernel: Kernel, results: list[int] | tuple[int, ...], known: frozenset[int]
 ) -> tuple[ir.Statement, ...]:
-    order = kernel.below(wanted, known)
-    stored = [n for n in order if _left(kernel, n)]
-    stored.sort(key=lambda n: int(kernel.values[n].attribute[0].partition("kept")[2]))
-    parts = tuple(stored), tuple(n for n in order if not _left(kernel, n))
+    order = kernel.below(results, known)
+    stored = [n for n in order if _is_intermediate(kernel, n)]
+    stored.sort(key=lambda n: int(kernel.values[n].attribute[0].partition("intermediate")[2]))
+    parts = tuple(stored), tuple(n for n in order if not _is_intermediate(kernel, n))
     return tuple(ir.Let(numbers) for numbers in parts if numbers)
 
 
-def _left(kernel: Kernel, number: int) -> bool:
+def _is_intermediate(kernel: Kernel, number: int) -> bool:
     """Return True if a value is loaded from an array that an earlier loop has stored."""
     value = kernel.values[number]
-    return value.op == "load" and kernel.array[value.attribute[0]].kind == "kept"
+    return value.op == "load" and kernel.array[value.attribute[0]].kind == "intermediate"

@@ -14,28 +14,28 @@ from halocline.compile.passes.reach import Points, Result, results, staggering
 # Maximum number of results in one loop if they share no array. A sum needs four vector registers, of which a
 # CPU has 16 or 32. A loop with many sums spills registers, and its compile time grows as the square of their
 # number. Measurements: docs/performance.md.
-MOST = 8
+MAX_RESULTS = 8
 # Maximum number of reductions in one loop if they share arrays. Every further loop reads the arrays again.
-MOST_SHARING = 32
+MAX_SHARING_REDUCTIONS = 32
 # Maximum number of stages in one loop if they share little arithmetic but are needed at the same points. Each
 # stage is a row that the loop writes. Not measured.
-MOST_STAGES = 16
+MAX_STAGES = 16
 TYPICAL = 64  # cells of a patch along an axis, for estimates of work and memory
 
 
 Extent = tuple[tuple[tuple[int, int], ...], tuple[int, ...]]
 
 
-def nests(kernel: Kernel, needed: Mapping[str, Points]) -> Kernel:
+def nests(kernel: Kernel, read_points: Mapping[str, Points]) -> Kernel:
     """Form nests for the stages of one depth and extent, and for results at the same points.
 
-    `needed` contains the points at which arrays are read, see `Reach`.
+    `read_points` contains the points at which arrays are read, see `Reach`.
 
     Stages that share at least half of their values, such as the fluxes of several quantities, may share one
     nest. The nest computes all of them wherever one is needed. The pass joins stages if this reduces the
     work, including the work of their inputs.
     """
-    return replace(kernel, body=(*_of_stages(kernel, needed), *_of_results(kernel)))
+    return replace(kernel, body=(*_of_stages(kernel, read_points), *_of_results(kernel)))
 
 
 @dataclass(frozen=True)
@@ -68,29 +68,29 @@ def _points(extent: Extent) -> int:
     return prod(TYPICAL + lower + upper for lower, upper in extent[0])
 
 
-def _of_stages(kernel: Kernel, needed: Mapping[str, Points]) -> ir.Body:
+def _of_stages(kernel: Kernel, read_points: Mapping[str, Points]) -> ir.Body:
     stages = [s for s in kernel.body if isinstance(s, ir.Stage)]
     depths: dict[str, int] = {}
     for stage in stages:
         read = (array for array, _ in kernel.loads((stage.value,)))
         depths[stage.array] = 1 + max((depths.get(array, 0) for array in read), default=0)
     joining = _Joining(
-        kernel, stages, {array: _extent(points, kernel.ndim) for array, points in needed.items()}
+        kernel, stages, {array: _extent(points, kernel.ndim) for array, points in read_points.items()}
     )
     body: ir.Body = ()
     # from outer to inner stages, since outer stages determine the extents of inner stages
     for depth in sorted(set(depths.values()), reverse=True):
         groups = joining.groups([stage for stage in stages if depths[stage.array] == depth])
-        body = (*(ir.Nest(tuple(stores), *extent) for extent, stores in _rooms(groups)), *body)
+        body = (*(ir.Nest(tuple(stores), *extent) for extent, stores in _stores_of_nests(groups)), *body)
     return body
 
 
-def _rooms(groups: Sequence[_Group]) -> list[tuple[Extent, list[ir.Store]]]:
-    """Return the stores of each nest; a nest has up to `MOST_STAGES` stores of one extent."""
+def _stores_of_nests(groups: Sequence[_Group]) -> list[tuple[Extent, list[ir.Store]]]:
+    """Return the stores of each nest; a nest has up to `MAX_STAGES` stores of one extent."""
     nest_stores: list[tuple[Extent, list[ir.Store]]] = []
     for group in sorted(groups, key=lambda group: group.extent):
         fits = nest_stores and nest_stores[-1][0] == group.extent
-        if fits and len(nest_stores[-1][1]) + len(group.stores) <= MOST_STAGES:
+        if fits and len(nest_stores[-1][1]) + len(group.stores) <= MAX_STAGES:
             nest_stores[-1][1].extend(group.stores)
         else:
             nest_stores.append((group.extent, list(group.stores)))
@@ -126,18 +126,18 @@ class _Joining:
     def _partner(self, one: _Group, groups: Sequence[_Group]) -> tuple[_Group, _Group] | None:
         """Return the first group whose join with `one` reduces the work, and the joined group."""
         for other in groups:
-            joined = self._together(other, one)
-            further = None if joined is None else self._further(joined)
-            if joined is None or further is None:
+            joined = self._joined(other, one)
+            grown_extents = None if joined is None else self._grown_extents(joined)
+            if joined is None or grown_extents is None:
                 continue
-            read = further.keys() - {store.array for store in joined.stores}
+            read = grown_extents.keys() - {store.array for store in joined.stores}
             before = one.work + other.work + self._work(read, self.extents)
-            if joined.work + self._work(read, further) <= before:
-                self.extents |= further
+            if joined.work + self._work(read, grown_extents) <= before:
+                self.extents |= grown_extents
                 return other, joined
         return None
 
-    def _together(self, one: _Group, other: _Group) -> _Group | None:
+    def _joined(self, one: _Group, other: _Group) -> _Group | None:
         """Return the join of two groups that share at least half of the work of one; else None."""
         (layers, top), (other_layers, other_top) = one.extent, other.extent
         shared = price(self.kernel, one.values & other.values)
@@ -149,7 +149,7 @@ class _Joining:
         values = one.values | other.values
         return _Group((*one.stores, *other.stores), (extended, top), values, one.price + other.price - shared)
 
-    def _further(self, group: _Group) -> dict[str, Extent] | None:
+    def _grown_extents(self, group: _Group) -> dict[str, Extent] | None:
         """Return the arrays whose extents grow with the full extent of a group, with the new extents.
 
         Return None if a field is among them, since its halo has the width that the results need.
@@ -161,19 +161,19 @@ class _Joining:
                 continue
             for array, offset in self.kernel.loads((stage.value,)):
                 known = grown.get(array, self.extents[array])
-                extended = _around(extent_of_stage, offset, known)
+                extended = _extended(extent_of_stage, offset, known)
                 if extended != known and array not in self.values:
                     return None
                 if extended != known:
                     grown[array] = extended
         return grown
 
-    def _work(self, of: Collection[str], extents: Mapping[str, Extent]) -> int:
+    def _work(self, arrays: Collection[str], extents: Mapping[str, Extent]) -> int:
         """Return the arithmetic of stages in a typical patch if each is computed separately."""
-        return sum(self.prices[array] * _points(extents[array]) for array in of)
+        return sum(self.prices[array] * _points(extents[array]) for array in arrays)
 
 
-def _around(reader: Extent, offset: ir.Offset, known: Extent) -> Extent:
+def _extended(reader: Extent, offset: ir.Offset, known: Extent) -> Extent:
     """Return the known extent of an array, extended by the reads of a nest at an offset."""
     layers = []
     for (lower, upper), more, o, (lo, hi), top in zip(*reader, offset, *known, strict=True):
@@ -207,29 +207,31 @@ def _of_results(kernel: Kernel) -> ir.Body:
     )
 
 
-def _loops(kernel: Kernel, found: list[Result]) -> list[list[Result]]:
-    """Return results of the same points in loops: results that share arrays together, others up to MOST.
+def _loops(kernel: Kernel, results_at_points: list[Result]) -> list[list[Result]]:
+    """Return loops of up to MAX_RESULTS results; results that share arrays stay together.
 
-    More than MOST_SHARING reductions that share arrays have separate loops. The separate loops come first,
-    since they must read the values before the sweep writes its fields.
+    More than MAX_SHARING_REDUCTIONS reductions that share arrays have separate loops. The separate loops come
+    first, since they must read the values before the sweep writes its fields.
     """
     loops: list[list[Result]] = []
     separate: list[list[Result]] = []
-    for group in _sharing(kernel, found):
+    for group in _by_shared_arrays(kernel, results_at_points):
         reductions = [result for result in group if isinstance(result, ir.Reduce)]
-        if len(reductions) > MOST_SHARING:
-            separate += [list(reductions[n : n + MOST]) for n in range(0, len(reductions), MOST)]
+        if len(reductions) > MAX_SHARING_REDUCTIONS:
+            separate += [
+                list(reductions[n : n + MAX_RESULTS]) for n in range(0, len(reductions), MAX_RESULTS)
+            ]
             group = [result for result in group if isinstance(result, ir.Store)]
-        if loops and len(loops[-1]) + len(group) <= MOST:
+        if loops and len(loops[-1]) + len(group) <= MAX_RESULTS:
             loops[-1] += group
         elif group:
             loops.append(group)
     return separate + loops
 
 
-def _sharing(kernel: Kernel, found: list[Result]) -> list[list[Result]]:
+def _by_shared_arrays(kernel: Kernel, results_at_points: list[Result]) -> list[list[Result]]:
     """Return results in groups that have no array in common."""
-    above = list(range(len(found)))  # another result of the same group, or the result itself
+    above = list(range(len(results_at_points)))  # another result of the same group, or the result itself
     first: dict[str, int] = {}  # the first result of each array
 
     def top(number: int) -> int:
@@ -238,13 +240,13 @@ def _sharing(kernel: Kernel, found: list[Result]) -> list[list[Result]]:
             number = above[number]
         return number
 
-    for number, result in enumerate(found):
+    for number, result in enumerate(results_at_points):
         arrays = [array for array, _ in kernel.loads((result.value,))]
         if isinstance(result, ir.Store):
             arrays.append(result.array)
         for array in arrays:
             above[top(number)] = top(first.setdefault(array, number))
     groups: dict[int, list[Result]] = {}
-    for number, result in enumerate(found):
+    for number, result in enumerate(results_at_points):
         groups.setdefault(top(number), []).append(result)
     return list(groups.values())

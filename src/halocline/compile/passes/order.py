@@ -17,9 +17,9 @@ from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Kernel
 from halocline.lang.dtype import ITEMSIZE
 
-AT_ONCE = 96  # registers for values; with more, the pass changes their order
-TOGETHER = (4, 2, 1)  # maximum consecutive values of a group; measurements: docs/performance.md
-MANY = 126  # registers beyond which smaller groups are tried
+REORDER_LIMIT = 96  # registers for values; with more, the pass changes their order
+GROUP_SIZES = (4, 2, 1)  # maximum consecutive values of a group; measurements: docs/performance.md
+REGISTER_LIMIT = 126  # registers beyond which smaller groups are tried
 REGISTER = 4  # bytes
 
 
@@ -33,7 +33,7 @@ def order(kernel: Kernel) -> Kernel:
     return replace(kernel, body=ir.rewritten(kernel.body, change))
 
 
-def waiting(kernel: Kernel, numbers: Sequence[int], ends: Collection[int]) -> int:
+def live_registers(kernel: Kernel, numbers: Sequence[int], ends: Collection[int]) -> int:
     """Return the maximum number of live registers in this order; `ends` are used after all values."""
     last = dict.fromkeys(ends, len(numbers))
     for place in reversed(range(len(numbers))):
@@ -42,12 +42,12 @@ def waiting(kernel: Kernel, numbers: Sequence[int], ends: Collection[int]) -> in
     released = [0] * (len(numbers) + 1)
     for number in numbers:
         released[last.get(number, 0)] += registers(kernel, number)
-    live = most = 0
+    live = max_live = 0
     for place, number in enumerate(numbers):
         live += registers(kernel, number)
-        most = max(most, live)
+        max_live = max(max_live, live)
         live -= released[place]
-    return most
+    return max_live
 
 
 def registers(kernel: Kernel, number: int) -> int:
@@ -69,30 +69,30 @@ def _ordered(kernel: Kernel, body: ir.Body) -> ir.Body:
             s for s in takewhile(lambda s: isinstance(s, ir.Store), body[n:]) if isinstance(s, ir.Store)
         )
         n += len(stores)
-        later = _taken(kernel, body[n:])
-        before = waiting(kernel, statement.values, later | set(ir.roots(stores)))
-        if before > AT_ONCE:
-            steps = _fewest(kernel, statement.values, stores, later)
-            if steps.most < before:
+        later = _outside_values(kernel, body[n:])
+        before = live_registers(kernel, statement.values, later | set(ir.roots(stores)))
+        if before > REORDER_LIMIT:
+            steps = _steps_of_fewest_registers(kernel, statement.values, stores, later)
+            if steps.max_live < before:
                 result += steps.body
                 continue
         result += (statement, *stores)
     return result
 
 
-def _fewest(
+def _steps_of_fewest_registers(
     kernel: Kernel, numbers: Sequence[int], stores: Sequence[ir.Store], later: Collection[int]
 ) -> Steps:
-    """Return the steps of the largest groups within the limit `MANY`, else those of fewest registers."""
+    """Return the steps of the largest groups within `REGISTER_LIMIT`, else those of fewest registers."""
     candidates = []
-    for together in TOGETHER:
-        candidates.append(Steps(kernel, numbers, stores, later, together))
-        if candidates[-1].most <= MANY:
+    for max_values in GROUP_SIZES:
+        candidates.append(Steps(kernel, numbers, stores, later, max_values))
+        if candidates[-1].max_live <= REGISTER_LIMIT:
             return candidates[-1]
-    return min(candidates, key=lambda steps: steps.most)
+    return min(candidates, key=lambda steps: steps.max_live)
 
 
-def _taken(kernel: Kernel, body: ir.Body) -> set[int]:
+def _outside_values(kernel: Kernel, body: ir.Body) -> set[int]:
     """Return the values that a body uses from outside, and possibly some that it computes."""
     numbers = set(ir.roots(body))
     for statement in ir.flat(body):
@@ -113,13 +113,13 @@ class Steps:
     stores : sequence of Store
     later : collection of int
         Values that are used afterwards.
-    together : int
+    max_values : int
         Maximum number of values in a group.
 
     Attributes
     ----------
     body : Body
-    most : int
+    max_live : int
         Maximum number of live registers.
     """
 
@@ -129,7 +129,7 @@ class Steps:
         numbers: Sequence[int],
         stores: Sequence[ir.Store],
         later: Collection[int],
-        together: int = TOGETHER[0],
+        max_values: int = GROUP_SIZES[0],
     ) -> None:
         self.kernel, self.later = kernel, later
         values, computed = kernel.values, set(numbers)
@@ -145,18 +145,18 @@ class Steps:
             group = [number]
             for arg in dict.fromkeys(values[number].args):
                 is_single_use = users.get(arg) == 1 and arg not in later
-                if arg in groups and is_single_use and len(group) + len(groups[arg]) <= together:
+                if arg in groups and is_single_use and len(group) + len(groups[arg]) <= max_values:
                     group = groups.pop(arg) + group
             groups[number] = group
         self.steps: list[list[int] | ir.Store] = [*groups.values(), *stores]
         self._link(computed)
-        self.body, self.most = self._order()
+        self.body, self.max_live = self._order()
 
-    def _link(self, here: set[int]) -> None:
+    def _link(self, computed: set[int]) -> None:
         """Set the values that each step uses, and the steps that use each value."""
         values = self.kernel.values
-        self.takes: list[set[int]] = []
-        self.takers: dict[int, list[int]] = {}
+        self.inputs: list[set[int]] = []
+        self.users: dict[int, list[int]] = {}
         self.loads: dict[str, set[int]] = {}  # loads of each array
         for number in self.leaves:
             if values[number].op == "load":
@@ -164,28 +164,29 @@ class Steps:
         reads: dict[str, list[int]] = {}
         for n, step in enumerate(self.steps):
             if isinstance(step, ir.Store):
-                inputs = {step.value} & here
+                inputs = {step.value} & computed
             else:
-                inputs = {arg for number in step for arg in values[number].args if arg in here} - set(step)
-            self.takes.append(inputs)
+                arguments = {arg for number in step for arg in values[number].args}
+                inputs = (arguments & computed) - set(step)
+            self.inputs.append(inputs)
             for number in inputs:
-                self.takers.setdefault(number, []).append(n)
+                self.users.setdefault(number, []).append(n)
                 if values[number].op == "load" and isinstance(step, list):
                     reads.setdefault(values[number].attribute[0], []).append(n)
         # A store waits for the values that are computed from the old values of its array. The store does not
         # wait for other stores or later uses, since two stores could wait for each other. Loads for these
         # precede the store instead.
-        self.after: dict[int, list[int]] = {}
-        self.waits = [len(inputs - self.leaves) for inputs in self.takes]
+        self.dependents: dict[int, list[int]] = {}
+        self.open_inputs = [len(inputs - self.leaves) for inputs in self.inputs]
         for n, step in enumerate(self.steps):
             for reader in reads.get(step.array, ()) if isinstance(step, ir.Store) else ():
-                self.after.setdefault(reader, []).append(n)
-                self.waits[n] += 1
+                self.dependents.setdefault(reader, []).append(n)
+                self.open_inputs[n] += 1
 
     def _order(self) -> tuple[ir.Body, int]:
-        kernel, remaining_uses = self.kernel, {number: len(steps) for number, steps in self.takers.items()}
+        kernel, remaining_uses = self.kernel, {number: len(steps) for number, steps in self.users.items()}
         done: set[int] = set()
-        live = most = 0
+        live = max_live = 0
         costs: dict[int, tuple[int, int]] = {}
         heap: list[tuple[int, int]] = []
 
@@ -194,14 +195,14 @@ class Steps:
             step, change = self.steps[n], 0
             if isinstance(step, list) and (step[-1] in remaining_uses or step[-1] in self.later):
                 change = registers(kernel, step[-1])
-            for number in self.takes[n]:
+            for number in self.inputs[n]:
                 last = remaining_uses[number] == 1 and number not in self.later
                 change += registers(kernel, number) * ((number not in done) - last)
             costs[n] = (change, n)
             heappush(heap, costs[n])
 
-        for n, waits in enumerate(self.waits):
-            if not waits:
+        for n, count in enumerate(self.open_inputs):
+            if not count:
                 put(n)
         body: list[ir.Statement] = []
         run: list[int] = []
@@ -212,18 +213,18 @@ class Steps:
                 continue
             del costs[n]
             step = self.steps[n]
-            new_leaves = self.takes[n] & self.leaves
+            new_leaves = self.inputs[n] & self.leaves
             if isinstance(step, ir.Store):
                 new_leaves |= self.loads.get(step.array, set())
             new_leaves -= done
             run += sorted(new_leaves)
             live += sum(registers(kernel, number) for number in new_leaves)
-            for number in self.takes[n]:
+            for number in self.inputs[n]:
                 remaining_uses[number] -= 1
             changed: dict[int, None] = {}  # steps whose cost changes
-            for number in self.takes[n] | new_leaves:
+            for number in self.inputs[n] | new_leaves:
                 if number in new_leaves or remaining_uses[number] == 1:
-                    changed |= dict.fromkeys(self.takers.get(number, ()))
+                    changed |= dict.fromkeys(self.users.get(number, ()))
             done.update(new_leaves)
             if isinstance(step, ir.Store):
                 body += [ir.Let(tuple(run)), step] if run else [step]
@@ -232,20 +233,20 @@ class Steps:
                 run += step
                 done.add(step[-1])
                 live += registers(kernel, step[-1])
-            most = max(most, live)
+            max_live = max(max_live, live)
             released = {
-                number for number in self.takes[n] if not remaining_uses[number] and number not in self.later
+                number for number in self.inputs[n] if not remaining_uses[number] and number not in self.later
             }
             live -= sum(registers(kernel, number) for number in released)
-            ready = [] if isinstance(step, ir.Store) else self.takers.get(step[-1], [])
-            for waiter in (*ready, *self.after.get(n, ())):
-                self.waits[waiter] -= 1
-                if not self.waits[waiter]:
+            ready = [] if isinstance(step, ir.Store) else self.users.get(step[-1], [])
+            for waiter in (*ready, *self.dependents.get(n, ())):
+                self.open_inputs[waiter] -= 1
+                if not self.open_inputs[waiter]:
                     put(waiter)
             for other in changed:
                 if other in costs:
                     put(other)
-        assert not any(self.waits), "steps that wait for each other"
+        assert not any(self.open_inputs), "steps that wait for each other"
         run += sorted(self.leaves - done)  # leaves that only later statements use
         body += [ir.Let(tuple(run))] if run else []
-        return tuple(body), most
+        return tuple(body), max_live

@@ -36,7 +36,7 @@ def pieces(kernel: Kernel, streamed: Collection[str] = (), *, streaming: bool = 
         return result
 
     body = ir.with_nests(kernel.body, change)
-    return replace(kernel, arrays=tuple(arrays), body=(*body, ir.Fence()) if streamed else body)
+    return replace(kernel, arrays=tuple(arrays), body=(*body, ir.StoreFence()) if streamed else body)
 
 
 @dataclass
@@ -66,10 +66,10 @@ class _Rows:
         }
         # if fields exceed the cache, a row is divided into lines, unless a statement needs longer pieces
         lines = self.streaming and bool(self.passing) and not grouped
-        lines = lines and not any(isinstance(s, ir.Far) for s in ir.flat(_in_rows(nest)))
+        lines = lines and not any(isinstance(s, ir.CheckAngles) for s in ir.flat(_in_rows(nest)))
         length = (LINE if lines else STREAMING_PIECE) // self.item if self.streaming else PIECE
         kept_arrays = [
-            a for a in self.kernel.arrays if a.kind == "kept" and a.name.startswith(f"{self.number}:")
+            a for a in self.kernel.arrays if a.kind == "intermediate" and a.name.startswith(f"{self.number}:")
         ]
         length = min((a.length for a in kept_arrays), default=length)
         self.buffers: list[Array] = []
@@ -82,7 +82,9 @@ class _Rows:
 
         def change(loop: ir.Loop) -> ir.Body:
             if loop.axis == 1:
-                work = tuple(s for s in loop.body if isinstance(s, (ir.Far, ir.Strip, ir.Lanes, ir.Needed)))
+                work = tuple(
+                    s for s in loop.body if isinstance(s, (ir.CheckAngles, ir.Strip, ir.Lanes, ir.IfSelected))
+                )
                 pointers = tuple(s for s in loop.body if s not in work)
                 if lines:
                     return (replace(loop, body=(*pointers, *self.lines(work, rows, length))),)
@@ -103,10 +105,10 @@ class _Rows:
         body: ir.Body = ()
         if self.streaming and not grouped:
             body += self.fetch(self.newest(rows), AHEAD, length)
-        angle_tests = tuple(s for s in work if isinstance(s, ir.Far))
+        angle_tests = tuple(s for s in work if isinstance(s, ir.CheckAngles))
         body += tuple(replace(s, span="piece") for s in angle_tests)
         body += tuple(ir.OpenSum(n, s.slot) for n, s in self.sums.items())
-        loops = [s for s in work if not isinstance(s, ir.Far)]
+        loops = [s for s in work if not isinstance(s, ir.CheckAngles)]
         newest = self.newest(rows)
         for n, loop in enumerate(loops):
             if self.streaming and grouped:
@@ -119,12 +121,12 @@ class _Rows:
         body += tuple(ir.CloseSum(n, s.slot, self.buffer(n)) for n, s in self.sums.items())
         for n, result in self.passing.items():
             if isinstance(result, ir.Store):
-                body += (ir.Stream(result.array, self.buffer(n)),)
+                body += (ir.StreamingStore(result.array, self.buffer(n)),)
         return ir.Pieces((*body, *self.deposited()), length)
 
     def deposited(self) -> ir.Body:
         """Return the statements that merge minima, maxima and point values into their reductions."""
-        return tuple(ir.Deposit(s.slot, s.kind, self.buffer(n)) for n, s in self.deposits.items())
+        return tuple(ir.ReduceBuffer(s.slot, s.kind, self.buffer(n)) for n, s in self.deposits.items())
 
     def lines(self, work: ir.Body, rows: list[ir.Row], length: int) -> ir.Body:
         """Return the loop over the lines of a row, in which a vector of results bypasses the cache.
@@ -139,7 +141,7 @@ class _Rows:
             self.passed(replace(strip, span="line"), lanes=True),
         )
         whole += tuple(
-            ir.Stream(s.array, self.buffer(n), line=True)
+            ir.StreamingStore(s.array, self.buffer(n), line=True)
             for n, s in self.passing.items()
             if isinstance(s, ir.Store)
         )
@@ -150,9 +152,9 @@ class _Rows:
         body: ir.Body = tuple(ir.OpenSum(n, s.slot) for n, s in self.sums.items())
         body += (ir.LaneSums(tuple(self.sums), length),) if self.sums else ()
         body += (ir.Lines(whole, rest, length, "block"),)
-        body += tuple(ir.TotalLanes(n) for n in self.sums)
+        body += tuple(ir.AddLaneSums(n) for n in self.sums)
         body += tuple(ir.CloseSum(n, s.slot, self.buffer(n)) for n, s in self.sums.items())
-        return (ir.Blocks((*body, *self.deposited()), PIECE),)
+        return (ir.RowBlocks((*body, *self.deposited()), PIECE),)
 
     def passed(
         self, strip: ir.Statement, *, lanes: bool = False, only: Collection[int] | None = None
@@ -165,7 +167,7 @@ class _Rows:
                 assert isinstance(result, (ir.Store, ir.Reduce))
                 body += (ir.Store(self.buffer(n), result.value, result.origin),)
                 if n in self.sums:
-                    body += (ir.AddUp(n, self.buffer(n), lanes),)
+                    body += (ir.AddToSum(n, self.buffer(n), lanes),)
             else:
                 body += (result,)
         return replace(strip, body=body, sums=() if lanes else tuple(self.sums))
@@ -187,7 +189,7 @@ class _Rows:
         if not rows:
             return ()
         items = {ITEMSIZE[self.kernel.array[row.array].dtype] for row in rows}
-        return (ir.Fetch(tuple(rows), ahead // min(items), length, 64 // max(items)),)
+        return (ir.Prefetch(tuple(rows), ahead // min(items), length, 64 // max(items)),)
 
 
 def _in_rows(nest: ir.Nest) -> ir.Body:

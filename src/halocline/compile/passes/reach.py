@@ -45,13 +45,13 @@ def decoded(code: int, ndim: int) -> ir.Offset:
     return tuple(reversed(components))
 
 
-def demanded(kernel: Kernel, root: int, at: Codes, wanted: dict[str, Codes]) -> None:
+def add_reads(kernel: Kernel, root: int, at: Codes, reads: dict[str, Codes]) -> None:
     """Add the places at which arrays are read for a value at the encoded offsets `at`."""
     codes_by_array: dict[str, set[int]] = {}
     for array, offset in kernel.loads((root,)):
         codes_by_array.setdefault(array, set()).add(encoded(offset))
     for array, codes in codes_by_array.items():
-        wanted[array] = wanted.get(array, frozenset()) | _all_sums(at, frozenset(codes))
+        reads[array] = reads.get(array, frozenset()) | _all_sums(at, frozenset(codes))
 
 
 @lru_cache(maxsize=1024)
@@ -100,10 +100,10 @@ def reach(kernel: Kernel) -> Reach:
     per_result = []
     for result in results(kernel):
         codes: dict[str, Codes] = {}
-        demanded(kernel, result.value, frozenset({0}), codes)
+        add_reads(kernel, result.value, frozenset({0}), codes)
         for stage in reversed(stages):
             if stage.array in codes:
-                demanded(kernel, stage.value, codes[stage.array], codes)
+                add_reads(kernel, stage.value, codes[stage.array], codes)
         places_by_array = {
             array: frozenset(decoded(code, kernel.ndim) for code in array_codes)
             for array, array_codes in codes.items()

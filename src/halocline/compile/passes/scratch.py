@@ -63,10 +63,10 @@ def _size(slot: ir.Slot) -> int:
 
 def scratch(kernel: Kernel) -> Kernel:
     """Add the memory of each stage to a kernel."""
-    return replace(kernel, body=(*rooms(kernel), *kernel.body))
+    return replace(kernel, body=(*scratch_declarations(kernel), *kernel.body))
 
 
-def rooms(kernel: Kernel) -> tuple[ir.Slot | ir.Allocate, ...]:
+def scratch_declarations(kernel: Kernel) -> tuple[ir.Slot | ir.Allocate, ...]:
     """Return the declarations of scratch memory, and the assignment of stages to it."""
     uses, slots = stage_uses(kernel)
     return (*slots, *(ir.Allocate(use.array, use.extent, use.top, use.slot, use.planes) for use in uses))

@@ -37,29 +37,30 @@ def split(kernel: Kernel) -> Kernel:
 
 def _strips(kernel: Kernel, table: Table, nest: int, strip: ir.Strip) -> ir.Body:
     """Return loops that store values, and the vector loop that uses them."""
-    keeping: dict[int, int] = {}  # loads that replace stored values
+    loads_of_stored: dict[int, int] = {}  # loads that replace stored values
     strips: ir.Body = ()
     for group in groups(kernel, ir.roots(strip.body)):
         stores: ir.Body = ()
         loads: dict[int, int] = {}
-        for value, new_value in zip(group, substituted(table, group, keeping), strict=True):
-            name, dtype = f"{nest}:kept{len(keeping) + len(loads)}", kernel.values[value].dtype
-            table.arrays[name] = Array(name, dtype, "kept", length=PIECE)
+        for value, new_value in zip(group, substituted(table, group, loads_of_stored), strict=True):
+            name = f"{nest}:intermediate{len(loads_of_stored) + len(loads)}"
+            dtype = kernel.values[value].dtype
+            table.arrays[name] = Array(name, dtype, "intermediate", length=PIECE)
             stores += (ir.Store(name, new_value),)
             loads[value] = table.add("load", (), (name, ()), dtype, POINT)
-        keeping |= loads
+        loads_of_stored |= loads
         strips += (ir.Strip(stores),)
-    return (*strips, replace(strip, body=substituted_in(table, strip.body, keeping)))
+    return (*strips, replace(strip, body=substituted_in(table, strip.body, loads_of_stored)))
 
 
-def groups(kernel: Kernel, wanted: Sequence[int]) -> list[list[int]]:
+def groups(kernel: Kernel, results: Sequence[int]) -> list[list[int]]:
     """Return the values that earlier loops store for later ones, loop by loop.
 
     Each value depends on one array alone and reads it at several positions. The result contains the largest
     of these values. The result is empty if one loop is sufficient.
     """
     values = kernel.values
-    order = kernel.below(wanted)
+    order = kernel.below(results)
     arrays: dict[int, frozenset[str]] = {}  # arrays on which each value depends
     loads = 0
     for number in order:
@@ -85,7 +86,9 @@ def groups(kernel: Kernel, wanted: Sequence[int]) -> list[list[int]]:
                     candidates.setdefault(array, {})[arg] = None
     if len(candidates) < 2:
         return []
-    return [loop for group in candidates.values() for loop in _loops(kernel, _needed(kernel, group))]
+    return [
+        loop for group in candidates.values() for loop in _loops(kernel, _without_recomputed(kernel, group))
+    ]
 
 
 def _numbers(kernel: Kernel, args: Sequence[int]) -> Iterator[int]:
@@ -97,7 +100,7 @@ def _numbers(kernel: Kernel, args: Sequence[int]) -> Iterator[int]:
             yield arg
 
 
-def _needed(kernel: Kernel, group: Collection[int]) -> list[int]:
+def _without_recomputed(kernel: Kernel, group: Collection[int]) -> list[int]:
     """Return a group without values that are single operations on others of it; these are recomputed."""
     values = kernel.values
     return [

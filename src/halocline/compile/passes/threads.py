@@ -11,9 +11,9 @@ from math import prod
 
 from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Array, Kernel, Table, padded, renumbered
-from halocline.compile.passes.invariants import needed
+from halocline.compile.passes.invariants import required_registers
 from halocline.compile.passes.order import REGISTER
-from halocline.compile.strategy import REDUCING_BYTES, REGISTERS, Strategy, march_axis
+from halocline.compile.strategy import REDUCING_BYTES, REGISTERS, Strategy, streaming_axis
 from halocline.lang.dtype import ITEMSIZE
 
 
@@ -22,37 +22,37 @@ def threads(kernel: Kernel, strategy: Strategy, shared: int) -> Kernel:
     (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
     reductions = [s for s in nest.body if isinstance(s, ir.Reduce)]
     invariant_bytes = sum(prod(a.shape) * ITEMSIZE[a.dtype] for a in kernel.arrays if a.kind == "invariants")
-    room = shared - bool(reductions) * REDUCING_BYTES - invariant_bytes
+    free_bytes = shared - bool(reductions) * REDUCING_BYTES - invariant_bytes
     written = {s.array for s in nest.body if isinstance(s, ir.Store)}
     used_arrays = written | {name for name, _ in kernel.loads(ir.roots(nest.body))}
-    neighbours = _Near(kernel, nest, strategy, room)
+    neighbours = _NeighbourStorage(kernel, nest, strategy, free_bytes)
     kernel = neighbours.kernel()
     (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
-    before = tuple(_placed(kernel, s) for s in kernel.body if s is not nest)
-    march = march_axis(kernel.ndim)
+    before = tuple(_with_lets(kernel, s) for s in kernel.body if s is not nest)
+    axis = streaming_axis(kernel.ndim)
     outside, inside = lets(kernel, nest)
     addresses: ir.Body = tuple(
-        ir.Point(a.name, a.name in written) for a in kernel.arrays if a.name in used_arrays
+        ir.CellAddress(a.name, a.name in written) for a in kernel.arrays if a.name in used_arrays
     )
     point: ir.Body = (
         *addresses,
-        *(ir.Advance(name) for name in neighbours.queues),
+        *(ir.LoadQueueEnd(name) for name in neighbours.queues),
         *inside,
         *nest.body,
-        *(ir.Step(name) for name in neighbours.queues),
+        *(ir.ShiftQueue(name) for name in neighbours.queues),
     )
-    if neighbours.planes:
-        point = (ir.Gather(tuple(neighbours.planes)), ir.Inside(point))
-    if march is not None:
-        point = (*_queues(neighbours), ir.March(march, strategy.unroll, point))
+    if neighbours.tiles:
+        point = (ir.LoadTiles(tuple(neighbours.tiles)), ir.IfInside(point))
+    if axis is not None:
+        point = (*_queues(neighbours), ir.StreamLoop(axis, strategy.unroll, point))
     body: ir.Body = (
-        *(ir.Share(name) for name in neighbours.planes),
-        ir.Threads(march),
+        *(ir.DeclareShared(name) for name in neighbours.tiles),
+        ir.Threads(axis),
         *outside,
     )
-    body += point if neighbours.planes else (ir.Inside(point),)
-    resets = tuple(ir.Reset(n, s.kind) for n, s in enumerate(reductions))
-    finish = (ir.Finish(tuple(s.kind for s in reductions)),) if reductions else ()
+    body += point if neighbours.tiles else (ir.IfInside(point),)
+    resets = tuple(ir.ResetPartial(n, s.kind) for n, s in enumerate(reductions))
+    finish = (ir.ReduceBlock(tuple(s.kind for s in reductions)),) if reductions else ()
     return replace(kernel, body=(*before, *resets, replace(nest, body=body), *finish))
 
 
@@ -64,99 +64,99 @@ def lets(kernel: Kernel, nest: ir.Nest) -> tuple[ir.Body, ir.Body]:
     return (ir.Let(invariant),) if invariant else (), (ir.Let(varying),) if varying else ()
 
 
-def _placed(kernel: Kernel, statement: ir.Statement) -> ir.Statement:
+def _with_lets(kernel: Kernel, statement: ir.Statement) -> ir.Statement:
     """Return a statement before the nest; a statement that computes invariants contains their values."""
-    if isinstance(statement, ir.First):
+    if isinstance(statement, ir.OncePerBlock):
         return replace(statement, body=(ir.Let(tuple(kernel.below(statement.values))),))
     return statement
 
 
-def _queues(near: _Near) -> ir.Body:
-    if not near.queues:
+def _queues(neighbours: _NeighbourStorage) -> ir.Body:
+    if not neighbours.queues:
         return ()
-    return (*(ir.Queue(name) for name in near.queues), ir.Enter(tuple(near.queues)))
+    return (*(ir.DeclareQueue(name) for name in neighbours.queues), ir.FillQueues(tuple(neighbours.queues)))
 
 
 @dataclass
-class _Near:
-    """Choice of the arrays with queues and planes.
+class _NeighbourStorage:
+    """Choice of the arrays with queues and tiles.
 
     A queue is for an array that is read at several positions along the streaming axis, while registers are
-    available. A plane is for an array that is read at other neighbours of the thread, within `room` bytes of
-    shared memory.
+    available. A field tile is for an array that is read at other neighbours of the thread, within
+    `free_bytes` of shared memory.
     """
 
-    whole: Kernel
+    source: Kernel
     nest: ir.Nest
     strategy: Strategy
-    room: int
+    free_bytes: int
 
     def __post_init__(self) -> None:
         self.queues: dict[str, Array] = {}
-        self.planes: dict[str, Array] = {}
-        self.march = march_axis(self.whole.ndim)
-        group = self.strategy.threads(self.whole.ndim)
-        if self.march is not None and group is not None and self.strategy.reads != "direct":
-            self._choose(self.march, group)
+        self.tiles: dict[str, Array] = {}
+        self.axis = streaming_axis(self.source.ndim)
+        block_shape = self.strategy.threads_per_axis(self.source.ndim)
+        if self.axis is not None and block_shape is not None and self.strategy.reads != "direct":
+            self._choose(self.axis, block_shape)
 
-    def _choose(self, march: int, group: tuple[int, int, int]) -> None:
-        ndim = self.whole.ndim
-        other_axes = [axis for axis in range(3 - ndim, 3) if axis != march]
+    def _choose(self, streaming: int, block_shape: tuple[int, int, int]) -> None:
+        ndim = self.source.ndim
+        other_axes = [axis for axis in range(3 - ndim, 3) if axis != streaming]
         written = {s.array for s in self.nest.body if isinstance(s, ir.Store)}
         reads: dict[str, list[ir.Offset]] = {}
-        for name, offset in self.whole.loads(ir.roots(self.nest.body)):
-            if self.whole.array[name].kind == "field" and name not in written:
+        for name, offset in self.source.loads(ir.roots(self.nest.body)):
+            if self.source.array[name].kind == "field" and name not in written:
                 reads.setdefault(name, []).append(padded(offset, ndim))
-        free_registers = REGISTERS - needed(self.whole)
+        free_registers = REGISTERS - required_registers(self.source)
         for name, offsets in reads.items():
-            dtype = self.whole.array[name].dtype
-            column = [o[march] for o in offsets if not any(o[axis] for axis in other_axes)]
+            dtype = self.source.array[name].dtype
+            column = [o[streaming] for o in offsets if not any(o[axis] for axis in other_axes)]
             if len(column) > 1:
                 ends = min(column), max(column)
                 free_registers -= (ends[1] - ends[0]) * ITEMSIZE[dtype] // REGISTER
             if len(column) > 1 and free_registers >= 0:
                 self.queues[f"{name}:queue"] = Array(f"{name}:queue", dtype, "queue", of=name, layers=(ends,))
-            plane = [o for o in offsets if not o[march]]
+            plane = [o for o in offsets if not o[streaming]]
             if self.strategy.reads != "planes" or not any(any(o) for o in plane):
                 continue
             layers = tuple(
                 (max(0, -min(o[a] for o in plane)), max(0, *(o[a] for o in plane))) for a in (1, 2)
             )
-            along, across, _ = group
+            along, across, _ = block_shape
             shape = across + sum(layers[0]), along + sum(layers[1])
             size = shape[0] * shape[1] * ITEMSIZE[dtype]
-            if size <= self.room:
-                tile = Array(f"{name}:plane", dtype, "plane", of=name, layers=layers, shape=shape)
-                self.planes[tile.name] = tile
-                self.room -= size
+            if size <= self.free_bytes:
+                tile = Array(f"{name}:field_tile", dtype, "field_tile", of=name, layers=layers, shape=shape)
+                self.tiles[tile.name] = tile
+                self.free_bytes -= size
 
     def kernel(self) -> Kernel:
-        """Return the kernel with loads from queues and planes."""
-        whole = self.whole
-        new_arrays = self.queues | self.planes
-        table = Table(whole.grid, (*whole.arrays, *new_arrays.values()))
+        """Return the kernel with loads from queues and tiles."""
+        source = self.source
+        new_arrays = self.queues | self.tiles
+        table = Table(source.grid, (*source.arrays, *new_arrays.values()))
         new_numbers: dict[int, int] = {}
-        for number in whole.below(ir.roots(whole.body)):
-            value = whole.values[number]
+        for number in source.below(ir.roots(source.body)):
+            value = source.values[number]
             if value.op == "load":
                 name, offset = value.attribute
                 new_numbers[number] = table.copy(
-                    replace(value, attribute=(self._place(name, offset), offset)), ()
+                    replace(value, attribute=(self._array_of_load(name, offset), offset)), ()
                 )
             else:
                 new_numbers[number] = table.copy(value, tuple(new_numbers[arg] for arg in value.args))
-        arrays = (*whole.arrays, *new_arrays.values())
+        arrays = (*source.arrays, *new_arrays.values())
         return replace(
-            whole, arrays=arrays, values=tuple(table.values), body=renumbered(whole.body, new_numbers)
+            source, arrays=arrays, values=tuple(table.values), body=renumbered(source.body, new_numbers)
         )
 
-    def _place(self, name: str, own: ir.Offset) -> str:
+    def _array_of_load(self, name: str, grid_offset: ir.Offset) -> str:
         """Return the name of the array that a load reads."""
-        offset = padded(own, self.whole.ndim)
-        march = self.march or 0
-        along = all(o == 0 for axis, o in enumerate(offset) if axis != march)
+        offset = padded(grid_offset, self.source.ndim)
+        streaming = self.axis or 0
+        along = all(o == 0 for axis, o in enumerate(offset) if axis != streaming)
         if f"{name}:queue" in self.queues and along:
             return f"{name}:queue"
-        if f"{name}:plane" in self.planes and not offset[march]:
-            return f"{name}:plane"
+        if f"{name}:field_tile" in self.tiles and not offset[streaming]:
+            return f"{name}:field_tile"
         return name

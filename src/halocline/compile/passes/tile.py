@@ -16,12 +16,12 @@ from halocline.compile.passes.threads import lets
 from halocline.compile.strategy import REDUCING_BYTES
 from halocline.lang.dtype import ITEMSIZE
 
-TILES = {1: (1, 1, 512), 2: (1, 16, 64), 3: (4, 8, 32)}  # cells of a thread block, by number of axes
-GROUP = (64, 4, 1)  # threads
+TILE_SHAPES = {1: (1, 1, 512), 2: (1, 16, 64), 3: (4, 8, 32)}  # cells of a thread block, by number of axes
+BLOCK_SHAPE = (64, 4, 1)  # threads of a block
 
 
-def fits(kernel: Kernel, room: int) -> bool:
-    """Return True if the stages of a tile fit into `room` bytes of shared memory.
+def fits(kernel: Kernel, free_bytes: int) -> bool:
+    """Return True if the stages of a tile fit into `free_bytes` bytes of shared memory.
 
     A kernel with a nest of a single cell does not qualify.
     """
@@ -31,7 +31,7 @@ def fits(kernel: Kernel, room: int) -> bool:
     slots = _slots(kernel)[1]
     reduces = any(isinstance(s, ir.Reduce) for nest in nests for s in nest.body)
     size = sum(prod(slot.shape) * ITEMSIZE[slot.dtype] for slot in slots)
-    return bool(slots) and size + reduces * REDUCING_BYTES <= room
+    return bool(slots) and size + reduces * REDUCING_BYTES <= free_bytes
 
 
 def _slots(kernel: Kernel) -> tuple[dict[str, Array], list[Array]]:
@@ -41,10 +41,12 @@ def _slots(kernel: Kernel) -> tuple[dict[str, Array], list[Array]]:
     for use in stage_uses(kernel)[0]:
         extent = padded_extent(use.extent, kernel.ndim)
         top = padded(use.top, kernel.ndim)
-        sides = zip(TILES[kernel.ndim], extent, top, strict=True)
+        sides = zip(TILE_SHAPES[kernel.ndim], extent, top, strict=True)
         shape = tuple(n + lo + hi + t for n, (lo, hi), t in sides)
         array = kernel.array[use.array]
-        tiles[use.array] = replace(array, kind="tile", layers=extent, shape=shape, of=f":slot{use.slot}")
+        tiles[use.array] = replace(
+            array, kind="stage_tile", layers=extent, shape=shape, of=f":slot{use.slot}"
+        )
         cells[use.slot] = max(cells.get(use.slot, 0), prod(shape))
     types = {tile.of: tile.dtype for tile in tiles.values()}
     slots = [Array(f":slot{n}", types[f":slot{n}"], "shared", shape=(size,)) for n, size in cells.items()]
@@ -62,14 +64,16 @@ def tile(kernel: Kernel) -> Kernel:
     kinds = tuple(s.kind for s in results if isinstance(s, ir.Reduce))
     written = {s.array for s in results if isinstance(s, ir.Store)}
     body: ir.Body = tuple(s for s in kernel.body if not isinstance(s, ir.Nest))
-    body += tuple(ir.Reset(n, kind) for n, kind in enumerate(kinds))
-    body += (*(ir.Share(slot.name) for slot in slots), ir.Tile(TILES[kernel.ndim]))
+    body += tuple(ir.ResetPartial(n, kind) for n, kind in enumerate(kinds))
+    body += (*(ir.DeclareShared(slot.name) for slot in slots), ir.Tile(TILE_SHAPES[kernel.ndim]))
     for nest in nests:
         outside, inside = lets(kernel, nest)
         used_arrays = {name for name, _ in kernel.loads(ir.roots(nest.body))}
         used_arrays |= {s.array for s in nest.body if isinstance(s, ir.Store)}
-        points = tuple(ir.Point(a.name, a.name in written) for a in kernel.arrays if a.name in used_arrays)
-        cells = ir.Cells((*points, *inside, *nest.body))
+        points = tuple(
+            ir.CellAddress(a.name, a.name in written) for a in kernel.arrays if a.name in used_arrays
+        )
+        cells = ir.TileLoop((*points, *inside, *nest.body))
         body += (replace(nest, body=(*outside, cells, ir.Barrier())),)
     arrays = (*(tiles.get(array.name, array) for array in kernel.arrays), *slots)
-    return replace(kernel, arrays=arrays, body=(*body, *((ir.Finish(kinds),) if kinds else ())))
+    return replace(kernel, arrays=arrays, body=(*body, *((ir.ReduceBlock(kinds),) if kinds else ())))

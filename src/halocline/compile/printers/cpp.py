@@ -98,11 +98,11 @@ class _Printer(KernelPrinter):
         self.block(f"for (int64_t plane = {lo}; plane < {hi}; ++plane)", statement.body)
 
     def print_nest(self, statement: ir.Nest) -> None:
-        self.used, self.rows, self.nest = set(), {}, statement
+        self.names_in_use, self.rows, self.nest = set(), {}, statement
         self.extent = padded_extent(statement.extent, self.kernel.ndim)
         lo, hi = self.bounds = self.edges(2)
-        if statement.whole:
-            self.bounds = lo, f"{lo} + {self.whole(lo, hi)}"
+        if statement.whole_vectors:
+            self.bounds = lo, f"{lo} + {self.vector_elements(lo, hi)}"
         self.block("", statement.body)
 
     def print_loop(self, statement: ir.Loop) -> None:
@@ -153,7 +153,7 @@ class _Printer(KernelPrinter):
         self.block(loop, (*statement.fill, *statement.body), end)
         self.bounds = lo, hi
 
-    def print_blocks(self, statement: ir.Blocks) -> None:
+    def print_row_blocks(self, statement: ir.RowBlocks) -> None:
         (lo, hi), length = self.bounds, statement.length
         loop = f"for (int64_t c0 = {lo}, row_end = {hi}, c1; c0 < row_end; c0 = c1)"
         self.block(loop, statement.body, f"c1 = hc_min_index((c0 & -{length}) + {length}, row_end);")
@@ -163,8 +163,8 @@ class _Printer(KernelPrinter):
         self.length = length
         with out.block(f"for (int64_t k0 = {lo}, end = {hi}, k1; k0 < end; k0 = k1)"):
             out.add(f"k1 = (k0 & -{length}) + {length};")
-            self.block(f"if (k1 - k0 == {length} && k1 <= end)", statement.whole)
-            self.block("else", statement.rest, "k1 = hc_min_index(k1, end);")
+            self.block(f"if (k1 - k0 == {length} && k1 <= end)", statement.complete)
+            self.block("else", statement.partial, "k1 = hc_min_index(k1, end);")
 
     def print_strip(self, statement: ir.Strip) -> None:
         clause = ""
@@ -173,44 +173,44 @@ class _Printer(KernelPrinter):
             joined = ", ".join(f"{PARTS[3]}{n}" for n in statement.sums)
             clause = f" reduction(+ : {added}) reduction(| : {joined})"
         for n in statement.marks:
-            clause += f" reduction(| : some{n}, rest{n})"
-            self.out.add(f"int some{n} = 0, rest{n} = 0;")
-        self.near = statement.near
+            clause += f" reduction(| : any_true{n}, any_false{n})"
+            self.out.add(f"int any_true{n} = 0, any_false{n} = 0;")
+        self.small_angles = statement.small_angles
         self.vector_loop(statement.span, clause, statement.body)
 
     def vector_loop(self, span: str, clause: str, body: ir.Body | Callable[[], None]) -> None:
         lo, hi = self.span(span)
         self.out.add(f"#pragma omp simd{clause}")
-        if self.nest.whole:
+        if self.nest.whole_vectors:
             # the loop begins at zero, so that the compiler detects a whole number of vectors
-            count = self.whole(*(self.edges(2) if span == "row" else (lo, hi)))
+            count = self.vector_elements(*(self.edges(2) if span == "row" else (lo, hi)))
             self.block(f"for (int64_t n = 0; n < {count}; ++n)", body, f"const int64_t k = {lo} + n;")
         else:
             self.block(f"for (int64_t k = {lo}; k < {hi}; ++k)", body)
 
-    def print_far(self, statement: ir.Far) -> None:
-        self.near = False
-        self.out.add("int far = 0;")
+    def print_check_angles(self, statement: ir.CheckAngles) -> None:
+        self.small_angles = False
+        self.out.add("int large_angle = 0;")
 
         def test_angles() -> None:
             self.body(statement.body)
             for number in statement.angles:
                 f = "f" if self.kernel.values[number].dtype == "float32" else ""
-                self.out.add(f"far |= hc_far{f}({self.spelled[number]});")
+                self.out.add(f"large_angle |= hc_is_large_angle{f}({self.spelled[number]});")
 
-        self.vector_loop(statement.span, " reduction(| : far)", test_angles)
+        self.vector_loop(statement.span, " reduction(| : large_angle)", test_angles)
 
-    def print_either(self, statement: ir.Either) -> None:
-        self.block("if (!far)", statement.near)
-        self.block("else", statement.far)
+    def print_select_by_angles(self, statement: ir.SelectByAngles) -> None:
+        self.block("if (!large_angle)", statement.small_angles)
+        self.block("else", statement.all_angles)
 
-    def print_mark(self, statement: ir.Mark) -> None:
+    def print_mark_selection(self, statement: ir.MarkSelection) -> None:
         n, holds = statement.number, self.spelled[statement.condition]
-        self.out.add(f"some{n} |= {holds};")
-        self.out.add(f"rest{n} |= !{holds};")
+        self.out.add(f"any_true{n} |= {holds};")
+        self.out.add(f"any_false{n} |= !{holds};")
 
-    def print_needed(self, statement: ir.Needed) -> None:
-        self.block(f"if ({'some' if statement.holds else 'rest'}{statement.number})", statement.body)
+    def print_if_selected(self, statement: ir.IfSelected) -> None:
+        self.block(f"if ({'any_true' if statement.holds else 'any_false'}{statement.number})", statement.body)
 
     def print_store(self, statement: ir.Store) -> None:
         array = self.kernel.array[statement.array]
@@ -219,53 +219,53 @@ class _Printer(KernelPrinter):
         else:
             self.out.add(f"{self.element(array)} = {self.cast(statement.value, array.dtype)};")
 
-    def print_fetch(self, statement: ir.Fetch) -> None:
+    def print_prefetch(self, statement: ir.Prefetch) -> None:
         first, last = statement.first, statement.first + statement.length
         with self.out.block(f"for (int64_t k = k0 + {first}; k < k0 + {last}; k += {statement.step})"):
             for row in statement.rows:
                 written = ", 1" if row.sink else ""
                 self.out.add(f"__builtin_prefetch({self.rows[row.array, row.offset]} + k{written});")
 
-    def print_stream(self, statement: ir.Stream) -> None:
+    def print_streaming_store(self, statement: ir.StreamingStore) -> None:
         target, piece = (self.name_of(self.kernel.array[name]) for name in (statement.array, statement.piece))
         if statement.line:
             self.out.add(f"hc_stream_lines((char *)({target}_to + k0), (char *){piece}, sizeof {piece});")
         else:
             self.out.add(f"hc_stream_row({target}_to + k0, {piece}, k1 - k0);")
 
-    def print_fence(self, statement: ir.Fence) -> None:
+    def print_store_fence(self, statement: ir.StoreFence) -> None:
         self.out.add("hc_stream_fence();")
 
     # --- reductions ---
 
-    def print_opensum(self, statement: ir.OpenSum) -> None:
+    def print_open_sum(self, statement: ir.OpenSum) -> None:
         n = statement.number
         self.out.add(f"const hc_splitter split{n} = hc_sum_open(&a->reductions[{statement.slot}]);")
         self.out.add(f"uint64_t {', '.join(f'{part}{n} = 0' for part in PARTS)};")
 
-    def print_lanesums(self, statement: ir.LaneSums) -> None:
+    def print_lane_sums(self, statement: ir.LaneSums) -> None:
         for n in statement.numbers:
             lanes = ", ".join(f"{part}{n}_lanes[{statement.length}] = {{}}" for part in PARTS)
             self.out.add(f"alignas(64) uint64_t {lanes};")
 
-    def print_addup(self, statement: ir.AddUp) -> None:
+    def print_add_to_sum(self, statement: ir.AddToSum) -> None:
         n, lanes = statement.number, "_lanes[k - k0]" if statement.lanes else ""
         parts = ", ".join(f"{part}{n}{lanes}" for part in PARTS)
         self.out.add(f"hc_sum_split(split{n}, {self.element(self.kernel.array[statement.array])}, {parts});")
 
-    def print_totallanes(self, statement: ir.TotalLanes) -> None:
+    def print_add_lane_sums(self, statement: ir.AddLaneSums) -> None:
         for part in PARTS:
             sign, total = ("|", "any") if part == "outside" else ("+", "sum")
             name = f"{part}{statement.number}"
             self.out.add(f"{name} {sign}= hc_{total}_lanes({name}_lanes);")
 
-    def print_closesum(self, statement: ir.CloseSum) -> None:
+    def print_close_sum(self, statement: ir.CloseSum) -> None:
         n, array = statement.number, self.kernel.array[statement.array]
         parts, (lo, hi) = ", ".join(f"{part}{n}" for part in PARTS), self.span(array.span)
         target = f"&a->reductions[{statement.slot}], split{n}"
         self.out.add(f"hc_sum_close({target}, {parts}, {self.name_of(array)}, {hi} - {lo});")
 
-    def print_deposit(self, statement: ir.Deposit) -> None:
+    def print_reduce_buffer(self, statement: ir.ReduceBuffer) -> None:
         array = self.kernel.array[statement.array]
         target, (lo, hi) = f"&a->reductions[{statement.slot}]", self.span(array.span)
         self.out.add(f"hc_{statement.kind}_deposit({target}, {self.name_of(array)}, {hi} - {lo});")
@@ -285,7 +285,7 @@ class _Printer(KernelPrinter):
             hi = f"hc_min_index({hi}, {cell} + 1 - a->origin[{axis}])"
         return lo, hi
 
-    def whole(self, lo: str, hi: str) -> str:
+    def vector_elements(self, lo: str, hi: str) -> str:
         """Return the number of elements from `lo` to `hi`, rounded up to whole vectors."""
         stored = (s.array for s in ir.flat(self.nest.body) if isinstance(s, ir.Store))
         item = min(ITEMSIZE[self.kernel.array[name].dtype] for name in stored)
@@ -307,11 +307,13 @@ class _Printer(KernelPrinter):
         out, (lo, hi) = self.out, self.span(statement.span)
         ctype = C_TYPES[statement.dtype]
         self.vector = f"hc_lanes_{ctype}"
-        places = [(self.named(f"before{n}"), self.named(f"here{n}")) for n in range(len(statement.columns))]
+        places = [
+            (self.named(f"previous{n}"), self.named(f"current{n}")) for n in range(len(statement.columns))
+        ]
         with out.block():
             out.add(f"constexpr int64_t lanes = sizeof({self.vector}) / sizeof({ctype});")
-            for before, current in places:
-                out.add(f"{self.vector} {before} = {{}}, {current} = {{}};")
+            for previous, current in places:
+                out.add(f"{self.vector} {previous} = {{}}, {current} = {{}};")
             loop = f"for (int64_t k = {lo} - {statement.first} * lanes; k < {hi}; k += lanes)"
             with out.block(loop), self.scope():
                 self.ahead = True
@@ -323,8 +325,8 @@ class _Printer(KernelPrinter):
                     self.block(f"if (k >= {lo})", statement.body)
                 else:
                     self.body(statement.body)
-                for before, current, after in self.places:
-                    out.add(f"{before} = {current}, {current} = {after};")
+                for previous, current, following in self.places:
+                    out.add(f"{previous} = {current}, {current} = {following};")
         self.vector, self.places = "", []
 
     def print_let(self, statement: ir.Let) -> None:
@@ -345,7 +347,7 @@ class _Printer(KernelPrinter):
                     spelled = f"hc_lanes_fma({', '.join(args)})"
                 else:
                     spelled = operation(self.out, value, args, self.dialect)
-                self.spelled[number] = self.declared(value, self.named(f"t{len(self.used)}"), spelled)
+                self.spelled[number] = self.declared(value, self.named(f"t{len(self.names_in_use)}"), spelled)
 
     def lane(self, number: int, dtype: str) -> str:
         """Return a value as a vector."""
@@ -362,16 +364,16 @@ class _Printer(KernelPrinter):
     def loaded(self, value: Value) -> str:
         name, grid_offset = value.attribute
         array = self.kernel.array[name]
-        if array.kind in ("band", "kept"):
+        if array.kind in ("band", "intermediate"):
             element = self.element(array)
             spelled = f"hc_lanes_load(&{element})" if self.vector else element
-            number = array.name.partition("kept")[2]
-            variable = f"left{number}" if array.kind == "kept" else f"t{len(self.used)}"
+            number = array.name.partition("intermediate")[2]
+            variable = f"loaded{number}" if array.kind == "intermediate" else f"t{len(self.names_in_use)}"
             return self.declared(value, self.named(variable), spelled)
         if self.vector:
             offset = padded(grid_offset, self.kernel.ndim)
             address = f"{self.rows[name, offset[:2]]} + k{' + lanes' if self.ahead else ''}"
-            return self.declared(value, self.named(f"t{len(self.used)}"), f"hc_lanes_load({address})")
+            return self.declared(value, self.named(f"t{len(self.names_in_use)}"), f"hc_lanes_load({address})")
         return super().loaded(value)
 
     def spelled_load(self, array: Array, offset: ir.Offset) -> str:

@@ -16,28 +16,33 @@ from halocline.compile.printers.spelling import (
     Names,
     suffix,
 )
-from halocline.compile.strategy import LARGEST_GROUP, Strategy
+from halocline.compile.strategy import MAX_THREADS_PER_BLOCK, Strategy
 
 
 def print_device_kernel(
-    kernel: Kernel, names: Names, strategy: Strategy, *, layouts: bool, group: tuple[int, int, int] | None
+    kernel: Kernel,
+    names: Names,
+    strategy: Strategy,
+    *,
+    layouts: bool,
+    block_shape: tuple[int, int, int] | None,
 ) -> str:
     """Return the text of a device kernel.
 
-    If `layouts` is True, the kernel reads the layouts of its arrays from memory. If `group` is not None, the
-    kernel runs only with thread blocks of this shape.
+    If `layouts` is True, the kernel reads the layouts of its arrays from memory. If `block_shape` is not
+    None, the kernel runs only with thread blocks of this shape.
     """
     printer = _Printer(kernel=kernel, names=names)
     out, statements = printer.out, list(ir.flat(kernel.body))
     staged = any(isinstance(s, ir.Allocate) for s in statements)
     reduces = any(isinstance(s, ir.Reduce) for s in statements)
-    barriers = reduces or group is not None or any(isinstance(s, ir.First) for s in statements)
+    barriers = reduces or block_shape is not None or any(isinstance(s, ir.OncePerBlock) for s in statements)
     arrays = {printer.name_of(array): array for array in kernel.arrays if array.kind == "field"}
     out.add(f"// {kernel.comment}")
-    fixed = "" if group is None else f"_OF({', '.join(map(str, group))})"
-    if not fixed and strategy.resident and strategy.group:
-        along, across = strategy.group
-        fixed = f"_RESIDENT({along * across}, {strategy.resident})"
+    fixed = "" if block_shape is None else f"_FIXED_BLOCK({', '.join(map(str, block_shape))})"
+    if not fixed and strategy.resident_blocks and strategy.block_shape:
+        along, across = strategy.block_shape
+        fixed = f"_LAUNCH_BOUNDS({along * across}, {strategy.resident_blocks})"
     parameters = _arrays(kernel, arrays, layouts)
     parameters += ["HC_GLOBAL const double *scalars"]
     parameters += ["HC_GLOBAL char *scratch"] * staged
@@ -45,7 +50,7 @@ def print_device_kernel(
     parameters += ["HC_GLOBAL const hc_control *control", "const hc_frame f"]
     with out.block(f"HC_KERNEL{fixed} {kernel.name}({', '.join(parameters)})"):
         if reduces:
-            out.add(f"HC_SHARED hc_partial shared[HC_SCRATCH({LARGEST_GROUP})];")
+            out.add(f"HC_SHARED hc_partial shared[HC_SCRATCH({MAX_THREADS_PER_BLOCK})];")
         if barriers:
             # no return before barriers: PoCL 3.1 compiles some of these kernels so that they always return
             out.add("const hc_int64 end = control->skip != 0 ? f.lo[2] : f.hi[2];")
@@ -53,7 +58,7 @@ def print_device_kernel(
             out.add("if (control->skip != 0) return;")
             out.add("const hc_int64 end = f.hi[2];")
         for name, array in arrays.items() if layouts else ():
-            out.add(f"const hc_layout {name}_where = layouts[{array.number}];")
+            out.add(f"const hc_layout {name}_layout = layouts[{array.number}];")
         for scalar in sorted({*kernel.attributes("scalar")}):
             out.add(f"const double {names.scalars[scalar]} = scalars[{names.numbers[scalar]}];")
         if staged:
@@ -72,7 +77,7 @@ def _arrays(kernel: Kernel, arrays: dict[str, Array], layouts: bool) -> list[str
         constant = "" if array.name in written else "const "
         restrict = "" if array.name in read & written else " HC_RESTRICT"
         parameters += [f"HC_GLOBAL {constant}{C_TYPES[array.dtype]} *{restrict} {name}_data"]
-        parameters += [f"const hc_layout {name}_where"] * (not layouts)
+        parameters += [f"const hc_layout {name}_layout"] * (not layouts)
     return parameters + ["HC_GLOBAL const hc_layout *layouts"] * layouts
 
 
@@ -81,14 +86,14 @@ class _Printer(KernelPrinter):
     """Printer of the statements of a kernel and of the values of the cell of a thread."""
 
     dialect: Dialect = field(default_factory=lambda: DEVICE)
-    march: int | None = None
+    streaming_axis: int | None = None
     inside: str = ""  # condition under which the thread has cells
     partial: int = 0  # number of the next reduction
 
     def print_nest(self, statement: ir.Nest) -> None:
-        self.used = set()
+        self.names_in_use = set()
         self.nest, self.extent = statement, padded_extent(statement.extent, self.kernel.ndim)
-        if any(isinstance(s, ir.Cells) for s in statement.body):
+        if any(isinstance(s, ir.TileLoop) for s in statement.body):
             self.block("", statement.body)
         else:
             self.body(statement.body)
@@ -97,85 +102,87 @@ class _Printer(KernelPrinter):
 
     def print_threads(self, statement: ir.Threads) -> None:
         out, ndim = self.out, self.kernel.ndim
-        self.march = statement.march
+        self.streaming_axis = statement.axis
         inside = []
         for axis in (2, 1, 0):
-            v, group = VARIABLES[axis], f"hc_group({2 - axis})"
+            v, block = VARIABLES[axis], f"hc_block({2 - axis})"
             if axis < 3 - ndim:
                 out.add(f"const hc_int64 {v} = f.lo[{axis}];")
-            elif axis != self.march:
-                at = f"{group} * hc_group_size({2 - axis}) + hc_thread({2 - axis})"
+            elif axis != self.streaming_axis:
+                at = f"{block} * hc_block_size({2 - axis}) + hc_thread({2 - axis})"
                 out.add(f"const hc_int64 {v} = f.lo[{axis}] + {at};")
                 inside.append(f"{v} < {self.end(axis)}")
             else:
-                out.add(f"const hc_int64 {v}_begin = f.lo[{axis}] + {group} * f.march;")
-                out.add(f"const hc_int64 {v}_end = hc_min_index({v}_begin + f.march, f.hi[{axis}]);")
+                out.add(f"const hc_int64 {v}_begin = f.lo[{axis}] + {block} * f.cells_per_thread;")
+                out.add(
+                    f"const hc_int64 {v}_end = hc_min_index({v}_begin + f.cells_per_thread, f.hi[{axis}]);"
+                )
         self.inside = " && ".join(inside)
 
-    def print_inside(self, statement: ir.Inside) -> None:
+    def print_if_inside(self, statement: ir.IfInside) -> None:
         self.block(f"if ({self.inside})", statement.body)
 
-    def print_march(self, statement: ir.March) -> None:
+    def print_stream_loop(self, statement: ir.StreamLoop) -> None:
         v = VARIABLES[statement.axis]
         if statement.unroll > 1:
             self.out.add(f"HC_UNROLL({statement.unroll})")
         self.block(f"for (hc_int64 {v} = {v}_begin; {v} < {v}_end; ++{v})", statement.body)
 
-    def print_point(self, statement: ir.Point) -> None:
+    def print_cell_address(self, statement: ir.CellAddress) -> None:
         array = self.kernel.array[statement.array]
-        if array.kind == "tile" and array.name not in self.stages:
+        if array.kind == "stage_tile" and array.name not in self.stages:
             self.name_stage(array.name)
         name, ctype = self.name_of(array), C_TYPES[array.dtype]
-        if array.kind == "tile":
+        if array.kind == "stage_tile":
             (_, d1, d2), layers = array.shape, array.layers
             terms = [f"((int)({v} - tile_lo{a}) + {layers[a][0]})" for a, v in enumerate(VARIABLES)]
             self.out.add(f"const int {name}_at = ({terms[0]} * {d1} + {terms[1]}) * {d2} + {terms[2]};")
         elif array.kind == "scratch":
             index = f"i * {name}_s0 + j * {name}_s1 + k - {name}_origin"
-            self.out.add(f"HC_GLOBAL {ctype} *const {name}_here = {name}_base + ({index});")
+            self.out.add(f"HC_GLOBAL {ctype} *const {name}_cell = {name}_base + ({index});")
         else:
             constant = "" if statement.sink else "const "
-            index = f"{name}_where.at + i * {name}_where.s0 + j * {name}_where.s1 + k"
-            self.out.add(f"HC_GLOBAL {constant}{ctype} *const {name}_here = {name}_data + ({index});")
+            index = f"{name}_layout.at + i * {name}_layout.s0 + j * {name}_layout.s1 + k"
+            self.out.add(f"HC_GLOBAL {constant}{ctype} *const {name}_cell = {name}_data + ({index});")
 
-    def print_queue(self, statement: ir.Queue) -> None:
+    def print_declare_queue(self, statement: ir.DeclareQueue) -> None:
         array = self.kernel.array[statement.array]
         ((first, last),) = array.layers
         places = ", ".join(f"{self.queued(array, step)} = 0" for step in range(first, last + 1))
         self.out.add(f"{C_TYPES[array.dtype]} {places};")
 
-    def print_enter(self, statement: ir.Enter) -> None:
-        assert self.march is not None
-        v = VARIABLES[self.march]
+    def print_fill_queues(self, statement: ir.FillQueues) -> None:
+        assert self.streaming_axis is not None
+        v = VARIABLES[self.streaming_axis]
         with self.out.block(f"if ({self.inside})"):
             self.out.add(f"const hc_int64 {v} = {v}_begin;")
             for name in statement.queues:
                 array = self.kernel.array[name]
-                self.print_point(ir.Point(array.of))
+                self.print_cell_address(ir.CellAddress(array.of))
                 ((first, last),) = array.layers
                 for step in range(first, last):
                     value = self.in_memory(array, self.along(step))
                     self.out.add(f"{self.queued(array, step)} = {value};")
 
-    def print_advance(self, statement: ir.Advance) -> None:
+    def print_load_queue_end(self, statement: ir.LoadQueueEnd) -> None:
         array = self.kernel.array[statement.array]
         last = array.layers[0][1]
         self.out.add(f"{self.queued(array, last)} = {self.in_memory(array, self.along(last))};")
 
-    def print_step(self, statement: ir.Step) -> None:
+    def print_shift_queue(self, statement: ir.ShiftQueue) -> None:
         array = self.kernel.array[statement.array]
         for step in range(*array.layers[0]):
             self.out.add(f"{self.queued(array, step)} = {self.queued(array, step + 1)};")
 
     # --- shared memory ---
 
-    def print_share(self, statement: ir.Share) -> None:
+    def print_declare_shared(self, statement: ir.DeclareShared) -> None:
         array = self.kernel.array[statement.array]
-        suffix_of_kind = {"shared": "_tile", "plane": "_plane"}.get(array.kind, "")
+        suffix_of_kind = {"shared": "_tile", "field_tile": "_field_tile"}.get(array.kind, "")
         declaration = f"{self.name_of(array)}{suffix_of_kind}[{prod(array.shape)}]"
         self.out.add(f"HC_SHARED {C_TYPES[array.dtype]} {declaration};")
 
-    def print_first(self, statement: ir.First) -> None:
+    def print_once_per_block(self, statement: ir.OncePerBlock) -> None:
         array = self.kernel.array[statement.array]
         with self.out.block("if (hc_thread_number() == 0)"), self.scope():
             self.body(statement.body)
@@ -186,9 +193,9 @@ class _Printer(KernelPrinter):
     def print_barrier(self, statement: ir.Barrier) -> None:
         self.out.add("HC_BARRIER();")
 
-    def print_gather(self, statement: ir.Gather) -> None:
+    def print_load_tiles(self, statement: ir.LoadTiles) -> None:
         self.out.add("HC_BARRIER();")
-        for plane in statement.planes:
+        for plane in statement.arrays:
             self.gather(self.kernel.array[plane])
         self.out.add("HC_BARRIER();")
 
@@ -196,36 +203,36 @@ class _Printer(KernelPrinter):
         """Print the loads of a plane of a field around the threads of a block."""
         out, name = self.out, self.name_of(array)
         (rows, row), ((below, above), (before, behind)) = array.shape, array.layers
-        group = rows - below - above, row - before - behind
-        loop = f"for (int n = (int)hc_thread_number(); n < {rows * row}; n += (int)hc_group_threads())"
+        block_shape = rows - below - above, row - before - behind
+        loop = f"for (int n = (int)hc_thread_number(); n < {rows * row}; n += (int)hc_block_threads())"
         with out.block(loop):
             conditions = []
             if rows > 1 or below + above:
-                first = f"f.lo[1] + hc_group(1) * {group[0]} - {below}"
+                first = f"f.lo[1] + hc_block(1) * {block_shape[0]} - {below}"
                 out.add(f"const hc_int64 row = {first} + n / {row};")
                 conditions.append(f"row < f.hi[1] + {above}")
             else:
                 out.add("const hc_int64 row = j;")
-            first = f"f.lo[2] + hc_group(0) * {group[1]} - {before}"
+            first = f"f.lo[2] + hc_block(0) * {block_shape[1]} - {before}"
             out.add(f"const hc_int64 cell = {first} + n % {row};")
             conditions.append(f"cell < end + {behind}")
-            address = f"{name}_where.at + i * {name}_where.s0 + row * {name}_where.s1 + cell"
-            out.add(f"if ({' && '.join(conditions)}) {name}_plane[n] = {name}_data[{address}];")
+            address = f"{name}_layout.at + i * {name}_layout.s0 + row * {name}_layout.s1 + cell"
+            out.add(f"if ({' && '.join(conditions)}) {name}_field_tile[n] = {name}_data[{address}];")
 
     def print_tile(self, statement: ir.Tile) -> None:
         for axis, cells in enumerate(statement.cells):
             lo, hi = f"tile_lo{axis}", f"tile_hi{axis}"
-            self.out.add(f"const hc_int64 {lo} = f.lo[{axis}] + hc_group({2 - axis}) * {cells};")
+            self.out.add(f"const hc_int64 {lo} = f.lo[{axis}] + hc_block({2 - axis}) * {cells};")
             self.out.add(f"const hc_int64 {hi} = hc_min_index({lo} + {cells}, {self.end(axis)});")
 
-    def print_cells(self, statement: ir.Cells) -> None:
+    def print_tile_loop(self, statement: ir.TileLoop) -> None:
         out, top = self.out, padded(self.nest.top, self.kernel.ndim)
         for axis, (lower, upper) in enumerate(self.extent):
             out.add(f"const hc_int64 lo{axis} = tile_lo{axis} - {lower};")
             more = f" + (tile_hi{axis} == f.hi[{axis}] ? f.box_top[{axis}] : 0)" if top[axis] else ""
             out.add(f"const int n{axis} = (int)(tile_hi{axis} + {upper}{more} - lo{axis});")
         self.block(
-            "for (int n = (int)hc_thread_number(); n < n0 * n1 * n2; n += (int)hc_group_threads())",
+            "for (int n = (int)hc_thread_number(); n < n0 * n1 * n2; n += (int)hc_block_threads())",
             statement.body,
             "const hc_int64 i = lo0 + n / (n1 * n2), j = lo1 + n / n2 % n1, k = lo2 + n % n2;",
         )
@@ -247,7 +254,7 @@ class _Printer(KernelPrinter):
 
     # --- results ---
 
-    def print_reset(self, statement: ir.Reset) -> None:
+    def print_reset_partial(self, statement: ir.ResetPartial) -> None:
         self.out.add(f"hc_partial partial{statement.number};")
         self.out.add(f"hc_partial_reset(&partial{statement.number}, HC_{statement.kind.upper()});")
 
@@ -260,18 +267,18 @@ class _Printer(KernelPrinter):
     def print_store(self, statement: ir.Store) -> None:
         array = self.kernel.array[statement.array]
         name = self.name_of(array)
-        place = f"{self.tile_of(array)}[{name}_at]" if array.kind == "tile" else f"{name}_here[0]"
+        place = f"{self.tile_of(array)}[{name}_at]" if array.kind == "stage_tile" else f"{name}_cell[0]"
         self.out.add(f"{place} = {self.cast(statement.value, array.dtype)};")
 
-    def print_finish(self, statement: ir.Finish) -> None:
+    def print_reduce_block(self, statement: ir.ReduceBlock) -> None:
         out, kinds, count = self.out, statement.kinds, len(statement.kinds)
         # one loop for all reductions: PoCL then compiles kernels with many of them in a third of the time
         out.add(f"hc_partial partial[{count}] = {{{', '.join(f'partial{n}' for n in range(count))}}};")
         out.add(f"const int kinds[{count}] = {{{', '.join(f'HC_{k.upper()}' for k in kinds)}}};")
         out.add(f"HC_UNROLL({count})")
         with out.block(f"for (int n = 0; n < {count}; ++n)"):
-            out.add("hc_group_reduce(kinds[n], &partial[n], shared, hc_thread_number(), hc_group_threads());")
-            slot = "f.group0 + n * f.stride + hc_group_number()"
+            out.add("hc_block_reduce(kinds[n], &partial[n], shared, hc_thread_number(), hc_block_threads());")
+            slot = "f.first_block + n * f.stride + hc_block_number()"
             out.add(f"if (hc_thread_number() == 0) partials[{slot}] = partial[n];")
 
     # --- values ---
@@ -285,9 +292,9 @@ class _Printer(KernelPrinter):
         return "end" if axis == 2 else f"f.hi[{axis}]"
 
     def name_of(self, array: Array) -> str:
-        if array.kind in ("queue", "plane"):
+        if array.kind in ("queue", "field_tile"):
             return self.names.arrays[array.of]
-        return self.stages[array.name] if array.kind == "tile" else super().name_of(array)
+        return self.stages[array.name] if array.kind == "stage_tile" else super().name_of(array)
 
     def tile_of(self, array: Array) -> str:
         """Return the name of the shared memory that contains a tile."""
@@ -298,29 +305,29 @@ class _Printer(KernelPrinter):
         return f"{self.name_of(array)}_queue_{suffix((step,))}"
 
     def along(self, step: int) -> ir.Offset:
-        return tuple(step if axis == self.march else 0 for axis in range(3))
+        return tuple(step if axis == self.streaming_axis else 0 for axis in range(3))
 
     def spelled_load(self, array: Array, offset: ir.Offset) -> str:
         if array.kind == "queue":
-            assert self.march is not None
-            return self.queued(array, offset[self.march])
-        if array.kind == "plane":
-            row = f"(int)hc_thread(1) + {array.layers[0][0] + offset[1]}" if self.march == 0 else "0"
+            assert self.streaming_axis is not None
+            return self.queued(array, offset[self.streaming_axis])
+        if array.kind == "field_tile":
+            row = f"(int)hc_thread(1) + {array.layers[0][0] + offset[1]}" if self.streaming_axis == 0 else "0"
             at = f"({row}) * {array.shape[1]} + (int)hc_thread(0) + {array.layers[1][0] + offset[2]}"
-            return f"{self.name_of(array)}_plane[{at}]"
+            return f"{self.name_of(array)}_field_tile[{at}]"
         return self.in_memory(array, offset)
 
     def in_memory(self, array: Array, offset: ir.Offset) -> str:
         """Return the text that reads an array at an offset from the current cell."""
         name = self.name_of(array)
-        if array.kind == "tile":
+        if array.kind == "stage_tile":
             _, d1, d2 = array.shape
             step = (offset[0] * d1 + offset[1]) * d2 + offset[2]
             more = f" + {step}" if step > 0 else f" - {-step}" if step else ""
             return f"{self.tile_of(array)}[{name}_at{more}]"
-        prefix = name if array.kind == "scratch" else f"{name}_where."
+        prefix = name if array.kind == "scratch" else f"{name}_layout."
         strides = [f"{name}_s{a}" if array.kind == "scratch" else f"{prefix}s{a}" for a in (0, 1)]
         terms = [f"{o} * {s}" for o, s in zip(offset[:2], strides, strict=True) if o]
         if offset[2]:
             terms.append(str(offset[2]))
-        return f"{name}_here[{' + '.join(terms) or '0'}]"
+        return f"{name}_cell[{' + '.join(terms) or '0'}]"

@@ -54,20 +54,20 @@ def suffix(offset: Sequence[int]) -> str:
     return "_".join("0" if o == 0 else (f"p{o}" if o > 0 else f"m{-o}") for o in offset)
 
 
-def identifier(name: str, taken: Collection[str] = ()) -> str:
+def identifier(name: str, reserved: Collection[str] = ()) -> str:
     """Return the C++ name of a user name; reserved names, and names of the kernel, are changed."""
     name = name.replace(INTERNAL, "_")
     if _SYSTEM.match(name):
         name = "user_" + name
-    while name in taken or name in _RESERVED or _OWN.fullmatch(name):
+    while name in reserved or name in _RESERVED or _OWN.fullmatch(name):
         name += "_"
     return name
 
 
-def identifiers(names: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str]:
-    """Return different C++ identifiers for some names, without those in `taken`."""
+def identifiers(names: Iterable[str], reserved: Iterable[str] = ()) -> dict[str, str]:
+    """Return different C++ identifiers for some names, without those in `reserved`."""
     result: dict[str, str] = {}
-    known = set(taken)
+    known = set(reserved)
     for name in names:
         result[name] = identifier(name, known)
         known.add(result[name])
@@ -79,11 +79,11 @@ _SYSTEM = re.compile(r"hc_|HC_|__|_[A-Z]|(u?int|image)\w*_t$|[A-Z][A-Z0-9_]{2,}$
 
 # names that kernels define: temporaries, and names derived from that of a field or stage
 _OWN = re.compile(
-    r"(t|piece|split|band|kept|left|before|here|slot|some|rest|origin|shape)\d+|(high|middle|low|outside)\d+(_lanes)?"
-    r"|index\d+(_[mp]\d+)?|layer|free_scratch|far|around"
+    r"(t|piece|split|band|intermediate|loaded|previous|current|slot|any_true|any_false|origin|shape)\d+|(high|middle|low|outside)\d+(_lanes)?"
+    r"|index\d+(_[mp]\d+)?|layer|free_scratch|large_angle|around"
     r"|.*_(next|s0|s1|to|base|origin|at(_(0|[mp]\d+))*)"
     # names in kernels for devices
-    r"|partial\d*|lo[0-2]|n[0-2]?|tile_(lo|hi)[0-2]|.*_(begin|end|data|where|here|plane|tile|queue_(0|[mp]\d+))"
+    r"|partial\d*|lo[0-2]|n[0-2]?|tile_(lo|hi)[0-2]|.*_(begin|end|data|layout|cell|tile|queue_(0|[mp]\d+))"
 )
 
 _RESERVED = frozenset(
@@ -115,7 +115,7 @@ _CALLS = {*ELEMENTARY, "min", "max", "abs", "sign"}
 # Maximum number of elementary functions in a kernel that inlines them; kernels with more call them. The time
 # of register allocation in g++ grows as the square of the operations of a loop. For 80 cosines, it is 14 s
 # inline and 1.1 s with calls.
-MOST_INLINE = 16
+MAX_INLINE = 16
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ DEVICE = Dialect(
 def cpu_dialect(kernels: Iterable[Kernel]) -> Dialect:
     """Return the dialect of a CPU function that computes some kernels."""
     count = sum(k.values[n].op in ELEMENTARY for k in kernels for n in k.below(ir.roots(k.body)))
-    return replace(CPU, calls=count > MOST_INLINE)
+    return replace(CPU, calls=count > MAX_INLINE)
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ def condition(value: Value, args: list[str]) -> str:
     return f"({args[0]} {INFIX[value.op]} {args[1]})"
 
 
-def operation(out: Text, value: Value, args: list[str], dialect: Dialect, near: bool = False) -> str:
+def operation(out: Text, value: Value, args: list[str], dialect: Dialect, small_angles: bool = False) -> str:
     """Return the text of an operation on arguments, which are given as text in its precision."""
     f = "f" if value.dtype == "float32" else ""
     if value.op in SELECTIONS:
@@ -219,8 +219,8 @@ def operation(out: Text, value: Value, args: list[str], dialect: Dialect, near: 
     if value.op == "lookup":
         return f"{_table(out, value.attribute, dialect)}[hc_entry({args[0]}, {len(value.attribute)})]"
     if value.op in _CALLS:
-        reach = "_near" if near and value.op in ANGULAR else ""
-        name = f"hc_{value.op}{f}{reach}"
+        domain = "_small" if small_angles and value.op in ANGULAR else ""
+        name = f"hc_{value.op}{f}{domain}"
         if dialect.calls and value.op in ELEMENTARY:
             name = _called(out, name, value)
         return f"{name}({', '.join(args)})"
@@ -240,7 +240,7 @@ def _called(out: Text, name: str, value: Value) -> str:
         f"  return {name}({', '.join(parameters)});",
         "}",
     ]
-    if value.op not in ANGULAR or name.endswith("_near"):
+    if value.op not in ANGULAR or name.endswith("_small"):
         lines.insert(0, "#pragma omp declare simd notinbranch")
     out.constants[called_name] = "\n".join(lines)
     return called_name
@@ -258,7 +258,7 @@ def _table(out: Text, spelled: tuple[str, ...], dialect: Dialect) -> str:
 class KernelPrinter:
     """Printer of the statements of a kernel, and of its values where `Let` places them.
 
-    The method ``print_loop`` prints the statement `Loop`; the same naming applies to all statements.
+    The method ``print_open_sum`` prints the statement `OpenSum`; the same naming applies to all statements.
     """
 
     kernel: Kernel
@@ -268,10 +268,10 @@ class KernelPrinter:
     spelled: dict[int, str] = field(default_factory=dict)  # text of the values in scope
     stages: dict[str, str] = field(default_factory=dict)  # names of stages in the code
     rings: dict[str, int] = field(default_factory=dict)  # numbers of planes of rings
-    used: set[str] = field(default_factory=set)  # names in the nest
+    names_in_use: set[str] = field(default_factory=set)  # in the nest
     nest: ir.Nest = field(init=False)
     extent: tuple[tuple[int, int], ...] = ((0, 0),) * 3  # of the nest, on three axes
-    near: bool = False  # True if all angles of sines and cosines are known to be near
+    small_angles: bool = False  # True if all angles of sines and cosines are known to be small
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -285,7 +285,8 @@ class KernelPrinter:
     def unique(self, name: str) -> str:
         """Return an unused name that begins with `name`."""
         candidate, number = name, 1
-        while candidate in self.used or candidate in self._given_names or candidate in self.stages.values():
+        known = {*self.names_in_use, *self._given_names, *self.stages.values()}
+        while candidate in known:
             number += 1
             candidate = f"{name}_{number}"
         return candidate
@@ -299,7 +300,7 @@ class KernelPrinter:
     def named(self, name: str) -> str:
         """Reserve and return an unused name that begins with `name`."""
         name = self.unique(name)
-        self.used.add(name)
+        self.names_in_use.add(name)
         return name
 
     def name_of(self, array: Array) -> str:
@@ -318,10 +319,11 @@ class KernelPrinter:
     def body(self, body: ir.Body) -> None:
         """Print statements."""
         for statement in body:
-            kind = type(statement).__name__
-            method = getattr(self, f"print_{kind.lower()}", None)
+            method = getattr(self, f"print_{ir.name_of(statement)}", None)
             if method is None:
-                raise NotImplementedError(f"{type(self).__name__} has no method for {kind}")
+                raise NotImplementedError(
+                    f"{type(self).__name__} has no method for {type(statement).__name__}"
+                )
             method(statement)
 
     def block(self, line: str, body: ir.Body | Callable[[], None], first: str = "") -> None:
@@ -382,12 +384,12 @@ class KernelPrinter:
             elif value.condition:
                 self.spelled[number] = condition(value, self.arguments(value))
             else:
-                spelled = operation(self.out, value, self.arguments(value), self.dialect, self.near)
+                spelled = operation(self.out, value, self.arguments(value), self.dialect, self.small_angles)
                 self.spelled[number] = self.declared(value, self.temporary(), spelled)
 
     def temporary(self) -> str:
         """Reserve and return the name of a temporary."""
-        return self.named(f"t{len(self.used)}")
+        return self.named(f"t{len(self.names_in_use)}")
 
     def declared(self, value: Value, name: str, spelled: str) -> str:
         """Declare a variable, and return its name."""
@@ -408,13 +410,13 @@ class KernelPrinter:
         spelled = self.spelled[number]
         return spelled if self.kernel.values[number].dtype == dtype else f"({C_TYPES[dtype]}){spelled}"
 
-    def _index(self, own: int, step: int) -> str:
+    def _index(self, grid_axis: int, step: int) -> str:
         """Declare the global index along an axis of the grid, with periodic wrap-around; return its name."""
-        axis = own + 3 - self.kernel.ndim
+        axis = grid_axis + 3 - self.kernel.ndim
         name = f"index{axis}" + (f"_{suffix((step,))}" if step else "")
         origin, shape = self.dialect.origin.format(axis), self.dialect.shape.format(axis)
         position = f"{origin} + {VARIABLES[axis]}" + (f" + {step}" if step else "")
-        wraps = self.kernel.periodic[own] and (step or self.kernel.beyond or any(self.extent[axis]))
+        wraps = self.kernel.periodic[grid_axis] and (step or self.kernel.beyond or any(self.extent[axis]))
         value = f"hc_around({position}, {shape})" if wraps else f"(double)({self.dialect.int32})({position})"
         self.out.add(f"const double {name} = {value};")
         return name

@@ -14,11 +14,11 @@ from textwrap import shorten
 from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Kernel, compacted
 from halocline.compile.ir.pipeline import Pass, run
-from halocline.compile.passes.angles import angles, near_or_far
+from halocline.compile.passes.angles import angles, split_by_angles
 from halocline.compile.passes.bands import bands
 from halocline.compile.passes.branches import branches
 from halocline.compile.passes.lanes import lanes
-from halocline.compile.passes.loops import loops, place, whole
+from halocline.compile.passes.loops import loops, place, whole_vectors
 from halocline.compile.passes.pieces import pieces
 from halocline.compile.passes.scratch import planes, scratch, together
 from halocline.compile.passes.split import split
@@ -38,7 +38,7 @@ LARGE = 60_000
 # of the compile time
 _HEADERS = {
     "abi.h": "hc_box",
-    "elementary.hpp": "hc_(exp|log|sin|cos|pow|min|max|abs|sign|far)f?\\(",
+    "elementary.hpp": "hc_(exp|log|sin|cos|pow|min|max|abs|sign|is_large_angle)f?\\(",
     "random.hpp": "hc_random\\(",
     "lookup.hpp": "hc_entry\\(",
     "lanes.hpp": "hc_lanes_",
@@ -92,12 +92,12 @@ class Cpu:
 def _parts(kernel: Kernel) -> list[Kernel]:
     """Return the functions of a kernel after the passes that do not depend on the size of the fields."""
     parts = functions(run(kernel, scratch))
-    return [run(part, whole, loops, bands, angles, split, branches, lanes) for part in parts]
+    return [run(part, whole_vectors, loops, bands, angles, split, branches, lanes) for part in parts]
 
 
 def _finished(parts: list[Kernel], divide: Pass) -> list[Kernel]:
     """Return functions for one size of fields; the pass `divide` divides their rows into pieces."""
-    return [run(part, divide, near_or_far, place, together) for part in parts]
+    return [run(part, divide, split_by_angles, place, together) for part in parts]
 
 
 def _printed(kernel: Kernel, parts: list[Kernel], names: Names, linkage: str = EXTERN) -> str:

@@ -14,19 +14,19 @@ from halocline.compile import strategy as limits
 from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.pipeline import run
-from halocline.compile.passes.branches import branched
-from halocline.compile.passes.invariants import invariants, needed
+from halocline.compile.passes.branches import branch_statements
+from halocline.compile.passes.invariants import invariants, required_registers
 from halocline.compile.passes.order import order
-from halocline.compile.passes.scratch import rooms
+from halocline.compile.passes.scratch import scratch_declarations
 from halocline.compile.passes.threads import threads
-from halocline.compile.passes.tile import GROUP, TILES, fits, tile
+from halocline.compile.passes.tile import BLOCK_SHAPE, TILE_SHAPES, fits, tile
 from halocline.compile.printers.device import print_device_kernel
 from halocline.compile.printers.spelling import Names
 from halocline.compile.schedule import NAME, Code, DeviceKernel
 from halocline.compile.strategy import Strategy
 
 # ghosts and halos are thin: 2.5D streaming has no benefit, and the box determines the block shape
-_THIN = {"reads": "direct", "group": None, "march": 1}
+_THIN = {"reads": "direct", "block_shape": None, "cells_per_thread": 1}
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,10 @@ class Device:
         return Code("\n".join(text for text, _ in kernels), tuple(kernel for _, kernel in kernels))
 
     def _kernels(self, kernel: Kernel, names: Names, strategy: Strategy) -> Code:
-        declarations = rooms(kernel)
+        declarations = scratch_declarations(kernel)
         nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
         separate_count = len(nests)
-        if strategy.stages == "group":
+        if strategy.stages == "shared":
             # one kernel for the maximum number of last nests whose stages fit
             separate_count = next(
                 (n for n in range(separate_count) if fits(_of(kernel, nests[n:], ()), self.shared)),
@@ -91,17 +91,32 @@ class Device:
         (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
         staged = len(kernel.body) > 1
         slots = tuple(s.slot for s in nest.body if isinstance(s, ir.Reduce))
-        if needed(kernel) > limits.REGISTERS:
-            kernel = run(kernel, partial(invariants, room=self.shared - bool(slots) * limits.REDUCING_BYTES))
-        result = run(kernel, partial(threads, strategy=strategy, shared=self.shared), branched, order)
-        planes = any(array.kind == "plane" for array in result.arrays)
-        group, layouts = strategy.threads(kernel.ndim), _layouts_are_too_many(result, staged, bool(slots))
-        text = print_device_kernel(result, names, strategy, layouts=layouts, group=group if planes else None)
+        if required_registers(kernel) > limits.REGISTERS:
+            free_bytes = self.shared - bool(slots) * limits.REDUCING_BYTES
+            kernel = run(kernel, partial(invariants, free_bytes=free_bytes))
+        result = run(
+            kernel, partial(threads, strategy=strategy, shared=self.shared), branch_statements, order
+        )
+        has_field_tiles = any(array.kind == "field_tile" for array in result.arrays)
+        block_shape = strategy.threads_per_axis(kernel.ndim)
+        layouts = _layouts_are_too_many(result, staged, bool(slots))
+        fixed_shape = block_shape if has_field_tiles else None
+        text = print_device_kernel(result, names, strategy, layouts=layouts, block_shape=fixed_shape)
         queues = (array.layers for array in result.arrays if array.kind == "queue")
-        ring = max((upper - lower for layers in queues for lower, upper in layers), default=0)
-        frame, march = (nest.extent, nest.top, nest.cell), strategy.march
+        preloaded_planes = max((upper - lower for layers in queues for lower, upper in layers), default=0)
         return text, DeviceKernel(
-            kernel.name, _numbers(kernel), *frame, slots, staged, group, planes, march, ring, layouts=layouts
+            kernel.name,
+            _numbers(kernel),
+            nest.extent,
+            nest.top,
+            nest.cell,
+            reductions=slots,
+            scratch=staged,
+            block_shape=block_shape,
+            has_fixed_block=has_field_tiles,
+            cells_per_thread=strategy.cells_per_thread,
+            preloaded_planes=preloaded_planes,
+            layouts=layouts,
         )
 
     def _tile(self, kernel: Kernel, names: Names) -> tuple[str, DeviceKernel]:
@@ -109,11 +124,11 @@ class Device:
         slots = tuple(s.slot for nest in nests for s in nest.body if isinstance(s, ir.Reduce))
         staged = len(kernel.body) > len(nests)
         result, layouts = (
-            run(kernel, tile, branched, order),
+            run(kernel, tile, branch_statements, order),
             _layouts_are_too_many(kernel, staged, bool(slots)),
         )
         no_extent = ((0, 0),) * kernel.ndim
-        text = print_device_kernel(result, names, self.strategy, layouts=layouts, group=GROUP)
+        text = print_device_kernel(result, names, self.strategy, layouts=layouts, block_shape=BLOCK_SHAPE)
         return text, DeviceKernel(
             kernel.name,
             _numbers(kernel),
@@ -121,9 +136,9 @@ class Device:
             (0,) * kernel.ndim,
             reductions=slots,
             scratch=staged,
-            group=GROUP,
-            fixed=True,
-            tile=TILES[kernel.ndim],
+            block_shape=BLOCK_SHAPE,
+            has_fixed_block=True,
+            tile=TILE_SHAPES[kernel.ndim],
             layouts=layouts,
         )
 

@@ -91,7 +91,7 @@ def _move_kernel(arrays: int) -> str:
     ]
     with out.block(f"HC_KERNEL hc_move_pieces({', '.join(parameters)})"):
         out.add("if (control->skip != 0) return;")
-        out.add("const hc_piece p = pieces[first + hc_group(0)];")
+        out.add("const hc_piece p = pieces[first + hc_block(0)];")
         out.add("HC_GLOBAL const char *from = a0;")
         out.add("HC_GLOBAL char *to = a0;")
         for n in range(1, arrays):

@@ -275,7 +275,7 @@ class DeviceBinder(Binder):
             self.native.Item(item.needs, item.rims, launches(item.launches), item.halo)
             for item in planned.items
         ]
-        partials = [(kernel.name, list(kernel.reductions), groups) for kernel, groups in planned.partials]
+        partials = [(kernel.name, list(kernel.reductions), total) for kernel, total in planned.partials]
         fills, rims = launches(planned.fills), launches(planned.rims)
         return self.native.DeviceShare(*self.exchange(subdomain, plan), fills, rims, items, partials)
 
@@ -286,11 +286,18 @@ class DeviceBinder(Binder):
             *three(launch.top),
             *three(subdomain.box.lo),
             *three(subdomain.decomposition.shape, 1),
-            launch.first_group,
+            launch.first_block,
             dict(planned.partials).get(kernel, 0),
-            launch.march,
+            launch.cells_per_thread,
         ]
         operands, reduces, scratch = list(kernel.operands), bool(kernel.reductions), kernel.scratch
         return self.native.Launch(
-            kernel.name, operands, frame, launch.groups, launch.group, scratch, reduces, kernel.layouts
+            kernel.name,
+            operands,
+            frame,
+            launch.block_counts,
+            launch.block_shape,
+            scratch,
+            reduces,
+            kernel.layouts,
         )

@@ -25,7 +25,7 @@ def _strategies(ndim: int) -> Iterator[Strategy]:
     yield from (Strategy("direct", block, cells) for block in blocks[-2:] for cells in (1, 8))
     yield from (Strategy("queue", block, cells) for block in blocks for cells in (8, 32))
     yield from (Strategy("queue", (64, 4), unroll=unroll) for unroll in (2, 4))
-    yield from (Strategy("queue", (64, 4), resident=resident) for resident in (2, 4))
+    yield from (Strategy("queue", (64, 4), resident_blocks=count) for count in (2, 4))
     yield from (Strategy("planes", block, cells) for block in blocks[1:] for cells in (16, 64))
 
 

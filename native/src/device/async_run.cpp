@@ -1,4 +1,4 @@
-#include "device/ahead.hpp"
+#include "device/async_run.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -26,31 +26,31 @@ void abandon(Queue& queue) {
 
 }  // namespace
 
-Ahead::Ahead(Subdomain& subdomain, size_t scalars)
-    : where_(subdomain), scalar_count_(scalars), units_(kUnits) {
+AsyncRun::AsyncRun(Subdomain& subdomain, size_t scalars)
+    : subdomain_(subdomain), scalar_count_(scalars), units_(kUnits) {
   const size_t row = std::max<size_t>(scalars, 1) * sizeof(double);
   notes_ = subdomain.device().allocate(kLongPeriod * row);
   for (Unit& unit : units_) unit.notes = subdomain.device().pinned(sizeof(hc_control) + kLongPeriod * row);
 }
 
-void Ahead::sweep(halocline::Sweep& sweep, std::vector<std::pair<uint32_t, uint32_t>> swaps) {
+void AsyncRun::sweep(halocline::Sweep& sweep, std::vector<std::pair<uint32_t, uint32_t>> swaps) {
   operations_.emplace_back(SweepOf{&sweep, std::move(swaps)});
 }
 
-void Ahead::scalars(const std::string& kernel) {
-  operations_.emplace_back(Statement{where_.module().kernel(kernel)});
+void AsyncRun::scalars(const std::string& kernel) {
+  operations_.emplace_back(Statement{subdomain_.module().kernel(kernel)});
 }
 
-void Ahead::stop(const std::string& kernel, const std::string& reason) {
+void AsyncRun::stop(const std::string& kernel, const std::string& reason) {
   reasons_.push_back(reason);
   stops_.push_back(operations_.size());
   operations_.emplace_back(
-      Stop{where_.module().kernel(kernel), reason, -static_cast<int64_t>(reasons_.size())});
+      Stop{subdomain_.module().kernel(kernel), reason, -static_cast<int64_t>(reasons_.size())});
 }
 
-void Ahead::loop(const std::string& kernel, size_t count, std::optional<size_t> limit, size_t interval) {
+void AsyncRun::loop(const std::string& kernel, size_t count, std::optional<size_t> limit, size_t interval) {
   Loop loop;
-  loop.kernel = where_.module().kernel(kernel);
+  loop.kernel = subdomain_.module().kernel(kernel);
   loop.number = loops_.size();
   const auto number = static_cast<int64_t>(loop.number), code = 3 * number + 1;
   loop.plan = {number,
@@ -74,7 +74,7 @@ void Ahead::loop(const std::string& kernel, size_t count, std::optional<size_t> 
   operations_.emplace_back(std::move(loop));
 }
 
-void Ahead::end() {
+void AsyncRun::end() {
   operations_.emplace_back(End{});
   Loop& loop = loop_at(open_.back());
   loop.after = operations_.size();
@@ -82,8 +82,8 @@ void Ahead::end() {
   open_.pop_back();
 }
 
-size_t Ahead::period_of(const Loop& loop) const {
-  std::vector<size_t> places(where_.storages().size());
+size_t AsyncRun::period_of(const Loop& loop) const {
+  std::vector<size_t> places(subdomain_.storages().size());
   std::iota(places.begin(), places.end(), size_t{0});
   for (size_t period = 1; period <= kLongPeriod; ++period) {
     for (const SweepOf* swept : sweeps(loop.body, operations_.size())) {
@@ -94,25 +94,25 @@ size_t Ahead::period_of(const Loop& loop) const {
   return 0;  // too long
 }
 
-std::string Ahead::run(double* scalars, Worker& worker, Team& team, const Listener& listener) {
+std::string AsyncRun::run(double* scalars, Worker& worker, Team& team, const Listener& listener) {
   worker_ = &worker;
   team_ = &team;
   listener_ = &listener;
   reason_.clear();
   graph_launches_ = 0;
   Queue& queue = of_scalars();
-  queue.clear(where_.control(), 0, sizeof(hc_control));
+  queue.clear(subdomain_.control(), 0, sizeof(hc_control));
   if (!loops_.empty()) {
     const size_t bytes = loops_.size() * sizeof(int64_t);
-    if (!ends_) ends_ = where_.device().allocate(bytes);
+    if (!ends_) ends_ = subdomain_.device().allocate(bytes);
     queue.clear(*ends_, 0, bytes);
   }
-  where_.update(scalars);
+  subdomain_.update(scalars);
   const bool all = run(0, operations_.size());
-  where_.forget();
+  subdomain_.forget();
   char* const last = units_.front().notes->data();
   mark_scalars();
-  queue.download(last, where_.control(), 0, sizeof(hc_control));
+  queue.download(last, subdomain_.control(), 0, sizeof(hc_control));
   queue.finish();
   hc_control control;
   std::memcpy(&control, last, sizeof control);
@@ -122,14 +122,14 @@ std::string Ahead::run(double* scalars, Worker& worker, Team& team, const Listen
   }
   std::vector<int64_t> ends(loops_.size());
   if (ends_) queue.download(ends.data(), *ends_, 0, ends.size() * sizeof(int64_t));
-  queue.download(scalars, where_.scalars(), 0, scalar_count_ * sizeof(double));
-  queue.clear(where_.control(), 0, sizeof(hc_control));  // for later runs in which the host waits
+  queue.download(scalars, subdomain_.scalars(), 0, scalar_count_ * sizeof(double));
+  queue.clear(subdomain_.control(), 0, sizeof(hc_control));  // for later runs in which the host waits
   queue.finish();
   report(ends);
   return reason_;
 }
 
-void Ahead::report(const std::vector<int64_t>& ends) {
+void AsyncRun::report(const std::vector<int64_t>& ends) {
   for (const size_t at : loops_) {
     const Loop& loop = loop_at(at);
     const int64_t end = ends[loop.number];
@@ -137,7 +137,7 @@ void Ahead::report(const std::vector<int64_t>& ends) {
   }
 }
 
-bool Ahead::run(size_t from, size_t to) {
+bool AsyncRun::run(size_t from, size_t to) {
   for (size_t at = from; at < to;) {
     Operation& operation = operations_[at];
     if (auto* loop = std::get_if<Loop>(&operation)) {
@@ -152,22 +152,22 @@ bool Ahead::run(size_t from, size_t to) {
   return true;
 }
 
-void Ahead::queue(Operation& operation) {
+void AsyncRun::queue(Operation& operation) {
   if (auto* swept = std::get_if<SweepOf>(&operation)) {
     swept->sweep->start();
     swept->sweep->work(*worker_, *team_);
     if (team_->failed()) std::rethrow_exception(team_->take_failure());
     swept->sweep->finish();
   } else if (auto* statement = std::get_if<Statement>(&operation)) {
-    const std::array<Argument, 2> arguments{&where_.scalars(), &where_.control()};
+    const std::array<Argument, 2> arguments{&subdomain_.scalars(), &subdomain_.control()};
     launch(*statement->kernel, arguments);
   } else if (auto* stop = std::get_if<Stop>(&operation)) {
-    const std::array<Argument, 3> arguments{&where_.scalars(), &where_.control(), value(stop->why)};
+    const std::array<Argument, 3> arguments{&subdomain_.scalars(), &subdomain_.control(), value(stop->skip)};
     launch(*stop->kernel, arguments);
   }
 }
 
-void Ahead::queue_pass(Loop& loop) {
+void AsyncRun::queue_pass(Loop& loop) {
   for (size_t at = loop.body; at < loop.after;) {
     if (const auto* inner = std::get_if<Loop>(&operations_[at])) {
       queue_test(*inner, Test::kBeginExpectedOver);
@@ -179,42 +179,42 @@ void Ahead::queue_pass(Loop& loop) {
   queue_test(loop, Test::kAfterPass);
 }
 
-void Ahead::launch(const Kernel& kernel, std::span<const Argument> arguments) {
+void AsyncRun::launch(const Kernel& kernel, std::span<const Argument> arguments) {
   of_scalars().launch(kernel, {1, 1, 1}, {1, 1, 1}, arguments);
 }
 
-void Ahead::mark_scalars() const { where_.computing().mark(Doing::kScalars); }
+void AsyncRun::mark_scalars() const { subdomain_.computing().mark(EventKind::kScalars); }
 
-Queue& Ahead::of_scalars() const {
+Queue& AsyncRun::of_scalars() const {
   mark_scalars();
-  return where_.computing();
+  return subdomain_.computing();
 }
 
-void Ahead::queue_test(const Loop& loop, Test test) {
+void AsyncRun::queue_test(const Loop& loop, Test test) {
   hc_loop plan = loop.plan;
   plan.begins = test == Test::kAfterPass ? 0 : 1;
   if (test != Test::kBeginExpectedOver) plan.mispredicted = 0;
-  const std::array<Argument, 5> arguments{&where_.scalars(), &where_.control(), notes_.get(), ends_.get(),
-                                          value(plan)};
+  const std::array<Argument, 5> arguments{&subdomain_.scalars(), &subdomain_.control(), notes_.get(),
+                                          ends_.get(), value(plan)};
   launch(*loop.kernel, arguments);
 }
 
-void Ahead::clear_notes() {
-  of_scalars().clear(where_.control(), offsetof(hc_control, notes), sizeof(int64_t));
+void AsyncRun::clear_notes() {
+  of_scalars().clear(subdomain_.control(), offsetof(hc_control, notes), sizeof(int64_t));
 }
 
-void Ahead::clear_skip() {
-  of_scalars().clear(where_.control(), offsetof(hc_control, skip), sizeof(int64_t));
+void AsyncRun::clear_skip() {
+  of_scalars().clear(subdomain_.control(), offsetof(hc_control, skip), sizeof(int64_t));
 }
 
-void Ahead::queue_notes(Unit& unit, size_t passes) {
+void AsyncRun::queue_notes(Unit& unit, size_t passes) {
   Queue& computing = of_scalars();
-  computing.download(unit.notes->data(), where_.control(), 0, sizeof(hc_control));
+  computing.download(unit.notes->data(), subdomain_.control(), 0, sizeof(hc_control));
   const size_t rows = passes * scalar_count_ * sizeof(double);
   if (rows != 0) computing.download(unit.notes->data() + sizeof(hc_control), *notes_, 0, rows);
 }
 
-int64_t Ahead::take(Loop& loop, const Unit& unit, size_t passes, int64_t& next_pass) {
+int64_t AsyncRun::take(Loop& loop, const Unit& unit, size_t passes, int64_t& next_pass) {
   hc_control control;
   std::memcpy(&control, unit.notes->data(), sizeof control);
   const size_t bytes = scalar_count_ * sizeof(double);
@@ -228,7 +228,7 @@ int64_t Ahead::take(Loop& loop, const Unit& unit, size_t passes, int64_t& next_p
   return control.skip;
 }
 
-bool Ahead::run(Loop& loop) {
+bool AsyncRun::run(Loop& loop) {
   listener_->begins(loop.number);
   loop.passes = 0;
   for (const size_t at : loop.inside) loop_at(at).due.reset();
@@ -254,7 +254,7 @@ bool Ahead::run(Loop& loop) {
   }
 }
 
-bool Ahead::conclude(Loop& loop, int64_t skip) {
+bool AsyncRun::conclude(Loop& loop, int64_t skip) {
   if (skip < 0) return false;  // a stop
   if (skip == 0) {
     reason_ = "interrupted";
@@ -268,23 +268,23 @@ bool Ahead::conclude(Loop& loop, int64_t skip) {
   return true;
 }
 
-int64_t Ahead::await_notes(Loop& loop, size_t reached) {
+int64_t AsyncRun::await_notes(Loop& loop, size_t reached) {
   Unit& unit = units_.front();
   loop.plan.rows = 1;
   queue_notes(unit, 1);
-  where_.computing().finish();
+  subdomain_.computing().finish();
   int64_t next_pass = 0;
   const int64_t skip = take(loop, unit, 1, next_pass);
   if (skip < 0) take_back(after_stop(skip), reached);
   return skip;
 }
 
-bool Ahead::expects_no_loop_inside(const Loop& loop) {
+bool AsyncRun::expects_no_loop_inside(const Loop& loop) {
   return std::all_of(loop.inside.begin(), loop.inside.end(),
                      [&](size_t at) { return loop_at(at).expected_over; });
 }
 
-int64_t Ahead::passes_until_due(const Loop& loop) {
+int64_t AsyncRun::passes_until_due(const Loop& loop) {
   int64_t passes = std::numeric_limits<int64_t>::max();
   for (const size_t at : loop.inside) {
     if (const auto due = loop_at(at).due) passes = std::min(passes, *due + 1 - loop.passes);
@@ -292,7 +292,7 @@ int64_t Ahead::passes_until_due(const Loop& loop) {
   return passes;
 }
 
-Ahead::Loop* Ahead::mispredicted(const Loop& loop, int64_t skip) {
+AsyncRun::Loop* AsyncRun::mispredicted(const Loop& loop, int64_t skip) {
   for (const size_t at : loop.inside) {
     Loop& inner = loop_at(at);
     if (skip == inner.plan.mispredicted) return &inner;
@@ -300,20 +300,20 @@ Ahead::Loop* Ahead::mispredicted(const Loop& loop, int64_t skip) {
   return nullptr;
 }
 
-std::vector<const Buffer*> Ahead::buffers() const {
+std::vector<const Buffer*> AsyncRun::buffers() const {
   std::vector<const Buffer*> storage_buffers;
-  for (const auto& storage : where_.storages()) storage_buffers.push_back(&storage->buffer());
+  for (const auto& storage : subdomain_.storages()) storage_buffers.push_back(&storage->buffer());
   return storage_buffers;
 }
 
-const Graph& Ahead::recorded(Loop& loop, size_t number, size_t passes) {
+const Graph& AsyncRun::recorded(Loop& loop, size_t number, size_t passes) {
   std::vector<Recorded>& graphs = loop.recorded[number];
   const std::vector<const Buffer*> present = buffers();
   for (const Recorded& known : graphs) {
     if (known.buffers == present) return *known.graph;
   }
   if (graphs.size() == kOrders) graphs.erase(graphs.begin());
-  Queue& computing = where_.computing();
+  Queue& computing = subdomain_.computing();
   computing.begin_capture();
   try {
     for (size_t pass = 0; pass < passes; ++pass) queue_pass(loop);
@@ -326,8 +326,8 @@ const Graph& Ahead::recorded(Loop& loop, size_t number, size_t passes) {
   return *graphs.back().graph;
 }
 
-void Ahead::queue_unit(Loop& loop, size_t number, size_t passes, bool captured) {
-  Queue& computing = where_.computing();
+void AsyncRun::queue_unit(Loop& loop, size_t number, size_t passes, bool captured) {
+  Queue& computing = subdomain_.computing();
   Unit& unit = units_[number];
   if (captured) {
     computing.launch(recorded(loop, number, passes));
@@ -341,9 +341,9 @@ void Ahead::queue_unit(Loop& loop, size_t number, size_t passes, bool captured) 
   computing.flush();
 }
 
-int64_t Ahead::run_ahead(Loop& loop) {
+int64_t AsyncRun::run_ahead(Loop& loop) {
   // A graph is one command, so a trace could not show its parts.
-  const bool captured = loop.period != 0 && where_.device().captures() && !where_.traced();
+  const bool captured = loop.period != 0 && subdomain_.device().captures() && !subdomain_.traced();
   const size_t passes = captured ? loop.period : 1, most = captured ? kGraphs : kUnits;
   loop.plan.rows = static_cast<int64_t>(passes);
   if (captured) loop.recorded.resize(most);
@@ -369,20 +369,20 @@ int64_t Ahead::run_ahead(Loop& loop) {
   }
   if (queued == 0) {  // interrupted, unless earlier work has ended the loop
     queue_notes(units_.front(), 1);
-    where_.computing().finish();
+    subdomain_.computing().finish();
     skip = take(loop, units_.front(), 1, next_pass);
   }
   settle(loop, next_pass, queued, skip);
   return skip;
 }
 
-size_t Ahead::first_skipped(const Loop& loop, int64_t skip) {
+size_t AsyncRun::first_skipped(const Loop& loop, int64_t skip) {
   if (skip < 0) return after_stop(skip);
   const Loop* const inner = mispredicted(loop, skip);
   return inner == nullptr ? loop.body : inner->after;
 }
 
-void Ahead::settle(const Loop& loop, int64_t ran, int64_t queued, int64_t skip) {
+void AsyncRun::settle(const Loop& loop, int64_t ran, int64_t queued, int64_t skip) {
   for (const SweepOf* swept : sweeps(loop.body, loop.after)) swept->sweep->executions += queued;
   // Pass number `ran` ran in part. A stop before the loop is detected here first.
   const size_t first_lost = first_skipped(loop, skip);
@@ -391,7 +391,7 @@ void Ahead::settle(const Loop& loop, int64_t ran, int64_t queued, int64_t skip) 
   if (skip < 0) take_back(first_lost, loop.body - 1);
 }
 
-std::vector<const Ahead::SweepOf*> Ahead::sweeps(size_t from, size_t to) const {
+std::vector<const AsyncRun::SweepOf*> AsyncRun::sweeps(size_t from, size_t to) const {
   std::vector<const SweepOf*> result;
   for (size_t at = from; at < to;) {
     if (const auto* loop = std::get_if<Loop>(&operations_[at])) {
@@ -404,8 +404,8 @@ std::vector<const Ahead::SweepOf*> Ahead::sweeps(size_t from, size_t to) const {
   return result;
 }
 
-void Ahead::take_back(size_t from, size_t to) {
-  const auto& storages = where_.storages();
+void AsyncRun::take_back(size_t from, size_t to) {
+  const auto& storages = subdomain_.storages();
   const std::vector<const SweepOf*> lost_sweeps = sweeps(from, to);
   for (auto swept = lost_sweeps.rbegin(); swept != lost_sweeps.rend(); ++swept) {
     (*swept)->sweep->executions -= 1;

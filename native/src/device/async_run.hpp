@@ -22,9 +22,9 @@
 
 namespace halocline::device {
 
-class Ahead {
+class AsyncRun {
  public:
-  Ahead(Subdomain& subdomain, size_t scalars);
+  AsyncRun(Subdomain& subdomain, size_t scalars);
 
   // Append operations, as to an engine. Scalar statements and conditions are kernels.
   void sweep(halocline::Sweep& sweep, std::vector<std::pair<uint32_t, uint32_t>> swaps);
@@ -61,7 +61,7 @@ class Ahead {
   struct Stop {
     std::unique_ptr<Kernel> kernel;
     std::string reason;
-    int64_t why;
+    int64_t skip;  // value of hc_control::skip after the stop
   };
   struct Loop {
     std::unique_ptr<Kernel> kernel;
@@ -142,7 +142,7 @@ class Ahead {
   // Return the computing queue, marked for work on scalars.
   Queue& of_scalars() const;
 
-  Subdomain& where_;
+  Subdomain& subdomain_;
   size_t scalar_count_;
   std::vector<Operation> operations_;
   std::vector<size_t> open_;   // operations: loops that have begun
