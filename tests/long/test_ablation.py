@@ -20,7 +20,7 @@ def test_the_command_runs_an_ablation_study(tmp_path: Path, capfd: pytest.Captur
     out = capfd.readouterr().out
     assert "Transfer methods" in out
     assert ablation.STEP_NOTE in out
-    assert "Predicted by running the plan on the machine file." in out
+    assert "Predicted by the model from the plan and the machine file." in out
     variants = json.loads(files["json"].read_text())["variants"]
     rows = list(csv.DictReader(files["csv"].read_text().splitlines()))
     assert [row["name"] for row in rows] == [variant["name"] for variant in variants]

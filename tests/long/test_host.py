@@ -28,7 +28,7 @@ def test_the_command_calibrates_the_host(tmp_path: Path, capfd: pytest.CaptureFi
     """The measurements are plausible; benchmarks/model.py measures the quality of the predictions."""
     file = tmp_path / "node.toml"
     assert run(f"model calibrate --file {file}".split()) == 0
-    assert "What sweeps of a rank take" in capfd.readouterr().out
+    assert "Costs of the sweeps of a rank" in capfd.readouterr().out
     machine = load_machine(file)
     assert machine.measured is not None
     assert {p.ranks for p in machine.measured.sweeps} == {1, this_machine().cores}

@@ -40,4 +40,4 @@ def test_each_command_of_the_register_works(
     for m in study.get("measurements", ()):
         assert m["seconds"] > 0
     if study.get("measurements"):
-        assert "Not as in the paper: " in " ".join(out.split())
+        assert "Differences from the paper: " in " ".join(out.split())

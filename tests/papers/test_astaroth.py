@@ -73,7 +73,9 @@ def test_tables_compare_strong_scaling_with_predictions() -> None:
     study = papers()["astaroth-fig10"]
     machine = study.prediction_machine(None)
     rows = rows_of("astaroth-fig10", predicted=True, n=(256,), devices=(1, 4, 64))
-    (stated,) = [result for result in study.tables(rows, machine) if result.title == "Numbers of the text"]
+    (stated,) = [
+        result for result in study.tables(rows, machine) if result.title == "Numbers stated in the text"
+    ]
     assert [row[1] for row in stated.rows] == ["0.18", "2.2", "0.53"]
     assert float(stated.rows[0][2]) == pytest.approx(0.19, abs=0.01)
     assert float(stated.rows[1][3]) == pytest.approx(1.0, abs=0.01)

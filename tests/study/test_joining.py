@@ -41,7 +41,7 @@ def test_measurement_files_are_joined(tmp_path: Path) -> None:
     done = halocline("study", "report", "found.json", "there.json", "--html", "j.html", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "Machines, MPI libraries and commits" in done.stdout
-    assert done.stdout.count("Time of a cell and step") == 2
+    assert done.stdout.count("Time per cell and step") == 2
     assert "Another, Open MPI v4.1.4" in done.stdout
     assert "please report" not in done.stdout
     (sentence,) = re.findall(r"heat, n = 16: (.*) is (\d\.\d+|\d) times as fast as (.*) \(", done.stdout)
@@ -49,7 +49,7 @@ def test_measurement_files_are_joined(tmp_path: Path) -> None:
     assert one.startswith("AMD") != other.startswith("AMD") or "Another" in one + other
     assert float(ratio) == pytest.approx(0.5 if one.startswith("Another") else 2.0)
     alone = halocline("study", "report", "found.json", cwd=tmp_path)
-    assert "Time of a cell and step" in alone.stdout
+    assert "Time per cell and step" in alone.stdout
     assert "of the formula" in alone.stdout.replace("\n", " ") or "formula" in alone.stdout
     (tmp_path / "empty.json").write_text("{}")
     with pytest.raises(InputError, match="holds no measurements of a study"):
@@ -87,7 +87,7 @@ def test_problems_are_not_compared_with_each_other(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "please report" not in done.stdout
     assert "Machines, MPI libraries" not in done.stdout, "one machine"
-    assert done.stdout.count("Time of a cell and step") == 2
+    assert done.stdout.count("Time per cell and step") == 2
     assert "2 runs, all with the same bits" in done.stdout
     assert "1.67 times as fast as 1 rank of" in done.stdout
     assert len(json.loads((tmp_path / "all.json").read_text())["measurements"]) == 3
@@ -184,7 +184,7 @@ def test_files_of_the_same_layouts_are_joined_as_repeats() -> None:
     result, report = _report_of([file, slower])
     assert len(result) == 8
     assert "A step and its parts" not in [table.title for table in report.tables]
-    (times,) = (t for t in report.tables if t.title == "Time of a cell and step" and "16²" in t.heading)
+    (times,) = (t for t in report.tables if t.title == "Time per cell and step" and "16²" in t.heading)
     assert len(times.rows) == 2
     assert report.sentences[0].startswith("8 measurements of 4 runs are repeats")
     assert [m["seconds"] for m in join_repeats(result)] == [3 * m["seconds"] for m in file]
@@ -205,7 +205,7 @@ def test_tables_show_the_median_of_repeats_in_two_files() -> None:
     for m, one in zip(joined, file, strict=True):
         for name, value in speed.items():  # both have the same bytes and operations
             assert m[name] * m["seconds"] == pytest.approx(value * one["seconds"])
-    (times,) = (t for t in report.tables if t.title == "Time of a cell and step")
+    (times,) = (t for t in report.tables if t.title == "Time per cell and step")
     words = _cells([times])
     assert {"150", "37.5"} <= {*words}
     assert report.sentences[0] == (
@@ -233,7 +233,7 @@ def test_parts_of_a_step_are_shown_only_for_complete_grids() -> None:
 def test_fixed_conditions_separate_joined_files(name: str, values: tuple[Any, ...], words: list[str]) -> None:
     files = [[step(ranks=ranks, **{name: value}) for ranks in (1, 2)] for value in values]
     _, report = _report_of(files)
-    headings = [table.heading for table in report.tables if table.title == "Time of a cell and step"]
+    headings = [table.heading for table in report.tables if table.title == "Time per cell and step"]
     assert len(headings) == 2
     for word in words:
         assert sum(f", {word}:" in heading for heading in headings) == 1, headings
@@ -260,7 +260,7 @@ def test_configurations_of_joined_files_are_rows_of_one_table(
     all_by_mpi = {"communication": "v3", name: values[0]}
     files = [[step(ranks=ranks, **{**all_by_mpi, name: value}) for ranks in (2, 4)] for value in values]
     _, report = _report_of(files)
-    (table,) = (t for t in report.tables if t.title == "Nanoseconds of a cell and step")
+    (table,) = (t for t in report.tables if t.title == "Nanoseconds per cell and step")
     assert {row[0] for row in table.rows} == words
     assert all(all(row) for row in table.rows)
     assert len(table.rows) == 2
@@ -290,7 +290,7 @@ def test_configurations_with_other_methods_are_not_repeats() -> None:
     named = [step(ranks=2, communication="v3", methods=methods) for methods in ("mpi", "gpu_aware,mpi")]
     assert len(join_repeats(named)) == 2
     _, report = _report_of([[step(ranks=2, methods="mpi")], [step(ranks=2)]])
-    assert len([t for t in report.tables if t.title == "Time of a cell and step"]) == 2
+    assert len([t for t in report.tables if t.title == "Time per cell and step"]) == 2
 
 
 SOLVE = {  # facts in the record of a linear solve

@@ -76,11 +76,11 @@ def test_a_study_in_another_package_is_found(
 def test_reports_need_no_papers(packages: Callable[..., None]) -> None:
     steps = [step(case="mhd-benchmark", order=6, shape=[256] * 3, n=256, ranks=r) for r in (1, 2)]
     with_papers = build_report(studies()["strong"], steps, None).tables
-    assert {row[1] for row in with_papers[1].rows} == {"here", "paper"}
+    assert {row[1] for row in with_papers[1].rows} == {"this machine", "paper"}
     packages("halocline.study.studies")
     without = build_report(studies()["strong"], steps, None).tables
     assert [table.title for table in with_papers] == [*(t.title for t in without), "Against a CPU solver"]
-    assert {row[1] for row in without[1].rows} == {"here"}
+    assert {row[1] for row in without[1].rows} == {"this machine"}
     assert without[0] == with_papers[0]
 
 

@@ -245,7 +245,7 @@ def test_a_study_runs_through_jobs(slurm: Slurm, tmp_path: Path) -> None:
     left = json.loads(file.read_text())["measurements"]
     assert {m["ranks"] for m in left} == {2}
     assert left[0]["checksum"] == alone(tmp_path, "--dim", "2", "--n", "16", "--steps", "4")["checksum"]
-    assert "Time of a cell and step" in report_of(tmp_path, [file])
+    assert "Time per cell and step" in report_of(tmp_path, [file])
 
 
 def test_jobs_on_two_nodes_have_the_decomposition_of_nodes_and_ranks(

@@ -63,7 +63,7 @@ class PlanePanel(Panel):
         return scale * across, scale * up
 
 
-def check_plane(section: Section, what: str) -> None:
+def check_plane(section: Section, label: str) -> None:
     """Raise InputError if a section does not have two axes."""
     if len(section.axes) != 2:
-        raise InputError(f"{what}: expected a section of two axes; this one has {len(section.axes)}")
+        raise InputError(f"{label}: expected a section of two axes; this one has {len(section.axes)}")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from halocline.deprecation import accept_earlier_argument
 from halocline.errors import InputError
 from halocline.io.figure import Curve, Figure, Lines, Map, draw
 from halocline.io.plane import place, with_unit
@@ -15,9 +16,10 @@ from halocline.lang.grid import component_names
 from halocline.lang.values import plain
 
 
+@accept_earlier_argument("what", "expression")
 def picture(
     source: Any,
-    what: Any,
+    expression: Any,
     path: str | Path,
     *,
     title: str | None = None,
@@ -36,7 +38,7 @@ def picture(
     Parameters
     ----------
     source : Simulation, LinearProblem or Solution
-    what : Field, Vector, str or expression
+    expression : Field, Vector, str or expression
         Field, its name, or an expression such as ``u - exact`` or ``hc.sqrt(u**2 + v**2)``. The components of
         a vector are drawn next to each other, or as lines of one diagram. The length of a vector is
         ``hc.sqrt(hc.dot(w, w))``.
@@ -67,14 +69,14 @@ def picture(
     >>> hc.picture(sim, T, "temperature.png", label="temperature [K]", unit="m")  # doctest: +SKIP
     """
     target, fields = picture_file(path), fields_of(source)
-    parts = fields.components(what)
+    parts = fields.components(expression)
     axis, at = plain(axis), plain(at)
     cuts = None if axis is None and at is None else {"z" if axis is None else axis: at}
     if cuts is not None and fields.grid.ndim != 3:
         raise InputError(
             f"axis and at choose a plane of a grid of three axes; this one has {fields.grid.ndim}"
         )
-    sections = [cut(fields, part, cuts) for part in ((what,) if parts is None else parts)]
+    sections = [cut(fields, part, cuts) for part in ((expression,) if parts is None else parts)]
     with fields.domain.comm.agreement(f"draw {target}"):
         gathered = [section for section in sections if section is not None]
         if gathered:

@@ -59,7 +59,7 @@ class Section:
 
 
 def cut(
-    source: Any, what: Any, at: Mapping[int | str, float | None] | None = None, *, most: int = 1024
+    source: Any, expression: Any, at: Mapping[int | str, float | None] | None = None, *, most: int = 1024
 ) -> Section | None:
     """Return a section of a field along one or two axes on the first rank, and None on other ranks.
 
@@ -68,7 +68,7 @@ def cut(
     Parameters
     ----------
     source : Simulation, LinearProblem, Solution or Fields
-    what : Field, str or expression
+    expression : Field, str or expression
     at : mapping of int or str to float or None, optional
         Coordinates of the cuts by number or name of the axis; None for the middle. By default a grid of three
         axes is cut in the middle of z. The section contains the nearest points, and the lower one of two
@@ -91,8 +91,8 @@ def cut(
     cuts = {AXES[axis_number(axis, ndim)]: coordinate for axis, coordinate in at.items()}
     if not 1 <= ndim - len(cuts) <= 2:
         raise InputError(f"a section has one or two axes; that of {ndim} axes holds {len(cuts)} of them")
-    with fields.holding(what) as field:
-        return _section(fields, field, _name(what), cuts, most)
+    with fields.holding(expression) as field:
+        return _section(fields, field, _name(expression), cuts, most)
 
 
 def _section(
@@ -124,8 +124,14 @@ def fields_of(source: Any) -> Fields:
     return fields
 
 
-def _name(what: Any) -> str:
-    return what if isinstance(what, str) else what.name if isinstance(what, Field) else repr(what)
+def _name(expression: Any) -> str:
+    return (
+        expression
+        if isinstance(expression, str)
+        else expression.name
+        if isinstance(expression, Field)
+        else repr(expression)
+    )
 
 
 def _cut_index(line: NDArray[np.float64], at: float | None, axis: int, grid: Grid) -> int:

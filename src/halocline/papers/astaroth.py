@@ -211,7 +211,7 @@ def _quotients(rows: Sequence[Row]) -> Iterator[Quotient]:
     for place, devices, stated in (("one device", 1, ns), ("a node", OF_A_NODE, on_node())):
         predicted = _predicted(rows, n=256, devices=devices)
         if predicted is not None:
-            yield f"ns a cell and step on {place}, of 256³ cells here (not stated)", stated, predicted
+            yield f"ns per cell and step on {place}, of 256³ cells here (not stated)", stated, predicted
 
 
 def _theory(rows: Sequence[Row]) -> Iterator[Table]:
@@ -226,14 +226,15 @@ def _theory(rows: Sequence[Row]) -> Iterator[Table]:
             "cells": lambda row: f"{row['n']}³",
             "measured\nns": lambda row: q.nanoseconds(on_most(row["n"])),
             "formula\nns": lambda row: q.nanoseconds(row["computed"]),
-            "of the formula\nderived": lambda row: f"{row['computed'] / on_most(row['n']):.1%}",
+            "share of the formula\nderived": lambda row: f"{row['computed'] / on_most(row['n']):.1%}",
             "\npublished": lambda row: q.percent(
                 *published("astaroth-fig11").values("of_theory", n=row["n"])
             ),
             "bound by": lambda row: step(row).bound,
         },
         note=q.wrap_notes(
-            f"1/π = {1e9 * PER_CELL:.1f} ns a cell of a device. 1/β = {1e9 * PER_HALO_CELL:.1f} ns a halo "
+            f"1/π = {1e9 * PER_CELL:.1f} ns per cell of a device. 1/β = {1e9 * PER_HALO_CELL:.1f} ns per "
+            "halo "
             f"cell of a node: {BYTES} B at 46 GiB/s are {1e9 * BYTES / (46 * 2**30):.3f} ns. Q is that of a "
             "node (Eq. 7). Measured times follow from the efficiencies of Fig. 10."
         ),
@@ -302,7 +303,7 @@ def _orders(rows: Sequence[Row]) -> Iterator[Table]:
             sorted({row["order"] for row in rows}),
             {
                 "order": lambda order: f"{order}",
-                "operations a\ncell and step": lambda order: f"{operations(order):,.0f}",
+                "operations per\ncell and step": lambda order: f"{operations(order):,.0f}",
                 "bound by exchange\nfrom, formula": bound,
                 "\npublished": lambda order: "8 devices" if order == 8 else "",
                 "efficiency on 32\nformula": lambda order: efficiency(order, "computed"),
@@ -415,7 +416,7 @@ _figure = partial(
     column_key="devices",
     table_key="grid",
     format_value=q.nanoseconds,
-    unit="ns a cell and step",
+    unit="ns per cell and step",
 )
 _OF_NODES = [_place(n, OF_A_NODE * nodes) for n in SIZES.values() for nodes in NODES]
 _SMALL = {"n": "32", "ranks": "1,2", "threads": "1"}
@@ -474,7 +475,7 @@ PAPERS = (
         configurations=[_place(n, devices) for n in (128, 256, 512) for devices in DEVICES],
         scale=lambda seconds, row: _ns(seconds, row) * row["devices"],
         is_weak=True,
-        unit="ns a step and cell of a device",
+        unit="ns per step and cell of a device",
     ),
     _figure(
         "astaroth-fig14",
@@ -501,13 +502,13 @@ PAPERS = (
     _figure(
         "astaroth-fig15b",
         "Energy",
-        "Cell updates a joule by the design power of devices, which `study strong --watts` takes too.",
+        "Cell updates per joule by the design power of devices, which `study strong --watts` takes too.",
         "strong",
         local_runs=_SMALL,
         configurations=_OF_NODES,
         column_key="nodes",
         scale=lambda seconds, row: 1e-6 * prod(row["shape"]) / (seconds * WATTS * row["devices"]),
-        unit="million cells a joule",
+        unit="million cells per joule",
         derive=_energy,
     ),
     Derived(
@@ -534,7 +535,7 @@ PAPERS = (
         row_key="way",
         column_key="nodes",
         format_value=q.nanoseconds,
-        unit="ns a cell and step",
+        unit="ns per cell and step",
     ),
     Listing(
         "astaroth-b.1",

@@ -107,7 +107,7 @@ def hardware_and_software(paper: Paper) -> Report:
     local_facts = dict(_node_facts())
     published = [(row["quantity"], f"{row['value']}") for row in paper.data.rows]
     rows = tuple((name, value, local_facts[name]) for name, value in published)
-    table = Table("Published and here", ("", "Summit", HERE), rows, left=3, note=paper.note)
+    table = Table("Published, and this machine", ("", "Summit", HERE), rows, left=3, note=paper.note)
     return Report([table], [], facts={"here": local_facts})
 
 

@@ -181,7 +181,7 @@ class Paper:
         paper_sizes = f" (the paper: n = {', '.join(map(str, published))})" if published else ""
         return " ".join(
             [
-                f"Not as in the paper: {hardware}, {places} at most{machine};",
+                f"Differences from the paper: {hardware}, {places} at most{machine};",
                 f"{most['case']} on {', '.join(dict.fromkeys(sizes))}{paper_sizes}.",
                 *([self.difference_note] if self.difference_note else []),
             ]
@@ -471,7 +471,8 @@ def _spread(ratios: Sequence[float]) -> str:
     """Return a sentence on the minimum and maximum ratio of predicted to published values."""
     near_count = sum(1 / NEAR <= ratio <= NEAR for ratio in ratios)
     least, most = min(ratios), max(ratios)
-    return f"{near_count} of {len(ratios)} are within a factor of {NEAR:g}; from {least:.2f} to {most:.2f}."
+    near_text = f"{near_count} of {len(ratios)} ratios are within a factor of {NEAR:g}"
+    return f"{near_text}; all are from {least:.2f} to {most:.2f}."
 
 
 def _compared(quotients: Sequence[Quotient]) -> Table:
@@ -482,7 +483,7 @@ def _compared(quotients: Sequence[Quotient]) -> Table:
         "predicted": lambda quotient: f"{quotient[2]:.3g}",
         "predicted over\npublished": lambda quotient: f"{quotient[2] / quotient[1]:.2f}",
     }
-    return table_of("Numbers of the text", quotients, columns)
+    return table_of("Numbers stated in the text", quotients, columns)
 
 
 def _published_table(data: Published, note: str, local_rows: Sequence[Row] = ()) -> Table:
@@ -491,11 +492,11 @@ def _published_table(data: Published, note: str, local_rows: Sequence[Row] = ())
     if local_rows and not isinstance(
         next(iter(rows[0].values())), str
     ):  # no column contains the origin of a row
-        rows = [{"": "here" if row in local_rows else "paper", **row} for row in rows]
+        rows = [{"": "this machine" if row in local_rows else "paper", **row} for row in rows]
     names = [name for name in rows[0] if any(row[name] is not None for row in rows)]
     words = [name for name in names if isinstance(rows[0][name], str)]
     return Table(
-        "Published and here" if local_rows else "Published",
+        "Published, and this machine" if local_rows else "Published",
         tuple(name.replace("_", " ") for name in names),
         tuple(tuple(_text(name, row[name]) for name in names) for row in rows),
         left=len(words) if names[: len(words)] == words else 0,

@@ -92,7 +92,7 @@ _ON: dict[str, Any] = {
     "row_key": "run",
     "column_key": "nodes",
     "table_key": "grid",
-    "unit": "seconds of an update",
+    "unit": "seconds per update",
     "format_value": duration,
 }
 
@@ -177,7 +177,8 @@ PAPERS = (
     _figure(
         "wombat-fig5",
         "Patches",
-        "Edges of patches and ranks of a node varied on all of its cores: zones a second and node. On XCBDW "
+        "Edges of patches and ranks of a node varied on all of its cores: zones per second and node. On "
+        "XCBDW "
         "and XCKNL the published numbers are the least of the best patches. Predicted with patches of no "
         f"cost. {OF_TABLE_4} All cores have a lower clock, and other processors another share of their peak.",
         "patches",
@@ -189,7 +190,7 @@ PAPERS = (
             for machine in SPLITS
         ],
         scale=lambda seconds, row: prod(row["shape"]) / seconds / row["nodes"],
-        **{**_ON, "unit": "zones a second and node", "format_value": "{:,.0f}".format},
+        **{**_ON, "unit": "zones per second and node", "format_value": "{:,.0f}".format},
         options=_PATCHES,
         local_runs={**ALL_CORES, "patches": "16,32,64", "all_splits": True},
         difference_note="One node instead of 27, and 64³ zones for all edges.",

@@ -81,7 +81,7 @@ TIMES = {  # time limit of a job: pattern and description
 DISTINCT = re.compile(r"(--[a-z]+(-[a-z]+)* [A-Za-z0-9.]+ ?)*")
 MAX_STEM = 120  # maximum length of a file name; in a longer name, a digest replaces the options
 BODY = """
-# what runs in the job: each run of the study starts its own ranks on the nodes of the job
+# Each run of the study starts its own ranks on the nodes of the job
 {%- if not affinity %}
 export OMP_PLACES=cores OMP_PROC_BIND=close
 {%- endif %}
@@ -240,6 +240,6 @@ def advice(system: str, files: Sequence[Path]) -> str:
     results = " ".join(shlex.quote(str(results_of(path))) for path in files)
     command = SYSTEMS[system][2]
     return (
-        f'Submit them:  for job in {names}; do {command} "$job"; done\n'
-        f"Then join what they leave:  halocline study report {results} --html report.html"
+        f'Submit the jobs:  for job in {names}; do {command} "$job"; done\n'
+        f"Join the results:  halocline study report {results} --html report.html"
     )

@@ -351,8 +351,8 @@ class Study:
     compared_conditions: tuple[str, ...] = ()
 
     footer: ClassVar[str] = (
-        "Time is that of the loop over steps, from a barrier before to one after, without those at the start "
-        "that warm up; the median of the runs."
+        "Times are those of the loop over steps between two barriers, without the warm-up steps. They are "
+        "medians of the runs."
     )
 
     @property
@@ -434,7 +434,7 @@ class Study:
             return f"{measurement['iterations']:,} iterations, {duration(measurement['seconds'])}"
         if measurement["ns_per_cell_step"] is None:
             return duration(measurement["seconds"])
-        return f"{nanoseconds(ns(measurement))} ns a cell and step"
+        return f"{nanoseconds(ns(measurement))} ns per cell and step"
 
     def add_derived_results(self, runs: Sequence[Run], measurements: list[Measurement]) -> list[Measurement]:
         """Return the measurements, extended by results that depend on several measurements."""

@@ -102,7 +102,7 @@ def _methods_used(measurement: Measurement) -> str:
 
 
 WAY_TEXTS = {  # texts for the way of a measurement, by the keys in which ways may differ
-    "communication": lambda m: m.get("communication") or "as it is",
+    "communication": lambda m: m.get("communication") or "default",
     "gpudirect": lambda m: "GPUDirect" if m.get("gpudirect") == "on" else "no GPUDirect",
     "decomposition": lambda m: str(m.get("decomposition") or "optimal"),
     "mpi": lambda m: mpi_library(m)[:40],
@@ -216,7 +216,7 @@ def _rows(group: Group, way_names: dict[int, str]) -> Axis:
 
     return Axis(
         lambda m: (order.index(way_names[id(m)]), per_node(m)),
-        lambda m: way_names[id(m)] + (f", {per_node(m)} a node" if per_node(m) else ""),
+        lambda m: way_names[id(m)] + (f", {per_node(m)} per node" if per_node(m) else ""),
     )
 
 
@@ -230,11 +230,11 @@ def _tables(group: Group) -> Iterator[Table]:
             yield table("Wall clock, HH:MM:SS and seconds", size, c.wall_clock, heading=heading)
         else:
             heading = f"{cells}: {q.case_text(size.first)}"
-            yield table("Nanoseconds of a cell and step", size, _time, heading=heading)
+            yield table("Nanoseconds per cell and step", size, _time, heading=heading)
             has_base = any(q.subdomains(m) == 1 for m in size.members)
             note = (
                 "ssspnt is 1e-7 cells steps / (np seconds), with np the cores or devices (Eq. 6 of the "
-                "cavity code); in brackets, efficiency: its share of that of one subdomain"
+                "cavity code); in brackets, efficiency relative to one subdomain"
                 + ("." if has_base else ", which was not measured.")
             )
             if all(m["ssspnt"] for m in size.members):
@@ -244,7 +244,7 @@ def _tables(group: Group) -> Iterator[Table]:
         def over(m: Measurement, g: Group, firsts: dict[str, Measurement] = firsts) -> str:
             return f"{q.pace(m) / q.pace(firsts[q.layout(m)]):.2f}"
 
-        yield table("Time over that of the first way on as many ranks", size, over)
+        yield table("Time relative to the first row on the same number of ranks", size, over)
 
 
 def _sentences(group: Group) -> Iterator[str]:
@@ -261,8 +261,8 @@ def _sentences(group: Group) -> Iterator[str]:
     gpudirect_runs = [m for m in group.members if m.get("gpudirect") == "on"]
     if gpudirect_runs and not any("gpu_aware" in (m.get("methods_used") or ()) for m in gpudirect_runs):
         yield (
-            "GPUDirect was asked for, but MPI takes no messages out of device memory here: these runs are as "
-            "without it."
+            "GPUDirect was requested, but MPI cannot send from device memory on this machine. These runs do "
+            "not use GPUDirect."
         )
 
 

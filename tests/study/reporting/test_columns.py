@@ -55,5 +55,5 @@ def test_each_size_has_one_panel() -> None:
     group = Group([measurement(8.0), measurement(8.0, n=64), measurement(4.0, threads=2)])
     panels = c.panels_of_sizes(group, line=lambda m: m["case"], label=lambda line: "x")
     assert [panel.title for panel in panels] == [
-        "64³, 1 thread a rank", "256³, 1 thread a rank", "256³, 2 threads a rank",
+        "64³, 1 thread per rank", "256³, 1 thread per rank", "256³, 2 threads per rank",
     ]  # fmt: skip

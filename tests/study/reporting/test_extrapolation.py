@@ -61,7 +61,16 @@ def test_tables_show_the_results_of_three_successive_grids() -> None:
     table, leads = tables(GRIDS[:3], limits(GRIDS[:3]))
     assert table.heads == ("", "7²\nh = 0.125", "15²\nh = 0.0625", "31²\nh = 0.03125")
     assert table.rows[1] == ("speed", "1", "1.2", "1.1")
-    assert leads.heads == ("", "ratio", "order", "extrapolated", "index %", "range", "published", "off %")
+    assert leads.heads == (
+        "",
+        "ratio",
+        "order",
+        "extrapolated",
+        "index %",
+        "range",
+        "published",
+        "difference %",
+    )
     flux, speed = leads.rows
     assert flux[:4] == ("flux", "4", "2.00", "2")
     assert flux[5:7] == ("0.99", "2")
@@ -88,7 +97,7 @@ def test_verdicts_state_no_order_without_convergence() -> None:
     )
     assert sentences[1].startswith("flux: 2 at spacing 0, order 2.00, index 0.061 % on 63²; 0.00 % from the ")
     assert sentences[2] == (
-        "speed: oscillates, so that there is no order and no limit; index 4.3 % on 63², by order 2 with a "
+        "speed: oscillates, so that order and limit are unknown; index 4.3 % on 63², by order 2 with a "
         "factor of 3."
     )
     assert len(sentences) == 3
@@ -120,7 +129,7 @@ def test_a_run_must_be_steady() -> None:
     done = {"command": "halocline run box", "steps": 400, "diagnostics": {**named, "more": 2.0}}
     done["extrapolated"] = WHAT
     assert numbers(done) == named
-    with pytest.raises(RunError, match=r"run box:\nnot steady after 500 steps"):
+    with pytest.raises(RunError, match=r"run box:\nthe run is not steady after 500 steps"):
         numbers({**done, "steps": 500})
     with pytest.raises(RunError, match="not finite: speed"):
         numbers({**done, "diagnostics": {**named, "speed": None}})

@@ -16,9 +16,9 @@ def test_energy_is_shown_if_it_was_measured():
     table = report_of(STEPS, known, theory).tables[0]
     assert [row[-1] for row in table.rows] == ["0.5", ""]
     assert len(table.heads) == len(strong_heads := report_of(STEPS, strong(), theory).tables[0].heads) + 1
-    assert "million cells\na joule" not in strong_heads
+    assert "million cells\nper joule" not in strong_heads
     assert "energy.png" in report_of(STEPS, known, theory).figures()
-    assert report_of(WEAK, known, theory).tables[0].heads[-1] == "million cells\na joule"
+    assert report_of(WEAK, known, theory).tables[0].heads[-1] == "million cells\nper joule"
 
 
 def test_tables_show_ssspnt_if_it_was_measured():

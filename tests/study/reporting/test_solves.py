@@ -62,7 +62,7 @@ def test_tables_are_formatted_as_text():
 def test_convergence_shows_the_published_row_below_the_measured_one():
     ms = [measurement(512), measurement(1024, iterations=1582, error_max=3.1266e-6, seconds=6.65)]
     rows = convergence.table(ms).rows
-    assert [row[:2] for row in rows] == [("512", "here"), ("1024", "here"), ("", "paper")]
+    assert [row[:2] for row in rows] == [("512", "this machine"), ("1024", "this machine"), ("", "paper")]
     assert rows[1][3:8] == (
         "3.1266e-06",
         f"{ms[0]['error_max'] / 3.1266e-6:.2f}",
@@ -90,7 +90,7 @@ def test_strong_scaling_has_a_table_and_verdict():
     ms = [measurement(64, r, t, s) for (r, t), s in times.items()]
     wall, ups, efficiency, share, hybrid = strong(ms).tables
     assert wall.heads == ("", "1 rank", "2 ranks")
-    assert [row[0] for row in wall.rows] == ["1 thread a rank", "2 threads a rank"]
+    assert [row[0] for row in wall.rows] == ["1 thread per rank", "2 threads per rank"]
     assert wall.rows[0][1].split() == ["00:00:08", "8.00"]
     assert wall.rows[1][2].split() == ["00:00:03", "2.50"]
     assert [row[1:] for row in ups.rows] == [("1.00", "1.60"), ("2.00", "3.20")]

@@ -80,10 +80,10 @@ def test_unused_methods_are_reported() -> None:
     opencl = alone | {"devices": [place | {"device": "opencl:0"} for place in PLACES]}
     assert "MPI libraries cannot read the memory of OpenCL devices" in notes(Group([opencl]))[0]
     assert notes(Group([alone, lacking])) == [
-        "1n/2r/6g/58/ca: gpu_aware is not taken: the library does not say so."
+        "1n/2r/6g/58/ca: gpu_aware is unavailable: the library does not say so."
     ]
     times, volumes = tables(Group([alone, lacking]))
-    assert [row[1] for row in times.rows] == ["6 ms (1.00)", "not taken"]
+    assert [row[1] for row in times.rows] == ["6 ms (1.00)", "unavailable"]
     assert len(volumes.rows) == 1
 
 

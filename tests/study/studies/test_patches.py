@@ -45,5 +45,5 @@ def test_the_figure_shows_the_rate_of_a_node() -> None:
     figure = part.figures["patches.png"](Group(runs))
     assert figure is not None
     (axes,) = figure.axes
-    assert axes.get_ylabel() == "million cells a second and node"
+    assert axes.get_ylabel() == "million cells per second and node"
     assert sorted(float(line.get_ydata()[0]) for line in axes.lines) == [20.0, 25.0]

@@ -28,7 +28,7 @@ def test_strong_scaling_is_compared_with_the_paper():
     assert [row[6] for row in small.rows] == ["1.00", "2.00", "1.60"]  # speed-up
     assert [row[7] for row in small.rows] == ["100%", "100%", "80%"]
     assert len(large.rows) == 2
-    assert summary.rows[0] == ("256³", "here", "2 cores", "8", "4", "100%", "100%")
+    assert summary.rows[0] == ("256³", "this machine", "2 cores", "8", "4", "100%", "100%")
     assert summary.muted == (2, 3, 4)
     assert [(row[0], row[2], row[5], row[6]) for row in summary.rows[2:]] == [
         ("256³", "64 V100", "18%", "50%"),
@@ -37,7 +37,7 @@ def test_strong_scaling_is_compared_with_the_paper():
     ]
     # the Pencil Code: 44 to 53 times 0.53 ns on a node
     assert against.title == "Against a CPU solver"
-    assert against.rows[0] == ("256³", "here", "2 cores", "4", "5.8–7", "")
+    assert against.rows[0] == ("256³", "this machine", "2 cores", "4", "5.8–7", "")
     assert [row[1:4] for row in against.rows[2:4]] == [
         ("paper", "4 V100", "0.53"),
         ("Pencil Code", "40 cores", "23.3–28.1"),
@@ -51,7 +51,7 @@ def test_strong_scaling_is_compared_with_the_paper():
     assert float(summary.rows[2][4]) == pytest.approx(2.2 / 64 / 0.18, rel=0.01)
     sentences = report_of(STEPS, strong(), theory).sentences
     assert sentences[1] == (
-        "512³: fastest with 2 ranks of 1 thread, 4.4 ns a cell and step: 1.82 times as fast as 1 rank of "
+        "512³: fastest with 2 ranks of 1 thread, 4.4 ns per cell and step: 1.82 times as fast as 1 rank of "
         "1 thread, 91% of the speed by the formula."
     )
 
@@ -59,7 +59,7 @@ def test_strong_scaling_is_compared_with_the_paper():
 def test_energy_follows_from_the_design_power():
     result = [measurement(8.0, watts=100.0), measurement(5.0, ranks=2, watts=100.0)]
     table = report_of(STEPS, result, Theory({6: sides()}, 1e-12, 2)).tables[0]
-    assert table.heads[-1] == "million cells a\njoule, 100 W each"
+    assert table.heads[-1] == "million cells per\njoule, 100 W each"
     assert [row[-1] for row in table.rows] == ["1.25", "1"]
 
 
@@ -116,7 +116,7 @@ def test_the_command_runs_a_strong_scaling_study(tmp_path):
     for order in (2, 6):
         assert len({m["checksum"] for m in whole if m["order"] == order}) == 1
         assert f"24, order {order}, 3 steps: 2 runs, all with the same bits" in result.stdout
-    for title in ("Time of a cell and step", "On the most cores or devices", "Orders"):
+    for title in ("Time per cell and step", "On the most cores or devices", "Orders"):
         assert f"\n{title}\n" in result.stdout
     assert "paper" not in result.stdout
     assert len((tmp_path / "s.csv").read_text().splitlines()) == 6

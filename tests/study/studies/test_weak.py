@@ -19,7 +19,7 @@ def test_the_table_shows_weak_scaling():
         ("4 ranks of 1 thread", "128 x 128 x 64", "10", "2.5", "80%"),
     ]
     assert report_of(WEAK, weak()).sentences == [
-        "64 a rank: 4 ranks of 1 thread keep 80% of the efficiency of 1 rank of 1 thread."
+        "64 per rank: the efficiency on 4 ranks of 1 thread is 80%, relative to 1 rank of 1 thread."
     ]
 
 

@@ -269,7 +269,7 @@ def paper(
             reports.append(paper.facts(paper))
         if machine_model is not None and places:
             with progress(
-                f"{paper.title} on {machine_model.name}", f"of {len(places)} places"
+                f"{paper.title} on {machine_model.name}", f"of {len(places)} configurations"
             ) as on_progress:
                 places = paper.predict(places, machine_model, on_progress)
         for request, repeat in requests:
@@ -356,7 +356,7 @@ def papers() -> None:
         (entry.paper, entry.result, entry.kind, entry.subject, entry.command or entry.reason)
         for entry in entries
     )
-    heads = ("paper", "", "kind", "what it shows", "command of halocline, or why there is none")
+    heads = ("paper", "", "kind", "subject", "command or reason")
     commands = sum(bool(entry.command) for entry in entries)
     note = f"{commands} of {len(rows)} have a command."
     say(Table("Tables and figures of papers", heads, rows, left=5, note=note).text().rstrip())

@@ -35,7 +35,7 @@ from halocline.words import duration
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-STEP_NOTE = "Steps of heat with as many fields of this radius: an exchange alone has nothing to overlap with."
+STEP_NOTE = "Whole steps of the heat equation, because an exchange alone has no computation to overlap with."
 STEP_GROUPS = ("halos of a program", "overlap", "communication")  # groups that time whole steps
 DECOMPOSITIONS = ("optimal", "bisection", "1d-x", "1d-y", "1d-z")
 
@@ -218,8 +218,8 @@ GROUP = itemgetter("group")  # key of the group of a variant
 
 
 def _unit(measured: Measurement) -> str:
-    """Return the name of the timed operation of a record."""
-    return "a step" if measured["whole"] else "an exchange"
+    """Return the timed operation of a record, as text after a time."""
+    return "per step" if measured["whole"] else "per exchange"
 
 
 def table(records: Sequence[Measurement]) -> list[Table]:
@@ -231,11 +231,11 @@ def table(records: Sequence[Measurement]) -> list[Table]:
             "": lambda m: m["name"],
             "subdomains": lambda m: " x ".join(map(str, m.get("parts", ()))),
             "messages": lambda m: "" if m["messages"] is None else f"{m['messages']}",
-            "into a rank": received_text,
-            _unit(first): lambda m: duration(m["seconds"]),
-            f"faster than\n{first['name']}": lambda m: f"{m['ratio']:.2f}",
+            "bytes into the\nbusiest rank": received_text,
+            f"time\n{_unit(first)}": lambda m: duration(m["seconds"]),
+            f"speed-up over\n{first['name']}": lambda m: f"{m['ratio']:.2f}",
         }
-        note = "Predicted by running the plan on the machine file." if first["predicted"] else ""
+        note = "Predicted by the model from the plan and the machine file." if first["predicted"] else ""
         note = STEP_NOTE if first["whole"] else note
         tables.append(table_of(group.capitalize(), members, columns, left=2, note=note))
     return tables
@@ -258,7 +258,7 @@ def plot(records: Sequence[Measurement]) -> Figure:
         axes.invert_yaxis()
         axes.set_title(group.capitalize() + (" (predicted)" if predicted else ""), loc="left")
         axes.set_xlim(0, None)
-    figure.supxlabel("milliseconds an exchange, or a step where kernels run too")
+    figure.supxlabel("milliseconds per exchange, or per step in groups with kernels")
     return figure
 
 

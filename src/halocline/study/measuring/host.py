@@ -237,17 +237,17 @@ def table(machine: Machine) -> Table:
         "fields": lambda pace: "larger" if math.isinf(pace.memory) else f"to {amount(pace.memory)}",
         "bytes": lambda pace: f"{pace.bandwidth / 1e9:.1f} GB/s",
         "operations": lambda pace: f"{1e-9 / pace.per_flop:.1f} Gflop/s" if pace.per_flop else "free",
-        "a summand": lambda pace: f"{1e9 * pace.per_sum:.2f} ns",
+        "time per\nsummand": lambda pace: f"{1e9 * pace.per_sum:.2f} ns",
     }
     network, device = machine.network, machine.device
     note = (
-        f"To begin a sweep: {duration(measured.begin)}; to send or take a message: "
-        f"{duration(network.overhead)}\na word to a neighbour: {duration(device.latency)}; a reduction, each "
-        f"doubling of ranks: {duration(measured.hop)}\npacking: {measured.packing / 1e9:.1f} GB/s; copying "
-        f"from a neighbour: {measured.copying / 1e9:.1f} GB/s; messages: "
+        f"overhead: {duration(measured.begin)} per sweep, {duration(network.overhead)} per message sent or "
+        f"received\nlatency of a word to a neighbour: {duration(device.latency)}; reduction: "
+        f"{duration(measured.hop)} per doubling of the ranks\npacking: {measured.packing / 1e9:.1f} GB/s; "
+        f"copies from a neighbour: {measured.copying / 1e9:.1f} GB/s; messages: "
         f"{(device.messages or 0.0) / 1e9:.1f} GB/s"
     )
-    return table_of("What sweeps of a rank take", measured.sweeps, columns, left=0, note=note)
+    return table_of("Costs of the sweeps of a rank", measured.sweeps, columns, left=0, note=note)
 
 
 # -- π -------------------------------------------------------------------------------------------------------

@@ -187,7 +187,7 @@ def table(records: Sequence[Measurement]) -> Table:
     """Return a table with a row for each set of methods."""
     columns: dict[str, Callable[[Measurement], str]] = {
         "": lambda m: m["name"],
-        "into a rank": received_text,
+        "bytes into the\nbusiest rank": received_text,
         "step": lambda m: duration(m["step"]),
         "without\noverlap": lambda m: duration(m["waiting"]),
         "compute\nalone": lambda m: duration(m["compute"]),
@@ -196,7 +196,7 @@ def table(records: Sequence[Measurement]) -> Table:
         "hidden without\noverlap": lambda m: text(m["share_waiting"], ".0%"),
     }
     note = "1 - (step - compute alone) / exchange alone; medians of runs in turn."
-    return table_of("How much of the exchange is hidden", records, columns, left=2, note=note)
+    return table_of("Hidden share of the exchange", records, columns, left=2, note=note)
 
 
 def verdict(records: Sequence[Measurement]) -> list[str]:
@@ -205,7 +205,7 @@ def verdict(records: Sequence[Measurement]) -> list[str]:
     for m in records:
         gain = m["waiting"] / m["step"]
         times = f"{gain:.2f} times as fast" if gain >= 1 else f"{1 / gain:.2f} times as slow"
-        share_text = "the exchange is too short to measure what is hidden"
+        share_text = "the exchange is too short to measure the hidden share"
         if m["share"] is not None:
             share_text = f"{m['share']:.0%} of the exchange is hidden"
         sentences.append(f"{m['name']}: {share_text}; steps are {times} with overlap.")

@@ -245,7 +245,7 @@ def table(predictions: Sequence[ScalingPrediction], machine: Machine, scaling: s
         "ranks": lambda p: f"{p.ranks:,}",
         "grid": lambda p: "x".join(map(str, p.shape)),
         "subdomains": lambda p: "x".join(map(str, p.parts)),
-        "a pass": lambda p: duration(p.seconds),
+        "time per\npass": lambda p: duration(p.seconds),
         "closed\nformula": lambda p: duration(p.formula),
         "bound by": lambda p: p.bound,
         "efficiency": lambda p: f"{p.efficiency:.2f}",

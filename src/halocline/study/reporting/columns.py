@@ -38,23 +38,23 @@ def _updates_by_design_power(measurement: Measurement) -> float | None:
 LAYOUT = Column("", lambda m, g: q.layout(m))
 SIZE = Column("cells", lambda m, g: q.size(m))
 UNIT_COUNT = Column("", lambda m, g: counted(q.units(m), q.unit(m)))
-HERE = Column("", lambda m, g: "here")
-NS = Column("ns a cell\nand step", lambda m, g: q.nanoseconds(m["ns_per_cell_step"]))
-UPDATE = Column("seconds\nan update", lambda m, g: q.text(q.update_seconds(m)))
-RATE = Column("million cells a\nsecond and node", lambda m, g: q.text(q.node_rate(m)))
-PER_RANK = Column("ns a step and\ncell of a rank", lambda m, g: q.nanoseconds(q.rank_ns(m)))
+HERE = Column("", lambda m, g: "this machine")
+NS = Column("ns per cell\nand step", lambda m, g: q.nanoseconds(m["ns_per_cell_step"]))
+UPDATE = Column("seconds\nper update", lambda m, g: q.text(q.update_seconds(m)))
+RATE = Column("million cells per\nsecond and node", lambda m, g: q.text(q.node_rate(m)))
+PER_RANK = Column("ns per step and\ncell of a rank", lambda m, g: q.nanoseconds(q.rank_ns(m)))
 IDEAL = Column("\nideal", lambda m, g: q.nanoseconds(ideal(q.units(m), g)))
 FORMULA = Column("\nformula", lambda m, g: q.nanoseconds(g.formula(m)))
-FORMULA_SHARE = Column("of the\nformula", lambda m, g: q.percent(formula_share(m, g)))
+FORMULA_SHARE = Column("share of the\nformula", lambda m, g: q.percent(formula_share(m, g)))
 SPEEDUP = Column("\nspeed-up", lambda m, g: f"{q.speedup(m, g.base):.2f}")
 EFFICIENCY = Column("\nefficiency", lambda m, g: q.percent(q.efficiency(m, g.base)))
-BANDWIDTH_SHARE = Column("of the\nbandwidth", lambda m, g: q.percent(m["share_of_bound"]))
-PEAK_SHARE = Column("of the\npeak", lambda m, g: q.percent(m["share_of_peak"]))
+BANDWIDTH_SHARE = Column("share of the\nbandwidth", lambda m, g: q.percent(m["share_of_bound"]))
+PEAK_SHARE = Column("share of the\npeak", lambda m, g: q.percent(m["share_of_peak"]))
 SSSPNT = Column("ssspnt", lambda m, g: q.text(m["ssspnt"]))
-ENERGY = Column("million cells\na joule", lambda m, g: q.text(_updates(m)))
+ENERGY = Column("million cells\nper joule", lambda m, g: q.text(_updates(m)))
 SECONDS = Column("\nseconds", lambda m, g: in_seconds(m["seconds"]))
 CLOCK = Column("wall clock\nHH:MM:SS", lambda m, g: clock(m["seconds"]))
-SLOWER = Column("over the\nfastest", lambda m, g: f"{q.pace(m) / q.pace(g.best):.2f}")
+SLOWER = Column("time over\nthe fastest", lambda m, g: f"{q.pace(m) / q.pace(g.best):.2f}")
 
 
 def wall_clock(measurement: Measurement, group: Group) -> str:
@@ -76,7 +76,7 @@ def single_unit_time(group: Group) -> Column:
 def optional_columns(group: Group) -> list[Column]:
     """Return the columns of ssspnt, of measured energy and of design power for which runs have values."""
     power = f"{group.first.get('watts') or 0:g} W each"
-    by_design = Column(f"million cells a\njoule, {power}", lambda m, g: q.text(_updates_by_design_power(m)))
+    by_design = Column(f"million cells per\njoule, {power}", lambda m, g: q.text(_updates_by_design_power(m)))
     columns = {"ssspnt": SSSPNT, "joules_per_cell_step": ENERGY, "watts": by_design}
     return [column for key, column in columns.items() if any(m.get(key) for m in group.members)]
 
@@ -101,7 +101,7 @@ def with_first_order(group: Group) -> Group:
 
 def size_label(line: Group, panel: Group) -> str:
     """Return the grid size of a line, with the threads of a rank if they differ within the panel."""
-    threads = f", {counted(line.first['threads'], 'thread')} a rank"
+    threads = f", {counted(line.first['threads'], 'thread')} per rank"
     return q.size(line.first) + (threads if len(panel.values("threads")) > 1 else "")
 
 
@@ -114,7 +114,7 @@ def panels_of_sizes(
     """Return a panel of the times per cell and step, for each size and number of threads; see `Panel`."""
     return [
         Panel(
-            *(size, lambda m, g: q.ns(m), size_label(size, group), "ns a cell and step"),
+            *(size, lambda m, g: q.ns(m), size_label(size, group), "ns per cell and step"),
             line=line,
             label=label,
             ideal=ideal,

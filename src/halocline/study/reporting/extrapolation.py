@@ -29,7 +29,7 @@ MARK = "*"  # mark of an index with the expected order
 NO_ORDER_REASONS = {  # reasons for a missing order
     Trend.OSCILLATES: "oscillates",
     Trend.DOES_NOT_FALL: "the difference does not fall",
-    Trend.WITHIN_NOISE: "changes by no more than iterations leave",
+    Trend.WITHIN_NOISE: "changes only within the error of the iterations",
 }
 NumberResult = dict[str, Any]
 
@@ -67,8 +67,8 @@ def numbers(measurement: Measurement) -> dict[str, float]:
     extrapolation = measurement["extrapolated"]
     if extrapolation["steps"] is not None and measurement["steps"] >= extrapolation["steps"]:
         raise RunError(
-            f"{measurement['command']}:\nnot steady after {measurement['steps']:,} steps, so that there is "
-            "nothing to extrapolate; run it with --every to see what its residuals do"
+            f"{measurement['command']}:\nthe run is not steady after {measurement['steps']:,} steps, so "
+            "that no number can be extrapolated. Run it with --every to print its residuals."
         )
     values = {name: measurement["diagnostics"][name] for name in extrapolation["names"]}
     missing_names = [name for name, value in values.items() if value is None]
@@ -161,7 +161,7 @@ def _limits_table(results: Sequence[NumberResult], heading: str, *, several: boo
     ]
     if published:
         columns.append(("published", lambda number: text(number["published"], ".6g")))
-        columns.append(("off %", lambda number: _percent(number["difference"], "+.2f")))
+        columns.append(("difference %", lambda number: _percent(number["difference"], "+.2f")))
     names = ["", *(number["name"] for number in results)]
     names = ["" if name == before else name for before, name in pairwise(names)]
     rows = tuple(
@@ -177,11 +177,13 @@ def _limits_table(results: Sequence[NumberResult], heading: str, *, several: boo
         "asymptotic range.",
     ]
     if any(number["order"] is None for number in results):
-        notes.append(f"{MARK} no order is seen: by order {expected} with a factor of {SAFETY_UNKNOWN:g}.")
+        notes.append(
+            f"{MARK} the order is unknown: index by order {expected} with a factor of {SAFETY_UNKNOWN:g}."
+        )
     if any(number["trend"] == Trend.WITHIN_NOISE for number in results):
-        notes.append("within noise: the finer two grids differ by no more than iterations leave.")
+        notes.append("within noise: the finer two grids differ only within the error of the iterations.")
     if published:
-        notes.append(f"published: {source}; off: the extrapolated number from it.")
+        notes.append(f"published: {source}; difference: of the extrapolated number from the published one.")
     title = "Extrapolated from every three grids" if several else "Extrapolated from these"
     heads = ("", *(head for head, _ in columns))
     return Table(title, heads, rows, left=2 if several else 1, note=wrap_notes(*notes), heading=heading)
@@ -226,7 +228,7 @@ def _range(results: Sequence[NumberResult]) -> str:
         and (number["order"] is None or abs(number["order"] - expected) > ORDER_TOLERANCE)
     ]
     if all(number["trend"] == Trend.WITHIN_NOISE for number in results):
-        return "no number changes from grid to grid by more than iterations leave."
+        return "no number changes from grid to grid by more than the error of the iterations."
     if not deviating:
         return f"the grids are in the asymptotic range, with orders within {ORDER_TOLERANCE:g} of {expected}."
     is_above = any(
@@ -244,9 +246,7 @@ def _sentence(result: NumberResult, finest: str) -> str:
     index_text = f"index {index} % on {finest}" if index else f"no index, as it is 0 on {finest}"
     if result["order"] is None:
         by = f", by order {expected} with a factor of {result['safety']:g}" if index else ""
-        return (
-            f"{NO_ORDER_REASONS[result['trend']]}, so that there is no order and no limit; {index_text}{by}."
-        )
+        return f"{NO_ORDER_REASONS[result['trend']]}, so that order and limit are unknown; {index_text}{by}."
     sentence = f"{result['extrapolated']:.6g} at spacing 0, order {result['order']:.2f}, {index_text}"
     if result["difference"] is not None:
         deviation = _percent(abs(result["difference"]), ".2f")

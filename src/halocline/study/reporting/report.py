@@ -138,14 +138,14 @@ def _ranks_label(measurement: Measurement) -> str:
 
 
 RANKS = Axis(_ranks, _ranks_label)
-THREADS = Axis(lambda m: m["threads"], lambda m: f"{counted(m['threads'], 'thread')} a rank")
+THREADS = Axis(lambda m: m["threads"], lambda m: f"{counted(m['threads'], 'thread')} per rank")
 NODES = Axis(
     lambda m: (nodes(m), m.get("hosts") or 1), lambda m: counted(nodes(m), "node") + host_text(m, "\n")
 )
-PER_NODE = Axis(ranks_of_node, lambda m: f"{counted(ranks_of_node(m), 'rank')} a node")
+PER_NODE = Axis(ranks_of_node, lambda m: f"{counted(ranks_of_node(m), 'rank')} per node")
 SPLIT = Axis(
     lambda m: (ranks_of_node(m), m["threads"]),
-    lambda m: f"{counted(ranks_of_node(m), 'rank')} a node, {counted(m['threads'], 'thread')} each",
+    lambda m: f"{counted(ranks_of_node(m), 'rank')} per node, {counted(m['threads'], 'thread')} each",
 )
 LAYOUTS = Axis(by_layout, lambda m: layout(m).replace(" of ", "\nof ").replace(" on ", "\non "))
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 VECTORS = 4  # number of vectors of conjugate gradients: x, r, p, and q or the next p
 CLOCK = (
-    "Time is wall clock from a barrier before the solve to one after it. "
-    "Memory that is observed is VmRSS of the host, summed over the ranks, 1 GB = 1024³ bytes."
+    "Times are wall-clock times of the solve, between two barriers. "
+    "Observed memory is VmRSS of the host, summed over the ranks; 1 GB = 1024³ bytes."
 )
 HEADS = (*("N", "", "DOF", "error", "ratio", "iter."), *("time\nHH:MM:SS", "\nseconds"))
 MEMORY = ("memory GB\npredicted", "\nobserved")
@@ -52,7 +52,7 @@ def table(measurements: Sequence[Measurement]) -> Table:
         iterations = f"{m['iterations']:,}" + ("" if m["converged"] else " (not converged)")
         results = _results(m["error_max"], ratio, iterations, m["seconds"])
         memory = gigabytes(predicted_bytes(m["n"], m["dim"])), gigabytes(m["memory_bytes"])
-        rows.append((f"{m['n']}", "here", f"{m['dof']:,}", *results, *memory))
+        rows.append((f"{m['n']}", "this machine", f"{m['dof']:,}", *results, *memory))
         if other := published_for(m):
             published.append(len(rows))
             iterations = f"{other['iterations']:,}"
@@ -127,7 +127,7 @@ def plot(measurements: Sequence[Measurement]) -> Figure:
         if published:
             xs, ys = [row["n"] for row in published], [row[key] for row in published]
             ax.plot(xs, ys, "o", **ring, label="paper")
-        ax.plot(ns, [m[key] for m in converged_runs], "o-", color=COLOURS[0], label="here")
+        ax.plot(ns, [m[key] for m in converged_runs], "o-", color=COLOURS[0], label="this machine")
         ax.set(yscale="log", title=title, xlabel="N, points along an axis")
         doubling(ax, ns)
     counts.set_yticks(

@@ -80,7 +80,7 @@ def _speedup(m: Measurement, group: Group) -> float | None:
 
 def _cell(m: Measurement, group: Group) -> str:
     if _lacks(m):
-        return "not taken"
+        return "unavailable"
     ratio = _speedup(m, group)
     return duration(m["seconds"]) + ("" if ratio is None else f" ({ratio:.2f})")
 
@@ -96,7 +96,7 @@ def tables(group: Group) -> Iterator[Table]:
             columns=Axis(_column, set_name),
             head="nodes/ranks/devices",
         )
-        note = q.wrap_notes("In brackets: speed-up over +remote, MPI alone.", *notes(size))
+        note = q.wrap_notes("In brackets: speed-up over +remote, which uses MPI alone.", *notes(size))
         yield pivot(
             "Time of an exchange",
             group=size,
@@ -113,7 +113,7 @@ def notes(group: Group) -> list[str]:
     sentences, first = dict[str, None](), group.first
     for m in group.members:
         for method, reason in m.get("unavailable", {}).items():
-            sentences[f"{configuration(m)}: {method} is not taken: {reason}."] = None
+            sentences[f"{configuration(m)}: {method} is unavailable: {reason}."] = None
     if not any(map(is_aware, group.members)):
         interface = first["devices"][0]["device"].partition(":")[0] if first["devices"] else "cpu"
         reason = NOT_READ.get(interface, UNFIT_ON_HOST["gpu_aware"])
@@ -145,7 +145,7 @@ def placement_tables(group: Group) -> Iterator[Table]:
         Column("placement", lambda m, g: m["placement"]),
         Column("", lambda m, g: q.layout(m)),
         Column("links, over\ntrivial", lambda m, g: q.text(m["link_time"]) or "1"),
-        Column("an exchange", lambda m, g: duration(m["seconds"])),
+        Column("time per\nexchange", lambda m, g: duration(m["seconds"])),
         Column("speed-up over\ntrivial", time_in_order),
     )
     for same_layout in group.split(lambda m: (q.grid(m), by_layout(m))):

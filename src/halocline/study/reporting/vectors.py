@@ -66,7 +66,7 @@ def _words(measurement: Measurement) -> str:
 def _tables(group: Group) -> Iterator[Table]:
     compiler = Column("compiler", lambda m, g: _compiler(m))
     without_fma = Column(
-        "of the peak\nwithout FMA", lambda m, g: q.percent(2.0 * (m["share_of_peak"] or 0.0))
+        "share of the peak\nwithout FMA", lambda m, g: q.percent(2.0 * (m["share_of_peak"] or 0.0))
     )
     columns = (
         *(Column("bits", lambda m, g: f"{bits(m)}" if bits(m) else "default"), compiler),
@@ -84,7 +84,7 @@ def _tables(group: Group) -> Iterator[Table]:
         note_of_size, of_paper = with_notes("vectors", size, note), published_rows("vectors", size)
         heading = q.heading(size.first)
         yield row_table(
-            "Time of an update", columns, rows, note=note_of_size, heading=heading, published=of_paper, left=3
+            "Time per update", columns, rows, note=note_of_size, heading=heading, published=of_paper, left=3
         )
 
 
@@ -109,8 +109,8 @@ def _figure(group: Group) -> Figure | None:
     panel = Panel(
         runs_with_bits,
         lambda m, g: q.update_seconds(m),
-        "Time of an update",
-        "seconds an update",
+        "Time per update",
+        "seconds per update",
         line=_line,
         label=lambda line: _words(line.first),
         x=bits,

@@ -8,7 +8,7 @@ from halocline.study.measurement import Measurement
 from halocline.study.reporting.comparison import comparison
 from halocline.study.study import Study
 
-BASE = "as it is"
+BASE = "baseline"
 CHANGES: dict[str, dict[str, Any]] = {
     BASE: {},
     "halos of one width, with corners": {"halo": "uniform"},

@@ -17,7 +17,7 @@ from halocline.study.study import Run, Study, StudyRequest
 class Exchange(Study):
     """Study of the command `halocline bench exchange`."""
 
-    footer = "Time of one exchange on the slowest rank: mean of 30 without barriers, median of the runs."
+    footer = "Times are of one exchange on the slowest rank: mean of 30 without barriers, median of the runs."
 
     def runs(self, request: StudyRequest) -> list[Run]:
         """Return a run for each size, layout and set of transfer methods."""

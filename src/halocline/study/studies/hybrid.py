@@ -48,7 +48,7 @@ def over_nodes(group: Group, heading: str = "") -> Iterator[Table]:
         "Wall clock, HH:MM:SS and seconds", group, c.wall_clock, rows=SPLIT, columns=NODES, heading=heading
     )
     yield pivot_table(
-        "Over the fastest on as many nodes and cores",
+        "Time over that of the fastest split of the same nodes and cores",
         group,
         lambda m, g: f"{q.pace(m) / q.pace(bests[comparison_key(m)]):.2f}",
         rows=SPLIT,
@@ -69,7 +69,7 @@ def _figure(group: Group) -> Figure | None:
         group,
         lambda m, g: q.pace(m) / q.pace(g.best),
         "Hybrid runs",
-        "time over the fastest on as many cores",
+        "time over the fastest run on the same cores",
         line=lambda m: (q.grid(m), q.nodes(m), q.units(m)),
         label=lambda line: f"{c.size_label(line, line)}, {q.units(line.first)} cores",
         x=ranks_of_node,

@@ -18,7 +18,7 @@ from halocline.study.study import Study, VariedOption
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NOTE = "ns a cell and step, and efficiency. Bytes of halo: of a step and one cell of each side."
+NOTE = "ns per cell and step, and efficiency. Bytes of halo: of a step and one cell of each side."
 
 
 def _side(direction: Sequence[int]) -> bool:
@@ -45,7 +45,7 @@ def _cell(measurement: Measurement, group: Group) -> str:
 
 def _tables(group: Group) -> Iterator[Table]:
     lead = (
-        Column("operations a\ncell and step", lambda m, g: f"{m['flops_per_cell_step']:,.0f}"),
+        Column("operations per\ncell and step", lambda m, g: f"{m['flops_per_cell_step']:,.0f}"),
         Column("bytes of\nhalo", lambda m, g: _halo(m["order"], g)),
     )
     for size in group.split(q.grid):

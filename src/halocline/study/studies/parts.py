@@ -32,7 +32,7 @@ REQUIRED_PARTS = {
     PARTS[name] for name in (WHOLE, COMPUTE, EXCHANGE, CORNERS)
 }  # older versions lack other parts
 NOTE = (
-    "ns a cell and step. Beyond the longer: the whole step over the longer of compute and exchange.",
+    "ns per cell and step. Beyond the longer: the whole step over the longer of compute and exchange.",
     "Edges: the exchange with all sides and edges of all fields. Corners: with all corners too.",
     "Synchronisation: after each sweep devices finish and all ranks wait for each other, which no step does.",
 )

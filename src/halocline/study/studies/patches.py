@@ -47,7 +47,7 @@ def _figure(group: Group) -> Figure | None:
         with_edge,
         lambda m, g: q.node_rate(m),
         "Throughput",
-        "million cells a second and node",
+        "million cells per second and node",
         line=lambda m: (q.grid(m), by_layout(m), m.get("schedule") or "guided"),
         label=_label_of_line,
         x=edge,

@@ -17,7 +17,7 @@ SHAPE = (1440, 1452, 700)  # worst case of Pearson et al., with subdomains of 72
 class Placement(Study):
     """Study of the command `halocline bench exchange --placement`."""
 
-    footer = "Time is that of one exchange on the slowest rank: the median of runs of 30."
+    footer = "Times are of one exchange on the slowest rank: the median of runs of 30 exchanges."
 
     def runs(self, request: StudyRequest) -> list[Run]:
         """Return a run for each size, layout and placement."""

@@ -54,7 +54,7 @@ def _tables_of_solves(group: Group) -> Iterator[Table]:
             size,
             c.wall_clock,
             heading=f"N = {m['n']}: {m['dof']:,} unknowns, {m['case']} in {m['dim']}D, {m['method']}"
-            + f", {counted(m['threads'], 'thread')} a rank" * over_nodes,
+            + f", {counted(m['threads'], 'thread')} per rank" * over_nodes,
             **axes,
         )
         yield pivot_table("Speed-up", size, lambda m, g: f"{q.speedup(m, g.base):.2f}", **axes)
@@ -95,7 +95,7 @@ def _figure_of_solves(group: Group) -> Figure | None:
         return ranks_of_node(m) if over_nodes else 0
 
     def _on(line: Group) -> str:
-        return f", {counted(ranks_of_node(line.first), 'rank')} a node" if over_nodes else ""
+        return f", {counted(ranks_of_node(line.first), 'rank')} per node" if over_nodes else ""
 
     bases = {size.first["n"]: size.base for size in group.split(lambda m: m["n"])}
     panel = Panel(
@@ -105,7 +105,7 @@ def _figure_of_solves(group: Group) -> Figure | None:
         "",
         line=lambda m: (m["n"], m["threads"], per_node(m)),
         label=lambda line: (
-            f"N = {line.first['n']}, {counted(line.first['threads'], 'thread')} a rank{_on(line)}"
+            f"N = {line.first['n']}, {counted(line.first['threads'], 'thread')} per rank{_on(line)}"
         ),
         ideal=lambda x, line: x,
     )
@@ -133,7 +133,8 @@ def _constants(group: Group) -> str:
     if theory is not None and theory.per_byte is not None:
         subdomains = f"{theory.measured_on} subdomains"
         text += (
-            f", and 1/β = {1e9 * theory.per_byte:.3g} ns a byte, from an exchange alone between {subdomains}"
+            f", and 1/β = {1e9 * theory.per_byte:.3g} ns per byte, measured by an exchange alone between "
+            f"{subdomains}"
         )
     return q.wrap_notes(f"{text}.")
 
@@ -145,7 +146,7 @@ def _tables_of_steps(group: Group) -> Iterator[Table]:
             *(c.FORMULA_SHARE, c.BANDWIDTH_SHARE, c.PEAK_SHARE, *c.optional_columns(size)),
         )
         heading, note = q.heading(size.base), _constants(size)
-        yield row_table("Time of a cell and step", columns, ordered_rows(size), note=note, heading=heading)
+        yield row_table("Time per cell and step", columns, ordered_rows(size), note=note, heading=heading)
     yield row_table(
         "On the most cores or devices",
         (c.SIZE, c.HERE, c.UNIT_COUNT, c.single_unit_time(group), c.NS, c.EFFICIENCY, c.FORMULA_SHARE),
@@ -163,7 +164,7 @@ def _sentences_of_steps(group: Group) -> Iterator[str]:
     for size in group.split(q.grid):
         base, best = size.base, size.best
         fastest = (
-            f"{q.size(base)}: fastest with {q.layout(best)}, {q.nanoseconds(q.ns(best))} ns a cell and step"
+            f"{q.size(base)}: fastest with {q.layout(best)}, {q.nanoseconds(q.ns(best))} ns per cell and step"
         )
         if best is not base:
             share = c.formula_share(best, size)
@@ -181,7 +182,7 @@ def _figure_of_steps(group: Group) -> Figure | None:
         group,
         lambda m, g: q.ns(m),
         "Measured",
-        "ns a cell and step",
+        "ns per cell and step",
         line=_line,
         label=lambda line: c.size_label(line, group),
         ideal=c.ideal,
@@ -198,7 +199,7 @@ def _figure_of_energy(group: Group) -> Figure | None:
         with_energy,
         lambda m, g: 1e-6 / m["joules_per_cell_step"],
         f"Energy efficiency, of {' and '.join(with_energy.first['joules_of'])}",
-        "million cells and steps a joule",
+        "million cell updates per joule",
         line=_line,
         label=lambda line: c.size_label(line, with_energy),
         log=False,

@@ -48,7 +48,7 @@ def _tables(group: Group) -> Iterator[Table]:
             ordered_rows(size, lambda m: (m["threads"], q.units(m))),
             left=2,
             note=with_notes("weak", size, note),
-            heading=f"{size.first['n']} cells a rank along the first axis: {q.case_text(size.first)}",
+            heading=f"{size.first['n']} cells per rank along the first axis: {q.case_text(size.first)}",
         )
 
 
@@ -57,19 +57,22 @@ def _sentences(group: Group) -> Iterator[str]:
         base, last = same_threads.base, same_threads.last
         if last is not base:
             share = q.percent(efficiency(last, same_threads))
-            yield f"{base['n']} a rank: {q.layout(last)} keep {share} of the efficiency of {q.layout(base)}."
+            yield (
+                f"{base['n']} per rank: the efficiency on {q.layout(last)} is {share}, relative to "
+                f"{q.layout(base)}."
+            )
 
 
 def _figure(group: Group) -> Figure | None:
     def label(line: Group) -> str:
         threads = f", {counted(line.first['threads'], 'thread')} each"
-        return f"{line.first['n']} a rank" + threads * (len(group.values("threads")) > 1)
+        return f"{line.first['n']} per rank" + threads * (len(group.values("threads")) > 1)
 
     panel = Panel(
         group,
         lambda m, g: q.rank_ns(m),
         "Weak scaling",
-        "ns a step and cell of a rank",
+        "ns per step and cell of a rank",
         line=lambda m: (m["n"], m["threads"]),
         label=label,
         ideal=lambda x, line: q.rank_ns(line.base),
