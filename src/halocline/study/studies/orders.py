@@ -18,7 +18,7 @@ from halocline.study.study import Study, VariedOption
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NOTE = "ns per cell and step, and efficiency. Bytes of halo: of a step and one cell of each side."
+NOTE = "Cells: ns per cell and step, and efficiency. Bytes of halo: per step and cell of all sides."
 
 
 def _side(direction: Sequence[int]) -> bool:

@@ -32,9 +32,9 @@ REQUIRED_PARTS = {
     PARTS[name] for name in (WHOLE, COMPUTE, EXCHANGE, CORNERS)
 }  # older versions lack other parts
 NOTE = (
-    "ns per cell and step. Beyond the longer: the whole step over the longer of compute and exchange.",
-    "Edges: the exchange with all sides and edges of all fields. Corners: with all corners too.",
-    "Synchronisation: after each sweep devices finish and all ranks wait for each other, which no step does.",
+    "Times are in ns per cell and step.",
+    "All edges: the exchange of all sides and edges of all fields. All corners: with all corners too.",
+    "Synchronisation: a barrier of all devices and ranks after each sweep. Steps have no such barrier.",
 )
 
 
@@ -69,10 +69,10 @@ def _tables(group: Group) -> Iterator[Table]:
         _time(SYNCHRONISATION, "synchro-\nnisation"),
     )
     shares = (
-        Column("beyond the\nlonger", lambda m, g: f"{overhead(times(g)):+.0%}"),
+        Column("excess over\nthe longer", lambda m, g: f"{overhead(times(g)):+.0%}"),
         Column("synchro-\nnisation", lambda m, g: q.text(share(times(g), SYNCHRONISATION), ".2%")),
-        Column("edges\nadd", lambda m, g: q.text(share(times(g), EDGES, EXCHANGE), "+.1%")),
-        Column("corners\nadd", lambda m, g: q.text(share(times(g), CORNERS, EDGES), "+.1%")),
+        Column("added by\nedges", lambda m, g: q.text(share(times(g), EDGES, EXCHANGE), "+.1%")),
+        Column("added by\ncorners", lambda m, g: q.text(share(times(g), CORNERS, EDGES), "+.1%")),
     )
     for size in group.split(q.grid):
         layouts = [(layout.first, layout) for layout in size.split(by_layout)]
@@ -81,14 +81,18 @@ def _tables(group: Group) -> Iterator[Table]:
             (c.LAYOUT, c.units(size), *columns),
             layouts,
             note=q.wrap_notes(*NOTE),
-            heading=f"{q.size(size.first)}: compute and exchange apart",
+            heading=f"{q.size(size.first)}: compute and exchange measured separately",
         )
         yield row_table(
             "Shares of the whole step",
             (c.LAYOUT, c.units(size), *shares),
             layouts,
             published=published_rows("parts", size),
-            note=with_notes("parts", size, "Beyond the longer: of the longer of compute and exchange."),
+            note=with_notes(
+                "parts",
+                size,
+                "Excess: time of a step beyond the longer of compute and exchange, over the longer.",
+            ),
         )
 
 
