@@ -47,7 +47,7 @@ def test_the_command_prints_ranges(capsys: pytest.CaptureFixture[str]):
     page = capsys.readouterr().out
     assert re.search(r"nu +0.005 .* kinematic viscosity\n", page)
     assert re.search(r"  Pencil Code, samples/helical-MHDturb: .*\bnu\b", page)
-    assert re.search(r"  0, which leaves it out: .*\bzeta\b", page)
+    assert re.search(r"  0, which disables the term: .*\bzeta\b", page)
     assert re.search(r"  chosen here: .*\bseed_field\b", page)
     show("helical-turbulence", "-")
     parameters = json.loads(capsys.readouterr().out)["parameters"]

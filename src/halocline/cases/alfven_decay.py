@@ -13,8 +13,8 @@ import halocline.physics.mhd as mhd
 
 steps = 200
 shape = hc.cells(64)
-amplitude = hc.setting("amplitude", 0.1, "1", "of the wave's field over the imposed one")
-waves = hc.setting("waves", 1, "1", "waves in the box, whose length is 2π", minimum=1, whole=True)
+amplitude = hc.setting("amplitude", 0.1, "1", "amplitude of the wave, relative to the imposed field")
+waves = hc.setting("waves", 1, "1", "number of waves in the box of length 2π", minimum=1, whole=True)
 physics = mhd.Physics(entropy=False, imposed=True)
 step_control = mhd.time_step_settings()
 values = mhd.settings(physics, nu=0.02, eta=0.02, B_x=1.0)

@@ -18,11 +18,16 @@ USUAL_PRESSURE = 100.0
 STRONG_FIELD = 50.0  # from this field on, density oscillates without viscosity of entropy waves
 
 shape = hc.cells(200, 300, 200, also=[(200, 300)])
-radius = hc.setting("radius", 0.125, "length", "of the hot sphere", above=0.0, origin=PAPER)
+radius = hc.setting("radius", 0.125, "length", "radius radius of the hot sphere", above=0.0, origin=PAPER)
 pressure = hc.setting(
-    "pressure", USUAL_PRESSURE, "mass/(length time²)", "inside; 1 outside", above=0.0, origin=PAPER
+    "pressure",
+    USUAL_PRESSURE,
+    "mass/(length time²)",
+    "pressure inside the sphere; it is 1 outside",
+    above=0.0,
+    origin=PAPER,
 )
-strength = hc.setting("field", 10.0, "field", "its strength, along (1, 1, 0)", origin=PAPER)
+strength = hc.setting("field", 10.0, "field", "strength of the magnetic field, along (1, 1, 0)", origin=PAPER)
 steadied = {"epsilon_entropy": 0.05} if abs(strength) >= STRONG_FIELD else {}
 values = mhd_tvd.settings(STEADY, courant=0.25, **steadied)
 until = 0.02
@@ -47,10 +52,12 @@ def check(sim, record):
     checks, state = general(sim, record), primitives(sim, values["gamma"])
     floors = sum(record.events[name]["count"] for name in ("density floor", "pressure floor"))
     checks.append(
-        hc.Check("floors", floors, maximum=0, about="cells raised to the least density or pressure")
+        hc.Check(
+            "floors", floors, maximum=0, about="number of cells raised to the floor of density or pressure"
+        )
     )
     if state is not None:
-        about = "difference from the field turned by 180°, over its maximum"
+        about = "difference from the field rotated by 180°, relative to its maximum"
         checks += [
             hc.Check(
                 f"{quantity} symmetric",
@@ -71,15 +78,15 @@ def burst(sim, record, state):
     square of time.
     """
     if pressure < USUAL_PRESSURE:  # kinetic energy is quadratic in the pressure, heat is linear
-        reason = f"no bound for pressure = {pressure:g}, below {USUAL_PRESSURE:g}"
+        reason = f"no bound is known for pressure = {pressure:g}, below {USUAL_PRESSURE:g}"
         return hc.Check.not_compared("kinetic energy", reason)
     before = record.series[0]
     heat = before["energy"] - before["E_mag"] - 1.0 / (values["gamma"] - 1.0)
     if abs(heat) < LEAST_HEAT:
-        return hc.Check.not_compared("kinetic energy", "no gas is hotter than that around it")
+        return hc.Check.not_compared("kinetic energy", "the sphere is not hotter than its surroundings")
     kinetic = 0.5 * float((state["rho"] * sum(state[f"v_{a}"] ** 2 for a in "xyz")).mean())
     share = min(1.0, sim.time / until)
-    about = "over the heat that the sphere had beyond that around it"
+    about = "relative to the initial excess heat of the sphere"
     return hc.Check("kinetic energy", kinetic / abs(heat), minimum=BURST * share**2, maximum=1.0, about=about)
 
 

@@ -24,21 +24,25 @@ rayleigh = hc.setting("rayleigh", 1e4, "1", "Rayleigh number in the middle of th
 prandtl = hc.setting("prandtl", 1.0, "1", "Prandtl number in the middle of the layer", above=0.0)
 index = hc.setting("index", 1.0, "1", "polytropic index of the layer at rest", above=-1.0)
 contrast = hc.setting(
-    "contrast", 1.0, "1", "fall of temperature over the layer, over that at the top", above=0.0
+    "contrast",
+    1.0,
+    "1",
+    "temperature difference over the layer, relative to the temperature at the top",
+    above=0.0,
 )
-width = hc.setting("width", WIDTH, "depth of the layer", "of the box, along each periodic axis", above=0.0)
+width = hc.setting(
+    "width", WIDTH, "depth of the layer", "width of the box along each periodic axis", above=0.0
+)
 amplitude = hc.setting("amplitude", 1e-3, "length/time", "maximum initial velocity of the even rolls")
 seed = hc.setting(
-    "seed", 0, "1", "of the random part of the velocity at the start", minimum=0, maximum=10**9, whole=True
+    "seed", 0, "1", "seed of the random part of the initial velocity", minimum=0, maximum=10**9, whole=True
 )
 gamma, cp = hc.setting("gamma", ALL["gamma"]), hc.setting("cp", ALL["cp"])
 step_control = mhd.time_step_settings()
 
 # the layer at rest
 if index >= 1 / (gamma - 1):
-    raise hc.InputError(
-        f"index is {index:g}; a layer is unstable below 1 / (gamma - 1) = {1 / (gamma - 1):g}"
-    )
+    raise hc.InputError(f"index is {index:g}; expected a number below 1 / (gamma - 1) = {1 / (gamma - 1):g}")
 fall = gamma / ((gamma - 1) * cp * (index + 1))  # decrease of T over the depth
 top = fall / contrast
 bottom = top + fall
@@ -121,8 +125,8 @@ most = shape[up] / ((sim.order - 1) / 2)  # the last ghost cell centre is radius
 if contrast >= most:
     raise hc.InputError(
         f"contrast is {contrast:g}; expected a number below {most:g} with {shape[up]} cells between the "
-        f"walls and order {sim.order}: beyond the cold wall the temperature falls below 0; take more cells, "
-        "or a smaller contrast"
+        f"walls and order {sim.order}. For larger values the temperature beyond the cold wall is negative: "
+        "use more cells or a smaller contrast."
     )
 start(sim)
 sim.run(steps=steps)

@@ -23,7 +23,9 @@ SCATTER = 1e-13  # Rounding errors in float64 between cells of equal phase, over
 PERIOD = "After one period"  # Left panel of Figure 23.
 
 shape = hc.cells(64, 32, also=[(64,), (64, 32, 32)])
-amplitude = hc.setting("amplitude", 0.1, "1", "of velocity and field", above=0.0, origin="Tóth 2000")
+amplitude = hc.setting(
+    "amplitude", 0.1, "1", "amplitude amplitude of velocity and field", above=0.0, origin="Tóth 2000"
+)
 carried = hc.setting("v", 0.0, "length/time", "velocity of the gas along the wave", above=-1.0)
 values = mhd_tvd.settings()
 
@@ -38,7 +40,7 @@ until = 1.0 / speed
 
 scheme_name = gas.scheme_name
 key_diagnostics = ("rho_min", "p_min", "E_mag", *(["div_b"] if axes > 1 else []))
-error_name = "L1 error over amplitude"
+error_name = "L1 error, relative to the amplitude"
 families = (hc.Family(PERIOD, 2, (32, 64, 128)), hc.Family(PERIOD, 3, (32, 64)))
 
 
@@ -74,7 +76,7 @@ def check(sim, record):
     results.append(checks.wave_error(sim, exact, amplitude, ERROR, until))
     wave = profile(sim)
     if wave is not None:
-        about = "maximum spread of B₂ among cells of equal phase, over the amplitude"
+        about = "maximum spread of B₂ among cells of equal phase, relative to the amplitude"
         spread = scatter(shape, wave[1]) / amplitude
         results.append(hc.Check("scatter", spread, maximum=grid.rounding(SCATTER) / amplitude, about=about))
     return results

@@ -25,14 +25,14 @@ ALONG = 1e-12  # limit of rounding errors in float64 of the field along z
 
 shape = hc.cells(256, 128, also=[(200, 200, 300)])
 amplitude = hc.setting("amplitude", 1e-3, "field × length", "slope of the vector potential", above=0.0)
-radius = hc.setting("radius", 0.3, "length", "of the loop", above=0.0, maximum=0.4)
-v_z = hc.setting("v_z", 0.0, "length/time", "velocity along the loop's axis, in the plane")
+radius = hc.setting("radius", 0.3, "length", "radius of the loop", above=0.0, maximum=0.4)
+v_z = hc.setting("v_z", 0.0, "length/time", "velocity along the axis of the loop; only in 2D")
 values = mhd_tvd.settings()
 until = 2.0
 
 axes = len(shape)
 if axes == 3 and v_z != 0.0:
-    raise hc.InputError(f"v_z is {v_z:g}; in space the gas moves along (1, 1, 2): leave v_z out")
+    raise hc.InputError(f"v_z is {v_z:g}; in 3D the gas moves along (1, 1, 2): leave v_z out")
 extent = (2.0, 1.0) if axes == 2 else (1.0, 1.0, 2.0)
 v = (2.0, 0.5, v_z) if axes == 2 else (1.0, 1.0, 2.0)
 grid = hc.Grid(shape, extent=extent, origin=tuple(-e / 2 for e in extent), periodic=True)
@@ -90,17 +90,17 @@ def check(sim, record):
     smeared = coarser ** (2 / 3) * later ** (1 / 3)
     difference, along = error_and_divergence(sim)
     if reason := why_unbounded(sim.numbers):
-        checks += [hc.Check.not_compared(name, reason) for name in ("magnetic energy kept", "loop carried")]
+        checks += [hc.Check.not_compared(name, reason) for name in ("magnetic energy", "loop advection")]
     else:
         lowest, most = max(0.0, 1.0 - LOST * smeared), 1.0 + grid.rounding(1e-12)
-        about = "of that at the start"
-        checks.append(hc.Check("magnetic energy kept", energy, minimum=lowest, maximum=most, about=about))
+        about = "relative to the initial magnetic energy"
+        checks.append(hc.Check("magnetic energy", energy, minimum=lowest, maximum=most, about=about))
         least = SMEARED * min(1.0, sim.time)  # a loop with no change has not moved
-        about = "difference of the field from that of a loop carried with the gas, over its sum"
+        about = "difference of the field from that of a loop that moves with the gas, relative to its sum"
         most = min(1.0, APART * smeared)
-        checks.append(hc.Check("loop carried", difference, minimum=least, maximum=most, about=about))
+        checks.append(hc.Check("loop advection", difference, minimum=least, maximum=most, about=about))
     if axes == 2:
-        about = "maximum |B_z| over the field of the loop"
+        about = "maximum |B_z|, relative to the field of the loop"
         checks.append(hc.Check("B_z", along / amplitude, maximum=grid.rounding(ALONG), about=about))
     return checks
 

@@ -19,7 +19,7 @@ decay = kappa * sum(k**2 for k in waves)
 until = 1 / decay
 
 MOST_ERROR = 4.0  # bound times the square of the number of cells along the shortest side
-error_name = "maximum error over amplitude"
+error_name = "maximum error, relative to the amplitude"
 key_diagnostics = ("largest",)
 families = (
     hc.Family("Order 6 in space", 1, (8, 16, 32), order=6),
@@ -48,10 +48,15 @@ def error(sim):
 
 def check(sim, record):
     gain = abs(record.series[-1]["total"] - record.series[0]["total"]) / grid.size
-    about = "maximum difference from the exact solution, over its maximum"
+    about = "maximum difference from the exact solution, relative to its maximum"
     return [
         hc.Check("error", error(sim), maximum=MOST_ERROR / min(shape) ** 2, about=about),
-        hc.Check("heat made", gain, maximum=grid.rounding(1e-14), about="in the box, over its cells"),
+        hc.Check(
+            "heat conservation",
+            gain,
+            maximum=grid.rounding(1e-14),
+            about="change of the total heat, divided by the number of cells",
+        ),
     ]
 
 

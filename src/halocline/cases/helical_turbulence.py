@@ -15,15 +15,17 @@ FIELD_SEED = 2**32  # beyond the seeds of the forcing
 steps = 200
 shape = hc.cells(32, 32, 32, also=[(32, 32)])
 strength = hc.setting("force", 0.07, "1", "strength of the forcing, f0", origin=SAMPLE)
-sigma = hc.setting("sigma", 1.0, "1", "helicity of the forcing: 1 or -1 fully helical, 0 not", origin=SAMPLE)
+sigma = hc.setting(
+    "sigma", 1.0, "1", "helicity of the forcing: 1 or -1 (fully helical) to 0 (not helical)", origin=SAMPLE
+)
 kmin = hc.setting(
-    "kmin", 2.1, "1/length", "least wave number of the forcing, in the box of length 2π", minimum=0.0,
+    "kmin", 2.1, "1/length", "minimum wave number of the forcing, in the box of length 2π", minimum=0.0,
     origin=SAMPLE,
 )  # fmt: skip
 kmax = hc.setting(
-    "kmax", 3.0, "1/length", "wave number below which that of the forcing is", above=0.0, origin=SAMPLE
+    "kmax", 3.0, "1/length", "upper limit of the wave number of the forcing", above=0.0, origin=SAMPLE
 )
-seed = hc.setting("seed", 0, "1", "of the random numbers", minimum=0, maximum=10**9, whole=True)
+seed = hc.setting("seed", 0, "1", "seed of the random numbers", minimum=0, maximum=10**9, whole=True)
 seed_field = hc.setting("seed_field", 1e-4, "field length", "maximum initial vector potential")
 physics = mhd.Physics(entropy=False)
 step_control = mhd.time_step_settings()

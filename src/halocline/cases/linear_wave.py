@@ -23,21 +23,21 @@ kind = hc.setting(
     "wave",
     "fast",
     "1",
-    "which; the last four are those of a gas without field",
+    "family of the wave; the last four belong to a gas without magnetic field",
     words=MAGNETIC + HYDRODYNAMIC,
 )
 direction = hc.setting(
-    "direction", 1, "1", "along the wave vector, 1, or against it, -1; carried waves: 1", minimum=-1,
-    maximum=1, whole=True,
+    "direction", 1, "1", "1: along the wave vector, -1: against it; waves that the gas carries: 1",
+    minimum=-1, maximum=1, whole=True,
 )  # fmt: skip
-amplitude = hc.setting("amplitude", 1e-6, "1", "of the wave", above=0.0, origin=PAPER)
+amplitude = hc.setting("amplitude", 1e-6, "1", "amplitude of the wave", above=0.0, origin=PAPER)
 values = mhd_tvd.settings()
 
 if direction == 0:
     raise hc.InputError("direction is 0; expected 1, along the wave vector, or -1, against it")
 if direction < 0 and kind in CARRIED:
     raise hc.InputError(
-        f"direction is -1, but wave {kind} is carried by gas that moves along the wave vector: expected 1"
+        f"direction is -1, but wave {kind} moves with the gas, along the wave vector; expected 1"
     )
 
 
@@ -98,7 +98,7 @@ until = 1.0 / initial_wave.speed
 
 scheme_name = gas.scheme_name
 key_diagnostics = ("rho_min", "p_min", "E_mag", *(["div_b"] if len(shape) > 1 else []))
-error_name = "L1 error over amplitude"
+error_name = "L1 error, relative to the amplitude"
 families = tuple(  # the panels of Figure 13
     hc.Family(title, dim, sizes, tuple({"wave": kind} for kind in kinds))
     for title, dim, sizes, kinds in (

@@ -11,7 +11,7 @@ import halocline.physics.mhd as mhd
 steps = 10
 shape = hc.cells(128, 128, 128)
 dt = hc.setting("dt", 2.0**-23, "time", "time step", above=0.0, origin="Pekkilä et al. 2022")
-seed = hc.setting("seed", 0, "1", "of the random fields", minimum=0, maximum=10**9, whole=True)
+seed = hc.setting("seed", 0, "1", "seed of the random fields", minimum=0, maximum=10**9, whole=True)
 physics = mhd.Physics()
 values = mhd.settings(physics, nu=5e-3, zeta=5e-3, eta=5e-3, K=5e-3)
 

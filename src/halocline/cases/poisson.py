@@ -15,14 +15,20 @@ method = hc.setting(
     "method",
     "cg-fused",
     "1",
-    "cg: conjugate gradients as in the report; cg-fused: the same in two sweeps over memory",
+    "cg: conjugate gradients as in the report; cg-fused: the same method in two sweeps over memory",
     words=("cg", "cg-fused"),
 )
-rtol = hc.setting("rtol", 1e-6, "1", "where the residual ends, over the right-hand side", above=0.0)
+rtol = hc.setting(
+    "rtol",
+    1e-6,
+    "1",
+    "relative tolerance: residual norm at the end, relative to the norm of the right-hand side",
+    above=0.0,
+)
 
 if len(set(shape)) > 1:
     points = ",".join(map(str, shape))
-    raise hc.InputError(f"n is {points}; expected as many points along each axis")
+    raise hc.InputError(f"n is {points}; expected the same number of points along each axis")
 grid = hc.Grid(shape, walls="node")
 u = grid.field("u", boundary=hc.Value(0))
 

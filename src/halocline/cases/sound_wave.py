@@ -12,8 +12,8 @@ import halocline.physics.mhd as mhd
 
 steps = 200
 shape = hc.cells(64)
-amplitude = hc.setting("amplitude", 1e-6, "1", "of the velocity over the speed of sound")
-waves = hc.setting("waves", 1, "1", "waves in the box, whose length is 2π", minimum=1, whole=True)
+amplitude = hc.setting("amplitude", 1e-6, "1", "amplitude of the velocity, relative to the speed of sound")
+waves = hc.setting("waves", 1, "1", "number of waves in the box of length 2π", minimum=1, whole=True)
 physics = mhd.Physics(magnetic=False)
 step_control = mhd.time_step_settings()
 values = mhd.settings(physics, nu=0.01, zeta=0.02, K=0.02)

@@ -13,7 +13,7 @@ import halocline as hc
 steps = 100  # for measurements
 shape = hc.cells(128, 128, also=[(128,), (64, 64, 64)])
 courant = hc.setting(
-    "courant", 0.5, "1", "the time step over the longest that is stable", above=0.0, below=1.0
+    "courant", 0.5, "1", "time step, relative to the longest stable one", above=0.0, below=1.0
 )
 
 grid = hc.Grid(shape, extent=tuple(n / shape[0] for n in shape))
@@ -26,7 +26,7 @@ until = 0.875 * 2 * math.pi / frequency  # the pressure changes fast at this tim
 
 MOST_ERROR = 1.7  # bound times the square of the number of cells along the shortest side
 scheme_name = "leapfrog"
-error_name = "maximum error of the pressure over its amplitude"
+error_name = "maximum error of the pressure, relative to its amplitude"
 key_diagnostics = ("largest",)
 families = (
     hc.Family("Near the end of a period", 1, (32, 64, 128)),
@@ -69,7 +69,12 @@ def check(sim, record):
     about = "maximum difference of the pressure from the exact solution"
     return [
         hc.Check("error", error(sim), maximum=MOST_ERROR / min(shape) ** 2, about=about),
-        hc.Check("air lost", lost, maximum=grid.rounding(1e-14), about="over the cells of the room"),
+        hc.Check(
+            "air conservation",
+            lost,
+            maximum=grid.rounding(1e-14),
+            about="change of the total pressure, divided by the number of cells",
+        ),
     ]
 
 

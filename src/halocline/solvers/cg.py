@@ -29,7 +29,7 @@ Operator = Callable[[Any], Any]
 BREAKDOWN = "the operator is not positive definite: p.Ap is not positive"
 NOT_FINITE = "the residual is not finite"
 BAD_START = "the residual of the initial guess is not finite, or too large to be squared"
-INCOMPATIBLE = "the right-hand side has a mean, which the operator cannot give"
+INCOMPATIBLE = "the mean of the right-hand side is not 0, but the operator maps constants to zero"
 
 
 def _set(words: str, target: Field | Scalar, value: Any) -> None:

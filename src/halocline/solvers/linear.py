@@ -316,7 +316,9 @@ class LinearProblem(Sealed):
         grid = unknown_field.grid
         settings = Execution(**execution)
         if settings.balance is not None:
-            raise InputError("balance is for simulations: subdomains move between steps; leave it out")
+            raise InputError(
+                "balance applies to simulations only, because subdomains move between steps. Leave it out."
+            )
         store = FieldStore(Domain(grid, comm, settings))
         self.domain = store.domain
         self.fields = Fields(store, {} if parameters is None else parameters)
@@ -535,8 +537,8 @@ class LinearProblem(Sealed):
             # the user may choose a low limit on purpose, for example in measurements
             log.log(
                 logging.INFO if limit_given else logging.WARNING,
-                "%s: not converged after %d iterations: the residual is %.2g times the right-hand side, and "
-                "rtol=%g asks for less; raise max_iterations or rtol, or check the operator",
+                "%s: not converged after %d iterations: the residual is %.2g times the right-hand side, "
+                "above rtol=%g. Raise max_iterations or rtol, or check the operator.",
                 self.method, solution.iterations, solution.residual_relative, rtol,
             )  # fmt: skip
         return solution
@@ -618,7 +620,7 @@ class LinearProblem(Sealed):
         self._is_asymmetry_known = asymmetry is not None
         if asymmetry is not None and self.domain.comm.rank == 0:
             log.warning(
-                "%s: the operator is not symmetric (%s); conjugate gradients need a symmetric operator, and "
+                "%s: the operator is not symmetric (%s); conjugate gradients need a symmetric operator and "
                 "may not converge",
                 self.method,
                 asymmetry,
@@ -634,9 +636,9 @@ class LinearProblem(Sealed):
         if reason == INCOMPATIBLE:
             mean = outcome.scalars[internal_name("total")] / math.prod(self.unknown.points)
             raise InputError(
-                f"{self.method}: the right-hand side, with the slopes at the walls, has the mean {mean:g}; "
-                "the operator takes constants to zero, so that there is a solution only for the mean 0. "
-                f"Subtract {mean:g} from the right-hand side, or give {self.unknown.name!r} a value at a wall"
+                f"{self.method}: the right-hand side, with the slopes at the walls, has the mean {mean:g}, "
+                "but the operator maps constants to zero. A solution exists only for the mean 0: subtract "
+                f"{mean:g} from the right-hand side, or give {self.unknown.name!r} a value at a wall"
             )
         value = outcome.scalars[internal_name("curvature")]
         message = f"{self.method} broke down in iteration {iteration + 1}: {reason} ({value:g})"
@@ -666,7 +668,8 @@ class LinearProblem(Sealed):
             if f is not self.unknown and self.fields.checksum(f) != checksum:
                 subject = "the right-hand side has" if f is b else f"field {f.name!r} has"
                 raise InputError(
-                    f"{subject} other values than in checkpoint {saved.folder}, which is of another problem"
+                    f"{subject} other values than in checkpoint {saved.folder}: the checkpoint belongs to "
+                    "another problem"
                 )
 
     def _resume(self, iterating: Iterations, ledger: Ledger, path: Path, rtol: float) -> float:
@@ -685,9 +688,8 @@ def rounding_warning(solution: Solution, rtol: float) -> str:
     """Return the warning for a solve that rounding errors limit."""
     true = solution.true_residual_relative
     return (
-        f"the residual that the method carries along fell to {solution.residual_relative:.2g} times the "
-        f"right-hand side, as rtol={rtol:g} asks, but b - A x only to {true:.2g}: rounding errors are the "
-        f"rest, and further iterations do not reduce them; rtol={reachable(true):g} can be reached"
+        f"the recursive residual reached rtol={rtol:g}, but the true residual b - A x stagnates at "
+        f"{true:.2g} because of rounding errors. Use rtol={reachable(true):g} or larger."
     )
 
 

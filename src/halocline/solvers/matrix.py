@@ -428,8 +428,8 @@ def check_linear(result: Any, unknown: Any, name: str) -> Expr:
     expression = as_expr(result)
     if _expression_kind(expression, unknown, name, {}) == CONSTANT or not expression.varies:
         raise InputError(
-            f"the operator gives {text(expression)}, which does not depend on the unknown {name!r}; expected "
-            "a linear expression of its argument"
+            f"the operator returns {text(expression)}, which does not depend on the unknown {name!r}; "
+            "expected a linear expression of its argument"
         )
     return expression
 
@@ -467,8 +467,8 @@ def _node_kind(current: Expr, unknown: Any, name: str, kinds: dict[Expr, str]) -
     }
     if is_linear.get(current.op, False):
         return LINEAR
-    fault = "adds what does not depend on it" if current.op in _SUMS else "is not a multiple of it"
+    fault = "has a term that does not depend on it" if current.op in _SUMS else "is not a multiple of it"
     raise InputError(
-        f"the operator is not linear in the unknown {name!r}: {text(current)} {fault}; move constants to the "
-        "right-hand side, and solve nonlinear equations by steps that are linear"
+        f"the operator is not linear in the unknown {name!r}: {text(current)} {fault}. Move constants to "
+        "the right-hand side, and solve nonlinear equations by linear steps."
     )

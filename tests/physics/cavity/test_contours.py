@@ -167,7 +167,7 @@ def test_invalid_panels_are_rejected() -> None:
             lambda: Contours(flat, "f", over=Streamlines(flat, line)),
             "contours 'f': expected a section of two",
         ),
-        (lambda: Planes([], ("x", "y", "z"), "f"), "planes 'f': there are none"),
+        (lambda: Planes([], ("x", "y", "z"), "f"), "planes 'f': the list is empty"),
         (lambda: Planes([line], ("x", "y", "z"), "f"), "planes 'f': expected a section of two axes"),
         (lambda: Planes([flat], ("x", "y", "z"), "f"), "a section of the axes x, y; expected x, y, z"),
     )

@@ -253,7 +253,7 @@ def test_a_cavity_at_rest_has_figures(shape: tuple[int, ...], tmp_path: Path) ->
     for name in NAMES[1:]:
         draw(figure_of(done, name), tmp_path / f"{name}.png", title="at rest")
         assert (tmp_path / f"{name}.png").stat().st_size > 5000
-    assert contours(done, "streamlines").title.startswith("no streamlines: ")
+    assert contours(done, "streamlines").title.startswith("no streamlines, ")
     with styled():
         canvas = canvas_of(figure_of(done, "pressure-contours"), "")
     assert canvas.axes[0].get_title("left") == "isobars, without the hydrostatic pressure: 0 everywhere"

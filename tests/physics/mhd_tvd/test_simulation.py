@@ -47,9 +47,9 @@ def test_a_simulation_has_the_bits_of_the_case() -> None:
         ({"flux": "roe"}, "flux is an option of IdealMHD"),
         (
             {"parameters": {"gamma": 1.4}},
-            "parameters has 'gamma', which belongs to the scheme; give gamma= as",
+            "parameters has 'gamma', a parameter of the scheme: pass gamma= as",
         ),
-        ({"parameters": {"flux": 1.0}}, "give flux= to IdealMHD"),
+        ({"parameters": {"flux": 1.0}}, "pass flux= to IdealMHD"),
     ],
 )
 def test_invalid_parameters_are_rejected(options: dict[str, Any], words: str) -> None:
@@ -202,4 +202,4 @@ def test_a_field_with_divergence_gives_a_warning(by: str, caplog: pytest.LogCapt
     sim.set_state(rho=1.0, p=1.0, b=b)
     with caplog.at_level(logging.WARNING, logger="halocline"):
         sim.run(steps=1)
-    assert ("has divergence" in caplog.text) == (by == "sampling")
+    assert ("has a divergence" in caplog.text) == (by == "sampling")

@@ -268,7 +268,7 @@ def test_two_waves_can_be_studied(
     ]
     assert [line["line"] for line in result] == ["sound", "alfven"]
     assert all(1.5 < line["order"] < 3.0 for line in result), result
-    assert "\nL1 error over amplitude\n" in out
+    assert "\nL1 error, relative to the amplitude\n" in out
     for m in measured:
         assert f"{m['error']:.4e}" in out
     assert f"Two waves, alfven: order {result[1]['order']:.2f} from N = 16 to 32; expected 2" in out

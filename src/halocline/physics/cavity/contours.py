@@ -150,7 +150,7 @@ class Planes(Panel):
 
     def __post_init__(self) -> None:
         if not self.sections:
-            raise InputError(f"planes {self.title!r}: there are none")
+            raise InputError(f"planes {self.title!r}: the list is empty")
         for section in self.sections:
             check_plane(section, f"planes {self.title!r}")
             named = {*section.axes, *(name for name, _ in section.at)}

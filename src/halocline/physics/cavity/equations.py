@@ -26,7 +26,7 @@ from halocline.lang.reductions import norm, value
 from halocline.lang.reductions import sum as total
 
 STEADY = "steady"  # reason for the end of a run
-RUNS_AWAY = "the velocity is more than three times that of free fall over the height"
+RUNS_AWAY = "the velocity exceeds three times the free-fall velocity over the height"
 LIMITS = ("advection", "diffusion", "artificial sound")
 EQUATIONS = {"p": "continuity", "V": "momentum", "T": "energy"}
 REACH = 2  # points on each side that the damping of the pressure reads
@@ -56,8 +56,8 @@ class Cavity:
         for axis, n in enumerate(grid.shape):
             if n < least:
                 raise InputError(
-                    f"axis {AXES[axis]} has {n} points between its walls; expected at least {least}: the "
-                    "damping of the pressure reads five in a row"
+                    f"axis {AXES[axis]} has {n} points between its walls; expected at least {least}, "
+                    "because the damping of the pressure reads five adjacent points"
                 )
         self.grid = grid
         self.p = grid.field("p", boundary=Extrapolate(3))

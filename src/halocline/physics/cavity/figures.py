@@ -85,7 +85,7 @@ def streamlines(flow: Flow, sim: Fields) -> Figure | None:
     )
     if len(flow.grid.shape) == 3:
         is_at_rest = not (u.values.any() or w.values.any())
-        title = "no streamlines: nothing flows" if is_at_rest else "streamlines, over the temperature"
+        title = "no streamlines, because nothing flows" if is_at_rest else "streamlines, over the temperature"
         drawn = replace(_isotherms(flow, sim, temperature_plane, title), over=Streamlines(u, w))
         return Figure([drawn], columns=1)
     psi = stream_function(u.values * (flow.values["L"] / flow.values["alpha"]), u.coordinates[1])

@@ -65,21 +65,31 @@ def settings(rayleigh: float) -> dict[str, Any]:
     declare("L", 1.0, "length", "width from the hot to the cold wall; 0.05 m in the paper", above=0.0)
     declare("alpha", 1.0, "length²/time", "thermal diffusivity", above=0.0)
     declare("rho", 1.0, "mass/length³", "density", above=0.0)
-    declare("T_hot", 0.5, "temperature", "of the wall x = 0")
-    declare("T_cold", -0.5, "temperature", "of the wall x = L")
-    automatic = f"{REFERENCE_SPEED:g} of that of free fall, √(g σ ΔT L)"
+    declare("T_hot", 0.5, "temperature", "temperature of the wall x = 0")
+    declare("T_cold", -0.5, "temperature", "temperature of the wall x = L")
+    automatic = f"{REFERENCE_SPEED:g} times the free-fall velocity √(g σ ΔT L)"
     declare("V_ref", 0.0, "length/time", f"reference velocity of β²; 0: automatic, {automatic}", minimum=0.0)
     declare("r", 1.0, "1", "β² is V², but at least r V_ref²", above=0.0)
-    declare("damping", 0.01, "1", "C, of the fourth difference of the pressure", minimum=0.0, maximum=0.0625)
-    declare("courant", 0.9, "1", "time step, over the largest stable one", above=0.0, maximum=100.0)
+    declare(
+        "damping",
+        0.01,
+        "1",
+        "coefficient C of the fourth difference of the pressure",
+        minimum=0.0,
+        maximum=0.0625,
+    )
+    declare("courant", 0.9, "1", "time step, relative to the largest stable one", above=0.0, maximum=100.0)
     at_walls = (
-        "a: points gather at the walls, where the spacing is 1 - a of the mean, and 1 + a in the middle"
+        "clustering a of points at the walls: the spacing is 1 - a times the mean at a wall, and 1 + a "
+        "times in the middle"
     )
     declare("gathered", 0.0, "1", at_walls, minimum=0.0, maximum=0.9)
-    about = "of a step; 1: forward Euler; 0: automatic, by the spacing"
+    about = "number of stages of a step; 1: forward Euler; 0: automatic, from the spacing"
     declare("stages", 0, "1", about, minimum=0, maximum=MOST_STAGES, whole=True)
-    declare("watch", 100, "1", "iterations between two residuals", minimum=1, maximum=1e6, whole=True)
-    tolerance, about = TOLERANCES[default_dtype()], "of the residuals, at which it is steady"
+    declare(
+        "watch", 100, "1", "number of iterations between two residuals", minimum=1, maximum=1e6, whole=True
+    )
+    tolerance, about = TOLERANCES[default_dtype()], "largest residual of a steady state"
     declare("tolerance", tolerance, "1", about, minimum=0.0)
     return values
 
@@ -136,8 +146,8 @@ class Flow:
         beta2_min = values["r"] * (values["V_ref"] or usual) ** 2
         if not (0.0 < beta2_min < math.inf and 0.0 < fall < math.inf):
             raise InputError(
-                f"Ra, Pr, alpha, L, V_ref and r make β² at least {beta2_min:g} and g σ ΔT {fall:g}; expected "
-                "positive numbers: take other units"
+                f"Ra, Pr, alpha, L, V_ref and r make β² at least {beta2_min:g} and g σ ΔT {fall:g}; "
+                "expected positive numbers: use other units"
             )
         extent = tuple(L * (n + 1) / (shape[0] + 1) for n in shape)
         gathered = values["gathered"]
@@ -237,18 +247,18 @@ class Flow:
             stable, name = largest(scalars["beta2_min"])
             times = f"{values['courant']:g}"
             return (
-                f"courant is {times}: steps were {times} times the largest stable ones, at first "
-                f"{stable:.4g}, the limit of {name}; take courant below 1"
+                f"courant is {times}, so the time step is {times} times the largest stable one (at first "
+                f"{stable:.4g}, limited by {name}); expected courant below 1"
             )
         stable, name = largest(fall2)
-        beyond = f"in free fall the largest stable step is {stable:.4g}, the limit of {name}"
+        beyond = f"at the free-fall velocity the largest stable time step is {stable:.4g}, limited by {name}"
         if values["V_ref"]:
             return (
                 f"V_ref is {values['V_ref']:g}, and free fall {math.sqrt(fall2):.4g}: {beyond}; leave V_ref "
                 "out"
             )
         fewer = f"more points, or fewer stages than {stages}" if stages > 1 else "more points"
-        return f"{beyond}: take {fewer}"
+        return f"{beyond}: use {fewer}"
 
     def check(self, sim: Fields, record: Any) -> Sequence[Check]:
         """Return the checks of a steady flow.
@@ -260,16 +270,21 @@ class Flow:
         # the thickness of wall layers is proportional to Ra^-1/4, and differences are of second order
         most = EXACT + COARSE * math.sqrt(self.values["Ra"]) / (self.grid.shape[0] + 1) ** 2
         residuals = [_number(after[name]) for name in after if name.startswith(RESIDUAL)]
-        checks = [Check("residual", max(residuals), maximum=self.values["tolerance"], about="the greatest")]
+        checks = [
+            Check("residual", max(residuals), maximum=self.values["tolerance"], about="the largest residual")
+        ]
         flux, halfway = _number(after["nusselt_hot"]), _number(after["nusselt_mid"])
-        about = "difference of the heat flux halfway from that at the hot wall, over that"
-        checks.append(Check("heat kept", abs(halfway / flux - 1), maximum=most, about=about))
+        about = (
+            "difference between the heat fluxes halfway and at the hot wall, relative to the flux at the "
+            "hot wall"
+        )
+        checks.append(Check("heat conservation", abs(halfway / flux - 1), maximum=most, about=about))
         known = {} if self._published is None else self._published(self.grid.shape, self.values)
         if not known:
-            checks.append(Check.not_compared("nusselt_hot", "nothing is known of this Ra, Pr and shape"))
+            checks.append(Check.not_compared("nusselt_hot", "no published numbers for this Ra, Pr and shape"))
         for name, published in known.items():
             deviation = abs(_number(after[name]) / published - 1)
-            about = f"difference from the published {published:g}, over that"
+            about = f"relative difference from the published {published:g}"
             checks.append(Check(name, deviation, maximum=most, about=about))
         return checks
 

@@ -147,7 +147,7 @@ class MHD:
         for name, (_, value) in heat_terms.items():
             if self.s is None and value is not None:
                 raise InputError(
-                    f"a {name} is given, but an isothermal gas takes up no heat; expected a gas with "
+                    f"{name} requires an entropy equation, but the gas is isothermal; expected "
                     "Physics(entropy=True)"
                 )
         lnrho, u, s, A, physics = self.lnrho, self.u, self.s, self.A, self.physics

@@ -59,13 +59,14 @@ class Forcing:
         resolved = min(n * k / 2 for n, k in zip(grid.shape, steps, strict=True)) / least
         if not self.kmax <= resolved:
             raise InputError(
-                f"kmax is {self.kmax:g}; expected at most {resolved:g}, half a wave a cell of this grid: "
-                "take more cells or a smaller kmax"
+                f"kmax is {self.kmax:g}; expected at most {resolved:g}, the Nyquist limit of this grid: use "
+                "more cells or a smaller kmax"
             )
         reach = [range(-int(self.kmax * least / k), int(self.kmax * least / k) + 1) for k in steps]
         if (count := math.prod(map(len, reach))) > MOST_VECTORS:
             raise InputError(
-                f"kmax is {self.kmax:g}: a box of {count:,} wave vectors; expected at most {MOST_VECTORS:,}"
+                f"kmax is {self.kmax:g}, which gives {count:,} wave vectors; expected at most "
+                f"{MOST_VECTORS:,}"
             )
         vectors = []
         for numbers in product(*reach):
@@ -74,8 +75,8 @@ class Forcing:
                 vectors.append((*k, *(0.0,) * (3 - grid.ndim)))
         if not vectors:
             raise InputError(
-                f"no wave vector of the box is {self.kmin:g} <= |k| < {self.kmax:g} long, in units of "
-                f"{least:g}: let kmin or kmax leave room for one"
+                f"no wave vector of the box has {self.kmin:g} <= |k| < {self.kmax:g}, in units of "
+                f"{least:g}: choose a smaller kmin or a larger kmax"
             )
         return tuple(vectors)
 

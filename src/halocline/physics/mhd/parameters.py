@@ -26,39 +26,41 @@ ALL = {
     "eta": Setting(0.0, DIFFUSIVITY, "magnetic diffusivity", minimum=0.0),
     "mu0": Setting(1.0, "field² length time²/mass", "vacuum permeability", above=0.0),
     "cs0": Setting(1.0, "length/time", "speed of sound at density exp(lnrho0) and entropy 0", above=0.0),
-    "lnrho0": Setting(0.0, "1", "logarithm of the density where the speed of sound is cs0"),
+    "lnrho0": Setting(0.0, "1", "logarithm of the density at which the speed of sound is cs0"),
     "gamma": Setting(5 / 3, "1", "ratio of specific heats", above=1.0, origin="a monatomic gas"),
     "cp": Setting(1.0, "length²/(time² temperature)", "specific heat at constant pressure", above=0.0),
     "K": Setting(
         0.0,
         "mass length/(time³ temperature)",
-        "thermal conductivity, where the density is exp(lnrho0)",
+        "thermal conductivity at density exp(lnrho0)",
         minimum=0.0,
     ),
-    "K_rho": Setting(0.0, "1", "power of the density in the conductivity"),
-    "K_T": Setting(0.0, "1", "power of the temperature in the conductivity"),
-    "heating": Setting(0.0, "mass/(length time³)", "heat given to a unit of volume"),
-    "tau_cool": Setting(1.0, "time", "time that cooling takes", above=0.0),
-    "T_cool": Setting(1.0, "temperature", "temperature that cooling leads to", above=0.0),
+    "K_rho": Setting(0.0, "1", "exponent of the density in the conductivity"),
+    "K_T": Setting(0.0, "1", "exponent of the temperature in the conductivity"),
+    "heating": Setting(0.0, "mass/(length time³)", "heating rate per unit volume"),
+    "tau_cool": Setting(1.0, "time", "cooling time", above=0.0),
+    "T_cool": Setting(1.0, "temperature", "target temperature of the cooling", above=0.0),
     "nu3": Setting(0.0, HYPER, "hyperviscosity", minimum=0.0),
     "eta3": Setting(0.0, HYPER, "magnetic hyperdiffusivity", minimum=0.0),
     "D3": Setting(0.0, HYPER, "hyperdiffusivity of the logarithm of the density", minimum=0.0),
     "chi3": Setting(0.0, HYPER, "hyperdiffusivity of the entropy", minimum=0.0),
-    "nu_shock": Setting(1.0, "1", "shock viscosity in units of min(h)² times the convergence", minimum=0.0),
+    "nu_shock": Setting(
+        1.0, "1", "shock viscosity, in units of min(h)² times the convergence of the velocity", minimum=0.0
+    ),
     **{f"g_{a}": Setting(0.0, ACCELERATION, f"gravity along {a}") for a in AXES},
     **{f"B_{a}": Setting(0.0, FIELD, f"imposed magnetic field along {a}") for a in AXES},
 }
 
 
 ALL |= {
-    name: replace(entry, origin="0, which leaves it out")
+    name: replace(entry, origin="0, which disables the term")
     for name, entry in ALL.items()
     if entry.default == 0.0
 }
 ALL |= {name: replace(ALL[name], origin="the unit") for name in UNITS}
 
 LNT0 = Setting(
-    0.0, "1", "logarithm of the temperature where the speed of sound is cs0"
+    0.0, "1", "logarithm of the temperature at which the speed of sound is cs0"
 )  # follows from other parameters
 
 

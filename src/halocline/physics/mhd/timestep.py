@@ -54,11 +54,14 @@ COURANT = {
     "dt": Setting(
         0.0,
         "time",
-        "time step; 0 for 0.8 (waves) and 0.6 (diffusion) of the longest that is stable",
+        "time step; 0 for 0.8 (waves) and 0.6 (diffusion) of the longest stable one",
         minimum=0.0,
     ),
     "floor": Setting(
-        0.0, "time", "the run ends where that step is shorter; 0 for 1e-12 of the first", minimum=0.0
+        0.0,
+        "time",
+        "minimum time step, below which the run ends; 0 for 1e-12 of the first time step",
+        minimum=0.0,
     ),
 }
 
@@ -150,8 +153,8 @@ class Courant:
         travel, damping = self.numbers()
         if math.isinf(travel) and math.isinf(damping):
             raise InputError(
-                "the scheme is stable however long the time step is, so that no Courant number limits it; "
-                "give a fixed time step, as long as the wanted accuracy allows"
+                "the scheme is stable for any time step, so no Courant number limits it. Set a fixed time "
+                "step according to the required accuracy."
             )
         rates = {}
         for name, rate in self.rates(mhd, heat_gain=heat_gain, heat_loss=heat_loss).items():
@@ -198,8 +201,8 @@ class Courant:
         scheme = self.scheme or (program and program.scheme) or RK3()
         if not hasattr(scheme, "amplification"):
             raise InputError(
-                f"scheme {scheme!r} has no method 'amplification', which tells where it is stable; "
-                "give a fixed time step, or Courant(scheme=hc.RK3()) or another that it is like"
+                f"scheme {scheme!r} has no method 'amplification', which gives its stability limit. Set a "
+                "fixed time step, or Courant(scheme=hc.RK3()) with a scheme that has the same limit."
             )
         damping = self.diffusion * stable_until(scheme, -1)
         waves, growth = stable_until(scheme, 1j), 0.0
@@ -209,8 +212,8 @@ class Courant:
             if program is not None:
                 known = next((name for name, other in SCHEMES.items() if other == scheme), repr(scheme))
                 program.notices.append(
-                    f"waves and advection grow in scheme {known}, however short the time step is, unless "
-                    f"diffusion damps them: here by up to {GROWTH:g} a step; they do not in rk3"
+                    f"in scheme {known} waves and advection grow at any time step unless diffusion damps "
+                    f"them, here by up to {GROWTH:g} per step. In rk3 they do not grow."
                 )
         damping_values = (
             [-damping * n / 20 for n in range(21)] if damping < math.inf else [-(2.0**n) for n in range(20)]

@@ -38,14 +38,14 @@ def general(sim: MHDSimulation, record: Any, *, periodic: bool = True) -> list[C
         True if all sides are periodic.
     """
     after = record.series[-1]
-    checks = [Check("steps", record.steps, minimum=1, about="the run moved")]
+    checks = [Check("steps", record.steps, minimum=1, about="number of steps of the run")]
     if "div_b" in after:
-        about = "greatest |∇·b| over |b|/Δx"
+        about = "maximum |∇·b|, relative to |b|/Δx"
         checks.append(
             Check("div_b", _number(after["div_b"]), maximum=sim.grid.rounding(ROUND_OFF), about=about)
         )
     for name, floor in (("rho_min", "density_floor"), ("p_min", "pressure_floor")):
-        about = "least value at the end; the floor acts when the next step begins"
+        about = "minimum at the end; the floor acts at the start of the next step"
         checks.append(Check(name, _number(after[name]), minimum=sim.numbers[floor], about=about))
     if periodic:
         raised = [name for name in ("density floor", "pressure floor") if record.events[name]["count"]]
@@ -82,11 +82,18 @@ def conservation(
     checks = []
     for name, scale in scales.items():
         if name in ("mass", "energy") and (gain := [f for f in raised if name == "energy" or "density" in f]):
-            checks.append(Check.not_compared(f"{name} kept", f"the {gain[0]} has acted"))
+            checks.append(Check.not_compared(f"{name} conservation", f"the {gain[0]} was active"))
             continue
         change = abs(_number(after[name]) - _number(before[name]))
         share = change / scale if scale else change  # without a field the scale of flux is 0
-        checks.append(Check(f"{name} kept", share, maximum=bound, about="change of the mean, over its scale"))
+        checks.append(
+            Check(
+                f"{name} conservation",
+                share,
+                maximum=bound,
+                about="change of the mean, relative to its scale",
+            )
+        )
     return checks
 
 
@@ -105,10 +112,12 @@ def wave_error(sim: MHDSimulation, exact: Exact, amplitude: float, bound: float,
     if reason := why_unbounded(sim.numbers):
         return Check.not_compared("error", reason)
     if amplitude <= sim.grid.rounding(ROUND_OFF):
-        return Check.not_compared("error", f"rounding in {sim.grid.dtype} hides a wave of {amplitude:g}")
+        return Check.not_compared(
+            "error", f"in {sim.grid.dtype}, rounding errors exceed a wave of amplitude {amplitude:g}"
+        )
     # wave speeds on a grid are slightly wrong, so the phase error grows in proportion to time
     periods = max(1.0, sim.time / period)
-    about = f"error of the wave over its amplitude, with {cells} cells along its shorter side"
+    about = f"error of the wave, relative to its amplitude, with {cells} cells along the shorter side"
     return Check("error", error(sim, exact, amplitude), maximum=bound * periods / cells**2, about=about)
 
 

@@ -73,7 +73,7 @@ class Converged:
         checks += self._agreement(sim, state)
         bound = sim.grid.rounding(SYMMETRIC)
         for quantity in ("rho", "p"):
-            about = "difference from the field turned by 180°, over its maximum"
+            about = "difference from the field rotated by 180°, relative to its maximum"
             checks.append(
                 Check(
                     f"{quantity} symmetric", rotation_asymmetry(state[quantity]), maximum=bound, about=about
@@ -85,7 +85,9 @@ class Converged:
         least = 0.5 * min(1.0, sim.time / self.until) ** 2
         return [
             *checks,
-            Check("moved", pressure_range, minimum=least, about="range of the pressure over its mean"),
+            Check(
+                "moved", pressure_range, minimum=least, about="range of the pressure, relative to its mean"
+            ),
         ]
 
     def _agreement(self, sim: MHDSimulation, state: Mapping[str, NDArray[np.float64]]) -> list[Check]:
@@ -154,4 +156,6 @@ def incompatible_grids(shape: Sequence[int], converged_shape: Sequence[int]) -> 
     if all(max(pair) % min(pair) == 0 for pair in zip(shape, converged_shape, strict=True)):
         return ""
     grids = [" x ".join(map(str, grid_shape)) for grid_shape in (shape, converged_shape)]
-    return f"{grids[0]} cells and the {grids[1]} of the converged solution are no multiples of each other"
+    return (
+        f"{grids[0]} cells and the {grids[1]} cells of the converged solution are not multiples of each other"
+    )

@@ -14,8 +14,8 @@ from halocline.run.simulation.events import Event
 from halocline.run.simulation.settings import Setting, setting
 
 PAPER = "Mendygral et al. 2017"
-RJ95 = "chosen here: no more than the test problems need; Ryu and Jones 1995 take about 0.1 to 0.3"
-STEADY = "chosen here: fluxes of first order are stable too, so that few floors act or none"
+RJ95 = "chosen here: the minimum for the test problems; Ryu and Jones 1995 use about 0.1 to 0.3"
+STEADY = "chosen here: first-order fluxes are also stable, so that floors are rarely active"
 
 EPSILON = {
     f"epsilon_{family}": Setting(
@@ -31,30 +31,30 @@ EPSILON = {
 
 FLOORS = {
     "density_protection": Setting(
-        1e-6, "mass/length³", "density below which fluxes are those of HLL", minimum=0.0
+        1e-6, "mass/length³", "density below which the fluxes are HLL fluxes", minimum=0.0
     ),
     "pressure_protection": Setting(
-        1e-6, "mass/(length time²)", "pressure below which fluxes are those of HLL", minimum=0.0
+        1e-6, "mass/(length time²)", "pressure below which the fluxes are HLL fluxes", minimum=0.0
     ),
-    "density_floor": Setting(1e-10, "mass/length³", "the least density", above=0.0),
-    "pressure_floor": Setting(1e-10, "mass/(length time²)", "the least pressure", above=0.0),
+    "density_floor": Setting(1e-10, "mass/length³", "minimum density", above=0.0),
+    "pressure_floor": Setting(1e-10, "mass/(length time²)", "minimum pressure", above=0.0),
 }
 
 ALL: Mapping[str, Setting] = {
     "gamma": Setting(5 / 3, "1", "ratio of specific heats", above=1.0, origin=PAPER),
     "limiter": Setting(
-        2.0, "1", "how steep limited waves and slopes may be, β: 1 is minmod", minimum=1.0, maximum=2.0
+        2.0, "1", "steepness β of limited waves and slopes: 1 is minmod", minimum=1.0, maximum=2.0
     ),
     "limiting": Setting(
         "central",
         "1",
-        "what waves and slopes are limited to; sweby is that of the paper",
+        "bound for limited waves and slopes; sweby is the bound of the paper",
         words=tuple(LIMITERS),
     ),
     "courant": Setting(
         0.0,
         "1",
-        "Courant number; 0: automatic, 0.8 of the largest stable one, which is 1, on three axes 0.5",
+        "Courant number; 0: automatic, 0.8 times the largest stable one (1 on one or two axes, 0.5 on three)",
         minimum=0.0,
     ),
     **EPSILON,
@@ -62,7 +62,7 @@ ALL: Mapping[str, Setting] = {
     "warn_above": Setting(
         1e-3,
         "1",
-        "share of cell updates with a floor or fallback above which a run warns; 0: never",
+        "share of cell updates with a floor or fallback above which a run prints a warning; 0: never",
         minimum=0.0,
         maximum=1.0,
     ),
@@ -75,10 +75,10 @@ STABLE = {1: 1.0, 2: 1.0, 3: 0.5}
 WITHOUT_EPSILON = ("hll", "hlld")  # fluxes without numerical viscosity
 
 _REPORTED = (
-    ("HLL fallback", "density or pressure would have been below the protection floors"),
-    ("mixing", "cells without mass or heat exchanged some with their neighbours"),
-    ("density floor", "the density was raised: mass is not kept"),
-    ("pressure floor", "the pressure was raised: energy is not kept"),
+    ("HLL fallback", "density or pressure of the step would be below the protection floors"),
+    ("mixing", "cells without mass or heat exchanged mass, momentum and heat with their neighbours"),
+    ("density floor", "the density was raised: mass is not conserved"),
+    ("pressure floor", "the pressure was raised: energy is not conserved"),
 )
 
 
@@ -118,8 +118,8 @@ def check_epsilon(values: Mapping[str, Any]) -> None:
         if flux in WITHOUT_EPSILON and values[name] != entry.default:
             having = ", ".join(other for other in FLUXES if other not in WITHOUT_EPSILON)
             raise InputError(
-                f"{name} is {values[name]:g}, but flux {flux} has no numerical viscosity: "
-                f"leave {name} out, or choose a flux that has it: {having}"
+                f"{name} is {values[name]:g}, but flux {flux} has no numerical viscosity. Leave {name} out, "
+                f"or choose a flux with numerical viscosity: {having}"
             )
 
 
@@ -153,7 +153,7 @@ def why_unbounded(values: Mapping[str, Any]) -> str:
     The reason is a parameter that makes the scheme more diffusive than its default.
     """
     if values["flux"] == "hll":
-        return "no bound for flux hll, which smears most waves"
+        return "no bound for flux hll, which is too diffusive for most waves"
     for name, entry in ALL.items():
         value, usual = values[name], entry.default
         if name == "limiting" and value != usual:

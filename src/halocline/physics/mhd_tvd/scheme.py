@@ -215,7 +215,7 @@ class IdealMHD:
         with label_statements("b: induction equation"):
             self.b.set(b_new)
         # cells that still have no mass or heat exchange some with their neighbours
-        with label_statements("mixing: exchange beside cells without mass or heat"):
+        with label_statements("mixing: exchange next to cells without mass or heat"):
             lacked = scalar("mixing_left")
             lacked.set(counts["mixing"])
             mix(self.rho, self.m, self.E, self.b, lacked)

@@ -85,9 +85,7 @@ class MHDSimulation(Simulation):
         for name in further:
             if name in values:
                 place = "to IdealMHD" if name in OF_SOLVER else "as an option"
-                raise InputError(
-                    f"parameters has {name!r}, which belongs to the scheme; give {name}= {place}"
-                )
+                raise InputError(f"parameters has {name!r}, a parameter of the scheme: pass {name}= {place}")
 
         @program
         def step(dt: Any, step: Any) -> None:
@@ -197,8 +195,9 @@ class MHDSimulation(Simulation):
         divergence = self.evaluate(relative_divergence(self.mhd))
         if divergence > MOST_DIVERGENCE[self.grid.dtype] and self.domain.comm.rank == 0:
             log.warning(
-                "the field at the start has divergence, up to %.2g of |b|/Δx, which it keeps; expected none: "
-                "b=curl(grid, potential) of halocline.physics.mhd_tvd makes such a field",
+                "the initial magnetic field has a divergence of up to %.2g times |b|/Δx, which does not "
+                "decay. Use b=curl(grid, potential) of halocline.physics.mhd_tvd for a field without "
+                "divergence.",
                 divergence,
             )
 
@@ -238,7 +237,7 @@ def _value(name: str, value: Any, field: Field) -> Expr:
             return trace.trace_function(value, field.coordinates, name)
         except InputError as error:
             raise InputError(
-                f"{name} is a function that fails on the coordinates of {field.grid!r}: {error}; where it "
-                "cannot be traced, set the fields by arrays, as in sim[mhd.rho] = array"
+                f"{name} is a function that fails on the coordinates of {field.grid!r}: {error}. If it "
+                "cannot be traced, set the fields with arrays, as in sim[mhd.rho] = array."
             ) from error
     return as_expr(value, name)

@@ -177,7 +177,7 @@ class Tube:
         if gamma != self.gamma:
             return f"no converged solution for gamma = {gamma:g}"
         if sim.time > self.until * (1.0 + 1e-12):
-            return f"after t = {self.until:g} waves may have reached the ends"
+            return f"after t = {self.until:g} waves may reach the ends of the tube"
         return ""
 
     def _profile_checks(self, sim: MHDSimulation, measured: Profiles, converged: Profiles) -> list[Check]:
@@ -192,7 +192,7 @@ class Tube:
         for quantity, most in self.error.items():
             size = _difference_scale(np.ptp, exact, quantity, turned)
             error = np.abs(values[quantity] - np.interp(s, x, exact[quantity]))[inside].mean() / size
-            about = "mean difference from the converged profile, over its range"
+            about = "mean difference from the converged profile, relative to its range"
             checks.append(
                 Check(f"{quantity} profile", float(error), maximum=margin * most * spacing, about=about)
             )
@@ -292,7 +292,7 @@ def _plateau_checks(sim: MHDSimulation, measured: Profiles, converged: Profiles)
     spacing, turned = float(np.diff(s).mean()), sim.grid.ndim > 1
     centres = plateaux(x, exact, NARROWEST * spacing)
     if not centres:
-        return [Check.not_compared("plateaux", f"no plateau is wide enough, {NARROWEST:g} cells")]
+        return [Check.not_compared("plateaux", f"no plateau has {NARROWEST:g} or more cells")]
     checks = []
     for centre in centres:
         at = int(np.argmin(np.abs(s - centre)))
@@ -301,7 +301,7 @@ def _plateau_checks(sim: MHDSimulation, measured: Profiles, converged: Profiles)
             / _difference_scale(lambda v: np.abs(v).max(), exact, q, turned)
             for q in QUANTITIES
         )
-        about = "difference over the maximum"
+        about = "difference, relative to the maximum"
         checks.append(Check(f"plateau at {centre:+.3f}", float(error), maximum=0.01, about=about))
     return checks
 
