@@ -60,7 +60,7 @@ def arguments(description: str, **defaults: Any) -> argparse.Namespace:
 
 def _missing_reason(choice: DeviceChoice) -> str:
     if choice.interface == "cpu":
-        return "expected cuda or opencl, with the numbers of devices if not all are meant, such as cuda:0,1"
+        return "expected cuda or opencl, with device numbers to select some devices, such as cuda:0,1"
     return native().why_no_devices(choice.interface) or "there is none"
 
 

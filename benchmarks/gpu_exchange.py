@@ -43,7 +43,7 @@ def seconds(expected: int, *command: object) -> float:
     if done.returncode:
         lines = done.stderr.splitlines()
         if notices := [text for text in lines if "was asked for" in text]:
-            reasons = [text.partition(": ")[2] for text in lines if "is not taken between devices: " in text]
+            reasons = [text.partition(": ")[2] for text in lines if "is not used between devices: " in text]
             raise NotHere(reasons[0] if reasons else notices[0])
         raise SystemExit(f"{' '.join(line)}\nended with status {done.returncode}:\n{done.stderr}")
     actual, size = done.stdout.split()[-2:]

@@ -83,11 +83,13 @@ def whole_numbers(text: str, option: str, numbers: Range) -> list[int]:
     numbers_read = []
     for part in map(str.strip, text.split(",")):
         if not is_whole(part):
-            raise InputError(f"{option} {text}: {part!r} is no whole number; expected a list such as 1,2,4")
+            raise InputError(
+                f"{option} {text}: {part!r} is not a whole number; expected a list such as 1,2,4"
+            )
         numbers_read.append(numbers.check(f"{option} {text}: a number", int(part)))
     for number in numbers_read:
         if numbers_read.count(number) > 1:
-            raise InputError(f"{option} {text}: {number} is given twice; leave one out")
+            raise InputError(f"{option} {text}: {number} is given twice. Leave one out.")
     return numbers_read
 
 

@@ -54,7 +54,7 @@ def test_an_extreme_parameter_is_valid_or_an_input_error(name: str, sizes: Seque
 
 def test_the_error_names_the_parameters_that_were_changed() -> None:
     with pytest.raises(
-        InputError, match=r"parameters Ra=1000\.0, L=1e-308 on this grid lead to an error"
+        InputError, match=r"parameters Ra=1000\.0, L=1e-308 on this grid cause an error"
     ) as caught:
         _ = Problem("cavity-2d", [CELLS], {"Ra": 1e3, "L": 1e-308}).program
     assert isinstance(caught.value.__cause__, ArithmeticError)

@@ -57,7 +57,7 @@ def test_changed_parameters_are_reported_on_resume(tmp_path: Path) -> None:
     assert resumed["said"] == ""
     assert resumed["checksum"] != changed["checksum"]
     idle = wave("--steps", "6", "--resume", tmp_path, "--set", "amplitude=0.5", "--set", "nu=0.01")
-    assert "amplitude: set, but a restarted run does not depend on it" in idle["said"]
+    assert "amplitude: the value has no effect, because a restarted run does not depend on it" in idle["said"]
     assert resumed["checksum"] == idle["checksum"]
 
 
@@ -107,7 +107,7 @@ def test_the_time_of_writing_is_reported(tmp_path: Path) -> None:
         (["--output", "a.zarr", "--output-every", "0"], "--output a.zarr: every is 0; expected a positive"),
         (["--output", "c", "--checkpoint", "c"], "c is the path of two outputs"),
         (["--resume", "none"], "no checkpoint in none: there is no such folder"),
-        (["--resume", "."], "no checkpoint in .: no checkpoint was ever completed there"),
+        (["--resume", "."], "no checkpoint in .: no checkpoint there is complete"),
         (["--output", "file"], "file is no store of Halocline"),
         (["--checkpoint", "file"], "file is a file; expected a folder"),
         (["--only", "compute", "--output", "a.zarr"], "--output a.zarr"),
@@ -151,7 +151,7 @@ def test_a_resumed_case_keeps_its_order_and_scheme(tmp_path: Path) -> None:
         assert "leave it out" in done.stderr
     done = run_command_line("run", "sound-wave", "--resume", folder, "--steps", "4", "--set", "dt=1e-3")
     assert done.returncode == 2
-    assert "dt: the new values may be the reason" in done.stderr
+    assert "dt: the changed values may be the reason" in done.stderr
 
 
 def test_stores_contain_the_command_that_wrote_them(tmp_path: Path) -> None:

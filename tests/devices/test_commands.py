@@ -75,12 +75,12 @@ def test_a_script_runs_on_the_devices_that_the_command_names(tmp_path: Path, ope
     (tmp_path / "s.py").write_text(SCRIPT.replace("dt=1e-5", "dt=1e-5, threads=3"))
     result = halocline("run s.py --ranks 2 --json r.json", tmp_path, HALOCLINE_DEVICE="opencl:1")
     assert result.returncode == 0, result.stderr
-    assert result.stderr.count("threads 3: ignored, since one thread of each rank looks after its dev") == 1
+    assert result.stderr.count("threads 3: ignored, since one thread of each rank controls its dev") == 1
     record = json.loads((tmp_path / "r.json").read_text())
     assert (record["device"], places(record)) == ("opencl:1", [(0, 0, "opencl:1"), (1, 1, "opencl:1")])
     wrong = halocline("run s.py --device gpu", tmp_path)
     assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
-    assert "device 'gpu': 'gpu' is no interface; expected cpu, cuda or opencl" in wrong.stderr
+    assert "device 'gpu': 'gpu' is not an interface; expected cpu, cuda or opencl" in wrong.stderr
 
 
 def test_a_study_records_its_devices(tmp_path: Path, opencl: Devices):
@@ -204,11 +204,11 @@ def test_the_model_of_this_host_is_measured_on_the_host(monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("device", "message"),
     [
-        ("gpu", "'gpu' is no interface; expected cpu, cuda or opencl"),
+        ("gpu", "'gpu' is not an interface; expected cpu, cuda or opencl"),
         ("opencl:0,0", "names 0 twice"),
         ("opencl:7", r"there is no opencl:7; expected those from 0 to 1, as `halocline doctor` lists them"),
         ("cpu:1", "cpu takes no numbers"),
-        ("opencl:x", "'x' is no number of a device"),
+        ("opencl:x", "'x' is not a device number"),
     ],
 )
 def test_invalid_devices_are_reported_in_one_line(opencl: Devices, device: str, message: str):
@@ -222,7 +222,9 @@ def test_invalid_devices_are_reported_in_one_line(opencl: Devices, device: str, 
 def test_a_grid_too_small_for_all_devices_is_rejected(opencl: Devices):
     grid = hc.Grid((3,), periodic=True)
     grid.field("u")
-    with pytest.raises(InputError, match=r"cut into 2 subdomains.*; name fewer devices than 2, such as open"):
+    with pytest.raises(
+        InputError, match=r"cut into 2 subdomains.*; select fewer devices than 2, such as open"
+    ):
         hc.Simulation(
             grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1.0, order=6, device="opencl:0,1"
         )
@@ -235,7 +237,7 @@ def test_a_grid_too_small_for_all_devices_is_rejected(opencl: Devices):
         (
             24,
             {"decomposition": "1"},
-            "name parts whose product is 2; name fewer devices than 2, such as opencl:0",
+            "name parts whose product is 2; select fewer devices than 2, such as opencl:0",
         ),
         (4, {"subdomains_per_rank": 3}, "fits is 4; take 2 subdomains a device (--subdomains-per-rank 2)"),
         (
@@ -273,7 +275,7 @@ def notices(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     return caplog
 
 
-ALONE = "need{} ranks: start with mpiexec or --ranks; peer is taken"
+ALONE = "need{} several ranks, so peer is used instead. Start ranks with mpiexec or --ranks."
 
 
 @pytest.mark.parametrize("device", ["cpu", "opencl:0,1"])
@@ -315,15 +317,15 @@ def test_one_process_uses_only_available_methods(
         ({"kernels": "queue"}, "kernels queue: ignored, since the device is cpu"),
         (
             {"methods": "peer,gpu_aware"},
-            "transfer method gpu_aware is not taken: fields are in memory of the h",
+            "transfer method gpu_aware is not used: fields are in memory of the h",
         ),
         (
             {"device": "opencl:0", "schedule": "static"},
-            "schedule static: ignored, since no threads share out",
+            "schedule static: ignored, since the work of devices is not distributed",
         ),
         (
             {"device": "opencl:0", "methods": "peer,rma"},
-            "method rma is not taken between devices: its mailboxes",
+            "method rma is not used between devices: its mailboxes",
         ),
         ({"device": "opencl:0", "schedule": "guided", "kernels": "direct", "threads": 1}, None),
         ({"schedule": "dynamic", "methods": "peer,rma"}, None),
@@ -347,8 +349,8 @@ def test_ranks_on_devices_report_missing_mailboxes(caplog: pytest.LogCaptureFixt
     assert sim.domain.transfers is not None
     assert sim.domain.transfers.methods == ("mpi",)
     first = world().rank == 0
-    assert [text for text in caplog.messages if "method rma is not taken between devices" in text] == [
-        "transfer method rma is not taken between devices: its mailboxes are memory of the host"
+    assert [text for text in caplog.messages if "method rma is not used between devices" in text] == [
+        "transfer method rma is not used between devices: its mailboxes are memory of the host"
     ] * first
 
 
@@ -447,5 +449,5 @@ def test_bandwidth_is_measured_in_the_available_memory():
     device: Any = Small()
     assert bandwidth._Copies(device, 2**25).source.bytes == 2**20
     device.left = 1000
-    with pytest.raises(RunError, match=r"device opencl:0 \(small\) has no memory left to measure"):
+    with pytest.raises(RunError, match=r"device opencl:0 \(small\) has no free memory for a measurement"):
         bandwidth._Copies(device, 2**25)

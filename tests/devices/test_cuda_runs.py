@@ -52,7 +52,7 @@ def test_delayed_streams_do_not_change_bits(peers: int):
 
 
 def notices(errors: str, method: str) -> list[str]:
-    return [line for line in errors.splitlines() if f"transfer method {method} is not taken" in line]
+    return [line for line in errors.splitlines() if f"transfer method {method} is not used" in line]
 
 
 def test_processes_without_peer_access_use_mpi_with_a_notice():
@@ -67,7 +67,7 @@ def test_wrong_shared_memory_is_detected_and_not_used():
     results, errors = run(2, ["default"], ["heat"], fault="other memory")
     assert "colocated" not in results["methods"]
     (notice,) = notices(errors, "colocated")
-    assert "sees other bytes than rank 1 has in its memory" in notice
+    assert "reads other bytes than rank 1 has in its memory" in notice
 
 
 def test_each_rank_sees_only_its_own_device():
@@ -90,7 +90,7 @@ def test_mpi_without_a_gpu_aware_flag_gets_no_device_addresses():
     results, errors = run(2, [AWARE], ["heat"])
     assert results["methods"] == ["mpi"]
     (notice,) = notices(errors, "gpu_aware")
-    assert "does not say that it takes CUDA memory" in notice
+    assert "does not report support of CUDA memory" in notice
 
 
 def test_gpu_aware_mpi_gets_device_addresses():
@@ -103,7 +103,7 @@ def test_gpu_aware_mpi_gets_device_addresses():
 
 @pytest.mark.parametrize(
     ("fault", "reason"),
-    [("wrong bytes", "other bytes came from rank 1"), ("silent", "did not come in 0.3 s")],
+    [("wrong bytes", "other bytes came from rank 1"), ("silent", "did not arrive within 0.3 s")],
 )
 def test_mpi_that_fails_the_gpu_aware_check_gets_no_device_addresses(fault: str, reason: str):
     results, errors = run(2, [AWARE], ["heat"], fault=fault)

@@ -27,12 +27,12 @@ def test_explain_reports_methods_that_devices_lack(
 ) -> None:
     explanation_on("cuda:0,1", ranks=2, methods="rma")
     assert notices.messages == [
-        "transfer method rma is not taken between devices: its mailboxes are memory of the host"
+        "transfer method rma is not used between devices: its mailboxes are memory of the host"
     ]
     notices.clear()
     explanation_on("opencl", ranks=2, methods="gpu_aware")
     assert notices.messages == [
-        "transfer method gpu_aware is not taken between devices: MPI libraries cannot read the memory of "
+        "transfer method gpu_aware is not used between devices: MPI libraries cannot read the memory of "
         "OpenCL devices"
     ]
 

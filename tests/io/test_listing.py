@@ -31,18 +31,22 @@ def test_ls_shows_the_checkpoint_to_resume_from(
     assert f"Restart from the newest with --resume {folder}." in listing()
     (folder / "newest.json").unlink()
     text = listing()
-    assert " has no newest.json, which names the newest. Restart from the last complete one" in text
+    assert (
+        " has no newest.json, the file that names the newest checkpoint. Restart from the last complete one"
+        in text
+    )
     assert f"--resume {last}" in text
-    with pytest.raises(InputError, match=f"whole ones there, the latest last: .*{last.name}$"):
+    with pytest.raises(InputError, match=f"complete checkpoints there, the latest last: .*{last.name}$"):
         newest(folder)
     (folder / "newest.json").write_text(json.dumps({"checkpoint": ""}))
-    assert "names '', which is no checkpoint there. Restart from the last complete one" in listing()
+    assert "names '', but this folder is not a checkpoint. Restart from the last complete one" in listing()
     (folder / "newest.json").write_text("{")
     assert "newest.json is no JSON file that Halocline wrote, or it is damaged. Restart" in listing()
     (folder / "newest.json").write_text(json.dumps({"checkpoint": last.name}))
     (last / "zarr.json").unlink()
     assert (
-        f"names {last.name!r}, which is no checkpoint there. Restart from the last complete one" in listing()
+        f"names {last.name!r}, but this folder is not a checkpoint. Restart from the last complete one"
+        in listing()
     )
     for file in folder.glob("step-*/zarr.json"):
         file.unlink()
@@ -90,7 +94,7 @@ def test_ls_lists_stores_and_checkpoints(
     ("change", "words"),
     [
         (lambda facts: facts.pop("time"), "it lacks time"),
-        (lambda facts: facts["fields"].pop("T"), "its facts of the run are not those that were written"),
+        (lambda facts: facts["fields"].pop("T"), "its facts of the run differ from those that were written"),
         (lambda facts: facts.update(time=3), ""),
         (lambda facts: facts.update(identity=[]), ""),
     ],

@@ -67,7 +67,7 @@ def test_every_advice_names_an_existing_function() -> None:
         (np.add.reduce, r"NumPy's add\.reduce .*hc\.sum"),
         (np.arctan, r"NumPy's arctan cannot be traced into a kernel; these can"),
         (lambda c: np.sin(c, dtype="f4"), r"NumPy's sin with dtype= cannot be traced; leave dtype= out"),
-        (np.array, "an array that NumPy made of a field"),
+        (np.array, "a NumPy array made from a field"),
         (lambda c: c.clip(0, 1), r"'Field' object has no attribute 'clip': write hc\.minimum\("),
         (lambda c: (c + 1).mean(), r"'Expr' object has no attribute 'mean': write hc\.sum"),
         (lambda c: c.locaton, r"has no attribute 'locaton' \(did you mean 'location'"),
@@ -137,7 +137,7 @@ def test_a_scheme_by_name_gets_advice(scheme: Any) -> None:
         (lambda sim: hc.Output("w.vtr"), r"VTK .*halocline export w\.zarr"),
         (
             lambda sim: hc.Grid((4, 4)).field("w", boundary=hc.Periodic()),
-            r"side 'x-' is periodic but its axis is not; write hc\.Grid\(\.\.\., periodic='x'\)",
+            r"side 'x-' is periodic, but its axis is not. Write hc\.Grid\(\.\.\., periodic='x'\)",
         ),
         (
             lambda sim: hc.Grid(4, stretch={"x": lambda x: None}),

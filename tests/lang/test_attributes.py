@@ -59,14 +59,14 @@ def test_attributes_without_effect_are_rejected(objects: dict[str, Any]) -> None
         (
             "Simulation",
             "scheme",
-            "scheme of a Simulation cannot be set once it is made; make another Simulation",
+            "scheme of a Simulation cannot be changed after creation. Create another Simulation",
         ),
         ("Simulation", "parameters", r'set one of them, as in parameters\["kappa"\] = 0\.2'),
         ("Simulation", "tme", r"a Simulation has no attribute 'tme' \(did you mean 'time'\?\)"),
         ("Parameters", "kappa", r'expected an item: parameters\["kappa"\] = 0\.2'),
         ("LinearProblem", "rtol", r"give it to solve\(\)"),
         ("Grid", "shap", r"did you mean 'shape'\?"),
-        ("Field", "boundary", "boundary of a Field cannot be set once it is made"),
+        ("Field", "boundary", "boundary of a Field cannot be changed after creation"),
         ("Scalar", "value", r"s\.set\(value\) records a statement"),
     ],
 )

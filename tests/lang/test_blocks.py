@@ -199,7 +199,7 @@ def wrong() -> list[tuple[Any, str]]:
         (np.ones((2, 2, 2), dtype=bool), "active has 3 axes; expected 2"),
         (np.ones((2, 9), dtype=bool), "active has 9 blocks along axis y of 8 cells; expected 1 to 8"),
         (np.ones((2, 2)), "active has entries of dtype float64; expected True or False"),
-        (np.zeros((2, 2), dtype=bool), "active names no active block"),
+        (np.zeros((2, 2), dtype=bool), "active has no active block"),
     ]
 
 
@@ -215,7 +215,7 @@ def test_values_at_inactive_points_are_rejected() -> None:
     sim = hc.Simulation(grid, hc.program(lambda u: u.set(u + hc.value(u, (1, 1)))))
     sim[u] = 1.0
     with pytest.raises(
-        InputError, match=r"the value at \(3, 7\) is asked for, but it lies in an inactive block"
+        InputError, match=r"the value at \(3, 7\) is requested, but this cell lies in an inactive block"
     ):
         sim.evaluate(hc.value(u, (3, -1)))
     with pytest.raises(InputError, match=r"the value at \(1, 1\) is asked for, but"):
@@ -225,7 +225,7 @@ def test_values_at_inactive_points_are_rejected() -> None:
     plain = hc.Grid((8, 8))
     plain.field("u")
     sim = hc.Simulation(plain, hc.program(lambda u: u.set(u + 1.0)))
-    with pytest.raises(InputError, match="make it with active="):
+    with pytest.raises(InputError, match="Create it with active="):
         sim.activate([[True]])
 
 

@@ -527,11 +527,11 @@ def test_ghosts_of_an_axis_of_one_cell_are_correct() -> None:
         ),
         (
             lambda g: g.field("u", boundary={"y-": hc.Value(0)}),
-            r"side 'y-' lies on a periodic axis and takes no Value",
+            r"side 'y-' lies on a periodic axis and cannot have Value",
         ),
         (
             lambda g: g.field("u", boundary={"x-": hc.Periodic()}),
-            r"side 'x-' is periodic but its axis is not",
+            r"side 'x-' is periodic, but its axis is not",
         ),
         (
             lambda g: g.field("u", boundary={"x-": 0.0}),
@@ -551,7 +551,7 @@ def test_invalid_conditions_are_reported(make: Callable[[hc.Grid], Any], message
 @pytest.mark.parametrize(
     ("condition", "message"),
     [
-        (lambda T: hc.Value(T * 2.0), r"boundary value of field 'u' reads a field; use hc.BoundaryKernel"),
+        (lambda T: hc.Value(T * 2.0), r"boundary value of field 'u' reads a field. Use hc.BoundaryKernel"),
         (lambda T: hc.Extrapolate(0), r"order of a boundary condition is 0; expected a whole number from 1"),
         (
             lambda T: hc.Value(0.0, order=1.5),
@@ -559,7 +559,7 @@ def test_invalid_conditions_are_reported(make: Callable[[hc.Grid], Any], message
         ),
         (
             lambda T: hc.BoundaryKernel(lambda u: u[-1]),
-            r"the boundary kernel of field 'u' reads \[-1\]; expected a whole number, 0 or more",
+            r"the boundary kernel of field 'u' reads \[-1\]; expected a whole number from 0",
         ),
         (lambda T: hc.BoundaryKernel(lambda u: "no"), r"boundary kernel's result is 'no' of type str"),
         (lambda T: hc.Extrapolate(9), r"field 'u' has a boundary condition that reads 9 cells along axis x"),

@@ -40,13 +40,13 @@ def test_a_condition_on_a_periodic_axis_is_an_error(ndim: int) -> None:
                 if walls:
                     assert set(grid.field(next(names), boundary=general).boundary) == walls
                     continue
-                with pytest.raises(InputError, match=r"all axes are periodic, and their sides take no"):
+                with pytest.raises(InputError, match=r"all axes are periodic, so the field cannot have"):
                     grid.field(next(names), boundary=general)
-                with pytest.raises(InputError, match=r"all axes are periodic, and their sides take no"):
+                with pytest.raises(InputError, match=r"all axes are periodic, so the field cannot have"):
                     grid.vector(next(names), boundary=general)
         for general in (hc.Periodic(), {"other": hc.Periodic()}):
             if walls:
-                with pytest.raises(InputError, match=r"is periodic but its axis is not"):
+                with pytest.raises(InputError, match=r"is periodic, but its axis is not"):
                     grid.field(next(names), boundary=general)
             else:
                 assert grid.field(next(names), boundary=general).boundary == {}

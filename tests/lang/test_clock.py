@@ -376,9 +376,7 @@ def test_a_run_without_progress_is_an_error(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_time_step_that_does_not_change_the_time_is_an_error() -> None:
     sim = placed("function", 1e-9, time=1e9)
-    with pytest.raises(
-        RunError, match=r"is 1e-09, which is too short to change the time after step 0 \(time 1e\+09\)"
-    ):
+    with pytest.raises(RunError, match=r"1e-09 is too short to change the time after step 0 \(time 1e\+09\)"):
         sim.run(until=2e9)
 
 
@@ -482,7 +480,7 @@ def test_a_numeric_time_step_can_be_set(tmp_path: Path) -> None:
     assert reference.dt == sim.dt
     varying = still("function")
     with pytest.raises(
-        InputError, match="the time step of this simulation is a function; give a number as dt="
+        InputError, match=r"the time step of this simulation is a function\. Pass a number as dt="
     ):
         varying.dt = 1e-4
     untimed = hc.Simulation(hc.Grid((2,)), hc.program(lambda: hc.scalar("a").set(1.0)), threads=1)
@@ -524,7 +522,7 @@ def test_a_run_without_a_step_is_a_warning(caplog: pytest.LogCaptureFixture) -> 
     with caplog.at_level(logging.WARNING):
         outcome = sim.run(until=0.5)
     assert (outcome.reason, sim.steps) == ("no step", 10)
-    assert "until is 0.5, and the time is 1 already; sim.start_new_run(time=0)" in caplog.text
+    assert "until is 0.5, but the time is already 1; sim.start_new_run(time=0)" in caplog.text
     for kind in ("number", "function"):
         sim = placed(kind, 0.3)
         sim.run(steps=1)  # sets the length of the last step, which decides for a varying time step
@@ -565,7 +563,7 @@ def test_programs_that_set_the_time_or_step_are_reported(caplog: pytest.LogCaptu
                 after_step=sets(name).function,
             )  # fmt: skip
     sim = hc.Simulation(grid, sets("t"), dt=0.1, threads=1)
-    assert "program step sets t, which advances by dt" in caplog.text
+    assert "program step sets t, but each step adds dt to t" in caplog.text
     sim["u"] = 0.0
     sim.run(steps=3)
     assert sim.time == 3 * 0.1

@@ -22,7 +22,7 @@ from small_programs import square
     [
         (lambda u, v: u.set(v + np.ones(3)), r"operand is an array of shape \(3,\); expected a field"),
         (lambda u, v: u.set(math.sin(v)), r"not Field: functions such as math.sin cannot be traced"),
-        (lambda u, v: u.set(v[1]), r"offset 1 does not fit a grid of 2 axes: give 2 whole numbers, one per"),
+        (lambda u, v: u.set(v[1]), r"offset 1 does not fit a grid of 2 axes; expected 2 whole numbers"),
         (lambda u, v: u.set(v[0, 0, 1]), r"offset \(0, 0, 1\) does not fit a grid of 2 axes"),
         (lambda u, v: u.set(v[0, 0.5]), r"offset \(0, 0.5\) does not fit"),
         (lambda u, v: u.set(u if u > v else v), r"has no truth value while equations are traced: use"),
@@ -52,7 +52,7 @@ from small_programs import square
         (lambda u, v: u.set(hc.stage(u, storage="disk")), r"stage storage 'disk' is unknown.*known: auto,"),
         (lambda u, v: u.set(hc.stage(u, "my stage")), r"stage name 'my stage' is not an identifier"),
         (lambda u, v: u.grid.z, r"Grid\(\(8, 6\).* has no axis z"),
-        (lambda u, v: list(u), r"a field cannot be iterated over; use \[offset\]"),
+        (lambda u, v: list(u), r"a field cannot be iterated over. Use \[offset\]"),
     ],
 )  # fmt: skip
 def test_invalid_equations_are_rejected(equation: Callable[..., Any], message: str) -> None:
@@ -122,7 +122,7 @@ def test_a_parameter_without_a_value_is_an_error() -> None:
     [
         ({"kappa": "much"}, r"parameter 'kappa' is 'much'; expected a number"),
         ({"kappa": math.nan}, r"parameter 'kappa' is nan; expected a finite number"),
-        ({"dt": 0.1}, r"parameter name 'dt' cannot be used; choose an identifier other than t, dt, step"),
+        ({"dt": 0.1}, r"parameter name 'dt' cannot be used; expected an identifier other than t, dt, step"),
         ({"h_x": 0.1}, r"parameter name 'h_x' cannot be used"),
         ({"2k": 0.1}, r"parameter name '2k' cannot be used"),
     ],
@@ -151,9 +151,11 @@ def test_invalid_time_derivatives_are_rejected() -> None:
         with pytest.raises(InputError, match=message):
             hc.Simulation(grid, make(result), **options)
     good = make(lambda u: {u: -u})
-    with pytest.raises(InputError, match=r"gives time derivatives, so a scheme is needed: scheme=hc.RK3\(\)"):
+    with pytest.raises(
+        InputError, match=r"returns time derivatives and needs a scheme, such as scheme=hc.RK3\(\)"
+    ):
         hc.Simulation(grid, good, dt=0.1)
-    with pytest.raises(InputError, match=r"gives time derivatives, so a time step is needed: dt=0.01"):
+    with pytest.raises(InputError, match=r"returns time derivatives and needs a time step: dt=0.01"):
         hc.Simulation(grid, good, scheme=hc.Euler())
     for dt in (0.0, -1.0, math.nan, "0.1s"):
         with pytest.raises(

@@ -511,6 +511,8 @@ def test_invalid_cell_numbers_are_rejected() -> None:
             grid.cell_number(axes=axes)
     u = grid.field("u", boundary=hc.Value(hc.random(1, 0, grid.cell_number())))
     grid.field("v")
-    with pytest.raises(InputError, match="'u' takes random numbers by the place across the wall"):
+    with pytest.raises(
+        InputError, match="'u' uses random numbers that depend on the position across the wall"
+    ):
         hc.Simulation(grid, hc.program(lambda u, v: v.set(u[1, 0, 0])))
     assert u.boundary

@@ -48,8 +48,8 @@ def test_a_difference_of_a_product_at_a_wall_gives_a_warning(name: str) -> None:
     (notice,) = notices(right_side)
     line = right_side.__code__.co_firstlineno
     assert notice.startswith(f"{__file__}:{line}: {operator} of ")
-    assert "is formed of the ghosts of u" in notice
-    assert "Store it in a field with a boundary condition of its own" in notice
+    assert "is computed from the ghosts of u" in notice
+    assert "Store the expression in a field with its own boundary condition" in notice
     assert not notices(right_side, periodic=True)
     # points of these fields are on the wall, and no difference of order 2 reads beyond it
     assert not notices(right_side, walls="node")

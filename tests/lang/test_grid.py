@@ -54,7 +54,7 @@ def solved() -> hc.Grid:
         ),
         (
             lambda: solved().field("r"),
-            r"already has a field named 'r'; .* a solver or stage made for itself: make your fields before",
+            r"already has a field named 'r'; .* a solver or stage has already used this one. Create",
         ),
         (lambda: square()[0].field("_statistic_T"), r"names that begin with '_statistic_' are reserved"),
         (lambda: square()[0].field("a b"), r"field name 'a b' is not an identifier such as 'T' or 'rho_1'"),
@@ -120,7 +120,9 @@ def test_a_field_of_another_grid_is_reported() -> None:
     def sets(u: Any) -> None:
         stranger.set(u)
 
-    with pytest.raises(InputError, match=r"an expression mixes fields of two grids.*make all fields of one"):
+    with pytest.raises(
+        InputError, match=r"an expression mixes fields of two grids.*Create all fields of one"
+    ):
         hc.Simulation(grid, hc.program(reads))
     with pytest.raises(InputError, match=r"field 'w' on .* is set to an expression of another grid"):
         hc.Simulation(grid, hc.program(sets))
@@ -196,7 +198,7 @@ def test_unknown_fields_are_reported() -> None:
         sim[2.0] = 1.0  # type: ignore[index]
     sim[A] = 1.0
     assert sim.evaluate(hc.sum(A)) == (48.0, 48.0)
-    with pytest.raises(InputError, match=r"varies from cell to cell; reduce it with hc.sum"):
+    with pytest.raises(InputError, match=r"varies from cell to cell. Reduce it with hc.sum"):
         sim.evaluate(u + 1.0)
 
 

@@ -426,7 +426,7 @@ def test_to_rejects_invalid_locations() -> None:
         (lambda: hc.to(w, ["cell"]), "has 1 entries for 2 components"),
         (
             lambda: hc.to(w[0][1, 0], "cell"),
-            "hc.to of w_x.*: its location is not known, because it reads at explicit",
+            "hc.to of w_x.*: its location is unknown, because it reads at explicit",
         ),
         (lambda: hc.to(u > 0.0, "node"), "is a condition"),
         (lambda: hc.to(u, "node", order=3), "order 3 is not"),
@@ -509,7 +509,7 @@ def test_explicit_offsets_of_cell_fields_are_in_cells() -> None:
                     form_at_target(operator(operand), w[0].staggered, "target")
                 ran += 1
             for operand in unknown:
-                with pytest.raises(InputError, match=r"its location is not known, .* hc\.stage\(\.\.\., loc"):
+                with pytest.raises(InputError, match=r"its location is unknown, .* hc\.stage\(\.\.\., loc"):
                     operator(operand)
                 ran += 1
         named = hc.stage(flux, location="face-x")
@@ -528,7 +528,7 @@ def test_a_hand_written_flux_has_the_order_of_its_differences() -> None:
         (x,), (face_x,) = problem.grid.positions((False,)), problem.grid.positions((True,))
         assert len(x) == len(face_x) == n
         mean = 0.5 * (p[-1] + p[0]) * w
-        with pytest.raises(InputError, match="its location is not known"):
+        with pytest.raises(InputError, match="its location is unknown"):
             hc.div((mean,))
         divergence = form_at_target(hc.div((with_location(mean, (True,)),)), (False,), "target")
         expected = problem.d(0, (False,), 0) * problem.d(1, (False,))
@@ -587,7 +587,7 @@ def test_a_norm_is_taken_at_the_common_location_or_per_component() -> None:
     assert ran > 20
     for number in (3.0, hc.parameter("a")):
         for order in itertools.permutations((w[0], w[1], number)):
-            with pytest.raises(InputError, match=r"norm of .* beside components that lie at several"):
+            with pytest.raises(InputError, match=r"norm of .* with components at several"):
                 hc.norm(order)
     assert sums(*hc.to(w, "cell"), 3.0) == [cells]
     with pytest.raises(InputError, match="two grids"):

@@ -202,7 +202,10 @@ def grid_of(axis: str, function: Any, **options: Any) -> hc.Grid:
         (lambda: grid_of("z", wall_map(0.5)), "stretch has axis 'z'; expected some of x, y"),
         (lambda: grid_of("x", 2.0), "the map of axis x is 2.0; expected a function"),
         (lambda: grid_of("x", wall_map(0.5), periodic=True), "axis x is periodic and cannot be stretched"),
-        (lambda: grid_of("y", lambda y: 1.1 * y), "the map of axis y leads from 1 to 1.1; expected 1: both"),
+        (
+            lambda: grid_of("y", lambda y: 1.1 * y),
+            "the map of axis y maps 1 to 1.1; expected 1, because the map must keep both",
+        ),
         (
             lambda: grid_of("y", wall_map(1.2)),
             "the map of axis y does not rise from 0 to 0.0625: it leads to",
@@ -226,10 +229,10 @@ def grid_of(axis: str, function: Any, **options: Any) -> hc.Grid:
         ),
         (lambda: hc.upwinding(square(8).field("u"), (1, 1)), "upwinding along axis x, which is stretched"),
         (lambda: square(8).h(1), r"axis y is stretched: its spacing differs .* hc.shift\(y, 1\) - y"),
-        (lambda: hc.derivative(square(8).x[1, 0], 0), "its location is not known"),
+        (lambda: hc.derivative(square(8).x[1, 0], 0), "its location is unknown"),
         (
             lambda: hc.derivative(hc.shift(square(8).field("u", location="face-x"), 0), 0),
-            "its location is not known, because it reads at explicit offsets. Name it, hc.stage",
+            "its location is unknown, because it reads at explicit offsets. Declare the location",
         ),
     ],
 )
@@ -241,7 +244,7 @@ def test_invalid_stretched_axes_are_rejected(make: Any, words: str) -> None:
 def test_derivative_conditions_of_higher_order_are_rejected() -> None:
     grid = square(8)
     grid.field("u", boundary={"x-": hc.Derivative(0.0, order=3), "other": hc.Value(0.0)})
-    with pytest.raises(hc.InputError, match=r"Derivative\(order=3\) on a wall of an axis that is stretched"):
+    with pytest.raises(hc.InputError, match=r"Derivative\(order=3\) on a wall of a stretched axis"):
         hc.Simulation(grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1e-3).run(steps=1)
 
 

@@ -98,12 +98,12 @@ def test_a_program_without_assignments_is_reported_with_the_likely_cause() -> No
     for function, words in (
         (
             adds,
-            rf"'adds' assigns no field or scalar: u = ... in line {line} gives a new meaning to the Python",
+            rf"'adds' assigns no field or scalar: u = ... in line {line} only rebinds the Python",
         ),
         (in_place, r"^u \+= ... assigns nothing: write u.set\(u \+ ...\)"),
         (returns, r"'returns' assigns no field or scalar; write u.set\(...\)$"),
         (number, r"'number' assigns no field or scalar; write u.set\(...\)$"),
-        (vector, r"v = ... in line \d+ gives a new meaning to the Python name; write v.set"),
+        (vector, r"v = ... in line \d+ only rebinds the Python name; write v.set"),
         (stops, r"'stops' assigns no field"),
         (lambda: None, r"'<lambda>' assigns no field or scalar"),
     ):

@@ -186,7 +186,7 @@ WRONG: list[tuple[str, Callable[[], object], type[Exception], str]] = [
     ("loop whose condition becomes NaN", endless, hc.RunError,
      r"test_wrong_input.py:\d+: the loop would not end: a number in \(change < 1e-06\) is NaN"),
     ("no time", lambda: without_time().run(until=1.0), hc.InputError,
-     "until is given, but this program has no time: give dt="),
+     "until is given, but this program has no time. Set dt="),
     ("endless time", lambda: simulation().run(until=np.inf), hc.InputError, "until is inf; expected"),
     ("negative steps", lambda: simulation().run(steps=-1), hc.InputError, "steps is -1; expected"),
 ]  # fmt: skip

@@ -14,14 +14,14 @@ from halocline.run.domain.execution import Execution
     ("options", "words"),
     [
         ({"communication": "v4"}, "communication 'v4' is unknown; known: baseline, v1"),
-        ({"communication": "v2", "halo": "uniform"}, "halo is 'uniform', but communication v2 chooses it"),
+        ({"communication": "v2", "halo": "uniform"}, "halo is 'uniform', but communication v2 setoses it"),
         (
             {"communication": "v2", "methods": "self,mpi"},
-            "methods is ('self', 'mpi'), but communication v2 cho",
+            "methods is ('self', 'mpi'), but communication v2 set",
         ),
-        ({"communication": "v3", "overlap": True}, "overlap is True, but communication v3 chooses it"),
+        ({"communication": "v3", "overlap": True}, "overlap is True, but communication v3 sets it"),
         ({"communication": 3}, "communication 3 is unknown"),
-        ({"gpudirect": True}, "gpudirect needs communication; without that, name gpu_aware"),
+        ({"gpudirect": True}, "gpudirect needs communication. Without communication, add gpu_aware"),
         ({"gpudirect": 1, "communication": "v3"}, "gpudirect 1: expected True or False"),
         ({"packing": "first"}, "packing 'first' is unknown; known: all, last, none"),
     ],

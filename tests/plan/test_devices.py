@@ -45,11 +45,11 @@ def test_valid_choices_are_parsed(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("gpu", "device 'gpu': 'gpu' is no interface; expected cpu, cuda or opencl"),
+        ("gpu", "device 'gpu': 'gpu' is not an interface; expected cpu, cuda or opencl"),
         ("CUDA", "'CUDA' is no interface"),
         ("", "device '': '' is no interface"),
         ("cpu:0", "cpu takes no numbers"),
-        ("cuda:", "device 'cuda:': '' is no number of a device; expected .* such as cuda:0,1"),
+        ("cuda:", "device 'cuda:': '' is not a device number; expected .* such as cuda:0,1"),
         ("cuda:0,", "device 'cuda:0,': '' is no number"),
         ("cuda:a", "'a' is no number"),
         ("cuda:-1", "'-1' is no number"),
@@ -57,7 +57,7 @@ def test_valid_choices_are_parsed(
         ("cuda:²", "'²' is no number"),
         ("cuda:0:1", "'0:1' is no number"),
         ("opencl:1,0,01", "names 1 twice; expected each device once"),
-        (None, "device None is no text; expected cpu, cuda or opencl"),
+        (None, "device None is not text; expected cpu, cuda or opencl"),
         (0, "device 0 is no text"),
     ],
 )
@@ -119,7 +119,7 @@ def test_devices_are_distributed_to_ranks(
 @given(st.integers(1, 40), st.integers(1, 40))
 def test_all_devices_are_driven_blockwise_and_evenly(devices: int, ranks: int) -> None:
     if devices > ranks and devices % ranks:
-        with pytest.raises(InputError, match="cannot be shared out evenly"):
+        with pytest.raises(InputError, match="cannot be distributed evenly"):
             share_devices(devices, ranks)
         return
     shared = share_devices(devices, ranks)
@@ -138,9 +138,9 @@ def test_all_devices_are_driven_blockwise_and_evenly(devices: int, ranks: int) -
         (
             6,
             4,
-            r"6 devices .* over its 4 ranks; choose 1, 2, 3 or 6 ranks on a node, or name 4 of the devices",
+            r"6 devices .* over its 4 ranks. Use 1, 2, 3 or 6 ranks on a node, or name 4 of the devices",
         ),
-        (3, 2, r"choose 1 or 3 ranks on a node, or name 2 of"),
+        (3, 2, r"Use 1 or 3 ranks on a node, or name 2 of"),
         (0, 2, r"0 devices on a node; expected 1 or more"),
         (2, 0, r"0 ranks on a node; expected 1 or more"),
     ],
@@ -169,11 +169,11 @@ def test_devices_are_assigned_to_ranks_in_turn(chosen: list[list[str]], dealt: l
 @pytest.mark.parametrize(
     ("chosen", "words"),
     [
-        ([["A", "B"], ["B", "C"]], "see some of the same devices, but not all"),
-        ([["A", "B"], ["A"]], "see some of the same devices, but not all"),
-        ([["A", "B"], ["C"]], "see from 1 to 2 devices; expected as many on each"),
+        ([["A", "B"], ["B", "C"]], "see overlapping sets of devices"),
+        ([["A", "B"], ["A"]], "see overlapping sets of devices"),
+        ([["A", "B"], ["C"]], "see from 1 to 2 devices; expected equal numbers"),
         ([["A"], []], "see from 0 to 1 devices"),
-        ([["A", "B", "C"]] * 2, "3 devices of a node cannot be shared out evenly over its 2 ranks"),
+        ([["A", "B", "C"]] * 2, "3 devices of a node cannot be distributed evenly over its 2 ranks"),
         ([[], []], "0 devices on a node"),
         ([], "0 devices on a node"),
     ],

@@ -184,7 +184,7 @@ def test_files_without_settings_may_use_special_names(tmp_path: Path) -> None:
         ("def diagnostics(): return {'most': hc.max(u)}\nkey_diagnostics = ('must',)", "'must'"),
         ("extrapolated = hc.Extrapolated(('Nu',))", "diagnostic in extrapolated 'Nu' is unknown"),
         ("def diagnostics(): return {'most': 'u'}", "diagnostics(): operand is 'u' of type str; expected"),
-        ("def diagnostics(): return {'most': u}", "diagnostics(): u varies from cell to cell; reduce it"),
+        ("def diagnostics(): return {'most': u}", "diagnostics(): u varies from cell to cell. Reduce it"),
     ],
 )
 def test_invalid_diagnostics_end_a_file_before_its_first_step(lines: str, words: str, tmp_path: Path) -> None:
@@ -223,14 +223,14 @@ def test_cells_of_a_file_without_declared_cells_are_rejected(
     file = Path(written(tmp_path, "k = hc.setting('k', 1.0)"))
     file.write_text(file.read_text().replace("hc.cells(4)", "(4,)"))
     message = refusal(capsys, verb, file, *option)
-    assert f"{' '.join(option)}: {file} declares no cells: leave it out, or call hc.cells" in message
+    assert f"{' '.join(option)}: {file} declares no cells. Leave the option out, or call hc.cells" in message
 
 
 def test_a_declaration_by_another_name_is_an_error(tmp_path: Path) -> None:
     file = Path(written(tmp_path))
     file.write_text(file.read_text().replace("hc.cells(4)", "declared(4)"))
     file.write_text(file.read_text().replace("grid =", "declared = hc.cells\ngrid ="))
-    with pytest.raises(hc.InputError, match="is called by another name"):
+    with pytest.raises(hc.InputError, match="is called under another name"):
         Problem(str(file)).run()
     file.write_text(
         file.read_text().replace("import halocline as hc", "import halocline as hc\nfrom halocline import *")

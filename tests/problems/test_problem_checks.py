@@ -224,7 +224,7 @@ def test_a_program_declares_its_scheme(capsys: pytest.CaptureFixture[str]):
         name = option[2:]
         message = refused("run", "sink", option, value)
         assert message == (
-            f"{name} is {value}, but sink is a program with a scheme of its own, evenly: leave {name} out"
+            f"{name} is {value}, but sink is a program with its own scheme, evenly. Leave {name} out"
         )
     command(["run", "sink", "--steps", "1"])
     out = capsys.readouterr().out

@@ -33,7 +33,7 @@ def test_a_part_of_a_solve_is_timed_for_as_many_iterations_as_it_takes(
     run(["run", "poisson", "--n", "8", "--threads", "1", "--only", "compute"])
     text = capsys.readouterr().out
     assert re.search(
-        "^timed part +compute +computation alone, no messages, 10 iterations;", text, re.MULTILINE
+        "^timed part +compute +computation alone, without messages, 10 iterations;", text, re.MULTILINE
     )
     assert "exchange 0%" not in text  # shares belong to the solve before, not to its part
 

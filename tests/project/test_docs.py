@@ -291,7 +291,9 @@ def test_the_documented_job_resubmits_itself(tmp_path):
         assert done.returncode == 0, done.stderr
         return done
 
-    assert "its time is nearly up" in ran(66, 10**9).stderr  # it ends a minute before the end of its job
+    assert (
+        "its time limit is nearly reached" in ran(66, 10**9).stderr
+    )  # it ends a minute before the end of its job
     assert submitted.read_text() == f"{script}\n"
     reached = json.loads(
         next((tmp_path / "out" / "mhd").glob("step-*/zarr.json")).read_text()

@@ -129,7 +129,7 @@ def test_values_of_varied_options_are_checked_before_anything_runs() -> None:
     for option in numbers:
         assert all(type(value) is int for value in option.values(option.default))
     for line, words in (
-        ("study orders heat --orders 2,x", "--orders 2,x: 'x' is no whole number"),
+        ("study orders heat --orders 2,x", "--orders 2,x: 'x' is not a whole number"),
         ("study strong heat --communication v3,v9", "--communication v3,v9: 'v9' is unknown"),
         ("study strong heat --affinity near", "--affinity near: 'near' is unknown"),
         ("study strong heat --pythons no/python", "there is no file no/python; expected the Pythons"),

@@ -85,8 +85,8 @@ def noise() -> float:
     return generator.normal()
 
 
-DRAWS = r"draws random numbers while it is traced, which would stay constant; use hc\.random"
-OTHERS = r"gives other values when it is called again; .* For random numbers use hc\.random"
+DRAWS = r"draws random numbers while it is traced, and these stay constant. Use hc\.random"
+OTHERS = r"returns other values in a second call; .* For random numbers use hc\.random"
 
 WRONG_ARRAYS: dict[str, tuple[Any, str]] = {
     "masked": (

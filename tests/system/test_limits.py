@@ -178,7 +178,7 @@ def test_a_bus_error_of_a_rank_is_reported_as_lack_of_shared_memory(script):
     code, _, err = run(with_ranks(file, 2))
     assert code not in (0, 2)
     assert re.search(
-        r"killed by SIGBUS, as happens where /dev/shm is full \(it has \d+ bytes available\)", err
+        r"killed by SIGBUS, probably because /dev/shm is full \(it has \d+ bytes available\)", err
     ), err
 
 

@@ -123,6 +123,6 @@ def test_mailboxes_that_exceed_memory_are_rejected(tmp_path: Path) -> None:
     assert (status, out) == (1, "")
     assert re.fullmatch(
         r"halocline: error: the fields and mailboxes of the 2 ranks on this node need 237\.5 GB, but only "
-        r"[\d.,]+ GB are available: take fewer mailboxes, a smaller grid, float32 or more nodes\n",
+        r"[\d.,]+ GB are available. Use fewer mailboxes, a smaller grid, float32 or more nodes\n",
         err,
     )

@@ -124,7 +124,7 @@ def test_a_job_near_its_time_limit_leaves_a_checkpoint(slurm: Slurm, way: str, t
     run = way.replace("CASE", f"heat --n 16,16,16 --steps {steps} --checkpoint left")
     status, output = submit(slurm, script(tmp_path, run, time="1"))
     assert status == 75, output
-    assert "its time is nearly up; restart with --resume left" in output
+    assert "its time limit is nearly reached; restart with --resume left" in output
     steps = newest(tmp_path / "left") + 5
     more = way.replace("CASE", f"heat --steps {steps} --resume left --json job.json")
     status, output = submit(slurm, script(tmp_path, more))

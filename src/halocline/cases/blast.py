@@ -18,7 +18,7 @@ USUAL_PRESSURE = 100.0
 STRONG_FIELD = 50.0  # from this field on, density oscillates without viscosity of entropy waves
 
 shape = hc.cells(200, 300, 200, also=[(200, 300)])
-radius = hc.setting("radius", 0.125, "length", "radius radius of the hot sphere", above=0.0, origin=PAPER)
+radius = hc.setting("radius", 0.125, "length", "radius of the hot sphere", above=0.0, origin=PAPER)
 pressure = hc.setting(
     "pressure",
     USUAL_PRESSURE,

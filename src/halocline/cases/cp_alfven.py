@@ -24,7 +24,7 @@ PERIOD = "After one period"  # Left panel of Figure 23.
 
 shape = hc.cells(64, 32, also=[(64,), (64, 32, 32)])
 amplitude = hc.setting(
-    "amplitude", 0.1, "1", "amplitude amplitude of velocity and field", above=0.0, origin="Tóth 2000"
+    "amplitude", 0.1, "1", "amplitude of velocity and field", above=0.0, origin="Tóth 2000"
 )
 carried = hc.setting("v", 0.0, "length/time", "velocity of the gas along the wave", above=-1.0)
 values = mhd_tvd.settings()

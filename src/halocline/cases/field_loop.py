@@ -96,7 +96,7 @@ def check(sim, record):
         about = "relative to the initial magnetic energy"
         checks.append(hc.Check("magnetic energy", energy, minimum=lowest, maximum=most, about=about))
         least = SMEARED * min(1.0, sim.time)  # a loop with no change has not moved
-        about = "difference of the field from that of a loop that moves with the gas, relative to its sum"
+        about = "difference of the field from a loop that moves with the gas, relative to its sum"
         most = min(1.0, APART * smeared)
         checks.append(hc.Check("loop advection", difference, minimum=least, maximum=most, about=about))
     if axes == 2:

@@ -26,7 +26,7 @@ left, p_left, right, p_right = (
         ("pressure_right", 0.1, "mass/(length time²)", ">"),
     )
 )
-width = hc.setting("width", 1.0, "1", "width width of the diaphragm, in cells", above=0.0)
+width = hc.setting("width", 1.0, "1", "width of the diaphragm, in cells", above=0.0)
 physics = mhd.Physics(magnetic=False, upwind=True, shock=True)
 step_control = mhd.time_step_settings()
 values = mhd.settings(physics, SOD, without=("cs0", "lnrho0", "heating"), gamma=1.4)

@@ -161,7 +161,7 @@ def _methods(execution: Execution, layout: Layout) -> tuple[str, ...]:
         methods = device_methods(execution.methods, interface)
         if layout.ranks > 1:
             notices += [
-                f"transfer method {name} is not taken between devices: {reason}"
+                f"transfer method {name} is not used between devices: {reason}"
                 for name, reason in UNABLE.get(interface, {}).items()
                 if name in (execution.methods or ())
             ]

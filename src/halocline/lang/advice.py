@@ -24,9 +24,7 @@ _COMBINING_BY_ADVICE: Mapping[str, str] = {
     "write hc.min(u) for the whole grid, or hc.minimum(a, b) in each cell": "min amin nanmin",
     "write hc.norm(u), which reduces the whole grid over all ranks": "norm",
     "write hc.count(condition), the number of cells of the whole grid": "count_nonzero any all",
-    "write hc.first(condition), or find the place in sim.gather(u)": (
-        "argmax argmin nonzero argwhere searchsorted"
-    ),
+    "write hc.first(condition), or search in sim.gather(u)": ("argmax argmin nonzero argwhere searchsorted"),
     "write a formula for one cell: an expression has no axes to rearrange": (
         "reshape ravel flatten transpose swapaxes moveaxis squeeze expand_dims T flip fliplr flipud tile "
         "repeat"
@@ -43,19 +41,19 @@ _BY_ADVICE: Mapping[str, str] = {
     "give the field a boundary condition, such as boundary=hc.Value(0): halos and ghosts need no padding": (
         "pad"
     ),
-    "write the number itself: it counts in every cell": (
+    "write the number itself: it applies to every cell": (
         "zeros_like ones_like full_like empty_like broadcast_to"
     ),
-    "a field has one value for each cell; its grid has grid.shape": "shape size ndim",
-    "take arrays of values after a run, by sim.gather(u) or sim[u]": (
+    "a field has one value per cell; use grid.shape for the shape of the grid": "shape size ndim",
+    "read arrays of values after a run with sim.gather(u) or sim[u]": (
         "copy array asarray tolist item fill save sort percentile quantile median histogram fft"
     ),
     "use a vector, grid.vector(name) or hc.Vector((a, b)), with hc.dot and hc.cross": (
         "stack concatenate hstack vstack dstack block meshgrid"
     ),
     "write hc.lookup(values, index) for a table of numbers": "interp",
-    "values are real numbers": "real imag conj conjugate angle iscomplex isreal",
-    "the dtype of a field is given to grid.field(name, dtype='float32')": "astype dtype",
+    "fields hold real numbers only": "real imag conj conjugate angle iscomplex isreal",
+    "set the dtype when the field is created: grid.field(name, dtype='float32')": "astype dtype",
     "write hc.sqrt(a * a + b * b)": "hypot",
     "write hc.log(1 + u)": "log1p",
     "write hc.exp(u) - 1": "expm1",
@@ -82,7 +80,7 @@ MISSING: Mapping[str, str] = {
     "DirichletBC": "hc.Value(value)",
     "Neumann": "hc.Derivative(value), the derivative along the axis",
     "NeumannBC": "hc.Derivative(value), the derivative along the axis",
-    "Robin": "hc.BoundaryKernel(function), with a function that gives the ghosts",
+    "Robin": "hc.BoundaryKernel(function), with a function that returns the ghosts",
     "NoSlip": "hc.Value(0) for each component of the velocity",
     "Outflow": "hc.Extrapolate(1)",
     "Reflective": "hc.Symmetric() or hc.Antisymmetric()",
@@ -123,7 +121,7 @@ MISSING: Mapping[str, str] = {
     "save": "hc.Output(path) of a run, or numpy.save(path, sim.gather(u))",
     "plot": "hc.picture(sim, u, 'u.png')",
     "show": "hc.picture(sim, u, 'u.png')",
-    "init": "nothing: hc.Simulation initialises MPI at its first use",
+    "init": "no call: hc.Simulation initialises MPI at its first use",
     "rank": "sim.domain.comm.rank, or hc.print, which prints on rank 0",
     "norm2": "hc.norm(u)",
     "amax": "hc.max(u)",

@@ -48,7 +48,7 @@ class KnownAttributes:
         if name in self.advice:
             return InputError(f"{name} of a {kind} cannot be set: {self.advice[name]}")
         if name in self.__dict__ or hasattr(type(self), name):
-            return InputError(f"{name} of a {kind} cannot be set once it is made; make another {kind}")
+            return InputError(f"{name} of a {kind} cannot be changed after creation. Create another {kind}.")
         known = sorted({n for n in (*self.__dict__, *dir(type(self))) if not n.startswith("_")})
         settable = [n for n in known if self._has_setter(n)]
         hint = f"; it can set {', '.join(settable)}" if settable else ""

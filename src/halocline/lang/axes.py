@@ -129,7 +129,7 @@ def axis_flags(value: Any, ndim: int, label: str) -> tuple[bool, ...]:
         try:
             numbers = [axis_number(name, ndim) for name in names]
         except InputError as error:
-            raise InputError(f"{label} {short_repr(value)}: {error}; or True or False") from None
+            raise InputError(f"{label} {short_repr(value)}: {error}, or True or False") from None
         if len(set(numbers)) != len(numbers):
             raise InputError(f"{label} {short_repr(value)} names an axis twice")
         return tuple(axis in numbers for axis in range(ndim))

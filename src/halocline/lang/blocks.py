@@ -76,7 +76,7 @@ class Blocks:
         if array.dtype != np.bool_:
             raise InputError(f"active has entries of dtype {array.dtype}; expected True or False")
         if not array.any():
-            raise InputError("active names no active block; at least one is needed")
+            raise InputError("active has no active block; expected at least one")
         return cls(tuple(shape), array.shape, array.tobytes())
 
     @cached_property

@@ -149,12 +149,14 @@ class Ghost:
             raise InputError(f"{subject} is {wall.attribute}; expected a finite number")
         for current in graph.walk((wall,)):
             if current.op in ("read", "stage"):
-                raise InputError(f"{subject} reads a field; use hc.BoundaryKernel for that")
+                raise InputError(
+                    f"{subject} reads a field. Use hc.BoundaryKernel for values that depend on fields."
+                )
             places = graph.walk(current.args) if current.op == "random" else ()
             if any(place.op == "index" and place.attribute[0] == self.axis for place in places):
                 raise InputError(
-                    f"{subject} takes random numbers by the place across the wall, where no cell is: count "
-                    "along the wall, grid.cell_number(axes=...)"
+                    f"{subject} uses random numbers that depend on the position across the wall, where "
+                    "there are no cells. Use the index along the wall, grid.cell_number(axes=...)."
                 )
         return self._at_distance(wall, self._inward)
 
@@ -248,8 +250,8 @@ class Derivative(BoundaryCondition):
         slope = at.at_wall(self.value)
         if _check_order(self.order) > 2 and at.is_stretched:
             raise InputError(
-                f"field {at.field.name!r}: Derivative(order={self.order}) on a wall of an axis that is "
-                "stretched; expected order 1 or 2 there, as differences have"
+                f"field {at.field.name!r}: Derivative(order={self.order}) on a wall of a stretched axis; "
+                "expected order 1 or 2, the orders of differences there"
             )
         if self.order != 2 or at.distance == 0:
             return _polynomial(at, self.order, at.step(slope), derivative=True)
@@ -370,8 +372,8 @@ def _check_inward(at: Ghost, field: Field, _: int, offset: tuple[int, ...]) -> N
         name = "u" if field is at.field else f"u.of({field.name})"
         raise InputError(
             f"the boundary kernel of field {at.field.name!r} reads field {field.name!r} beyond the wall, "
-            "where its ghosts are not formed yet; expected values counted inward from the wall: "
-            f"{name}[0] is the first"
+            f"where its ghosts are not computed yet; expected cells inside the wall: {name}[0] is the first "
+            "one"
         )
 
 
@@ -392,8 +394,8 @@ class Inward:
         name, ndim = self.at.field.name, self.at.field.grid.ndim
         if whole(m) is None or m < 0:
             raise InputError(
-                f"the boundary kernel of field {name!r} reads [{m!r}]; expected a whole number, 0 or more: "
-                "it counts cells inward from the wall, so write u[0] for the first one"
+                f"the boundary kernel of field {name!r} reads [{m!r}]; expected a whole number from 0. It "
+                "counts cells inward from the wall: u[0] is the first one."
             )
         if along and 1 + len(along) != ndim:
             expected = ("[m]", "[m] or [m, s]", "[m] or [m, s, t]")[ndim - 1]
@@ -536,8 +538,8 @@ def resolve_sides(boundary: Any, grid: Grid, name: str) -> dict[str, BoundaryCon
         boundary = {OTHER: boundary}
     if not isinstance(boundary, Mapping):
         raise InputError(
-            f"field {name!r}: boundary {boundary!r} is neither a condition such as hc.Value(0) nor a mapping "
-            "of sides"
+            f"field {name!r}: boundary {boundary!r} is neither a condition such as hc.Value(0) nor a "
+            "mapping from sides to conditions"
         )
     result: dict[str, BoundaryCondition] = {}
     for side, condition in boundary.items():
@@ -556,7 +558,7 @@ def resolve_sides(boundary: Any, grid: Grid, name: str) -> dict[str, BoundaryCon
             if isinstance(condition, Periodic):
                 continue
             raise InputError(
-                f"field {name!r}: side {side!r} lies on a periodic axis and takes no "
+                f"field {name!r}: side {side!r} lies on a periodic axis and cannot have "
                 f"{type(condition).__name__}"
             )
         result[side] = condition
@@ -564,14 +566,14 @@ def resolve_sides(boundary: Any, grid: Grid, name: str) -> dict[str, BoundaryCon
         condition = boundary[OTHER]
         if not walls and not isinstance(condition, Periodic):
             raise InputError(
-                f"field {name!r}: all axes are periodic, and their sides take no "
-                f"{type(condition).__name__}; leave the boundary out, or make a grid with walls"
+                f"field {name!r}: all axes are periodic, so the field cannot have "
+                f"{type(condition).__name__}. Leave the boundary out, or create a grid with walls."
             )
         result |= {side: condition for side in walls if side not in boundary}
     for side, condition in result.items():
         if isinstance(condition, Periodic):
             raise InputError(
-                f"field {name!r}: side {side!r} is periodic but its axis is not; write "
-                f"hc.Grid(..., periodic={side[0]!r}), or another condition such as hc.Value(0)"
+                f"field {name!r}: side {side!r} is periodic, but its axis is not. Write hc.Grid(..., "
+                f"periodic={side[0]!r}), or another condition such as hc.Value(0)"
             )
     return result

@@ -81,8 +81,8 @@ def argument_count(function: Any, label: str, counts: Sequence[int], expected: s
         keywords = [p.name for p in without_default if p.kind is p.KEYWORD_ONLY]
         if keywords:
             raise InputError(
-                f"{label} needs the keyword argument {keywords[0]!r}; give it a default, or a value by "
-                "functools.partial"
+                f"{label} needs the keyword argument {keywords[0]!r}. Add a default, or a value with "
+                "functools.partial."
             )
         required = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in without_default)
         has_varargs = any(p.kind is p.VAR_POSITIONAL for p in parameters)

@@ -110,13 +110,13 @@ class Operators:
 
     def __float__(self) -> float:
         raise TypeError(
-            f"must be real number, not {type(self).__name__}: functions such as math.sin cannot be traced; "
-            "take those of halocline or NumPy"
+            f"must be real number, not {type(self).__name__}: functions such as math.sin cannot be traced. "
+            "Use the functions of halocline or NumPy."
         )
 
     def __iter__(self) -> Iterator[Any]:
         raise TypeError(
-            f"a {type(self).__name__.lower()} cannot be iterated over; use [offset] to read a neighbour"
+            f"a {type(self).__name__.lower()} cannot be iterated over. Use [offset] to read a neighbour."
         )
 
     def __getitem__(self, offset: int | Offset) -> Expr:
@@ -188,7 +188,7 @@ def reject_in_place(kind: type, target: Callable[[Any], str | None]) -> None:
                 return NotImplemented
             raise InputError(
                 f"{name} {sign}= ... assigns nothing: write {name}.set({name} {sign} ...) in a program, or "
-                f"give the result a name of its own, result = {name} {sign} ..."
+                f"assign the result to another name, result = {name} {sign} ..."
             )
 
         return reject
@@ -302,8 +302,8 @@ def node(
         if arg.grid is not None:
             if grid is not None and arg.grid is not grid:
                 raise InputError(
-                    f"an expression mixes fields of two grids: {grid!r} and {arg.grid!r}; "
-                    "make all fields of one problem with the same Grid object"
+                    f"an expression mixes fields of two grids: {grid!r} and {arg.grid!r}. Create all fields "
+                    "of one problem with the same Grid object."
                 )
             grid = arg.grid
     parts = (arg.digest for arg in args)
@@ -412,14 +412,14 @@ def as_expr(value: Any, label: str = "operand") -> Expr:
     shape = getattr(value, "shape", None)
     if shape:
         raise InputError(
-            f"{label} is an array of shape {shape}; expected a field, a scalar, an expression or a number: "
-            "let a field hold it, sim[f] = array"
+            f"{label} is an array of shape {shape}; expected a field, a scalar, an expression or a number. "
+            "Store the array in a field, sim[f] = array."
         )
     kind = type(value).__name__
     if getattr(getattr(value, "dtype", None), "kind", "") == "O":
         raise InputError(
-            f"{label} is an array that NumPy made of a field; expected the field itself: np.array and "
-            "np.vectorize cannot be traced"
+            f"{label} is a NumPy array made from a field, but np.array and np.vectorize cannot be traced; "
+            "expected the field itself"
         )
     raise InputError(
         f"{label} is {short_repr(value)} of type {kind}; "
@@ -432,20 +432,20 @@ def _number_advice(value: Any) -> str:
     if isinstance(value, int):
         return " in the range of float64"
     if isinstance(value, (tuple, list)):
-        return ": take one component, v[0], or the length, hc.sqrt(hc.dot(v, v))"
-    return ": fields hold real numbers, so give a field to each part" if isinstance(value, complex) else ""
+        return ": use one component, v[0], or the length, hc.sqrt(hc.dot(v, v))"
+    return ": fields hold real numbers, so use one field for each part" if isinstance(value, complex) else ""
 
 
 def as_offset(offset: Any, grid: Grid | None) -> Offset:
     """Return an offset as a tuple with one int per axis of the grid."""
     steps = offset if isinstance(offset, tuple) else (offset,)
     if grid is None:
-        raise InputError(f"[{offset}] reads a neighbour, but the expression holds no field of a grid")
+        raise InputError(f"[{offset}] reads a neighbour, but the expression contains no field of a grid")
     entries = [o for o in map(whole, steps) if o is not None]
     if not len(entries) == len(steps) == grid.ndim:
         raise InputError(
-            f"offset {offset!r} does not fit a grid of {grid.ndim} axes: give {grid.ndim} whole numbers, one "
-            "per axis"
+            f"offset {offset!r} does not fit a grid of {grid.ndim} axes; expected {grid.ndim} whole "
+            "numbers, one per axis"
         )
     return tuple(entries)
 

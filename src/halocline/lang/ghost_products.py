@@ -96,8 +96,9 @@ def note_difference(grid: Grid, axis: int, place: Place, layers: int, *, stagger
     if names and not any(notice.startswith(f"{operand.line}: ") for notice in program.notices):
         program.notices.append(
             f"{operand.line}: {operand.operator} of {operand.expression!r}: beyond a wall, this expression "
-            f"is formed of the ghosts of {names}; hc.Value holds for {names}, but not for the expression. "
-            "Store it in a field with a boundary condition of its own, or expand the derivative"
+            f"is computed from the ghosts of {names}. hc.Value holds for {names}, but not for the "
+            "expression. Store the expression in a field with its own boundary condition, or expand the "
+            "derivative."
         )
 
 

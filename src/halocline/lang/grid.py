@@ -534,7 +534,10 @@ class Field(Sealed, Assignable):
         if existing is not None:
             cause = "names are unique on a grid"
             if grid.is_work_field(existing):
-                cause += "; it is one that a solver or stage made for itself: make your fields before those"
+                cause += (
+                    "and a solver or stage has already used this one. Create your fields before solvers "
+                    "and stages."
+                )
             raise InputError(f"the grid already has a field named {name!r}; {cause}")
         self.has_default_dtype = dtype is None and grid.has_default_dtype
         dtype = grid.dtype if dtype is None else _dtype(dtype, f"field {name!r}")

@@ -125,15 +125,15 @@ def _form_result(
 def _unknown(label: str, e: Expr, alternative: str) -> str:
     """Return the message for an operand without a location."""
     return (
-        f"{label} of {e!r}: its location is not known, because it reads at explicit offsets. Name it, "
-        f"hc.stage(..., location='face-x'), replace the offsets by hc.to, or write the "
+        f"{label} of {e!r}: its location is unknown, because it reads at explicit offsets. Declare the "
+        "location with hc.stage(..., location='face-x'), replace the offsets by hc.to, or write the "
         f"{alternative} with offsets too."
     )
 
 
 def _grid(expression: Expr, label: str) -> Grid:
     if expression.grid is None:
-        raise InputError(f"{label} of {expression!r}: no field of a grid is in it")
+        raise InputError(f"{label} of {expression!r}: the expression contains no field of a grid")
     return expression.grid
 
 
@@ -334,7 +334,12 @@ def to(f: Any, location: str | Sequence[str], *, order: int | None = None) -> An
 def _check_stretched(grid: Grid, axis: int, order: int) -> None:
     """Raise InputError if an order is not available along a stretched axis."""
     if order != 2:
-        check_even(grid, axis, f"a difference of order {order}", "order 2: weights of others differ by point")
+        check_even(
+            grid,
+            axis,
+            f"a difference of order {order}",
+            "order 2, because the weights of other orders differ from point to point",
+        )
 
 
 def _neighbour_distances(grid: Grid, axis: int, order: int, place: Place) -> tuple[Expr, Expr]:

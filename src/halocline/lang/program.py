@@ -186,8 +186,8 @@ def stage(
             places = locations(location, len(value))
         if len(places) != len(value):
             raise InputError(
-                f"stage of {len(value)} components: location {location!r} has {len(places)}; give one for "
-                "all components, or one for each"
+                f"stage of {len(value)} components: location {location!r} has {len(places)}; expected one "
+                "for all components, or one for each"
             )
         return Vector(
             stage(v, f"{base}_{i}", storage=storage, location=place)
@@ -240,8 +240,8 @@ class NoGhosts(BoundaryCondition):
 
     def ghost(self, at: Ghost) -> Expr:
         raise InputError(
-            f"stage {self.stage!r} is kept in an array and read beyond a wall, where only what is computed "
-            "anew has values: give it storage='patch', or set a field that has boundary conditions"
+            f"stage {self.stage!r} is stored in an array and read beyond a wall, where the array has no "
+            "values. Use storage='patch', or set a field with boundary conditions."
         )
 
 
@@ -519,7 +519,9 @@ class Program:
         """
         *before, last = self.statements
         if not isinstance(last, Repeat) or any(isinstance(statement, Repeat) for statement in before):
-            raise InputError(f"program {self.name!r} is not one loop after some statements: it cannot go on")
+            raise InputError(
+                f"program {self.name!r} cannot be resumed, because it does not end with its only loop"
+            )
         result, assignments = copy(self), dict[Key, int]()
         result.name = f"{self.name}_continued"
 
@@ -652,9 +654,9 @@ def by_field(changes: Mapping[Any, Any]) -> Iterator[tuple[Field, Any]]:
         values = component_values(value, len(parts), vector_name) if is_vector else [value]
         for part, part_value in zip(parts, values, strict=True):
             if not isinstance(part, Field):
-                raise InputError(f"{target!r} is set to a value; expected a field or a vector of fields")
+                raise InputError(f"{target!r} cannot be set; expected a field or a vector of fields")
             if part in fields:
-                raise InputError(f"field {part.name!r} is set twice at once; leave one of them out")
+                raise InputError(f"field {part.name!r} is set twice in one statement. Leave one of them out.")
             fields.add(part)
             yield part, part_value
 
@@ -699,9 +701,7 @@ def loop(*, until: Any = None, limit: Any = None, record: Scalar | Sequence[Scal
             f"hc.loop: limit is {short_repr(limit)}; expected a whole number from 0, or a scalar"
         )
     if stop is None and max_passes is None:
-        raise InputError(
-            "hc.loop: neither until nor limit is given, so that it would never end; give one of them"
-        )
+        raise InputError("hc.loop: neither until nor limit is set, so the loop never ends. Set one of them.")
     return program.record_loop(Repeat(stop, max_passes, tuple(scalars), program.origin("loop")))
 
 
@@ -938,16 +938,16 @@ class ProgramFunction:
         # a lambda of several statements returns a tuple of None
         if any(value is not None for value in (result if isinstance(result, tuple) else (result,))):
             raise InputError(
-                f"program {self.name!r} returns a value of type {type(result).__name__}, which sets nothing; "
-                "write u.set(...) for each field, and no return statement"
+                f"program {self.name!r} returns a value of type {type(result).__name__}, which has no "
+                "effect. Write u.set(...) for each field, without a return statement."
             )
         for name, line in rebound.items():
             thing = arguments[name]
             parts = thing if isinstance(thing, Vector) else (thing,)
             if targets.isdisjoint(part.name if isinstance(part, Scalar) else part for part in parts):
                 traced.notices.append(
-                    f"program {self.name}: {_rebinds(name, line)}, and nothing assigns {name}; write "
-                    f"{name}.set(...) where it is to change"
+                    f"program {self.name}: {_rebinds(name, line)}, and no statement sets {name}. Write "
+                    f"{name}.set(...) to change it."
                 )
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
@@ -962,7 +962,7 @@ class ProgramFunction:
 
 def _rebinds(name: str, line: int) -> str:
     """Return the description of an assignment to a Python name."""
-    return f"{name} = ... in line {line} gives a new meaning to the Python name"
+    return f"{name} = ... in line {line} only rebinds the Python name"
 
 
 def program(function: Callable[..., Any]) -> ProgramFunction:
@@ -1007,13 +1007,12 @@ def bind(function: Callable[..., Any], grid: Grid, names: Mapping[str, Any]) -> 
         An argument has an unknown name; the message lists the known ones.
     """
     if not callable(function):
-        raise InputError(f"{function!r} is no function; expected a function of fields and parameters")
+        raise InputError(f"{function!r} is not a function; expected a function of fields and parameters")
     title, bound_by_partial = name_of(function), fixed_by_partial(function)
     signature = signature_of(function, title)
     if signature is None:
         raise InputError(
-            f"the arguments of {title} have no names that are known; wrap it in a function of fields and "
-            "parameters"
+            f"the arguments of {title} have no names. Wrap it in a function of fields and parameters."
         )
     bound: dict[str, Any] = {}
     for name, argument in signature.parameters.items():
@@ -1026,8 +1025,8 @@ def bind(function: Callable[..., Any], grid: Grid, names: Mapping[str, Any]) -> 
         thing, field = names.get(name), grid.find(name)
         if thing is not None and field is not None:
             raise InputError(
-                f"{title}: argument {name!r} names both a field and a scalar or parameter "
-                "(t, dt and step are the program's own); give one of them another name"
+                f"{title}: argument {name!r} names both a field and a scalar or parameter (t, dt and step "
+                "are the program's own). Rename one of them."
             )
         if thing is None:
             thing = field

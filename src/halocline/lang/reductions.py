@@ -80,8 +80,9 @@ def norm(f: Any) -> Expr:
             squares = squares + sum(e * e)
         elif e.op != "const" or e.attribute != 0.0:
             raise InputError(
-                f"norm of {e!r} beside components that lie at several locations: it has no number of points. "
-                "Interpolate them to one location, hc.norm([*hc.to(v, 'cell'), 3.0]), or leave it out"
+                f"norm of {e!r} with components at several locations: its number of points is undefined. "
+                "Interpolate the components to one location, hc.norm([*hc.to(v, 'cell'), 3.0]), or leave "
+                "it out."
             )
     return unary("sqrt", squares)
 
@@ -160,7 +161,7 @@ def value(
     e = _operand(f, "value")
     grid = e.grid
     if grid is None:
-        raise InputError(f"value of {e!r}: no field of a grid is in it")
+        raise InputError(f"value of {e!r}: the expression contains no field of a grid")
     place = place_of(e)
     coordinates = {axis: c for axis, c in zip(AXES, (x, y, z), strict=True) if c is not None}
     if (at is None) == (not coordinates):

@@ -155,13 +155,12 @@ def stepping(
         has_time_step = True
         if scheme is None:
             raise InputError(
-                f"function {title!r} gives time derivatives, so a scheme is needed: "
-                "scheme=hc.RK3() or another; "
-                "or decorate it with @hc.program if it is the step itself"
+                f"function {title!r} returns time derivatives and needs a scheme, such as scheme=hc.RK3(). "
+                "If it is the step itself, decorate it with @hc.program."
             )
         if dt is None:
             raise InputError(
-                f"function {title!r} gives time derivatives, so a time step is needed: dt=0.01 or a function"
+                f"function {title!r} returns time derivatives and needs a time step: dt=0.01, or a function"
             )
     constant_step = time_step_of(dt) if has_time_step and not callable(dt) else None
     first: lang.Program | None = None
@@ -310,8 +309,8 @@ def _reject_assigned_time_scalars(
         if follows_time:
             raise InputError(f"{name!r} sets t, which advances by dt; use a scalar of another name")
         program.notices.append(
-            f"program {name} sets t, which advances by dt after each step, whatever the program sets; leave "
-            "out either dt= or this statement"
+            f"program {name} sets t, but each step adds dt to t and overwrites this value. Leave out either "
+            "dt= or this statement."
         )
 
 
@@ -366,8 +365,8 @@ def _check_walls(program: lang.Program, changing: Collection[str]) -> None:
         if names:
             raise InputError(
                 f"points of field {field.name!r} lie on a wall, whose value reads {names[0]}, which changes "
-                "while the program runs; expected a value of numbers, parameters and coordinates there, or a "
-                "field whose points lie beside the wall"
+                "while the program runs; expected a value of numbers, parameters and coordinates, or a "
+                "field whose points do not lie on the wall"
             )
 
 

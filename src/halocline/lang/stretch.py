@@ -23,7 +23,7 @@ ENDS = 1e-9  # tolerance for the ends of a map, as a share of the extent
 
 
 def maps_of(stretch: Mapping[str, Map] | None, grid: Grid) -> tuple[Map | None, ...]:
-    """Return the map of each axis of the grid, or None for an axis of even spacing.
+    """Return the map of each axis of the grid, or None for an evenly spaced axis.
 
     Raises
     ------
@@ -68,8 +68,8 @@ def _check_map(function: Any, grid: Grid, axis: int) -> Map:
     for end, target in zip(end_values, (first, first + length), strict=True):
         if not abs(end - target) <= ENDS * length:
             raise InputError(
-                f"{name} leads from {target:g} to {end:g}; expected {target:g}: both ends of an axis stay "
-                "where they are"
+                f"{name} maps {target:g} to {end:g}; expected {target:g}, because the map must keep both "
+                "ends of the axis"
             )
     halves = np.arange(-2 * BEYOND, 2 * (grid.shape[axis] + BEYOND) + 1)
     even = first + 0.5 * halves * grid.even_spacing(axis)
@@ -82,8 +82,8 @@ def _check_map(function: Any, grid: Grid, axis: int) -> Map:
         at = int((inside if inside.size else decreasing)[0])
         region = "" if inside.size else ", beyond the wall, where ghosts lie"
         raise InputError(
-            f"{name} does not rise from {even[at]:g} to {even[at + 1]:g}{region}: it leads to {places[at]:g} "
-            f"and {places[at + 1]:g}; expected a smooth map that rises everywhere"
+            f"{name} does not rise from {even[at]:g} to {even[at + 1]:g}{region}: it leads to "
+            f"{places[at]:g} and {places[at + 1]:g}; expected a smooth, strictly increasing map"
         )
     return function  # type: ignore[no-any-return]
 
@@ -101,8 +101,8 @@ def map_coordinates(function: Map, even: Any, name: str) -> Any:
     coordinates = real_array(values, f"{name} makes") if is_unusable else np.asarray(values)
     if coordinates.shape != even.shape or coordinates.dtype.kind not in "fiu":
         raise InputError(
-            f"{name} makes {coordinates.shape} {coordinates.dtype} numbers of {even.shape}; expected as many "
-            "real ones"
+            f"{name} makes {coordinates.shape} {coordinates.dtype} numbers of {even.shape}; expected the "
+            "same number of real numbers"
         )
     return coordinates.astype(np.float64)
 
@@ -115,7 +115,7 @@ def trace_map(function: Map, even: Expr, name: str) -> Expr:
         raise InputError(f"{name} cannot be traced: {error}") from error
 
 
-def check_even(grid: Grid, axis: int, label: str, instead: str = "an axis of even spacing") -> None:
+def check_even(grid: Grid, axis: int, label: str, instead: str = "an evenly spaced axis") -> None:
     """Raise InputError if an axis is stretched; `label` names the formula, which needs even spacing."""
     if grid.maps[axis] is not None:
         raise InputError(f"{label} along axis {AXES[axis]}, which is stretched: expected {instead}")

@@ -124,8 +124,8 @@ def _without_draws(function: Callable[..., Any]) -> Iterator[None]:
     yield
     if [state() for state in states] != before:
         raise InputError(
-            f"function {name_of(function)!r} draws random numbers while it is traced, which would stay "
-            "constant; use hc.random(seed, index=grid.cell_number()), which gives one for each cell"
+            f"function {name_of(function)!r} draws random numbers while it is traced, and these stay "
+            "constant. Use hc.random(seed, index=grid.cell_number()), which returns one number per cell."
         )
 
 
@@ -225,12 +225,12 @@ def trace_function(function: Callable[..., Any], coordinates: Sequence[Expr], la
 
 
 COMBINES_POINTS = (
-    "combines the values of several points, but each of its values belongs to one point; compute such a "
-    "number outside of the function"
+    "combines values of several points; expected one value per point. Compute such a number outside of the "
+    "function."
 )
 RETURNS_NONE = "returns None; expected a value: does it lack a return statement?"
 OTHER_VALUES = (
-    "gives other values when it is called again; expected a function of the coordinates alone. For random "
+    "returns other values in a second call; expected a function of the coordinates alone. For random "
     "numbers use hc.random(seed, index=grid.cell_number())"
 )
 

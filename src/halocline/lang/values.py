@@ -51,7 +51,7 @@ def by_name(mapping: Mapping[str, Any], label: str) -> dict[str, Any]:
         name = as_name(key, label)
         if name in values:
             raise InputError(
-                f"{label} {name!r} is given twice, in different characters; leave one of them out"
+                f"{label} {name!r} is given twice, in different Unicode forms. Leave one of them out."
             )
         values[name] = value
     return values
@@ -171,8 +171,8 @@ def real_array(value: Any, subject: str) -> NDArray[Any]:
     masked = _masked(value)
     if masked:
         raise InputError(
-            f"{subject} a masked array with {masked} masked values; expected a number at each point: fill "
-            "them, as in array.filled(0.0)"
+            f"{subject} a masked array with {masked} masked values; expected a number at each point. Fill "
+            "them, as in array.filled(0.0)."
         )
     if value is None:
         raise InputError(f"{subject} None; expected real numbers: a function needs a return statement")

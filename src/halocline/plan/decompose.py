@@ -242,8 +242,8 @@ class _Problem:
             for axis, limit in enumerate(limits)
         )
         return InputError(
-            f"the grid cannot be cut into {self.count} subdomains, for it can be cut along {axes}: "
-            f"the next smaller count that fits is {fitting}"
+            f"the grid cannot be cut into {self.count} subdomains, because it can only be cut along {axes}. "
+            f"The next smaller count that fits is {fitting}."
         )
 
 
@@ -311,8 +311,8 @@ def _bisection(problem: _Problem) -> tuple[Parts, Order]:
                 raise problem.error()
             done = "x".join(map(str, parts))
             raise InputError(
-                f"decomposition 'bisection' into {problem.count} subdomains comes to {done} and finds no "
-                f"axis that can still be cut by {factor}; decomposition 'optimal' can cut this grid"
+                f"decomposition 'bisection' into {problem.count} subdomains stops at {done}, because no "
+                f"axis can be cut further by {factor}; decomposition 'optimal' can cut this grid"
             )
         axis = _longest(shape, parts, able)
         parts[axis] *= factor

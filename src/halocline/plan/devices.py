@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from halocline.errors import InputError
 
 INTERFACES = ("cuda", "opencl")
-EXPECTED = "expected cpu, cuda or opencl, with the numbers of devices if not all are meant, such as cuda:0,1"
+EXPECTED = "expected cpu, cuda or opencl, with device numbers to select some devices, such as cuda:0,1"
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class DeviceChoice:
             The interface is unknown, or the part after the colon is no list of device numbers.
         """
         if not isinstance(text, str):
-            raise InputError(f"device {text!r} is no text; {EXPECTED}")
+            raise InputError(f"device {text!r} is not text; {EXPECTED}")
         interface, colon, numbers = text.strip().partition(":")
         if interface == "cpu":
             if colon:
@@ -45,17 +45,17 @@ class DeviceChoice:
                 )
             return cls()
         if interface not in INTERFACES:
-            raise InputError(f"device {text!r}: {interface!r} is no interface; {EXPECTED}")
+            raise InputError(f"device {text!r}: {interface!r} is not an interface; {EXPECTED}")
         if not colon:
             return cls(interface)
         indices: list[int] = []
         for number in (part.strip() for part in numbers.split(",")):
             if not (number.isascii() and number.isdigit()):
-                raise InputError(f"device {text!r}: {number!r} is no number of a device; {EXPECTED}")
+                raise InputError(f"device {text!r}: {number!r} is not a device number; {EXPECTED}")
             if int(number) in indices:
                 raise InputError(
-                    f"device {text!r} names {int(number)} twice; expected each device once (ranks share "
-                    "one where there are more of them)"
+                    f"device {text!r} names {int(number)} twice; expected each device once (several ranks "
+                    "can share a device)"
                 )
             indices.append(int(number))
         return cls(interface, tuple(indices))
@@ -101,8 +101,8 @@ class DeviceChoice:
         if other is not None:
             raise InputError(
                 f"device {str(self)!r}: {self.interface}:{first} is of the platform {platforms[first]}, but "
-                f"{self.interface}:{other} of {platforms[other]}; expected devices of one, since others "
-                "cannot exchange halos"
+                f"{self.interface}:{other} of {platforms[other]}; expected devices of one platform, because "
+                "devices of different platforms cannot exchange halos"
             )
         return self.indices
 
@@ -139,8 +139,8 @@ def share_devices(devices_of_node: int, ranks_of_node: int) -> tuple[tuple[int, 
     if devices % ranks:
         fit = ", ".join(str(n) for n in range(1, devices) if devices % n == 0)
         raise InputError(
-            f"{devices} devices of a node cannot be shared out evenly over its {ranks} ranks; choose {fit} "
-            f"or {devices} ranks on a node, or name {devices_per_rank * ranks} of the devices"
+            f"{devices} devices of a node cannot be distributed evenly over its {ranks} ranks. Use {fit} or "
+            f"{devices} ranks on a node, or name {devices_per_rank * ranks} of the devices"
         )
     return tuple(
         tuple(range(rank * devices_per_rank, rank * devices_per_rank + devices_per_rank))
@@ -190,14 +190,15 @@ def deal_devices(selected_identities: Sequence[Sequence[str]]) -> tuple[tuple[in
     all_identities = [identity for identities in selected_identities for identity in set(identities)]
     if len(all_identities) > len(set(all_identities)):
         raise InputError(
-            "some ranks of a node see some of the same devices, but not all of them; let the launcher show "
-            "each rank all devices of the node, or each its own (CUDA_VISIBLE_DEVICES)"
+            "some ranks of a node see overlapping sets of devices. Configure the launcher so that each "
+            "rank sees all devices of the node, or only its own (CUDA_VISIBLE_DEVICES)."
         )
     counts = sorted(len(identities) for identities in selected_identities)
     if counts[0] == 0 or counts[0] != counts[-1]:
         raise InputError(
-            f"ranks of a node see from {counts[0]} to {counts[-1]} devices; expected as many on each: let "
-            "the launcher show each rank all devices of the node, or each equally many of its own"
+            f"ranks of a node see from {counts[0]} to {counts[-1]} devices; expected equal numbers. "
+            "Configure the launcher so that each rank sees all devices of the node, or the same number of "
+            "its own."
         )
     return tuple(tuple(range(counts[0])) for _ in selected_identities)
 

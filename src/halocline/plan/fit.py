@@ -39,13 +39,13 @@ def check_fit(schedule: Schedule, decomposition: Decomposition) -> None:
         for cell in (reduction.cell for reduction in sweep.reductions):
             if cell is not None and schedule.blocks is not None and not schedule.blocks.is_active(cell):
                 raise InputError(
-                    f"the value at {cell} is asked for, but it lies in an inactive block, where nothing is "
-                    "computed"
+                    f"the value at {cell} is requested, but this cell lies in an inactive block without "
+                    "values"
                 )
     if decomposition.ndim != schedule.ndim or decomposition.periodic != schedule.periodic:
         raise InputError(
             f"a decomposition of shape {decomposition.shape}, periodic {decomposition.periodic}, does not "
-            f"suit a program with {schedule.ndim} axes, periodic {schedule.periodic}"
+            f"match a program with {schedule.ndim} axes, periodic {schedule.periodic}"
         )
     for need in _needs(schedule):
         axis, field = need.axis, schedule.fields[need.field]

@@ -102,8 +102,9 @@ def parts_of_node(decomposition: Decomposition, per_node: int) -> Parts:
         remaining //= digit
     if remaining > 1:
         raise InputError(
-            f"nodes of {per_node} subdomains are no boxes of the decomposition "
-            f"{'x'.join(map(str, decomposition.parts))} ({decomposition.strategy}): take optimal"
+            f"nodes of {per_node} subdomains do not form boxes of the decomposition "
+            f"{'x'.join(map(str, decomposition.parts))} ({decomposition.strategy}). Use decomposition "
+            "optimal."
         )
     return tuple(parts)
 

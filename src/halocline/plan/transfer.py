@@ -12,12 +12,12 @@ from halocline.plan.layout import Layout
 # The first applicable method is selected.
 METHODS = {
     "self": "both sides are one subdomain: copied within its memory",
-    "peer": "both subdomains belong to one rank: copied from one's memory to the other's",
-    "colocated": "their ranks are two of one node: the receiver copies out of the sender's memory; "
-    "a device packs, copies into the memory of the receiver's, and that unpacks",
-    "gpu_aware": "packed on the device, sent by MPI out of the device's memory, and unpacked",
+    "peer": "both subdomains belong to one rank: copied between their memories",
+    "colocated": "both ranks are on one node: the receiver copies from the memory of the sender; devices "
+    "pack, copy into the memory of the receiving device, and unpack there",
+    "gpu_aware": "packed on the device, sent by MPI from device memory, and unpacked",
     "rma": "packed into a mailbox, fetched by the receiver with MPI's one-sided communication, and unpacked",
-    "mpi": "packed, sent by MPI and unpacked; of a device by way of the host's memory",
+    "mpi": "packed, sent by MPI and unpacked; on devices through host memory",
 }
 SETS = {  # sets for comparisons, each with one method more, named as in C. Pearson et al. 2020, Section IV.C
     "+remote": "mpi",
@@ -31,7 +31,7 @@ ON_DEVICES = ("self", "peer", "colocated", "gpu_aware", "mpi")  # methods that d
 DEFAULT = ("self", "peer", "colocated", "mpi")  # mailboxes require an explicit choice.
 PACKING = {
     "all": "every message",
-    "last": "only what goes along the last axis",
+    "last": "messages along the last axis only",
     "none": "no message",
 }
 BY_MPI = frozenset({"gpu_aware", "mpi"})  # methods that support messages without packing.
@@ -143,4 +143,4 @@ def needs_ranks(methods: Sequence[str], decomposition: Decomposition) -> str:
         return ""
     lacking = [name for name in methods if name not in COPIED]
     subject = f"method {lacking[0]} needs" if len(lacking) == 1 else f"methods {', '.join(lacking)} need"
-    return f"transfer {subject} ranks: start with mpiexec or --ranks; peer is taken"
+    return f"transfer {subject} several ranks, so peer is used instead. Start ranks with mpiexec or --ranks."

@@ -51,7 +51,7 @@ def problem_of_checkpoint(
         if value is not None and saved_values[key] is not None and _plain(value) != _plain(saved_values[key]):
             raise InputError(
                 f"{key} is {_plain(value)}, but checkpoint {saved.folder} is of a run with "
-                f"{_plain(saved_values[key])}: leave it out"
+                f"{_plain(saved_values[key])}. Leave {key} out."
             )
     return Problem(
         name,

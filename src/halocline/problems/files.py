@@ -34,7 +34,7 @@ def path_of(name: str) -> Path:
     if is_file(name):
         return Path(name)
     if name not in (known := case_names()):
-        problem = f"there is no file {name}" if not Path(name).exists() else f"{name} is no file"
+        problem = f"there is no file {name}" if not Path(name).exists() else f"{name} is not a file"
         nearest = suggestion(name, [f"{name}.py"] if Path(f"{name}.py").is_file() else known)
         raise InputError(f"{problem} and no case of that name{nearest}; cases: {', '.join(known)}")
     return CASES / f"{name.replace('-', '_')}.py"

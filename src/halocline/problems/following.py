@@ -253,7 +253,7 @@ class Following(FileObserver):
             if place.run == 1 and self._comm.rank == 0:
                 skipped = counted(self._resume_point.first_run - 1, "earlier run")
                 log.warning(
-                    "%s: %s skips %s of this simulation, which the checkpoint follows",
+                    "%s: %s skips %s of this simulation, because the checkpoint was written after it",
                     options.option_texts["--resume"], self.subject.spelling, skipped,
                 )  # fmt: skip
             return NOTHING
@@ -281,7 +281,9 @@ class Following(FileObserver):
             sim.resume(options.resume, change=tuple(sim.declared_parameters) if options.change else ())
         except restart.OtherProgramError as error:
             if options.change:
-                error.args = (f"{error}\n  {', '.join(options.change)}: the new values may be the reason",)
+                error.args = (
+                    f"{error}\n  {', '.join(options.change)}: the changed values may be the reason",
+                )
             raise
         assert sim.resumed is not None
         facts, values = sim.resumed.facts, self.subject.values
@@ -291,7 +293,10 @@ class Following(FileObserver):
                 sim.resumed, sim.declared_parameters, tuple(sim.declared_parameters)
             )
             if idle and not changed_parameters and sim.domain.comm.rank == 0:
-                log.warning("%s: set, but a restarted run does not depend on it", ", ".join(idle))
+                log.warning(
+                    "%s: the value has no effect, because a restarted run does not depend on it",
+                    ", ".join(idle),
+                )
         every = options.every
         # without the row of the end of that run
         self.runs.series += [
@@ -381,7 +386,8 @@ class Following(FileObserver):
         duplicates = [name for name in time_facts(sim, names) if name in numbers]
         if duplicates:
             raise InputError(
-                f"{file}: diagnostics() returns {duplicates[0]!r}, which rows have already: rename it"
+                f"{file}: diagnostics() returns {duplicates[0]!r}, but the rows already have a value of "
+                "this name. Rename it."
             )
         extrapolated = () if names.extrapolated is None else names.extrapolated.names
         for kind, required in (("key_diagnostics", names.key_diagnostics), ("extrapolated", extrapolated)):
@@ -401,8 +407,8 @@ class Following(FileObserver):
                 value = getattr(options, name)
                 if value:
                     raise InputError(
-                        f"--{name.replace('_', '-')} {value}: {self.subject.name} is a linear problem, whose "
-                        "iterations have no time: leave it out"
+                        f"--{name.replace('_', '-')} {value}: {self.subject.name} is a linear problem, "
+                        "whose iterations have no time. Leave the option out."
                     )
             if options.steps is not None:
                 self.unused.discard("--steps")
@@ -437,7 +443,7 @@ class Following(FileObserver):
         self.unused.difference_update(("--steps", "--warm-up"))
         if not steps:
             raise InputError(
-                f"--only {only}: {self.subject.spelling} has done no step, so there is nothing to time"
+                f"--only {only}: {self.subject.spelling} did no step, so there is nothing to time"
             )
         check_warm_up(warm_up, steps)
         self.runs.steps, self.runs.warm_up = steps, warm_up
@@ -473,9 +479,8 @@ class Following(FileObserver):
         options = [option_texts[name] for name in ("--checkpoint", "--resume") if name in option_texts]
         if place.number < self._number and options:
             raise InputError(
-                f"{options[0]}: {self.subject.spelling} runs a simulation, another problem, and that "
-                "simulation again, but a checkpoint holds one of them. Leave the option out, or write "
-                "checkpoints in the file"
+                f"{options[0]}: {self.subject.spelling} alternates between two problems, but a checkpoint "
+                "holds one problem. Leave the option out, or write checkpoints in the file."
             )
         return place
 
@@ -485,9 +490,9 @@ class Following(FileObserver):
         resume_point = self._resume_point
         if not resume_point.run and place.run > 1 and steps is not None:
             raise InputError(
-                f"--resume {self.options.resume}: {self.subject.spelling} runs the simulation several times, "
-                "and the checkpoint does not hold in which run it was written. Give the end with --steps or "
-                "--until"
+                f"--resume {self.options.resume}: {self.subject.spelling} runs the simulation several "
+                "times, and the checkpoint does not record the run in which it was written. Set the end "
+                "with --steps or --until."
             )
         if place.run == resume_point.first_run and steps is not None:
             return file_arguments._replace(steps=max(0, steps - (sim.steps - resume_point.began)))
@@ -502,14 +507,16 @@ class Following(FileObserver):
         ends = " ".join(option_texts[name] for name in ("--steps", "--until") if name in option_texts)
         if not self._has_warned and self._comm.rank == 0:
             log.warning(
-                "%s: %s runs the simulation again, but it has already reached that end; such runs do nothing",
+                "%s: %s runs the simulation again, but the simulation has already reached this end. These "
+                "runs do nothing.",
                 ends, self.subject.spelling,
             )  # fmt: skip
         self._has_warned = True
         if self._idle >= IDLE_RUNS:
             raise RunError(
                 f"{ends}: {self.subject.spelling} has called run {self._idle:,} times without a step since "
-                "the end was reached. It waits for a step or time beyond that end: leave the option out"
+                "the end was reached, because it waits for a step or time beyond this end. Leave the "
+                "option out."
             )
         self._idle += 1
 

@@ -132,7 +132,7 @@ class Problem:
             if isinstance(error, InputError):
                 raise
             location = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
-            raise InputError(f"{file}{location}: it is no Python: {error.args[0]}") from error
+            raise InputError(f"{file}{location}: the file is not valid Python: {error.args[0]}") from error
         self.has_settings = self.script.has_settings
         self.n, self.dim, self.requested_order, self.requested_scheme = n, dim, order, scheme
         if dtype is not None and dtype not in DTYPES:
@@ -144,8 +144,8 @@ class Problem:
         if not self.has_settings:
             if dim is not None:
                 raise InputError(
-                    f"--dim {dim}: {name} declares no axes to choose from: leave it out, or call hc.cells in "
-                    "the file"
+                    f"--dim {dim}: {name} declares no alternative numbers of axes. Leave the option out, or "
+                    "call hc.cells in the file."
                 )
             self.replacements = self._values_of_names()
 
@@ -159,7 +159,7 @@ class Problem:
         self._execute(observer)
         if observer.problem is None:
             raise InputError(
-                f"{self.script.file} makes no hc.Simulation or hc.LinearProblem, nor calls hc.solve"
+                f"{self.script.file} creates no hc.Simulation or hc.LinearProblem and does not call hc.solve"
             )
         return self.__dict__[name]
 
@@ -181,13 +181,13 @@ class Problem:
                 if value is not None and not settings.sizes:
                     text = f"{value}" if isinstance(value, int) else ",".join(map(str, value))
                     raise InputError(
-                        f"{option} {text}: {self.spelling} declares no cells: leave it out, or call hc.cells "
-                        "in the file"
+                        f"{option} {text}: {self.spelling} declares no cells. Leave the option out, or call "
+                        "hc.cells in the file."
                     )
         elif settings.declared or settings.sizes:
             raise InputError(
-                f"{self.spelling}: hc.cells or hc.setting is called by another name, which commands do not "
-                "detect: write hc.cells(...) and hc.setting(...), or import these names from halocline"
+                f"{self.spelling}: hc.cells or hc.setting is called under another name, which commands do "
+                "not detect. Write hc.cells(...) and hc.setting(...), or import these names from halocline."
             )
         self.check_names()
         self.known = self.names
@@ -372,7 +372,7 @@ class Problem:
             if is_of_parameters and isinstance(error, (ArithmeticError, ValueError)):
                 changed = [f"{name}={value}" for name, value in self._settings.replacements.items()]
                 raise InputError(
-                    f"parameters {', '.join(changed) or 'by default'} on this grid lead to an error "
+                    f"parameters {', '.join(changed) or 'by default'} on this grid cause an error "
                     f"({error.args[-1]}); expected values for which all numbers of the problem are finite. "
                     "Choose values closer to the defaults, or other units."
                 ) from error
@@ -397,8 +397,8 @@ class Problem:
         """
         if function is None and self.requested_scheme is not None:
             raise InputError(
-                f"--scheme {self.requested_scheme}: {self.name} is a linear problem without time steps: "
-                "leave it out, or choose the method of the solve with --set method=NAME"
+                f"--scheme {self.requested_scheme}: {self.name} is a linear problem without time steps. "
+                "Leave the option out, or choose the method of the solve with --set method=NAME."
             )
         scheme_of_file = (
             self.names.scheme_name if function is not None else self._settings.values.get("method")
@@ -407,8 +407,8 @@ class Problem:
             if value is not None and (function is None or isinstance(function, ProgramFunction)):
                 of = f", {scheme_of_file}" if scheme_of_file else ""
                 raise InputError(
-                    f"{option} is {value}, but {self.name} is a program with a scheme of its own{of}: "
-                    f"leave {option} out"
+                    f"{option} is {value}, but {self.name} is a program with its own scheme{of}. Leave "
+                    f"{option} out."
                 )
         if self.requested_scheme is not None:
             if self.requested_scheme not in SCHEMES:
@@ -427,8 +427,9 @@ class Problem:
                 raise InputError(f"--n {text}: expected one number for a file")
             if type(self.script.names.get(RESOLUTION)) is not int:
                 raise InputError(
-                    f"--n {text}: {file} sets no whole number {RESOLUTION} at its top; write {RESOLUTION} = "
-                    f"128 there, and make the grid of {RESOLUTION} cells along its first axis"
+                    f"--n {text}: {file} sets no whole number {RESOLUTION} at its top level. Write "
+                    f"{RESOLUTION} = 128 there, and create the grid with {RESOLUTION} cells along its first "
+                    "axis."
                 )
             texts[RESOLUTION] = text
         return self.script.values(texts)
@@ -464,10 +465,10 @@ def problem_of(
         problem = Problem(name, n, values, **options)
         if not problem.has_settings:
             raise InputError(
-                f"--method {method}: {name} is a file, which sets the method itself: leave it out"
+                f"--method {method}: {name} is a file, which sets the method itself. Leave the option out."
             )
         if not problem.is_linear:
-            raise InputError(f"--method {method}: {name} is not a linear problem: leave it out")
+            raise InputError(f"--method {method}: {name} is not a linear problem. Leave the option out.")
         values["method"] = method
     return Problem(name, n, values, **options)
 

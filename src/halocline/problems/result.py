@@ -182,9 +182,9 @@ class Result:
         try:
             checks = self._call_with_order(function, *(self.problem, self.record)[:count])
         except AssertionError as error:
-            reason = str(error) or "an assertion does not hold"
+            reason = str(error) or "an assertion failed"
         except SystemExit as end:
-            reason = "" if end.code in (None, 0) else f"it ended with status {end.code}"
+            reason = "" if end.code in (None, 0) else f"the check exited with status {end.code}"
         with comm.agreement(f"check of {subject.spelling}"):
             is_list = is_sequence(checks) and all(isinstance(item, Check) for item in checks or ())
             if checks is not None and (not is_list or (comm.rank == 0 and not checks)):
@@ -266,7 +266,8 @@ class Result:
         """Raise InputError if only a part of the steps ran."""
         if self.record is not None and self.record.only is not None:
             raise InputError(
-                f"a run of {self.record.only} alone leaves invalid fields: there is nothing to check or draw"
+                f"a run of {self.record.only} alone leaves invalid fields, so there is nothing to check or "
+                "draw"
             )
 
     def _call_with_order(self, function: Callable[..., Any], *arguments: Any) -> Any:

@@ -17,8 +17,8 @@ from halocline.run.output.output import Output
 
 # parts of a step that can be timed alone, with the keys of KINDS
 PARTS = {
-    "compute": "computation alone, no messages",
-    "exchange": "the exchange alone, no kernels",
+    "compute": "computation alone, without messages",
+    "exchange": "the exchange alone, without kernels",
     "synchronisation": "synchronisation alone, a barrier of devices and ranks after each sweep",
 }
 
@@ -117,7 +117,7 @@ class RunOptions:
         for name, text in self.option_texts.items():
             if name in unused:
                 raise InputError(
-                    f"{text}: {spelling} {NO_EFFECT[name]}, so the option has no effect: leave it out"
+                    f"{text}: {spelling} {NO_EFFECT[name]}, so the option has no effect. Leave it out."
                 )
 
     @property

@@ -55,7 +55,7 @@ def test_the_command_returns_the_status_of_the_file(tmp_path: Path) -> None:
     assert halocline("run", path, "--check", cwd=tmp_path).returncode == 3
     path.write_text("import sys\n\ndef check(problem):\n    sys.exit(4)\n\nsys.exit(0)\n")
     done = halocline("run", path, "--check", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (1, "check FAILED: it ended with status 4\n")
+    assert (done.returncode, done.stdout) == (1, "check FAILED: the check exited with status 4\n")
 
 
 def test_options_of_a_file_follow_two_dashes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -104,8 +104,8 @@ def test_a_device_without_float64_is_rejected_with_a_remedy(text: str):
     """The device is rejected for float32 fields too, since scalars and sums are float64."""
     with pytest.raises(
         InputError,
-        match=r"^HALOCLINE_DEVICE: device opencl:3 \(model 3\) has no float64 with fma, which every sum over "
-        r"the grid needs: choose another device, or cpu$",
+        match=r"^HALOCLINE_DEVICE: device opencl:3 \(model 3\) has no float64 with fma, "
+        r"which sums over the grid require\. Choose another device, or cpu\.$",
     ):
         select_local_devices(DeviceChoice.parse(text), "HALOCLINE_DEVICE")
 
@@ -134,7 +134,7 @@ def test_memory_is_checked_for_all_ranks_on_a_device():
         RunError, match=r"^device opencl:1 \(small\): the 2 ranks that share it need 6.0 GB, "
     ):
         check_memory(device, 3 * 10**9, 2)
-    with pytest.raises(RunError, match=r"but only 5\.0 GB are free: take more devices, a smaller grid or f"):
+    with pytest.raises(RunError, match=r"but only 5\.0 GB are free. Use more devices, a smaller grid or f"):
         check_memory(device, 6 * 10**9, 1)
 
 

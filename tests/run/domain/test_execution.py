@@ -19,7 +19,7 @@ from halocline.run.domain.execution import Execution
         ({"packing": "some"}, "packing 'some' is unknown; known: all, last, none"),
         ({"overlap": "on"}, "overlap 'on': expected \"auto\", True or False"),
         ({"gpudirect": 1}, "gpudirect 1: expected True or False"),
-        ({"gpudirect": True}, "gpudirect needs communication; without that, name gpu_aware"),
+        ({"gpudirect": True}, "gpudirect needs communication. Without communication, add gpu_aware"),
         ({"methods": "smoke"}, "transfer method 'smoke' is unknown"),
         ({"device": "tpu"}, "tpu"),
         ({"threads": 0}, "threads"),
@@ -60,5 +60,5 @@ def test_methods_are_sorted_by_priority() -> None:
 def test_a_named_communication_chooses_its_options(name: str, chosen: tuple[Any, ...]) -> None:
     execution = Execution(communication=name)
     assert (execution.halo, execution.packing, execution.overlap) == chosen
-    with pytest.raises(InputError, match=f"packing is 'none', but communication {name} chooses it: leave"):
+    with pytest.raises(InputError, match=f"packing is 'none', but communication {name} sets it. Leave"):
         Execution(communication=name, packing="none")

@@ -61,7 +61,7 @@ def test_a_vector_is_set_from_a_file_of_numpy(tmp_path: Path) -> None:
 )
 def test_a_function_that_combines_points_is_an_error(function: Any) -> None:
     """A function that combines points is rejected, since row by row it would give the maximum of a row."""
-    with pytest.raises(InputError, match="combines the values of several points"):
+    with pytest.raises(InputError, match="combines values of several points"):
         simulation()["c"] = function
 
 
@@ -80,7 +80,7 @@ COMBINING = {
 @pytest.mark.parametrize("function", COMBINING.values(), ids=list(COMBINING))
 def test_a_function_that_runs_by_rows_combines_no_points(function: Any) -> None:
     """A function that combines points is rejected, since results for rows and for the grid differ."""
-    with pytest.raises(InputError, match="combines the values of several points"):
+    with pytest.raises(InputError, match="combines values of several points"):
         simulation()["c"] = function
 
 

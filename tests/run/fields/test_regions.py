@@ -172,7 +172,7 @@ def test_planes_and_nearest_points_go_around_periodic_axes() -> None:
         (lambda: hc.Points([None]), "expected coordinates"),  # type: ignore[list-item]
         (lambda: hc.Points([10**400]), "expected coordinates"),  # type: ignore[list-item]
         (lambda: hc.Points([]), "there are none"),
-        (lambda: hc.Points([(0.1, 0.5), (0.1,)]).check(hc.Grid((4, 4))), r"\(0\.1,\) is no point of"),
+        (lambda: hc.Points([(0.1, 0.5), (0.1,)]).check(hc.Grid((4, 4))), r"\(0\.1,\) is not a point of"),
         (
             lambda: hc.Points([0.5], "cubic").stencils(hc.Grid((3,), periodic=False), (False,)),
             "needs 4 points along an axis, .* has 3 along x: choose 'linear'",
@@ -186,10 +186,10 @@ def test_planes_and_nearest_points_go_around_periodic_axes() -> None:
         (lambda: hc.Points(0.5), "places are 0.5; expected coordinates"),
         (
             lambda: hc.Points([(0.1, 0.5), (0.1, 1.2)]).check(hc.Grid((4, 4))),
-            r"\(0\.1, 1\.2\) is no point of",
+            r"\(0\.1, 1\.2\) is not a point of",
         ),
-        (lambda: hc.Points([(0.1, np.nan)]).check(hc.Grid((4, 4))), r"\(0\.1, nan\) is no point of"),
-        (lambda: hc.Points([0.1, 0.2]).check(hc.Grid((4, 4))), r"\(0\.1,\) is no point of"),
+        (lambda: hc.Points([(0.1, np.nan)]).check(hc.Grid((4, 4))), r"\(0\.1, nan\) is not a point of"),
+        (lambda: hc.Points([0.1, 0.2]).check(hc.Grid((4, 4))), r"\(0\.1,\) is not a point of"),
         (
             lambda: hc.Box(x=(0.3, 0.45)).choose(hc.Grid((4, 4)), (True, False)),
             r"x is \(0\.3, 0\.45\); no face of",

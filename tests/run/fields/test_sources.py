@@ -188,7 +188,7 @@ def test_ranks_read_the_same_time_of_a_store_that_grows(shared_tmp_path: Path) -
             lambda path: xarray.open_zarr(path)["T"].isel(time=0).drop_vars(["x", "y"]).isel(x=slice(2)),
             "has 2 points along x and no coordinates there; field 'T' has 9",
         ),
-        (lambda path: xarray.open_zarr(path)["T"].isel(time=0)[::-1], "coordinates along x do not rise"),
+        (lambda path: xarray.open_zarr(path)["T"].isel(time=0)[::-1], "coordinates along x do not increase"),
     ],
 )
 def test_mismatched_sources_are_rejected(source: Any, words: str, tmp_path: Path) -> None:
@@ -352,7 +352,7 @@ def test_an_array_without_a_group_is_read(intact: Path, tmp_path: Path) -> None:
 
 def test_a_dataset_is_rejected_as_an_array() -> None:
     dataset = xarray.Dataset({"T": (("x", "y"), np.zeros((9, 12))), "v": (("x", "y"), np.zeros((9, 12)))})
-    with pytest.raises(InputError, match=r"a Dataset of T, v: give one array of it, dataset\[NAME\]"):
+    with pytest.raises(InputError, match=r"a Dataset of T, v: select one array, dataset\[NAME\]"):
         fields((9, 12))["T"] = dataset
 
 

@@ -93,7 +93,7 @@ def test_a_pipe_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert read == [large]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     monkeypatch.setattr(files, "PATIENCE", 0.2)
-    with pytest.raises(RunError, match=r"pipe: nobody reads that pipe within 0.2 seconds"):
+    with pytest.raises(RunError, match=r"pipe: no process read the pipe within 0.2 seconds"):
         write_file(pipe, "new")
 
 

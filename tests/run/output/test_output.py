@@ -141,7 +141,7 @@ def test_components_have_the_units_of_their_vector(tmp_path: Path) -> None:
         (lambda sim: hc.Output("o", region=hc.Box(x=(0.51, 0.52))), "no cell of"),
         (
             lambda sim: hc.Output("o", region=hc.Box(y=(0.5, 1.2))),
-            r"Box: y is \(0\.5, 1\.2\); expected ends from 0 to 1, where the axis lies; -inf",
+            r"Box: y is \(0\.5, 1\.2\); expected ends from 0 to 1, the extent of the axis. Use -inf",
         ),
         (
             lambda sim: hc.Output("o", region=hc.Box(z=(-0.1, 0.2))),
@@ -149,8 +149,8 @@ def test_components_have_the_units_of_their_vector(tmp_path: Path) -> None:
         ),
         (lambda sim: hc.Output("o", region=hc.Coarsen(1)), "cells is 1; expected a whole number from 2"),
         (lambda sim: hc.Output("o", region=hc.Coarsen(5)), r"axis x has 12 cells, no whole number of blocks"),
-        (lambda sim: hc.Output("o", ["v"], region=hc.Coarsen(2)), "averages are of cells"),
-        (lambda sim: hc.Output("o", region=hc.Points([(0.5, 0.5)])), r"\(0\.5, 0\.5\) is no point of"),
+        (lambda sim: hc.Output("o", ["v"], region=hc.Coarsen(2)), "only cells are averaged"),
+        (lambda sim: hc.Output("o", region=hc.Points([(0.5, 0.5)])), r"\(0\.5, 0\.5\) is not a point of"),
         (lambda sim: hc.Output("o", region=hc.Points([])), "there are none"),
         (lambda sim: [hc.Output("o"), hc.Output("./o")], "o is the path of two outputs"),
         (lambda sim: "o", r"output is 'o'; expected an hc\.Output|expected an hc\.Output"),

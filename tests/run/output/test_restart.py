@@ -180,10 +180,10 @@ def resumed(path: Path) -> hc.Simulation:
 def test_a_missing_checkpoint_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no checkpoint in .*: there is no such folder"):
         resumed(tmp_path / "none")
-    with pytest.raises(InputError, match="no checkpoint was ever completed there"):
+    with pytest.raises(InputError, match="no checkpoint there is complete"):
         resumed(tmp_path)
     (tmp_path / "newest.json").write_text('{"checkpoint": "../elsewhere"}')
-    with pytest.raises(InputError, match=r"names '\.\./elsewhere', which is no checkpoint there"):
+    with pytest.raises(InputError, match=r"names '\.\./elsewhere', but this folder is not a checkpoint"):
         resumed(tmp_path)
     (tmp_path / "newest.json").write_text("{")
     with pytest.raises(InputError, match="no JSON file that Halocline wrote"):
@@ -431,7 +431,11 @@ def test_a_stop_request_leaves_a_checkpoint(
     sim = heat(shape=(64, 48), dt=1e-6)
     sim.resume(path)
     assert sim.steps == int(match[1])
-    words = {"file": "the file", "time": "its time is nearly up", "Slurm": "its time is nearly up"}
+    words = {
+        "file": "the file",
+        "time": "its time limit is nearly reached",
+        "Slurm": "its time limit is nearly reached",
+    }
     if stop_request == "SIGINT":
         assert "interrupted" in errors
         assert process.returncode == 130
@@ -471,7 +475,7 @@ def test_checkpoints_are_written_at_wall_clock_intervals(shared_tmp_path: Path) 
     sim = heat(shape=(64, 48), dt=1e-6)
     sim.run(steps=1)  # compiles kernels before the measured time
     start = time.monotonic()
-    with pytest.raises(Stopped, match="its time is nearly up"):
+    with pytest.raises(Stopped, match="its time limit is nearly reached"):
         sim.run(
             steps=10**9,
             checkpoint=hc.Checkpoint(

@@ -59,5 +59,7 @@ def test_a_share_above_the_bound_is_a_warning(
     assert too_often([Event("pressure floor", "floor", "never warns")], counts) == []
     with caplog.at_level(logging.WARNING, "halocline"):
         warn([FLOOR], counts)
-    expected = ["pressure floor: acted on 1.1 % of all cell updates, more than 1 %: energy is not conserved"]
+    expected = [
+        "pressure floor: active in 1.1 % of all cell updates, above the limit of 1 %: energy is not conserved"
+    ]
     assert caplog.messages == (expected if often else [])

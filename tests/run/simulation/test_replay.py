@@ -136,8 +136,8 @@ def test_without_a_copy_the_error_explains_the_search(monkeypatch: pytest.Monkey
     monkeypatch.setattr(FailureReplay, "_write", full)
     text = failure(growing())
     assert re.search(r"but was finite after step 192;", text)
-    assert "no copy of the fields could be kept (No space left on device)" in text
-    assert "one step at a time (--every 1)" in text
+    assert "no copy of the fields could be stored (No space left on device)" in text
+    assert "Run again with --every 1" in text
     assert "before step" not in text
 
 

@@ -117,7 +117,7 @@ def test_execution_options_are_rejected_for_a_file_without_a_problem(
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "a.py"
     path.write_text("import sys\nassert sys.argv[1:] == ['--patch', '4']\n")
-    with pytest.raises(InputError, match=f"^{words[0]}\\b.*so the option has no effect: leave it out"):
+    with pytest.raises(InputError, match=f"^{words[0]}\\b.*so the option has no effect. Leave it out"):
         run(["run", str(path), *words, "--", "--patch", "4"])
     with pytest.raises(InputError, match="has run no problem with steps to time"):
         run(["run", str(path), "--only", "compute", "--", "--patch", "4"])
@@ -128,7 +128,7 @@ def test_parts_of_the_steps_of_a_file_are_timed(
 ) -> None:
     whole = record_of_run(configured, "--threads", "1", cwd=tmp_path)
     part = record_of_run(configured, "--threads", "1", "--only", "compute", "--halo", "read", cwd=tmp_path)
-    assert capsys.readouterr().out.startswith("computation alone, no messages: ")
+    assert capsys.readouterr().out.startswith("computation alone, without messages: ")
     assert of_own(part) == {**OWN, "only": "compute", "halo": "read"}
     assert part["steps"] == whole["steps"]
     assert part["ns_per_cell_step"] > 0

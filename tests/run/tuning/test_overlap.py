@@ -30,7 +30,7 @@ def test_the_median_time_determines_the_choice(slower: float, on: bool) -> None:
     choice = decided({True: with_it, False: [slower * t for t in reversed(with_it)]}).choice
     assert choice.on is on
     assert (choice.seconds_on, choice.seconds_off) == (0.5, pytest.approx(0.5 * slower))
-    assert str(choice).startswith(f"{'on' if on else 'off'}, decided by measuring: 500 ms a sweep with it")
+    assert str(choice).startswith(f"{'on' if on else 'off'}, decided by measurement: 500 ms a sweep with it")
 
 
 def test_measured_parts_alternate_in_both_orders() -> None:
@@ -75,7 +75,7 @@ def heat(**options: Any) -> hc.Simulation:
 def test_one_rank_measures_nothing() -> None:
     sim = heat()
     assert str(sim.run(steps=200).overlap) == "on, since there is one rank"
-    assert str(heat(overlap=False).run(steps=2).overlap) == "off, as asked for"
+    assert str(heat(overlap=False).run(steps=2).overlap) == "off, as requested"
     with pytest.raises(InputError, match="overlap 'often': expected"):
         heat(overlap="often")
 
@@ -90,7 +90,7 @@ def test_the_choice_is_measured_once_and_the_same_on_all_ranks() -> None:
     later = sim.run(steps=1500)
     assert sim.steps == 1503
     assert later.loops == ("limit",)
-    assert later.overlap.reason.startswith("decided by measuring")
+    assert later.overlap.reason.startswith("decided by measurement")
     assert later.overlap.on == (later.overlap.seconds_on <= later.overlap.seconds_off)
     assert min(later.overlap.seconds_on, later.overlap.seconds_off) > 0
     again = sim.run(steps=5)
@@ -108,7 +108,7 @@ def test_the_choice_is_made_over_many_short_runs() -> None:
     sim = heat(methods="mpi")
     for _ in range(40):
         last = sim.run(steps=1)
-    assert last.overlap.reason.startswith("decided by measuring")
+    assert last.overlap.reason.startswith("decided by measurement")
 
 
 @pytest.mark.ranks(2)

@@ -154,8 +154,8 @@ def select_local_devices(choice: DeviceChoice, variable: str = "") -> list[Any]:
         for device in chosen:
             if not device.doubles:
                 raise InputError(
-                    f"{device_text(device)} has no float64 with fma, which every sum over the grid needs: "
-                    "choose another device, or cpu"
+                    f"{device_text(device)} has no float64 with fma, which sums over the grid require. "
+                    "Choose another device, or cpu."
                 )
     except InputError as error:
         raise InputError(f"{variable}: {error}" if variable else str(error)) from None
@@ -254,7 +254,7 @@ def check_memory(device: Any, required_bytes: int, ranks: int) -> None:
         users = f"the {ranks} ranks that share it need" if ranks > 1 else "its fields need"
         raise RunError(
             f"{device_text(device)}: {users} {ranks * required_bytes / 1e9:,.1f} GB, but only "
-            f"{free / 1e9:,.1f} GB are free: take more devices, a smaller grid or float32"
+            f"{free / 1e9:,.1f} GB are free. Use more devices, a smaller grid or float32."
         )
 
 
@@ -279,9 +279,8 @@ def check_dtypes(device: Any, fields: Iterable[FieldPlan]) -> None:
     field = next((field for field in fields if field.dtype == "float32"), None)
     if field is not None and not device.singles:
         raise InputError(
-            f"field {field.name!r} is float32, but {device_text(device)} does not round its division and "
-            "square root correctly, and results would differ from the CPU's: take float64, another device, "
-            "or cpu"
+            f"field {field.name!r} is float32, but {device_text(device)} does not round division and square "
+            "root correctly, so results would differ from the CPU's. Use float64, another device, or cpu."
         )
 
 

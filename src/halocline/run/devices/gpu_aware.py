@@ -54,7 +54,7 @@ def not_aware_reason(comm: Communicator, devices: Sequence[Any]) -> tuple[str, b
     if not all(comm.allgather(all(d.interface == "cuda" for d in devices))):
         return "MPI libraries cannot read the memory of OpenCL devices", False
     if not all(comm.allgather(claimed(library))):
-        return f"the MPI library, {os.path.basename(library)}, does not say that it takes CUDA memory", False
+        return f"the MPI library, {os.path.basename(library)}, does not report support of CUDA memory", False
     reasons = [reason for reason in comm.allgather(_verified(comm, devices)) if reason]
     return (reasons[0], True) if reasons else ("", False)
 
@@ -107,7 +107,8 @@ def _round(comm: Any, device: Any, size: int, to: int, source: int, end: float) 
             if time.monotonic() > end:
                 _KEPT.append((sent, received, requests))
                 return (
-                    f"{name}: {size} bytes from rank {source} or to rank {to} did not come in {SECONDS:g} s"
+                    f"{name}: {size} bytes from rank {source} or to rank {to} did not arrive within "
+                    f"{SECONDS:g} s"
                 )
             time.sleep(0.001)
     except MPI.Exception as error:
@@ -118,7 +119,7 @@ def _round(comm: Any, device: Any, size: int, to: int, source: int, end: float) 
     queue.finish()
     if (content == _pattern(source, size)).all():
         return ""
-    return f"{name}: other bytes came from rank {source} than were sent"
+    return f"{name}: the bytes received from rank {source} differ from those sent"
 
 
 _KEPT: list[Any] = []  # memory that MPI may still write

@@ -70,7 +70,7 @@ def _difference(device: Any, identity: str, memory: bytes, event: bytes, rank: i
     queue.finish()
     if (content == _pattern(rank, number)).all():
         return ""
-    return f"device {device.interface}:{device.index} sees other bytes than rank {rank} has in its memory"
+    return f"device {device.interface}:{device.index} reads other bytes than rank {rank} has in its memory"
 
 
 def _pattern(rank: int, number: int) -> Any:

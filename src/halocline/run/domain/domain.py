@@ -114,9 +114,7 @@ def available_methods(
         methods, reasons[method] = tuple(name for name in methods if name != method), reason
         if comm.rank == 0 and (comm.size > 1 or not devices):
             report = log.warning if needs_warning or execution.methods is not None else log.info
-            report(
-                "transfer method %s is not taken%s: %s", method, " between devices" * bool(devices), reason
-            )
+            report("transfer method %s is not used%s: %s", method, " between devices" * bool(devices), reason)
     return methods, reasons
 
 
@@ -277,13 +275,13 @@ class Domain:
         with self.comm.agreement("count threads"):
             if total > CROWDED * available:
                 raise InputError(
-                    f"{total} threads on a node of {available} hardware threads would mostly wait for their "
-                    f"turn; take {CROWDED * available} at most, of all ranks there together"
+                    f"{total} threads on a node of {available} hardware threads are too many. Use at most "
+                    f"{CROWDED * available}, counted over all ranks of the node."
                 )
         level = self.comm.thread_level
         if self.comm.rank == 0 and self.comm.size > 1 and self.threads > 1 and level != "multiple":
             sender = "one thread at a time" if level == "serialized" else "the first thread alone"
-            log.warning("MPI gives MPI_THREAD_%s: %s looks after messages", level.upper(), sender)
+            log.warning("MPI provides MPI_THREAD_%s only: %s handles messages", level.upper(), sender)
         self.spins = spins(self.threads, self.comm)
         self.transfers: Transfers | None = None
         self.unavailable: Mapping[str, str] = {}

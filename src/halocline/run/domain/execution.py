@@ -171,7 +171,7 @@ class Execution:
         if self.communication is None:
             if self.gpudirect:
                 raise InputError(
-                    "gpudirect needs communication; without that, name gpu_aware among the methods"
+                    "gpudirect needs communication. Without communication, add gpu_aware to the methods."
                 )
             return
         settings = asdict(
@@ -186,8 +186,8 @@ class Execution:
                 setting = chosen_methods(setting)
             if setting not in (default, value):
                 raise InputError(
-                    f"{name} is {setting!r}, but communication {self.communication} chooses it: leave {name} "
-                    "out"
+                    f"{name} is {setting!r}, but communication {self.communication} sets it. Leave {name} "
+                    "out."
                 )
             object.__setattr__(self, name, value)
 
@@ -210,7 +210,7 @@ class Execution:
         on_host = self.devices.interface == "cpu"
         unfit, between = (UNFIT_ON_HOST, "") if on_host else (UNFIT_ON_DEVICES, " between devices")
         notices = [
-            f"transfer method {name} is not taken{between}: {reason}"
+            f"transfer method {name} is not used{between}: {reason}"
             for name, reason in unfit.items()
             if name in (self.methods or ())
         ]
@@ -218,18 +218,19 @@ class Execution:
         if self.packing != "all" and methods:  # packing concerns MPI messages only
             verb = "comes" if len(methods) == 1 else "come"
             notices.append(
-                f"packing {self.packing} is for messages by MPI, and {', '.join(methods)} {verb} first: take "
-                "methods mpi to see what it does"
+                f"packing {self.packing} is for messages by MPI, and {', '.join(methods)} {verb} first. Use "
+                "methods mpi to measure its effect."
             )
         if on_host and self.kernels != AUTO:
             notices.append(f"kernels {self.kernels}: ignored, since the device is cpu")
         if not on_host and (self.threads or 1) > 1:
             notices.append(
-                f"threads {self.threads}: ignored, since one thread of each rank looks after its devices"
+                f"threads {self.threads}: ignored, since one thread of each rank controls its devices"
             )
         if not on_host and self.schedule != SCHEDULES[0]:
             notices.append(
-                f"schedule {self.schedule}: ignored, since no threads share out the work of devices"
+                f"schedule {self.schedule}: ignored, since the work of devices is not distributed over "
+                "threads"
             )
         return tuple(notices)
 
@@ -302,7 +303,7 @@ class Execution:
         if fewer is not None:
             interface, indices = self.devices.interface, self.devices.indices or range(fewer)
             device_text = f"{interface}:{','.join(map(str, indices[:fewer]))}"
-            device_advice = f"name fewer devices than {devices}, such as {device_text}"
+            device_advice = f"select fewer devices than {devices}, such as {device_text}"
             advice.append(device_advice if ranks == 1 else f"give each rank {fewer} of its {devices} devices")
         return "; " * bool(advice) + ", or ".join(advice)
 

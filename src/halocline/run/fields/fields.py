@@ -113,7 +113,7 @@ class Parameters(KnownAttributes, MutableMapping[str, float]):
         self._values[name] = number
 
     def __delitem__(self, name: str) -> None:
-        raise InputError(f"parameter {name!r} cannot be removed: the equations were compiled with it")
+        raise InputError(f"parameter {name!r} cannot be removed, because the equations were compiled with it")
 
     def _known(self, name: str) -> str:
         return checked_choice("parameter", as_name(name, "parameter name"), sorted(self._names))
@@ -129,12 +129,13 @@ def _finite(name: str, value: Any) -> float:
     """
     if not name.isidentifier() or name in RESERVED:
         raise InputError(
-            f"parameter name {name!r} cannot be used; choose an identifier other than " + ", ".join(RESERVED)
+            f"parameter name {name!r} cannot be used; expected an identifier other than "
+            + ", ".join(RESERVED)
         )
     number = as_real(value)
     if number is None:
         raise InputError(
-            f"parameter {name!r} is {short_repr(value)}; expected a number, which is real and not masked"
+            f"parameter {name!r} is {short_repr(value)}; expected a real number that is not masked"
         )
     if not math.isfinite(number):
         raise InputError(f"parameter {name!r} is {number}; expected a finite number")
@@ -237,8 +238,8 @@ class Fields(Sealed):
         if target.name not in self.store.storages:
             stored_names = ", ".join(sorted(self.store.storages))
             raise InputError(
-                f"field {target.name!r} has no values: it was not set, and is not in these equations, which "
-                f"use {stored_names}"
+                f"field {target.name!r} has no values, because it was not set and these equations do not "
+                f"use it. They use {stored_names}"
             )
         return target
 
@@ -310,7 +311,10 @@ class Fields(Sealed):
         elif self.store.blocks is not None:
             reason = "has inactive blocks"
         else:
-            reason = f"lies in several subdomains of rank {rank}, which sim.views({name}) gives one by one"
+            reason = (
+                f"lies in several subdomains of rank {rank}. Use sim.views({name}) for one array per "
+                "subdomain."
+            )
         return LocalView.of(
             values, index_advice(field, rank, offset, values.shape), write_advice(name, reason)
         )
@@ -430,7 +434,7 @@ class Fields(Sealed):
         def warn() -> None:
             if self.domain.comm.rank == 0:
                 log.warning(
-                    "field %s: its function cannot be traced (%s); it runs in NumPy, row by row",
+                    "field %s: its function cannot be traced (%s), so it runs in NumPy, row by row",
                     field.name,
                     reason,
                 )
@@ -657,8 +661,8 @@ class Fields(Sealed):
         for expression in scalars_to_evaluate:
             if expression.varies:
                 raise InputError(
-                    f"{expression!r} varies from cell to cell; reduce it with hc.sum, hc.min, hc.max, "
-                    "hc.norm or hc.value"
+                    f"{expression!r} varies from cell to cell. Reduce it with hc.sum, hc.min, hc.max, "
+                    "hc.norm or hc.value."
                 )
         self.settle()
 
@@ -852,6 +856,6 @@ def _to_dtype(field: Field, values: Any) -> NDArray[Any]:
 def _beyond_range(field: Field, count: int, size: int) -> InputError:
     """Return the error for finite values beyond the range of the type of a field."""
     return InputError(
-        f"field {field.name!r} is {field.dtype}, and {count:,} of {size:,} values given for it "
-        "are finite but exceed the range of that type: make the field float64, or scale the values"
+        f"field {field.name!r} is {field.dtype}, and {count:,} of {size:,} values given for it are finite "
+        "but exceed the range of this type. Use a float64 field, or scale the values."
     )

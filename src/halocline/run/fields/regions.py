@@ -192,11 +192,11 @@ class Box(_AlongAxes):
                 if not (low - slack <= end <= high + slack or math.isinf(end)):
                     around = ", and a box does not continue around it" if grid.periodic[number] else ""
                     raise InputError(
-                        f"Box: {axis} is {short_repr(ends)}; expected ends from {low:g} to {high:g}, where "
-                        f"the axis lies{around}; -inf and inf stand for its ends"
+                        f"Box: {axis} is {short_repr(ends)}; expected ends from {low:g} to {high:g}, the "
+                        f"extent of the axis{around}. Use -inf and inf for its ends."
                     )
             if not len(_within(grid.positions()[number], *bounds)):
-                raise InputError(f"Box: {axis} is {short_repr(ends)}; no cell of {grid!r} lies there")
+                raise InputError(f"Box: {axis} is {short_repr(ends)}; no cell of {grid!r} lies in this range")
 
     def interval(self, grid: Grid, axis: int, line: NDArray[np.float64]) -> tuple[int, int]:
         """Return the index of the first point along an axis, and the number of points."""
@@ -243,14 +243,16 @@ class Coarsen(Region):
                 )
             if grid.maps[axis] is not None:
                 raise InputError(
-                    f"Coarsen({self.block}): axis {AXES[axis]} is stretched, where cells of a block weigh "
-                    "differently; take a slice or a box"
+                    f"Coarsen({self.block}): axis {AXES[axis]} is stretched, so the cells of a block have "
+                    "different weights. Use a slice or a box."
                 )
 
     def choose(self, grid: Grid, staggered: Sequence[bool]) -> FieldPoints:
         """Return the blocks of a field. The selection contains the first cell of each block."""
         if any(staggered):
-            raise InputError(f"Coarsen({self.block}): averages are of cells; expected fields of cells")
+            raise InputError(
+                f"Coarsen({self.block}): expected fields of cells, because only cells are averaged"
+            )
         k = self.block
         shape = tuple(n // k for n in grid.shape)
         lines = tuple(line.reshape(-1, k).mean(axis=1) for line in grid.positions())
@@ -342,7 +344,7 @@ class Points(Region):
             wrong = None if inside.all() else self.places[int(inside.argmin())]
         if wrong is not None:
             ranges = ", ".join(f"{low:g} to {high:g}" for low, high in ends)
-            raise InputError(f"Points: {wrong!r} is no point of {grid!r}; expected {ranges}")
+            raise InputError(f"Points: {wrong!r} is not a point of {grid!r}; expected {ranges}")
 
     def coordinates(self, grid: Grid, staggered: Sequence[bool]) -> tuple[NDArray[np.float64], ...]:
         """Return the coordinates of the values of a field along each axis."""
@@ -423,7 +425,7 @@ def period(grid: Grid, axis: int) -> float | None:
 
 def _axis(kind: str, name: str, grid: Grid) -> int:
     if name not in tuple(AXES[: grid.ndim]):
-        raise InputError(f"{kind} has axis {name!r}, which {grid!r} lacks")
+        raise InputError(f"{kind} has axis {name!r}, but {grid!r} has no such axis")
     return AXES.index(name)
 
 

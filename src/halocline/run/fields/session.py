@@ -315,7 +315,7 @@ class Session:
             if outcome.reason == BAD_STEP:
                 dt = self.fields.values["dt"]
                 is_short = 0.0 < dt < math.inf
-                short = f"the time step is {dt:g}, which is too short to change the time"
+                short = f"the time step {dt:g} is too short to change the time"
                 reason = short if is_short else f"{BAD_STEP} but {dt:g}"
                 raise RunError(f"{reason} after step {self.step} (time {self.time:g})")
         except RunError as error:

@@ -193,7 +193,7 @@ def _dataarray_source(array: Any) -> Source:
     """Return the source of an xarray DataArray."""
     if hasattr(array, "data_vars"):
         known = [str(key) for key in array.data_vars]
-        raise InputError(f"a Dataset of {', '.join(known) or 'nothing'}: give one array of it, dataset[NAME]")
+        raise InputError(f"a Dataset of {', '.join(known) or 'nothing'}: select one array, dataset[NAME]")
     name = f"DataArray {array.name!r}"
     for axis in (key for key in GROWING if key in array.dims):
         if array.sizes[axis] != 1:
@@ -298,12 +298,12 @@ def _axis_weights(field: Field, axis: int, source: Source, name: str) -> tuple[W
             return None, ""
         raise InputError(
             f"{source.name} has {count} points along {name} and no coordinates there; field {field.name!r} "
-            f"has {len(new)}: give it coordinates, from which it can be interpolated"
+            f"has {len(new)}. Add coordinates for the interpolation."
         )
     if same(old, new, length):
         return None, ""
     if len(old) > 1 and not np.all(np.diff(old) > 0):
-        raise InputError(f"{source.name}: coordinates along {name} do not rise")
+        raise InputError(f"{source.name}: coordinates along {name} do not increase")
     low, high = grid.origin[axis], grid.origin[axis] + length
     averages = not field.staggered[axis] and (grid.periodic[axis] or grid.walls[axis] == "face")
     cell = (old[-1] - old[0]) / max(1, len(old) - 1) if len(old) > 1 else length

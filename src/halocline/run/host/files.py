@@ -43,7 +43,7 @@ def not_writable_reason(path: Path) -> str:
         if status is not None and stat.S_ISSOCK(status.st_mode):
             return "it is a socket"
         if status is not None and not _is_replaceable(path, status):
-            return "" if os.access(path, os.W_OK) else "it is not yours to write"
+            return "" if os.access(path, os.W_OK) else "you have no permission to write it"
         folder = _resolve_links(path).parent
         folder.mkdir(parents=True, exist_ok=True)
         test_file = folder / _name()
@@ -179,6 +179,6 @@ def _open_existing(path: Path) -> int:
         except OSError as error:
             if error.errno != errno.ENXIO or time.monotonic() > end:
                 if error.errno == errno.ENXIO:
-                    error.strerror = f"nobody reads that pipe within {PATIENCE:g} seconds"
+                    error.strerror = f"no process read the pipe within {PATIENCE:g} seconds"
                 raise
         time.sleep(0.05)

@@ -161,8 +161,8 @@ class _Copies:
                 size //= 2
                 if size < LEAST:
                     raise RunError(
-                        f"{device_text(device)} has no memory left to measure its bandwidth with: take a "
-                        "smaller grid, or more devices"
+                        f"{device_text(device)} has no free memory for a measurement of its bandwidth. Use "
+                        "a smaller grid or more devices."
                     ) from None
 
     def start(self, passes: int) -> None:

@@ -34,14 +34,16 @@ def view(store: FieldStore, field: Field) -> NDArray[Any]:
         return views[0]
     offsets = store.domain.offsets
     if not offsets:
-        raise InputError(f"rank {store.domain.comm.rank} has no subdomain now: use gather({field.name!r})")
+        raise InputError(
+            f"rank {store.domain.comm.rank} has no subdomain at present. Use gather({field.name!r})"
+        )
     low = tuple(map(min, zip(*offsets, strict=True)))
     pieces = [(tuple(map(sub, o, low)), v) for o, v in zip(offsets, views, strict=True)]
     high = map(max, zip(*(map(add, origin, view.shape) for origin, view in pieces), strict=True))
     whole = assembled_pieces(pieces, tuple(high), field.dtype)
     if whole.size != sum(view.size for view in views):
         raise InputError(
-            f"the {len(views)} subdomains of rank {store.domain.comm.rank} do not make up a box: use "
+            f"the {len(views)} subdomains of rank {store.domain.comm.rank} do not form a box. Use "
             f"views({field.name!r}), or gather({field.name!r})"
         )
     whole.flags.writeable = False

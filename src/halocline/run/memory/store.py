@@ -32,8 +32,8 @@ def _memory_shortage(comm: Communicator, required: int, label: str) -> str:
     owner = f"of the {ranks} ranks on this node " if ranks > 1 else ""
     advice = "fewer mailboxes, a smaller grid" if "mailboxes" in label else "a smaller grid"
     return (
-        f"the {label} {owner}need {_amount(required)}, but only {_amount(available)} are available: "
-        f"take {advice}, float32 or more nodes"
+        f"the {label} {owner}need {_amount(required)}, but only {_amount(available)} are available. Use "
+        f"{advice}, float32 or more nodes."
     )
 
 
@@ -302,7 +302,7 @@ class FieldStore:
         """
         storages = self.storages.get(field.name)
         if storages is None:
-            raise InputError(f"field {field.name!r} has no memory yet: no program that was run uses it")
+            raise InputError(f"field {field.name!r} has no memory, because no program that ran uses it")
         return storages
 
     def on_host(self, storages: list[Any]) -> list[Any]:

@@ -100,8 +100,8 @@ class Checkpoint:
             Every.parse("every", self.every)
         if self.time_limit is not None and wall_clock("time_limit", self.time_limit) <= MARGIN:
             raise InputError(
-                f"time_limit is {short_repr(self.time_limit)}; expected more than {MARGIN:g} s: a run ends "
-                "as long before its time is up"
+                f"time_limit is {short_repr(self.time_limit)}; expected more than {MARGIN:g} s, because a "
+                "run stops this time before the limit"
             )
 
 
@@ -326,7 +326,7 @@ class Checkpoints(RunStore):
                 self.writer.finish()
             with self._removed_on_failure(folder):
                 raise RunError(
-                    f"{folder} is given up, since output {lost[0][0].path} before it could not be written"
+                    f"{folder} is abandoned, because output {lost[0][0].path} before it could not be written"
                 )
         with self.timing():
             with self._removed_on_failure(folder):

@@ -229,14 +229,16 @@ def _check_disjoint(paths: Sequence[str | Path]) -> None:
                 raise InputError(
                     f"one of the folders {other_path} and {paths[n]} contains the other: use separate folders"
                 )
+            if path in other.parents or other in path.parents:
+                raise InputError(f"{other_path} and {paths[n]} are nested. Choose separate folders.")
 
 
 def _check_every(label: str, interval: object, session: Session) -> None:
     """Raise InputError for an interval of simulated time in a program without time; warn of integers."""
     if interval is not None and Every.parse("every", interval).time is not None and not session.has_time_step:
         raise InputError(
-            f"{label}: every is {interval!r}, a time, but this program has none: give a number of steps, "
-            'such as hc.steps(50), or wall-clock time, such as "30 min"'
+            f"{label}: every is {interval!r}, a time, but this program has no time. Use a number of steps, "
+            'such as hc.steps(50), or a wall-clock time, such as "30 min"'
         )
     if interval is not None and session.fields.domain.comm.rank == 0:
         warn_of_number(interval)

@@ -35,8 +35,8 @@ class Statistic:
     def _alone(self, *_: Any) -> Statistic:
         """Raise InputError, because a statistic has no value before it is written."""
         raise InputError(
-            f"a {self.kind} over time cannot be computed with; take it of an expression instead, such as "
-            f"hc.time_{self.kind}(2 * T), or compute with what was written"
+            f"a {self.kind} over time cannot be part of an expression. Apply it to an expression, such as "
+            f"hc.time_{self.kind}(2 * T), or use the written values."
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _alone

@@ -133,7 +133,7 @@ class OutputContents:
         named: dict[str, Expr | Field | Statistic] = {}
         for name, content in self._pairs(fields):
             if name in named:
-                raise InputError(f"output {name!r} is given twice: name one of them otherwise")
+                raise InputError(f"output {name!r} is given twice. Rename one of them.")
             named[name] = self._check_content(name, content)
         for name in named:
             if not name.isidentifier() or name in RESERVED:
@@ -151,7 +151,7 @@ class OutputContents:
                 base = content if isinstance(content, str) else getattr(content, "name", None)
             if not isinstance(base, str) or not base:
                 raise InputError(
-                    f"fields has {content!r}, which has no name; give a mapping, {{'name': ...}}"
+                    f"fields has {content!r}, which has no name; expected a mapping, {{'name': ...}}"
                 )
             base = as_name(base, "output name")
             components = self.fields.components(content)

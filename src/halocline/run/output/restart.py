@@ -107,8 +107,8 @@ class Saved:
                 read_pieces(array, pieces, store.domain.threads + 1)
         if checksum(store, field) != self.facts["fields"][field.name]["checksum"]:
             raise InputError(
-                f"checkpoint {self.folder} is damaged: field {field.name!r} has another checksum than when "
-                f"it was written{_list_others(self.folder)}"
+                f"checkpoint {self.folder} is damaged: the checksum of field {field.name!r} differs from "
+                f"the stored one{_list_others(self.folder)}"
             )
 
 
@@ -159,7 +159,7 @@ def _problem(facts: Mapping[str, Any]) -> str:
             else validation_message(first)
         )
     if facts.get(DIGEST, digest(facts)) != digest(facts):  # checkpoints of earlier versions have no digest
-        return "its facts of the run are not those that were written"
+        return "its facts of the run differ from those that were written"
     return ""
 
 
@@ -184,14 +184,18 @@ def newest(path: Path) -> Path:
     pointer = path / POINTER
     if not is_file(pointer):
         if not folders(path, complete=True):
-            raise InputError(f"no checkpoint in {path}: no checkpoint was ever completed there")
-        raise InputError(f"{path} has no {POINTER}, which names the newest{_list_others(pointer)}")
+            raise InputError(f"no checkpoint in {path}: no checkpoint there is complete")
+        raise InputError(
+            f"{path} has no {POINTER}, the file that names the newest checkpoint{_list_others(pointer)}"
+        )
     try:
         name = read_object(pointer).get("checkpoint")
     except InputError as error:
         raise InputError(f"{error}{_list_others(pointer)}") from None
     if not isinstance(name, str) or not _FOLDER.fullmatch(name) or not is_file(path / name / arrays.GROUP):
-        raise InputError(f"{pointer} names {name!r}, which is no checkpoint there{_list_others(pointer)}")
+        raise InputError(
+            f"{pointer} names {name!r}, but this folder is not a checkpoint{_list_others(pointer)}"
+        )
     return path / name
 
 
@@ -199,8 +203,8 @@ def _list_others(path: Path) -> str:
     """Return a text that lists the complete checkpoints in the folder of a path."""
     other_checkpoints = [folder for folder in folders(path.parent, complete=True) if folder != path]
     if not other_checkpoints:
-        return "; there are no others"
-    return f"; whole ones there, the latest last: {', '.join(map(str, other_checkpoints))}"
+        return "; there are no other checkpoints"
+    return f"; complete checkpoints there, the latest last: {', '.join(map(str, other_checkpoints))}"
 
 
 def folders(path: Path, *, complete: bool = False) -> list[Path]:

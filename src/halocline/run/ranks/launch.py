@@ -168,7 +168,7 @@ def launch(
         size = "some" if parent.size is None else parent.size
         raise InputError(
             f"cannot start {ranks} ranks from inside a run: a launcher ({parent.name}) started this process "
-            f"as one of {size}; leave out --ranks there, the command uses the ranks it is given"
+            f"as one of {size}. Leave --ranks out: the command uses the ranks of the launcher."
         )
     program = mpiexec()
     check_stacks(1)  # with too small a stack, mpiexec and ranks end without a message
@@ -247,9 +247,9 @@ def _check_room(ranks: int) -> None:
     required = ranks * RANK_BYTES
     if required > available:
         raise InputError(
-            f"{ranks} ranks take {required / 1e9:,.1f} GB of memory before they have fields, but only "
-            f"{available / 1e9:,.1f} GB are available on this machine: start "
-            f"{int(available // RANK_BYTES)} at most"
+            f"{ranks} ranks take {required / 1e9:,.1f} GB of memory without fields, but only "
+            f"{available / 1e9:,.1f} GB are available on this machine. Start at most "
+            f"{int(available // RANK_BYTES)}."
         )
     allow_files(ranks)
     if text := segments.lack(ranks, segments.room()):
@@ -436,5 +436,5 @@ def _obituary(dead: tuple[str, str] | None, facts: dict[str, str]) -> str:
         number = signal.Signals(int(facts["signal"]))
         cause = f"was killed by {number.name}"
         if number == signal.SIGBUS and (free := segments.room()) is not None:
-            cause += f", as happens where {segments.FOLDER} is full (it has {free} bytes available)"
+            cause += f", probably because {segments.FOLDER} is full (it has {free} bytes available)"
     return f"halocline: error: {name} {cause}; all ranks were stopped"

@@ -175,10 +175,10 @@ def check_library(native_library: str, mpi4py_library: str) -> None:
     """
     if os.path.realpath(native_library) != os.path.realpath(mpi4py_library):
         raise RunError(
-            f"native code uses the MPI library {os.path.realpath(native_library)}, "
-            f"but mpi4py uses {os.path.realpath(mpi4py_library)}: they must be one. Build both against the "
-            "same MPI: with its mpicc first on PATH, "
-            "pip install --force-reinstall --no-cache-dir --no-binary mpi4py mpi4py, then Halocline anew"
+            f"native code uses the MPI library {os.path.realpath(native_library)}, but mpi4py uses "
+            f"{os.path.realpath(mpi4py_library)}, but both must use the same library. Build both against "
+            "the same MPI: with its mpicc first on PATH, pip install --force-reinstall --no-cache-dir "
+            "--no-binary mpi4py mpi4py, then rebuild Halocline"
         )
 
 
@@ -222,8 +222,8 @@ def mpiexec(library: Path | None = None) -> Path:
                 foreign.append(program)
     if foreign:
         raise RunError(
-            f"{foreign[0]} belongs to another MPI than the library in use, {library}: install the mpiexec of "
-            "that library, or put it first on PATH"
+            f"{foreign[0]} belongs to another MPI than the library in use, {library}. Install the mpiexec "
+            "of that library, or put it first on PATH"
         )
     raise RunError(f"no mpiexec is installed beside the MPI library {library}, and there is none on PATH")
 

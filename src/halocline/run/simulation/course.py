@@ -147,9 +147,9 @@ class Requests:
     def _stop_reason(self, clock_time: float) -> str:
         """Return the reason of rank 0 to stop, or an empty string."""
         if self.checkpoints is not None and self.checkpoints.stop_file.exists():
-            return f"the file {self.checkpoints.stop_file} is there"
+            return f"the file {self.checkpoints.stop_file} exists"
         if self._end is not None and clock_time >= self._end - self.margin:
-            return "its time is nearly up"
+            return "its time limit is nearly reached"
         return ""
 
     def agree_on_stop(self) -> str | None:
@@ -218,7 +218,7 @@ class Occasion:
             shortest = clock.shortest_step(until)
             if self.every.time < shortest:
                 raise InputError(
-                    f"every is {self.every.time:g} with exact=True, which shortens all steps to that; "
+                    f"every is {self.every.time:g} with exact=True, which limits all steps to this length; "
                     f"expected at least {shortest:.3g}, so that each step changes the time"
                 )
         self._set_next_due(clock)
@@ -304,7 +304,7 @@ def run_bounds(arguments: RunArguments, *, timed: bool) -> tuple[float, float, E
         STEPS.check("steps", steps)
     interval = None if every is None else Every.parse("every", every)
     if interval is not None and arguments.callback is None:
-        raise InputError(f"every is {short_repr(every)}, but there is no callback to call so often")
+        raise InputError(f"every is {short_repr(every)}, but there is no callback")
     if arguments.exact and (interval is None or interval.time is None):
         raise InputError(
             f"exact=True shortens steps to meet times, but every is {short_repr(every)}; give a time (a "
@@ -312,12 +312,12 @@ def run_bounds(arguments: RunArguments, *, timed: bool) -> tuple[float, float, E
         )
     if not timed and (until is not None or (interval is not None and interval.time is not None)):
         raise InputError(
-            f"{'every' if until is None else 'until'} is given, but this program has no time: give dt=, "
-            "let it set t, or run a number of steps"
+            f"{'every' if until is None else 'until'} is given, but this program has no time. Set dt=, let "
+            "the program set t, or run a number of steps."
         )
     if until is None and steps is None:
         if every is not None:
-            raise InputError("every is given without an end: give until or steps too")
+            raise InputError("every is given without an end. Set until or steps too.")
         steps = 1
     return math.inf if until is None else until, math.inf if steps is None else steps, interval
 
@@ -502,6 +502,6 @@ def _no_progress_message(clock: Clock, bounds: Limits) -> str:
     """Return the message for a run that makes no progress."""
     return (
         f"the run makes no progress after step {clock.step} (time {clock.time!r}): time "
-        f"{min(bounds.until, bounds.pause)!r} or step {bounds.last:g} is due, and no step begins. This is an "
-        "error of Halocline: please report it with the time step and the values of every= and until="
+        f"{min(bounds.until, bounds.pause)!r} or step {bounds.last:g} is due, but no step starts. This is a "
+        "bug of Halocline: please report it with the time step and the values of every= and until=."
     )

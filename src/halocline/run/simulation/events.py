@@ -121,7 +121,7 @@ def warn(events: Sequence[Event], counts: Mapping[str, Mapping[str, Any]]) -> No
     """Log a warning for each event whose fraction of cell updates exceeds `warn_above`."""
     for event in too_often(events, counts):
         log.warning(
-            "%s: acted on %.3g %% of all cell updates, more than %g %%: %s",
+            "%s: active in %.3g %% of all cell updates, above the limit of %g %%: %s",
             event.name, 100 * counts[event.name]["share"], 100 * event.warn_above, event.about,
         )  # fmt: skip
 

@@ -100,8 +100,8 @@ class Script:
             if name not in self.names:
                 if name in self.reasons:
                     raise InputError(
-                        f"{self.file}: {name} cannot be given another value: {self.reasons[name]}; expected "
-                        f"one assignment of a number or a text, such as {name} = 1.0"
+                        f"{self.file}: {name} cannot be changed: {self.reasons[name]}; expected one "
+                        f"assignment of a number or a text, such as {name} = 1.0"
                     )
                 raise unknown_name_error(f"{self.file}: number or text", name, list(self.names))
             kind = type(self.names[name])

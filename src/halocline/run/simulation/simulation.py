@@ -175,8 +175,8 @@ class Simulation(Fields):
         self._balance_every = None if balance_interval is None else Every.parse("balance", balance_interval)
         if self._balance_every and self._balance_every.time is not None and not self._stepping.has_time_step:
             raise InputError(
-                f"balance is {balance_interval!r}, a time, but these equations have none: give a number of "
-                'steps, as in "50 steps", or a wall-clock time, as in "30 min"'
+                f"balance is {balance_interval!r}, a time, but these equations have no time. Use a number "
+                'of steps, as in "50 steps", or a wall-clock time, as in "30 min".'
             )
         self.title = self.program.name if self.program.name.isidentifier() else "simulation"
         self.order, self.scheme = order, scheme
@@ -213,8 +213,8 @@ class Simulation(Fields):
         """
         if self.store.blocks is None:
             raise InputError(
-                "this grid has no blocks: make it with active=, an array of True for each block that is "
-                "computed at first"
+                "this grid has no blocks. Create it with active=, an array with True for each initially "
+                "active block."
             )
         blocks = Blocks.of(active, self.grid.shape)
         self.domain.comm.check_same("the active blocks are", blocks, "all ranks must give the same")
@@ -266,8 +266,8 @@ class Simulation(Fields):
         assert domain.decomposition is not None
         if domain.comm.size > 1 and domain.decomposition.count <= active == domain.active_ranks:
             raise InputError(
-                "no rank has several subdomains, so a balance can move none: give each rank several, such as "
-                "subdomains_per_rank=8"
+                "no rank has several subdomains, so a balance cannot move any. Use several per rank, such "
+                "as subdomains_per_rank=8."
             )
         self.settle()
         weights = measured_work(self.store) if work is None else self._work(work)
@@ -350,8 +350,8 @@ class Simulation(Fields):
         if self._stepping.constant_dt is None:
             problem = "is a function" if callable(self._trace_stepping.keywords["dt"]) else "was not given"
             raise InputError(
-                f"dt is set to {short_repr(value)}, but the time step of this simulation {problem}; "
-                "give a number as dt= when it is made, or let the function read a parameter"
+                f"dt is set to {short_repr(value)}, but the time step of this simulation {problem}. Pass a "
+                "number as dt= when the simulation is created, or let the function read a parameter."
             )
         self.values[CONSTANT_STEP] = time_step_of(value)
         self._session.forget_time_steps()
@@ -592,7 +592,7 @@ class Simulation(Fields):
             reason = f"and the time is {start:g} already; sim.start_new_run(time=0) resets the time"
             if until > start:
                 reason = f"less than 1e-6 of a step after the time {start:g}; give a later time"
-            log.warning("the run has done no step: until is %g, %s", until, reason)
+            log.warning("the run did no step: until is %g, %s", until, reason)
         return replace(outcome, reason=NO_STEP)
 
     def explained(self, error: HaloclineError) -> HaloclineError:

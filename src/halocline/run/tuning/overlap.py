@@ -71,7 +71,7 @@ class OverlapTrial:
         self._passes = 0  # number of passes of a piece; 0 before the first piece
         self._times: dict[bool, list[float]] = {True: [], False: []}
         if option != "auto":
-            self.choice = Overlap(bool(option), "as asked for")
+            self.choice = Overlap(bool(option), "as requested")
         else:
             self.choice = Overlap(True, reason or "not decided: the run was too short to measure it")
 
@@ -94,5 +94,5 @@ class OverlapTrial:
             return
         on, off = (statistics.median(self._times[kind]) for kind in (True, False))
         comparison = f"{1e3 * on:.3g} ms a sweep with it, {1e3 * off:.3g} ms without"
-        self.choice = Overlap(on <= off, f"decided by measuring: {comparison}", on, off)
+        self.choice = Overlap(on <= off, f"decided by measurement: {comparison}", on, off)
         self.open = False

@@ -106,8 +106,8 @@ def remember(place: Path, tuned: Tuned[Any], program: str) -> None:
             new_file.write_text(json.dumps({"program": program, **facts}))
     except OSError as error:
         raise RunError(
-            f"what was tuned cannot be kept in {place.parent} ({error.strerror}); set HALOCLINE_CACHE to a "
-            "folder that can be written"
+            f"tuning results cannot be stored in {place.parent} ({error.strerror}); set HALOCLINE_CACHE to "
+            "a folder that can be written"
         ) from None
 
 
