@@ -103,7 +103,7 @@ def test_gpu_aware_mpi_gets_device_addresses():
 
 @pytest.mark.parametrize(
     ("fault", "reason"),
-    [("wrong bytes", "other bytes came from rank 1"), ("silent", "did not arrive within 0.3 s")],
+    [("wrong bytes", "the bytes received from rank 1 differ"), ("silent", "did not arrive within 0.3 s")],
 )
 def test_mpi_that_fails_the_gpu_aware_check_gets_no_device_addresses(fault: str, reason: str):
     results, errors = run(2, [AWARE], ["heat"], fault=fault)

@@ -218,7 +218,7 @@ def test_values_at_inactive_points_are_rejected() -> None:
         InputError, match=r"the value at \(3, 7\) is requested, but this cell lies in an inactive block"
     ):
         sim.evaluate(hc.value(u, (3, -1)))
-    with pytest.raises(InputError, match=r"the value at \(1, 1\) is asked for, but"):
+    with pytest.raises(InputError, match=r"the value at \(1, 1\) is requested, but"):
         sim.activate([[False, True]])
     sim.run(steps=1)  # nothing was lost
     assert np.array_equal(sim[u], 2.0 * spread(np.array([[True, False]]), (8, 8)))

@@ -120,7 +120,7 @@ def test_a_parameter_without_a_value_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"kappa": "much"}, r"parameter 'kappa' is 'much'; expected a number"),
+        ({"kappa": "much"}, r"parameter 'kappa' is 'much'; expected a real number"),
         ({"kappa": math.nan}, r"parameter 'kappa' is nan; expected a finite number"),
         ({"dt": 0.1}, r"parameter name 'dt' cannot be used; expected an identifier other than t, dt, step"),
         ({"h_x": 0.1}, r"parameter name 'h_x' cannot be used"),

@@ -64,7 +64,7 @@ def test_an_unsuitable_value_of_a_vector_is_one_message(value: Any, message: str
     sim, u, w = problem()
     with pytest.raises(InputError, match=message):
         sim[w] = value
-    with pytest.raises(InputError, match=r"the value of field 'u' is Vector\('w' .* take one component"):
+    with pytest.raises(InputError, match=r"the value of field 'u' is Vector\('w' .* use one component"):
         sim[u] = w
 
 
@@ -198,5 +198,5 @@ def test_statements_take_vectors() -> None:
     sim[v], sim[w] = (1.0, 2.0), 3.0
     sim.run(steps=1)
     assert sim.evaluate(hc.max(v), hc.max(w)) == ((3.0, 3.0), (2.0, 4.0))
-    with pytest.raises(InputError, match=r"field 'w_x' is set twice at once"):
+    with pytest.raises(InputError, match=r"field 'w_x' is set twice in one statement"):
         hc.Simulation(grid, hc.program(lambda w: hc.assign({w: 0.0, w[0]: 1.0})))

@@ -211,7 +211,10 @@ def grid_of(axis: str, function: Any, **options: Any) -> hc.Grid:
             "the map of axis y does not rise from 0 to 0.0625: it leads to",
         ),
         (lambda: grid_of("y", lambda y: 1.5 * y - 0.5 * y**3), "beyond the wall, where ghosts lie"),
-        (lambda: grid_of("y", lambda y: y[:1]), r"makes \(1,\) float64 numbers of \(2,\); expected as many"),
+        (
+            lambda: grid_of("y", lambda y: y[:1]),
+            r"makes \(1,\) float64 numbers of \(2,\); expected the same number",
+        ),
         (lambda: grid_of("y", lambda y: y.wrong), "the map of axis y raised AttributeError"),
         (lambda: grid_of("y", lambda y: np.expm1(y) / np.expm1(1.0)), "the map of axis y cannot be traced"),
         (lambda: grid_of("y", lambda y: y + 0j), "the map of axis y makes .2,. complex128 numbers"),

@@ -110,7 +110,7 @@ def test_a_program_without_assignments_is_reported_with_the_likely_cause() -> No
         with pytest.raises(InputError, match=words):
             program_of(grid, hc.program(function), parameters={"k": 1.0})
     for setting in (lambda u: [u.set(2.0 * u), {u: u}][1], lambda u, v: (u.set(v[0]), v)):
-        with pytest.raises(InputError, match=r"'<lambda>' returns a value of type \w+, which sets nothing"):
+        with pytest.raises(InputError, match=r"'<lambda>' returns a value of type \w+, which has no effect"):
             program_of(grid, hc.program(setting))
     program_of(grid, hc.program(lambda u, v: (u.set(v[0]), v[0].set(u))))
     for function in (lambda u: u * 2.0, lambda u: None):
@@ -140,7 +140,7 @@ def test_a_rebound_field_name_without_assignment_is_reported() -> None:
         v.set(u)
 
     (notice,) = program_of(grid, hc.program(half)).notices
-    assert re.search(r"^program half: u = ... in line \d+ gives a new meaning .* write u.set", notice)
+    assert re.search(r"^program half: u = ... in line \d+ only rebinds .* Write u.set", notice)
     assert program_of(grid, hc.program(whole)).notices == []
 
     def clock(u: Any, t: Any) -> None:
@@ -148,7 +148,7 @@ def test_a_rebound_field_name_without_assignment_is_reported() -> None:
         u.set(u * t)
 
     (notice,) = program_of(grid, hc.program(clock)).notices
-    assert re.search(r"^program clock: t = ... in line \d+ gives a new meaning .* write t.set", notice)
+    assert re.search(r"^program clock: t = ... in line \d+ only rebinds .* Write t.set", notice)
 
 
 def test_names_of_numbers_may_be_rebound() -> None:

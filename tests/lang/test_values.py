@@ -193,7 +193,7 @@ def test_names_are_normalised_to_one_unicode_form(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="already has a field named"):
         grid.field(greek)
     two_spellings = {"k" + micro: 1, "k" + greek: 2}
-    with pytest.raises(InputError, match=r"parameter .* is given twice, in different characters"):
+    with pytest.raises(InputError, match=r"parameter .* is given twice, in different Unicode forms"):
         hc.Simulation(grid, scope["f"], parameters=two_spellings, scheme=hc.Euler(), dt=0.1)
     with pytest.raises(InputError, match="field name 5 is not an identifier such as"):
         grid.field(5)  # type: ignore[arg-type]

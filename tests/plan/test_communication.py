@@ -14,7 +14,7 @@ from halocline.run.domain.execution import Execution
     ("options", "words"),
     [
         ({"communication": "v4"}, "communication 'v4' is unknown; known: baseline, v1"),
-        ({"communication": "v2", "halo": "uniform"}, "halo is 'uniform', but communication v2 setoses it"),
+        ({"communication": "v2", "halo": "uniform"}, "halo is 'uniform', but communication v2 sets it"),
         (
             {"communication": "v2", "methods": "self,mpi"},
             "methods is ('self', 'mpi'), but communication v2 set",

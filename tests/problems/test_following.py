@@ -117,7 +117,7 @@ def test_a_name_that_cannot_be_set_is_reported_with_the_reason(tmp_path: Path, n
 
 def test_invalid_files_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "nothing.py").write_text("n = 1\nraise SystemExit(3)\n")
-    with pytest.raises(InputError, match=r"makes no hc\.Simulation"):
+    with pytest.raises(InputError, match=r"creates no hc\.Simulation"):
         _ = Problem(str(tmp_path / "nothing.py")).program
     with pytest.raises(InputError, match="there is no file"):
         Problem(str(tmp_path / "other.py"))

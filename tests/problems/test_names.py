@@ -180,7 +180,10 @@ def test_files_without_settings_may_use_special_names(tmp_path: Path) -> None:
     ("lines", "words"),
     [
         ("def diagnostics(): return 5", "diagnostics() returns 5; expected a mapping by name, such as"),
-        ("def diagnostics(): return {'time': hc.max(u)}", "diagnostics() returns 'time', which rows have"),
+        (
+            "def diagnostics(): return {'time': hc.max(u)}",
+            "diagnostics() returns 'time', but the rows already have",
+        ),
         ("def diagnostics(): return {'most': hc.max(u)}\nkey_diagnostics = ('must',)", "'must'"),
         ("extrapolated = hc.Extrapolated(('Nu',))", "diagnostic in extrapolated 'Nu' is unknown"),
         ("def diagnostics(): return {'most': 'u'}", "diagnostics(): operand is 'u' of type str; expected"),

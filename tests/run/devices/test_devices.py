@@ -64,7 +64,7 @@ def test_the_environment_selects_devices_by_default(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("HALOCLINE_DEVICE", "")
     assert Execution().device == "cpu"
     monkeypatch.setenv("HALOCLINE_DEVICE", "gpu")
-    with pytest.raises(InputError, match=r"^HALOCLINE_DEVICE: device 'gpu': 'gpu' is no interface"):
+    with pytest.raises(InputError, match=r"^HALOCLINE_DEVICE: device 'gpu': 'gpu' is not an interface"):
         Execution()
 
 

@@ -97,7 +97,7 @@ def test_ranks_without_subdomains_wait_and_receive_new_ones() -> None:
     sim.run(steps=3)
     total = sim.evaluate(hc.sum(u))
     if rank:
-        with pytest.raises(InputError, match=f"rank {rank} has no subdomain now"):
+        with pytest.raises(InputError, match=f"rank {rank} has no subdomain at present"):
             _ = sim[u]
     for active in (3, 2, 1, 3):
         sim.balance(work=1.0, ranks_active=active)
@@ -135,7 +135,7 @@ def test_unsupported_balances_are_rejected() -> None:
     ):  # fmt: skip
         with pytest.raises(InputError, match=f"work is {words}"):
             several.balance(work=work)
-    with pytest.raises(InputError, match=r"balance is 0.5, a time, but these equations have none"):
+    with pytest.raises(InputError, match=r"balance is 0.5, a time, but these equations have no time"):
         turning(balance=0.5)
 
 
