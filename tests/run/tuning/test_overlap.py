@@ -130,7 +130,7 @@ def test_a_solve_in_parts_has_the_same_history() -> None:
         outcomes.append((solution.iterations, norms, solution.fields.checksum(u)))
         assert solution.residual_relative <= 1e-12
         assert solution.reason == "rounding limit"  # b - A x stays at 1.6e-11
-        assert solution.overlap.reason.startswith("decided" if overlap == "auto" else "as asked")
+        assert solution.overlap.reason.startswith("decided" if overlap == "auto" else "as requested")
     assert outcomes[0] == outcomes[1]
 
 

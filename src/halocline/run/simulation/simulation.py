@@ -418,7 +418,7 @@ class Simulation(Fields):
             The time is not finite, the ranks give different times, or a run is in progress.
         """
         if self._session.is_under_way:
-            raise InputError("start_new_run is called while the simulation runs; call it between two runs")
+            raise InputError("start_new_run is called while the simulation runs. Call it between two runs.")
         number = finite_time("time", time)
         comm = self.domain.comm
         comm.check_same("the time of the new run is", number, "all ranks must give the same")
