@@ -148,7 +148,7 @@ def test_a_resumed_case_keeps_its_order_and_scheme(tmp_path: Path) -> None:
         done = run_command_line("run", "sound-wave", "--resume", folder, "--steps", "4", f"--{option}", value)
         assert done.returncode == 2
         assert f"{option} is {value}, but checkpoint" in done.stderr
-        assert "leave it out" in done.stderr
+        assert f"Leave {option} out" in done.stderr
     done = run_command_line("run", "sound-wave", "--resume", folder, "--steps", "4", "--set", "dt=1e-3")
     assert done.returncode == 2
     assert "dt: the changed values may be the reason" in done.stderr

@@ -151,8 +151,8 @@ def run(
                 **{key: value for key, value in execution.items() if key not in ENVIRONMENT},
                 **{"state": state, "pictures": pictures},
             },
-            f"{problem.spelling} makes no simulation and no linear problem, so the option has no effect: "
-            "leave it out",
+            f"{problem.spelling} makes no simulation and no linear problem, so the option has no effect. "
+            "Leave it out.",
         )
     if checks is not None and not all(check.passed for check in checks):
         raise typer.Exit(1)

@@ -85,7 +85,7 @@ def test_invalid_execution_options_are_rejected_before_a_file_begins(tmp_path: P
     path.write_text("def check(problem):\n    pass\n\nraise ValueError('begun')\n")
     for words, message in (
         (["--schedule", "some"], "schedule 'some' is unknown"),
-        (["--communication", "v1", "--methods", "peer"], "leave methods out"),
+        (["--communication", "v1", "--methods", "peer"], "Leave methods out"),
         (["--only", "some"], "--only some: expected one of compute, exchange"),
         (["--only", "compute", "--check"], "leave --check out"),
         (["--only", "compute", "--state", "s.npz"], "leave --state out"),

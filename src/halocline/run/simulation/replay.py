@@ -27,8 +27,8 @@ from halocline.run.memory import contents
 IN_MEMORY = 1 << 26  # maximum bytes of a rank's copy in memory; larger copies use a temporary file
 LARGEST = 3  # number of terms in the message if all terms are finite
 INSTEAD = (
-    "the first such step and its terms are unknown, because no copy of the fields could be stored ({reason}). "
-    "Run again with --every 1, with fewer cells, or with TMPDIR on a disk with more space."
+    "the first such step and its terms are unknown, because no copy of the fields could be stored "
+    "({reason}). Run again with --every 1, with fewer cells, or with TMPDIR on a disk with more space."
 )
 
 
