@@ -13,7 +13,7 @@ from halocline.compile.identity import identity
 from halocline.compile.ir.pipeline import is_recording, passed, run
 from halocline.compile.numbering import Numbering, Sweeps, field_infos, number_buffers, wrapped
 from halocline.compile.passes.contract import contract, count_flops
-from halocline.compile.passes.operands import Operands, operands, second
+from halocline.compile.passes.operands import Operands, operands, second_buffer
 from halocline.compile.passes.scratch import stage_uses
 from halocline.compile.schedule import NAME, Code
 from halocline.compile.strategy import SHARED_BYTES, Strategy
@@ -227,11 +227,12 @@ class _Compiler:
         )
         doubled = self.arrangement.doubled(sweep)
         read = tuple(f.name for f in self.numbering.fields if f in nests.reads)
-        sinks = {f.name: second(f.name) if f.name in doubled else f.name for f in sweep.sets}
+        sinks = {f.name: second_buffer(f.name) if f.name in doubled else f.name for f in sweep.sets}
         sweep_operands = Operands(read, sinks)
         wraps = wrapped(nests, halo, self.arrangement.grid) if self.target.wraps else frozenset()
         kernel = run(
-            nests.kernel, partial(operands, of=sweep_operands, numbers=self.operand_numbers(sweep_operands))
+            nests.kernel,
+            partial(operands, sweep_arrays=sweep_operands, numbers=self.operand_numbers(sweep_operands)),
         )
         kernel = self.target.ordered(replace(kernel, wraps=tuple(sorted(f.name for f in wraps))))
         # results of fields that the sweep does not read bypass the cache
@@ -266,20 +267,21 @@ class _Compiler:
             share=self.share,
         )
 
-    def operand_numbers(self, of: Operands) -> dict[str, int]:
+    def operand_numbers(self, sweep_arrays: Operands) -> dict[str, int]:
         """Return the number of each operand: its position on the CPU, the number of its buffer on devices."""
         if isinstance(self.target, Device):
-            return {name: self.numbering.buffers[name] for name in of.names}
-        return {name: number for number, name in enumerate(of.names)}
+            return {name: self.numbering.buffers[name] for name in sweep_arrays.names}
+        return {name: number for number, name in enumerate(sweep_arrays.names)}
 
     def halo_kernel(
-        self, sweep: lower.SweepGraph, nests: SweepNests, halo: SweepHalo, of: Operands
+        self, sweep: lower.SweepGraph, nests: SweepNests, halo: SweepHalo, sweep_arrays: Operands
     ) -> tuple[str | None, Footprint]:
         """Return the kernel that computes fields in the halo, and the halo segments that it computes."""
         if not halo.extended:
             return None, Footprint()
         kernel = in_halo(nests.staged, {f.name for f in halo.extended})
-        kernel = run(kernel, partial(operands, of=of, numbers=self.operand_numbers(of), only=True))
+        numbers = self.operand_numbers(sweep_arrays)
+        kernel = run(kernel, partial(operands, sweep_arrays=sweep_arrays, numbers=numbers, only=True))
         extent = next(iter(halo.extended.values()))  # all extended fields have the same extent
         return self.once("halo", self.target.halo(kernel, self.numbering.names)), extent
 
@@ -316,7 +318,10 @@ class _Compiler:
         for number, ghost in enumerate(fill.ghosts):
             kernel = passed("translate", translate_ghost(fill.field, ghost, fields, grid))
             bound = partial(
-                operands, of=fill_operands, numbers=self.operand_numbers(fill_operands), only=on_device
+                operands,
+                sweep_arrays=fill_operands,
+                numbers=self.operand_numbers(fill_operands),
+                only=on_device,
             )
             kernel = run(kernel, contract, bound)
             layers.append(replace(kernel, comment=f"layer {number}: {kernel.comment}"))

@@ -17,7 +17,7 @@ from halocline.compile.lower import (
     scalars_in,
     sweeps,
 )
-from halocline.compile.passes.operands import doubled, second
+from halocline.compile.passes.operands import doubled, second_buffer
 from halocline.compile.printers.spelling import Names, identifiers
 from halocline.compile.schedule import AROUND, FieldInfo
 from halocline.compile.sweep import SweepNests
@@ -90,11 +90,11 @@ def number_buffers(program: Program, arrangement: Sweeps, wraps: bool) -> Number
     buffers = {f.name: number for f, number in fields.items()}
     for sweep in sweeps(arrangement.operations):
         for name in sorted(arrangement.doubled(sweep), key=lambda name: buffers[name]):
-            buffers.setdefault(second(name), len(buffers))
+            buffers.setdefault(second_buffer(name), len(buffers))
     scalars = _scalars(program, arrangement, wraps)
     names = identifiers(scalars)
     arrays = identifiers((f.name for f in fields), names.values())
-    arrays |= {second(name): f"{spelled}_next" for name, spelled in arrays.items()}
+    arrays |= {second_buffer(name): f"{array_name}_next" for name, array_name in arrays.items()}
     return Numbering(fields, buffers, scalars, Names(arrays, names, scalars))
 
 
@@ -137,8 +137,8 @@ def field_infos(numbering: Numbering, arrangement: Sweeps) -> tuple[FieldInfo, .
         for f, footprint in (*halo.reads.items(), *halo.extended.items(), *halo.exchange.items()):
             widest[f] |= footprint
     infos = {f.name: FieldInfo(f.name, f.dtype, f.staggered, p.layers(ndim)) for f, p in widest.items()}
-    second_buffers = [infos[f.name] for f in numbering.fields if second(f.name) in numbering.buffers]
-    second_buffers.sort(key=lambda info: numbering.buffers[second(info.name)])
+    second_buffers = [infos[f.name] for f in numbering.fields if second_buffer(f.name) in numbering.buffers]
+    second_buffers.sort(key=lambda info: numbering.buffers[second_buffer(info.name)])
     return (*infos.values(), *(replace(info, name=f"{info.name}'") for info in second_buffers))
 
 

@@ -133,8 +133,8 @@ def _comment(sweep: SweepGraph) -> str:
 
 def brief(root: Expr, limit: int = 100) -> str:
     """Return an expression as a text of at most `limit` characters."""
-    spelled = text(root, depth=4)
-    return spelled if len(spelled) <= limit else spelled[: limit - 3] + "..."
+    formula = text(root, depth=4)
+    return formula if len(formula) <= limit else formula[: limit - 3] + "..."
 
 
 def _kernel(

@@ -10,7 +10,7 @@ from halocline.compile.ir.statements import (
     flat,
 )
 from halocline.compile.ir.verify import verify
-from halocline.compile.passes.operands import Operands, doubled, operands, second
+from halocline.compile.passes.operands import Operands, doubled, operands, second_buffer
 from kernels import in_nest, small
 
 HERE = ((0, 0),)
@@ -34,14 +34,14 @@ def test_results_read_by_later_nests_use_a_second_buffer() -> None:
 
 def test_operands_keep_their_assigned_numbers() -> None:
     kernel = replace(small(), body=(small().body[0], Nest((Store("u", 6),), HERE, (0,))))
-    buffers = Operands(("u",), {"u": second("u")})
-    numbered = operands(kernel, buffers, {"u": 4, second("u"): 7})
+    buffers = Operands(("u",), {"u": second_buffer("u")})
+    numbered = operands(kernel, buffers, {"u": 4, second_buffer("u"): 7})
     verify(numbered)
     assert [(a.name, a.number, a.written) for a in numbered.arrays if a.kind == "field"] == [
         ("u", 4, False),
-        (second("u"), 7, True),
+        (second_buffer("u"), 7, True),
     ]
-    assert [s.array for s in flat(numbered.body) if isinstance(s, Store)] == ["s", second("u")]
+    assert [s.array for s in flat(numbered.body) if isinstance(s, Store)] == ["s", second_buffer("u")]
     assert [a.name for a in numbered.arrays if a.kind == "scratch"] == ["s"]
     assert doubled(numbered, {"u": {(1,)}}) == set()
 

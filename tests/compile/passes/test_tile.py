@@ -33,7 +33,7 @@ def test_a_thread_block_computes_its_tile_stage_by_stage() -> None:
     assert [type(s) for s in first.body] == [TileLoop, Barrier]
     stage = kernel.array["s"]
     assert (stage.kind, stage.layers[2], stage.shape) == ("stage_tile", (1, 0), (1, 1, 513))
-    assert kernel.array[stage.of].shape == (513,)
+    assert kernel.array[stage.source].shape == (513,)
     assert any(isinstance(s, Let) and 5 in s.values for s in last.body)  # constant: once for all cells
 
 

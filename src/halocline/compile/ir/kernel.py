@@ -101,7 +101,7 @@ class Array:
         Number of elements of "band", "intermediate" and "result" arrays.
     span : str
         Stretch of the row that these arrays cover, see `Strip`.
-    of : str
+    source : str
         Field from which a queue or field tile is read; shared memory that contains a stage tile.
     layers : tuple of (int, int)
         For a queue, its first and last offset along the streaming axis. For a field tile, the layers
@@ -119,7 +119,7 @@ class Array:
     label: tuple[bytes, bytes] = (b"", b"")
     length: int = 0
     span: str = "piece"
-    of: str = ""
+    source: str = ""
     layers: tuple[tuple[int, int], ...] = ()
     shape: tuple[int, ...] = ()
 

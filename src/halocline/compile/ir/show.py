@@ -32,12 +32,12 @@ def show(kernel: Kernel) -> str:
         lines.append(f"  array {array.name}: {array.dtype} {array.kind}{shape}")
     placed = {n for s in ir.flat(kernel.body) if isinstance(s, ir.Let) for n in s.values}
     for number in kernel.below(ir.roots(kernel.body), placed):
-        lines.append(f"  {spelled(kernel, number)}")
+        lines.append(f"  {value_text(kernel, number)}")
     lines += _body(kernel, kernel.body, 1)
     return "\n".join(lines) + "\n"
 
 
-def spelled(kernel: Kernel, number: int) -> str:
+def value_text(kernel: Kernel, number: int) -> str:
     """Return the text of a value: its number, operation, and precision if that is not float64."""
     value = kernel.values[number]
     args = "".join(f" v{arg}" for arg in value.args)
@@ -57,7 +57,7 @@ def _body(kernel: Kernel, body: ir.Body, level: int) -> Iterator[str]:
     indent = "  " * level
     for statement in body:
         if isinstance(statement, ir.Let):
-            yield from (indent + spelled(kernel, number) for number in statement.values)
+            yield from (indent + value_text(kernel, number) for number in statement.values)
             continue
         yield indent + _line(statement)
         parts = list(ir.bodies(statement))

@@ -158,9 +158,10 @@ def _arrays(kernel: Kernel, statements: Sequence[ir.Statement], fail: Fail) -> N
             fail(f"{text}: unknown kind {array.kind!r}; expected one of {', '.join(sorted(KINDS))}")
         if array.dtype not in ITEMSIZE:
             fail(f"{text}: unknown precision {array.dtype!r}; expected one of {', '.join(ITEMSIZE)}")
-        if array.of and array.of not in kernel.array:
+        if array.source and array.source not in kernel.array:
             fail(
-                f"{text}: it holds values of array {array.of!r}, which the kernel does not have; add that too"
+                f"{text}: it holds values of array {array.source!r}, which the kernel does not have; "
+                "add that too"
             )
     for statement in statements:
         name = getattr(statement, "array", "")

@@ -48,7 +48,7 @@ def lanes(kernel: Kernel) -> Kernel:
 
     def change(strip: ir.Strip) -> ir.Body:
         group = ir.roots(strip.body)
-        layout = columns(table, group) if keeps(kernel, strip) else None
+        layout = columns(table, group) if stores_intermediates(kernel, strip) else None
         if layout is None:
             return (strip,)
         shifted = {
@@ -63,7 +63,7 @@ def lanes(kernel: Kernel) -> Kernel:
     return replace(kernel, values=tuple(table.values), body=body)
 
 
-def keeps(kernel: Kernel, strip: ir.Strip) -> bool:
+def stores_intermediates(kernel: Kernel, strip: ir.Strip) -> bool:
     """Return True if a loop only stores values for later loops."""
     return all(isinstance(s, ir.Store) and kernel.array[s.array].kind == "intermediate" for s in strip.body)
 

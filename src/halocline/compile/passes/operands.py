@@ -9,7 +9,7 @@ from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Array, Kernel
 
 
-def second(name: str) -> str:
+def second_buffer(name: str) -> str:
     """Return the name of the second buffer of a field."""
     return name + "'next"
 
@@ -53,23 +53,28 @@ class Operands:
         return tuple(dict.fromkeys((*self.read, *self.sinks.values())))
 
 
-def operands(kernel: Kernel, of: Operands, numbers: Mapping[str, int], only: bool = False) -> Kernel:
+def operands(
+    kernel: Kernel, sweep_arrays: Operands, numbers: Mapping[str, int], only: bool = False
+) -> Kernel:
     """Replace the stored arrays of a kernel by their buffers, and set the numbers of its arrays.
 
     If `only` is True, the kernel contains only the arrays that it uses itself.
     """
 
     def change(store: ir.Store) -> ir.Body:
-        return (replace(store, array=of.sinks.get(store.array, store.array)),)
+        return (replace(store, array=sweep_arrays.sinks.get(store.array, store.array)),)
 
     body = ir.replaced(kernel.body, ir.Store, change)
-    fields = {of.sinks[name]: replace(kernel.array[name], name=of.sinks[name]) for name in of.sinks}
-    fields |= {name: kernel.array[name] for name in of.read}
+    fields = {
+        sweep_arrays.sinks[name]: replace(kernel.array[name], name=sweep_arrays.sinks[name])
+        for name in sweep_arrays.sinks
+    }
+    fields |= {name: kernel.array[name] for name in sweep_arrays.read}
     stored = [s.array for s in ir.flat(body) if isinstance(s, ir.Store)]
     used_arrays = {*stored, *(name for name, _ in kernel.loads(ir.roots(body)))}
     arrays: list[Array] = [
-        replace(fields[name], number=numbers[name], written=name in of.sinks.values())
-        for name in of.names
+        replace(fields[name], number=numbers[name], written=name in sweep_arrays.sinks.values())
+        for name in sweep_arrays.names
         if name in used_arrays or not only
     ]
     arrays += [array for array in map(kernel.array.get, stored) if array and array.kind == "scratch"]

@@ -53,27 +53,27 @@ class _Rows:
         grouped = len(strips) > 1
         results = strips[-1].body
         # results by their number in the nest
-        self.passing = {
+        self.buffered = {
             n: s
             for n, s in enumerate(results)
             if isinstance(s, ir.Reduce) or (isinstance(s, ir.Store) and s.array in self.streamed)
         }
-        self.sums = {n: s for n, s in self.passing.items() if isinstance(s, ir.Reduce) and s.kind == "sum"}
+        self.sums = {n: s for n, s in self.buffered.items() if isinstance(s, ir.Reduce) and s.kind == "sum"}
         fields = [a for a in self.kernel.arrays if a.kind == "field"]
         self.item = min((ITEMSIZE[a.dtype] for a in fields), default=8)
         self.deposits = {
-            n: s for n, s in self.passing.items() if isinstance(s, ir.Reduce) and s.kind != "sum"
+            n: s for n, s in self.buffered.items() if isinstance(s, ir.Reduce) and s.kind != "sum"
         }
         # if fields exceed the cache, a row is divided into lines, unless a statement needs longer pieces
-        lines = self.streaming and bool(self.passing) and not grouped
+        lines = self.streaming and bool(self.buffered) and not grouped
         lines = lines and not any(isinstance(s, ir.CheckAngles) for s in ir.flat(_in_rows(nest)))
         length = (LINE if lines else STREAMING_PIECE) // self.item if self.streaming else PIECE
-        kept_arrays = [
+        intermediates = [
             a for a in self.kernel.arrays if a.kind == "intermediate" and a.name.startswith(f"{self.number}:")
         ]
-        length = min((a.length for a in kept_arrays), default=length)
+        length = min((a.length for a in intermediates), default=length)
         self.buffers: list[Array] = []
-        for n, result in self.passing.items():
+        for n, result in self.buffered.items():
             dtype = self.kernel.array[result.array].dtype if isinstance(result, ir.Store) else "float64"
             reduced = lines and isinstance(result, ir.Reduce)
             size, span = (PIECE, "block") if reduced else (length, "piece")
@@ -88,11 +88,11 @@ class _Rows:
                 pointers = tuple(s for s in loop.body if s not in work)
                 if lines:
                     return (replace(loop, body=(*pointers, *self.lines(work, rows, length))),)
-                if self.passing or self.streaming or grouped:
+                if self.buffered or self.streaming or grouped:
                     return (replace(loop, body=(*pointers, self.pieces(work, rows, length, grouped))),)
             return (loop,)
 
-        buffers = tuple(ir.Buffer(a.name) for a in (*kept_arrays, *self.buffers))
+        buffers = tuple(ir.Buffer(a.name) for a in (*intermediates, *self.buffers))
         new_body = ir.replaced(nest.body, ir.Loop, change)
         outside = tuple(s for s in new_body if not isinstance(s, (ir.Bands, ir.Loop)))
         return replace(nest, body=(*outside, *buffers, *new_body[len(outside) :]))
@@ -119,7 +119,7 @@ class _Rows:
             (piece_loop,) = ir.rewritten((loop,), _over_a_piece)
             body += (self.passed(piece_loop) if loop is loops[-1] else piece_loop,)
         body += tuple(ir.CloseSum(n, s.slot, self.buffer(n)) for n, s in self.sums.items())
-        for n, result in self.passing.items():
+        for n, result in self.buffered.items():
             if isinstance(result, ir.Store):
                 body += (ir.StreamingStore(result.array, self.buffer(n)),)
         return ir.Pieces((*body, *self.deposited()), length)
@@ -142,7 +142,7 @@ class _Rows:
         )
         whole += tuple(
             ir.StreamingStore(s.array, self.buffer(n), line=True)
-            for n, s in self.passing.items()
+            for n, s in self.buffered.items()
             if isinstance(s, ir.Store)
         )
         reduced = {*self.sums, *self.deposits}
@@ -163,7 +163,7 @@ class _Rows:
         assert isinstance(strip, ir.Strip)
         body: ir.Body = ()
         for n, result in enumerate(strip.body):
-            if n in self.passing and (only is None or n in only):
+            if n in self.buffered and (only is None or n in only):
                 assert isinstance(result, (ir.Store, ir.Reduce))
                 body += (ir.Store(self.buffer(n), result.value, result.origin),)
                 if n in self.sums:

@@ -115,7 +115,9 @@ class _NeighbourStorage:
                 ends = min(column), max(column)
                 free_registers -= (ends[1] - ends[0]) * ITEMSIZE[dtype] // REGISTER
             if len(column) > 1 and free_registers >= 0:
-                self.queues[f"{name}:queue"] = Array(f"{name}:queue", dtype, "queue", of=name, layers=(ends,))
+                self.queues[f"{name}:queue"] = Array(
+                    f"{name}:queue", dtype, "queue", source=name, layers=(ends,)
+                )
             plane = [o for o in offsets if not o[streaming]]
             if self.strategy.reads != "planes" or not any(any(o) for o in plane):
                 continue
@@ -126,7 +128,9 @@ class _NeighbourStorage:
             shape = across + sum(layers[0]), along + sum(layers[1])
             size = shape[0] * shape[1] * ITEMSIZE[dtype]
             if size <= self.free_bytes:
-                tile = Array(f"{name}:field_tile", dtype, "field_tile", of=name, layers=layers, shape=shape)
+                tile = Array(
+                    f"{name}:field_tile", dtype, "field_tile", source=name, layers=layers, shape=shape
+                )
                 self.tiles[tile.name] = tile
                 self.free_bytes -= size
 

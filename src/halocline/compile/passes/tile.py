@@ -45,10 +45,10 @@ def _slots(kernel: Kernel) -> tuple[dict[str, Array], list[Array]]:
         shape = tuple(n + lo + hi + t for n, (lo, hi), t in sides)
         array = kernel.array[use.array]
         tiles[use.array] = replace(
-            array, kind="stage_tile", layers=extent, shape=shape, of=f":slot{use.slot}"
+            array, kind="stage_tile", layers=extent, shape=shape, source=f":slot{use.slot}"
         )
         cells[use.slot] = max(cells.get(use.slot, 0), prod(shape))
-    types = {tile.of: tile.dtype for tile in tiles.values()}
+    types = {tile.source: tile.dtype for tile in tiles.values()}
     slots = [Array(f":slot{n}", types[f":slot{n}"], "shared", shape=(size,)) for n, size in cells.items()]
     return tiles, slots
 

@@ -196,7 +196,7 @@ class _Printer(KernelPrinter):
             self.body(statement.body)
             for number in statement.angles:
                 f = "f" if self.kernel.values[number].dtype == "float32" else ""
-                self.out.add(f"large_angle |= hc_is_large_angle{f}({self.spelled[number]});")
+                self.out.add(f"large_angle |= hc_is_large_angle{f}({self.value_texts[number]});")
 
         self.vector_loop(statement.span, " reduction(| : large_angle)", test_angles)
 
@@ -205,7 +205,7 @@ class _Printer(KernelPrinter):
         self.block("else", statement.all_angles)
 
     def print_mark_selection(self, statement: ir.MarkSelection) -> None:
-        n, holds = statement.number, self.spelled[statement.condition]
+        n, holds = statement.number, self.value_texts[statement.condition]
         self.out.add(f"any_true{n} |= {holds};")
         self.out.add(f"any_false{n} |= !{holds};")
 
@@ -215,7 +215,7 @@ class _Printer(KernelPrinter):
     def print_store(self, statement: ir.Store) -> None:
         array = self.kernel.array[statement.array]
         if self.vector:
-            self.out.add(f"hc_lanes_store(&{self.element(array)}, {self.spelled[statement.value]});")
+            self.out.add(f"hc_lanes_store(&{self.element(array)}, {self.value_texts[statement.value]});")
         else:
             self.out.add(f"{self.element(array)} = {self.cast(statement.value, array.dtype)};")
 
@@ -308,7 +308,8 @@ class _Printer(KernelPrinter):
         ctype = C_TYPES[statement.dtype]
         self.vector = f"hc_lanes_{ctype}"
         places = [
-            (self.named(f"previous{n}"), self.named(f"current{n}")) for n in range(len(statement.columns))
+            (self.reserve_name(f"previous{n}"), self.reserve_name(f"current{n}"))
+            for n in range(len(statement.columns))
         ]
         with out.block():
             out.add(f"constexpr int64_t lanes = sizeof({self.vector}) / sizeof({ctype});")
@@ -319,7 +320,7 @@ class _Printer(KernelPrinter):
                 self.ahead = True
                 self.body(statement.ahead)
                 self.ahead = False
-                ends = [self.spelled[number] for number in statement.columns]
+                ends = [self.value_texts[number] for number in statement.columns]
                 self.places = [(*place, end) for place, end in zip(places, ends, strict=True)]
                 if statement.first:
                     self.block(f"if (k >= {lo})", statement.body)
@@ -338,27 +339,29 @@ class _Printer(KernelPrinter):
             if value.op == "shifted":
                 column, step = value.attribute
                 shift = f"hc_lanes_shifted<{step}>({', '.join(self.places[column])})"
-                self.spelled[number] = shift if step else self.places[column][1]
+                self.value_texts[number] = shift if step else self.places[column][1]
             elif value.op == "load":
-                self.spelled[number] = self.loaded(value)
+                self.value_texts[number] = self.loaded(value)
             else:
                 args = [self.lane(arg, value.dtype) for arg in value.args]
                 if value.op == "fma":
-                    spelled = f"hc_lanes_fma({', '.join(args)})"
+                    text = f"hc_lanes_fma({', '.join(args)})"
                 else:
-                    spelled = operation(self.out, value, args, self.dialect)
-                self.spelled[number] = self.declared(value, self.named(f"t{len(self.names_in_use)}"), spelled)
+                    text = operation(self.out, value, args, self.dialect)
+                self.value_texts[number] = self.declared(
+                    value, self.reserve_name(f"t{len(self.names_in_use)}"), text
+                )
 
     def lane(self, number: int, dtype: str) -> str:
         """Return a value as a vector."""
         if self.kernel.values[number].depth == 3:
-            return self.spelled[number]
+            return self.value_texts[number]
         return f"hc_lanes_all({self.cast(number, dtype)})"
 
-    def declared(self, value: Value, name: str, spelled: str) -> str:
+    def declared(self, value: Value, name: str, text: str) -> str:
         if not self.vector:
-            return super().declared(value, name, spelled)
-        self.out.add(f"const {self.vector} {name} = {spelled};")
+            return super().declared(value, name, text)
+        self.out.add(f"const {self.vector} {name} = {text};")
         return name
 
     def loaded(self, value: Value) -> str:
@@ -366,16 +369,18 @@ class _Printer(KernelPrinter):
         array = self.kernel.array[name]
         if array.kind in ("band", "intermediate"):
             element = self.element(array)
-            spelled = f"hc_lanes_load(&{element})" if self.vector else element
+            text = f"hc_lanes_load(&{element})" if self.vector else element
             number = array.name.partition("intermediate")[2]
             variable = f"loaded{number}" if array.kind == "intermediate" else f"t{len(self.names_in_use)}"
-            return self.declared(value, self.named(variable), spelled)
+            return self.declared(value, self.reserve_name(variable), text)
         if self.vector:
             offset = padded(grid_offset, self.kernel.ndim)
             address = f"{self.rows[name, offset[:2]]} + k{' + lanes' if self.ahead else ''}"
-            return self.declared(value, self.named(f"t{len(self.names_in_use)}"), f"hc_lanes_load({address})")
+            return self.declared(
+                value, self.reserve_name(f"t{len(self.names_in_use)}"), f"hc_lanes_load({address})"
+            )
         return super().loaded(value)
 
-    def spelled_load(self, array: Array, offset: ir.Offset) -> str:
+    def load_text(self, array: Array, offset: ir.Offset) -> str:
         step = f"k {'+' if offset[2] > 0 else '-'} {abs(offset[2])}" if offset[2] else "k"
         return f"{self.rows[array.name, offset[:2]]}[{step}]"

@@ -70,7 +70,7 @@ def print_device_kernel(
 def _arrays(kernel: Kernel, arrays: dict[str, Array], layouts: bool) -> list[str]:
     """Return the parameters for fields, by their names in the code, and for their layouts."""
     read = {name for name, _ in kernel.loads(ir.roots(kernel.body))}
-    read |= {array.of for array in kernel.arrays if array.name in read}
+    read |= {array.source for array in kernel.arrays if array.name in read}
     written = {s.array for s in ir.flat(kernel.body) if isinstance(s, ir.Store)}
     parameters = []
     for name, array in arrays.items():
@@ -158,7 +158,7 @@ class _Printer(KernelPrinter):
             self.out.add(f"const hc_int64 {v} = {v}_begin;")
             for name in statement.queues:
                 array = self.kernel.array[name]
-                self.print_cell_address(ir.CellAddress(array.of))
+                self.print_cell_address(ir.CellAddress(array.source))
                 ((first, last),) = array.layers
                 for step in range(first, last):
                     value = self.in_memory(array, self.along(step))
@@ -243,14 +243,14 @@ class _Printer(KernelPrinter):
         for value, variable in zip(values, variables, strict=True):
             self.out.add(f"{C_TYPES[value.dtype]} {variable};")
         for side, line, body in (
-            (1, f"if ({self.spelled[statement.condition]})", statement.then),
+            (1, f"if ({self.value_texts[statement.condition]})", statement.then),
             (2, "else", statement.otherwise),
         ):
             with self.out.block(line), self.scope():
                 self.body(body)
                 for value, variable in zip(values, variables, strict=True):
                     self.out.add(f"{variable} = {self.cast(value.args[side], value.dtype)};")
-        self.spelled |= dict(zip(statement.values, variables, strict=True))
+        self.value_texts |= dict(zip(statement.values, variables, strict=True))
 
     # --- results ---
 
@@ -293,12 +293,12 @@ class _Printer(KernelPrinter):
 
     def name_of(self, array: Array) -> str:
         if array.kind in ("queue", "field_tile"):
-            return self.names.arrays[array.of]
+            return self.names.arrays[array.source]
         return self.stages[array.name] if array.kind == "stage_tile" else super().name_of(array)
 
     def tile_of(self, array: Array) -> str:
         """Return the name of the shared memory that contains a tile."""
-        return f"{self.name_of(self.kernel.array[array.of])}_tile"
+        return f"{self.name_of(self.kernel.array[array.source])}_tile"
 
     def queued(self, array: Array, step: int) -> str:
         """Return the register with the value of an array `step` cells along the streaming axis."""
@@ -307,7 +307,7 @@ class _Printer(KernelPrinter):
     def along(self, step: int) -> ir.Offset:
         return tuple(step if axis == self.streaming_axis else 0 for axis in range(3))
 
-    def spelled_load(self, array: Array, offset: ir.Offset) -> str:
+    def load_text(self, array: Array, offset: ir.Offset) -> str:
         if array.kind == "queue":
             assert self.streaming_axis is not None
             return self.queued(array, offset[self.streaming_axis])

@@ -190,8 +190,8 @@ def literal(value: float, dialect: Dialect) -> str:
         return dialect.nan
     if value in (float("inf"), float("-inf")):
         return dialect.infinity if value > 0 else f"-{dialect.infinity}"
-    spelled = repr(value)
-    return f"({spelled})" if spelled.startswith("-") else spelled
+    text = repr(value)
+    return f"({text})" if text.startswith("-") else text
 
 
 def condition(value: Value, args: list[str]) -> str:
@@ -246,11 +246,11 @@ def _called(out: Text, name: str, value: Value) -> str:
     return called_name
 
 
-def _table(out: Text, spelled: tuple[str, ...], dialect: Dialect) -> str:
+def _table(out: Text, entries: tuple[str, ...], dialect: Dialect) -> str:
     """Return the name of a table of these numbers; its definition precedes the function."""
-    numbers = ", ".join(literal(float.fromhex(number), dialect) for number in spelled)
+    numbers = ", ".join(literal(float.fromhex(number), dialect) for number in entries)
     name = f"hc_table_{blake2b(numbers.encode(), digest_size=8).hexdigest()}"
-    out.constants[name] = f"HC_TABLE double {name}[{len(spelled)}] = {{{numbers}}};"
+    out.constants[name] = f"HC_TABLE double {name}[{len(entries)}] = {{{numbers}}};"
     return name
 
 
@@ -265,7 +265,7 @@ class KernelPrinter:
     names: Names
     dialect: Dialect = CPU
     out: Text = field(default_factory=Text)
-    spelled: dict[int, str] = field(default_factory=dict)  # text of the values in scope
+    value_texts: dict[int, str] = field(default_factory=dict)  # of the values in scope
     stages: dict[str, str] = field(default_factory=dict)  # names of stages in the code
     rings: dict[str, int] = field(default_factory=dict)  # numbers of planes of rings
     names_in_use: set[str] = field(default_factory=set)  # in the nest
@@ -276,13 +276,13 @@ class KernelPrinter:
     @contextmanager
     def scope(self) -> Iterator[None]:
         """Remove values that are declared in the with block from the scope after it."""
-        known = dict(self.spelled)
+        known = dict(self.value_texts)
         try:
             yield
         finally:
-            self.spelled = known
+            self.value_texts = known
 
-    def unique(self, name: str) -> str:
+    def unused_name(self, name: str) -> str:
         """Return an unused name that begins with `name`."""
         candidate, number = name, 1
         known = {*self.names_in_use, *self._given_names, *self.stages.values()}
@@ -297,9 +297,9 @@ class KernelPrinter:
         fields = {self.name_of(array) for array in self.kernel.arrays if array.kind == "field"}
         return fields | {*self.names.scalars.values()}
 
-    def named(self, name: str) -> str:
+    def reserve_name(self, name: str) -> str:
         """Reserve and return an unused name that begins with `name`."""
-        name = self.unique(name)
+        name = self.unused_name(name)
         self.names_in_use.add(name)
         return name
 
@@ -313,7 +313,7 @@ class KernelPrinter:
 
     def name_stage(self, name: str) -> str:
         """Reserve and return the name of a stage in the code."""
-        unique_name = self.stages[name] = self.unique(identifier(name.partition(".")[0]))
+        unique_name = self.stages[name] = self.unused_name(identifier(name.partition(".")[0]))
         return unique_name
 
     def body(self, body: ir.Body) -> None:
@@ -372,28 +372,28 @@ class KernelPrinter:
         for number in statement.values:
             value = self.kernel.values[number]
             if value.op == "const":
-                self.spelled[number] = literal(value.attribute, self.dialect)
+                self.value_texts[number] = literal(value.attribute, self.dialect)
             elif value.op == "scalar":
-                self.spelled[number] = self.names.scalars[value.attribute]
+                self.value_texts[number] = self.names.scalars[value.attribute]
             elif value.op == "index":
-                self.spelled[number] = self._index(*value.attribute)
+                self.value_texts[number] = self._index(*value.attribute)
             elif value.op == "load":
-                self.spelled[number] = self.loaded(value)
+                self.value_texts[number] = self.loaded(value)
             elif value.op == "invariant":
-                self.spelled[number] = self.invariant(value)
+                self.value_texts[number] = self.invariant(value)
             elif value.condition:
-                self.spelled[number] = condition(value, self.arguments(value))
+                self.value_texts[number] = condition(value, self.arguments(value))
             else:
-                spelled = operation(self.out, value, self.arguments(value), self.dialect, self.small_angles)
-                self.spelled[number] = self.declared(value, self.temporary(), spelled)
+                text = operation(self.out, value, self.arguments(value), self.dialect, self.small_angles)
+                self.value_texts[number] = self.declared(value, self.temporary(), text)
 
     def temporary(self) -> str:
         """Reserve and return the name of a temporary."""
-        return self.named(f"t{len(self.names_in_use)}")
+        return self.reserve_name(f"t{len(self.names_in_use)}")
 
-    def declared(self, value: Value, name: str, spelled: str) -> str:
+    def declared(self, value: Value, name: str, text: str) -> str:
         """Declare a variable, and return its name."""
-        self.out.add(f"const {C_TYPES[value.dtype]} {name} = {spelled};")
+        self.out.add(f"const {C_TYPES[value.dtype]} {name} = {text};")
         return name
 
     def arguments(self, value: Value) -> list[str]:
@@ -402,13 +402,13 @@ class KernelPrinter:
         result = []
         for n, arg in enumerate(value.args):
             is_logical = logical or (value.op in SELECTIONS and n == 0)
-            result.append(self.spelled[arg] if is_logical else self.cast(arg, value.dtype))
+            result.append(self.value_texts[arg] if is_logical else self.cast(arg, value.dtype))
         return result
 
     def cast(self, number: int, dtype: str) -> str:
         """Return a value as text in the precision `dtype`."""
-        spelled = self.spelled[number]
-        return spelled if self.kernel.values[number].dtype == dtype else f"({C_TYPES[dtype]}){spelled}"
+        text = self.value_texts[number]
+        return text if self.kernel.values[number].dtype == dtype else f"({C_TYPES[dtype]}){text}"
 
     def _index(self, grid_axis: int, step: int) -> str:
         """Declare the global index along an axis of the grid, with periodic wrap-around; return its name."""
@@ -426,8 +426,8 @@ class KernelPrinter:
         name, grid_offset = value.attribute
         array = self.kernel.array[name]
         offset = padded(grid_offset, self.kernel.ndim)
-        variable = self.named(f"{self.name_of(array)}_{suffix(grid_offset)}")
-        return self.declared(value, variable, self.spelled_load(array, offset))
+        variable = self.reserve_name(f"{self.name_of(array)}_{suffix(grid_offset)}")
+        return self.declared(value, variable, self.load_text(array, offset))
 
     def invariant(self, value: Value) -> str:
         """Return the text that reads an invariant from shared memory."""
@@ -435,7 +435,7 @@ class KernelPrinter:
         cast = f"({C_TYPES[value.dtype]})" if value.dtype != self.kernel.array[array].dtype else ""
         return f"{cast}{self.name_of(self.kernel.array[array])}[{place}]"
 
-    def spelled_load(self, array: Array, offset: ir.Offset) -> str:
+    def load_text(self, array: Array, offset: ir.Offset) -> str:
         """Return the text that reads an array at an offset on three axes from the current cell."""
         raise NotImplementedError
 
@@ -445,13 +445,13 @@ def scalar_values(out: Text, kernel: Kernel, names: Names, dialect: Dialect) -> 
 
     The array `s` contains the scalars by number.
     """
-    spelled: dict[int, str] = {}
+    value_texts: dict[int, str] = {}
     (root,) = ir.roots(kernel.body)
     order = kernel.below((root,))
     variables = identifiers(kernel.attributes("scalar"))
     for number in order:
         value = kernel.values[number]
-        args = [spelled[arg] for arg in value.args]
+        args = [value_texts[arg] for arg in value.args]
         if value.op == "scalar":
             name = variables[value.attribute]
             out.add(f"const double {name} = s[{names.numbers[value.attribute]}];")
@@ -460,10 +460,10 @@ def scalar_values(out: Text, kernel: Kernel, names: Names, dialect: Dialect) -> 
         elif value.condition:
             name = condition(value, args)
         else:
-            name = f"t{len(spelled)}"
+            name = f"t{len(value_texts)}"
             out.add(f"const double {name} = {operation(out, value, args, dialect)};")
-        spelled[number] = name
-    return spelled[root]
+        value_texts[number] = name
+    return value_texts[root]
 
 
 def set_scalars(out: Text, statements: Iterable[tuple[str, Kernel]], names: Names, dialect: Dialect) -> None:
@@ -471,5 +471,5 @@ def set_scalars(out: Text, statements: Iterable[tuple[str, Kernel]], names: Name
     for target, kernel in statements:
         out.add(f"// {target}")
         with out.block():
-            spelled = scalar_values(out, kernel, names, dialect)
-            out.add(f"s[{names.numbers[target]}] = {spelled};")
+            text = scalar_values(out, kernel, names, dialect)
+            out.add(f"s[{names.numbers[target]}] = {text};")
