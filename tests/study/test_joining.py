@@ -32,13 +32,13 @@ def test_measurement_files_are_joined(tmp_path: Path) -> None:
     run_json(
         "study", "strong", "heat", "--n", "16", "--dim", "2", "--ranks", "1,2", "--steps", "4", cwd=tmp_path
     )
-    first_file = tmp_path / "found.json"
+    first_file = tmp_path / "result.json"
     second = json.loads(first_file.read_text())
     for m in second["measurements"]:
         m["machine"] = {**m["machine"], "cpu": "Another", "mpi_version": "Open MPI v4.1.4"}
         m["ns_per_cell_step"] *= 2
     (tmp_path / "there.json").write_text(json.dumps(second))
-    done = halocline("study", "report", "found.json", "there.json", "--html", "j.html", cwd=tmp_path)
+    done = halocline("study", "report", "result.json", "there.json", "--html", "j.html", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "Machines, MPI libraries and commits" in done.stdout
     assert done.stdout.count("Time per cell and step") == 2
@@ -48,23 +48,23 @@ def test_measurement_files_are_joined(tmp_path: Path) -> None:
     one, ratio, other = sentence
     assert one.startswith("AMD") != other.startswith("AMD") or "Another" in one + other
     assert float(ratio) == pytest.approx(0.5 if one.startswith("Another") else 2.0)
-    alone = halocline("study", "report", "found.json", cwd=tmp_path)
+    alone = halocline("study", "report", "result.json", cwd=tmp_path)
     assert "Time per cell and step" in alone.stdout
     assert "of the formula" in alone.stdout.replace("\n", " ") or "formula" in alone.stdout
     (tmp_path / "empty.json").write_text("{}")
     with pytest.raises(InputError, match="holds no measurements of a study"):
         joining.join_files([tmp_path / "empty.json"])
-    with pytest.raises(InputError, match=r"found\.json is given twice"):
-        joining.join_files([tmp_path / "found.json", tmp_path / "." / "found.json"])
+    with pytest.raises(InputError, match=r"result\.json is given twice"):
+        joining.join_files([tmp_path / "result.json", tmp_path / "." / "result.json"])
 
 
 def test_problems_are_not_compared_with_each_other(tmp_path: Path) -> None:
     """A page shows all problems of several files, which jobs on different hosts wrote, in separate tables."""
     line = ("--n", "16", "--dim", "2", "--ranks", "1", "--steps", "4")
     run_json("study", "strong", "heat", *line, cwd=tmp_path)
-    heat = json.loads((tmp_path / "found.json").read_text())
+    heat = json.loads((tmp_path / "result.json").read_text())
     older = [{k: v for k, v in m.items() if k != "cores_or_devices"} for m in heat["measurements"]]
-    (tmp_path / "found.json").write_text(json.dumps({**heat, "measurements": older}))
+    (tmp_path / "result.json").write_text(json.dumps({**heat, "measurements": older}))
     for case, host, ranks, ns in (("heat", "node7", 2, 0.6), ("wave", "node7", 1, 9.0)):
         measurements = [
             {
@@ -81,7 +81,7 @@ def test_problems_are_not_compared_with_each_other(tmp_path: Path) -> None:
         if case == "heat":
             measurements = [{**m, "checksum": heat["measurements"][0]["checksum"]} for m in measurements]
         (tmp_path / f"{case}{host}.json").write_text(json.dumps({**heat, "measurements": measurements}))
-    files = ("found.json", "heatnode7.json", "wavenode7.json")
+    files = ("result.json", "heatnode7.json", "wavenode7.json")
     options = ("--json", "all.json", "--csv", "all.csv", "--html", "all.html")
     done = halocline("study", "report", *files, *options, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -308,7 +308,7 @@ def test_each_number_of_nodes_has_a_column() -> None:
     _, report = _report_of(files)
     assert report.tables[0].heads == ("", "1 node", "2 nodes", "4 nodes")
     times = {row[0]: " ".join(row[1:]).split()[1] for row in report.tables[0].rows}
-    assert times == {"4 ranks a node": "101.00", "2 ranks a node": "102.00", "1 rank a node": "104.00"}
+    assert times == {"4 ranks per node": "101.00", "2 ranks per node": "102.00", "1 rank per node": "104.00"}
 
 
 def test_groups_on_one_host_are_not_nodes() -> None:
@@ -357,7 +357,7 @@ def test_the_formula_comes_from_the_file(tmp_path: Path) -> None:
     run_json(
         "study", "strong", "heat", "--n", "16", "--dim", "2", "--ranks", "1,2", "--steps", "4", cwd=tmp_path
     )
-    measured, again = joining.join_files([tmp_path / "found.json"])
+    measured, again = joining.join_files([tmp_path / "result.json"])
     formula = [row[4] for row in again.tables[0].rows]
     assert all(formula)
     assert build_report(studies()["strong"], measured, None).tables[0].rows[0][4] == ""

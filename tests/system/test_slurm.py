@@ -267,7 +267,7 @@ def test_jobs_on_two_nodes_have_the_decomposition_of_nodes_and_ranks(
     printed = report_of(tmp_path, files)
     assert re.search(r"\n +1 node +2 nodes\n", printed)
     rows = re.findall(r"(?m)^(\d ranks? a node) +(\S+) +(\S+) +(\S+) +(\S+)$", printed)
-    assert [row[0] for row in rows[:2]] == ["1 rank a node", "2 ranks a node"]
+    assert [row[0] for row in rows[:2]] == ["1 rank per node", "2 ranks per node"]
     assert all(
         ":" in row[1] and float(row[2]) > 0 and ":" in row[3] and float(row[4]) > 0 for row in rows[:2]
     )
