@@ -31,8 +31,8 @@ def test_a_mapping_is_read_back_unchanged(synced: bool, tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("[1]", "is damaged: it holds a list; expected an object"),
-        ("{", "is no JSON file that Halocline wrote, or it is damaged"),
-        ("[" * 100_000, "is no JSON file"),
+        ("{", "is not a JSON file of Halocline, or it is damaged"),
+        ("[" * 100_000, "is not a JSON file"),
         (None, "cannot be read: No such file"),
     ],
 )
@@ -75,7 +75,7 @@ def test_paths_from_users_are_strings() -> None:
         with pytest.raises(InputError, match=r"path is .*; expected a text such as 'out/heat'"):
             files.as_path(value, "path")
     files.check_text(Path("ä"))
-    with pytest.raises(InputError, match="no text in UTF-8"):
+    with pytest.raises(InputError, match="not valid UTF-8"):
         files.check_text(Path(os.fsdecode(b"\xff")))
     with pytest.raises(InputError, match="null character"):
         files.check_text(Path("a\0b"))

@@ -148,10 +148,7 @@ def test_no_library_of_another_user_is_loaded(cache: Path, caplog: pytest.LogCap
     library = compile_library(SOURCE)
     os.chown(library, 12345, -1)
     compile_library(SOURCE)
-    assert (
-        f"{library} in the cache was not used, and has been made anew: it belongs to user 12345"
-        in caplog.text
-    )
+    assert f"{library} in the cache was invalid and has been rebuilt: it belongs to user 12345" in caplog.text
     assert library.stat().st_uid == 0
     os.chown(cache, 12345, -1)
     check_error(halocline(SOLVE), "belongs to user 12345")
@@ -238,8 +235,8 @@ def test_a_full_disk_is_one_error(tmp_path: Path) -> None:
     [
         ("/bin/true", "ended without an error, but its library"),
         ("/bin/false", "does not run"),
-        ("/nonexistent", "no program on the PATH"),
-        ("/etc/passwd", "no program on the PATH"),
+        ("/nonexistent", "not a program on PATH"),
+        ("/etc/passwd", "not a program on PATH"),
     ],
 )
 def test_a_compiler_without_output_is_one_error(cache: Path, compiler: str, words: str) -> None:

@@ -100,12 +100,12 @@ def test_an_unwritable_cache_is_reported_with_a_remedy(
 def test_no_compiler_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler++")
     with pytest.raises(
-        CompileError, match=r"CXX is 'no-such-compiler\+\+', which is no program on the PATH; install"
+        CompileError, match=r"CXX is 'no-such-compiler\+\+', which is not a program on PATH; install"
     ):
         compile_library(SMALL)
     monkeypatch.delenv("CXX")
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(CompileError, match=r"neither g\+\+, clang\+\+ nor c\+\+ is on the PATH; install one"):
+    with pytest.raises(CompileError, match=r"neither g\+\+, clang\+\+ nor c\+\+ is on PATH; install one"):
         compile_library(SMALL)
     monkeypatch.setenv("CXX", "/bin/false")
     with pytest.raises(CompileError, match=r"compiler '/bin/false' does not run"):
@@ -152,7 +152,7 @@ def test_the_code_is_independent_of_parameters_shape_and_spacing() -> None:
 
 def test_a_program_without_statements_is_an_error() -> None:
     grid, _ = fields("u")
-    with pytest.raises(InputError, match=r"program 'nothing' has no statements: nothing is set"):
+    with pytest.raises(InputError, match=r"program 'nothing' has no statements and sets nothing"):
         compile_program(hc.program(nothing).trace(), grid)
 
 

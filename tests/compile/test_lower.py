@@ -57,5 +57,5 @@ def test_scalars_are_named_in_order() -> None:
 
 
 def test_a_program_without_statements_is_an_error() -> None:
-    with pytest.raises(InputError, match="has no statements: nothing is set"):
+    with pytest.raises(InputError, match="has no statements and sets nothing"):
         lowered(lambda u, v: None)

@@ -102,7 +102,10 @@ def test_a_too_old_device_is_reported():
 
 
 def test_an_invalid_architecture_is_rejected():
-    with pytest.raises(CompileError, match="architecture 'gfx90a' of a CUDA device, expected one as 'sm_90'"):
+    with pytest.raises(
+        CompileError,
+        match="architecture 'gfx90a' is not valid; expected an architecture of a CUDA device, such as 'sm_90'",
+    ):
         nvrtc.compile_cuda(SOURCE, "gfx90a")
 
 
@@ -151,4 +154,4 @@ def test_truncated_code_is_compiled_again(cache, caplog):
     code.write_bytes(whole[: len(whole) // 2])
     assert nvrtc.compile_cuda(SOURCE, "sm_80") == code
     assert code.read_bytes() == whole
-    assert f"{code} in the cache was not used, and has been made anew" in caplog.text
+    assert f"{code} in the cache was invalid and has been rebuilt" in caplog.text

@@ -109,7 +109,7 @@ def test_explain_uses_the_selected_kernels(tmp_path: Path, opencl: Devices):
     assert result.returncode == 0, result.stderr
     assert "Strategy of sweeps: planes, " in result.stdout
     assert explanation_on("opencl:0").on.strategy.startswith("queue, ")  # type: ignore[union-attr]
-    with pytest.raises(InputError, match="kernels tune: nothing is measured here; expected auto, direct, q"):
+    with pytest.raises(InputError, match="kernels tune: explain does not measure; expected auto, direct, q"):
         explanation_on("opencl:0", kernels="tune")
     sim = heat(device="opencl:0", kernels="tune")  # of a run, the choice without a measurement
     assert hc.explain(sim).on.strategy.startswith("queue, ")  # type: ignore[union-attr]

@@ -30,7 +30,7 @@ from halocline.io.export import export
     [
         ("3.zarr", "a.foo", None, r"expected a name that ends in \.pvd, \.vtr, \.xdmf"),
         ("3.zarr", "a.pvd", ["U"], "field 'U' is unknown"),
-        ("numbers3.zarr", "a.pvd", None, "holds no fields"),
+        ("numbers3.zarr", "a.pvd", None, "contains no fields"),
         ("none.zarr", "a.pvd", None, "no such file or folder"),
         ("3.zarr/T", "a.pvd", None, "is a single array"),
     ],
@@ -93,7 +93,7 @@ def test_names_of_arrays_are_checked(stores: Path, tmp_path: Path) -> None:
     (tmp_path / "b.zarr").mkdir()
     (tmp_path / "b.zarr" / "zarr.json").write_text(json.dumps(group))
     with pytest.raises(
-        InputError, match=r"an array '\.\./1\.zarr/T': expected a name that stays in the store"
+        InputError, match=r"an array '\.\./1\.zarr/T'; expected a name of an array inside the store"
     ):
         Store(tmp_path / "b.zarr")
 
@@ -118,7 +118,7 @@ def test_fields_with_different_points_are_exported_separately(tmp_path: Path) ->
     group = zarr.open_group(tmp_path / "a.zarr", mode="w")
     for name, count in (("T", 7), ("v", 8)):
         group.create_array(name, shape=(count, 4), dtype="f8", dimension_names=("x", "y"))
-    with pytest.raises(InputError, match="'T' has 7 points along x, and 'v' has 8: export them one by one"):
+    with pytest.raises(InputError, match="'T' has 7 points along x, and 'v' has 8. Export them one by one"):
         export(Store(tmp_path / "a.zarr"), tmp_path / "all.xdmf")
 
 

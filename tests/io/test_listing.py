@@ -41,7 +41,7 @@ def test_ls_shows_the_checkpoint_to_resume_from(
     (folder / "newest.json").write_text(json.dumps({"checkpoint": ""}))
     assert "names '', but this folder is not a checkpoint. Restart from the last complete one" in listing()
     (folder / "newest.json").write_text("{")
-    assert "newest.json is no JSON file that Halocline wrote, or it is damaged. Restart" in listing()
+    assert "newest.json is not a JSON file of Halocline, or it is damaged. Restart" in listing()
     (folder / "newest.json").write_text(json.dumps({"checkpoint": last.name}))
     (last / "zarr.json").unlink()
     assert (

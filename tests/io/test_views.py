@@ -142,7 +142,7 @@ def test_a_film_has_a_frame_for_each_time_with_the_same_colours(stores: Path, tm
 
 @pytest.mark.skipif(shutil.which("ffmpeg") is not None, reason="there is ffmpeg")
 def test_a_missing_ffmpeg_is_reported(stores: Path, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match=r"there is no ffmpeg .*\.gif"):
+    with pytest.raises(RunError, match=r"ffmpeg is not on PATH.*\.gif"):
         view(Store(stores / "fields.zarr"), tmp_path / "T.mp4", Selection())
 
 
@@ -152,23 +152,23 @@ def test_a_missing_ffmpeg_is_reported(stores: Path, tmp_path: Path) -> None:
         ("fields.zarr", "a.txt", Selection(), r"expected a name that ends in \.png"),
         ("fields.zarr", "a.png", Selection(["U"]), "array 'U' is unknown"),
         ("fields.zarr", "a.png", Selection(at={"w": 0.0}), "has no such axis; expected some of x, y, z"),
-        ("numbers.zarr", "a.gif", Selection(), "holds no fields"),
+        ("numbers.zarr", "a.gif", Selection(), "contains no fields"),
         ("numbers.zarr", "a.png", Selection(at={"x": 0.0}), "has no such axis, nor any other"),
         (
             "line.zarr",
             "a.png",
             Selection(at={"x": 0.5}),
-            "array 'T' has no axis but x, and a cut at x = 0.5 leaves none to draw",
+            "array 'T' has no axis but x, and a cut at x = 0.5 leaves no axis to draw",
         ),
-        ("line.zarr", "a.gif", Selection(at={"x": 0.5}), "leaves none to draw"),
+        ("line.zarr", "a.gif", Selection(at={"x": 0.5}), "leaves no axis to draw"),
         (
             "fields.zarr",
             "a.png",
             Selection(["v"], at={"x": 0.5, "z": 0.25, "y": 0.1}),
             "array 'v' has no axis but x_face, y, z, and a cut at x = 0.5, y = 0.1, z = 0.25 leaves none",
         ),
-        ("numbers.zarr", "a.png", Selection(spectrum=True), "holds nothing that could be drawn"),
-        ("fields.zarr", "a.png", Selection(spectrum=True, at={"z": 0.3}), "a spectrum is of whole fields"),
+        ("numbers.zarr", "a.png", Selection(spectrum=True), "contains nothing to draw"),
+        ("fields.zarr", "a.png", Selection(spectrum=True, at={"z": 0.3}), "a spectrum requires whole fields"),
         ("fields.zarr", "a.gif", Selection(every=0), "every is 0; expected a whole number from 1"),
         (
             "fields.zarr",
@@ -206,7 +206,7 @@ def test_the_command_draws_views(stores: Path, tmp_path: Path, capsys: pytest.Ca
         run(["view", str(stores / "fields.zarr"), str(target), "--at", "z"])
     with pytest.raises(InputError, match=r"--at z=0\.2: axis z is cut at 0.1 already"):
         run(["view", str(stores / "fields.zarr"), str(target), "--at", "z=0.1", "--at", "z=0.2"])
-    with pytest.raises(InputError, match=r"a cut at x = 0.5 leaves none to draw"):
+    with pytest.raises(InputError, match=r"a cut at x = 0.5 leaves no axis to draw"):
         run(["view", str(stores / "line.zarr"), str(target), "--at", "x=0.5"])
     spectra = tmp_path / "spectrum.png"
     assert run(["view", str(stores / "fields.zarr"), str(spectra), "--spectrum"]) == 0
@@ -235,7 +235,7 @@ def test_a_film_subsamples_many_times(stores: Path, tmp_path: Path, monkeypatch:
     monkeypatch.setattr(views, "MOST_FRAMES", 3)
     with pytest.raises(InputError, match=r"a film of 4 frames; expected at most 3: .*--every 2\)"):
         view(store, tmp_path / "T.gif", Selection(["T"]))
-    with pytest.raises(InputError, match=r"every 2 is of the frames of films, but a\.png is a picture"):
+    with pytest.raises(InputError, match=r"every 2 applies to films only, but a\.png is a picture"):
         view(store, tmp_path / "a.png", Selection(every=2))
 
 

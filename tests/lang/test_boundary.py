@@ -590,7 +590,7 @@ def test_a_missing_condition_is_reported_with_side_and_remedy() -> None:
 
     with pytest.raises(
         InputError,
-        match=r"field 'u' is read 2 cells beyond side 'y-', which has no boundary condition: give one",
+        match=r"field 'u' is read 2 cells beyond side 'y-', which has no boundary condition. Add one",
     ):
         hc.Simulation(grid, step)
 

@@ -255,5 +255,5 @@ def test_impossible_paths_are_rejected(path: str, tmp_path: Any, monkeypatch: An
         sim[u] = path
     if "\0" in path:
         for kind in (hc.Output, hc.Checkpoint):
-            with pytest.raises(InputError, match="has a null character"):
+            with pytest.raises(InputError, match="contains a null character"):
                 kind(path)

@@ -509,8 +509,8 @@ def test_diagnostics_are_those_of_files_with_settings(runs: Path) -> None:
     [
         (["--dim", "2"], "declares no alternative numbers of axes"),
         (["--csv", "a.csv"], "has no function diagnostics"),
-        (["--output-every", "2"], "give --output STORE.zarr too"),
-        (["--checkpoint-every", "2"], "give --checkpoint FOLDER too"),
+        (["--output-every", "2"], "add --output STORE.zarr"),
+        (["--checkpoint-every", "2"], "add --checkpoint FOLDER"),
         (["--only", "compute", "--checkpoint", "ck"], "leave --checkpoint out"),
         (["--only", "compute", "--pictures", "p"], "leave --pictures out"),
     ],

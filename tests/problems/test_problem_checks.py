@@ -359,7 +359,7 @@ def test_a_parameter_below_its_minimum_is_rejected(value: float, fits: bool):
 
 def test_invalid_checks_are_rejected():
     message = refused("run", "decay", "--check")
-    assert message == "--check: decay has no check; `halocline cases` marks the cases that have one"
+    assert message == "--check: decay has no check. `halocline cases` marks the cases that have one."
     message = refused("run", "sink", "--check", "--only", "compute", "--steps", "2")
     assert message.startswith("--check: with --only compute")
     ready = Problem("decay")

@@ -84,6 +84,6 @@ def test_the_home_folder_of_the_cache_is_expanded(monkeypatch: pytest.MonkeyPatc
     assert cache_folder() == tmp_path / "kernels"
     monkeypatch.setenv("HALOCLINE_CACHE", "~no-such-user/kernels")
     with pytest.raises(
-        CompileError, match="HALOCLINE_CACHE is '~no-such-user/kernels': there is no such home"
+        CompileError, match="HALOCLINE_CACHE is '~no-such-user/kernels', but this home folder does not exist"
     ):
         cache_folder()

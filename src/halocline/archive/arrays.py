@@ -196,8 +196,8 @@ class StoredArray:
         except (ValueError, OSError) as error:
             if "Error reading" in str(error):  # TensorStore first reads the chunk, for its other elements
                 raise RunError(
-                    f"{self.folder} is damaged, and nothing was written to it: {_cause(error)}: restore the "
-                    "file from a copy of the store, or choose another path"
+                    f"{self.folder} is damaged ({_cause(error)}), so nothing was written to it. Restore the "
+                    "file from a copy of the store, or choose another path."
                 ) from None
             raise RunError(f"{self.folder} cannot be written: {why_not_written(error)}") from None
 

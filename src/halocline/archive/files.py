@@ -105,7 +105,7 @@ def read_object(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError):
-        raise InputError(f"{path} is no JSON file that Halocline wrote, or it is damaged") from None
+        raise InputError(f"{path} is not a JSON file of Halocline, or it is damaged") from None
     if not isinstance(content, dict):
         raise InputError(f"{path} is damaged: it holds a {type(content).__name__}; expected an object")
     return content
@@ -135,9 +135,13 @@ def check_text(path: Path) -> None:
     try:
         str(path.resolve()).encode()
     except UnicodeEncodeError:
-        raise InputError(f"{path}: the path is no text in UTF-8; expected one for a store") from None
+        raise InputError(
+            f"{path}: the path is not valid UTF-8; expected a path in UTF-8 for a store"
+        ) from None
     except ValueError:
-        raise InputError(f"{str(path)!r}: the path has a null character; expected one without") from None
+        raise InputError(
+            f"{str(path)!r}: the path contains a null character; expected a path without null characters"
+        ) from None
 
 
 def is_file(path: Path) -> bool:
@@ -179,8 +183,8 @@ def _is_plain(path: Path, is_kind: Callable[[int], bool], kind: str) -> bool:
     if not is_kind(mode):
         names = {stat.S_IFLNK: "a link", stat.S_IFDIR: "a folder", stat.S_IFREG: "a file"}
         raise InputError(
-            f"{path} is {names.get(stat.S_IFMT(mode), 'a special file')}; expected a {kind}, since a store "
-            f"holds plain files and folders only: put the {kind} itself there"
+            f"{path} is {names.get(stat.S_IFMT(mode), 'a special file')}; expected a {kind}, because a "
+            f"store contains only plain files and folders. Replace it by the {kind} itself."
         )
     return True
 
@@ -230,11 +234,13 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         sync(folder.parent)
     except FileExistsError:
-        raise RunError(f"{folder} is a file; expected a folder, or a name that is free") from None
+        raise RunError(f"{folder} is a file; expected a folder, or a path that does not exist") from None
     except OSError as error:
         raise RunError(f"folder {folder} cannot be made: {error.strerror}") from None
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise RunError(f"folder {folder} cannot be written to: choose another, or change its permissions")
+        raise RunError(
+            f"folder {folder} cannot be written to. Choose another folder, or change its permissions."
+        )
 
 
 def remove_folder(folder: Path, mark: str) -> None:
@@ -318,8 +324,8 @@ class FolderLock:
                 owner = file.read().strip() or "another process"
                 file.close()
                 raise InputError(
-                    f"{content} in {folder}: {owner} writes there now; wait until it ends, or choose another "
-                    "path"
+                    f"{content} in {folder}: {owner} is writing there. Wait until it ends, or choose "
+                    "another path."
                 ) from None
             except FileNotFoundError:
                 pass

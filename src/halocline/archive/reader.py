@@ -136,7 +136,7 @@ def array_info(file: Path, name: str, metadata: dict[str, Any]) -> ArrayInfo:
     """
     location = PurePosixPath(name)
     if location.is_absolute() or ".." in location.parts or not location.parts:
-        raise InputError(f"{file} names an array {name!r}: expected a name that stays in the store")
+        raise InputError(f"{file} names an array {name!r}; expected a name of an array inside the store")
     try:
         shape = _counts("shape", metadata["shape"], 0)
         chunk = _counts("chunk shape", metadata["chunk_grid"]["configuration"]["chunk_shape"], 1)
@@ -167,7 +167,7 @@ def _counts(name: str, value: Any, minimum: int) -> tuple[int, ...]:
 
 def damaged(file: Path, reason: str) -> InputError:
     """Return the error for a file that Halocline cannot interpret."""
-    return InputError(f"{file} is damaged, or of a kind that Halocline does not read: {reason}")
+    return InputError(f"{file} is damagedor has a format that Halocline does not read: {reason}")
 
 
 def open_array(
@@ -195,7 +195,7 @@ def open_array(
     folder = store / info.name
     file = folder / arrays.GROUP
     if not has_file(store, f"{info.name}/{arrays.GROUP}"):
-        raise InputError(f"{store} is damaged: array {info.name!r} is not there any more ({file})")
+        raise InputError(f"{store} is damaged: array {info.name!r} no longer exists ({file})")
     disk_info = array_info(file, info.name, read_object(file))
     has_grown = disk_info.dimensions[:1] == (disk_info.growing,) and disk_info.shape[:1] > info.shape[:1]
     shape = (info.shape[0], *disk_info.shape[1:]) if has_grown else disk_info.shape
@@ -239,8 +239,8 @@ _FREE = {"attributes", "dimension_names"}  # keys that may differ between an arr
 
 def _contradiction(file: Path, store: Path, key: str, array_value: str, group_value: str) -> InputError:
     return InputError(
-        f"{file} says {key} {array_value[:TEXT]}, but {store / arrays.GROUP} says {group_value[:TEXT]}: one "
-        "of them is damaged, or a run is writing to the store; then read it again"
+        f"{file} says {key} {array_value[:TEXT]}, but {store / arrays.GROUP} says {group_value[:TEXT]}. One "
+        "of them is damaged, or a run is writing to the store: then read it again."
     )
 
 
@@ -266,7 +266,7 @@ def check_memory(folder: Path, size: int, part: str) -> None:
     if size > available:
         raise InputError(
             f"{folder}: {part} needs {size / 1e9:,.1f} GB of memory, but {available / 1e9:,.1f} GB are "
-            f"available: read a smaller part, or check the shape and the chunk shape in "
+            "available. Read a smaller part, or check the shape and the chunk shape in "
             f"{folder / arrays.GROUP}"
         )
 
@@ -367,7 +367,7 @@ class Store:
         if has_file(path, arrays.GROUP):
             group = read_object(path / arrays.GROUP)
             if group.get("node_type") != "group":
-                raise InputError(f"{path} is a single array; give the store that it belongs to")
+                raise InputError(f"{path} is a single array; expected the path of its store")
         elif not bare:
             problem = "no such file or folder" if not path.exists() else "no Zarr store"
             inner_store = max((file.parent for file in path.glob(f"*/{arrays.GROUP}")), default=None)
@@ -560,8 +560,8 @@ class Store:
             time = count - 1
         if not 0 <= time < count:
             raise InputError(
-                f"{self.path / name} has {count or 'no'} times yet; number {max(time, 0)}, counted from "
-                "0, is asked for: read it again when the run has written more"
+                f"{self.path / name} has {count or 'no'} times yet; number {max(time, 0)}, counted from 0, "
+                "does not exist yet. Read again later."
             )
         lo, hi = lo or (0,) * len(space), space if hi is None else hi
         values: NDArray[Any] = self._read(info, (time, *lo), (time + 1, *hi), time)[0]
@@ -654,7 +654,9 @@ def array_at(path: Path) -> tuple[Store, ArrayInfo]:
     metadata = read_object(file)
     if metadata.get("node_type") == "group":
         array_names = ", ".join(sorted(inner.parent.name for inner in path.glob(f"*/{arrays.GROUP}")))
-        raise InputError(f"{path} is a store; give the path of one of its arrays, {path}/NAME: {array_names}")
+        raise InputError(
+            f"{path} is a store; expected the path of one of its arrays, {path}/NAME: {array_names}"
+        )
     store = Store(path.parent, bare=True)
     # the consolidated metadata of a group lacks an array that was added later
     info = store.arrays.setdefault(path.name, array_info(file, path.name, metadata))

@@ -119,13 +119,13 @@ class Series:
         path, self._continued = self.path, None
         if not has_file(path, arrays.GROUP):
             if not is_free(path):
-                raise InputError(f"{path} is no store of Halocline: choose another path for the output")
+                raise InputError(f"{path} is not a store of Halocline. Choose another path for the output.")
             return False
         recorded_facts = facts(path)
         if not recorded_facts:
-            raise InputError(f"{path} is a store that Halocline did not make: choose another path")
+            raise InputError(f"{path} is a store of another program. Choose another path.")
         if recorded_facts.get("kind") != KIND:
-            raise InputError(f"{path} is a checkpoint: choose another path for the output")
+            raise InputError(f"{path} is a checkpoint. Choose another path for the output.")
         is_same_run = recorded_facts.get("run") == self.run
         if (
             is_same_run
@@ -139,8 +139,8 @@ class Series:
         if not overwrite:
             content = "other output of this run" if is_same_run else "output of another run"
             raise InputError(
-                f"{path} holds {content}: choose another path, restart from the checkpoint of that run, or "
-                "overwrite it (overwrite=True, --overwrite)"
+                f"{path} holds {content}. Choose another path, restart from the checkpoint of that run, or "
+                "overwrite it (overwrite=True, --overwrite)."
             )
         return False
 
@@ -180,9 +180,9 @@ class Series:
             row_count = self._count(store, step)
         if row_count < count:
             raise InputError(
-                f"{self.path} has {row_count} times up to step {step}, but it had {count} when the "
-                "checkpoint was written: a run that restarted from an older checkpoint has removed them. "
-                "Restart from an older checkpoint, or choose another path"
+                f"{self.path} has {row_count} times up to step {step}, but {count} when the checkpoint was "
+                "written, because a run from an older checkpoint removed some. Restart from an older "
+                "checkpoint, or choose another path."
             )
         for name, info in store.arrays.items():
             array = open_array(self.path, info, complete=True, rows=(0, row_count))
@@ -190,7 +190,8 @@ class Series:
                 line = self.fixed[name][1]
                 if array.read((0,) * line.ndim, line.shape).tobytes() != line.tobytes():
                     raise InputError(
-                        f"{self.path / name} is damaged: its coordinates are not those of the grid; {RESTORE}"
+                        f"{self.path / name} is damaged: its coordinates differ from those of the grid; "
+                        f"{RESTORE}"
                     )
             elif row_count % (rows := info.chunk[0]):  # the next commit rewrites these rows
                 space = info.shape[1:]

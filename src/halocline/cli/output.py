@@ -34,7 +34,7 @@ def check_files(*targets: str | Path | None) -> None:
     paths = [Path(target) for target in targets if target is not None and str(target) != STDOUT]
     for path in paths:
         if paths.count(path) > 1:
-            raise InputError(f"{path} is given for two results: name another file for one of them")
+            raise InputError(f"{path} is given for two results. Choose another file for one of them.")
     wrong = world().bcast(next(filter(None, map(_write_problem, paths)), None) if is_first_rank() else None)
     if wrong:
         raise InputError(wrong)

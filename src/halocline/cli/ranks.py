@@ -48,7 +48,8 @@ def start_ranks(
         size = world().size
         if ranks not in (None, size):
             raise InputError(
-                f"--ranks is {ranks}, but the launcher ({started.name}) started {size}; leave it out there"
+                f"--ranks is {ranks}, but the launcher ({started.name}) started {size}. Leave --ranks out "
+                "there."
             )
         if io_ranks and os.environ.get(IO_RANKS) != str(io_ranks):
             raise InputError(

@@ -189,8 +189,8 @@ def _check_options(problem: Problem, *, check: bool, csv: Path | None) -> None:
     defined, name = problem.script.defined, problem.spelling
     if check and CHECK not in defined:
         if problem.is_file:
-            raise InputError(f"--check: {name} has no function {CHECK}(problem) at its top: write one")
-        raise InputError(f"--check: {name} has no check; `halocline cases` marks the cases that have one")
+            raise InputError(f"--check: {name} has no function {CHECK}(problem) at its top level. Write one.")
+        raise InputError(f"--check: {name} has no check. `halocline cases` marks the cases that have one.")
     if csv is not None and "diagnostics" not in defined:
         raise InputError(
             f"--csv {csv}: {name} has no function diagnostics() at its top, and so no time series: leave it "
@@ -285,9 +285,7 @@ def _draw(problem: Problem, result: Result, folder: Path, traced: bool) -> list[
     about = joined(about, _when(problem, result))
     pictures = result.pictures()
     for name in pictures.keys() & result.names.figures.keys():
-        raise InputError(
-            f"{folder / name}.png is the file of a picture and of a figure: give the figure another name"
-        )
+        raise InputError(f"{folder / name}.png is the file of a picture and of a figure. Rename the figure.")
     for name, quantity in pictures.items():
         files.append(folder / f"{name}.png")
         picture(fields, quantity, files[-1], title=f"{name}, {about}", label=name)

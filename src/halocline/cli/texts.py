@@ -101,11 +101,11 @@ def storage_options(values: dict[str, Any], *, of_file: bool = False) -> dict[st
     of_both = {name: getattr(options, name) or None for name in ("overwrite", "io_threads", "io_ranks")}
     of_checkpoints = {name: getattr(options, name) for name in ("checkpoint_every", "keep", "time_limit")}
     if options.output is None:
-        reject({"output_every": options.output_every}, "give --output STORE.zarr too")
+        reject({"output_every": options.output_every}, "add --output STORE.zarr")
     if options.checkpoint is None:
-        reject(of_checkpoints, "give --checkpoint FOLDER too")
+        reject(of_checkpoints, "add --checkpoint FOLDER")
     if not (of_file or options.output or options.checkpoint):
-        reject(of_both, "give --output STORE.zarr or --checkpoint FOLDER too")
+        reject(of_both, "add --output STORE.zarr or --checkpoint FOLDER")
     common = {"overwrite": options.overwrite, "io_threads": options.io_threads}
     of_checkpoints["every"] = interval_of(of_checkpoints.pop("checkpoint_every"))
     return {

@@ -55,8 +55,8 @@ def _expanded(folder: Path) -> Path:
         return folder.expanduser()
     except RuntimeError:
         raise CompileError(
-            f"HALOCLINE_CACHE is {str(folder)!r}: there is no such home folder; "
-            "set it to a folder of your own"
+            f"HALOCLINE_CACHE is {str(folder)!r}, but this home folder does not exist. Set it to a folder "
+            "of your own."
         ) from None
 
 
@@ -75,10 +75,10 @@ def trusted(folder: Path) -> Path:
     defect = _write_access_of_others(status)
     if defect:
         raise CompileError(
-            f"the cache of compiled kernels, {folder}, is not used: it {defect}, and what lies there is run "
-            "as you; set HALOCLINE_CACHE to a folder of your own"
+            f"the cache of compiled kernels, {folder}, is not used, because it {defect} and its files "
+            "run with your permissions. Set HALOCLINE_CACHE to a folder of your own"
             + (
-                f", or take the others' right away: chmod go-w {folder}"
+                f", or remove the write permission of others: chmod go-w {folder}"
                 if _belongs_to_user_or_root(status)
                 else ""
             )
@@ -133,7 +133,7 @@ def cached(file: Path, make: Callable[[Path], Path]) -> Path:
     with work_folder(file.parent) as place:
         publish(make(place), file)
     if defect:
-        log.warning("%s in the cache was not used, and has been made anew: %s", file, defect)
+        log.warning("%s in the cache was invalid and has been rebuilt: %s", file, defect)
     return file
 
 
@@ -144,7 +144,7 @@ def _defect(file: Path) -> str | None:
             status = os.fstat(handle.fileno())
             defect = f"it {_write_access_of_others(status)}" if _write_access_of_others(status) else ""
             if not defect and _digest(file).read_text(encoding="utf-8") != _line(file, handle.read()):
-                defect = "its bytes are not those that were written"
+                defect = "its bytes differ from those that were written"
     except FileNotFoundError as error:
         if error.filename == str(file):
             return None
@@ -207,8 +207,8 @@ def work_folder(folder: Path) -> Iterator[Path]:
         path = error.filename2 or error.filename
         note = f": {path}" if path and place is not None and not Path(path).is_relative_to(place) else ""
         raise CompileError(
-            f"the cache of compiled kernels, {folder}, cannot be written ({error.strerror or error}{note}); "
-            "set HALOCLINE_CACHE to a folder that can"
+            f"the cache of compiled kernels, {folder}, cannot be written ({error.strerror or error}{note}). "
+            "Set HALOCLINE_CACHE to a writable folder."
         ) from None
     finally:
         if place is not None:

@@ -55,8 +55,8 @@ def beyond(field: Field, offset: Offset, place: Place) -> bool:
 class Verdict(Enum):
     """Effect of a use on the sweep under construction."""
 
-    READS = "it reads the value from before the sweep"
-    FORWARDS = "it reads what the sweep sets, at the cell itself"
+    READS = "it reads the value that the field has before the sweep"
+    FORWARDS = "it reads a result of the sweep at the same cell"
     WAITS = "the sweep must end first"
     GONE = "the value was overwritten before"
 
@@ -232,7 +232,7 @@ class LostError(Exception):
     def __init__(self, use: Use, line: Line) -> None:
         kind, name = ("scalar", use.key) if isinstance(use.key, str) else ("field", use.key.name)
         super().__init__(
-            f"{line}: an expression uses the value that {kind} {name!r} had before it was set again; keep "
-            f"that value in another {kind}, or form the expression after the set"
+            f"{line}: an expression uses the value that {kind} {name!r} had before it was set again. Store "
+            f"that value in another {kind}, or create the expression after the set."
         )
         self.use = use

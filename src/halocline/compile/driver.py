@@ -148,7 +148,7 @@ def _version(path: str) -> str:
         ).stdout
     except (OSError, subprocess.SubprocessError) as error:
         raise CompileError(
-            f"the C++ compiler {path!r} does not run: {error}; set CXX to one that does"
+            f"the C++ compiler {path!r} does not run: {error}. Set CXX to a working compiler."
         ) from None
     return output.partition("\n")[0]
 
@@ -167,12 +167,12 @@ def find_compiler() -> Compiler:
         if path is not None:
             return Compiler(path, _version(path))
     reason = (
-        f"CXX is {selected!r}, which is no program on the PATH"
+        f"CXX is {selected!r}, which is not a program on PATH"
         if selected
-        else "neither g++, clang++ nor c++ is on the PATH"
+        else "neither g++, clang++ nor c++ is on PATH"
     )
     raise CompileError(
-        f"no C++ compiler: {reason}; install one (Debian: apt-get install g++) or set CXX to its path"
+        f"no C++ compiler: {reason}. Install one (Debian: apt-get install g++) or set CXX to its path."
     )
 
 
@@ -274,8 +274,8 @@ def _check_loads(library: Path, compiler: Compiler) -> None:
     except OSError as error:
         raise CompileError(
             f"{compiler.path} ended without an error, but its library of generated code cannot be loaded "
-            f"({str(error).rpartition(': ')[2]}); set CXX to a C++ compiler, or HALOCLINE_CACHE to a folder "
-            "from which programs may run"
+            f"({str(error).rpartition(': ')[2]}). Set CXX to a C++ compiler, or HALOCLINE_CACHE to a folder "
+            "without the mount option noexec."
         ) from None
 
 
@@ -332,5 +332,6 @@ def _start(command: Sequence[str], place: Path, errors: IO[bytes]) -> subprocess
         )
     except OSError as error:
         raise CompileError(
-            f"the C++ compiler {command[0]!r} does not start: {error.strerror}; set CXX to one that does"
+            f"the C++ compiler {command[0]!r} does not start: {error.strerror}. Set CXX to a working "
+            "compiler."
         ) from None

@@ -257,7 +257,9 @@ def _current(condition: Expr) -> Expr:
 
     for current in walk((condition,)):
         if current.op == "reduce":
-            raise InputError(f"the condition {condition!r} holds a reduction; set a scalar to it first")
+            raise InputError(
+                f"the condition {condition!r} contains a reduction. Assign the reduction to a scalar first."
+            )
     return replace_leaves(condition, leaf)
 
 
@@ -271,7 +273,9 @@ def _undecided(until: Expr, line: Line) -> list[OperationGraph]:
         return []
     any_nan = reduce(or_, (number != number for number in dict.fromkeys(numbers)))
     return [
-        StopGraph(~until & any_nan, f"{line}: the loop would not end: a number in {until!r} is NaN", True)
+        StopGraph(
+            ~until & any_nan, f"{line}: the loop never ends, because a number in {until!r} is NaN", True
+        )
     ]
 
 
@@ -297,7 +301,7 @@ def lower(program: lang.Program) -> list[OperationGraph]:
             cuts |= {setter}
     lowering.end_sweep()
     if not lowering.operations:
-        raise InputError(f"program {program.name!r} has no statements: nothing is set")
+        raise InputError(f"program {program.name!r} has no statements and sets nothing")
     return lowering.operations
 
 

@@ -110,7 +110,10 @@ def find_nvrtc(architecture: str | None = None) -> _native.Nvrtc:
 def _capability(architecture: str) -> int:
     number = re.fullmatch(r"sm_(\d+)", architecture)
     if number is None:
-        raise CompileError(f"architecture {architecture!r} of a CUDA device, expected one as 'sm_90'")
+        raise CompileError(
+            f"architecture {architecture!r} is not valid; expected an architecture of a CUDA device, such "
+            "as 'sm_90'"
+        )
     return int(number[1])
 
 
@@ -123,8 +126,8 @@ def _target(architecture: str, nvrtc: _native.Nvrtc) -> str:
     if not older:
         version = ".".join(map(str, nvrtc.version))
         raise CompileError(
-            f"NVRTC {version} does not compile for {architecture}, the oldest that it knows is "
-            f"sm_{min(known)}; install an older nvidia-cuda-nvrtc-cu12 (12.9 and older know sm_70)"
+            f"NVRTC {version} does not compile for {architecture}. Its oldest architecture is "
+            f"sm_{min(known)}: install an older nvidia-cuda-nvrtc-cu12 (12.9 and older know sm_70)"
         )
     return f"compute_{max(older)}"
 

@@ -191,9 +191,9 @@ def fills_of(f: Field, around: Footprint, orders: Orders) -> list[WallFill]:
         name = _side(axis, side)
         if name not in f.boundary:
             raise InputError(
-                f"field {f.name!r} is read {depth} cell{'s' * (depth > 1)} beyond side {name!r}, "
-                "which has no boundary condition: give one "
-                f"(boundary={{'{name}': hc.Value(0)}} or so), or make axis {name[0]} periodic"
+                f"field {f.name!r} is read {depth} cell{'s' * (depth > 1)} beyond side {name!r}, which has "
+                f"no boundary condition. Add one, such as boundary={{'{name}': hc.Value(0)}}, or make axis "
+                f"{name[0]} periodic."
             )
         ghosts = (f.boundary[name].ghost(Ghost(f, axis, side, layer)) for layer in range(depth))
         fills.append(WallFill(f, axis, side, depth, tuple(along), tuple(ghosts)))
@@ -281,7 +281,7 @@ def _circle(before: dict[Node, list[Node]]) -> str:
     return (
         f"the boundary condition of field {field!r} on side {_side(axis, side)!r} reads ghosts of field "
         f"{other!r} beyond side {_side(other_axis, beyond)!r}. Those ghosts depend on the ghosts of this "
-        f"condition ({names}): on one of the walls, read straight inward, u[m], or make axis "
+        f"condition ({names}). On one of the walls read along the normal only, u[m], or make axis "
         f"{AXES[axis]} or {AXES[other_axis]} periodic"
     )
 

@@ -146,7 +146,7 @@ def explain_program(
 def _strategy(kernels: str) -> Strategy:
     """Return the strategy of kernels that a user names; by default, the initial strategy of a run."""
     if kernels == TUNE:
-        raise InputError("kernels tune: nothing is measured here; expected auto, direct, queue or planes")
+        raise InputError("kernels tune: explain does not measure; expected auto, direct, queue or planes")
     return Strategy() if kernels == AUTO else Strategy(kernels)
 
 

@@ -70,14 +70,14 @@ def export(
         groups.setdefault(info.space, []).append(info)
     times = store.times
     if times is not None and not len(times):
-        raise InputError(f"{store.path} holds no time yet")
+        raise InputError(f"{store.path} contains no time yet")
     time_values = [0.0] if times is None else [float(t) for t in times]
     companion = target.with_suffix(".h5" if target.suffix == ".xdmf" else "")
     files = _files(target, groups) if target.suffix == ".vtr" else [target, companion]
     for path in files:
         if path.exists() and not overwrite:
             raise InputError(
-                f"{path} is there already: choose another name, or overwrite it (overwrite=True, --overwrite)"
+                f"{path} exists already. Choose another name, or overwrite it (overwrite=True, --overwrite)."
             )
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -107,7 +107,7 @@ def _chosen(store: Store, names: Sequence[str] | None, *, is_last: bool) -> list
     known = store.variables
     fields = {n: i for n, i in known.items() if 1 <= len(i.space) <= 3 and not i.is_points}
     if not fields:
-        raise InputError(f"{store.path} holds no fields: numbers and single points are read by xarray")
+        raise InputError(f"{store.path} contains no fields. Read numbers and single points with xarray.")
     for name in names or ():
         if name not in fields:
             raise unknown_name_error("field", name, sorted(fields))
@@ -120,7 +120,7 @@ def _chosen(store: Store, names: Sequence[str] | None, *, is_last: bool) -> list
             if other.count(d) != info.count(d):  # only in stores of other programs
                 raise InputError(
                     f"{store.path}: array {other.name!r} has {other.count(d)} points along {d}, and "
-                    f"{info.name!r} has {info.count(d)}: export them one by one (names=, --fields)"
+                    f"{info.name!r} has {info.count(d)}. Export them one by one (names=, --fields)."
                 )
     return chosen
 

@@ -73,9 +73,7 @@ def picture(
     axis, at = plain(axis), plain(at)
     cuts = None if axis is None and at is None else {"z" if axis is None else axis: at}
     if cuts is not None and fields.grid.ndim != 3:
-        raise InputError(
-            f"axis and at choose a plane of a grid of three axes; this one has {fields.grid.ndim}"
-        )
+        raise InputError(f"axis and at choose a plane of a 3D grid, but this grid has {fields.grid.ndim}")
     sections = [cut(fields, part, cuts) for part in ((expression,) if parts is None else parts)]
     with fields.domain.comm.agreement(f"draw {target}"):
         gathered = [section for section in sections if section is not None]

@@ -90,7 +90,7 @@ def cut(
         at = {"z": None} if ndim == 3 else {}
     cuts = {AXES[axis_number(axis, ndim)]: coordinate for axis, coordinate in at.items()}
     if not 1 <= ndim - len(cuts) <= 2:
-        raise InputError(f"a section has one or two axes; that of {ndim} axes holds {len(cuts)} of them")
+        raise InputError(f"a section has one or two axes, but {len(cuts)} of {ndim} axes are cut")
     with fields.holding(expression) as field:
         return _section(fields, field, _name(expression), cuts, most)
 

@@ -42,7 +42,7 @@ def spectrum(
     for line in lines:
         widths = np.diff(line)
         if len(widths) and np.ptp(widths) > 1e-6 * abs(widths).max():
-            raise InputError("a spectrum needs evenly spaced points; these axes are stretched")
+            raise InputError("a spectrum requires evenly spaced points, but these axes are stretched")
         steps.append(float(widths.mean()) if len(widths) else 1.0)
     amplitudes = np.fft.fftn(values - values.mean()) / values.size
     waves = np.meshgrid(

@@ -101,18 +101,18 @@ def view(
         panels = [panel for panel in panels if not panel.series]
         if not panels:
             raise InputError(
-                f"{store.path} holds no fields, only numbers or single points: draw them into a picture, "
+                f"{store.path} contains no fields, only numbers or single points. Draw them into a picture, "
                 f"such as {target.with_suffix('.png')}"
             )
         if selection.time is not None:
             raise InputError(
-                f"time {selection.time:g} is asked for, but {target.name} is a film of many: draw that one "
-                f"into a picture, such as {target.with_suffix('.png')}"
+                f"time {selection.time:g} is requested, but {target.name} is a film of all times. Draw one "
+                f"time into a picture, such as {target.with_suffix('.png')}"
             )
         _film(store, panels, target, selection.every, on_progress)
         return
     if selection.every != 1:
-        raise InputError(f"every {selection.every} is of the frames of films, but {target.name} is a picture")
+        raise InputError(f"every {selection.every} applies to films only, but {target.name} is a picture")
     with styled():
         figure = _figure(store, panels, _number(store, selection.time))
         save(figure, target, dpi=DPI, bbox_inches="tight")
@@ -127,18 +127,19 @@ def _chosen(store: Store, selection: Selection) -> list[ArrayInfo]:
     if selection.spectrum:
         infos = [info for info in infos if info.space and not info.is_points]
     if not infos:
-        raise InputError(f"{store.path} holds nothing that could be drawn")
+        raise InputError(f"{store.path} contains nothing to draw")
     for info in infos:
         _check(store, info)
     if len(infos) > MOST_PANELS:
         raise InputError(
-            f"{store.path} has {len(infos)} arrays, and {MOST_PANELS} at most are drawn at a time: name some "
-            "(names=, --fields)"
+            f"{store.path} has {len(infos)} arrays, but a picture has at most {MOST_PANELS}. Select some "
+            "(names=, --fields)."
         )
     for axis, coordinate in (selection.at or {}).items():
         if selection.spectrum:
             raise InputError(
-                f"a cut at {axis} = {coordinate:g}: a spectrum is of whole fields; leave one of them out"
+                f"a cut at {axis} = {coordinate:g}: a spectrum requires whole fields. Leave the cut or the "
+                "spectrum out."
             )
         spaces = {name[0] for info in infos for name in info.space} & {*AXES}
         if axis not in spaces:
@@ -168,17 +169,17 @@ def _number(store: Store, time: float | None) -> int | None:
     """Return the number of the nearest time; None for a store without times."""
     times = store.times
     if times is None and time is not None:
-        raise InputError(f"time {time:g} is asked for, but {store.path} has no times: leave it out")
+        raise InputError(f"time {time:g} is requested, but {store.path} has no times. Leave it out.")
     if times is None:
         return None
     if not len(times):
-        raise InputError(f"{store.path} holds no time yet")
+        raise InputError(f"{store.path} contains no time yet")
     if time is None:
         return len(times) - 1
     first, last = times[0], times[-1]
     reach = (last - first) / max(1, len(times) - 1) or np.inf
     if not first - reach <= time <= last + reach:
-        raise InputError(f"time {time:g} is asked for, but {store.path} has times from {first:g} to {last:g}")
+        raise InputError(f"time {time:g} is requested, but {store.path} has times from {first:g} to {last:g}")
     return int(np.argmin(np.abs(times - time)))
 
 
@@ -228,7 +229,8 @@ class _Panel(Panel):
             places = ", ".join(f"{d[0]} = {at[d[0]]:g}" for d in cuts)
             raise InputError(
                 f"{self.store.path}: array {self.info.name!r} has no axis but {', '.join(cuts)}, and a cut "
-                f"at {places} leaves none to draw: leave one uncut, or choose other arrays (names=, --fields)"
+                f"at {places} leaves no axis to draw. Leave one axis uncut, or choose other arrays (names=, "
+                "--fields)."
             )
         if len(self.info.space) - len(cuts) > 2:
             last = next(d for d in reversed(self.info.space) if d not in cuts)
@@ -427,11 +429,11 @@ def _film(
         raise InputError(f"{store.path} has {times}{drawn}: a film needs more")
     if len(frames) > MOST_FRAMES:
         raise InputError(
-            f"a film of {len(frames):,} frames; expected at most {MOST_FRAMES}: draw some of them (every=, "
-            f"--every {every * math.ceil(len(frames) / MOST_FRAMES)})"
+            f"a film of {len(frames):,} frames; expected at most {MOST_FRAMES}. Draw some of them (every=, "
+            f"--every {every * math.ceil(len(frames) / MOST_FRAMES)})."
         )
     if target.suffix == ".mp4" and shutil.which("ffmpeg") is None:
-        raise RunError(f"{target}: there is no ffmpeg on PATH; install it, or name a film that ends in .gif")
+        raise RunError(f"{target}: ffmpeg is not on PATH. Install it, or use a name that ends in .gif.")
     writer: Any = (FFMpegWriter if target.suffix == ".mp4" else PillowWriter)(fps=FRAMES_A_SECOND)
     target.parent.mkdir(parents=True, exist_ok=True)
     with styled(), whole(target) as making:

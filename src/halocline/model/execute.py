@@ -158,10 +158,10 @@ def execute(
     if layout.nodes > machine.nodes:
         raise InputError(
             f"{layout.ranks} ranks, {layout.ranks_per_node} on a node, need {layout.nodes} nodes; machine "
-            f"{machine.name!r} has {machine.nodes}: ask for fewer nodes, or more ranks on each"
+            f"{machine.name!r} has {machine.nodes}. Use fewer nodes, or more ranks per node."
         )
     if passes < 2:
-        raise InputError(f"passes is {passes}; two at least are needed, the first one is not counted")
+        raise InputError(f"passes is {passes}; expected at least 2, because the first pass is not counted")
     chosen = DEFAULT if methods is None else chosen_methods(methods)
     if rates is None:
         memory = memory_of_node(schedule, layout)

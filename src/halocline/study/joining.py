@@ -49,7 +49,9 @@ def join_files(files: Mapping[Path, str] | Sequence[Path]) -> tuple[list[Measure
     """
     duplicate = next((path for path, count in Counter(map(Path.resolve, files)).items() if count > 1), None)
     if duplicate is not None:
-        raise InputError(f"{duplicate} is given twice: its measurements would count twice; leave one out")
+        raise InputError(
+            f"{duplicate} is given twice. Leave one out, because its measurements would count twice."
+        )
     by_name, all_measurements = studies(), list[Measurement]()
     exchanges: dict[Conditions, dict[int | None, StepExchanges]] = {}
     for path in files:

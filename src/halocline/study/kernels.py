@@ -12,7 +12,9 @@ from halocline.study.study import VariedOption
 
 def _compiler(path: str) -> Mapping[str, str]:
     if shutil.which(path) is None:
-        raise InputError(f"--compilers: {path} is no program on the PATH; give names or paths of compilers")
+        raise InputError(
+            f"--compilers: {path} is not a program on PATH; expected names or paths of compilers"
+        )
     return {"CXX": path}
 
 

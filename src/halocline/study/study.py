@@ -86,7 +86,7 @@ class VariedOption:
             return whole_numbers(text, flag, self.numbers)
         values = [value.strip() for value in text.split(";" if ";" in text else ",")]
         if len({*values}) < len(values):
-            raise InputError(f"{flag} {text}: a value is given twice; leave one out")
+            raise InputError(f"{flag} {text}: a value is given twice. Leave one out.")
         for value in values:
             if self.words and value not in self.words:
                 raise InputError(
@@ -266,8 +266,8 @@ class StudyRequest:
         n = problem.shape[0] if problem.has_settings else problem.values.get(RESOLUTION)
         if type(n) is not int:
             raise InputError(
-                f"{self.command.name} sets no whole number {RESOLUTION} at its top, from which a larger grid "
-                f"could be made for more ranks: write {RESOLUTION} = 128 there, and make the grid of it"
+                f"{self.command.name} sets no whole number {RESOLUTION} at its top, so larger grids for "
+                f"more ranks cannot be derived. Write {RESOLUTION} = 128 there, and create the grid from it."
             )
         return n
 
@@ -284,7 +284,7 @@ class StudyRequest:
             return self
         if steps is None:
             raise InputError(
-                f"{self.command.name} runs to a time, but a study measures a number of steps: give --steps"
+                f"{self.command.name} runs to a time, but a study measures a number of steps. Set --steps."
             )
         warm_up = self.study_options.get("warm_up")
         warm_up = min(WARM_UP, steps - 1) if warm_up is None else warm_up

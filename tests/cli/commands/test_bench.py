@@ -36,9 +36,9 @@ def test_a_complete_grid_shape_is_accepted(tmp_path: Path) -> None:
         None,
     )
     for more, words in (
-        ("--scaling weak", "--scaling weak: --n 12,8,10 sets the whole grid: leave it out"),
+        ("--scaling weak", "--scaling weak: --n 12,8,10 sets the whole grid. Leave it out."),
         ("--dim 2", "--n 12,8,10: expected one number, or 2 for the axes of --dim 2"),
-        ("--timeline t.png", "--timeline t.png: the timeline shows the trace: give --trace FILE too"),
+        ("--timeline t.png", "--timeline t.png: the timeline shows the trace. Add --trace FILE."),
         ("--placement near", "placement 'near' is unknown; known: aware, trivial, random"),
     ):
         with pytest.raises(InputError, match=re.escape(words)):

@@ -283,12 +283,12 @@ DAMAGES: dict[str, tuple[Callable[[Path], Any], str, bool]] = {
     "a list": (metadata(lambda a: [a]), r"T/zarr\.json is damaged.*expected an object", False),
     "half a file": (
         lambda path: (path / "T/zarr.json").write_text('{"shape": ['),
-        r"T/zarr\.json is no JSON",
+        r"T/zarr\.json is not a JSON",
         False,
     ),
     "no folder": (
         lambda path: shutil.rmtree(path / "T"),
-        "no array .*T|array 'T' is not there any more",
+        "no array .*T|array 'T' no longer exists",
         False,
     ),
     "an array of the group without shape": (

@@ -111,7 +111,7 @@ def test_two_runs_cannot_write_to_one_folder(tmp_path: Path) -> None:
             {"checkpoint": hc.Checkpoint(tmp_path / "checkpoints", overwrite=True)},
         ):
             with pytest.raises(
-                InputError, match=rf"process {os.getpid()} on \S+ writes there now; wait"
+                InputError, match=rf"process {os.getpid()} on \S+ is writing there. Wait"
             ) as caught:
                 other.run(steps=1, **options)
             messages.append(str(caught.value))
@@ -197,7 +197,7 @@ def test_truncated_output_is_not_continued_from_a_later_checkpoint(tmp_path: Pat
     again.run(steps=2, output=output())  # without a checkpoint, as after a kill
     later = heat()
     later.resume(folders[15])
-    with pytest.raises(InputError, match="has 8 times up to step 15, but it had 16 when"):
+    with pytest.raises(InputError, match="has 8 times up to step 15, but 16 when"):
         later.run(steps=1, output=output())
     # if checkpoints are in the same folder, the one of the restart becomes the newest immediately
     again = heat()
@@ -256,7 +256,7 @@ def test_nothing_is_overwritten_if_another_file_is_locked(tmp_path: Path) -> Non
     steps_during_run = []
 
     def second(sim: hc.Simulation) -> None:
-        with pytest.raises(InputError, match="writes there now"):
+        with pytest.raises(InputError, match="is writing there"):
             heat().run(steps=1, output=outputs, checkpoint=checkpoint)
         steps_during_run.append(steps_of(tmp_path / "1.zarr"))
         assert newest_step(tmp_path / "c") == 3

@@ -299,7 +299,7 @@ def test_a_resumed_run_rejects_other_output(tmp_path: Path) -> None:
         again.run(steps=1, output=hc.Output(tmp_path / "a.zarr", ["T"], every=hc.steps(1)))
     group = tmp_path / "a.zarr" / "zarr.json"
     group.write_text(json.dumps({"zarr_format": 3}))
-    with pytest.raises(InputError, match="Halocline did not make"):
+    with pytest.raises(InputError, match="a store of another program"):
         again.run(steps=1, output=hc.Output(tmp_path / "a.zarr", every=hc.steps(1)))
 
 

@@ -186,7 +186,7 @@ def test_a_missing_checkpoint_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"names '\.\./elsewhere', but this folder is not a checkpoint"):
         resumed(tmp_path)
     (tmp_path / "newest.json").write_text("{")
-    with pytest.raises(InputError, match="no JSON file that Halocline wrote"):
+    with pytest.raises(InputError, match="not a JSON file of Halocline"):
         resumed(tmp_path)
 
 

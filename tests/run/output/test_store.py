@@ -30,9 +30,9 @@ def test_nothing_is_overwritten_by_default(tmp_path: Path) -> None:
     (tmp_path / "notes" / "thesis.txt").write_text("all of it")
     (tmp_path / "file").write_text("")
     for other, words in (
-        ("theirs.zarr", "Halocline did not make"),
-        ("notes", "is no store of Halocline"),
-        ("file", "is no store of Halocline"),
+        ("theirs.zarr", "a store of another program"),
+        ("notes", "is not a store of Halocline"),
+        ("file", "is not a store of Halocline"),
     ):
         with pytest.raises(InputError, match=words):
             heat().run(steps=1, output=hc.Output(tmp_path / other, overwrite=True))

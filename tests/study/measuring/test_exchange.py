@@ -94,11 +94,11 @@ def test_invalid_numbers_are_rejected(options: dict[str, Any], words: str) -> No
 def test_subdomains_are_distributed_over_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert distribute_subdomains(None, 3, "cpu") == (3, 1)
     assert [distribute_subdomains(6, ranks, "cpu") for ranks in (1, 2, 6)] == [(6, 6), (6, 3), (6, 1)]
-    with pytest.raises(InputError, match=r"6 subdomains .* evenly over 4 ranks: take a multiple of 4"):
+    with pytest.raises(InputError, match=r"6 subdomains .* evenly over 4 ranks. Use a multiple of 4"):
         distribute_subdomains(6, 4, "cpu")
     monkeypatch.setattr(exchange, "select_local_devices", lambda choice: ["a", "b"])
     # one rank drives both devices, two ranks have one device each, and six ranks share them
     assert [distribute_subdomains(6, ranks, "opencl") for ranks in (1, 2, 6)] == [(6, 3), (6, 3), (6, 1)]
     assert distribute_subdomains(None, 1, "opencl") == (2, 1)
-    with pytest.raises(InputError, match="over 1 rank of 2 devices: take a multiple of 2"):
+    with pytest.raises(InputError, match=r"over 1 rank of 2 devices\. Use a multiple of 2"):
         distribute_subdomains(3, 1, "opencl")

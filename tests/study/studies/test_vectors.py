@@ -59,7 +59,7 @@ def test_instructions_are_counted_for_each_length(tmp_path: Path) -> None:
     ("words", "message"),
     [
         (["--vectors", "96"], "--vectors 96: '96' is unknown; expected a list of 64, 128, 256, 512"),
-        (["--compilers", "no-such"], "--compilers: no-such is no program on the PATH"),
+        (["--compilers", "no-such"], "--compilers: no-such is not a program on PATH"),
         (["--device", "opencl"], "vectors are those of the processor; use --device cpu"),
     ],
 )

@@ -89,12 +89,12 @@ def exchange(
     check_files(json, trace, timeline)
     check_pictures(timeline)
     if trace is None:
-        reject({"timeline": timeline}, "the timeline shows the trace: give --trace FILE too")
+        reject({"timeline": timeline}, "the timeline shows the trace. Add --trace FILE.")
     growth, cells = {"strong": 1, "weak": world().size}, cells_of(n) or []
     if scaling is not None and scaling not in growth:
         raise unknown_name_error("scaling", scaling, list(growth))
     if len(cells) > 1:
-        reject({"scaling": scaling}, f"--n {n} sets the whole grid: leave it out")
+        reject({"scaling": scaling}, f"--n {n} sets the whole grid. Leave it out.")
         AXES.check("dim", dim)
         if len(cells) != dim:
             raise InputError(f"--n {n}: expected one number, or {dim} for the axes of --dim {dim}")

@@ -270,7 +270,7 @@ def measure(
 def check_exchange_alone(name: str) -> None:
     """Raise InputError for a problem other than "exchange", in studies of the exchange alone."""
     if name != "exchange":
-        raise InputError(f"{name}: this study is of the exchange alone; say exchange")
+        raise InputError(f"{name}: this study times the exchange alone; expected the problem exchange")
 
 
 def distribute_subdomains(
@@ -302,8 +302,8 @@ def distribute_subdomains(
     if subdomains % slots:
         owners = counted(ranks, "rank") + f" of {counted(devices_per_rank, 'device')}" * bool(device_count)
         raise InputError(
-            f"{counted(subdomains, 'subdomain')} cannot be shared out evenly over {owners}: take a multiple "
-            f"of {slots}"
+            f"{counted(subdomains, 'subdomain')} cannot be distributed evenly over {owners}. Use a multiple "
+            f"of {slots}."
         )
     return subdomains, subdomains // slots
 

@@ -166,13 +166,13 @@ def predict(
         MODELLED_RANKS.check(f"the number of ranks on {counted(count, 'node')}", count * per_node)
     if strategy.replace("x", "").isdigit():
         raise InputError(
-            f"decomposition {strategy} names parts, but a study cuts the grid over each number of nodes: "
-            "name a strategy such as optimal"
+            f"decomposition {strategy} sets the parts, but a study cuts the grid for each number of nodes. "
+            "Use a strategy such as optimal."
         )
     if machine.device.kind == "cpu" and "gpu_aware" in chosen_methods(methods):
         raise InputError(
-            f"transfer method gpu_aware is for devices with memory of their own, but those of {machine.name} "
-            "are processors: leave it out"
+            "transfer method gpu_aware applies to devices with their own memory, but those of "
+            f"{machine.name} are processors. Leave it out."
         )
     last = counts[-1] * per_node
     for rank in traced:
@@ -185,7 +185,9 @@ def predict(
     predictions: list[ScalingPrediction] = []
     for count in counts:
         if scaling == "weak" and count % counts[0]:
-            raise InputError(f"{count} nodes are no multiple of {counts[0]}: weak scaling needs whole grids")
+            raise InputError(
+                f"{count} nodes are not a multiple of {counts[0]}: weak scaling needs whole grids"
+            )
         grid_shape = tuple(shape) if scaling == "strong" else grown(shape, count // counts[0])
         layout = lay_out(
             grid_shape,

@@ -52,7 +52,7 @@ class Convergence(Study):
         if "--state" in runs[0].extra:
             _check_times(measurements)
             if all(m["error"] is not None for m in measurements):
-                return [{**m, "error_is": "greatest error"} for m in measurements]
+                return [{**m, "error_is": "maximum error"} for m in measurements]
             states = [differences.state(Path(run.extra["--state"])) for run in runs]
             pairs = zip(measurements, differences.differences(states), strict=True)
             return [{**m, "error": error, "error_is": differences.NAME} for m, error in pairs]
@@ -176,8 +176,8 @@ def _check_grid_count(sizes: Sequence[int]) -> None:
     """Raise InputError if the number of grids is too small for an order."""
     if len(sizes) < LEAST_GRIDS:
         raise InputError(
-            f"--n {','.join(map(str, sizes))}: expected {LEAST_GRIDS} numbers or more: without an exact "
-            f"solution an order takes {LEAST_GRIDS} grids"
+            f"--n {','.join(map(str, sizes))}: expected {LEAST_GRIDS} numbers or more, because without an "
+            f"exact solution an order requires {LEAST_GRIDS} grids"
         )
 
 
@@ -187,8 +187,8 @@ def _check_times(measurements: Sequence[Measurement]) -> None:
     if any(time is not None and abs(time - times[0]) > 1e-9 * abs(times[0]) for time in times):
         ends = ", ".join(f"t = {m['time']:g} with n = {m['n']}" for m in measurements)
         raise InputError(
-            f"{measurements[0]['case']} ends at {ends}: let it run to a time, sim.run(until=...), so that "
-            "its grids compare"
+            f"{measurements[0]['case']} ends at {ends}. Use sim.run(until=...), so that all grids end at "
+            "the same time."
         )
 
 

@@ -67,7 +67,7 @@ def _tables_of_solves(group: Group) -> Iterator[Table]:
             "Share of the measured bandwidth",
             size,
             lambda m, g: f"{m['bandwidth_share']:.0%}" if m["bandwidth_share"] else "",
-            note="Bytes that an iteration must move a second, over those that "
+            note="Bytes per second that an iteration must move, relative to those that "
             f"{copies if m['devices'] else triad}.",
             **axes,
         )

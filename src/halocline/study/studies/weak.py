@@ -130,7 +130,8 @@ def _growth(request: StudyRequest) -> int | None:
         return growth
     if growth == 2:
         raise InputError(
-            f"--growth 2: {request.command.name} has one number for its size, so all axes grow: leave it out"
+            f"--growth 2: {request.command.name} has one number for its size, so all axes grow. Leave the "
+            "option out."
         )
     return None
 
