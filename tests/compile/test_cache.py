@@ -132,7 +132,7 @@ def test_no_library_from_a_folder_writable_by_others_is_loaded(cache: Path) -> N
     compile_library(SOURCE)
     cache.chmod(0o777)
     with pytest.raises(
-        CompileError, match=rf"{cache}, is not used: it can be written by others \(mode 777\)"
+        CompileError, match=rf"{cache}, is not used, because it can be written by others \(mode 777\)"
     ):
         compile_library(SOURCE)
     check_error(halocline(SOLVE), f"chmod go-w {cache}")

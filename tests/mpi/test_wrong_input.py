@@ -184,7 +184,7 @@ WRONG: list[tuple[str, Callable[[], object], type[Exception], str]] = [
     ("step that becomes NaN", lambda: falling(1.0), hc.RunError,
      r"time step is not a positive number but nan after step 1 \(time 3\)"),
     ("loop whose condition becomes NaN", endless, hc.RunError,
-     r"test_wrong_input.py:\d+: the loop would not end: a number in \(change < 1e-06\) is NaN"),
+     r"test_wrong_input.py:\d+: the loop never ends, because a number in \(change < 1e-06\) is NaN"),
     ("no time", lambda: without_time().run(until=1.0), hc.InputError,
      "until is given, but this program has no time. Set dt="),
     ("endless time", lambda: simulation().run(until=np.inf), hc.InputError, "until is inf; expected"),
