@@ -65,7 +65,7 @@ def test_a_damaged_chunk_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=f"{tmp_path / 'a'} is damaged: "):
         arrays.read(tmp_path / "a").read((0, 0), (4, 6))
     first = tuple(int(part) * size for part, size in zip(chunk.name.split(".")[1:], SPEC.chunk, strict=True))
-    with pytest.raises(RunError, match="is damaged .*, so nothing was written to it"):
+    with pytest.raises(RunError, match=r"is damaged .*, so nothing was written to it"):
         arrays.attach(tmp_path / "a", SPEC).put(first, VALUES[:1, :1])  # a part of the chunk
 
 

@@ -92,7 +92,7 @@ def test_an_unwritable_cache_is_reported_with_a_remedy(
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("HALOCLINE_CACHE", str(tmp_path / "file" / "cache"))
     with pytest.raises(
-        CompileError, match=r"file/cache, cannot be written .* set HALOCLINE_CACHE to a folder"
+        CompileError, match=r"file/cache, cannot be written .* Set HALOCLINE_CACHE to a writable folder"
     ):
         compile_library(SMALL)
 
@@ -100,12 +100,12 @@ def test_an_unwritable_cache_is_reported_with_a_remedy(
 def test_no_compiler_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler++")
     with pytest.raises(
-        CompileError, match=r"CXX is 'no-such-compiler\+\+', which is not a program on PATH; install"
+        CompileError, match=r"CXX is 'no-such-compiler\+\+', which is not a program on PATH\. Install"
     ):
         compile_library(SMALL)
     monkeypatch.delenv("CXX")
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(CompileError, match=r"neither g\+\+, clang\+\+ nor c\+\+ is on PATH; install one"):
+    with pytest.raises(CompileError, match=r"neither g\+\+, clang\+\+ nor c\+\+ is on PATH\. Install one"):
         compile_library(SMALL)
     monkeypatch.setenv("CXX", "/bin/false")
     with pytest.raises(CompileError, match=r"compiler '/bin/false' does not run"):

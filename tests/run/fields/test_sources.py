@@ -173,7 +173,7 @@ def test_ranks_read_the_same_time_of_a_store_that_grows(shared_tmp_path: Path) -
     [
         (
             lambda path: path,
-            r"is a store; give the path of one of its arrays, .*: T, step, time, v, x, x_face, y",
+            r"is a store; expected the path of one of its arrays, .*: T, step, time, v, x, x_face, y",
         ),
         (lambda path: path / "S", r"there is no array .*S; .*a\.zarr has T, step"),
         (lambda path: "nowhere/T", "there is no array nowhere/T"),

@@ -19,7 +19,7 @@ from stores import open_content
 def test_nothing_is_overwritten_by_default(tmp_path: Path) -> None:
     path = tmp_path / "a.zarr"
     heat().run(steps=2, output=hc.Output(path, every=hc.steps(1)))
-    with pytest.raises(InputError, match=r"holds output of another run: .*--overwrite"):
+    with pytest.raises(InputError, match=r"holds output of another run\. .*--overwrite"):
         heat().run(steps=1, output=hc.Output(path))
     assert len(open_content(path)["time"]) == 3
     heat().run(steps=1, output=hc.Output(path, ["T"], overwrite=True))
