@@ -21,7 +21,6 @@ DEVICE ?= cuda
 WITH_WHEELS = $(if $(WHEELS),--wheels $(WHEELS))
 NATIVE := $(wildcard native/src/*/* native/include/halocline/* native/cmake/*.*)
 SOURCES := $(wildcard native/src/*/*pp native/tests/*pp native/include/halocline/*)
-PROSE := README.md CHANGELOG.md docs tools/prose
 
 .DEFAULT_GOAL := help
 .PHONY: help build run test test-full test-openmpi ranks-tests lint format bench gpu-check gpu-bench docs sanitize lock clean
@@ -61,7 +60,7 @@ ranks-tests: build
 lint: build $(VENV)/dev ## Check style, types and native code
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python tools/prose/lint.py $(PROSE)
+	$(BIN)/python tools/prose/lint.py
 	$(BIN)/mypy
 	$(STUB) -o build/_native.pyi && diff build/_native.pyi src/halocline/_native.pyi
 	$(BIN)/clang-format --dry-run -Werror $(SOURCES)
