@@ -224,7 +224,7 @@ def test_a_program_declares_its_scheme(capsys: pytest.CaptureFixture[str]):
         name = option[2:]
         message = refused("run", "sink", option, value)
         assert message == (
-            f"{name} is {value}, but sink is a program with its own scheme, evenly. Leave {name} out"
+            f"{name} is {value}, but sink is a program with its own scheme, evenly. Leave {name} out."
         )
     command(["run", "sink", "--steps", "1"])
     out = capsys.readouterr().out
@@ -252,7 +252,7 @@ def test_events_of_a_program_are_counted(
     number = 24 - count
     assert (event["first_cell"], event["first_step"]) == ([number // 6, number % 6], 4)
     first = result.simulation.domain.comm.rank == 0
-    warned = [r.getMessage() for r in caplog.records if "more than 1 %" in r.getMessage()]
+    warned = [r.getMessage() for r in caplog.records if "limit of 1 %" in r.getMessage()]
     assert len(warned) == first
     if first:
         assert warned[0].endswith("the sink takes less than it should")

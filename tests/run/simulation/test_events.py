@@ -18,7 +18,7 @@ FLOOR = Event("pressure floor", "floor", "energy is not conserved", warn_above=0
 def simulation(*scalars: str, steps: int = 0, **values: float) -> Any:
     """Return a stand-in for a simulation of 4 by 5 cells whose program sets scalars."""
     return SimpleNamespace(
-        program=SimpleNamespace(name="gas", scalars_set=lambda: set(scalars)),
+        program=SimpleNamespace(name="gas", assigned_scalars=lambda: set(scalars)),
         grid=SimpleNamespace(size=20, shape=(4, 5)),
         steps=steps,
         values=values,

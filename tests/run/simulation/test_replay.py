@@ -66,15 +66,15 @@ def test_the_first_step_and_its_terms_are_found_from_the_last_copy(
     options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ):
     done: list[tuple[int, int]] = []
-    take = Session.take
+    store_outcome = Session.store_outcome
 
     def counted(self: Session, *results: Any) -> Any:
         first = self.step
-        outcome = take(self, *results)
+        outcome = store_outcome(self, *results)
         done.append((first, self.step))
         return outcome
 
-    monkeypatch.setattr(Session, "take", counted)
+    monkeypatch.setattr(Session, "store_outcome", counted)
     sim = growing(**options)
     text = failure(sim)
     step = int(re.search(r"is (?:nan|-?inf) at cell \(\d+, \d+\) after step (\d+) ", text)[1])

@@ -93,7 +93,7 @@ def streamlines(flow: Flow, sim: Fields) -> Figure | None:
     levels = [most * k / STREAMS for k in range(1 - STREAMS, STREAMS) if k and most > 0.0]
     title = f"streamlines, at each tenth of max |ψ| = {most:.4g} α"
     if not levels:  # at the start, and after a step that changes only the vertical velocity
-        title = "no streamlines: ψ is 0 everywhere"
+        title = "no streamlines, because ψ is 0 everywhere"
     over = Isolines(replace(u, name="psi", values=psi), levels)
     return Figure([replace(_isotherms(flow, sim, temperature_plane, title), over=over)], columns=1)
 

@@ -589,7 +589,7 @@ class Simulation(Fields):
     def _without_a_step(self, outcome: Outcome, start: float, until: float | None) -> Outcome:
         """Return the outcome of a run without a step. Warn if `until` was reached before."""
         if until is not None and self._session.clock.has_reached(until) and self.domain.comm.rank == 0:
-            reason = f"and the time is {start:g} already; sim.start_new_run(time=0) resets the time"
+            reason = f"but the time is already {start:g}; sim.start_new_run(time=0) resets the time"
             if until > start:
                 reason = f"less than 1e-6 of a step after the time {start:g}; give a later time"
             log.warning("the run did no step: until is %g, %s", until, reason)
