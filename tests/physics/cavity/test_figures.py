@@ -262,7 +262,7 @@ def test_a_cavity_at_rest_has_figures(shape: tuple[int, ...], tmp_path: Path) ->
 def test_a_purely_vertical_flow_has_no_stream_function() -> None:
     """A flow that only rises, as after the first step, has no stream function."""
     panel = contours(standing((6, 6), {"V_x": 0.0}), "streamlines")
-    assert panel.title == "no streamlines: ψ is 0 everywhere"
+    assert panel.title == "no streamlines, because ψ is 0 everywhere"
     with styled():
         assert len(canvas_of(Figure([panel], columns=1), "").axes[0].collections) == 1
 
