@@ -32,11 +32,13 @@ class OnDevice:
     Attributes
     ----------
     rank, subdomain : int
-        Number of the rank, and number of the subdomain.
+        Index of the rank, and index of the subdomain in the decomposition.
     device : str
-        Device as numbered by the rank, such as "cuda:0".
-    name, driver : str
-        Name of the model, and version of the driver.
+        Device in the numbering of its rank, such as "cuda:0".
+    name : str
+        Name of the device model.
+    driver : str
+        Version of the driver.
     """
 
     rank: int
@@ -47,17 +49,20 @@ class OnDevice:
 
 
 def label(device: Any) -> str:
-    """Return the user's name of a device, such as "cuda:0"."""
+    """Return the name by which a user selects a device, such as "cuda:0"."""
     return f"{device.interface}:{device.index}"
 
 
 def device_text(device: Any) -> str:
-    """Return the text for a device in messages."""
+    """Return the name and model of a device, for messages."""
     return f"device {label(device)} ({device.name})"
 
 
 def summary(places: Iterable[OnDevice]) -> str:
-    """Return the devices of a run as text: "devices cuda:0, cuda:1 (NVIDIA H100)"; at least one device."""
+    """Return the devices of a run as text: "devices cuda:0, cuda:1 (NVIDIA H100)".
+
+    The run must use at least one device.
+    """
     models: dict[str, list[str]] = {}
     for place in dict.fromkeys(replace(place, rank=0, subdomain=0) for place in places):
         models.setdefault(place.name, []).append(place.device)
@@ -67,7 +72,7 @@ def summary(places: Iterable[OnDevice]) -> str:
 
 
 def hardware_text(ranks: int, threads: int, places: Sequence[OnDevice] = ()) -> str:
-    """Return ranks and threads or devices of a run as text.
+    """Return the ranks of a run, and its devices or else its threads, as text.
 
     Examples: "2 ranks of 4 threads", "2 ranks, devices cuda:0, cuda:1 (NVIDIA H100)".
     """
@@ -78,12 +83,12 @@ def hardware_text(ranks: int, threads: int, places: Sequence[OnDevice] = ()) -> 
 
 DEVICE_VARIABLE = "HALOCLINE_DEVICE"
 
-# Devices of the subdomains of this process, one set for each active block of `devices_in_use`.
+# Devices of the subdomains of this process. Each active with block of `devices_in_use` has its own set.
 _records: list[set[OnDevice]] = []
 
 
 def places_of(comm: Communicator, subdomains: Sequence[int], devices: Sequence[Any]) -> tuple[OnDevice, ...]:
-    """Return the devices of the subdomains of all ranks; collective."""
+    """Return the device of each subdomain of all ranks; collective."""
     local_places = [
         OnDevice(comm.rank, n, label(device), device.name, device.driver)
         for n, device in zip(subdomains, devices, strict=True)
@@ -95,9 +100,9 @@ def places_of(comm: Communicator, subdomains: Sequence[int], devices: Sequence[A
 
 @contextmanager
 def devices_in_use() -> Iterator[Callable[[Communicator], list[OnDevice]]]:
-    """Record the devices of subdomains in all runs of the block.
+    """Record the devices of the subdomains in all runs inside the with block.
 
-    Yield a function that returns these devices for all ranks, sorted. This function is collective.
+    Yield a function that returns the recorded devices of all ranks, sorted. This function is collective.
     """
     places: set[OnDevice] = set()
 
@@ -117,14 +122,14 @@ def present_devices(interface: str) -> list[Any]:
     Raises
     ------
     RunError
-        The parent used devices before it forked this process.
+        The parent process had used devices before it forked this process.
     """
     forks.claim(forks.DEVICES)
     return list(native().devices(interface))
 
 
 def present_interface() -> str | None:
-    """Return "cuda" or "opencl", the first interface with devices, or None without devices."""
+    """Return the first of "cuda" and "opencl" that has devices, or None if neither has devices."""
     return next((name for name in ("cuda", "opencl") if present_devices(name)), None)
 
 
@@ -136,7 +141,8 @@ def select_local_devices(choice: DeviceChoice, variable: str = "") -> list[Any]:
     choice : DeviceChoice
         Devices that the user chose.
     variable : str
-        Environment variable that contains the choice, for error messages; "" for other sources.
+        Name of the environment variable that contains the choice, for error messages. It is "" if the choice
+        does not come from a variable.
 
     Raises
     ------
@@ -175,7 +181,7 @@ def devices_of_rank(choice: DeviceChoice, comm: Communicator) -> tuple[Any, ...]
         return ()
     local_devices: list[Any] = []
     with comm.agreement(f"find devices {str(choice)!r}"):
-        # an equal choice from another source is reported like the variable
+        # An equal choice from another source gives the same message as the variable.
         from_environment = os.environ.get(DEVICE_VARIABLE) == str(choice)
         local_devices = select_local_devices(choice, DEVICE_VARIABLE if from_environment else "")
     node = comm.allgather_of_node((comm.rank, [device.identity for device in local_devices]))
@@ -185,7 +191,7 @@ def devices_of_rank(choice: DeviceChoice, comm: Communicator) -> tuple[Any, ...]
 
 
 def shared_bytes(devices: Sequence[Any]) -> int:
-    """Return the bytes of shared memory per thread block that all these devices provide."""
+    """Return the maximum shared memory per thread block that every device provides, in bytes."""
     return min([SHARED_BYTES, *(int(device.local_memory) for device in devices)])
 
 
@@ -197,8 +203,8 @@ def sharers(devices: Sequence[Any], comm: Communicator) -> Mapping[Any, int]:
     devices : sequence of native Device
         Devices of this rank.
     comm : Communicator
-        Communicator whose nodes are machines. Nodes of `Communicator.grouped` are unsuitable, since several
-        of them may share a device.
+        Communicator whose nodes are machines. The nodes of `Communicator.grouped` are unsuitable, because
+        several of these nodes may share a device.
     """
     identities = {device: device.identity for device in devices}
     node = comm.allgather_of_node(list(identities.values()))
@@ -207,9 +213,10 @@ def sharers(devices: Sequence[Any], comm: Communicator) -> Mapping[Any, int]:
 
 
 def device_methods(methods: Iterable[str] | str | None, interface: str) -> tuple[str, ...]:
-    """Return the transfer methods between devices of an interface, restricted to the user's methods.
+    """Return the transfer methods that an interface supports between devices and that the user allows.
 
-    Support for memory shared between processes and for device memory in MPI is checked at run time.
+    Two properties are checked only at run time: whether processes can share device memory, and whether MPI
+    can access it.
     """
     allowed = ON_DEVICES if methods is None else chosen_methods(methods)
     supported = ON_DEVICES if interface == "cuda" else ("self", "peer", "mpi")
@@ -224,7 +231,7 @@ SEGMENT = 128  # bytes: see native/src/device/storage.cpp
 
 
 def storage_bytes(field: FieldPlan) -> int:
-    """Return the bytes of device memory for a field of a subdomain, including the padding of rows."""
+    """Return the bytes of device memory that a field of a subdomain needs, including the padding of rows."""
     itemsize = ITEMSIZE[field.dtype]
     first, end = field.owned.lo[-1], field.storage.hi[-1]
     before, row = (first - field.storage.lo[-1]) * itemsize, (end - first) * itemsize
@@ -263,9 +270,9 @@ def check_memory(device: Any, required_bytes: int, ranks: int) -> None:
 
 @contextmanager
 def device_errors(activity: str) -> Iterator[None]:
-    """Raise RunError for device errors in the block.
+    """Convert device errors inside the with block into RunError.
 
-    The function also raises RunError if the parent of this forked process used devices.
+    The function also raises RunError if this process was forked from a parent that had used devices.
     """
     forks.check(forks.DEVICES)
     try:
@@ -302,5 +309,5 @@ def compile_for(device: Any, source: str) -> Any:
 
 @cache
 def finder(device: Any) -> Any:
-    """Return the native module that finds non-finite values on a device; see `compile_for`."""
+    """Return the native module whose kernels find non-finite values on a device; see `compile_for`."""
     return compile_for(device, device_headers(["device_find.h"]))

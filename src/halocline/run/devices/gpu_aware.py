@@ -1,8 +1,8 @@
 """Detection of GPU-aware MPI, which sends from device memory and receives into it.
 
-A library without this support ends the process when it receives a device address. Therefore a test runs only
-if the library reports support. The test is still necessary: the report may not hold for the present network
-or driver.
+An MPI library without this support ends the process when it receives a device address. Therefore test
+messages are sent only if the library reports support. These messages are still necessary, because the library
+may report support although the present network or driver does not provide it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from halocline.run.ranks.communicator import Communicator
 SECONDS = 20.0  # time limit of the test messages, in seconds
 SIZES = (64, 1 << 20)  # bytes of an eager message and of a rendezvous message
 
-# Words in the version text of MPI libraries, and the variables that enable device addresses in them.
+# Environment variable that enables device addresses, by a word in the version text of the MPI library.
 VARIABLES = {"CRAY MPICH": "MPICH_GPU_SUPPORT_ENABLED", "MVAPICH2": "MV2_USE_CUDA"}
 GPU_CUDA = 0  # MPIX_GPU_SUPPORT_CUDA
 
@@ -43,10 +43,10 @@ def claimed(library: str) -> bool:
 
 
 def not_aware_reason(comm: Communicator, devices: Sequence[Any]) -> tuple[str, bool]:
-    """Return the reason why MPI cannot use device memory, and True if a warning is due; collective.
+    """Return the reason why MPI cannot use device memory, and True if it requires a warning; collective.
 
-    The reason is "" if MPI can use device memory. A warning is due if the library reports support but the
-    test fails.
+    The reason is "" if MPI can use device memory. A warning is required if the library reports support but
+    the test messages fail.
     """
     if comm.mpi is None or comm.size == 1:
         return "there is one rank", False
@@ -60,9 +60,10 @@ def not_aware_reason(comm: Communicator, devices: Sequence[Any]) -> tuple[str, b
 
 
 def _verified(comm: Communicator, devices: Sequence[Any]) -> str:
-    """Return the failure of messages from each device to this rank and the next rank, or "" for success.
+    """Return the error of test messages between the devices of all ranks, or "" if all succeed.
 
-    Each device also receives a message from the previous rank.
+    Each device sends messages to this rank and to the next rank, and receives from this rank and the previous
+    rank.
     """
     from mpi4py import MPI
 
@@ -78,7 +79,7 @@ def _verified(comm: Communicator, devices: Sequence[Any]) -> str:
                 to, source = (comm.rank + step) % comm.size, (comm.rank - step) % comm.size
                 if not failure:
                     failure = _round(test_comm, device, size, to, source, end)
-                # After a failure the partners of the rank get no messages, so all ranks stop together.
+                # After a failure, the rank sends no further messages, so all ranks stop together.
                 failure = next((reason for reason in comm.allgather(failure) if reason), "")
                 if failure:
                     return failure  # test_comm is not freed, since messages may be pending
@@ -87,7 +88,7 @@ def _verified(comm: Communicator, devices: Sequence[Any]) -> str:
 
 
 def _round(comm: Any, device: Any, size: int, to: int, source: int, end: float) -> str:
-    """Send device memory to a rank, receive the same size from another rank, and return the error or ""."""
+    """Send device memory to a rank, receive as many bytes from a rank, and return the error or ""."""
     import numpy as np
     from mpi4py import MPI
 

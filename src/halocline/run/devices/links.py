@@ -1,4 +1,4 @@
-"""Messages without MPI between devices of different ranks of a node: checks and set-up."""
+"""Checks and set-up of messages without MPI, between devices that different ranks of a node use."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ PROBE = 256  # bytes
 def no_links_reason(comm: Communicator, devices: Sequence[Any]) -> str:
     """Return the reason why ranks of a node cannot access device memory of other ranks; collective.
 
-    The reason is "" if all ranks have this access. Each rank copies a few bytes from the memory of every
-    other rank of its node, and compares them.
+    The reason is "" if all ranks have this access. As a test, each rank copies a few bytes from the device
+    memory of every other rank of its node, and checks these bytes.
     """
     rank_devices, failure = list(dict.fromkeys(devices)), ""
     if comm.node is None or comm.size == 1:
@@ -58,7 +58,7 @@ def no_links_reason(comm: Communicator, devices: Sequence[Any]) -> str:
 
 
 def _difference(device: Any, identity: str, memory: bytes, event: bytes, rank: int, number: int) -> str:
-    """Return a message if a device reads wrong bytes from the memory of another rank, else ""."""
+    """Return an error text if a device reads wrong bytes from the memory of another rank, else ""."""
     import numpy as np
 
     remote = through(device, identity, lambda candidate: candidate.attach(memory, PROBE))
@@ -80,10 +80,10 @@ def _pattern(rank: int, number: int) -> Any:
 
 
 def through(device: Any, identity: str, attach: Callable[[Any], T]) -> T:
-    """Return the result of `attach` for the device that can access shared memory of another process.
+    """Map memory of another process by `attach`, with a device that can access it, and return the result.
 
-    The first candidate is `device`. The second candidate is the device that contains the memory, if it is
-    visible to this process.
+    `attach` is first called with `device`. If this call fails, `attach` is called with the device that
+    contains the memory, if this device is visible to this process.
 
     Parameters
     ----------
@@ -92,12 +92,12 @@ def through(device: Any, identity: str, attach: Callable[[Any], T]) -> T:
     identity : str
         Identity of the device that contains the memory.
     attach : callable
-        Function of a device that maps the memory.
+        Function that maps the memory. Its argument is the device that accesses the memory.
 
     Raises
     ------
     RuntimeError
-        The driver reports an error.
+        The driver reports an error for each of these devices.
     """
     try:
         return attach(device)
@@ -109,7 +109,7 @@ def through(device: Any, identity: str, attach: Callable[[Any], T]) -> T:
 
 
 def ends_of_messages(comm: Communicator, plan: RankPlan, devices: Sequence[Any]) -> Ends:
-    """Return the local ends of the colocated messages of this rank for one engine; collective."""
+    """Set up the colocated messages of one engine, and return their ends on this rank; collective."""
     code = native()
     messages: dict[Key, tuple[Any, bool, int]] = {}
     for subdomain, device in zip(plan.subdomains, devices, strict=True):

@@ -16,19 +16,20 @@ from halocline.plan.devices import distance_between
 from halocline.run.ranks.communicator import Communicator
 from halocline.words import counted
 
-# Lowest common ancestor of two GPUs on PCIe, nearest first: levels 0, 10, ... 50 of NVML.
+# Lowest common ancestor of two GPUs in the PCIe tree, nearest first. NVML numbers these levels 0, 10, ... 50.
 LEVELS = ("board", "switch", "switches", "bridge", "node", "system")
 SWITCH, SWITCHES, NODE, SYSTEM = (LEVELS.index(name) for name in ("switch", "switches", "node", "system"))
 
 # Bandwidth of an NVLink in one direction in bytes per second, by the minimum compute capability. The data
-# sheets of NVIDIA give the sum of both directions and all links of a GPU, in GB/s: P100 160 (4 links), V100
-# 300 (6), A100 600 (12), RTX A6000 112.5 (4), H100 900 (18), B200 1800 (18). NVML reports an unsuitable
-# version number, such as 5 for an A100 (hwloc, issue 658).
+# sheets of NVIDIA give the sum over both directions and all links of a GPU, in GB/s: P100 160 (4 links), V100
+# 300 (6), A100 600 (12), RTX A6000 112.5 (4), H100 900 (18), B200 1800 (18). NVML also reports a
+# version of NVLink, but this number is unsuitable as a key: it is 5 for an A100 (hwloc, issue 658).
 NVLINK = {(6, 0): 20e9, (7, 0): 25e9, (8, 0): 25e9, (8, 6): 14.0625e9, (9, 0): 25e9, (10, 0): 50e9}
 
 # Bandwidth of a PCIe lane in one direction in bytes per second, by generation: transfer rate times coding
-# efficiency, from the base specifications of PCI-SIG. The coding is 8 of 10 bits, 128 of 130 bits, and from
-# generation 6 on 242 of 256 bytes.
+# efficiency, from the base specifications of PCI-SIG. Generations 1 and 2 transfer 8 data
+# bits in 10 bits, and generations 3 to 5 transfer 128 data bits in 130 bits. Later generations transfer 242
+# data bytes in 256 bytes.
 LANE = {
     1: 2.5e9 / 8 * 8 / 10,
     2: 5e9 / 8 * 8 / 10,
@@ -39,10 +40,10 @@ LANE = {
 }
 PCIE = (3, 16)  # default generation and number of lanes, if NVML does not report them
 
-# Bandwidth between two processors in one direction in bytes per second, shared by all GPUs. NVML does not
-# report this bandwidth. Power9 processors, which NVLink connects to GPUs, have an X-Bus of 4 bytes at 16 GT/s
-# (Vazhkudai et al., SC 2018). The value for other processors is a round number below the bandwidth of two
-# UPI links of 2 bytes at 10.4 GT/s (42 GB/s).
+# Bandwidth between two processors in one direction in bytes per second, shared by all GPUs of a processor.
+# NVML does not report this bandwidth. Power9 processors, which NVLink connects to GPUs, have an X-Bus of 4
+# bytes at 16 GT/s (Vazhkudai et al., SC 2018). The value for other processors is a round number below the
+# bandwidth of two UPI links of 2 bytes at 10.4 GT/s (42 GB/s).
 X_BUS, SOCKETS = 64e9, 32e9
 
 
@@ -52,8 +53,10 @@ class Gpu:
 
     Attributes
     ----------
-    uuid, name : str
-        UUID, and name of the model.
+    uuid : str
+        UUID of the GPU.
+    name : str
+        Name of the model.
     address : str
         PCIe address: domain, bus and device, in hexadecimal.
     capability : (int, int)
@@ -101,7 +104,7 @@ class Link:
     bandwidth : float
         Bandwidth in one direction in bytes per second, if all GPUs send at the same time.
     kind : str
-        Description.
+        Description of the path between the GPUs.
     """
 
     bandwidth: float
@@ -114,8 +117,8 @@ class Link:
 def link(topology: Topology, a: int, b: int) -> Link:
     """Return the link between the GPUs with the indices a and b.
 
-    NVLinks between the two GPUs have priority over NVLinks to switches. Without such NVLinks, the link is the
-    path through the host.
+    NVLinks between the two GPUs have priority over NVLinks to switches. If the GPUs have neither, the link is
+    the path through the host.
     """
     gpu_a, gpu_b = topology.gpus[a], topology.gpus[b]
     rate = min(_nvlink(gpu_a), _nvlink(gpu_b))
@@ -129,7 +132,7 @@ def link(topology: Topology, a: int, b: int) -> Link:
         if count := gpu.nvlinks.get("processor", 0):
             rates.append(count * _nvlink(gpu))
         else:
-            # all GPUs below a switch share the link above it
+            # All GPUs below a switch share the link from this switch to the host.
             levels = [ancestor for ancestor in (SWITCH, SWITCHES) if ancestor < LEVELS.index(level)]
             sharers = max((_gpus_below(topology, index, ancestor) for ancestor in levels), default=1)
             rates.append(_pcie(gpu) / sharers)
@@ -149,9 +152,10 @@ def link(topology: Topology, a: int, b: int) -> Link:
 
 
 def bandwidths(topology: Topology) -> tuple[tuple[float, ...], ...]:
-    """Return the bandwidths between all pairs of GPUs in bytes per second; infinite within one GPU.
+    """Return the bandwidths between all pairs of GPUs in bytes per second.
 
-    The result is the input of `halocline.plan.devices.distance_between`.
+    The bandwidth within one GPU is infinite. The result is the input of
+    `halocline.plan.devices.distance_between`.
     """
     places = range(len(topology.gpus))
     return tuple(
@@ -169,7 +173,10 @@ def _pcie(gpu: Gpu) -> float:
 
 
 def _gpus_below(topology: Topology, place: int, level: int) -> int:
-    """Return the number of GPUs below the same ancestor of a level as this GPU, including this GPU."""
+    """Return the number of GPUs, including this GPU, that share its PCIe ancestor of a level.
+
+    `place` is the index of the GPU.
+    """
     other_levels = (name for index, name in enumerate(topology.ancestors[place]) if index != place)
     return 1 + sum(LEVELS.index(name) <= level for name in other_levels)
 
@@ -192,7 +199,8 @@ def read_topology(identities: Sequence[str] | None = None, nvml: Any = None) -> 
     topology : Topology or None
         Topology, or None if it is unavailable.
     why : str
-        Reason why it is unavailable, a semicolon, and advice; "" otherwise.
+        Reason why the topology is unavailable, a semicolon, and advice. It is "" if the topology is
+        available.
     """
     try:
         with nvml_running(nvml) as library:
@@ -203,7 +211,7 @@ def read_topology(identities: Sequence[str] | None = None, nvml: Any = None) -> 
 
 @contextlib.contextmanager
 def nvml_running(nvml: Any = None) -> Iterator[Any]:
-    """Yield the initialised NVML module for the duration of the block.
+    """Yield the NVML module, initialised for the duration of the with block.
 
     Parameters
     ----------
@@ -213,7 +221,7 @@ def nvml_running(nvml: Any = None) -> Iterator[Any]:
     Raises
     ------
     RunError
-        NVML is not installed, does not start, or fails in the block.
+        NVML is not installed, does not start, or fails inside the block.
     """
     if nvml is None:
         try:
@@ -283,7 +291,7 @@ def _ends(nvml: Any, handle: Any, addresses: set[str]) -> Iterator[str]:
             if kind == nvml.NVML_NVLINK_DEVICE_TYPE_GPU or address in addresses:
                 yield address or "unknown"
             else:
-                yield "switch"  # in virtual machines the type is unknown
+                yield "switch"  # in virtual machines NVML does not report the type
 
 
 def _ancestor(nvml: Any, a: Any, b: Any) -> str:
@@ -316,15 +324,15 @@ def _hex_digits(uuid: str) -> str:
 
 @dataclass(frozen=True)
 class DeviceLinks:
-    """Links between the device slots of a node.
+    """Links between the slots of a node. A slot is the position of one subdomain on a device.
 
     Attributes
     ----------
     distance : tuple of tuple of float, or None
         Seconds per byte from slot to slot, as an input of `halocline.plan.lay_out`. None means that
-        subdomains keep their order.
+        subdomains are assigned to the slots in order.
     reason : str
-        Source of the distance, or reason for its absence; "" without devices.
+        Source of the distance. If `distance` is None, the reason for this, or "" on a rank without devices.
     """
 
     distance: tuple[tuple[float, ...], ...] | None = None
@@ -346,14 +354,14 @@ def device_links(devices: Sequence[Any], subdomains_per_device: int, comm: Commu
     Returns
     -------
     DeviceLinks
-        Links, equal on all ranks, since a layout uses the same placement on all nodes. The distance is None
-        if nodes differ.
+        Links, identical on all ranks, because a layout uses the same placement on all nodes. The distance is
+        None if the links of the nodes differ.
     """
     if not devices:
         return DeviceLinks()
     devices_by_rank = comm.allgather_of_node([device.identity for device in devices])
     links = DeviceLinks()
-    # One process per node queries NVML, since other processes may have other visible devices.
+    # Only one process per node queries NVML, because the visible devices of processes may differ.
     with comm.agreement("ask how devices are linked"):
         if comm.node is None or comm.node.rank == 0:
             links = links_between(devices_by_rank, subdomains_per_device, devices[0].interface)

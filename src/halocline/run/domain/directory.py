@@ -1,7 +1,8 @@
 """Directory of moved subdomains, distributed equally over all ranks.
 
-Each rank stores the homes of an equal number of consecutive subdomains of the chain (see
-`halocline.plan.balance`). Other ranks request these homes by messages.
+The home of a subdomain is its rank, and its index on this rank. Each rank stores the homes of an equal number
+of consecutive subdomains of the chain (see `halocline.plan.balance`). Other ranks request these homes by
+messages.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ Home = tuple[int, int]  # rank, and index of the subdomain on this rank
 
 
 class Directory:
-    """Homes of the subdomains of a decomposition; all methods except `place` are collective.
+    """Homes of the subdomains of a decomposition. All methods except `place` are collective.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ class Directory:
         return numbers_of_keeper
 
     def assign(self, weights: Mapping[int, float], ranks: Sequence[int]) -> dict[int, int]:
-        """Return the new rank of each subdomain of this rank, for balanced weights.
+        """Return the new rank of each subdomain of this rank, so that ranks have nearly equal weights.
 
         Parameters
         ----------
@@ -66,7 +67,7 @@ class Directory:
         return {n: rank for message in comm.sparse(answers).values() for n, rank in message.items()}
 
     def register(self, subdomains: Sequence[int]) -> None:
-        """Store the subdomains of this rank, in order."""
+        """Store the homes of the subdomains of this rank, which are given in local order."""
         local = {number: n for n, number in enumerate(subdomains)}
         registrations = self.comm.sparse(
             {keeper: {n: local[n] for n in numbers} for keeper, numbers in self._by_keeper(local).items()}
@@ -76,7 +77,7 @@ class Directory:
         }
 
     def find(self, numbers: Iterable[int]) -> dict[int, Home]:
-        """Return the homes of subdomains; each rank may request different subdomains."""
+        """Return the homes of subdomains. The ranks may request different subdomains."""
         requests = self.comm.sparse(self._by_keeper(set(numbers)))
         answers = {rank: {n: self._homes[n] for n in message} for rank, message in requests.items()}
         return {n: home for message in self.comm.sparse(answers).values() for n, home in message.items()}

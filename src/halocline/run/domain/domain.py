@@ -42,22 +42,22 @@ from halocline.run.ranks.mpi import world
 log = logging.getLogger("halocline")
 
 CROWDED = 64  # maximum number of threads per hardware thread; more threads would make almost no progress
-# Number of polls of a waiting thread before it sleeps between polls: native/src/threads/team.hpp.
+# Number of times that a waiting thread polls before it sleeps between polls; see native/src/threads/team.hpp.
 SPINS = {"passive": 20, "usual": 1000, "active": 2**32 - 1}
 
 
 @dataclass(frozen=True)
 class SharedMemoryPeers:
-    """Memory of other processes of a node that a rank reads.
+    """Subdomains in other processes of the node whose memory a rank reads.
 
     Attributes
     ----------
     counters : native Counters or None
-        Counters of this rank; None if the rank reads no memory of other processes.
+        Counters of this rank, which other processes map; None if no memory is shared.
     homes : mapping of int to (int, int)
-        Rank and local index of each subdomain of another process that this rank reads.
+        Rank and local index of each subdomain in another process that this rank reads.
     signals : mapping of int to native Counters
-        Counters of these ranks.
+        Counters of the ranks in `homes`.
     """
 
     counters: Any = None
@@ -66,15 +66,15 @@ class SharedMemoryPeers:
 
 
 def neighbours(cut: Decomposition, number: int) -> set[int]:
-    """Return the neighbours of a subdomain, including itself if it is its own neighbour."""
+    """Return the subdomain with the given index and all its neighbours, as a set of indices."""
     peers = (cut.neighbour(number, direction) for direction in product((-1, 0, 1), repeat=cut.ndim))
     return {peer for peer in peers if peer is not None}
 
 
 def shared_memory_peers(comm: Communicator, transfers: Transfers) -> SharedMemoryPeers | None:
-    """Return the memory of other processes that this rank reads, or None without shared memory; collective.
+    """Map the memory that this rank reads from other processes of its node; collective.
 
-    None means that no two processes of any node share memory.
+    The result is None if no processes of a node share memory.
     """
     layout, cut = transfers.layout, transfers.layout.decomposition
     has_node_peers = layout.ranks_per_node > 1 or bool(layout.nodes_of_ranks)
@@ -102,7 +102,7 @@ def shared_memory_peers(comm: Communicator, transfers: Transfers) -> SharedMemor
 def available_methods(
     comm: Communicator, execution: Execution, devices: Sequence[Any] = ()
 ) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return the available transfer methods, and the reason against each other method; collective."""
+    """Return the available transfer methods, and the reasons against the unavailable methods; collective."""
     methods, reasons = execution.allowed_methods, dict[str, str]()
     if comm.mpi is None:
         return methods_without_ranks(methods), reasons
@@ -123,7 +123,7 @@ def _unavailable_on_host(
 ) -> Iterator[tuple[str, str, bool]]:
     """Yield the methods that are unavailable on the host.
 
-    Each item contains the method, the reason, and True if the reason deserves a warning.
+    Each item contains the method, the reason, and True if the user must be warned of it.
     """
     if "colocated" in methods and not _can_share(comm, execution):
         yield "colocated", "processes cannot share memory here", False
@@ -145,10 +145,10 @@ def _unavailable_on_devices(
 
 
 def _can_share(comm: Communicator, execution: Execution) -> bool:
-    """Return True if processes of all nodes can share memory without slower kernels; collective.
+    """Return True if the processes of each node can share memory, and this does not slow kernels; collective.
 
-    Kernels are slower if shared memory has no huge pages (docs/performance.md). The huge pages are not
-    required if the user names the transfer methods.
+    Kernels are slower if shared memory has no huge pages (docs/performance.md). Huge pages are not required
+    if the user specifies the transfer methods.
     """
     can_share = True
     try:
@@ -165,7 +165,7 @@ def _can_share(comm: Communicator, execution: Execution) -> bool:
     except (RuntimeError, MemoryError) as error:
         log.info("no memory is shared with other processes of the node: %s", error)
         can_share = False
-    return all(comm.allgather(can_share))  # also keeps the counters alive for other ranks
+    return all(comm.allgather(can_share))  # also keeps the counters until other ranks have attached them
 
 
 def default_threads(comm: Communicator) -> int:
@@ -177,10 +177,10 @@ def default_threads(comm: Communicator) -> int:
 
 
 def spins(threads: int, comm: Communicator) -> int:
-    """Return the number of polls of a waiting thread before it sleeps between polls.
+    """Return the number of times that a waiting thread polls before it sleeps between polls.
 
-    OMP_WAIT_POLICY determines the number. The default is small if a node has more threads than cores, since a
-    waiting thread must release its core.
+    OMP_WAIT_POLICY determines the number. Without this variable, the number is small if a node has more
+    threads than hardware threads. A waiting thread must then release its hardware thread.
     """
     policy = os.environ.get("OMP_WAIT_POLICY", "").lower()
     if policy in ("passive", "active"):
@@ -192,7 +192,7 @@ def spins(threads: int, comm: Communicator) -> int:
 
 
 def _masks(comm: Communicator) -> tuple[int, ...]:
-    """Return the affinity masks of the ranks of this node, or copies of the mask of this rank."""
+    """Return the affinity mask of each rank of this node; if unknown, the mask of this rank for each."""
     return comm.masks or (affinity(),) * comm.ranks_of_node
 
 
@@ -215,10 +215,10 @@ class Domain:
     transfers : Transfers or None
         Layout of subdomains on ranks, and transfer methods; None until the first program is prepared.
     unavailable : mapping of str to str
-        Reasons against allowed transfer methods that are unavailable.
+        Reason why a transfer method is unavailable, for each method that is allowed but unavailable.
     peers : SharedMemoryPeers or None
-        Memory of other processes of the node that this rank reads. None without such memory, and until the
-        first program is prepared.
+        Memory that this rank reads from other processes of the node. None if no memory is shared, and until
+        the first program is prepared.
     devices : tuple of native Device
         Devices of this rank; empty on the CPU.
     sharers : mapping of native Device to int
@@ -226,7 +226,7 @@ class Domain:
     places : tuple of OnDevice
         Device of each subdomain of every rank; empty until the first program is prepared, and on the CPU.
     subdomains : tuple of int
-        Numbers of the subdomains of this rank; empty until the first program is prepared.
+        Global indices of the subdomains of this rank; empty until the first program is prepared.
     offsets : list of tuple of int
         Global index of the first cell of each subdomain of this rank.
     device_links : DeviceLinks
@@ -236,7 +236,7 @@ class Domain:
     work : dict of int to float
         Seconds that threads spent in each subdomain of this rank since the last balance.
     shared_bytes : int
-        Bytes of shared memory per thread block that the devices of all ranks provide.
+        Maximum shared memory per thread block that the devices of all ranks provide, in bytes.
     """
 
     def __init__(
@@ -266,7 +266,7 @@ class Domain:
         self._notice(*self.execution.ignored_options)
         if self.devices:
             self.sharers = sharers(self.devices, machines)
-            # All ranks use the same kernels.
+            # The kernels are the same on all ranks, so the smallest value of all ranks applies.
             self.shared_bytes = min(self.comm.allgather(shared_bytes(self.devices)))
             self.threads = 1  # this thread controls the devices
         with self.comm.agreement("check the stacks of threads"):
@@ -289,14 +289,14 @@ class Domain:
         self.timeline = None if self.execution.trace is None else Timeline(self.execution.trace, self.threads)
 
     def without_trace(self) -> Domain:
-        """Return a copy for internal runs such as measurements, without trace and without overlap trials."""
+        """Return a copy without trace and without overlap trials, for internal runs such as measurements."""
         internal = copy(self)
         internal.timeline = None
         internal.execution = replace(self.execution, overlap=self.execution.overlap is not False)
         return internal
 
     def decompose(self, schedule: Schedule) -> None:
-        """Decompose the grid for a schedule; collective."""
+        """Decompose the grid as the traffic of a schedule requires; collective."""
         comm = self.comm
         devices, distance = max(1, len(self.devices)), self.device_links.distance
         nodes = comm.ranks_per_node, comm.nodes_of_ranks
@@ -329,7 +329,7 @@ class Domain:
 
     @property
     def can_balance(self) -> bool:
-        """True if more subdomains than active ranks exist, so that a balance can be effective."""
+        """True if several ranks are active, and there are more subdomains than active ranks."""
         return self.decomposition is not None and self.decomposition.count > self.active_ranks > 1
 
     def add_work(self, seconds: Sequence[float]) -> None:
@@ -339,14 +339,14 @@ class Domain:
 
     @property
     def directory(self) -> Directory:
-        """Directory of the ranks of all subdomains, used after subdomains have moved."""
+        """Directory that finds the rank of each subdomain after subdomains have moved."""
         if self._directory is None:
             assert self.decomposition is not None
             self._directory = Directory(self.comm, self.decomposition)
         return self._directory
 
     def set_subdomains(self, subdomains: tuple[int, ...]) -> None:
-        """Set the subdomains of this rank after subdomains have moved; collective."""
+        """Set the subdomains of this rank after a redistribution of subdomains; collective."""
         assert self.transfers is not None
         layout, rank = self.transfers.layout, self.comm.rank
         self.directory.register(subdomains)
@@ -361,26 +361,26 @@ class Domain:
             raise InputError(f"ranks_active is {ranks}; expected 1 to {self.comm.size}, the number of ranks")
 
     def _notice(self, *texts: str) -> None:
-        """Report to the user, once, options that have no effect."""
+        """Log each notice about options without effect, once per process."""
         for text in filter(None, texts if self.comm.rank == 0 else ()):
             say_once(text)
 
     def device_of(self, n: int, subdomain_count: int | None = None) -> Any:
         """Return the device of the n-th subdomain of this rank.
 
-        The rank has `subdomain_count` subdomains, by default the current number.
+        `subdomain_count` is the number of subdomains of the rank, by default the current number.
         """
         count = len(self.subdomains) if subdomain_count is None else subdomain_count
         return self.devices[n * len(self.devices) // count]
 
     @property
     def places_of_subdomains(self) -> tuple[str, ...]:
-        """Name of each subdomain of this rank and its device; empty on the CPU."""
+        """Names of the subdomains of this rank, such as "subdomain 3 on cuda:0"; empty on the CPU."""
         rank_places = (place for place in self.places if place.rank == self.comm.rank)
         return tuple(f"subdomain {place.subdomain} on {place.device}" for place in rank_places)
 
     def finders(self) -> Mapping[Any, Any]:
-        """Return the modules that find non-finite values, by device; collective."""
+        """Return the modules whose kernels find non-finite values, by device; collective."""
         if not self._finders:
             with self.comm.agreement("compile the search for values that are not finite"):
                 self._finders.update((device, finder(device)) for device in dict.fromkeys(self.devices))
@@ -398,12 +398,12 @@ class Domain:
 
     @property
     def nodes(self) -> int:
-        """Number of nodes of the ranks; 1 until the first program is prepared."""
+        """Number of nodes that the run uses; 1 until the first program is prepared."""
         return 1 if self.transfers is None else self.transfers.layout.nodes
 
     @property
     def cores_or_devices(self) -> int:
-        """Number of cores or devices of all ranks; a device shared by ranks of a node counts once."""
+        """Number of cores or devices that all ranks use. A device that several ranks share counts once."""
         if not self.places:
             return self.comm.size * self.threads
         assert self.transfers is not None

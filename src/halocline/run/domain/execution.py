@@ -1,4 +1,4 @@
-"""Options of the execution of a problem, which do not change any bit of the results."""
+"""Execution options of a problem. They do not change any bit of the results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from halocline.run.tuning.kernels import AUTO, WORDS
 from halocline.run.tuning.patches import BY_CACHES, TUNE
 
 SCHEDULES = ("guided", "static", "dynamic")
-MOST_TRIED = 64  # other numbers of subdomains to test if a decomposition is impossible
+MOST_TRIED = 64  # numbers of subdomains to test for advice if a decomposition is impossible
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,69 +44,68 @@ class Execution:
     Parameters
     ----------
     device : str, optional
-        Hardware that computes: "cpu", "cuda" or "opencl". The last two mean all visible devices, or only the
-        devices with the numbers after a colon, as in "cuda:0,1". Each device has a subdomain, and the ranks
-        of a node divide the devices among themselves. Default: HALOCLINE_DEVICE, else "cpu".
+        Hardware that computes: "cpu", "cuda" or "opencl". "cuda" and "opencl" select all visible devices, or
+        only the devices whose indices follow a colon, as in "cuda:0,1". The devices of a node are divided
+        among its ranks, and each device has a subdomain. Default: HALOCLINE_DEVICE, else "cpu".
     threads : int, optional
         Number of threads per rank. Default: OMP_NUM_THREADS, else an equal share of the cores of the node. A
         rank with devices has one thread, which controls the devices.
     decomposition : str, or sequence or mapping of int
         Decomposition of the grid into subdomains; see `halocline.plan.decompose`.
     patch : int, sequence or mapping of int, or {"tune", "caches"}, optional
-        Shape of the patches, for all axes or by axis. "caches" selects the shape by cache size. "tune" uses
-        the cached measurement of this program on such a machine. If the cache has no measurement, several
-        shapes are measured before the first run, and the fastest is cached. Default: the cached measurement,
-        else the shape by cache size.
+        Edge length of the patches in cells, for all axes or by axis. "caches" selects the shape by cache
+        size. "tune" uses the stored measurement of this program on the same kind of machine. If no
+        measurement is stored, several shapes are measured before the first run, and the fastest is stored.
+        Default: the stored measurement, else the shape by cache size.
     subdomains_per_rank : int
         Number of subdomains per rank, or per device if the run uses devices.
     ranks_per_node : int, optional
-        Number of consecutive ranks that count as a node, to test on one machine the decisions for several
-        nodes. Default: the nodes that MPI reports.
+        Number of consecutive ranks that count as one node. With this option, one machine can test a layout
+        for several nodes. Default: the nodes that MPI reports.
     placement : {"aware", "trivial", "random"}
         Placement of the subdomains of a node on its devices. "aware" minimises the time of messages on the
-        links between devices. "trivial" keeps the order, and "random" draws a random order. Without devices
-        or with equal links, "aware" also keeps the order.
+        links between devices. "trivial" assigns subdomains to devices in order, and "random" in a random
+        order. Without devices or with equal links, "aware" is the same as "trivial".
     methods : str or sequence of str, optional
-        Allowed transfer methods, of `halocline.plan.METHODS`. Default: all except "rma". A process without
-        MPI copies by "self" if that is allowed, else by "peer".
+        Allowed transfer methods from `halocline.plan.METHODS`. Default: all except "rma". A process without
+        MPI uses "self" if this method is allowed, else "peer".
     schedule : {"guided", "static", "dynamic"}
         Schedule of threads. "static" gives each thread the same number of cells in fixed patches. "dynamic"
         gives a patch to the first idle thread. "guided" starts as "static", and a thread without remaining
         patches takes patches of other threads.
     kernels : {"auto", "tune", "direct", "queue", "planes"}
         Method by which threads of a device read neighbouring cells; see
-        `halocline.compile.strategy.Strategy`. "tune" uses the cached measurement of this program on such
-        devices. If the cache has no measurement, several methods are measured before the first run, and the
-        fastest is cached.
-        "auto" uses the cached measurement, else "queue".
+        `halocline.compile.strategy.Strategy`. "tune" uses the stored measurement of this program on the same
+        kind of device. If no measurement is stored, several methods are measured before the first run, and
+        the fastest is stored. "auto" uses the stored measurement, else "queue".
     overlap : {"auto", True, False}
-        True if patches that need no message run before all messages of a sweep have arrived in all subdomains
-        of the rank. "auto" measures both cases in the first passes of a loop; see
-        `halocline.run.tuning.overlap`.
+        If True, a rank computes patches that need no messages while the messages of a sweep are in transit.
+        If False, it first waits for the messages of all its subdomains. "auto" measures both cases in the
+        first passes of a loop; see `halocline.run.tuning.overlap`.
     halo : {"read", "faces", "edges", "uniform"}
         Extent of the exchanged halos. "read" exchanges only the cells that are read. The other values are
-        baselines, which exchange all exchanged fields with the maximum halo width. "uniform" includes all
-        edges and corners. "edges" omits corners of three axes that no field reads. "faces" omits edges and
-        corners that no field reads.
+        baselines, which use the maximum halo width for all exchanged fields. "uniform" exchanges all edges
+        and corners. "edges" is like "uniform", but exchanges corners in 3D only if a kernel reads them.
+        "faces" is like "edges", but exchanges edges too only if a kernel reads them.
     packing : {"all", "last", "none"}
-        MPI messages that are packed: all messages, messages along the last axis, whose cells are not
-        contiguous, or none (a baseline). MPI reads other messages from the fields by derived datatypes, and
-        devices copy them row by row.
+        MPI messages that are packed: all messages, only messages along the last axis (because their cells are
+        not contiguous), or none (a baseline). MPI reads messages that are not packed directly from the
+        fields, by derived datatypes. Devices copy these messages row by row.
     communication : str, optional
-        Name of a set of values for `halo`, `packing` and `overlap`, from
-        `halocline.plan.communication.COMMUNICATIONS`. All messages then use MPI.
+        Key of `halocline.plan.communication.COMMUNICATIONS`, which determines the values of `halo`, `packing`
+        and `overlap`. All messages then use MPI.
     gpudirect : bool
         True if MPI reads messages from device memory instead of host memory. Requires `communication` and
         devices.
     balance : hc.steps, float or str, optional
-        Interval between balances, which move subdomains between ranks so that all ranks take the same time.
-        The values are those of `every` of `Simulation.run`. See `Simulation.balance`.
+        Interval between balances. A balance moves subdomains between ranks, so that all ranks take the same
+        time (see `Simulation.balance`). The accepted values are the same as for `every` of `Simulation.run`.
     ranks_active : int, optional
-        Number of ranks that hold subdomains: the first ranks, node by node. The other ranks wait for these.
+        Number of ranks that hold subdomains. These are the first ranks, node by node; the other ranks wait.
         Default: all ranks.
     trace : str or path, optional
         File for a trace of each thread, message and device queue in runs of loops. The format is that of
-        Perfetto and chrome://tracing. The first 20,000 events of each are written.
+        Perfetto and chrome://tracing. At most the first 20,000 events of each thread or queue are written.
     mailboxes : int
         Number of mailboxes per message of the method "rma". With more mailboxes, a rank need not wait until
         the receiver has read a message.
@@ -206,7 +205,7 @@ class Execution:
 
     @property
     def ignored_options(self) -> tuple[str, ...]:
-        """Notices about options that have no effect on the selected hardware."""
+        """Texts that report options without effect on the selected hardware."""
         on_host = self.devices.interface == "cpu"
         unfit, between = (UNFIT_ON_HOST, "") if on_host else (UNFIT_ON_DEVICES, " between devices")
         notices = [
@@ -236,7 +235,7 @@ class Execution:
 
     @property
     def patch_shape(self) -> int | Sequence[int] | Mapping[str, int] | None:
-        """Shape of patches that the user specified in cells, or None."""
+        """Shape of the patches in cells, if the user specified it; otherwise None."""
         return None if isinstance(self.patch, str) else self.patch
 
     def layout(
@@ -266,7 +265,7 @@ class Execution:
         devices : int
             Number of devices per rank.
         distance : matrix of float, optional
-            Seconds per byte between the slots of a node; see `halocline.plan.lay_out`.
+            Seconds per byte between the subdomain slots of a node; see `halocline.plan.lay_out`.
 
         Raises
         ------
@@ -291,7 +290,7 @@ class Execution:
             raise InputError(f"{error}{self._fitting_advice(cut, ranks, devices)}") from None
 
     def _fitting_advice(self, cut: Callable[..., Layout], ranks: int, devices: int) -> str:
-        """Return advice for a grid that cannot be decomposed: tested numbers that are possible."""
+        """Return advice for a grid that cannot be decomposed: numbers of subdomains or devices that work."""
         count, advice = self.subdomains_per_rank, []
         nearest = sorted(range(1, 2 * count + MOST_TRIED), key=lambda k: (abs(k - count), k))[:MOST_TRIED]
         subdomains = next((k for k in nearest if k != count and _fits(cut, k * devices)), None)
@@ -318,7 +317,7 @@ def _fits(cut: Callable[..., Layout], subdomains: int) -> bool:
 
 
 def chosen_devices(device: str | None) -> DeviceChoice:
-    """Return the devices of a user's choice: `device`, else HALOCLINE_DEVICE, else the CPU.
+    """Return the devices that `device` selects; by default those of HALOCLINE_DEVICE, else the CPU.
 
     Raises
     ------

@@ -14,7 +14,7 @@ from halocline.run.host.files import write_file
 from halocline.run.ranks.communicator import Communicator
 
 MOST = 20_000  # maximum number of recorded events per lane
-RECEIVED = ("unpack", "message", "upload")  # kinds whose remote rank is the sender
+RECEIVED = ("unpack", "message", "upload")  # kinds of events whose remote rank is the sender
 
 
 class Timeline:
@@ -47,7 +47,7 @@ class Timeline:
         self._clock_error = 0.0  # maximum error of device times, in seconds
 
     def add(self, rank: int, schedule: Schedule, report: dict[str, Any], places: Sequence[str] = ()) -> None:
-        """Add the events of a run.
+        """Add the events of a run to the events of this rank.
 
         Parameters
         ----------
@@ -77,9 +77,9 @@ class Timeline:
         self._clock_error = max(self._clock_error, report["clock_error"])
 
     def _lane_of_queue(self, subdomain: int, role: str, code: int, places: Sequence[str], ndim: int) -> int:
-        """Return the number of the lane of a device queue; add the lane if it is new.
+        """Return the index of the lane for a device queue, and add the lane if it is new.
 
-        All programs of a subdomain share the lane.
+        All programs of a subdomain use the same lane.
         """
         row = f"{places[subdomain]}, {role}"
         lane = Lane(row if code < 0 else f"{row} {direction_text(code, ndim)}".rstrip(), row)
@@ -133,7 +133,8 @@ def chrome_text(
 ) -> str:
     """Return the text of a file in the Trace Event Format; see `chrome_events`.
 
-    `clock_error` is the maximum error of device times in seconds. The file contains it in microseconds.
+    `clock_error` is the maximum error of device times in seconds. The file contains this value in
+    microseconds.
     """
     document: dict[str, Any] = {"traceEvents": list(chrome_events(events, lanes)), "displayTimeUnit": "ms"}
     if clock_error > 0:
@@ -146,7 +147,8 @@ def chrome_events(
 ) -> Iterator[dict[str, Any]]:
     """Yield the events of the Trace Event Format.
 
-    Ranks are processes, and lanes are threads. Messages are asynchronous events, since they overlap.
+    In this format, ranks appear as processes and lanes as threads. Messages are asynchronous events, because
+    they overlap.
     """
     for rank, rank_lanes in lanes.items():
         yield {"ph": "M", "name": "process_name", "pid": rank, "args": {"name": f"rank {rank}"}}
