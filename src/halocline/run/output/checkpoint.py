@@ -50,9 +50,9 @@ from halocline.words import short_repr
 
 # Minimum time in seconds between the stop of a run and its time limit.
 MARGIN = 60.0
-# Name of a file in the folder of checkpoints that stops the run.
+# Name of the stop file. The run stops if this file exists in the folder of checkpoints.
 STOP = "stop"
-# Runs of this process that wrote checkpoints or were resumed from one.
+# Runs of this process that wrote checkpoints or were resumed from a checkpoint.
 _own_runs: set[str] = set()
 
 
@@ -72,7 +72,7 @@ class Checkpoint:
     keep : int
         Number of newest checkpoints that are retained.
     overwrite : bool
-        True to permit the removal of checkpoints of another run in the folder.
+        If True, the run may remove checkpoints of another run from the folder.
     time_limit : str, optional
         Time from the start of the process by which the run must end, such as "11 h 50 min". By default the
         run ends before its Slurm job.
@@ -115,9 +115,9 @@ class Checkpoints(RunStore):
     parameters : mapping of str to float
         Parameters of the run, set by the user.
     outputs : sequence of OutputStore
-        Outputs of the run. A checkpoint is complete only when all of their earlier rows are on disk, because
-        a resumed run does not write these rows again.
-    also : callable, optional
+        Outputs of the run. A checkpoint is complete only when all rows before the checkpoint are on disk,
+        because a resumed run does not write these rows again.
+    extra_facts : callable, optional
         Function that returns further facts for the checkpoint, as JSON data.
     run : str
         Identifier of the run.
@@ -201,11 +201,11 @@ class Checkpoints(RunStore):
         """Prepare the folder before the run computes anything.
 
         Checkpoints of other processes are removed. Checkpoints of earlier runs of this process are retained
-        until the first checkpoint of this run is complete. Until then, the newest of them remains the newest
-        of the folder.
+        until the first checkpoint of this run is complete. Until then, the newest of these earlier
+        checkpoints remains the newest checkpoint of the folder.
 
-        A checkpoint of this folder from which the run was resumed becomes the newest. The reason is that the
-        run is about to remove output of later steps.
+        If the run was resumed from a checkpoint of this folder, this checkpoint becomes the newest. The run
+        then removes output of later steps.
 
         Raises
         ------
@@ -346,7 +346,7 @@ class Checkpoints(RunStore):
         self.finish()
 
     def _missing(self) -> list[tuple[OutputStore, int]]:
-        """Return the outputs with rows that are not on disk, and the number of rows before the checkpoint."""
+        """Return each output whose rows before the checkpoint are not all on disk, with their number."""
         counts = zip(self.outputs, self._rows, strict=False)
         return [(output, count) for output, count in counts if output.synced < count]
 
@@ -365,7 +365,7 @@ class Checkpoints(RunStore):
 
     @contextmanager
     def _removed_on_failure(self, folder: Path) -> Iterator[None]:
-        """Agree on success of the block over all ranks; remove the checkpoint if any rank fails."""
+        """Run the block on all ranks, and remove the checkpoint if the block fails on any rank."""
         try:
             with self.comm.agreement(f"write checkpoint {folder}"):
                 yield

@@ -115,7 +115,7 @@ class Every:
 
 
 def steps(count: int) -> Every:
-    """Return an interval of `count` steps for the arguments ``every``.
+    """Return an interval of `count` steps, for any argument named ``every``.
 
     Parameters
     ----------

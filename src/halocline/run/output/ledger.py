@@ -57,7 +57,7 @@ class Ledger:
         """Begin a new run, without a checkpoint and without files."""
         self.resumed: Saved | None = None
         self.run = ""
-        self._owners: dict[Path, str] = {}  # owners of stores that this run has begun
+        self._owners: dict[Path, str] = {}  # name of the output of each store that this run has begun
 
     def read(
         self,
@@ -172,7 +172,7 @@ class Ledger:
         return stores
 
     def _owner(self, path: Path, used_names: Collection[str]) -> str:
-        """Return the name of an output: its earlier name, or an unused one."""
+        """Return the earlier name of the output in the store at `path`, or an unused name."""
         if path in self._owners:
             return self._owners[path]
         stored_name = ""
@@ -212,7 +212,7 @@ def _outputs_of(output: Any) -> list[Output]:
 
 
 def _example(kind: str, value: Any) -> str:
-    """Return an example of the correct call for a path, for messages; empty for any other value."""
+    """Return an example of the correct call, for messages, if `value` is a path; otherwise an empty text."""
     return f", such as {kind}({str(value)!r})" if isinstance(value, (str, Path)) else ""
 
 
@@ -245,7 +245,7 @@ def _check_every(label: str, interval: object, session: Session) -> None:
 
 
 def add_rows(recorded: Sequence[tuple[OutputStore, Recorded]], history: NDArray[Any]) -> None:
-    """Add the numbers that steps have computed to outputs.
+    """Append rows of numbers, which the steps have computed, to the outputs.
 
     Parameters
     ----------
@@ -281,7 +281,7 @@ class RunFiles:
             self.stores.append(checkpoints)
 
     def check(self) -> None:
-        """Raise InputError if other files conflict."""
+        """Raise InputError if files on disk conflict with the files of this run."""
         for store in self.stores:
             store.check()
 
@@ -322,7 +322,7 @@ class RunFiles:
 
     @property
     def recorded(self) -> list[tuple[OutputStore, Recorded]]:
-        """Outputs whose numbers steps can compute, each with these numbers."""
+        """Outputs that consist only of numbers, which steps can compute, each with these numbers."""
         return [(output, r) for output in self.outputs if (r := output.recorded) is not None]
 
     @property

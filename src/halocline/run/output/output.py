@@ -55,7 +55,7 @@ def time_mean(expression: Any) -> Statistic:
     Returns
     -------
     Statistic
-        Declaration for `halocline.Output`; unit of the expression.
+        Declaration for `halocline.Output`. The statistic has the unit of the expression.
     """
     return Statistic("mean", expression)
 
@@ -72,7 +72,7 @@ def time_variance(expression: Any) -> Statistic:
     Returns
     -------
     Statistic
-        Declaration for `halocline.Output`; square of the unit of the expression.
+        Declaration for `halocline.Output`. The unit of the statistic is the square of that of the expression.
     """
     return Statistic("variance", expression)
 
@@ -89,7 +89,7 @@ def time_min(expression: Any) -> Statistic:
     Returns
     -------
     Statistic
-        Declaration for `halocline.Output`; unit of the expression.
+        Declaration for `halocline.Output`. The statistic has the unit of the expression.
     """
     return Statistic("min", expression)
 
@@ -106,7 +106,7 @@ def time_max(expression: Any) -> Statistic:
     Returns
     -------
     Statistic
-        Declaration for `halocline.Output`; unit of the expression.
+        Declaration for `halocline.Output`. The statistic has the unit of the expression.
     """
     return Statistic("max", expression)
 
@@ -126,7 +126,7 @@ class Statistics:
     grid : Grid
     owner : str
         Unique name of the output; an identifier.
-    wanted : mapping of str to Statistic
+    statistics : mapping of str to Statistic
         Statistics by name of the array.
 
     Attributes
@@ -157,13 +157,13 @@ class Statistics:
             ]
             self._items.append((statistic.kind, e, state_fields))
             self.fields += state_fields
-            # NaN if no step is counted yet; otherwise the quotient is 1
+            # the quotient is NaN if no step is counted yet, otherwise 1
             self.values[name] = (
                 state_fields[1] / self.weight if count == 2 else state_fields[0] * (self.weight / self.weight)
             )
 
     def are_saved_in(self, facts: Mapping[str, Any]) -> bool:
-        """Return True if the facts of a checkpoint contain all sums."""
+        """Return True if the facts of a checkpoint contain all accumulated values."""
         return self.weight.name in facts["values"] and all(f.name in facts["fields"] for f in self.fields)
 
     def _field(self, grid: Grid, name: str, e: Expr) -> Field:
@@ -173,7 +173,7 @@ class Statistics:
         return Field(grid, name, location, dtype, None, internal=True) if known is None else known
 
     def add(self, weight: Expr) -> None:
-        """Record the statements that add the current fields with a weight."""
+        """Add statements to the program that accumulate the current fields, multiplied by a weight."""
         begins = self.weight <= 0.0
         total = self.weight + weight
         changes: dict[Field, Expr] = {}
@@ -197,7 +197,7 @@ class Statistics:
 WINDOWS = ("output", "run")
 _BY_XARRAY = 'xarray.open_zarr("{store}").to_netcdf("{path}")'
 _BY_EXPORT = "halocline export {store} fields.pvd"
-# Formats that a run does not write, with their conversion.
+# Formats that a run cannot write: suffix, name, and instruction for a conversion.
 OTHER_FORMATS = {
     **dict.fromkeys((".nc", ".nc4", ".cdf", ".netcdf"), ("NetCDF", _BY_XARRAY)),
     **dict.fromkeys((".h5", ".hdf5", ".he5"), ("HDF5", _BY_XARRAY)),
@@ -215,7 +215,7 @@ class Output:
     path : str or path
         Folder of the store; by convention its name ends in .zarr.
     fields : sequence of Field, or mapping of str to expression, optional
-        Arrays by name: fields, expressions of them such as ``{"speed": hc.sqrt(u**2 + v**2)}``, and numbers
+        Arrays by name: fields, expressions of fields such as ``{"speed": hc.sqrt(u**2 + v**2)}``, and numbers
         such as ``{"energy": hc.sum(0.5 * u**2)}``. By default, the output contains all fields of the user.
     every : float, hc.steps or str, optional
         Interval between two rows: a float is simulated time, ``hc.steps(5)`` or "5 steps" a number of steps,
@@ -228,8 +228,8 @@ class Output:
     region : Slice, Box, Coarsen or Points, optional
         Part of the grid to write; by default the whole grid.
     window : {"output", "run"}
-        Steps in statistics over time, such as ``hc.time_mean(T)``: the steps since the last row ("output"),
-        or all steps since the start ("run").
+        Steps that contribute to statistics over time, such as ``hc.time_mean(T)``. "output": the steps since
+        the last row. "run": all steps since the start.
     dtype : {"float64", "float32"} or NumPy dtype, optional
         Type of the values on disk; by default that of the fields.
     compression : {"zstd", "none"}
@@ -237,7 +237,7 @@ class Output:
     units : mapping of str to str, optional
         Units of the arrays, and of "time", "x", "y", "z".
     overwrite : bool
-        True to permit the removal of a store of another run at this path.
+        If True, the run may remove a store of another run at this path.
     io_threads : int
         Number of threads per rank that compress and write during computation.
 

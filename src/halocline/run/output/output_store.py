@@ -207,10 +207,10 @@ class OutputContents:
         return output_field
 
     def _add_field(self, name: str, held: Field, kind: str | None) -> None:
-        """Add an array of a field, or of a statistic of a kind."""
+        """Add an array for a field. If the field is a statistic, `kind` is the kind of the statistic."""
         region = self.region
         if isinstance(region, Points):
-            # Values of nearest points have the coordinates and axis names of the field.
+            # With interpolation "nearest", the values have the coordinates and axis names of the field.
             is_nearest = region.interpolate == "nearest"
             axes = dimensions(held.staggered if is_nearest else (False,) * self.grid.ndim)
             lines = region.coordinates(self.grid, held.staggered)
@@ -238,7 +238,7 @@ class OutputContents:
     def _add_column(
         self, name: str, shape: tuple[int, ...], dtype: str, attributes: Mapping[str, Any]
     ) -> None:
-        """Add an array with a number, or values at single points, per row; each chunk has several rows."""
+        """Add an array with one number, or values at single points, per row. A chunk has several rows."""
         rows = rows_of(shape[0], ITEMSIZE[dtype]) if shape else ROWS
         names = (self.axis, POINT)[: 1 + len(shape)]
         self.specs[name] = ArraySpec((0, *shape), (rows, *shape), dtype, names, attributes, self.compression)
@@ -265,13 +265,13 @@ class OutputContents:
         return {**places, **self._units(name), **cell_methods}
 
     def _units(self, name: str) -> dict[str, str]:
-        """Return the units of an array, or those of its vector, as an attribute."""
+        """Return the units of an array, by default the units of its vector, as an attribute."""
         vector = name.removesuffix(f"_{name[-1]}")
         units = self.units.get(name, self.units.get(vector) if vector in self.grid.vectors else None)
         return {} if units is None else {"units": units}
 
     def _check_units(self, named: Collection[str]) -> None:
-        """Raise InputError for a unit of an array that the output lacks."""
+        """Raise InputError if `units` names an array that does not exist in the output."""
         vectors = (name for name in self.grid.vectors if f"{name}_x" in named)
         known = [*named, *vectors, TIME, *AXES[: self.grid.ndim]]
         for name in self.units:
@@ -281,7 +281,7 @@ class OutputContents:
 
     @property
     def numbers(self) -> tuple[Expr, ...] | None:
-        """Expressions of the numbers of a row, or None if the output has other arrays."""
+        """Expressions of the numbers of a row. None if not all arrays of the output are numbers."""
         only_numbers = self.statistics is None and len(self._numbers) == len(self.specs)
         return tuple(number for _, number in self._numbers.values()) if only_numbers else None
 
@@ -340,7 +340,7 @@ class OutputContents:
         }
 
     def description(self, program: Program) -> dict[str, Any]:
-        """Return the facts that are equal in two stores with the same contents, as JSON data."""
+        """Return facts about the contents as JSON data. Stores with the same contents have the same facts."""
         return {
             "region": repr(self.region),
             "expressions": self._texts,
@@ -387,7 +387,8 @@ class OutputStore(RunStore):
     number : int
         Index of the output among the outputs of the run.
     saved : Saved, optional
-        Checkpoint from which the run was resumed, if the run has not yet begun this output since.
+        Checkpoint from which the run was resumed. None if the run has already begun this output after it was
+        resumed.
 
     Attributes
     ----------
@@ -398,7 +399,7 @@ class OutputStore(RunStore):
     synced : int
         Number of rows that are on disk and survive a failure of the machine.
     last_step : int
-        Step of the last row that this run has added; -1 before.
+        Step of the last row that this run has added; -1 if the run has added no row.
     every : Every
         Interval between two rows; empty if only the initial and final state are written.
     """
@@ -517,7 +518,7 @@ class OutputStore(RunStore):
 
     @property
     def recorded(self) -> Recorded | None:
-        """Numbers that steps can compute for this output; None if the output has other arrays."""
+        """Numbers that steps can compute for this output. None if not all of its arrays are numbers."""
         numbers = self.contents.numbers
         if self.every.steps is None or numbers is None:
             return None
@@ -566,7 +567,7 @@ class OutputStore(RunStore):
         Raises
         ------
         RunError
-            A row cannot be written. The rows before it are published.
+            A row cannot be written. All rows before this row are published.
         """
         self._commit()
         if self.synced == self.count:
@@ -594,7 +595,7 @@ class OutputStore(RunStore):
             self._commit_complete()
 
     def _commit_complete(self) -> None:
-        """Publish the rows whose chunks, and those of all earlier rows, are on disk on all ranks."""
+        """Publish each row if all ranks have written its chunks, and those of all earlier rows, to disk."""
         first_open = self.writer.first_open
         complete = -self.comm.most(-(self.count if first_open is None else first_open))
         if complete <= self.committed:
@@ -610,7 +611,7 @@ class OutputStore(RunStore):
         self._rows, self.committed = [rows[complete - self.committed :]], complete
 
     def _count_numbers(self, rows: NDArray[Any]) -> None:
-        """Count the numbers of rows that become infinite in the precision of the store."""
+        """Count the numbers in `rows` that become infinite in the precision of the store."""
         column = 2
         for name, spec in self.contents.columns.items():
             for row in rows:

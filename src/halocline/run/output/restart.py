@@ -93,7 +93,7 @@ class Saved:
     def fetch(self, store: FieldStore, field: Field) -> None:
         """Set a field to its values in the checkpoint. Each rank reads its own points.
 
-        All ranks call this method, after one of them has called `check_arrays`.
+        All ranks call this method, after a call of `check_arrays`.
 
         Raises
         ------
@@ -208,9 +208,7 @@ def _list_others(path: Path) -> str:
 
 
 def folders(path: Path, *, complete: bool = False) -> list[Path]:
-    """Return the checkpoints in a folder by step and age, including incomplete ones unless `complete` is
-    true.
-    """
+    """Return the checkpoints in a folder, sorted by step and age. `complete` excludes incomplete ones."""
     entries = []
     for folder in path.glob("step-*") if path.is_dir() else ():
         with contextlib.suppress(FileNotFoundError):  # another process may remove the folder
@@ -238,7 +236,7 @@ def check(saved: Saved, session: Session) -> None:
     The grid must have all fields of the checkpoint.
     """
     saved_identity, grid = saved.facts["identity"], session.fields.grid
-    # Earlier versions of Halocline compute the time by other statements.
+    # Earlier versions of Halocline compute the time with different statements.
     is_older = saved.facts["values"].keys().isdisjoint(STATE)
     for part, current_identity in session.identity.items():
         saved_text, current_text = str(saved_identity.get(part)), current_identity
@@ -289,7 +287,7 @@ def changed_parameters(
     Raises
     ------
     InputError
-        Another parameter differs.
+        A parameter that is not in `change` differs from the checkpoint.
     """
     saved_values = {name: float.fromhex(text) for name, text in saved.facts["parameters"].items()}
     if unknown := sorted({*saved_values} ^ {*parameters}):
@@ -310,7 +308,7 @@ def changed_parameters(
 
 
 def _fields(saved: Saved) -> dict[str, dict[str, str]]:
-    """Return the fields of a checkpoint except those of statistics, which outputs load."""
+    """Return the fields of a checkpoint without those of statistics, because outputs load the latter."""
     return {n: d for n, d in saved.facts["fields"].items() if not n.startswith(PREFIX)}
 
 
@@ -325,7 +323,7 @@ def load_state(session: Session, saved: Saved, changes: Mapping[str, tuple[float
     values = session.fields.values
     saved_values = {name: v for name, v in saved.facts["values"].items() if not name.startswith(PREFIX)}
     session.forget_time_steps()
-    if DT in changes:  # restart the count of time steps with the new length
+    if DT in changes:  # with a new length, the count of time steps starts again
         saved_values = {name: v for name, v in saved_values.items() if name not in STATE}
     values.update(_numbers(saved_values))
     values.update({CONSTANT_STEP if name == DT else name: value for name, (_, value) in changes.items()})

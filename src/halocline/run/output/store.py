@@ -26,7 +26,7 @@ from halocline.run.ranks.io_ranks import IORanks, RemoteWrite
 
 @dataclass(frozen=True)
 class Part:
-    """Array of a store with points of a field.
+    """Array of a store that contains points of one field.
 
     Attributes
     ----------
@@ -58,7 +58,8 @@ class Part:
         Parameters
         ----------
         growing : sequence of str
-            Time dimension of the array, before those of space; empty for an array at one time.
+            Time dimension of the array, which precedes the spatial dimensions. Empty for an array at one
+            time.
         dtype : str, optional
             Type of the values on disk; by default that of the field.
         """
@@ -80,7 +81,7 @@ class Part:
 def coordinate(
     grid: Grid, axis: int, line: NDArray[Any], dimension: str, attributes: Mapping[str, Any] | None = None
 ) -> tuple[ArraySpec, NDArray[Any]]:
-    """Return the array of coordinates of a dimension, with its values."""
+    """Return the specification of the coordinate array of a dimension, and the values of this array."""
     attributes = {**axis_attributes(grid, axis), **(attributes or {})}
     return ArraySpec(line.shape, line.shape, "float64", (dimension,), attributes), line
 
@@ -92,7 +93,7 @@ class RemoteArray:
         self.ranks, self.folder, self.spec = ranks, folder, spec
 
     def write(self, lo: tuple[int, ...], values: NDArray[Any]) -> RemoteWrite:
-        """Begin to write values at the element `lo` and after it. Return a future."""
+        """Begin to write values; `lo` is the index of their first element. Return a future."""
         from numpy import ascontiguousarray
 
         return self.ranks.send((str(self.folder.resolve()), self.spec, lo), ascontiguousarray(values))

@@ -27,7 +27,7 @@ RELAY_PATIENCE = 0.5
 def ends(error: BaseException) -> int | None:
     """Report an uncaught exception and return the exit status, or None if Python should report it.
 
-    Python reports an exception that is not from Halocline in a process without other ranks.
+    In a process without other ranks, Python reports the exceptions that Halocline did not raise.
     """
     return report(error) if isinstance(error, (HaloclineError, Terminated)) or has_ranks() else None
 
@@ -74,7 +74,7 @@ def report(error: BaseException) -> int:
 
 
 def _join(error: BaseException, code: int) -> Any:
-    """Return the communicator of failing ranks, which is separate from all other messages.
+    """Return the communicator of failing ranks, whose messages are separate from all other messages.
 
     If this rank failed before the initialisation of MPI, the function initialises MPI. The initialisation may
     block forever if other ranks do not use MPI, so a guard process limits the time.
@@ -90,9 +90,11 @@ def _join(error: BaseException, code: int) -> Any:
 
 
 def _guard(text: str, code: int) -> int:
-    """Start a process that prints `text` and kills this process after START_PATIENCE; return its process ID.
+    """Start a guard process, and return its process ID.
 
-    A thread cannot replace the process, since the initialisation of MPI holds the lock of the Python
+    After START_PATIENCE, the guard prints `text` and kills this process.
+
+    A thread cannot replace the guard process, since the initialisation of MPI holds the lock of the Python
     interpreter.
     """
     parent = os.getpid()

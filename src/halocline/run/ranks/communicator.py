@@ -46,7 +46,10 @@ _of_mpi = weakref.WeakValueDictionary[int, "Communicator"]()  # all communicator
 
 
 def _forked() -> None:
-    """Disable the MPI communicators of the parent, whose ranks would receive messages of this process."""
+    """Disable the MPI communicators of the parent in this forked child.
+
+    Otherwise, the ranks of the parent would receive messages of the child.
+    """
     for communicator in list(_of_mpi.values()):
         object.__setattr__(communicator, "mpi", _OfParent())
         object.__setattr__(communicator, "node", _OfParent())
@@ -62,7 +65,7 @@ class Communicator:
     Parameters
     ----------
     rank, size : int
-        Number of this rank, and number of ranks.
+        Index of this rank, and number of ranks.
     mpi : mpi4py.MPI.Intracomm or None
         Duplicate of the user's communicator, so that messages of Halocline and the user never mix. None in a
         serial run.
@@ -71,13 +74,13 @@ class Communicator:
     ranks_of_node : int
         Number of ranks on the machine of this rank, this rank included.
     masks : tuple of int
-        Affinity masks of these ranks; empty if unknown.
+        Affinity masks of the ranks on this machine; empty if unknown.
     node : mpi4py.MPI.Intracomm or None
         Ranks that count as the node of this rank (see `grouped`); None in a serial run.
     ranks_per_node : int
         Number of ranks per node, if ranks are numbered node by node. The last node may have fewer ranks.
     nodes_of_ranks : tuple of int
-        Node of each rank, if ranks are distributed differently; else empty.
+        Node of each rank if ranks are not numbered node by node; else empty.
     io_ranks : IORanks or None
         I/O ranks that write the arrays of these ranks.
     """
@@ -205,7 +208,7 @@ class Communicator:
             return dict(sends)
         from mpi4py import MPI
 
-        tag = next(self._sparse_tags)  # a rank may start the next exchange before others have left this one
+        tag = next(self._sparse_tags)  # a rank may call this again before other ranks have returned
         requests = [self.mpi.issend(value, rank, tag) for rank, value in sends.items()]
         received: dict[int, T] = {}
         barrier: list[Any] = []
@@ -252,8 +255,8 @@ class Communicator:
         """Run a phase of the set-up that succeeds on all ranks or on none.
 
         Usage: `with comm.agreement("compile kernels"):`. If the block fails on some ranks, all ranks raise
-        the exception of the lowest of these ranks. A note names this rank. All ranks must enter the block. No
-        rank may wait for another rank inside the block.
+        the exception of the lowest failing rank. A note in the exception names this rank. All ranks must
+        enter the block. No rank may wait for another rank inside the block.
         """
         error: BaseException | None = None
         try:

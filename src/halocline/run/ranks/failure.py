@@ -33,10 +33,10 @@ def exit_code(error: BaseException) -> int:
 def describe(error: BaseException) -> str:
     """Return the text of an exception for the terminal.
 
-    For an error of Halocline or a lack of memory, the text contains the message. The lines of the user's
-    files that led to the error or its causes follow. For any other exception, the text is the traceback. If
-    the user's code raised this exception, the traceback contains only the user's lines. An exception from
-    another rank keeps the text of that rank.
+    For an error of Halocline or a lack of memory, the text begins with the message. After the message, the
+    text lists the lines of the user's files that led to the error or to its causes. For any other exception,
+    the text is the traceback. If the user's code raised this exception, the traceback contains only the
+    user's lines. If another rank raised the exception, the result is the text from that rank.
     """
     text: str | None = getattr(error, "seen_as", None)
     if text is not None:

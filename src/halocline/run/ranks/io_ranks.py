@@ -48,8 +48,8 @@ class RemoteWrite:
 class IORanks:
     """I/O ranks of a run, which write arrays and compute nothing.
 
-    Each array has a number, and the answer carries the same number. Therefore several writers can share one
-    object.
+    Each array has a number, which is also part of the answer of the I/O rank. Therefore several writers can
+    share one `IORanks` object.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class IORanks:
                     self._awaited.pop(number).failure = failure
 
     def wait(self, is_reached: Callable[[], bool]) -> None:
-        """Wait until a condition is reached, and make progress meanwhile."""
+        """Wait until a condition is true, and call `progress` meanwhile."""
         self.progress()
         while not is_reached():
             time.sleep(PAUSE)
@@ -143,10 +143,10 @@ THREADS = 2  # threads of an I/O rank
 
 
 def serve(post: Any, sources: int) -> None:
-    """Write the arrays of ranks 0 to `sources` - 1 until all of them have ended.
+    """Write the arrays of ranks 0 to `sources` - 1, until all these ranks have called `IORanks.end`.
 
-    The function ignores signals that stop a run. After such a signal the compute ranks still send a last
-    checkpoint.
+    The function ignores signals that stop a run, because the compute ranks still send a last checkpoint after
+    such a signal.
     """
     import numpy as np
     from mpi4py import MPI

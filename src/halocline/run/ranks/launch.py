@@ -156,8 +156,8 @@ def launch(
     Raises
     ------
     InputError
-        The number of ranks is below 1, or memory, shared memory or open files do not suffice. Ranks of a run
-        cannot start further ranks.
+        The number of ranks is below 1. Memory, shared memory or the limit of open files does not suffice. Or
+        this process is itself a rank of a run.
     RunError
         There is no mpiexec.
     """
@@ -260,8 +260,8 @@ def _sender(child: subprocess.Popen[str], listener: Ranks, ranks: int) -> Callab
     """Return a function that forwards a signal to the ranks.
 
     The function sends signals to mpiexec. The mpiexec of Open MPI kills the ranks one second after SIGINT or
-    SIGTERM, before they have written a checkpoint. Therefore the first such signal is sent directly to the
-    ranks, if all of them are on this node.
+    SIGTERM, before they have written a checkpoint. Therefore the first SIGINT or SIGTERM is sent directly to
+    the ranks, if all ranks are on this node.
     """
     kills = ".so.40" in native().mpi_library()
 
@@ -296,7 +296,7 @@ _NOISE = re.compile(
 def _relay(source: IO[str], target: TextIO, facts: dict[str, str], lost: list[OSError]) -> None:
     """Copy `source` to `target` without the lines of mpiexec.
 
-    Information about a dead rank is stored in `facts`, and so is the rank that printed the reason of an
+    `facts` receives information about a dead rank, and the number of the rank that printed the reason of an
     abort. If `target` accepts no more output, the error is appended to `lost`. The function then continues to
     read, since ranks must not wait for a reader.
     """
@@ -324,7 +324,7 @@ class Ranks:
         Name of the socket in the abstract namespace of Linux.
     dead : (str, str) or None
         Number and process ID of the first rank whose connection closed without "end". mpiexec then kills the
-        other ranks and does not report the first one. The kernel keeps the order of the events.
+        other ranks, and does not report which rank ended first. The kernel keeps the order of these events.
     processes : set of str
         Process IDs of the ranks that have sent their number. Ranks of other nodes cannot connect.
     last_words : (int, str) or None
@@ -357,7 +357,8 @@ class Ranks:
 
         A poll lists each connection once, in the order of their first events. Therefore each connection is
         read once before any connection is read again. A rank that sends a line waits for the answer. If one
-        poll reports both a line and the end of a rank, this rank was killed after the end of another rank.
+        poll reports both a line and the end of a rank, this rank was killed while it waited. Another rank has
+        then ended before.
         """
         events = [number for number, _mask in self._events.poll(seconds)]
         unread = [number for number in events if number != self._server.fileno()]
@@ -371,7 +372,8 @@ class Ranks:
         connection = self._server.accept()[0]
         connection.setblocking(False)
         self._open[connection.fileno()] = (connection, bytearray())
-        # Edge-triggered: a poll lists a connection again only after a new event, and after earlier events.
+        # Edge-triggered: a poll lists a connection again only for a new event, behind those with earlier
+        # events.
         self._events.register(connection, select.EPOLLIN | select.EPOLLET)
 
     def _read(self, number: int) -> bool:
@@ -400,7 +402,7 @@ class Ranks:
         return [_peer_process(connection) for connection in ranks]
 
     def _note_lines(self, received: bytearray) -> None:
-        """Process lines immediately, since mpiexec may end before the rank that aborts all ranks."""
+        """Handle each line immediately: mpiexec may exit before the rank that calls MPI_Abort."""
         for line in received.splitlines(keepends=True):
             if line.startswith(b"rank ") and line.endswith(b"\n"):
                 self.processes.add(line.split()[2].decode())

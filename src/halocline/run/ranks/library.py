@@ -35,7 +35,7 @@ def kind_of(library: str) -> str | None:
 
 
 def is_foreign(library: str, environment: Mapping[str, str] = os.environ) -> bool:
-    """Return True if the launcher of several processes belongs to another MPI than the library.
+    """Return True if the launcher started several processes and belongs to another MPI than `library`.
 
     With such a launcher the library reports errors, or each process starts a separate run.
     """
@@ -50,9 +50,9 @@ def is_foreign(library: str, environment: Mapping[str, str] = os.environ) -> boo
 def environment_without_launcher(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment for a launcher that this process starts.
 
-    Variables of the launcher that started this process as its only process, such as `srun --pty`, are
-    removed. These variables would mislead the new launcher. A batch script has no such launcher, so its
-    variables remain.
+    A launcher such as `srun --pty` may have started this process as its only process. The variables of that
+    launcher are removed, because they would mislead the new launcher. No launcher starts a batch script, so
+    the variables of a batch script remain.
     """
     parent = launcher(environment)
     if parent is None or parent.size != 1:
@@ -69,7 +69,7 @@ class Launcher:
     name : str
         Name of the program or its protocol.
     rank : int
-        Number of this process.
+        Rank of this process.
     size : int or None
         Number of processes; None if the launcher does not report it.
     """
@@ -100,7 +100,7 @@ PATIENCE = 10.0  # maximum wait for an answer, in seconds
 def send_to_launcher(text: str) -> bool:
     """Send a line to the launcher and return True if the launcher has answered with an empty line.
 
-    Lines are "rank R PROCESS", "status S TEXT" before all ranks end, and "end".
+    The possible lines are "rank R PROCESS", "status S TEXT" before an abort of all ranks, and "end".
     """
     global _connection
     name = os.environ.get("HALOCLINE_LAUNCH")
@@ -141,13 +141,13 @@ def initialised_mpi() -> Any:
     Raises
     ------
     RunError
-        No MPI library works, or native code uses another MPI library than mpi4py. MPI cannot be used in a
-        forked child of a process that uses MPI.
+        No MPI library works, or native code uses another MPI library than mpi4py. Or this process is a forked
+        child of a process that uses MPI.
     """
     forks.claim(forks.MPI)
     import mpi4py
 
-    mpi4py.rc.thread_level = "multiple"  # no effect if the user imported mpi4py.MPI before
+    mpi4py.rc.thread_level = "multiple"  # no effect if the user has already imported mpi4py.MPI
     try:
         with warnings.catch_warnings():  # about the launcher of another MPI; `world` raises a clearer error
             warnings.simplefilter("ignore", RuntimeWarning)
@@ -244,7 +244,7 @@ def library_of_mpi4py(MPI: Any) -> str:
     function = ctypes.CDLL(MPI.__file__).MPI_Comm_rank
     try:
         dladdr = ctypes.CDLL(None).dladdr
-    except AttributeError:  # in a separate library before version 2.34 of the C library
+    except AttributeError:  # before glibc 2.34, a separate library contains dladdr
         dladdr = ctypes.CDLL("libdl.so.2").dladdr
     dladdr.argtypes = (ctypes.c_void_p, ctypes.POINTER(_SymbolInfo))
     info = _SymbolInfo()

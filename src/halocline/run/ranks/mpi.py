@@ -42,8 +42,8 @@ def world() -> Communicator:
     Raises
     ------
     RunError
-        No MPI library works, or it lacks shared memory. Launcher, native code and mpi4py belong to different
-        MPI libraries.
+        No MPI library works, the MPI library has too little shared memory, or the launcher, native code and
+        mpi4py belong to different MPI libraries.
     """
     parent = launcher()
     if parent is None:

@@ -11,7 +11,7 @@ from halocline.errors import InputError
 from halocline.lang.values import as_name, as_number
 from halocline.words import short_repr
 
-# Present names of earlier ones; JSON records keep the earlier ones as keys.
+# Current names by earlier names. JSON records keep the earlier names as keys.
 RENAMED = {"most": "maximum", "least": "minimum"}
 _KEYS = {new: old for old, new in RENAMED.items()}
 

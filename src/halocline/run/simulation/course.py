@@ -33,7 +33,7 @@ from halocline.words import short_repr
 
 log = logging.getLogger("halocline")
 
-# Time reserved at the end of a run, in durations of the longest checkpoint.
+# Time reserved at the end of a run, as a multiple of the duration of the longest checkpoint.
 WRITES = 3.0
 # Seconds until readers see a new row, and until a run first checks for a complete checkpoint.
 PUBLISH = 1.0
@@ -57,7 +57,7 @@ STARTED = _started()
 
 
 def end_of_time(time_limit: str | None, environment: Mapping[str, str] = os.environ) -> float | None:
-    """Return the time of the monotonic clock by which this process must end; None without such a time.
+    """Return the time of the monotonic clock by which this process must end; None without a limit.
 
     The limit of the user has priority over the end of the Slurm job.
     """
@@ -92,7 +92,7 @@ def _slurm_time_left(job: str) -> float | None:
 
 
 class Requests:
-    """Requests to one run. All ranks follow a request that any of them receives.
+    """Requests to pause or stop one run. If any rank receives a request, all ranks follow it.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class Requests:
     engine : callable
         Function that returns the running native engine, or None; called from another thread.
     checkpoints : Checkpoints or None
-        Checkpoints of the run. If given, a signal, the stop file or the time limit ends the run.
+        Checkpoints of the run. With checkpoints, a signal, the stop file or the time limit ends the run.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class Requests:
             self._end = end_of_time(checkpoints.declaration.time_limit)
 
     def listen(self, next_pause: Callable[[], float | None]) -> AbstractContextManager[None]:
-        """Return a context in which a thread requests due pauses of the engine.
+        """Return a context manager. Inside its block, a thread asks the engine to pause when an event is due.
 
         Parameters
         ----------
@@ -145,7 +145,7 @@ class Requests:
         return 0 if self.checkpoints is None else native().noted_signal()
 
     def _stop_reason(self, clock_time: float) -> str:
-        """Return the reason of rank 0 to stop, or an empty string."""
+        """Return the reason for which rank 0 stops the run, or an empty string."""
         if self.checkpoints is not None and self.checkpoints.stop_file.exists():
             return f"the file {self.checkpoints.stop_file} exists"
         if self._end is not None and clock_time >= self._end - self.margin:
@@ -153,9 +153,9 @@ class Requests:
         return ""
 
     def agree_on_stop(self) -> str | None:
-        """Return the reason to stop, "" for Ctrl-C, or None without a reason. All ranks call this method.
+        """Return the reason to stop, "" for Ctrl-C, or None to continue. All ranks call this method.
 
-        A signal remains set until `forget_signal` of the native module.
+        A signal remains set until `forget_signal` of the native module is called.
         """
         if self.checkpoints is None:
             return None
@@ -183,7 +183,8 @@ class Occasion:
         True to shorten steps so that they end at the multiples. Otherwise the event follows the first step
         that reaches a multiple.
     recorded : OutputStore, optional
-        Output whose rows the steps themselves add. The event occurs only at steps without a row.
+        Output to which the steps themselves add rows. The event then occurs only if the steps have not added
+        the row that is due.
     at_end : bool
         True to act also at the end of the run, unless the event has just occurred.
     at_stop : bool
@@ -224,7 +225,7 @@ class Occasion:
         self._set_next_due(clock)
 
     def limits(self, clock: Clock, until: float) -> Limits:
-        """Return the bounds of a run up to the next event, or up to `until` if it is earlier."""
+        """Return the bounds of a run up to the next event, or up to `until` if `until` is earlier."""
         if self.recorded is not None:
             return Limits(until, until, clock.step + MOST_ROWS)
         if self.every.time is None:
@@ -258,7 +259,7 @@ class Occasion:
 
 
 def _next(step: int, interval: int) -> int:
-    """Return the first multiple of an interval after a step."""
+    """Return the first multiple of `interval` that is greater than `step`."""
     return (step // interval + 1) * interval
 
 
@@ -418,7 +419,7 @@ class Course:
 
     @contextmanager
     def _request_handling(self) -> Iterator[None]:
-        """Convert requests to end the run into pauses of the engine; save files if the run fails."""
+        """Handle stop requests by pauses of the engine during the block; save files if the run fails."""
         # With checkpoints, a signal is a request that takes effect after a complete step.
         signals = stop_on_signals() if self.checkpoints is None else note_signals((*STOPPING, signal.SIGUSR1))
         with signals, self.requests.listen(self._next_pause):

@@ -70,7 +70,7 @@ class Event:
 
 
 def cell_at(number: float, shape: Sequence[int]) -> list[int]:
-    """Return the indices of a cell from its number in C order, as returned by `hc.first`."""
+    """Return the indices of a cell from its flat index in C order, as returned by `hc.first`."""
     import numpy as np
 
     return [int(index) for index in np.unravel_index(int(number), tuple(shape))]

@@ -51,7 +51,7 @@ class Observer:
         self.problem: Any = None
 
     def replace_options(self, function: Any, options: dict[str, Any]) -> dict[str, Any]:
-        """Return the options for a problem before its creation; unchanged by default.
+        """Return the options with which a problem is created; by default, `options` unchanged.
 
         Parameters
         ----------
@@ -83,7 +83,7 @@ _observers: list[Observer] = []
 
 @contextmanager
 def observing(observer: Observer) -> Iterator[None]:
-    """Notify an observer during the block."""
+    """Notify `observer` of the problems that are created or run inside the block."""
     _observers.append(observer)
     try:
         yield

@@ -49,10 +49,10 @@ class FailureReplay:
     Attributes
     ----------
     begin : callable or None
-        Function that sets the fields to their values at step 0, instead of a copy of this state; None if
-        unknown.
+        Function that sets the fields to their values at step 0, so that this state needs no copy. None if
+        there is no such function.
     reason : str
-        Reason why there is no copy; empty if there is one.
+        Reason why no copy could be made; otherwise empty.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class FailureReplay:
         dt = self.session.fields.values.get("dt")
         self._restore()
         if dt is not None:
-            self.session.fields.values["dt"] = dt  # forcing may read it
+            self.session.fields.values["dt"] = dt  # forcing may read dt
         return error
 
     def _error_after(self, steps: int) -> HaloclineError | None:
@@ -181,7 +181,7 @@ class FailureReplay:
         return None
 
     def explained_at(self, error: InputError) -> HaloclineError:
-        """Return the error of a value that was set, with the terms that are not finite in its cell."""
+        """Return an error about a value that the user set, with the terms that are not finite in its cell."""
         assert error.place is not None
         cell = error.place[1]
         sizes = self._sizes(lambda e: value(e, cell))
@@ -232,7 +232,7 @@ class FailureReplay:
         return f"{term} is not finite at cell {cell}, where {values}"
 
     def _sizes(self, reduced: Callable[[Expr], Expr]) -> dict[str, float]:
-        """Return the size of each term of the time derivatives by name, such as "viscosity of u_x"."""
+        """Return `reduced` of each term of the time derivatives, by name, such as "viscosity of u_x"."""
         program = Program("terms")
         with trace.order(self.order), trace.tracing(program):
             terms = self._terms(program)

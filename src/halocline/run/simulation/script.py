@@ -49,7 +49,7 @@ class Script:
     origin : str
         Paragraph of the docstring that begins with "Source:", without this word.
     top : dict of str to object
-        Top-level names after the last run, or the names so far during a run.
+        Top-level names with their values after the last run; during a run, the names defined so far.
     """
 
     def __init__(self, file: Path) -> None:
@@ -88,7 +88,7 @@ class Script:
                     self.names[name] = ast.literal_eval(value)
 
     def values(self, texts: Mapping[str, str]) -> dict[str, Value]:
-        """Return the values for names from texts, converted to the types in the file.
+        """Return the values of `texts`, each converted to the type that its name has in the file.
 
         Raises
         ------
@@ -203,7 +203,7 @@ class _Setting(NamedTuple):
     value : ast.expr or None
         Number or text that is assigned; None for any other value.
     form : str
-        Description of an assignment of another value.
+        Description of the assignment for messages, if `value` is None.
     """
 
     name: str
@@ -212,7 +212,7 @@ class _Setting(NamedTuple):
 
 
 def _settings(statement: ast.stmt) -> Iterator[_Setting]:
-    """Yield the names that an assignment sets, each with its own part of the value."""
+    """Yield the names that an assignment sets, each with the part of the value that it receives."""
     if isinstance(statement, ast.Assign):
         for target in statement.targets:
             yield from _parts(target, statement.value)
@@ -221,7 +221,7 @@ def _settings(statement: ast.stmt) -> Iterator[_Setting]:
 
 
 def _parts(target: ast.expr, value: ast.expr) -> Iterator[_Setting]:
-    """Yield the names in the target of an assignment, each with its own part of the value."""
+    """Yield the names in the target of an assignment, each with the part of the value that it receives."""
     if isinstance(target, ast.Name):
         if _is_plain(value):
             yield _Setting(target.id, value)

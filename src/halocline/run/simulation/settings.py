@@ -17,7 +17,7 @@ from halocline.ranges import AXES, POINTS
 from halocline.words import short_repr
 
 BOUNDS = ("minimum", "above", "maximum", "below")
-# Present names of earlier ones; JSON records keep the earlier ones as keys.
+# Current names by earlier names. JSON records keep the earlier names as keys.
 RENAMED = {"least": "minimum", "most": "maximum"}
 _KEYS = {new: old for old, new in RENAMED.items()}
 
@@ -160,7 +160,8 @@ class Settings:
     values : dict of str to float or str
         Values of the declared settings in this run.
     sizes : list of tuple of int
-        Default shape in cells, and those for other numbers of axes; empty if the file has not called `cells`.
+        Default shape in cells, followed by the default shapes for other numbers of axes; empty if the file
+        has not called `cells`.
     """
 
     replacements: Mapping[str, float | str] = field(default_factory=dict)

@@ -61,19 +61,19 @@ class Simulation(Fields):
         ``{T: kappa * hc.laplacian(T)}``, or a function decorated with ``@hc.program`` that defines a complete
         step. The arguments of a plain function are bound by name to fields, vectors, parameters, t and dt.
     parameters : mapping of str to float
-        Run-time parameters by name. ``sim.parameters["kappa"] = 0.2`` changes one for the next run, without
-        recompilation.
+        Run-time parameters by name. ``sim.parameters["kappa"] = 0.2`` changes a parameter for the next run,
+        without recompilation.
     scheme : time integration scheme, optional
         Scheme, such as ``hc.RK3()`` or ``hc.Euler()``; required for a plain function.
     dt : float, or callable, optional
         Time step; required for a plain function. A callable is traced like the equations and may reduce
         fields, ``lambda u: 0.4 * hc.min(dx / abs(u))``.
     time_step : {"exact", "delayed"}
-        Evaluation of a time step that reduces fields. "exact": each step reduces the fields at its start, and
-        all ranks wait for the result. "delayed": each step uses the reduction of the fields at the start of
-        the previous step. This reduction overlaps with computation (Mendygral et al. 2017, Section 4.1.1). A
-        delayed time step needs a safety margin for the changes during one step. The first step after fields
-        or parameters were set is exact.
+        Evaluation of a time step that is computed by a reduction of fields. "exact": each step reduces the
+        fields at its start, and all ranks wait for the result. "delayed": each step uses the reduction of the
+        fields at the start of the previous step. This reduction overlaps with computation (Mendygral et al.
+        2017, Section 4.1.1). A delayed time step needs a safety margin for the changes during one step. The
+        first step after fields or parameters were set is exact.
     order : int
         Order of accuracy of differences.
     after_step : callable, optional
@@ -112,7 +112,7 @@ class Simulation(Fields):
     Raises
     ------
     InputError
-        Equations, parameters or options are invalid. The error precedes any computation.
+        Equations, parameters or options are invalid. The error is raised before any computation.
     """
 
     settable: ClassVar[Mapping[str, str]] = {
@@ -235,7 +235,7 @@ class Simulation(Fields):
 
         Subdomains are ordered along a Z-order curve, and each rank holds a consecutive range of them. This
         method can be called between any two steps, because no bit of a result depends on the distribution.
-        Views of fields that were taken before are no longer valid.
+        Existing views of fields are no longer valid after the call.
 
         Parameters
         ----------
@@ -243,8 +243,8 @@ class Simulation(Fields):
             Non-negative work per cell. By default, the work is the time that threads spent in each subdomain
             since the last balance. On devices, the default is the number of active cells.
         ranks_active : int, optional
-            Number of ranks that hold subdomains from now on: the first ranks, node by node. By default the
-            number does not change.
+            Number of ranks that hold subdomains after the call. These are the first ranks, node by node. By
+            default, the number does not change.
 
         Returns
         -------
@@ -508,8 +508,8 @@ class Simulation(Fields):
         -------
         Outcome
             Outcome of the run, with the `reason` "completed", "no step", or the reason of the ``hc.stop``
-            that ended the run. A run has no step if `steps` is 0, or if the time was reached before; the
-            latter causes a warning.
+            that ended the run. A run has no step if `steps` is 0. A run also has no step if it starts at or
+            after the final time; in this case, it logs a warning.
 
         Raises
         ------
@@ -558,7 +558,7 @@ class Simulation(Fields):
         )  # fmt: skip
         statistics = files.statistics  # steps accumulate the statistics of outputs
         recorded = files.recorded
-        if recorded and self.program.has_records:  # a program has one history
+        if recorded and self.program.has_records:  # a program can record only one history
             recorded = []
         extended: AbstractContextManager[None] = nullcontext()
         if statistics or recorded:

@@ -1,4 +1,4 @@
-"""Strategies of device kernels: candidates of a measurement, and the identity of its result."""
+"""Tuning of device kernels: candidate strategies, and the key under which the result is stored."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _strategies(ndim: int) -> Iterator[Strategy]:
 
 
 def key(source: str, devices: Sequence[str], shape: Sequence[int], ranks: int) -> str:
-    """Return the hash that identifies a measurement.
+    """Return the hash under which the result of a measurement is stored.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """Choice of overlap between computation and messages, by the user or by a measurement.
 
 Overlap is faster if messages progress in the background, and can be slower otherwise. The cavity code of
-Virginia Tech ran 20 to 30 % slower with overlap. Therefore the choice is measured. Kernels change fields, and
-no copies of the fields are made. The measurement uses the first passes of a loop of the program itself, some
-with overlap and some without. Results are bit-for-bit identical in both cases.
+Virginia Tech ran 20 to 30 % slower with overlap. Therefore the choice is measured. A separate trial run would
+change the fields, or need a copy of the fields. Therefore the measurement uses the first passes of a loop of
+the program itself, some with overlap and some without. Results are bit-for-bit identical in both cases.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import statistics
 from dataclasses import dataclass
 from math import ceil
 
-# Number of pieces with overlap, and of pieces without. A piece is a series of passes with one time.
+# Number of pieces that are measured with overlap, and again without overlap. A piece is a series of passes
+# that are timed together.
 ROUNDS = 5
 # Minimum duration of a piece in seconds, if passes are short.
 LEAST = 2e-3
@@ -24,7 +25,7 @@ MOST = 64
 class Overlap:
     """Choice of overlap and its reason.
 
-    With overlap, patches that need no message run before all messages have arrived.
+    With overlap, patches that need no message run while messages are in transit.
 
     Attributes
     ----------
@@ -53,9 +54,9 @@ class OverlapTrial:
 
     Parameters
     ----------
-    asked : {"auto", True, False}
+    option : {"auto", True, False}
         Choice of the user.
-    needless : str
+    reason : str
         Reason why "auto" needs no measurement; "" if a measurement is needed.
 
     Attributes
@@ -76,7 +77,7 @@ class OverlapTrial:
             self.choice = Overlap(True, reason or "not decided: the run was too short to measure it")
 
     def piece(self) -> tuple[bool, int]:
-        """Return True if the next piece overlaps, and the number of passes of this piece.
+        """Return whether the next piece uses overlap (True or False), and its number of passes.
 
         The result is meaningful only while the measurement is incomplete.
         """
@@ -85,7 +86,7 @@ class OverlapTrial:
 
     def note(self, seconds: float, sweeps: int) -> None:
         """Add the time of a piece in seconds on the slowest rank, and the number of sweeps."""
-        if not self._passes:  # cold caches: the first pass only sets the length of pieces
+        if not self._passes:  # the caches are cold, so this pass only sets the length of pieces
             self._passes = min(MOST, ceil(LEAST / max(seconds, LEAST / MOST)))
             return
         # Passes with inner loops may differ in the number of sweeps.

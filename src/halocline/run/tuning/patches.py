@@ -73,7 +73,7 @@ class Tuned(Generic[T]):
 
 
 def recall(kind: Any, place: Path) -> Any:
-    """Return the measurement of a type, such as `Tuned[Patch]`, from a file of the cache.
+    """Read a measurement of the type `kind`, such as `Tuned[Patch]`, from a file of the cache.
 
     The result is None if the file is missing or its content is invalid for this type.
     """
@@ -183,7 +183,7 @@ def race(choices: Sequence[T], timer_of: Callable[[T | None], Callable[[int], fl
             del timers[slow_choice]
 
     def gains(candidates: Sequence[T | None]) -> dict[T | None, float]:
-        """Return the speeds relative to the default: medians of the ratios within a round."""
+        """Return the median, over the rounds, of the speed of each candidate relative to the default."""
         times = run_in_turn({choice: partial(timers[choice], passes) for choice in candidates}, ROUNDS)
         return {
             choice: statistics.median(map(truediv, times[None], choice_times))
@@ -192,7 +192,7 @@ def race(choices: Sequence[T], timer_of: Callable[[T | None], Callable[[int], fl
 
     speeds = gains(list(timers))
     best = max(speeds, key=lambda choice: speeds[choice])
-    # The fastest of many choices is partly chance, so it must be faster in a second measurement too.
+    # The fastest of many choices may be fastest by chance. It must also be faster in a second measurement.
     gain = 1.0 if best is None else gains([None, best])[best]
     return Tuned(best, gain, len(first_times)) if gain >= GAIN else Tuned(None, 1.0, len(first_times))
 
@@ -210,7 +210,7 @@ def key(
     schedule: str,
     blocks: Blocks | None = None,
 ) -> str:
-    """Return the hash that identifies a measurement of patches.
+    """Return the hash under which the result of a measurement of patches is stored.
 
     Parameters
     ----------
@@ -237,12 +237,12 @@ def key(
 
 
 def cache_file(key: str, kind: str = "patch") -> Path:
-    """Return the cache file of a measurement, of patches or of "kernels", by its key."""
+    """Return the cache file for a key; `kind` is "patch" or "kernels"."""
     return cache_folder() / f"{key}.{kind}.json"
 
 
 def recall_patches(key: str, axes: int) -> Tuned[Patch] | None:
-    """Return the cached measurement of a key for a grid with the given number of axes, or None."""
+    """Return the cached measurement for a key and a grid with `axes` axes, or None."""
     tuned: Tuned[Patch] | None = recall(Tuned[Patch], cache_file(key))
     shape = None if tuned is None else tuned.choice
     return tuned if shape is None or (len(shape) == axes and min(shape) >= 1) else None
