@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from halocline.errors import InputError
 from halocline.words import suggestion
 
-# Functions that combine the values of several points, by their replacement.
+# Functions that combine the values of several points. The keys are the replacements.
 _COMBINING_BY_ADVICE: Mapping[str, str] = {
     "write a shift as a read at a neighbour, such as u[-1, 0], or hc.shift(u, axis, by)": (
         "roll take take_along_axis"
@@ -131,7 +131,7 @@ MISSING: Mapping[str, str] = {
 
 
 class CombinesPointsError(InputError, AttributeError):
-    """Function of NumPy or method of arrays that combines the values of several points."""
+    """Error for a function of NumPy, or a method of arrays, that combines the values of several points."""
 
 
 def untraceable(name: str, text: str) -> InputError:
@@ -150,7 +150,7 @@ def untraceable(name: str, text: str) -> InputError:
 def numpy_advice(name: str) -> str:
     """Return the advice for a function of NumPy or a method of arrays, or empty text if there is none.
 
-    The advice names the replacement and begins with a colon: it is the end of a message.
+    The advice names the replacement. It begins with a colon, because it is appended to a message.
     """
     advice = _ADVICE.get(name)
     return f": {advice}" if advice else ""

@@ -21,9 +21,9 @@ class KnownAttributes:
     Attributes
     ----------
     settable : mapping of str to str
-        Meaning of each attribute that a user may set, by its name.
+        Meaning of each attribute that a user may set. The keys are the names of the attributes.
     advice : mapping of str to str
-        Recommended alternative to setting an attribute, by its name.
+        Recommended alternative to setting an attribute. The keys are the names of the attributes.
     """
 
     settable: ClassVar[Mapping[str, str]] = {}

@@ -15,14 +15,14 @@ AXES = "xyz"
 
 
 def axis_number(axis: Any, ndim: int = len(AXES)) -> int:
-    """Return the number of an axis.
+    """Return the index of an axis: 0, 1 or 2.
 
     Parameters
     ----------
     axis : int or str
-        0, 1, 2 (integers of NumPy too), or "x", "y", "z".
+        0, 1 or 2 as an integer of Python or NumPy, or "x", "y" or "z".
     ndim : int
-        Number of accepted axes.
+        Number of axes that are accepted, beginning with axis 0.
 
     Raises
     ------
@@ -53,17 +53,17 @@ def per_axis(
     Parameters
     ----------
     value
-        One value for all axes; a sequence or array with one for each axis; or a mapping from axes to values.
+        One value for all axes; a sequence or array with one value per axis; or a mapping from axes to values.
     ndim : int
         Number of axes.
     label : str
         Name of the argument, for messages.
     read : callable
-        Conversion of one value. The result for a value that is not accepted is None.
+        Function that converts one value. It returns None for a value that is not accepted.
     expected : str
         Values that `read` accepts, in words.
     default
-        Value of the axes that a mapping leaves out. None: a mapping must name all axes.
+        Value for axes that are missing in a mapping. If the default is None, a mapping must contain all axes.
 
     Raises
     ------
@@ -113,7 +113,8 @@ def axis_flags(value: Any, ndim: int, label: str) -> tuple[bool, ...]:
     Parameters
     ----------
     value : bool, sequence or mapping of bool, or names of axes
-        Names are text ("x" or "xz") or a sequence (("x", "z")). The flag of each other axis is False.
+        Names of axes are text ("x" or "xz") or a sequence (("x", "z")). The flag of a named axis is True, and
+        the flag of any other axis is False.
     ndim : int
         Number of axes.
     label : str
@@ -156,7 +157,7 @@ def whole(value: Any) -> int | None:
 
 
 def is_sequence(value: Any) -> bool:
-    """Return True for a sequence other than text, and for an array with one axis."""
+    """Return True for a sequence other than text, and for a one-dimensional array."""
     if isinstance(value, (str, bytes, bytearray)):
         return False
     return isinstance(value, Sequence) or len(getattr(value, "shape", None) or ()) == 1

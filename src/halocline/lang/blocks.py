@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Cells = tuple[tuple[int, ...], tuple[int, ...]]  # first cell, and end (exclusive)
+Cells = tuple[tuple[int, ...], tuple[int, ...]]  # first cell and end (exclusive) of a box
 
 
 @dataclass(frozen=True)
@@ -40,20 +40,20 @@ class Blocks:
     shape: tuple[int, ...]
     counts: tuple[int, ...]
     active: bytes = field(repr=False)
-    digest: str = field(init=False)  # short form of `active`: ranks compare the text of their plans
+    digest: str = field(init=False)  # short form of `active`, for the text of plans that ranks compare
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "digest", blake2b(self.active, digest_size=8).hexdigest())
 
     @classmethod
     def of(cls, mask: Any, shape: Sequence[int]) -> Blocks:
-        """Return the blocks of a mask with one entry for each block.
+        """Return the blocks of a grid, from a mask with one entry for each block.
 
         Raises
         ------
         InputError
-            The mask has another number of axes than the grid, or more blocks than cells along an axis. An
-            entry is neither true nor false, or no block is active.
+            The mask does not have as many axes as the grid, or it has more blocks than the grid has cells
+            along an axis. An entry is neither true nor false, or no block is active.
         """
         import numpy as np
 
@@ -123,7 +123,7 @@ class Blocks:
         return self.mask[tuple(place)]
 
     def with_neighbours(self, reach: Sequence[int], periodic: Sequence[bool]) -> Blocks:
-        """Return the blocks that are active or have an active block within `reach` cells along the axes.
+        """Return a copy in which the blocks within `reach` cells of an active block are active too.
 
         Parameters
         ----------
@@ -151,7 +151,10 @@ class Blocks:
         return bool(self.mask[tuple(slice(a, b + 1) for a, b in zip(first, last, strict=True))].any())
 
     def pieces(self, lo: Sequence[int], hi: Sequence[int]) -> Iterator[Cells]:
-        """Yield the active cells of a box as boxes: runs of active blocks along the last axis."""
+        """Yield boxes that together contain the active cells of a box.
+
+        Each of these boxes covers adjacent active blocks along the last axis.
+        """
         first, last = self.block(lo), self.block([i - 1 for i in hi])
         *outer, row = (range(a, b + 1) for a, b in zip(first, last, strict=True))
 

@@ -9,8 +9,8 @@ to its field. The equations give the value of this point unless the condition se
 If the ghosts have an error of h^p, the first derivative next to the wall has order p - 1, and the second
 derivative has order p - 2. A higher order of the differences does not change this limit. Each class states
 its p. The order of a condition is independent of the order of the differences, for two reasons. First, a
-field has one condition, but differences of several orders may read the field. Second, continuations of higher
-order make the matrices of symmetric operators unsymmetric.
+field has one condition, but differences of several orders may read the field. Second, ghosts of higher order
+make the matrix of a symmetric operator unsymmetric.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from halocline.lang.grid import Field, Grid
 
 SIDES = ("x-", "x+", "y-", "y+", "z-", "z+")
-OTHER = "other"  # key of the condition for all other sides
+OTHER = "other"  # key of the condition for all sides that a mapping does not name
 
 
 @dataclass(frozen=True)
 class Ghost:
     """Ghost point: a point in layer `layer` outside the wall on one side of a field.
 
-    Layer -1 is the last point inside.
+    Layer 0 is the first point outside, and layer -1 is the first interior point.
     """
 
     field: Field
@@ -60,7 +60,7 @@ class Ghost:
         return Fraction(1, 2) if walls == "face" else Fraction(1)
 
     def inner(self, m: int, field: Field | None = None, along: Sequence[int] = ()) -> Expr:
-        """Return the value `m` cells inward from the first interior cell, as a read from this ghost point.
+        """Return the value `m` cells inward from the first interior point, read relative to this ghost point.
 
         Parameters
         ----------
@@ -75,13 +75,13 @@ class Ghost:
         offset = list(along or [0] * (of.grid.ndim - 1))
         offset.insert(self.axis, -self.side * (self.layer + 1 + m))
         if self.side > 0:
-            # There is one more point along the axis if points are staggered: the last index is higher.
+            # Points that are staggered along the axis have one more index, so the last indices may differ.
             offset[self.axis] += of.staggered[self.axis] - self.field.staggered[self.axis]
         return graph.read(of, trace.version(of), tuple(offset))
 
     @property
     def mirror(self) -> Expr:
-        """Interior value at the mirror point: as far inside the wall as this ghost point is outside."""
+        """Interior value at the mirror image of this ghost point about the wall."""
         return self.inner(int(self.layer + 1 - 2 * self.wall))
 
     @property
@@ -100,7 +100,7 @@ class Ghost:
         return self.field.grid.maps[self.axis] is not None
 
     def rise(self, slope: Expr) -> Expr:
-        """Return the difference between a ghost and its mirror, for a field with this slope on the wall."""
+        """Return the difference between the ghost value and the mirror value, for a slope on the wall."""
         if not self.is_stretched:
             return slope * self.h * float(2 * self.distance * self.side)
         x = self.field.coordinates[self.axis]
@@ -109,7 +109,10 @@ class Ghost:
         return slope * (x - graph.shift(x, tuple(inward)))
 
     def step(self, slope: Expr) -> Expr:
-        """Return the increase of a field on the wall along one spacing of an even grid.
+        """Return the increase of a field over one spacing across the wall.
+
+        On a stretched axis, this spacing is the distance between two positions: half an index before and half
+        an index after the wall.
 
         Parameters
         ----------
@@ -179,7 +182,7 @@ class BoundaryCondition:
 
 @dataclass(frozen=True)
 class Periodic(BoundaryCondition):
-    """Periodic axis: may be written, for clarity, on the sides of a periodic axis."""
+    """Condition without effect that may be given, for clarity, on the sides of a periodic axis."""
 
 
 @dataclass(frozen=True)
@@ -187,12 +190,12 @@ class Value(BoundaryCondition):
     """Dirichlet condition: the field has the value `value` on the wall.
 
     The ghosts are antisymmetric about the wall value. Points of the field on the wall have this value, even
-    if the field is set to another one.
+    if a statement sets the field to another value.
 
     Without `order`, the ghosts have an error of h² f'' at any order of the differences. Next to the wall, a
-    first derivative has order 1, and a second derivative does not converge; a solution has order 2. With
-    `order`, the ghosts have an error of h^(order + 1). Differences of order k keep their order with
-    ``order=k + 1``.
+    first derivative has order 1, and a second derivative does not converge. The solution of a problem still
+    has order 2. With `order`, the ghosts have an error of h^(order + 1). Differences of order k keep their
+    order with ``order=k + 1``.
 
     Parameters
     ----------
@@ -308,14 +311,14 @@ class BoundaryKernel(BoundaryCondition):
     ----------
     function : callable
         ``function(u)`` or ``function(u, layer)`` returns the ghost value; other parameters keep their
-        default. ``u[m]`` is the value `m` cells inward from the wall, and ``u.of(T)[m]`` is the value of
-        another field there. ``u.h`` is the spacing, and ``u.coordinates`` are the coordinates of the ghost.
-        In two dimensions, ``u[m, s]`` is the value `s` points further along the other axis. In three
+        default. ``u[m]`` is the value `m` cells inward from the wall, and ``u.of(T)[m]`` is the value of the
+        field T at the same point. ``u.h`` is the spacing, and ``u.coordinates`` are the coordinates of the
+        ghost. In two dimensions, ``u[m, s]`` is the value `s` points further along the other axis. In three
         dimensions, ``u[m, s, t]`` is the value `s` and `t` points further along the other axes, in the order
         of the axes. ``u.of(T)`` accepts the same offsets.
 
-    A value along a wall may lie on another rank. The value may also lie beyond a wall of another axis; the
-    ghosts of that wall are then formed first. Two walls whose ghosts depend on each other are an error.
+    The function may read values on other ranks. It may also read ghosts beyond a wall of another axis, which
+    are then computed first. The ghosts of two walls must not depend on each other.
 
     Examples
     --------
@@ -345,7 +348,10 @@ class BoundaryKernel(BoundaryCondition):
 
 @dataclass(frozen=True)
 class LinearPart(BoundaryCondition):
-    """Linear part of a user-defined condition, which is the condition of a correction to the field."""
+    """Linear part of a user-defined condition.
+
+    A correction to the field satisfies this linear condition.
+    """
 
     whole: BoundaryCondition
 
@@ -378,13 +384,13 @@ def _check_inward(at: Ghost, field: Field, _: int, offset: tuple[int, ...]) -> N
 
 
 def _replace_reads(root: Expr, values: Mapping[Expr, float]) -> Expr:
-    """Return an expression with numbers in place of some of its reads."""
+    """Return an expression with the reads in `values` replaced by numbers."""
     return graph.rebuild(root, lambda leaf: graph.as_expr(values[leaf]) if leaf in values else leaf)
 
 
 @dataclass(frozen=True)
 class Inward:
-    """Values of a field for a boundary kernel, counted inward from the wall and along it."""
+    """Values of a field for a boundary kernel, indexed inward from the wall and along the wall."""
 
     at: Ghost
     field: Field | None = None
@@ -412,7 +418,7 @@ class Inward:
         return self.at.inner(int(m), self.field, [int(s) for s in along])
 
     def of(self, field: Field) -> Inward:
-        """Return the values of another field of the grid, counted in the same way."""
+        """Return the values of another field on the same grid, with the same indices."""
         if field.grid is not self.at.field.grid:
             raise InputError(
                 f"the boundary kernel of field {self.at.field.name!r} reads field {field.name!r} of another "
@@ -436,7 +442,7 @@ def _check_order(order: Any) -> int:
 
 
 def _weighted_sum(at: Ghost, weights: Sequence[Fraction], total: Expr, first: int = 0) -> Expr:
-    """Return `total` plus the weighted sum of the interior values, beginning with number `first`."""
+    """Return `total` plus a weighted sum of interior values. The first value is ``at.inner(first)``."""
     for m, weight in enumerate(weights, first):
         total = total + at.inner(m) * float(weight)
     return total
@@ -448,7 +454,7 @@ def _polynomial(at: Ghost, order: int, wall: Expr, *, derivative: bool) -> Expr:
     The polynomial has degree `order` and passes through `order` interior points. `wall` is the value on the
     wall, or the slope times the spacing.
     """
-    # positions are counted inward from the wall
+    # positions relative to the wall, in spacings, positive inward
     inset = at.wall
     points = [m + (inset or 1) for m in range(order)]
     if derivative:
@@ -466,9 +472,9 @@ def _polynomial(at: Ghost, order: int, wall: Expr, *, derivative: bool) -> Expr:
 def with_wall_values(
     field: Field, value: Expr, conditions: Mapping[str, BoundaryCondition] | None = None
 ) -> Expr:
-    """Return the value that a field is set to, with the values of its conditions at points on walls.
+    """Return the value to assign to a field, in which points on walls take the values of boundary conditions.
 
-    Where two walls meet, the condition of the higher axis applies.
+    Where walls of two axes meet, the condition of the later axis in the order x, y, z applies.
 
     Parameters
     ----------
@@ -486,7 +492,7 @@ def with_wall_values(
             wall = of[name].on_wall(Ghost(field, axis, side, -1)) if name in of else None
             if wall is not None:
                 if field.dtype == "float64" and value.precision == "float32":
-                    value = graph.cast(value, field.dtype)  # otherwise the wall value is rounded to float32
+                    value = graph.cast(value, field.dtype)  # keeps the precision of the wall value
                 last = graph.as_expr(0.0) if side < 0 else field.grid.cells(axis)
                 value = graph.where(graph.binary("eq", graph.index(field.grid, axis), last), wall, value)
     return value
@@ -495,9 +501,8 @@ def with_wall_values(
 def known_ghosts(field: Field, axis: int, side: int, layers: int) -> Iterator[Expr]:
     """Yield the ghost values of the first layers at a wall.
 
-    Layers for which the condition raises InputError are skipped: a user-defined condition may accept fewer
-    layers than a program may read. The analysis of halos forms the layers that the program reads, and raises
-    the error for them.
+    Layers for which the condition raises InputError are skipped, because a user-defined condition may support
+    only a few layers. If the program reads such a layer, the analysis of halos raises the error.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Inspection of user functions: their names, their arguments, and the objects that they can reach.
 
-A parameter with a default never receives a positional argument: it is an option of the user, as in
-``lambda x, k=k: ...``. A callback with a single parameter is the only exception: the parameter may have a
-default.
+A parameter with a default never receives a positional argument, because users bind values to such parameters,
+as in ``lambda x, k=k: ...``. The only exception is a callback with a single parameter. This parameter
+receives the argument even if it has a default.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def name_of(function: Any) -> str:
 
 
 def signature_of(function: Any, label: str) -> inspect.Signature | None:
-    """Return the signature of a function, or None if Python has none, as for some built-in functions.
+    """Return the signature of a function, or None if Python does not know it, as for some built-in functions.
 
     Raises
     ------
@@ -46,12 +46,12 @@ def signature_of(function: Any, label: str) -> inspect.Signature | None:
 
 
 def argument_count(function: Any, label: str, counts: Sequence[int], expected: str) -> int:
-    """Return the number of positional arguments to call a function with.
+    """Return the number of positional arguments with which a function can be called.
 
     Parameters
     ----------
     function : callable
-        A function, method, ``functools.partial`` or object with ``__call__``; functions of NumPy too.
+        A function (also of NumPy), method, ``functools.partial`` or object with ``__call__``.
     label : str
         Name of the function, for messages.
     counts : sequence of int
@@ -129,7 +129,7 @@ def fixed_by_partial(function: Any) -> set[str]:
 
 
 def rebound_arguments(function: Any) -> dict[str, int]:
-    """Return the line of the first ``name = ...`` for each argument that a function rebinds."""
+    """Return the line number of the first assignment to each argument that a function rebinds."""
     while isinstance(function, partial):
         function = function.func
     code = getattr(getattr(function, "__func__", function), "__code__", None)
@@ -168,7 +168,7 @@ def reachable_objects(function: Any) -> list[Any]:
     """
     names, count = {"__call__"}, 0
     objects: list[Any] = []
-    while len(names) > count:  # a function that is reached late may name an attribute of an earlier object
+    while len(names) > count:  # a function found late may name an attribute of an object found earlier
         count = len(names)
         objects = _search(function, names)
     return objects
@@ -225,7 +225,7 @@ def _is_library(thing: Any) -> bool:
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """Yield the names of globals and attributes in a code object and in the code inside it."""
+    """Yield the names of globals and attributes in a code object and in the code objects nested in it."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):

@@ -1,7 +1,7 @@
 """Time of a run: program statements that advance the time, and the same arithmetic in Python.
 
-With a constant time step, the time after a step is ``start + (step - first) * dt``, rounded once. The number
-of the step, computed with rational numbers, decides when a time is reached. With a varying time step, the
+With a constant time step, the time after a step is ``start + (step - first) * dt``, rounded once. The step at
+which a time is reached is computed with rational numbers, without rounding. With a varying time step, the
 time is a running sum. Each step sets the scalar `REACHED`, which then decides when a time is reached.
 """
 
@@ -21,7 +21,7 @@ from halocline.lang.program import Program, Scalar, internal_name
 # A time is reached if less than this share of a step remains. Rounding errors are smaller up to 1e9 steps.
 TOLERANCE = 1e-6
 PARTS = 10**6  # 1 / TOLERANCE, exactly
-# A difference of times below this number of units in the last place does not shorten the last step.
+# The last step is not shortened by a difference of times up to this number of units in the last place.
 ROUNDING = 4
 MOST_STEPS = 2**53  # Beyond this number, float64 does not represent every integer.
 
@@ -29,9 +29,9 @@ PAUSE = internal_name("pause")  # No step begins at or after this time.
 CONSTANT_STEP = internal_name("dt_wanted")  # Constant time step.
 NEXT_STEP = internal_name("dt_next")  # Length of the next step, for a delayed time step.
 REACHED = internal_name("t_reached")  # Latest reached time, for a varying time step.
-START = internal_name("t_start")  # Start time of the count of steps of constant length.
-FIRST = internal_name("step_start")  # Number of the step at time `START`.
-END = internal_name("step_end")  # Number of the step that ends at `until`.
+START = internal_name("t_start")  # Time from which steps of constant length are counted.
+FIRST = internal_name("step_start")  # Number of completed steps at time `START`.
+END = internal_name("step_end")  # Number of completed steps at time `until`.
 LAST_STEP = internal_name("dt_last")  # Length of the step that ends at `until`.
 
 # values of the scalars in a run without an end time
@@ -68,9 +68,10 @@ def begin_step(program: Program, dt: Scalar, step: Scalar) -> Scalar:
 
 
 def shorten_step(program: Program, t: Scalar, dt: Scalar, full_step: Scalar) -> Scalar:
-    """Record the statements that set the length of a step that ends at `until` at the latest.
+    """Record the statements that set the length of a step, so that it ends at `until` or before.
 
-    The last step ends exactly at `until`: rounding of the time does not cause another, very short step.
+    The last step ends exactly at `until`, so that rounding errors do not cause an additional, very short
+    step.
 
     Parameters
     ----------
@@ -117,7 +118,7 @@ class Limits(NamedTuple):
     last: float = math.inf
 
     def within(self, other: Limits) -> Limits:
-        """Return the narrower bound of each kind."""
+        """Return the smaller value of each attribute."""
         return Limits(*map(min, self, other))
 
 
@@ -132,9 +133,9 @@ class ConstantStepClock:
     dt : float
         Time step.
     start : float
-        Start time of the count of steps of length `dt`.
+        Time from which steps of length `dt` are counted.
     first : int
-        Number of the step at time `start`.
+        Number of completed steps at time `start`.
     """
 
     time: float
@@ -148,7 +149,7 @@ class ConstantStepClock:
         return _step_at(time, self.start, self.first, self.dt)
 
     def has_reached(self, time: float) -> bool:
-        """Return True if a time is reached, so that no other step begins before it."""
+        """Return True if a time is reached: no further step begins before this time."""
         return self.step_at(time) <= self.step
 
     def next_multiple(self, interval: float) -> float:
@@ -157,7 +158,7 @@ class ConstantStepClock:
         return _next_multiple(reached, interval)
 
     def limits(self, time: float) -> Limits:
-        """Return the bounds of a run up to the step that reaches a time."""
+        """Return the bounds of a run that ends with the first step that reaches a time."""
         return Limits(last=self.step_at(time))
 
     def shortest_step(self, until: float) -> float:
@@ -189,7 +190,9 @@ class ConstantStepClock:
         }
 
     def state(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Return the values of `START` and `FIRST` after a run. A shortened step restarts the count of steps.
+        """Return the values of `START` and `FIRST` after a run.
+
+        After a shortened step, steps are counted from the end of this step.
 
         Parameters
         ----------
@@ -219,7 +222,7 @@ class VaryingStepClock:
     reached: float
 
     def has_reached(self, time: float) -> bool:
-        """Return True if a time is reached; the program compares the same numbers."""
+        """Return True if a time is reached. The program makes the same comparison."""
         return self.reached >= time
 
     def next_multiple(self, interval: float) -> float:
@@ -267,7 +270,7 @@ def clock_of(values: Mapping[str, float]) -> Clock:
     return ConstantStepClock(time, step, values[CONSTANT_STEP], start, first)
 
 
-@lru_cache(maxsize=64)  # each event of a run requests the steps of the same times
+@lru_cache(maxsize=64)  # each event of a run asks for the steps at the same times
 def _step_at(time: float, start: float, first: int, dt: float) -> float:
     """Return the number of the first step that reaches a time; inf beyond `MOST_STEPS`."""
     if math.isinf(time):
@@ -295,13 +298,13 @@ def _as_float(number: Fraction) -> float:
 
 @lru_cache(maxsize=64)
 def _last_step(until: float, start: float, steps: int, dt: float) -> float:
-    """Return the length of the last of `steps` steps from `start`; the last step ends at `until`."""
+    """Return the length of the last of `steps` steps that begin at `start` and end at `until`."""
     before = _exact_after(steps - 1, start, dt)
     length = Fraction(until) - before
     rounding = Fraction(ROUNDING * math.ulp(max(abs(until), abs(start))))
     if abs(length - Fraction(dt)) <= rounding:
         return dt
-    remaining = until - _as_float(before)  # the time before the step plus this length is `until`
+    remaining = until - _as_float(before)  # in float64, the time before the step plus this length is `until`
     if remaining > 0.0:
         return min(remaining, sys.float_info.max)  # the difference of two finite times may be infinite
     return float(length)
@@ -310,10 +313,10 @@ def _last_step(until: float, start: float, steps: int, dt: float) -> float:
 def _next_multiple(reached: Fraction, interval: float) -> float:
     """Return the first multiple of an interval beyond the reached time.
 
-    If the interval is below the resolution of float64, return the next larger number.
+    If the interval is below the resolution of float64, return the next larger number of float64.
     """
     count = reached // Fraction(interval) + 1
-    for multiple in (count, count + 1):  # rounding may reduce the first to the reached time
+    for multiple in (count, count + 1):  # the first multiple may be rounded to the reached time
         time = _as_float(multiple * Fraction(interval))
         if time > reached:
             return time
@@ -322,5 +325,5 @@ def _next_multiple(reached: Fraction, interval: float) -> float:
 
 
 def _resolution(time: float, until: float) -> float:
-    """Return the minimum length of a step that exceeds the rounding errors of times up to `until`."""
+    """Return the minimum length of a step, which is above the rounding errors of times up to `until`."""
     return 2.0 * ROUNDING * math.ulp(max(abs(time), abs(until) if math.isfinite(until) else 0.0))

@@ -19,7 +19,7 @@ def dtype_name(dtype: Any) -> str:
 
 
 def rounding(bound: float, dtype: str | None) -> float:
-    """Return a bound of rounding errors in a precision.
+    """Return a bound on rounding errors in a precision, converted from a bound in float64.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def default_dtype() -> str:
 
 @contextmanager
 def using_dtype(name: str | None) -> Iterator[None]:
-    """Set the default precision of grids during the block; None: float64."""
+    """Set the default precision of grids in a with block; None means float64."""
     _default.append(name or _default[0])
     try:
         yield

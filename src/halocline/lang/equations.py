@@ -26,14 +26,14 @@ _COUNTS_TIME = re.compile(
     r"|stop when .*: the time step is not a positive number)"
 )
 
-SHORT = 24  # maximum number of characters of a repeated expression without a name
+SHORT = 24  # repeated expressions with more characters get a name
 
 
 def equations(program: lang.Program) -> str:
     """Return the statements of a program as text.
 
-    The mark ``u@1`` gives the number of a version. The mark follows the name of a field or scalar if the
-    value was read before the latest assignment.
+    A name with a mark, such as ``u@1``, denotes an earlier value of a field or scalar, which a later
+    assignment replaced. The number counts the versions of the value.
     """
     return "\n".join(_statements(program.statements, lang.Versions()))
 
@@ -94,7 +94,7 @@ def grid_text(grid: Grid) -> str:
 
 
 def _ghosts(reaches: Reaches) -> Iterator[tuple[Field, str, int]]:
-    """Yield the ghost layers that are read beyond walls: field, side and layer."""
+    """Yield the ghost layers that are read beyond walls, as tuples of field, side and layer."""
     for f, reach in reaches.items():
         for side, condition in f.boundary.items():
             axis = AXES.index(side[0])
@@ -103,13 +103,13 @@ def _ghosts(reaches: Reaches) -> Iterator[tuple[Field, str, int]]:
 
 
 def _reach(root: Expr, stages: dict[lang.Stage, Reaches]) -> Reaches:
-    """Return the maximum distance of the reads of each field along each axis, also through stages.
+    """Return the maximum distance of the reads of each field along each axis, including reads in stages.
 
     Parameters
     ----------
     root : Expr
     stages : dict of Stage to Reaches
-        Results for the stages that were visited before. The function adds further stages.
+        Results for stages from earlier calls. The function adds the results for further stages.
     """
     reaches: Reaches = {}
     for e in walk((root,)):
@@ -244,7 +244,7 @@ class _Names:
         return f"{e.op}({', '.join(inner)})"
 
     def _mark(self, thing: lang.Key, version: int) -> str:
-        """Return the mark after a name, or empty text for the present version."""
+        """Return the mark of a version, such as "@1", or empty text for the present version."""
         return "" if self._versions.is_current(thing, version) else f"@{version}"
 
 

@@ -222,15 +222,15 @@ class Expr(Operators):
     grid : Grid or None
         Grid whose cells the value belongs to; None for numbers and scalars.
     condition : bool
-        True if the value is a truth value.
+        True if the value is a Boolean.
     varies : bool
         True if the value differs from cell to cell.
     digest : bytes
         Identifier of the formula, independent of the process and of the order in which nodes are created.
     precision : str or None
         Precision of the fields in the expression. None for numbers, scalars and coordinates, and for stages
-        of these in any storage. Such values are computed in float64 and adopt the precision of the expression
-        that contains them. Random numbers and table entries have precision None for all arguments.
+        that contain only these. Such values are computed in float64 and adopt the precision of the expression
+        that contains them. Random numbers and table entries always have the precision None.
     placement : Placement or None
         Locations of the value, see halocline.lang.location. None for numbers, scalars and expressions that
         read at explicit offsets. Nodes that are arguments of other nodes have None too: locations are checked
@@ -274,7 +274,7 @@ def node(
     label: bytes = b"",
     grid: Grid | None = None,
 ) -> Expr:
-    """Return the node with the given operation, arguments and attribute; an existing node if there is one.
+    """Return the node with the given operation, arguments and attribute; create it if it does not exist.
 
     Parameters
     ----------
@@ -283,8 +283,8 @@ def node(
     attribute : object
         See `Expr`.
     key : object
-        Identifier of the attribute in this process. The key has weak references to objects that may keep
-        nodes alive, such as grids.
+        Identifier of the attribute in this process. The key contains only weak references to objects that may
+        keep nodes alive, such as grids.
     label : bytes
         Identifier of the attribute in the digest.
     grid : Grid, optional
@@ -293,7 +293,7 @@ def node(
     args = tuple(map(without_location, args))
     if op in COMMUTATIVE and args[1].digest < args[0].digest:
         args = args[::-1]  # one order for both ways to write the operation
-    # Weak references: an argument may keep the node alive, and `_nodes` would then never release the two.
+    # Weak references: an argument may keep the node alive, and `_nodes` would then never release either.
     identity = op, key, tuple(map(ref, args))
     existing = _nodes.get(identity)
     if existing is not None:
@@ -466,9 +466,9 @@ def _fold(op: str, a: float, b: float) -> float | None:
 def binary(op: str, left: Operand, right: Operand) -> Expr:
     """Return an operation on two operands, after simplifications that change no value.
 
-    A literal 0 as a factor, summand or dividend is structural, such as a derivative along an axis that the
-    grid lacks. The literal is removed even if the other operand may be infinite, NaN or a zero of the other
-    sign.
+    A literal 0 as a factor, summand or dividend comes from the structure of a formula. An example is a
+    derivative along an axis that the grid lacks. Such an operation is simplified even if the other operand
+    may be infinite, NaN or a zero of the other sign.
     """
     return pointwise(partial(_binary, op), as_expr(left), as_expr(right))
 
@@ -605,11 +605,11 @@ def as_number(value: Expr) -> Expr:
 def branch(condition: Operand, then: Any, otherwise: Any) -> Any:
     """Return `then` where a condition holds, and `otherwise` elsewhere, without computing unused sides.
 
-    The result has the same bits as the result of `where`. A side is not computed if no cell nearby needs it.
-    A processor decides for 128 cells of a row at a time, and a device decides for each cell. The function
-    saves time if a side is expensive and neighbouring cells mostly need the same side. Examples are a
-    fallback at shocks, and a flux from the left or from the right. Expressions that both sides contain are
-    computed once, before the decision. A cheap side is computed everywhere.
+    The result has the same bits as the result of `where`. On a CPU, a side is skipped if none of 128 adjacent
+    cells of a row needs it. On a device, each cell computes only the side that it needs. The function saves
+    time if a side is expensive and neighbouring cells mostly need the same side. Examples are a fallback at
+    shocks, and a flux from the left or from the right. Expressions that both sides contain are computed once,
+    before the decision. A cheap side is computed everywhere.
 
     Parameters
     ----------
@@ -646,7 +646,7 @@ def operation(op: str, *operands: Expr, **details: Any) -> Expr:
 def walk(roots: Iterable[Expr]) -> Iterator[Expr]:
     """Yield the roots and every node below them once, arguments before the nodes that use them.
 
-    Expressions behind stages are not visited.
+    The definitions of stages are not visited.
     """
     visited: dict[Expr, None] = {}
     for root in roots:
@@ -663,7 +663,7 @@ def walk(roots: Iterable[Expr]) -> Iterator[Expr]:
 def check_grid(root: Expr, grid: Grid, label: str) -> None:
     """Raise InputError if an expression belongs to the points of another grid.
 
-    Generated code identifies fields by name only, and would read the fields of `grid`.
+    Generated code identifies fields by name only, and would read the fields of `grid` that have these names.
     """
     if root.grid is None or root.grid is grid:
         return
@@ -710,7 +710,7 @@ def replace_leaves(
     leaf : callable
         Function of a leaf that returns its replacement.
     memo : dict of Expr to Expr, optional
-        Replacements of nodes; the function adds further ones.
+        Known replacements of nodes; the function adds further replacements.
     apply : callable, optional
         Function of a node and its new arguments that returns the new node; `with_arguments` by default.
     """
@@ -729,8 +729,8 @@ def replace_leaves(
 def rebuild(root: Expr, leaf: Callable[[Expr], Expr]) -> Expr:
     """Return the expression with each leaf replaced by the result of `leaf`, simplified again.
 
-    An expression that is computed in several places with different leaves needs `replace_leaves` instead:
-    simplified results may differ in their bits.
+    If an expression is rebuilt several times and all results must have the same bits, use `replace_leaves`
+    instead. Different leaves can lead to different simplifications, and the bits may then differ.
     """
     return replace_leaves(root, leaf, apply=_apply_simplified)
 
@@ -790,8 +790,8 @@ def place_of(root: Expr) -> tuple[bool, ...]:
     """Return the axes along which the points of an expression are staggered, one flag per axis.
 
     An expression that reads at explicit offsets may mix locations. Along each axis, such an expression is
-    staggered if all its fields and located stages are staggered and read without an offset. A difference of
-    face values lies in a cell.
+    staggered if all its fields and located stages are staggered and read without an offset. For example, a
+    difference of values on two faces lies in the cell between the faces.
     """
     assert root.grid is not None
     if root.placement is not None:
@@ -810,7 +810,7 @@ def reads_of(root: Expr, *, keep_stages: bool = False) -> set[tuple[Any, Offset]
     ----------
     root : Expr
     keep_stages : bool
-        True to return a located stage as one entry, instead of its reads.
+        True to return a stage with a location as one entry, instead of the reads in its definition.
     """
     reads: set[tuple[Any, Offset]] = set()
     stages: list[Expr] = []

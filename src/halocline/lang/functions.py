@@ -96,9 +96,10 @@ def _select(op: str, first: Operand, *rest: Operand) -> Expr:
 def symmetric_sum(*terms: Any) -> Any:
     """Return a sum whose bits do not depend on the order of its terms, for mirror-symmetric schemes.
 
-    No product is fused into the sum. Two terms are added directly, since addition commutes. With three terms
-    a, b and c, the result is the median of (a + b) + c, (b + c) + a and (c + a) + b. If all terms change
-    sign, only the sign of the sum changes. More than three terms are sorted by value before they are added.
+    The compiler fuses no product with these additions. Two terms are added directly, since addition commutes.
+    With three terms a, b and c, the result is the median of (a + b) + c, (b + c) + a and (c + a) + b. If all
+    terms change sign, only the sign of the sum changes. More than three terms are sorted by value before they
+    are added.
 
     Parameters
     ----------
@@ -134,7 +135,7 @@ def _commutative_sum(a: Expr, b: Expr) -> Expr:
 
 
 def _sort_pair(a: Expr, b: Expr) -> tuple[Expr, Expr]:
-    """Return two values in ascending order; a NaN remains one of the two."""
+    """Return two values in ascending order. If one of them is NaN, it remains one of the results."""
     in_order = a < b
     return where(in_order, a, b), where(in_order, b, a)
 
@@ -142,27 +143,28 @@ def _sort_pair(a: Expr, b: Expr) -> tuple[Expr, Expr]:
 def random(seed: Operand, step: Operand = 0, index: Operand = 0) -> Expr:
     """Return a random number, uniform in [0, 1), as a function of three integers only.
 
-    The same integers give the same bits on any ranks and devices, at any time. For a field of random numbers,
-    pass the result of `Grid.cell_number` as `index`. For further random numbers in the same cell and step,
-    use another `seed`, such as ``seed + 1``. The seed may be a parameter.
+    The same integers always give the same bits, on every rank and device. For a field of random numbers, pass
+    the result of `Grid.cell_number` as `index`. For further random numbers in the same cell and step, use
+    another `seed`, such as ``seed + 1``. The seed may be a parameter.
 
     Parameters
     ----------
     seed, step, index : expression, scalar or number
-        Integers from 0 to 2**53 - 1. If a run computes another value, the result is NaN.
+        Integers from 0 to 2**53 - 1. If a value that is computed in a run is not such an integer, the result
+        is NaN.
 
     Raises
     ------
     InputError
-        A literal is not such an integer.
+        A number in the call is not such an integer.
 
     Notes
     -----
     The generator is Philox4x32-10 (Salmon, Moraes, Dror and Shaw, Parallel random numbers: as easy as 1, 2,
     3, SC11, 2011). The counter is (index low, index high, step low, step high), and the key is (seed low,
     seed high), in words of 32 bits. The number is formed from the first two words of the result, w0 and w1:
-    the upper 53 bits of 2**32 w1 + w0, times 2**-53. A float32 field rounds the number. A number above
-    1 - 2**-25 becomes 1.
+    the upper 53 bits of 2**32 w1 + w0, times 2**-53. In a float32 field, the number is rounded to float32,
+    and a number above 1 - 2**-25 becomes 1.
 
     Examples
     --------
@@ -222,7 +224,7 @@ def lookup(values: Sequence[float], index: Operand) -> Expr:
     if index_value.op == "const":
         last, at = len(numbers) - 1, index_value.attribute
         return graph.as_expr(numbers[(int(at) if at > 0 else 0) if at < last else last])
-    hex_texts = tuple(number.hex() for number in numbers)  # unlike numbers, equal only if all bits are equal
+    hex_texts = tuple(number.hex() for number in numbers)  # unlike numbers, these texts distinguish -0 from 0
     return graph.operation(
         "lookup", index_value, attribute=hex_texts, key=hex_texts, label=repr(hex_texts).encode()
     )

@@ -1,8 +1,8 @@
-"""Notices about differences of nonlinear expressions across walls.
+"""Notices (messages before a run) about differences of nonlinear expressions across walls.
 
 A difference next to a wall reads its operand beyond the wall, where each field has its own ghosts. With
 `hc.Value` the ghosts are odd about the wall, and the product of two such fields is even. Therefore the
-condition does not hold for the product.
+product does not satisfy the boundary condition.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class _Reads(NamedTuple):
     Attributes
     ----------
     fields : frozenset of str
-        All such fields that the expression reads.
+        All fields with odd ghosts that the expression reads.
     nonlinear : frozenset of str
-        Fields in a product of two such fields, or in another nonlinear function.
+        Fields with odd ghosts that occur in a product of two such fields, or in another nonlinear function.
     """
 
     fields: frozenset[str]
@@ -52,7 +52,7 @@ _operand: ContextVar[_Operand | None] = ContextVar("operand", default=None)
 
 
 def operand_of_call(expression: Expr) -> _Operand | None:
-    """Return the operand of the operator that is being called, or None if no notice can concern it."""
+    """Return the operand of the operator that is being called, or None if it cannot cause a notice."""
     grid = expression.grid
     if trace.active() is None or grid is None or all(grid.periodic):
         return None
@@ -77,7 +77,7 @@ def note_difference(grid: Grid, axis: int, place: Place, layers: int, *, stagger
     axis : int
         Axis of the difference.
     place : Place
-        Place of the operand.
+        Location of the operand; see halocline.lang.location.
     layers : int
         Number of points that the difference reads on each side.
     staggered : bool
@@ -92,7 +92,8 @@ def note_difference(grid: Grid, axis: int, place: Place, layers: int, *, stagger
         return
     nonlinear = _reads(operand.expression).nonlinear
     names = " and ".join(sorted(name for name in nonlinear if _is_odd(grid.fields[name], axis)))
-    # One notice per line: a second trace may write the operands of a product in the other order.
+    # One notice per user line. A second trace may write the operands of a product in the other order, so the
+    # texts of notices cannot be compared.
     if names and not any(notice.startswith(f"{operand.line}: ") for notice in program.notices):
         program.notices.append(
             f"{operand.line}: {operand.operator} of {operand.expression!r}: beyond a wall, this expression "
@@ -110,7 +111,10 @@ def _is_odd(field: Field, axis: int | None = None) -> bool:
 
 
 def _reads(root: Expr) -> _Reads:
-    """Return the fields of an expression with odd ghosts; the cost is linear in the number of new nodes."""
+    """Return the fields with odd ghosts that an expression reads.
+
+    The cost is linear in the number of new nodes.
+    """
 
     def missing_arguments(e: Expr) -> list[Expr]:
         return [argument for argument in _arguments(e) if argument.odd_reads is None]
@@ -126,7 +130,7 @@ def _arguments(e: Expr) -> tuple[Any, ...]:
 
 
 def _combined(e: Expr) -> _Reads:
-    """Return the fields of a node, from those of its arguments."""
+    """Return the fields with odd ghosts of a node, from the fields of its arguments."""
     if e.op == "read":
         field = e.attribute[0]
         return _Reads(frozenset({field.name}), frozenset()) if _is_odd(field) else _NONE

@@ -69,9 +69,9 @@ class Grid(Sealed):
         ``("x", "z")``. The other axes have walls.
     walls : {"face", "node"}, or sequence or mapping of them
         Positions of the walls, for all axes or per axis. "face": walls lie half a cell outside the first and
-        last point, so x_i = origin + (i + 1/2) h with h = extent / n. "node": walls lie on a point just
-        outside, so x_i = origin + (i + 1) h with h = extent / (n + 1). Periodic axes have h = extent / n. A
-        mapping must not give them "node".
+        last point, so x_i = origin + (i + 1/2) h with h = extent / n. "node": walls lie one spacing outside
+        the first and last point, so x_i = origin + (i + 1) h with h = extent / (n + 1). Periodic axes have a
+        spacing of h = extent / n. A mapping must not contain "node" for a periodic axis.
     stretch : mapping of axis to callable, optional
         Maps of stretched axes, by "x", "y" and "z". A map gives the position of a point from its coordinate
         on an even grid, in the same interval. An example for the interval from 0 to 1 is
@@ -81,7 +81,7 @@ class Grid(Sealed):
         Active blocks of the grid, one entry per block. The sizes of the blocks along an axis differ by at
         most one cell. In a block with the entry False, nothing is computed, no memory is allocated, and every
         field is zero. Cells next to such a block read these zeros. Reductions omit the cells of the block. A
-        point on a face or edge belongs to the cell above it.
+        point on a face or edge belongs to the cell above it, toward larger coordinates.
     dtype : {"float64", "float32"}, optional
         Precision of the fields that specify none. The default is the option ``--dtype`` of a command, or
         float64.
@@ -135,7 +135,7 @@ class Grid(Sealed):
                     "expected a positive number"
                 )
         self.walls = per_axis(walls, self.ndim, "walls", _wall, "'face' or 'node'", default="face")
-        if isinstance(walls, Mapping):  # other forms include a value for periodic axes
+        if isinstance(walls, Mapping):  # a value or sequence also covers periodic axes
             for axis, (wall, wraps) in enumerate(zip(self.walls, self.periodic, strict=True)):
                 if wraps and wall == "node":
                     raise InputError(
@@ -153,12 +153,13 @@ class Grid(Sealed):
         self.vectors: dict[str, Vector] = {}
         self._work_fields: dict[Any, Field] = {}  # see Program.work_field
         # The digest omits spacing, origin and numbers of cells: these are run-time scalars, so that one
-        # kernel serves every resolution. Digests determine the order of operations, and so the multiply-adds.
-        # With one kind of walls, the digest keeps its original form, so that results keep their bits.
+        # kernel serves every resolution. Digests determine the order of operations, and therefore the bits of
+        # results. If all walls are of one kind, the digest has the form of earlier versions, so that results
+        # keep their bits.
         kinds: str | tuple[str, ...] = self.walls[0] if len({*self.walls}) == 1 else self.walls
         self.digest = blake2b(repr((self.ndim, self.periodic, kinds)).encode(), digest_size=8).digest()
         if any(self.maps):
-            self.coordinates()  # raises InputError if a map cannot be trace_map
+            self.coordinates()  # raises InputError if a map cannot be traced
 
     def __repr__(self) -> str:
         def axes(flags: Iterable[object]) -> str:
@@ -189,7 +190,7 @@ class Grid(Sealed):
         return float(np.diff(self.positions()[axis]).min(initial=self.extent[axis]))
 
     def even_spacing(self, axis: int | str) -> float:
-        """Return the distance between neighbouring points along an axis before the axis is stretched."""
+        """Return the spacing along an axis before the map of a stretched axis is applied."""
         return self._even_spacings[axis_number(axis, self.ndim)]
 
     @property
@@ -310,8 +311,8 @@ class Grid(Sealed):
     ) -> Expr:
         """Return the global number of each cell as an expression: 0, 1, ... in C order.
 
-        In the halo of a periodic axis, the number is that of the cell at the opposite end. There are no cells
-        beyond a wall: the numbers there are negative or belong to other cells.
+        In the halo of a periodic axis, the number is that of the cell at the opposite end. Beyond a wall
+        there are no cells, so the numbers have no meaning: they are negative or belong to other cells.
 
         Parameters
         ----------
@@ -342,7 +343,7 @@ class Grid(Sealed):
                 number = number * points + graph.index(self, axis)
             return number
 
-        # a number depends on the numbers of points along the later axes
+        # the number of a cell depends on the number of points along each later axis
         depends_on_place = [not self.periodic[a] and a in numbered_axes[1:] for a in range(self.ndim)]
         faces = None if staggered is None else self._staggered(staggered)
         choices = [
@@ -378,13 +379,13 @@ class Grid(Sealed):
         return self.coordinates()[axis]
 
     def rounding(self, bound: float) -> float:
-        """Return a bound of rounding errors in the precision of the grid.
+        """Return a bound on rounding errors, converted from float64 to the precision of the grid.
 
         Parameters
         ----------
         bound : float
-            Bound in float64. In float32, the result is larger by the ratio of the distances between numbers,
-            2^29.
+            Bound in float64. In float32, the result is 2^29 times larger, because the distances between
+            adjacent numbers are larger by this factor.
 
         Examples
         --------
@@ -491,7 +492,10 @@ class Grid(Sealed):
         return Field(self, self.free_name(trace.INTERNAL + name), location, dtype, boundary, internal=True)
 
     def work_field(self, name: str, key: Any, make: Callable[[str], Field]) -> Field:
-        """Return the field for `key`; the first request creates it with ``make(free name)``."""
+        """Return the field for `key`.
+
+        The first call creates the field with ``make(name)``, where the name is not in use.
+        """
         if key not in self._work_fields:
             self._work_fields[key] = make(self.free_name(name))
         return self._work_fields[key]
@@ -686,7 +690,7 @@ class Vector(KnownAttributes, tuple):  # type: ignore[type-arg]
     __or__ = __ror__ = _combining(operator.or_)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        """Apply a function of NumPy to each component; an array has one number for each component."""
+        """Apply a function of NumPy to each component; an array must have one number per component."""
         if ufunc.__name__ == "multiply" and all(map(is_sequence, inputs)):
             raise InputError(AMBIGUOUS_PRODUCT)
 
@@ -705,11 +709,11 @@ class Vector(KnownAttributes, tuple):  # type: ignore[type-arg]
         )
 
     def shifted(self, *offset: int) -> Vector:
-        """Return the vector with every component read at a neighbour."""
+        """Return the vector with every component read at the given offset."""
         return Vector(a[offset] for a in self)
 
     def set(self, value: Any) -> None:
-        """Assign all components at once: one value for each, or a number for all; see Field.set."""
+        """Assign all components at once: one value per component, or one number for all; see Field.set."""
         trace.current("vector.set(...)").assign({self: value})
 
     def like(self, names: str, *, homogeneous: bool = False) -> Any:
@@ -733,7 +737,7 @@ graph.reject_in_place(Vector, _assigned_name)
 
 
 def by_component(function: Callable[P, R]) -> Callable[P, R]:
-    """Return a function that also accepts vectors as operands, and then returns the Vector of its results.
+    """Return a function that also accepts vectors as operands, and then returns a Vector of results.
 
     An operand that is not a vector is used for every component. Keyword arguments are passed on unchanged.
     """
@@ -759,7 +763,7 @@ def component_values(value: Any, count: int, label: str) -> list[Any]:
     Parameters
     ----------
     value
-        A number for all components, or a sequence or array with one value for each.
+        A number for all components, or a sequence or array with one value per component.
     count : int
         Number of components.
     label : str
@@ -789,14 +793,14 @@ def component_names(name: str, count: int) -> list[str]:
 
 
 def pad(vector: Sequence[Any], count: int) -> Iterator[Any]:
-    """Yield the entries of a vector, continued with zeros."""
+    """Yield `count` values: the entries of a vector, followed by zeros."""
     yield from vector
     for _ in range(count - len(vector)):
         yield 0.0
 
 
 def checked_choice(kind: str, value: Any, known: Sequence[str]) -> str:
-    """Return a value that is one of the known words, or raise InputError."""
+    """Return a value if it is one of the known words, and raise InputError otherwise."""
     if not isinstance(value, str) or value not in known:
         raise unknown_name_error(kind, value, known)
     return value
@@ -823,11 +827,11 @@ def unknown_name_error(
 
 
 def check_options(names: Iterable[str], *functions: Callable[..., Any]) -> None:
-    """Raise InputError for the first option that none of the functions has."""
+    """Raise InputError for the first option that is not a parameter of any of the functions."""
     known = [name for function in functions for name in function.__kwdefaults__ or ()]
     for name in names:
         if name not in known:
             raise unknown_name_error("option", name, known)
 
 
-__all__ = ["AXES", "Value", "suggestion"]  # names of other modules that are imported from here
+__all__ = ["AXES", "Value", "suggestion"]  # names that users of this module import from it

@@ -1,12 +1,12 @@
 """Locations of the values of an expression on a grid.
 
 A field that is read without an offset has the location of its points. The operands of one operation must
-share a location. Numbers and scalars fit every location. A derivative and a coordinate can be formed at
-several locations: the other operands, or the field that is set, select one.
+share a location. Numbers and scalars can be combined with values at every location. A derivative and a
+coordinate can be formed at several locations: the other operands, or the field that is set, select one.
 
-A read at an explicit offset, ``u[1, 0]``, names its point. An expression with such a read has no location and
-is not checked. Derivatives of such an expression lie in cells if all its fields lie in cells. Otherwise, the
-derivative raises InputError.
+A read at an explicit offset, ``u[1, 0]``, selects a point directly. An expression with such a read has no
+location and is not checked. Derivatives of such an expression lie in cells if all its fields lie in cells.
+Otherwise, the derivative raises InputError.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Placement:
     places : mapping of Place to int
         Number of staggered differences in the value at each place. `sorted_places` defines their order.
     build : callable, optional
-        ``build(place, *operands)`` forms the value at another place from the operands there.
+        ``build(place, *operands)`` forms the value at another place, from the operands at this place.
     operands : tuple of Expr
     """
 
@@ -54,7 +54,7 @@ class Placement:
         return next(iter(self.places))
 
     def nearest(self, place: Place) -> Place | None:
-        """Return the first of the places that agrees with `place`, or None if there is none."""
+        """Return the first entry of `places` that agrees with `place`, or None if no entry agrees."""
         return next((candidate for candidate in self.places if merge(candidate, place) is not None), None)
 
 
@@ -104,7 +104,7 @@ def common_places(operands: Sequence[Expr]) -> Mapping[Place, int] | None:
 
 
 def _intersection(places: Mapping[Place, int], other_places: Mapping[Place, int]) -> dict[Place, int]:
-    """Return the places that agree with a place of each mapping, with minimum counts of differences."""
+    """Return the places that agree with a place of each mapping, with the minimum number of differences."""
     sums: dict[Place, int] = {}
     for (p, count), (q, more) in product(places.items(), other_places.items()):
         place = merge(p, q)
@@ -122,7 +122,7 @@ def have_common_place(operands: Iterable[Expr]) -> bool:
 
 
 def _reject(previous: Sequence[Expr], e: Expr) -> None:
-    """Raise InputError for an operand whose location differs from the location of another one."""
+    """Raise InputError for an operand whose location differs from the location of a previous operand."""
     assert e.placement is not None
     places = e.placement.places
     conflicting = (
@@ -139,13 +139,13 @@ def _reject(previous: Sequence[Expr], e: Expr) -> None:
 
 
 def _offset(e: Expr) -> str:
-    """Return the text of a zero offset."""
+    """Return a zero offset as text, such as "[0, 0]"."""
     assert e.grid is not None
     return f"[{', '.join(['0'] * e.grid.ndim)}]"
 
 
 def form_at(root: Expr, place: Place) -> Expr:
-    """Return an expression formed at one of its places, without a location."""
+    """Return the node of an expression, formed at one of its places. The node has no location."""
     if root.placement is None:
         return root
     if root.placement.nearest(place) == root.placement.first:
@@ -168,7 +168,7 @@ def form_at(root: Expr, place: Place) -> Expr:
 
 
 def form_at_target(root: Expr, staggered: Sequence[bool], target: str) -> Expr:
-    """Return an expression formed at the points of its target, without a location.
+    """Return the node of an expression, formed at the points of its target. The node has no location.
 
     Parameters
     ----------
@@ -176,12 +176,12 @@ def form_at_target(root: Expr, staggered: Sequence[bool], target: str) -> Expr:
     staggered : sequence of bool
         Axes along which the points of the target are staggered, as one flag per axis.
     target : str
-        Name of the target, for messages.
+        Name of the target, such as a field that is set, for messages.
 
     Raises
     ------
     InputError
-        The expression lies at another location and cannot be formed at that of the target.
+        The expression lies at another location and cannot be formed at the points of the target.
     """
     if root.placement is None:
         return root

@@ -70,7 +70,7 @@ def interpolation_coefficients(order: int) -> tuple[Fraction, ...]:
 
 
 def _staggered_points(order: int) -> tuple[Fraction, ...]:
-    """Return the points on both sides of a place halfway between two points."""
+    """Return the positions of `order` points, relative to the middle between the two central points."""
     m = trace.check_order(order) // 2
     return tuple(k - Fraction(1, 2) for k in range(1 - m, m + 1))
 
@@ -85,9 +85,10 @@ def _form_result(
     axes: Sequence[int] = (),
     staggered: Formula | None = None,
 ) -> Expr:
-    """Return the result of an operator at all its places.
+    """Return the result of an operator, with all locations at which it can be formed.
 
-    `formula` forms the result at the places of the operand, and `staggered` half a cell away along `axes`.
+    `formula` forms the result at the locations of the operand. `staggered` forms it half a cell away along
+    `axes`.
 
     Raises
     ------
@@ -199,13 +200,13 @@ def derivative(
     -----
     The first derivative at the points of `f` is a central difference. Half a cell away along the axis, the
     first derivative is a staggered difference: on the faces across the axis for a field in cells, and in
-    cells for a field on these faces. The field that is set, or the other operands, select the location. By
-    default, the location is the one that is staggered along fewer axes.
+    cells for a field on these faces. The field that is set, or the other operands, select the location.
+    Without them, the result lies at the location that is staggered along fewer axes.
 
-    The mixed derivative is bidiagonal: it reads only the diagonals of the plane,
-    f_xy = 1 / (4 h_x h_y) sum_k d_k [f(k, k) + f(-k, -k) - f(k, -k) - f(-k, k)] with the weights d_k of the
-    second derivative (Pekkilä et al. 2022, Eq. 14). Half a cell away along both axes, the mixed derivative is
-    the staggered difference of the staggered difference.
+    The mixed derivative is bidiagonal: it reads only the diagonals of the plane, f_xy = 1 / (4 h_x h_y) sum_k
+    d_k [f(k, k) + f(-k, -k) - f(k, -k) - f(-k, k)] with the weights d_k of the second derivative (Pekkilä et
+    al. 2022, Eq. 14). Half a cell away along both axes, the mixed derivative consists of two staggered
+    differences, one along each axis.
     """
     e, a = graph.as_expr(f), axis_number(axis)
     order = trace.default_order() if order is None else order
@@ -282,7 +283,8 @@ def to(f: Any, location: str | Sequence[str], *, order: int | None = None) -> An
     Returns
     -------
     Expr or Vector
-        Value at the location. A derivative is formed there directly if a staggered difference is possible.
+        Value at the location. If `f` is a derivative and can be formed at the location as a staggered
+        difference, the result is this difference, without an interpolation.
 
     Raises
     ------
@@ -343,7 +345,7 @@ def _check_stretched(grid: Grid, axis: int, order: int) -> None:
 
 
 def _neighbour_distances(grid: Grid, axis: int, order: int, place: Place) -> tuple[Expr, Expr]:
-    """Return the distances to the points before and after, along a stretched axis."""
+    """Return the distances from a point to its lower and upper neighbour along a stretched axis."""
     _check_stretched(grid, axis, order)
     return neighbours(grid, axis, place)
 
@@ -361,7 +363,7 @@ def second(f: Operand, axis: int | str, *, order: int | None = None) -> Expr:
 
 
 def _second_parts(e: Expr, place: Place, axis: int, order: int | None) -> tuple[Expr, Expr | None]:
-    """Return the outer terms of a second derivative and the weight of its centre."""
+    """Return the sum of the outer terms of a second derivative, and the weight of the central value."""
     order = trace.default_order() if order is None else order
     weights = second_coefficients(order)
     if not e.varies:
@@ -409,8 +411,8 @@ def _mixed_derivative(e: Expr, place: Place, *, grid: Grid, a: int, b: int, orde
         difference = _first_derivative(e, place, grid=grid, axis=a, order=order)
         return _first_derivative(difference, place, grid=grid, axis=b, order=order)
     scale = 0.25 / (grid.h(a) * grid.h(b))
-    # The order of the differences follows from compile/passes/lanes.py: along a row, these differences are
-    # shifts of one another, and of those of the first derivative.
+    # This order of the differences is chosen for compile/passes/lanes.py: along a row, the differences are
+    # shifted copies of one another and of the differences in the first derivative.
     a, b = min(a, b), max(a, b)
     total = graph.constant(0.0)
     for k, weight in enumerate(second_coefficients(order)[1:], 1):
@@ -439,8 +441,8 @@ def laplacian(f: Any, *, order: int | None = None) -> Any:
 def grad(f: Operand, *, order: int | None = None) -> Vector:
     """Return the gradient: one component per axis of the grid.
 
-    The gradient of a field in cells lies in cells by default. In an expression with a vector on faces, or if
-    a vector on faces is set to it, the gradient lies on faces.
+    The gradient of a field in cells lies in cells by default. It lies on faces in an expression with a vector
+    on faces, and in an assignment to a vector on faces.
     """
     e = graph.as_expr(f, "the operand of grad")
     return Vector(derivative(e, a, order=order) for a in range(_grid(e, "grad").ndim))
@@ -470,10 +472,10 @@ def grad_div(v: Sequence[Operand], *, order: int | None = None) -> Vector:
 
 @by_component
 def difference(f: Operand, axis: int | str, count: int) -> Expr:
-    """Return the central difference of an even count: `count` successive first differences.
+    """Return a central difference: `count` successive first differences, where `count` is even.
 
-    The result is sum_k (-1)^k C(count, k) f(count/2 - k), without division by h. On stretched axes, the
-    result is also formed from neighbouring points, without regard to their distances.
+    The result is sum_k (-1)^k C(count, k) f(count/2 - k), without division by h. The formula is the same on
+    stretched axes: it ignores the distances between the points.
     """
     e, a = graph.as_expr(f), axis_number(axis)
     even_count = whole(count)
@@ -536,8 +538,8 @@ def hyperdiffusion(f: Any) -> Any:
 def curl(v: Sequence[Operand], *, order: int | None = None) -> Vector:
     """Return the curl of a vector, always three components.
 
-    The curl of a vector on faces lies on edges, and the curl of a vector on edges lies on faces. Other curls
-    lie at the location of the vector.
+    The curl of a vector on faces lies on edges, and the curl of a vector on edges lies on faces. The curl of
+    any other vector lies at the location of the vector.
     """
     x, y, z = pad(_vector(v, "curl"), 3)
 

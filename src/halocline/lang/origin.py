@@ -66,7 +66,7 @@ def is_framework(module: Any) -> bool:
 
 
 def calling_frames() -> Iterator[FrameType]:
-    """Yield the frames of the language, innermost first, and then the frame that calls the language."""
+    """Yield the stack frames in halocline.lang, innermost first, and then the frame of their caller."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         yield frame
@@ -75,7 +75,7 @@ def calling_frames() -> Iterator[FrameType]:
 
 
 def calling_line() -> Line | None:
-    """Return the user line that calls the language, or None if the framework calls it."""
+    """Return the user line that calls halocline.lang, or None if the caller belongs to the framework."""
     for frame in calling_frames():  # a list of frames is a reference cycle, which keeps fields in memory
         caller = frame
     if is_framework(caller.f_globals.get("__name__", "")):

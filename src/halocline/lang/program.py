@@ -90,7 +90,9 @@ class Scalar(Sealed, Assignable):
 
 
 class Stage(Sealed, Operators):
-    """Named intermediate, computed for each read, in the halo too, and never exchanged; created by `stage`.
+    """Named intermediate result of a sweep; created by `stage`.
+
+    A stage is computed wherever it is read, including the halo, and is never exchanged.
 
     Attributes
     ----------
@@ -132,7 +134,8 @@ class Stage(Sealed, Operators):
 def _assigned_scalar(operand: Scalar) -> str | None:
     """Return the name of a scalar that a statement of the program being traced would assign.
 
-    Return None in functions that return expressions, and for parameters: their Python names may be rebound.
+    Return None in functions that return expressions, and for parameters, because user code may rebind their
+    Python names.
     """
     program = trace.active()
     if program is None or not program.in_body:
@@ -164,14 +167,15 @@ def stage(
         Name in the generated code and in the output of `explain`.
     storage : {"auto", "inline", "patch", "array"}
         "inline" computes the intermediate at each read. "patch" computes it once into scratch memory of each
-        patch; overlaps are recomputed. "array" computes it into a field of its own, whose halo is exchanged
-        and which has no values beyond walls. "auto" chooses between "inline" and "patch" by cost.
+        patch; cells that several patches need are computed in each of them. "array" computes it into a
+        separate field. The halo of this field is exchanged, but the field has no values beyond walls. "auto"
+        chooses between "inline" and "patch" by cost.
     location : str or sequence of str, optional
         Location of the points: "cell", "node", "face-x", "edge-z", ...; for a vector, one location per
         component. "face" and "edge" put each component on the faces or edges of its axis. Along an axis that
         ends at walls there is one more face than cells; reductions and arrays contain all faces. The default
-        is the location of the expression. An expression that reads at explicit offsets lies on the faces that
-        contain all its reads without an offset, or in cells.
+        is the location of the expression. An expression that reads at explicit offsets is staggered along an
+        axis if all its fields are staggered along this axis, and no read has an offset along this axis.
 
     Returns
     -------
@@ -249,7 +253,8 @@ class NoGhosts(BoundaryCondition):
 class Assign:
     """Assignment of one or several fields at once: field.set(expression).
 
-    No expression reads the new value of another field, or a ghost that depends on the new value.
+    No expression reads a new value of another field in the assignment, or a ghost that depends on such a
+    value.
     """
 
     values: Mapping[Field, Expr]
@@ -283,8 +288,8 @@ class StopWhen:
 class Repeat:
     """Loop: `with loop(until, limit)`, or `with when(condition)`, which is a loop of at most one pass.
 
-    For `with when(condition)`, `often` is the expected share of the surrounding passes in which the body
-    runs.
+    For `with when(condition)`, `often` is the expected share of the passes of the surrounding loop in which
+    the body runs.
     """
 
     until: Expr | None
@@ -323,10 +328,10 @@ def assigned(statements: Iterable[Statement]) -> set[Key]:
 
 
 class Versions:
-    """Versions of fields and scalars, counted while the statements of a program are visited in order.
+    """Version numbers of the values of fields and scalars, counted while statements are visited in order.
 
-    A version increases with every assignment and with every loop entered. `since` contains, for each field or
-    scalar, the first version with the present value.
+    A version number increases with every assignment and at the start of every loop. `since` contains, for
+    each field or scalar, the first version number that denotes the present value.
     """
 
     def __init__(self) -> None:
@@ -344,12 +349,16 @@ class Versions:
         self.since[key] = self.current(key)
 
     def enter_loop(self, assigned: Iterable[Key] = ()) -> None:
-        """Count a new loop: an earlier pass may have set the fields and scalars that the loop assigns."""
+        """Count the start of a loop.
+
+        The fields and scalars that the loop assigns get a new version, because an earlier pass may have set
+        them.
+        """
         self._loops += 1
         self.since |= {key: self.current(key) for key in assigned}
 
     def is_current(self, key: Key, version: int) -> bool:
-        """Return True if a version has the present value."""
+        """Return True if a version number denotes the present value."""
         return version >= self.since.get(key, 0)
 
 
@@ -365,8 +374,8 @@ class Program:
     meanings : dict of str to str
         Known meanings of parameters, such as "viscosity, in length²/time".
     cuts : set of int
-        Numbers of statements, in the order of `all_statements`, that are not computed in the same sweep as
-        earlier statements.
+        Indices of statements in the order of `all_statements`. A statement with such an index, and all later
+        statements, share no sweep with the statements before it.
     """
 
     def __init__(self, name: str) -> None:
@@ -419,7 +428,7 @@ class Program:
             self._labels = outer
 
     def origin(self, description: str, target: Field | None = None) -> Line:
-        """Return the origin of the statement that is being recorded, or else `description`."""
+        """Return the origin of the statement being recorded: a user line, a label, or `description`."""
         line = calling_line()
         if line is None:
             labels = self._labels
@@ -428,7 +437,7 @@ class Program:
 
     @contextmanager
     def body(self) -> Iterator[None]:
-        """Record the statements of a function that is a program or a part of it."""
+        """Mark a with block in which a function records the statements of a program or of a part of it."""
         outer, self.in_body = self.in_body, True
         try:
             yield
@@ -437,7 +446,9 @@ class Program:
 
     @contextmanager
     def evaluation(self) -> Iterator[None]:
-        """Reuse the stages, reductions and fields of the first evaluation of repeatedly formed expressions.
+        """Reuse the stages, reductions and fields of the first evaluation in a with block that repeats it.
+
+        Each evaluation forms the same expressions, such as the time derivatives in each stage of a scheme.
 
         Statements between the evaluations may set fields and scalars. An expression must not be used after it
         is formed again. If nothing else differs, all evaluations have the same sweeps and the same kernel.
@@ -466,13 +477,13 @@ class Program:
         return self._scalars.setdefault(result.name, result)
 
     def unnamed_scalar(self, kind: str) -> Scalar:
-        """Return a scalar for a value without a name in the text of a program; see `internal_scalar`."""
+        """Return a new scalar for a value to which the user gives no name; see `internal_scalar`."""
         result = Scalar(kind, internal=True)
         result._name = self.unique_name(INTERNAL + kind)
         return self._scalars.setdefault(result.name, result)
 
     def work_field(self, grid: Grid, name: str, kind: tuple[Any, ...], make: Callable[[str], Field]) -> Field:
-        """Return a field of the program itself, created by ``make(free name)`` at the first request.
+        """Return an internal field of the program; the first request creates it with ``make(name)``.
 
         The n-th request for a name and kind gives the same field in every program on a grid. Equal programs
         therefore have the same code, and a repeated trace creates no further fields. Each run has its own
@@ -494,9 +505,10 @@ class Program:
         return walk(self.statements)
 
     def cut(self) -> None:
-        """Compute the following statements in other sweeps than the earlier ones.
+        """Compute the following statements in other sweeps than the statements recorded so far.
 
-        The code of a sweep, and therefore its rounding, then does not depend on the following statements.
+        The code of the earlier sweeps, and therefore their rounding, then does not depend on the following
+        statements.
         """
         self.cuts.add(sum(1 for _ in self.all_statements()))
 
@@ -508,9 +520,9 @@ class Program:
     def continuation(self) -> Program:
         """Return a program that continues after a pass of the loop at the end of this program.
 
-        In the new program, the statements before the loop leave fields and scalars unchanged. The results of
-        the loop have the same bits. All data that the first pass needs besides the cells, such as halos, are
-        available.
+        In the new program, the statements before the loop assign to each field and scalar the value that it
+        already has. The first pass therefore finds all data that it needs, such as halos. The results of the
+        loop have the same bits.
 
         Raises
         ------
@@ -548,7 +560,10 @@ class Program:
         return {t for t in assigned(self.statements) if isinstance(t, str) and INTERNAL not in t}
 
     def extract_reductions(self, *expressions: Expr) -> tuple[Expr, ...]:
-        """Return the expressions with a scalar in place of every reduction; earlier statements set them."""
+        """Return the expressions with a scalar in place of each reduction.
+
+        The method first records statements that set these scalars.
+        """
         memo: dict[Expr, Expr] = {}
         for current in graph.walk(expressions):
             if current.op == "reduce":
@@ -560,7 +575,7 @@ class Program:
         return tuple(graph.replace_leaves(e, lambda leaf: leaf, memo) for e in expressions)
 
     def parameter(self, name: str, meaning: str | None = None) -> Scalar:
-        """Return the parameter or scalar of the program with a name; the first call creates a parameter."""
+        """Return the parameter or scalar with a name; create a parameter if the program has neither."""
         name = as_name(name, "parameter name")
         if meaning is not None:
             self.meanings[name] = meaning
@@ -599,7 +614,7 @@ class Program:
                 f"scalar {target.name!r} is set to {short_repr(expression)}, which varies from cell to cell; "
                 "reduce it with hc.sum, hc.min, hc.max, hc.norm or hc.value"
             )
-        # A reduction inside a reduction needs an earlier pass of its own.
+        # A reduction inside a reduction is computed first, by a separate statement.
         inner = [n.args[0] for n in graph.walk((expression,)) if n.op == "reduce"]
         memo = {e: self.extract_reductions(e)[0] for e in inner}
         expression = graph.replace_leaves(expression, lambda leaf: leaf, memo)
@@ -719,10 +734,11 @@ def when(condition: Any, *, often: float = 1.0) -> Any:
         Expected share of the evaluations in which the condition holds, above 0 and at most 1. Estimates of
         the cost of a pass depend on the share. The results do not depend on it.
 
-        A device queues passes before the conditions are known. Up to a share of 2/3, the device expects that
-        no condition holds, and queues few passes ahead when the block is due. The block is due ``1 / often``
-        passes after its last execution. With a larger share, the device expects the value of the last
-        evaluation, and first that the condition holds. After a wrong prediction, the pass is completed.
+        A device queues passes before it knows the conditions, so it predicts them. If the share is at most
+        2/3, it predicts that the condition does not hold. The next execution of the block is then expected
+        ``1/often`` passes after the last one. Near this pass, the device queues only a few passes ahead. If
+        the share is above 2/3, the device predicts the result of the last evaluation. For the first
+        evaluation, it predicts that the condition holds. After a wrong prediction, the pass is completed.
 
     Raises
     ------
@@ -795,9 +811,9 @@ def with_current_values(expression: Expr) -> Expr:
 def assign(changes: Mapping[Any, Any]) -> None:
     """Set several fields at once.
 
-    The two statements `a.set(x)` and `b.set(y)` have the same effect, with one exception: a wall condition
-    of a field in `y` reads `a`, so that ghosts depend on `a`. With `assign`, `y` reads the ghosts as they are
-    before both assignments.
+    If `x` and `y` are formed before, ``assign({a: x, b: y})`` has the same effect as `a.set(x)` and
+    `b.set(y)`, with one exception: a boundary condition of a field in `y` reads `a`. With `assign`, `y` then
+    reads the ghosts as they are before both assignments.
 
     Parameters
     ----------
@@ -874,7 +890,7 @@ def parameter(name: str, *, unit: str | None = None, about: str | None = None) -
 
 @dataclass(frozen=True)
 class ProgramFunction:
-    """Python function that records a program if it is called during tracing; created by `program`."""
+    """Python function that records its statements when it is called during tracing; created by `program`."""
 
     function: Callable[..., Any]
 

@@ -63,8 +63,9 @@ def norm(f: Any) -> Expr:
     Parameters
     ----------
     f : field, stage, expression, or a vector of them and of numbers
-        Components with a common location are summed over its points; a number counts at each of these points.
-        Otherwise, each component is summed over the points of its own location.
+        Components with a common location are summed over the points at this location. A component that is a
+        number is then counted at each of these points. Otherwise, each component is summed over the points of
+        its own location.
 
     Raises
     ------
@@ -89,13 +90,13 @@ def norm(f: Any) -> Expr:
 
 @by_component
 def min(f: Operand, *operands: Operand) -> Expr:
-    """Return the minimum over all cells; with several arguments, their minimum in each cell."""
+    """Return the minimum over all cells, or the minimum of several arguments in each cell."""
     return minimum(f, *operands) if operands else reduction("min", _operand(f, "min"))
 
 
 @by_component
 def max(f: Operand, *operands: Operand) -> Expr:
-    """Return the maximum over all cells; with several arguments, their maximum in each cell."""
+    """Return the maximum over all cells, or the maximum of several arguments in each cell."""
     return maximum(f, *operands) if operands else reduction("max", _operand(f, "max"))
 
 

@@ -49,7 +49,7 @@ class Counting(Protocol):
     weight: lang.Scalar
 
     def add(self, weight: Expr) -> None:
-        """Record the statements that add a step to the sum."""
+        """Record the statements that add the values after a step, with the given weight, to the sum."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ class Recorded:
     Attributes
     ----------
     steps : int
-        Number of steps from one row to the next.
+        Interval between two computations of the numbers, in steps.
     numbers : tuple of Expr
-        Numbers of a row, computed from the fields after the step.
+        Numbers of a row of the history, computed from the fields after a step.
     """
 
     steps: int
@@ -174,7 +174,7 @@ def stepping(
         return arguments
 
     registers: dict[tuple[Field, str], Field] = {}
-    equations: dict[Field, Line] = {}  # origins of time derivatives, by field and register
+    equations: dict[Field, Line] = {}  # origins of time derivatives, for fields and registers
 
     def register(field: Field, suffix: str) -> Field:
         key = (field, suffix)
@@ -229,7 +229,7 @@ def stepping(
                     t.set(starts[0] + passed * step)
                 with program.evaluation():
                     slopes = _derivatives(plain, trace.call(plain, **arguments), equations)
-                    # All reductions are computed before a field changes.
+                    # All reductions are computed before any field changes.
                     with program.label_statements(_origin(plain, "time derivatives")):
                         return dict(zip(slopes, program.extract_reductions(*slopes.values()), strict=True))
 
@@ -251,7 +251,7 @@ def stepping(
                 )
         if time_before is not None and "t" in program.assigned_scalars():
             reach(reached, time_before, t)
-        # Separate sweeps: fields have the same bits with and without output.
+        # Output has separate sweeps, so that fields have the same bits with and without it.
         for quantity in counting:
             program.cut()
             quantity.add(names["dt"].expr if has_time_step else as_expr(1.0))
@@ -289,8 +289,8 @@ def _reject_assigned_time_scalars(
     Raises
     ------
     InputError
-        A statement sets step. Or a time step is given, and a statement sets dt. Or a time step is given, and
-        a statement sets t after the time is advanced.
+        A statement sets "step". With a time step, a statement sets "dt", or sets "t" after the statements
+        that advance the time.
     """
     count = sum(1 for _ in program.all_statements())
     yield
@@ -317,10 +317,10 @@ def _reject_assigned_time_scalars(
 def _delayed_time_step(
     program: lang.Program, dt: Any, arguments: dict[str, Any]
 ) -> tuple[lang.Program, Expr]:
-    """Return a program that computes the first time step, and an expression of the next time step.
+    """Return a program that computes the first time step, and an expression for the next time step.
 
-    The function records statements that compute the reductions in the expression from the present fields. The
-    expression is used at the end of the step.
+    This function also records statements that compute the reductions in the expression from the present
+    fields. The expression itself is evaluated at the end of the step.
     """
     stored_arguments = dict(arguments)
     for name, argument in arguments.items():
@@ -354,7 +354,8 @@ def _check_scheme(scheme: Any) -> None:
 def _check_walls(program: lang.Program, changing: Collection[str]) -> None:
     """Raise InputError if the value of points on a wall depends on a scalar that the program changes.
 
-    Statements set these points, and the statements may come before or after the change.
+    Otherwise the value would be ambiguous: the statements that set these points may come before or after the
+    change.
     """
     assigned = dict.fromkeys(
         f for s in program.all_statements() if isinstance(s, lang.Assign) for f in s.values

@@ -122,14 +122,14 @@ def check_even(grid: Grid, axis: int, label: str, instead: str = "an evenly spac
 
 
 def neighbours(grid: Grid, axis: int, place: Place) -> tuple[Expr, Expr]:
-    """Return the distances from the points at a location to the points before and after along an axis."""
+    """Return the distances from a point at a location to its lower and upper neighbour along an axis."""
     x = without_location(grid.coordinates([bool(p) for p in place])[axis])
     step = tuple(int(a == axis) for a in range(grid.ndim))
     return x - shift(x, tuple(-s for s in step)), shift(x, step) - x
 
 
 def beside(grid: Grid, axis: int, place: Place) -> tuple[Expr, Expr, Expr]:
-    """Return the coordinates of the halfway points along an axis, and of the points before and after them.
+    """Return the coordinates of a halfway point along an axis, and of the points before and after it.
 
     The points before and after lie at location `place`.
     """

@@ -1,8 +1,8 @@
 """State of tracing: the program that is being recorded, and the versions of its fields.
 
-For each field that it reads, an expression stores the number of the assignment. Therefore,
-`e = u + 1; u.set(...); v.set(e)` has the same meaning as in NumPy. If the earlier value no longer exists, the
-compiler can report this.
+For each read of a field, an expression stores the number of the latest assignment to this field. Therefore,
+`e = u + 1; u.set(...); v.set(e)` has the same meaning as in NumPy. If an expression reads a value that no
+longer exists, the compiler can report this.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def setting(variable: ContextVar[V], value: V) -> Iterator[V]:
 
 
 def tracing(program: Program) -> AbstractContextManager[Program]:
-    """Set the program to which statements are added."""
+    """Set the program to which the statements in a with block are added."""
     return setting(_program, program)  # type: ignore[arg-type]
 
 
@@ -132,7 +132,7 @@ def _without_draws(function: Callable[..., Any]) -> Iterator[None]:
 def _generator_states(function: Callable[..., Any]) -> list[Callable[[], Any]]:
     """Return functions that return the states of random number generators.
 
-    The generators are those of Python and NumPy, and all others that `function` can reach.
+    These are the global generators of Python and NumPy, and all other generators that `function` can reach.
     """
     objects = reachable_objects(function)
     if "numpy" in sys.modules and objects:
@@ -236,7 +236,7 @@ OTHER_VALUES = (
 
 
 def scalar(name: str, at: int = 0) -> Expr:
-    """Return a run-time number of the program, the same in every cell."""
+    """Return the expression of a scalar of the program; `at` is the version of its value."""
     return node("scalar", (), (name, at), key=(name, at), label=f"{name}|{at}".encode())
 
 

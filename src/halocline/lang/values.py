@@ -72,7 +72,7 @@ def plain(value: Any) -> Any:
 
 
 def json_value(value: Any) -> Any:
-    """Return the JSON form of a value that the json module does not support; the `default` of `json.dumps`.
+    """Return the JSON form of a value that json does not support; for `default` of `json.dumps`.
 
     Raises
     ------
@@ -88,8 +88,8 @@ def json_value(value: Any) -> Any:
 def as_real(value: Any) -> float | None:
     """Return a real number as a float, or None for any other value.
 
-    Numbers of Python, scalars of NumPy and arrays without axes are accepted. Text, complex numbers, masked
-    values and integers beyond the range of float64 are rejected.
+    Numbers of Python, scalars of NumPy and zero-dimensional arrays are accepted. Text, complex numbers,
+    masked values and integers beyond the range of float64 are rejected.
     """
     if not isinstance(value, (float, int)):
         if isinstance(value, (str, bytes, bytearray)) or getattr(value, "shape", ()) != ():
@@ -126,7 +126,7 @@ def as_number(value: Any, label: str) -> float:
 
 
 def as_texts(value: Any, label: str) -> tuple[str, ...]:
-    """Return a sequence of texts as a tuple.
+    """Return a sequence of strings as a tuple.
 
     Raises
     ------

@@ -12,14 +12,14 @@ from math import factorial
 def weights(
     points: Sequence[int | Fraction], at: int | Fraction = 0, derivative: int = 0
 ) -> tuple[Fraction, ...]:
-    """Return the weights of values at some points in a derivative of the polynomial through them.
+    """Return weights whose sum with the values at some points is a derivative of the polynomial through them.
 
     Parameters
     ----------
     points : sequence of int or Fraction
         Positions of the points, as a tuple or range.
     at : int or Fraction
-        Position of the derivative.
+        Position at which the derivative is evaluated.
     derivative : int
         Order of the derivative; 0 for the value of the polynomial.
 

@@ -33,7 +33,7 @@ INCOMPATIBLE = "the mean of the right-hand side is not 0, but the operator maps 
 
 
 def _set(words: str, target: Field | Scalar, value: Any) -> None:
-    """Assign a field or scalar; `words` are the label of the statement."""
+    """Assign a field or scalar; `words` is the label of the statement."""
     with label_statements(f"conjugate gradients: {words}"):
         target.set(value)
 
@@ -46,9 +46,10 @@ class NullSpace(NamedTuple):
     Attributes
     ----------
     share : Scalar
-        One over the number of points, or 0 if the parameter values of a solve give no null space.
+        One over the number of points, or 0 if the operator has no null space for the parameter values of a
+        solve.
     allowed : Scalar
-        Maximum accepted ratio of the squared sum of the right-hand side to its squared norm.
+        Maximum accepted value of the squared sum of the right-hand side, divided by its squared norm.
     """
 
     share: Scalar
@@ -65,11 +66,12 @@ def cg(
     least: Operand = 0.0,
     null_space: NullSpace | None = None,
 ) -> None:
-    """Solve A x = b from the values of x by conjugate gradients with the four vectors x, r, p and q.
+    """Solve A x = b by conjugate gradients, with the values of x as initial guess.
 
-    The method is that of UMBC HPCF-2018-10, Section 2. Adjacent vector updates and inner products share a
-    sweep. An iteration reads or writes eleven vectors in memory. The iteration ends when the squared residual
-    norm is at most `least`, or rtol² times the squared norm of the first residual.
+    The method is that of UMBC HPCF-2018-10, Section 2, with the four vectors x, r, p and q. Adjacent vector
+    updates and inner products share a sweep. An iteration reads or writes eleven vectors in memory. The
+    iterations end when the squared residual norm is at most the larger of two bounds: `least`, and rtol²
+    times the squared norm of the first residual.
     """
     r, p, q = x.like("r p q", homogeneous=True)
     rho, next_rho, alpha, beta, curvature = internal_scalars("rho next_rho alpha beta curvature")
@@ -103,10 +105,10 @@ def cg_fused(
 ) -> None:
     """Solve A x = b like `cg`, with two sweeps per iteration and the vectors x, r, p and the next p.
 
-    The first sweep computes the new p, also in the halo, and its product with A for the inner product. The
-    second sweep computes this product again, instead of reading it from memory, and updates x and r. Only r
-    is exchanged. An iteration reads or writes eight vectors in memory, compared with fifteen for separate
-    operations. These are: r, p read, p' written; p', x, r read, x, r written.
+    The first sweep reads r and p, and writes the new p. It computes the new p also in the halo, and
+    multiplies it by A for the inner product. The second sweep reads the new p, x and r, and writes x and r.
+    It computes the product with A again, instead of reading it from memory. Only r is exchanged. An iteration
+    reads or writes eight vectors in memory. With a separate sweep for each operation, it would be fifteen.
     """
     r, p = x.like("r p", homogeneous=True)
     rho, old, alpha, curvature = internal_scalars("rho old alpha curvature")
@@ -141,7 +143,7 @@ def _project(r: Field, null_space: NullSpace | None) -> None:
 
 
 def _goal(rho: Scalar, rtol: Scalar, least: Operand) -> Scalar:
-    """Return the squared residual norm at which the iteration ends."""
+    """Return the squared residual norm at which the iterations end."""
     stop(~(rho < float("inf")), BAD_START)
     first, goal = internal_scalars("first goal")
     first.set(rho)
@@ -191,11 +193,11 @@ def solve_program(method: str, A: Operator, x: Field, b: Any, *, null_space: boo
 
 
 def reference_program(A: Operator, x: Field, b: Any, *, null_space: bool = False) -> Program:
-    """Return the program that computes the squared norm of the right-hand side b - A(0) in scalar `norm`.
+    """Return the program that computes the squared norm of the right-hand side b - A(0) as the scalar `norm`.
 
-    The norm is bit-for-bit equal to that of the first residual of a start from zero. The values of x do not
-    change. With a null space, the program removes the mean of x, because the solution has zero mean. For the
-    parameters see `solve_program`.
+    The norm is bit-for-bit equal to the norm of the first residual in a solve that starts from zero. The
+    values of x do not change, unless the operator has a null space. The program then removes the mean of x,
+    because the solution has zero mean. For the parameters see `solve_program`.
     """
     constants = NullSpace(*_scalars("share allowed")) if null_space else None
     with trace.tracing(Program("reference")) as traced:
@@ -226,12 +228,15 @@ def _by_name(*scalars: Scalar) -> dict[str, Scalar]:
 
 @program
 def true_residual(A: Callable[[Any], Expr], x: Field, b: Any) -> None:
-    """Compute the squared norm of b - A x, independent of the summation order, without a vector in memory.
+    """Compute the squared norm of the true residual b - A x, without storing the residual in memory.
 
-    Conjugate gradients update their residual by a recursion. In exact arithmetic it equals b - A x. In
-    floating point, every iteration adds a rounding error to the difference, and later iterations do not
-    remove this error. The recursive residual therefore decreases without limit. The true residual does not
-    fall below about eps ||A|| max ||x_k|| (Greenbaum, SIAM J. Matrix Anal. Appl. 18, 1997, 535-551).
+    The result does not depend on the order of summation.
+
+    Conjugate gradients update a recursive residual in each iteration. In exact arithmetic, it equals the true
+    residual. In floating point, every iteration adds a rounding error to the difference of the two residuals,
+    and later iterations do not remove this error. The recursive residual therefore decreases without limit.
+    The true residual does not fall below about eps ||A|| max ||x_k|| (Greenbaum, SIAM J. Matrix Anal. Appl.
+    18, 1997, 535-551).
 
     Parameters
     ----------

@@ -62,18 +62,20 @@ from halocline.words import short_repr
 log = logging.getLogger("halocline")
 
 STARTS = ("zero", "last")
-# If the recursive residual is within the tolerance, and the true residual above MARGIN times the tolerance,
-# their difference exceeds the tolerance (triangle inequality). Rounding errors then dominate, and further
-# iterations do not reduce them.
+# Assume a recursive residual within the tolerance, and a true residual above MARGIN times the tolerance. Then
+# the difference of the two residuals exceeds the tolerance (triangle inequality). Rounding errors then
+# dominate, and further iterations do not reduce them.
 MARGIN = 2.0
 # Maximum mean of the right-hand side, relative to its norm, that counts as a rounding error.
 COMPATIBLE = {"float64": 1e-13, "float32": 1e-6}
-REACHED = "reached"  # reason of a run that ends because the tolerance is reached
+REACHED = "reached"  # reason for the end of a run: the residual is within the tolerance
 MOST = internal_name("max_iterations")
 
 
 class Iterations(Session):
-    """Iterations of a method, with its vectors and scalars. All ranks call its methods.
+    """State of the iterations of a method: vectors, scalars and history.
+
+    The methods of this class are collective: all ranks must call them.
 
     Parameters
     ----------
@@ -110,7 +112,7 @@ class Iterations(Session):
         return len(self.history)
 
     def go_on_from(self, facts: Mapping[str, Any]) -> None:
-        """Continue after the iterations of a checkpoint with these facts; see `facts`."""
+        """Set the history from the facts of a checkpoint, and continue after its iterations; see `facts`."""
         rows = [[float.fromhex(text) for text in row] for row in facts["history"]]
         if rows:
             self.history = np.array(rows, dtype=np.float64)
@@ -118,7 +120,7 @@ class Iterations(Session):
         self.use(self._problem._continued())
 
     def steps_until_check(self, until: float) -> float:
-        """Return an infinite limit: the program itself checks its residual."""
+        """Return an infinite limit, because the program itself checks the residual."""
         return math.inf
 
     def inputs(self, until: float, pause: float, steps: float) -> dict[str, float]:
@@ -128,7 +130,7 @@ class Iterations(Session):
         return {**self._values, MOST: steps}
 
     def store_outcome(self, inputs: Mapping[str, float], outcome: Outcome) -> Outcome:
-        """Append the history of a run; see `Session`."""
+        """Append the history of a run to the stored history; see `Session`."""
         self._has_begun = True
         self.history = np.concatenate((self.history, outcome.history))
         reached = outcome.reason == "completed" and outcome.loops[0] == "condition"
@@ -145,7 +147,7 @@ class Iterations(Session):
 
 @dataclass(frozen=True, repr=False)
 class Solution(Outcome):
-    """Result of a linear solve: outcome of the run, and the final fields.
+    """Result of a linear solve: reason for its end, times, residuals and final fields.
 
     The recursive residual is the residual that the method updates in each iteration, without a new product
     A x. The true residual is b - A x.
@@ -158,13 +160,14 @@ class Solution(Outcome):
         iterations would not reduce it. "interrupted": a signal arrived, even if it arrived too late to have
         an effect.
     seconds, compute, exchange, reduction : float
-        Wall-clock time of the whole solve without the true residual. The other times are the parts that the
-        first thread spent in kernels, halo exchange and reductions.
+        Wall-clock times in seconds. `seconds` is the time of the whole solve, without the computation of the
+        true residual. The other three are the parts that the first thread spent in kernels, halo exchange and
+        reductions.
     overlap : Overlap
         State of the overlap of computation and messages at the end, with the reason.
     converged : bool
-        True if the recursive residual is at most rtol times the norm of the right-hand side, and the true
-        residual at most twice that.
+        True if both residuals are small enough: the recursive residual is at most rtol times the norm of the
+        right-hand side, and the true residual is at most twice this bound.
     iterations : int
         Number of iterations, including the iterations before a resumed checkpoint.
     residuals : array (iterations + 1,)
@@ -173,7 +176,7 @@ class Solution(Outcome):
         Norm of b - A x, computed from the solution after the last iteration.
     rhs_norm : float
         Norm of the right-hand side b - A(0), which includes the boundary values and slopes of the unknown. It
-        is the norm of the first residual of a start from zero.
+        equals the norm of the first residual in a solve that starts from zero.
     fields : Fields
         Solution by field: ``solution.fields[u]``, ``.gather(u)``, ``.evaluate(hc.max(abs(u)))``,
         ``.checksum(u)``.
@@ -210,7 +213,7 @@ class Solution(Outcome):
     def bandwidth_share(self) -> float | None:
         """Share of the memory bandwidth that the iterations reached; None if there was no iteration.
 
-        The call measures the memory bandwidth, and all ranks must take part.
+        This property measures the memory bandwidth, and all ranks must read it at the same time.
         """
         seconds, store = self.seconds_per_iteration, self.fields.store
         if seconds is None:
@@ -250,8 +253,9 @@ class LinearProblem(Sealed):
         solver copies such an expression to an array.
     method : {"cg", "cg-fused"}
     parameters : mapping of str to float
-        Values of ``hc.parameter(...)`` in operator or right-hand side. Assignments such as
-        ``problem.parameters["shift"] = 2.0`` change a value for the next solve, without recompilation.
+        Values of the parameters ``hc.parameter(...)`` in the operator or the right-hand side. Assignments
+        such as ``problem.parameters["shift"] = 2.0`` change a value for the next solve, without
+        recompilation.
     communicator, **execution
         See Simulation.
 
@@ -264,7 +268,7 @@ class LinearProblem(Sealed):
     parameters : Parameters
         Parameters, which can be read and changed.
     domain : Domain
-        Share of the grid of this rank.
+        Part of the grid that this rank owns.
     program : Program
         Statements of a solve, as data.
     prepared : Prepared
@@ -279,9 +283,9 @@ class LinearProblem(Sealed):
 
     Notes
     -----
-    An operator may have constants in its null space, like ``-hc.laplacian(u)`` between periodic sides or
-    slopes. The solution then has zero mean. The right-hand side, including the slopes at the walls, must also
-    have zero mean. Both conditions apply up to rounding.
+    An operator may have constants in its null space. An example is ``-hc.laplacian(u)`` if all sides are
+    periodic or have conditions on the derivative. The solution then has zero mean. The right-hand side,
+    including the slopes at the walls, must also have zero mean. Both means are zero up to rounding errors.
     """
 
     advice: ClassVar[Mapping[str, str]] = {
@@ -363,7 +367,7 @@ class LinearProblem(Sealed):
             self.fields[b] = filling
 
     def _bad_start(self) -> str:
-        """Return the error text for a right-hand side that gives no start; fields were checked before."""
+        """Return the error text for a right-hand side that is not finite; fields were checked before."""
         b = self._rhs
         if b.varies:
             number = self.fields.evaluate(first(~(abs(b) < math.inf)))
@@ -402,10 +406,7 @@ class LinearProblem(Sealed):
         return self._rhs_field(), rhs
 
     def _rhs_field(self) -> Field:
-        """Return the field of right-hand sides: one field for all problems of this unknown.
-
-        Each problem has its own values of this field.
-        """
+        """Return the field of the right-hand side, which all problems with this unknown share."""
         u = self.unknown
         return u.grid.work_field("rhs", ("rhs", u.name), lambda free: u.like(free, homogeneous=True))
 
@@ -422,9 +423,9 @@ class LinearProblem(Sealed):
     ) -> Solution:
         """Solve the problem to a residual norm of at most `rtol` times the norm of the right-hand side.
 
-        The method updates its recursive residual in each iteration, and this residual ends the iteration. The
-        solver then computes the true residual b - A x. The log contains a warning if the norm of the true
-        residual is more than twice the allowed norm.
+        The method updates its recursive residual in each iteration, and ends when this residual is small
+        enough. The solver then computes the true residual b - A x. The log contains a warning if the norm of
+        the true residual is more than twice the allowed norm.
 
         Parameters
         ----------
@@ -437,7 +438,7 @@ class LinearProblem(Sealed):
         start : {"zero", "last"}
             "zero" starts from zero. "last" starts from the values of the unknown: the solution of the last
             solve, or values from an assignment ``problem.fields[u] = guess``. If the right-hand side is zero,
-            the solution is zero for both. A resumed solve ignores the start.
+            the solution is zero for both values of `start`. A resumed solve ignores the start.
         output : Output, or sequence of them, optional
             Output during the solve; steps are iterations.
         checkpoint : Checkpoint, optional
@@ -455,7 +456,7 @@ class LinearProblem(Sealed):
             A tolerance or limit is out of range, or a value is not finite. Output or checkpoints are not
             possible, or other files prevent them. The checkpoint to resume is damaged or belongs to another
             problem. The operator has constants in its null space, and the mean of the right-hand side exceeds
-            the tolerance and rounding.
+            the tolerance and rounding errors.
         RunError
             Output or a checkpoint cannot be written.
         BreakdownError
@@ -563,7 +564,7 @@ class LinearProblem(Sealed):
             if self._takes_constants_to_zero():
                 points = math.prod(self.unknown.points)
                 share = 1.0 / points
-                # the residual norm is at least the norm of the mean of the right-hand side
+                # The residual cannot become smaller than the mean of the right-hand side.
                 allowed = points * max(rtol, COMPATIBLE[self.unknown.dtype]) ** 2
             inputs |= {internal_name("share"): share, internal_name("allowed"): allowed}
         return inputs
@@ -571,7 +572,8 @@ class LinearProblem(Sealed):
     def _norm_of_rhs(self, inputs: dict[str, float]) -> float:
         """Return the squared norm of the right-hand side.
 
-        The values of the unknown do not change, except with a null space: the program then removes the mean.
+        The values of the unknown do not change, unless the operator has a null space. The program then
+        removes the mean of the unknown.
         """
         reference = partial(
             reference_program, self._operator, self.unknown, self._rhs, null_space=self._may_be_singular
@@ -581,7 +583,7 @@ class LinearProblem(Sealed):
         return outcome.scalars[internal_name("norm")]
 
     def _probed_properties(self) -> Properties:
-        """Return the properties that follow from products with the operator; all ranks call this method."""
+        """Return the properties that products with the operator show; all ranks call this method."""
         if self._probe is None:
             self._probe = Probe(self.fields, self._operator, self.unknown)
         return self._probe.properties()
@@ -610,7 +612,8 @@ class LinearProblem(Sealed):
     def _warn_of_asymmetry(self) -> None:
         """Warn once if the operator is not symmetric; all ranks call this method.
 
-        If constants cannot be in the null space, the operator is probed only before the first solve.
+        If constants cannot be in the null space, products with the operator are computed only before the
+        first solve.
         """
         matrix = self._matrix.properties(self.fields.values)
         is_probed = matrix.symmetric is None and matrix.singular is False and self._probe is not None
@@ -696,7 +699,7 @@ def rounding_warning(solution: Solution, rtol: float) -> str:
 def reachable(relative: float) -> float:
     """Return a tolerance that a solve can reach if the last solve ended at this relative true residual.
 
-    It is the relative true residual, rounded up to one digit.
+    The result is the relative true residual, rounded up to one digit.
 
     Examples
     --------

@@ -1,11 +1,13 @@
 """Properties of the matrix of a linear operator, derived from its formula and boundary conditions.
 
-Python computes a row of the matrix by an evaluation of the formula at one point. In this evaluation, the
-unknown is a sum of matrix columns. A ghost value is the sum that its boundary condition defines.
+Python computes a row of the matrix by an evaluation of the formula at one point. In this evaluation, each
+value is a linear combination of the unknowns at grid points, stored as a mapping from point to coefficient. A
+ghost value is the combination that its boundary condition defines.
 
 The sampled rows lie in the middle, near each wall and in corners. They represent all rows if no coefficient
 depends on the position, on another field or on random numbers. Otherwise a row can only disprove a property,
-and products with random vectors (`Probe`) decide the rest. Hash values replace the values of other fields.
+and products with random vectors (`Probe`) decide all other cases. Hash values replace the values of fields
+other than the unknown.
 
 `check_linear` rejects an operator whose formula is not linear.
 """
@@ -35,9 +37,9 @@ from halocline.run.fields.fields import Fields
 Point = tuple[int, ...]
 Row = dict[Point, float]  # coefficients by column
 
-ROUNDING = 2.0**-47  # relative size of a sum of coefficients that is zero in exact arithmetic.
-LARGE = 32  # maximum stencil points for the symmetry check by rows; it takes seconds for larger stencils
-EQUAL = 1e-9  # largest relative difference of equal coefficients; it does not affect conjugate gradients
+ROUNDING = 2.0**-47  # relative size up to which a sum of coefficients counts as zero
+LARGE = 32  # maximum number of stencil points for the symmetry check by rows, which takes seconds above this
+EQUAL = 1e-9  # relative difference of coefficients that count as equal; conjugate gradients tolerate it
 
 
 class _UnknownError(Exception):
@@ -46,7 +48,7 @@ class _UnknownError(Exception):
 
 @dataclass(frozen=True)
 class Asymmetry:
-    """Two different coefficients: for point `other` in row `one`, and for point `one` in row `other`."""
+    """Two different coefficients: in row `one` and column `other`, and in row `other` and column `one`."""
 
     one: Point
     other: Point
@@ -105,7 +107,7 @@ class Matrix:
         self._nodes: dict[Expr, tuple[Expr, ...]] = {}
         self._numbers: dict[Expr, Any] = {}  # values of expressions that are the same at all points
         self._last: tuple[dict[str, float], Properties] | None = None
-        self._varies = False  # a coefficient depends on the place, another field or random numbers
+        self._varies = False  # True if a coefficient depends on the position, another field or random numbers
         self._reads_fields = False
         self.parameters: set[str] = set()  # parameters that coefficients depend on
 
@@ -139,7 +141,7 @@ class Matrix:
         except (_UnknownError, RecursionError):  # ghosts that depend on each other: the compiler rejects them
             return Properties(singular=False if holes else None)
         has_walls = holes or any(not rows[point] for point in samples)
-        # other values of fields may give other sums
+        # Rows that depend on other fields are left out: other values of these fields may give other sums.
         sums = [rows[point] for point in samples if not reads_fields[point]]
         has_nonzero_sum = any(
             abs(math.fsum(entries.values())) > ROUNDING * math.fsum(map(abs, entries.values()))
@@ -192,7 +194,7 @@ class Matrix:
         return {column: c for column, c in value.items() if c != 0.0}
 
     def _column(self, point: Point) -> Row:
-        """Return the unknown at a point or ghost point as a sum over computed points."""
+        """Return the unknown at a point or ghost point, as coefficients of unknowns at computed points."""
         grid, points, point = self._grid, self._unknown.points, self._wrap(point)
         for axis, (i, n) in enumerate(zip(point, points, strict=True)):
             if not 0 <= i < n:
@@ -269,7 +271,7 @@ class Matrix:
             raise _UnknownError
         if op == "random":
             if not current.varies:
-                raise _UnknownError  # one number for all rows, whose sums depend on it
+                raise _UnknownError  # the sums of all rows depend on this one number
             return self._hash_value(op, *args)
         if op == "cast":
             return args[0]
@@ -295,7 +297,7 @@ class Matrix:
 
 
 def _combine(op: str, args: list[Any]) -> Row:
-    """Return the row of an operation on rows and numbers; `check_linear` accepts the operation."""
+    """Return the result of an operation on rows and numbers, which `check_linear` has accepted."""
     if op == "neg":
         return {column: -c for column, c in args[0].items()}
     if op in ("add", "sub", "sum2"):
@@ -331,7 +333,7 @@ _NUMBERS: dict[str, Callable[..., float]] = {
 }
 
 
-SYMMETRIC = {"float64": 1e-13, "float32": 1e-5}  # rounding errors of the two products, over their scale
+SYMMETRIC = {"float64": 1e-13, "float32": 1e-5}  # tolerance of the two products, relative to their scale
 
 
 @program
@@ -339,8 +341,9 @@ def products(A: Callable[[Any], Expr], x: Field) -> None:
     """Compute products of the operator with two random vectors r and p, and with the constant 1.
 
     The results are (A r, p), (r, A p), the squared norms of A r and p, and the largest entries of A r and A
-    1. The vectors are the vectors of the solvers, which are unused before a solve. The product A 1 is
-    computed in float64: in float32 its rounding errors can exceed a small shift.
+    1. The random vectors are stored in the vectors of the solvers, which are unused before a solve. The
+    product A 1 is computed in float64: in float32, its rounding errors could exceed a small shift of the
+    operator.
     """
     r, p = x.like("r p", homogeneous=True)
     left, right, image, length, size, of_constants = internal_scalars(
@@ -365,7 +368,9 @@ def products(A: Callable[[Any], Expr], x: Field) -> None:
 
 
 class Probe:
-    """Test of an operator, compiled and planned once; all ranks create and use it.
+    """Test of an operator by products with random vectors, compiled and planned once.
+
+    All ranks must create the test and call its method.
 
     Parameters
     ----------
@@ -394,7 +399,7 @@ class Probe:
             *(fields.parameters[name] for name in self._scalars),
             *(fields.changes(f) for f in self._reads),
         )
-        # a view of a field may exist on one rank only
+        # Ranks may disagree, because a view of a field may exist on one rank only.
         changed = any(fields.domain.comm.allgather(self._last is None or self._last[0] != state))
         if self._last is None or changed:
             self._last = state, self._measure()
@@ -411,7 +416,7 @@ class Probe:
         return Properties(asymmetry is None, asymmetry, of_constants <= ROUNDING * size)
 
 
-CONSTANT, LINEAR, EITHER = "constant", "linear", "either"  # relation to the unknown; 0 and sums may be either
+CONSTANT, LINEAR, EITHER = "constant", "linear", "either"  # relation to the unknown; EITHER for 0 and scalars
 
 _SUMS = ("add", "sub", "sum2")
 
@@ -454,7 +459,7 @@ def _node_kind(current: Expr, unknown: Any, name: str, kinds: dict[Expr, str]) -
     args = [kinds[arg] for arg in current.args]
     if LINEAR not in args:
         if current.op in ("random", "lookup"):
-            return CONSTANT  # not zero if its arguments are zero
+            return CONSTANT  # not linear, since the result for zero is not zero
         return EITHER if EITHER in args else CONSTANT
     operands = args[1:] if current.op in SELECTIONS else args
     is_linear = {

@@ -18,10 +18,10 @@ RightHandSide = Callable[[float], Mapping[Field, Expr]]
 
 
 def _stages(names: str, constants: Sequence[tuple[float, ...]]) -> Iterator[tuple[Operand, ...]]:
-    """Yield the constants of stages that differ only in these constants, while each stage is recorded.
+    """Yield the constants of each stage, for stages that differ only in their constants.
 
-    Several stages share scalars of these names, which are set before each stage. One kernel then serves all
-    of them.
+    The caller records a stage after each item. For two or more stages, the items are scalars with the given
+    names, which are set before each stage. One kernel then serves all stages.
     """
     if len(constants) < 2:
         yield from constants
@@ -34,7 +34,7 @@ def _stages(names: str, constants: Sequence[tuple[float, ...]]) -> Iterator[tupl
 
 
 def _keep_start(fields: Iterable[Field], make: Callable[[Field, str], Field]) -> dict[Field, Field]:
-    """Record copies of fields at the start of a step, and return the copies."""
+    """Record statements that copy fields at the start of a step, and return the copies."""
     starts = {f: make(f, "start") for f in fields}
     with label_statements("copy at the start of the step: " + ", ".join(f.name for f in starts)):
         assign({start: f for f, start in starts.items()})
@@ -51,8 +51,8 @@ class Euler:
         Parameters
         ----------
         rhs : callable
-            ``rhs(c)`` returns the time derivatives as expressions of the current field values, at the time of
-            the start of the step plus c dt.
+            ``rhs(c)`` returns the time derivatives as expressions of the current field values. The time is c
+            dt after the start of the step.
         dt : expression
         make : callable
             ``make(field, suffix)`` returns an auxiliary field of the scheme with the properties of `field`.
@@ -60,7 +60,7 @@ class Euler:
         assign({f: f + dt * slope for f, slope in rhs(0.0).items()})
 
     def amplification(self, z: complex) -> complex:
-        """Return the amplification factor of a step for dt F(f) = z f, a mode of the rate z / dt."""
+        """Return the amplification factor of one step for the linear equation df/dt = λ f, with z = λ dt."""
         return 1 + z
 
 
@@ -76,7 +76,7 @@ class LowStorage:
 
     def step(self, rhs: RightHandSide, dt: Expr, make: Callable[[Field, str], Field]) -> None:
         """Record one step; see Euler.step."""
-        elapsed = w_time = 0.0  # the scheme applied to the time variable
+        elapsed = w_time = 0.0  # the time after each stage, from the scheme itself
         registers: dict[Field, Field] = {}
         constants = list(zip(self.alpha, self.beta, strict=True))
         # the first and the last stage differ from the others: w has no value before the first stage, and the
@@ -104,12 +104,12 @@ class LowStorage:
 
 @dataclass(frozen=True)
 class StrongStability:
-    """Scheme of averages of the start of the step and a forward Euler step.
+    """Scheme whose stages average the values at the start of the step and a forward Euler step.
 
     The method is that of Shu and Osher (1988, J. Comput. Phys. 77, 439). At each stage f = (1 - share) start
-    + share (f + dt F(f)). A quantity that no Euler step of dt increases, such as the total variation, does
-    not increase. The scheme stores one additional value per point, the start. If all slopes are zero, no bit
-    changes.
+    + share (f + dt F(f)). A quantity such as the total variation does not increase, if no forward Euler step
+    of length dt increases it. The scheme stores one additional value per point, the value at the start of the
+    step. If all slopes are zero, no bit changes.
     """
 
     shares: tuple[float, ...]
@@ -139,9 +139,9 @@ class StrongStability:
 class RK4:
     """Classical Runge-Kutta scheme: fourth order, four evaluations per step.
 
-    The scheme stores two additional values per point: the start of the step, and the result of its first two
-    slopes. Three values in total are the minimum (Blum 1962, Math. Comp. 16, 176). If all slopes are zero, no
-    bit changes.
+    The scheme stores two additional values per point: the value at the start of the step, and a weighted sum
+    of the first two slopes. With the field itself, it stores three values, which is the minimum (Blum 1962,
+    Math. Comp. 16, 176). If all slopes are zero, no bit changes.
     """
 
     def step(self, rhs: RightHandSide, dt: Expr, make: Callable[[Field, str], Field]) -> None:
@@ -188,12 +188,12 @@ def RK3() -> LowStorage:
 def SSPRK3() -> StrongStability:
     """Return a third-order strong-stability-preserving scheme with three evaluations per step.
 
-    It preserves stability up to the step of forward Euler (Shu and Osher 1988).
+    It preserves strong stability for time steps up to the limit of forward Euler (Shu and Osher 1988).
     """
     return StrongStability((1.0, 0.25, float(Fraction(2, 3))))
 
 
-# schemes by name, as in commands
+# schemes by the names that commands accept
 SCHEMES: dict[str, Euler | LowStorage | RK4 | StrongStability] = {
     "euler": Euler(),
     "rk2": RK2(),
@@ -214,9 +214,9 @@ class Amplifying(Protocol):
 
 
 def stable_until(scheme: Amplifying, direction: complex, *, start: float = 0.0, growth: float = 0.0) -> float:
-    """Return the stable distance of a scheme from `start` along a direction in the complex plane.
+    """Return the distance from `start` to the end of the stability region, along a direction.
 
-    The plane is that of z, the rate of a mode times dt.
+    The direction lies in the complex plane of z = λ dt; see Euler.amplification.
 
     Parameters
     ----------
@@ -224,15 +224,15 @@ def stable_until(scheme: Amplifying, direction: complex, *, start: float = 0.0, 
     direction : complex
         1j for waves, -1 for diffusion.
     start : float, optional
-        Start on the real axis: below 0 for damped waves.
+        Starting point on the real axis; negative for damped waves.
     growth : float, optional
-        Growth per step that is accepted as stable.
+        Growth per step up to which a scheme counts as stable.
 
     Returns
     -------
     float
-        Stable distance. It is 0 if modes grow for any step size, as waves in forward Euler and in RK2. It is
-        inf if no mode grows for any step size, as in implicit schemes.
+        Distance. It is 0 if modes grow for every step size, like waves with forward Euler and RK2. It is inf
+        if modes grow for no step size, as with implicit schemes.
     """
     spacing = 0.01  # search step, absolute and relative to the distance; no stable interval is shorter
 
