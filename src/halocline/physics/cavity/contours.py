@@ -1,4 +1,4 @@
-"""Panels of contours: over a plane with lines or streamlines, and on planes in three dimensions."""
+"""Panels of contours: over one plane, with lines or streamlines, or on several planes in three dimensions."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ VIEW = {"elev": 24.0, "azim": -58.0}  # degrees: view from beyond x+, y- and z+
 
 @dataclass(frozen=True)
 class Isolines:
-    """Lines on which a quantity has one value.
+    """Lines of constant value of a quantity.
 
     Parameters
     ----------
     section : Section
     levels : sequence of float
-        Values of the lines. Lines of negative values have the same style.
+        Value of the quantity on each line. Lines of negative and positive values have the same style.
     """
 
     section: Section
@@ -76,11 +76,12 @@ class Contours(PlanePanel):
     label : str
         Label of the colour bar.
     levels : int or sequence of float
-        Values at which the colours change; or their approximate number, at round values.
+        Values at which the colour changes. An integer is the approximate number of these values, which are
+        then round numbers.
     colours : str
         Colour map of matplotlib.
     over : Isolines or Streamlines, optional
-        Lines in place of those at the levels. The colours are faint then.
+        Lines that replace the lines at the levels. If there are any, the colours are faint.
     """
 
     section: Section
@@ -132,8 +133,8 @@ class Planes(Panel):
     Parameters
     ----------
     sections : sequence of Section
-        Values on each plane, which lies across the one axis that is cut. Points with the value NaN, and the
-        cells that they belong to, are omitted. Later planes are drawn over earlier ones.
+        Values on each plane. A plane is normal to one axis. Points with the value NaN, and all cells with
+        such a corner, are omitted. Planes are drawn in this order, so the last plane is on top.
     axes : (str, str, str)
         Names of the axes.
     title, label, levels
@@ -215,9 +216,9 @@ class _Scale:
     ----------
     levels : array
     extend : str
-        Ends of the levels that values exceed, as matplotlib names them.
+        Sides on which values are outside the levels: "neither", "min", "max" or "both", as in matplotlib.
     note : str
-        Reason why there are no contours, for a title.
+        Reason why the panel has no contours, as a suffix of its title.
     """
 
     levels: NDArray[np.float64]
@@ -262,7 +263,7 @@ def _draw_streamlines(ax: Axes, lines: Streamlines, size: tuple[float, float]) -
 
 
 def _border(section: Section) -> NDArray[np.float64]:
-    """Return the edges around the drawn cells, as coordinates of both ends of each edge, for each axis."""
+    """Return the border edges of the drawn cells: for each axis, the coordinates of the ends of each edge."""
     known = np.isfinite(section.values)
     cells = known[1:, 1:] & known[1:, :-1] & known[:-1, 1:] & known[:-1, :-1]
     x, y = section.coordinates
@@ -287,7 +288,7 @@ def _colours(name: str, *, faint: bool = False) -> Colormap:
 def _colour_bar(
     canvas: Canvas, filled: Any, scale: _Scale, label: str, inches: float, **position: Any
 ) -> None:
-    """Draw the colour bar of filled contours with a height in inches, and with as many ticks as fit."""
+    """Draw the colour bar of filled contours, `inches` high, with as many ticks as fit."""
     from matplotlib.ticker import FixedLocator
 
     ticks = FixedLocator(list(scale.levels), max(2, int(inches / BAR_TICK)))

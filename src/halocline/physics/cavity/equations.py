@@ -1,6 +1,6 @@
 """Incompressible buoyancy-driven flow by artificial compressibility.
 
-`Results` forms Nusselt numbers and velocities of a cavity, as expressions.
+`Results` contains expressions for the Nusselt numbers and velocities of a cavity.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ REACH = 2  # points on each side that the damping of the pressure reads
 class Cavity:
     """Fields of a cavity, and their changes in an iteration.
 
-    The walls x = 0 and x = L have fixed temperatures, and the others are adiabatic. All walls have no slip.
-    Points of the grid lie inside, and its walls are nodes. The last axis is vertical.
+    The walls x = 0 and x = L have fixed temperatures. The other walls are adiabatic. The velocity is 0 on all
+    walls. All points of the grid lie inside the cavity, and the walls are at nodes. The last axis is
+    vertical.
 
     Attributes
     ----------
@@ -71,7 +72,7 @@ class Cavity:
         return self.p, *self.V, self.T
 
     def centre(self) -> tuple[int, ...]:
-        """Return the index of the point in the middle, or of the point before the middle."""
+        """Return the index of the middle point. If the middle is between two points, it is the lower one."""
         return tuple((n - 1) // 2 for n in self.grid.shape)
 
     def beta2(self, V: Sequence[Field]) -> Expr:
@@ -83,11 +84,11 @@ class Cavity:
 
         ∂p/∂t = -β² ρ ∇·V - C Σ λ_i Δx_i³ ∂⁴p/∂x_i⁴. λ_i = |V_i| + β is an upper bound of the speed of
         artificial sound along an axis, (|V_i| + √(V_i² + 4 β²)) / 2. Therefore ε_i = C λ_i Δx_i³ / β²
-        vanishes as Δx³, and the error by ε_i vanishes faster than that of second-order differences.
+        vanishes as Δx³. The error due to ε_i vanishes faster than the error of second-order differences.
 
         The parabola through the first three points inside determines the pressure on a wall and beyond it.
-        With this extrapolation, the damping is 0 at the first point. At the second point, it is the third
-        difference of the first four.
+        With this extrapolation, the damping is 0 at the first point. At the second point, the damping is the
+        third difference of the first four points.
         """
         beta2, up = self.beta2(V), self.grid.ndim - 1
         sound, divergence, damping = sqrt(beta2), as_expr(0.0), as_expr(0.0)
@@ -107,7 +108,7 @@ class Cavity:
         return changes
 
     def spacing(self, axis: int) -> Expr:
-        """Return Δx along an axis; on a stretched axis, half the distance of the points on both sides."""
+        """Return Δx along an axis: on a stretched axis, half the distance between the two adjacent points."""
         if self.grid.maps[axis] is None:
             return self.grid.h(axis)
         x = self.T.coordinates[axis]
@@ -116,8 +117,8 @@ class Cavity:
     def _slope(self, f: Field, axis: int) -> Expr:
         """Return the derivative along an axis.
 
-        For even spacing, the formula needs only one constant in the whole iteration, 0.5 over the spacing.
-        The operator `derivative` needs more. Constants that are in no register are loaded again at each
+        For even spacing, this formula needs only the constant 0.5 / Δx in the whole iteration. The operator
+        `derivative` needs more constants. A constant that is not kept in a register is loaded again at each
         point, and loads limit the speed of an iteration.
         """
         if self.grid.maps[axis] is not None:
@@ -127,8 +128,9 @@ class Cavity:
     def _transport_rate(self, f: Field, kappa: Expr, V: Vector) -> Expr:
         """Return the rate of change by diffusion and advection, κ Δf - V·∇f.
 
-        Along an axis of even spacing, the values on both sides have one weight each. All quantities with the
-        same diffusivity share these weights. This needs half as many operations as separate derivatives.
+        Along an axis of even spacing, diffusion and advection together give one weight for each of the two
+        adjacent values. All quantities with the same diffusivity share these weights. This needs half as many
+        operations as separate derivatives.
         """
         total, centre = as_expr(0.0), as_expr(0.0)
         for axis in range(self.grid.ndim):
@@ -142,10 +144,10 @@ class Cavity:
         return total + centre * f
 
     def time_step(self, stages: int, speed2: Expr) -> tuple[Expr, Expr]:
-        """Return the largest stable step times the Courant number, and the number of its limit in `LIMITS`.
+        """Return the largest stable step times the Courant number, and the index in `LIMITS` of its limit.
 
-        `speed2` is the maximum of V². In a step of several stages, slow modes have the limits of forward
-        steps, except for diffusion: see `stable_steps`.
+        `speed2` is the maximum of V². A step of several stages has the stability limits of a forward Euler
+        step, except for diffusion; see `stable_steps`.
         """
         nu, alpha = parameter("nu"), parameter("alpha")
         least, most = minimum(nu, alpha), maximum(nu, alpha)
@@ -161,11 +163,11 @@ class Cavity:
         return parameter("courant") * shortest, limiter
 
     def iterate(self, t: Any, stages: int, watch: int) -> None:
-        """Record the statements of an iteration.
+        """Add the statements of an iteration to the program.
 
-        Every `watch` iterations, the residuals are computed, and the run ends if it is steady. Then follows a
-        step with this number of stages. The length of this step is the stable step for the velocities before
-        the previous step. Therefore an iteration of one stage is one sweep.
+        Every `watch` iterations, the program computes the residuals and ends the run if the flow is steady.
+        Each iteration then does a step with `stages` stages. Its time step is the stable one for the
+        velocities before the previous step. Therefore an iteration of one stage needs only one sweep.
         """
         dt, dt_next, limiter, limiter_next = scalars("dt dt_next limiter limiter_next")
         time = shorten_step(trace.current("the cavity"), t, dt, dt_next)
@@ -187,7 +189,7 @@ class Cavity:
         stop(~(speed2 <= parameter("speed2_most")), RUNS_AWAY)
 
     def _legendre(self, dt: Expr, stages: int) -> None:
-        """Record a step of several stages Y_1, Y_2, ..., each stored in place of the last but one.
+        """Add a step of several stages Y_1, Y_2, ... to the program. Y_j is stored in place of Y_{j-2}.
 
         Y_1 = Y_0 + w dt F(Y_0), Y_j = μ Y_{j-1} + ν Y_{j-2} + μ w dt F(Y_{j-1}), with μ = (2j - 1) / j,
         ν = (1 - j) / j and w = 2 / (s² + s). This is the first-order Runge-Kutta-Legendre scheme (Meyer,
@@ -220,10 +222,10 @@ class Cavity:
             current, last = last, current
 
     def _finish_iteration(self, changed: dict[Field, Expr]) -> None:
-        """Record the last change of an iteration.
+        """Add the last assignment of an iteration to the program.
 
-        The pressure at the centre before this change is subtracted in the same sweep, so the shift needs no
-        sweep of its own.
+        The same sweep subtracts a constant from the pressure: the pressure at the centre before this
+        assignment. Therefore this shift of the pressure needs no additional sweep.
         """
         lift = scalar("p_centre")
         changed[self.p] = changed[self.p] - lift
@@ -233,7 +235,7 @@ class Cavity:
             lift.set(at_centre)
 
     def _record_residuals(self) -> None:
-        """Record the residual of each equation: the root mean square of its rate, over a typical rate."""
+        """Add the residual of each equation to the program: rms of its rate, divided by a typical rate."""
         rates, points = self.rates(self.p, self.V, self.T), math.sqrt(self.grid.size)
         # With central differences, a small divergence of the velocity remains. This divergence makes p rise
         # uniformly, and the shift removes the rise.
@@ -254,7 +256,7 @@ class Cavity:
 
 
 def _assign(changed: dict[Field, Expr]) -> None:
-    """Record the assignment of fields, labelled with their equations."""
+    """Add the assignments of fields to the program, labelled with their equations."""
     kinds = {f: f.name[0] for f in changed}
     labels = {f: framework_origin(f"{kind}: {EQUATIONS[kind]} equation") for f, kind in kinds.items()}
     with trace.current("the cavity").label_statements(labels):
@@ -266,10 +268,10 @@ def stable_steps(
 ) -> tuple[Any, Any, Any]:
     """Return the longest stable steps for each of `LIMITS`, as expressions or numbers.
 
-    Advection by central differences is stable in forward steps of up to 2 κ / V², with the smaller κ of ν and
-    α. Diffusion allows 1 / (2 κ Σ 1/Δx²), with the larger κ, and `gain` times that in a step of several
-    stages. Waves of artificial sound have diffusion of the velocity, but not of the pressure: see
-    `sound_step`.
+    With central differences for advection, forward steps of up to 2 κ / V² are stable, where κ is the smaller
+    of ν and α. Diffusion allows forward steps of up to 1 / (2 κ Σ 1/Δx²), where κ is the larger of ν and α.
+    Steps of several stages can be `gain` times longer. In waves of artificial sound, the velocity diffuses,
+    but the pressure does not; see `sound_step`.
 
     Parameters
     ----------
@@ -287,16 +289,16 @@ def stable_steps(
 def sound_step(nu: Any, speed2: Any, beta2: Any) -> Any:
     """Return the longest stable forward step for waves of artificial sound.
 
-    The waves travel along a flow of speed u, and only the velocity has diffusion. The step is
-    4 ν / (s (u + s)) with s = √(u² + 4 β²), for waves that are long compared with the spacing. In a fluid at
-    rest, it is ν / β².
+    The waves travel along a flow of speed u, and only the velocity diffuses. For waves that are long compared
+    with the spacing, the step is 4 ν / (s (u + s)) with s = √(u² + 4 β²). In a fluid at rest, the step is
+    ν / β².
     """
     s = (speed2 + 4.0 * beta2) ** 0.5
     return 4.0 * nu / (s * (speed2**0.5 + s))
 
 
 def gain(stages: int) -> float:
-    """Return the longest stable step for diffusion with a number of stages, over a forward step.
+    """Return the longest stable step for diffusion with several stages, divided by that of a forward step.
 
     The stages are those of the first-order Runge-Kutta-Legendre scheme (Meyer, Balsara and Aslam 2014, J.
     Comput. Phys. 257, 594, Section 2).
@@ -305,10 +307,10 @@ def gain(stages: int) -> float:
 
 
 class Results:
-    """Results of the flow that the literature publishes, as expressions.
+    """Expressions for the quantities of the flow that publications report.
 
-    The unit of length is the width between hot and cold wall. The unit of velocity is α over the width, and
-    that of heat flux is conduction at rest.
+    The unit of length is the distance L between the hot and the cold wall. The unit of velocity is α / L. The
+    unit of heat flux is the conductive flux of the fluid at rest.
     """
 
     def __init__(self, cavity: Cavity) -> None:
@@ -318,9 +320,10 @@ class Results:
         """Return the results by name.
 
         - nusselt_hot: mean heat flux through the hot wall
-        - nusselt_mid: mean heat flux halfway between the hot and the cold wall
-        - u_max, v_max: maximum velocities on the planes halfway between walls
-        - nusselt_max, nusselt_min: extrema at the hot wall, on two axes only
+        - nusselt_mid: mean heat flux through the mid-plane between the hot and the cold wall
+        - u_max, v_max: maximum horizontal velocity on the mid-plane in x, and maximum vertical velocity on
+          the mid-plane in the vertical axis
+        - nusselt_max, nusselt_min: extrema of the heat flux at the hot wall, in 2D only
         """
         grid, L, alpha = self.grid, self.grid.extent[0], parameter("alpha")
         up = grid.ndim - 1
@@ -339,13 +342,13 @@ class Results:
         return results
 
     def at_wall(self) -> Expr:
-        """Return the heat flux through the hot wall, at the first points next to it.
+        """Return the heat flux through the hot wall, stored at the points next to this wall.
 
-        The flux is minus the slope at the wall of the cubic through the wall and three points. For even
-        spacing, this is (11 T_w - 18 T_1 + 9 T_2 - 2 T_3) / 6Δx.
+        A cubic polynomial interpolates the temperature on the wall and at the first three points. The flux is
+        minus its slope at the wall. For even spacing, this is (11 T_w - 18 T_1 + 9 T_2 - 2 T_3) / 6Δx.
 
-        The formula is of third order. In a thin layer, the error of the second-order formula would exceed the
-        error of the flow.
+        The formula is of third order. In a thin boundary layer, a second-order formula would have a larger
+        error than the computed flow.
         """
         T = self.cavity.T.expr
         a = self._wall_distance(0)
@@ -360,9 +363,10 @@ class Results:
         return as_expr((wall - inside) * scale)
 
     def halfway(self) -> Expr:
-        """Return the heat flux halfway between the hot and the cold wall, as its mean over the plane.
+        """Return the mean heat flux through the mid-plane between the hot and the cold wall.
 
-        On the walls next to the plane, advection is 0 and conduction has no slope.
+        At the edges of this plane, on the other walls, the advective flux is 0, and the normal derivative of
+        the conductive flux is 0.
         """
         T, u, axes = self.cavity.T, self.cavity.V[0], range(1, self.grid.ndim)
         even = as_expr(1.0)
@@ -374,26 +378,29 @@ class Results:
         return total(self._midplane_weight(0) * (carried - conducted) * scale)
 
     def _wall_distance(self, axis: int) -> Expr:
-        """Return the distance of points from the lower wall."""
+        """Return the distance of each point from the lower wall of an axis."""
         return as_expr(self.cavity.T.coordinates[axis] - self.grid.origin[axis])
 
     def _at_index(self, axis: int, place: float) -> Expr:
-        """Return a condition that selects the points with an index along an axis."""
+        """Return a condition that holds at points whose index along an axis is `place`."""
         return binary("eq", index(self.grid, axis), place)
 
     def _at_index_from_end(self, axis: int, before: float) -> Expr:
-        """Return a condition that selects the points at a distance before the last one along an axis."""
+        """Return a condition that holds at points `before` points below the last one along an axis."""
         return binary("eq", index(self.grid, axis) + before, self.grid.cells(axis) - 1.0)
 
     def _midplane_weight(self, axis: int) -> Expr:
-        """Return 1 at points halfway between two walls, or ½ at both points next to the middle."""
+        """Return the weight of each point in a sum over the mid-plane of an axis, otherwise 0.
+
+        The weight is 1 if the points lie on the plane, and ½ if the plane lies between two points.
+        """
         offset = index(self.grid, axis) * 2.0 - (self.grid.cells(axis) - 1.0)
         inside = (offset <= 1.0) & (offset >= -1.0)
         share: Expr = where(inside, where(binary("eq", offset, 0.0), 1.0, 0.5), 0.0)
         return share
 
     def _midplane_value(self, axis: int, f: Expr | float) -> Expr:
-        """Return a quantity halfway between two walls, and 0 elsewhere."""
+        """Return a quantity interpolated to the mid-plane of an axis, and 0 at all other points."""
         offset = index(self.grid, axis) * 2.0 - (self.grid.cells(axis) - 1.0)
         values = as_expr(f)
         middle = where(binary("eq", offset, 0.0), values, 0.5 * (values + shift(values, axis)))
@@ -401,12 +408,13 @@ class Results:
         return on_plane
 
     def _peak_values(self, f: Expr, across: int) -> Expr:
-        """Return a quantity on a plane, with interpolated values at its peaks.
+        """Return a quantity on the plane normal to axis `across`, with interpolated values at its peaks.
 
-        A point is a peak along an axis of the plane if its value is not below those of both neighbours.
-        There, the value becomes the maximum of the parabola through the three points.
+        A point is a peak along an axis of the plane if its value is not below the values of both neighbours.
+        At a peak, the value is replaced by the maximum of the parabola through these three points.
 
-        The maximum over points alone would converge irregularly to the maximum between points.
+        The true maximum can lie between points. Without interpolation, the computed maximum would converge
+        irregularly.
         """
         peak = f
         for axis in range(self.grid.ndim):
@@ -419,11 +427,11 @@ class Results:
         return peak
 
     def _integration_weight(self, axes: Sequence[int]) -> Expr:
-        """Return the weight of a point in the integral from wall to wall along axes, by the trapezoidal rule.
+        """Return the weight of each point in the mean from wall to wall along axes (trapezoidal rule).
 
-        The value on a wall follows from zero flux through the wall. The parabola without slope through two
-        points at distances a and b gives (b² q_1 - a² q_2) / (b² - a²).
-        For even spacing, this is (4 q_1 - q_2) / 3.
+        The value on a wall follows from the condition of zero flux through the wall. A parabola with zero
+        slope at the wall, through two points at distances a and b, has the value (b² q_1 - a² q_2) / (b² -
+        a²) there. For even spacing, this is (4 q_1 - q_2) / 3.
         """
         share = as_expr(1.0)
         for axis in axes:

@@ -1,4 +1,4 @@
-"""Figures of a cavity, up to the walls: contours of temperature and pressure, and streamlines."""
+"""Figures of a cavity, including the walls: contours of temperature and pressure, and streamlines."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SEEN = (1, -1, 1)  # visible walls on three axes: the upper one along x and z, t
 def temperature(flow: Flow, sim: Fields) -> Figure | None:
     """Return the figure of isotherms, on the first rank; None on others.
 
-    On three axes, it shows the plane halfway along y (Figure 3b of the paper).
+    In 3D, the figure shows the mid-plane in y (Figure 3b of the paper).
     """
     plane = _temperature(flow, sim)
     return None if plane is None else Figure([_isotherms(flow, sim, plane, "isotherms")], columns=1)
@@ -48,8 +48,8 @@ def temperature(flow: Flow, sim: Fields) -> Figure | None:
 def pressure(flow: Flow, sim: Fields) -> Figure | None:
     """Return the figure of isobars, on the first rank; None on others.
 
-    On three axes, an eighth of the cavity is cut away. The figure shows isobars on three walls, and on the
-    planes halfway between walls that bound this eighth (Figure 3a of the paper).
+    In 3D, one octant of the cavity is cut away. The figure shows isobars on three walls, and on the parts of
+    the three mid-planes that bound this octant (Figure 3a of the paper).
     """
     p = flow.grid.fields["p"]
     if len(flow.grid.shape) == 2:
@@ -68,8 +68,8 @@ def pressure(flow: Flow, sim: Fields) -> Figure | None:
 def streamlines(flow: Flow, sim: Fields) -> Figure | None:
     """Return the figure of streamlines over the temperature, on the first rank; None on others.
 
-    On two axes, streamlines are contours of the stream function. On three axes, they lie on the plane halfway
-    along y. If the flow has the symmetry of the cavity, it does not cross this plane.
+    In 2D, streamlines are contours of the stream function. In 3D, they lie on the mid-plane in y. If the flow
+    has the symmetry of the cavity, it does not cross this plane.
     """
     import numpy as np
 
@@ -99,12 +99,12 @@ def streamlines(flow: Flow, sim: Fields) -> Figure | None:
 
 
 def stream_function(u: Array, y: Array) -> Array:
-    """Return ψ with u = ∂ψ/∂y, which is 0 on all walls, to second order.
+    """Return the stream function ψ, with u = ∂ψ/∂y and ψ = 0 on all walls, to second order.
 
-    The integral of u from the lower wall and that from the upper wall differ by the flow through a column.
-    This difference is only the error of u. ψ equals the first integral near the lower wall and the second one
-    near the upper wall. The transition between them has no slope at the walls, so the velocity on the walls
-    stays 0.
+    The integral of u from the lower wall and the integral from the upper wall differ by the flow through a
+    column. This flow is zero except for the error of u. ψ equals the first integral near the lower wall
+    and the second integral near the upper wall. The weights of both integrals have zero slope at the walls,
+    so the velocity on the walls stays 0.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def stream_function(u: Array, y: Array) -> Array:
 def _temperature(flow: Flow, sim: Fields) -> Section | None:
     """Return the temperature with its values on the walls.
 
-    The section is the grid of two axes, or the plane halfway along y.
+    In 2D, the section is the whole grid. In 3D, it is the mid-plane in y.
     """
     plane = _midplane_section(flow, sim, flow.grid.fields["T"])
     if plane is None:
@@ -142,12 +142,13 @@ def _isotherms(flow: Flow, sim: Fields, plane: Section, title: str) -> Contours:
 
 # -- values on walls -----------------------------------------------------------------------------------------
 
-# values on a wall, from the distances of points (the nearest first) and the values at the points
+# function that returns the values on a wall. Arguments: distances of points from the wall (nearest point
+# first), and values at these points
 OnWall = Callable[["Array", "Array"], Any]
 
 
 def no_flux(distances: Array, values: Array) -> Array:
-    """Return the values on a wall of the parabola through two points that has no slope on the wall.
+    """Return the values on a wall, extrapolated from two points by a parabola with zero slope at the wall.
 
     For evenly spaced points, this is (4 T_1 - T_2) / 3.
     """
@@ -159,7 +160,7 @@ def no_flux(distances: Array, values: Array) -> Array:
 
 
 def parabola(distances: Array, values: Array) -> Array:
-    """Return the values on a wall of the parabola through three points.
+    """Return the values on a wall, extrapolated from three points by a parabola.
 
     For evenly spaced points, this is 3 p_1 - 3 p_2 + p_3.
     """
@@ -199,7 +200,7 @@ def _add_wall_values(plane: Section, axis: int, lower: OnWall, upper: OnWall | N
 
 
 def _midplane_section(flow: Flow, sim: Fields, f: Field) -> Section | None:
-    """Return a field on two axes, or on the plane halfway along y, without the walls."""
+    """Return a field on the whole grid in 2D, or on the mid-plane in y in 3D, without values on the walls."""
     from halocline.io.section import cut
 
     if len(flow.grid.shape) == 2:
@@ -210,8 +211,8 @@ def _midplane_section(flow: Flow, sim: Fields, f: Field) -> Section | None:
 def _plane_section(flow: Flow, sim: Fields, f: Field, axis: int, at: float, points: int) -> Section | None:
     """Return a field on a plane across an axis, on the first rank; None on others.
 
-    The values are those of the polynomial through the nearest points along the axis. All ranks call this
-    function.
+    A polynomial through the `points` nearest points along the axis interpolates the values. All ranks call
+    this function.
     """
     import numpy as np
 
@@ -231,9 +232,9 @@ def _plane_section(flow: Flow, sim: Fields, f: Field, axis: int, at: float, poin
 
 
 def _visible_planes(flow: Flow, sim: Fields, p: Field) -> list[Section]:
-    """Return the pressure on visible walls and on planes behind them, on the first rank; none on others.
+    """Return the pressure on visible walls and mid-planes, on the first rank; an empty list on other ranks.
 
-    The three walls lack the quarter next to their common corner. The three planes halfway between walls have
+    Each of the three walls lacks the quarter next to their common corner. Each of the three mid-planes has
     only the quarter that is visible through this opening. All ranks call this function.
     """
     extent, sections = flow.grid.extent, []
@@ -248,7 +249,10 @@ def _visible_planes(flow: Flow, sim: Fields, p: Field) -> list[Section]:
 
 
 def _cut_quarter(plane: Section, axes: Sequence[int], middle: Sequence[float], *, inside: bool) -> Section:
-    """Return one quarter of a plane, or the other three. The rest of the plane is NaN."""
+    """Return a plane in which one quarter (`inside`), or the other three quarters, keep their values.
+
+    All other values are NaN.
+    """
     import numpy as np
 
     beyond = []
@@ -261,9 +265,10 @@ def _cut_quarter(plane: Section, axes: Sequence[int], middle: Sequence[float], *
 
 
 def _insert_line(plane: Section, axis: int, at: float) -> Section:
-    """Return a section that has points at a coordinate.
+    """Return a section with a line of points at the coordinate `at` along an axis.
 
-    An existing point is moved to it, or values are interpolated between both neighbours.
+    If the section already has this line within rounding errors, only its coordinate is set. Otherwise the
+    values are interpolated between the two adjacent lines.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""Problem of the flow in a cavity: settings, grid, start, diagnostics and checks, for any number of cells."""
+"""Problem of the flow in a cavity: settings, grid, initial state, diagnostics and checks."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from halocline.run.simulation.checks import Check
 from halocline.run.simulation.settings import setting
 
 PAPER = "the buoyancy-driven cavity of Virginia Tech, MPI and OpenACC"
-REFERENCE_SPEED = 0.3  # Minimum speed of artificial sound, over the speed of free fall √(g σ ΔT L).
-SLOWEST = 5.0  # Another minimum, in units of α / L: it applies if diffusion is faster than buoyancy.
+REFERENCE_SPEED = 0.3  # Minimum speed of artificial sound, divided by the free-fall speed √(g σ ΔT L).
+SLOWEST = 5.0  # Minimum speed of artificial sound in units of α / L, if diffusion is faster than buoyancy.
 MOST_STAGES = 16
-MORE_WORK = 1.2  # work of one of several stages, over that of a forward step, which reads no previous stage
+MORE_WORK = 1.2  # work of one of several stages, divided by the work of a forward step
 
 # tolerance of Nusselt numbers and velocities: EXACT + COARSE √Ra Δx², with Δx over the width
 EXACT = 0.01
 COARSE = 0.3
 
-FASTEST2 = 10.0  # limit of V² for a diverging run, over V² of free fall over the height
+FASTEST2 = 10.0  # V² above which a run counts as diverging, divided by V² of free fall over the height
 CONVERGING = ("nusselt_hot", "nusselt_mid", "u_max", "v_max")
 RESIDUAL = "residual_"
 # default tolerances; in float32, rounding errors leave residuals up to 1.4e-5 (measured on 10 to 79 points)
@@ -35,7 +35,7 @@ Published = Callable[[tuple[int, ...], Mapping[str, Any]], Mapping[str, float]]
 
 
 def stages_for(diffusion: float, sound: float) -> int:
-    """Return the number of stages with the longest step per work.
+    """Return the number of stages that allows the longest time step per unit of work.
 
     With more stages, diffusion allows longer steps, but waves of artificial sound do not.
     """
@@ -104,7 +104,7 @@ class Flow:
     values : mapping of str to float
         Values of `settings`.
     published : callable, optional
-        ``published(shape, values)`` returns published numbers by name; empty if there are none.
+        ``published(shape, values)`` returns published results by name. The mapping is empty if none exist.
 
     Attributes
     ----------
@@ -118,14 +118,14 @@ class Flow:
         Initial values of the scalars of the program.
     scheme_name : str
     automatic : dict of str to float
-        Number of stages, if it follows from the spacing.
+        Number of stages, if the flow has chosen it by the spacing; otherwise empty.
     ends : tuple of str
-        Reason for a regular end of a run.
+        Stop reasons with which a run ends successfully.
 
     Raises
     ------
     InputError
-        Values that are inconsistent.
+        `values` are inconsistent.
     """
 
     ends = (STEADY,)
@@ -204,7 +204,7 @@ class Flow:
         self.automatic = {} if values["stages"] else {"stages": stages}
 
     def start(self, sim: Fields) -> None:
-        """Set the scalars, and the fields of a fluid at rest with the temperature of conduction."""
+        """Set scalars and fields to the initial state: a fluid at rest, with the conductive temperature."""
         warmer = self.values["T_hot"] - self.values["T_cold"]
         sim[self.cavity.p] = 0.0
         for component in self.cavity.V:
@@ -222,16 +222,16 @@ class Flow:
         return LIMITS[int(scalars["limiter"])]
 
     def progress(self, scalars: Mapping[str, float]) -> str:
-        """Return the residuals of all equations as text. They are computed every `watch` iterations."""
+        """Return the residuals of all equations as text. The program updates them each `watch` iterations."""
         residuals = ((f.name, scalars.get(f"{RESIDUAL}{f.name}", math.inf)) for f in self.cavity.fields)
         return "residuals " + ", ".join(f"{name} {residual:.1e}" for name, residual in residuals)
 
     def advice(self, scalars: Mapping[str, float]) -> str:
-        """Return the stability limit that the steps of a failed run exceeded, as a sentence.
+        """Return a message with the stability limit that the steps of a failed run exceeded.
 
-        Steps become shorter as the flow becomes faster, so the last step is not informative. The limits are
-        those for the slowest sound, which apply to the first steps, or those for a flow at the speed of free
-        fall.
+        Steps become shorter as the flow becomes faster, so the last step is not informative. If the Courant
+        number is above 1, the message states the limit for the slowest artificial sound, which applies to the
+        first steps. Otherwise it states the limit for a flow at the free-fall speed.
         """
         nu, alpha = scalars["nu"], scalars["alpha"]
         values, stages, fall2 = self.values, self.stages, self._fall2
@@ -263,8 +263,9 @@ class Flow:
     def check(self, sim: Fields, record: Any) -> Sequence[Check]:
         """Return the checks of a steady flow.
 
-        The residuals are small, the heat flux halfway equals that at the hot wall, and published numbers
-        agree within the resolution of the mesh.
+        They test that the residuals are small, and that the heat flux through the mid-plane equals the flux
+        through the hot wall. They also compare the results with published ones, within the error expected for
+        the spacing.
         """
         after = record.series[-1]
         # the thickness of wall layers is proportional to Ra^-1/4, and differences are of second order
@@ -297,14 +298,17 @@ def findings(after: Mapping[str, float | None], steps: int) -> dict[str, Any]:
 
 
 def noise(values: Mapping[str, Any]) -> float:
-    """Return the relative difference between numbers at the end of a run and the steady ones."""
+    """Return the expected relative difference between the results at the end of a run and in steady state."""
     return float(values["tolerance"])
 
 
 def published_of_air(
     known: Mapping[float, Mapping[str, float]], shape: tuple[int, ...], values: Mapping[str, Any]
 ) -> Mapping[str, float]:
-    """Return the published numbers for a Rayleigh number and air in a square or cube; else nothing."""
+    """Return the published results for air in a square or cube; an empty mapping for other problems.
+
+    `known` contains the published results by Rayleigh number.
+    """
     if len({*shape}) > 1 or values["Pr"] != 0.71:
         return {}
     return known.get(values["Ra"], {})

@@ -68,10 +68,10 @@ def diagnostics(mhd: MHD) -> dict[str, Expr]:
 
 
 def over(reduction: Callable[[Operand], Expr], f: Operand, count: float = 1.0) -> Expr:
-    """Return a reduction over the grid.
+    """Return a reduction of an expression over the grid.
 
-    An expression with one value in all cells, such as ∇·B along one axis, is not reduced: the result is
-    `count` times this value.
+    An expression with the same value in all cells, such as ∇·B on a grid of one axis, is not reduced. Then
+    the result is `count` times this value.
     """
     expression = as_expr(f)
     return reduction(expression) if expression.varies else expression * count

@@ -2,8 +2,7 @@
 
 Sources: Equations B.1 to B.4 of J. Pekkilä, M. S. Väisälä, M. J. Käpylä, M. Rheinhardt and O. Lappi, Scalable
 communication for high-order stencil computations using CUDA-aware MPI, Parallel Computing 111 (2022), 102904.
-Further terms are those of the Pencil Code (The Pencil Code Collaboration, J. Open Source Softw. 6 (2021),
-2807).
+All other terms follow the Pencil Code (The Pencil Code Collaboration, J. Open Source Softw. 6 (2021), 2807).
 
 Shock viscosity is proportional to `shock_profile`, which is large where the flow converges.
 """
@@ -135,8 +134,8 @@ class MHD:
         forcing : Vector, optional
             Acceleration.
         heat_gain, heat_loss : expression, optional
-            H and C of Eq. B.3: heat gain and heat loss per unit volume and unit time. The parameter "heating"
-            and Newtonian cooling are separate terms.
+            H and C of Eq. B.3: heat gain and heat loss per unit volume and unit time, in addition to the
+            parameter "heating" and Newtonian cooling.
 
         Raises
         ------
@@ -250,7 +249,7 @@ class Gas:
     T : Expr
         Temperature; only of a gas with entropy.
     grad_enthalpy : Vector
-        ∇(s / c_p + ln ρ). Its product with -c_s² is the acceleration by pressure.
+        ∇(s / c_p + ln ρ). The acceleration by pressure is -c_s² times this vector.
     """
 
     def __init__(self, lnrho: Field, s: Field | None) -> None:
@@ -271,7 +270,7 @@ class Gas:
     def _of_lnT(self, operator: Any) -> Any:
         """Return the result of a linear operator on ln T.
 
-        The operator acts on s and ln ρ, so T is never differentiated.
+        The operator is applied to s and ln ρ, so the kernel takes no differences of T.
         """
         return self.gamma / self.cp * operator(self.s) + (self.gamma - 1.0) * operator(self.lnrho)
 
@@ -300,18 +299,17 @@ class Gas:
         return as_expr(self.per_mass(conductivity) * (self._of_lnT(laplacian) + dot(grad_lnT, flux)))
 
 
-REACH = 2  # Cells on each side, for the maximum of the convergence.
-WIDTH = 3  # Cells on each side, for the average.
+REACH = 2  # Cells on each side of a cell that the maximum of the convergence includes.
+WIDTH = 3  # Cells on each side of a cell that the average includes.
 
 
 def shock_profile(u: Vector) -> Expr:
     """Return ⟨max(-∇·u)₊⟩ min(h)², the smoothed local maximum of the convergence.
 
-    The maximum is taken over five neighbours along each axis. The average has binomial weights along each
-    axis, (1, 6, 15, 20, 15, 6, 1) / 64.
+    The maximum is taken over five adjacent cells along each axis. The average has the binomial weights
+    (1, 6, 15, 20, 15, 6, 1) / 64 along each axis.
 
-    The Pencil Code has the same definition: its bulk viscosity is ν_shock min(h)² times the smoothed maximum
-    of the convergence of five neighbours.
+    The definition is that of the Pencil Code, in which the bulk viscosity is ν_shock times this profile.
     """
     grid = u[0].grid
     axes = range(grid.ndim)

@@ -33,7 +33,7 @@ class Forcing:
     v = k × e / |k × e|.
 
     The wave vector k, the direction e and the phase φ are drawn at random for each step and are constant
-    during the step. k is one of the wave vectors of the box with kmin <= |k| < kmax.
+    during the step. A whole number of waves fits into the box along each axis, and kmin <= |k| < kmax.
 
     The helicity f·∇×f has the sign of σ. For σ = 1, ∇×f = k f. For σ = 0, the helicity vanishes.
 
@@ -52,7 +52,8 @@ class Forcing:
         Raises
         ------
         InputError
-            No wave vector has such a length, the grid does not resolve some of them, or there are too many.
+            No wave vector has such a length, or there are more than `MOST_VECTORS`. The grid must resolve all
+            of them.
         """
         least = 2 * math.pi / max(grid.extent)
         steps = [2 * math.pi / length for length in grid.extent]
@@ -115,7 +116,10 @@ class Forcing:
 
 
 def _stored_scalar(value: Expr) -> Expr:
-    """Return a scalar of the program with a value, so that cells do not compute it again."""
+    """Store a value in a new scalar of the program and return the scalar.
+
+    Without the scalar, every cell would compute the value again.
+    """
     stored = trace.current("a random forcing").unnamed_scalar("forcing")
     stored.set(value)
     return stored.expr

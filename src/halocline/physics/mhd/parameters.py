@@ -65,7 +65,7 @@ LNT0 = Setting(
 
 
 def parameter(name: str) -> Expr:
-    """Return a parameter of the equations. The error for a missing parameter contains its unit."""
+    """Return a parameter of the equations. If its value is missing, the error message contains its unit."""
     entry = ALL.get(name, LNT0)
     return program.parameter(name, unit=entry.unit, about=entry.about)
 
@@ -105,16 +105,16 @@ def settings(
     physics : Physics
         Choice of the equations.
     origin : str
-        Source of the defaults that differ from the usual ones.
+        Origin of the values in `defaults`, for the lists of settings.
     without : collection of str
-        Parameters that follow from other numbers of the problem and are no settings.
+        Parameters that follow from other numbers of the problem and are therefore not settings.
     **defaults
-        Defaults that differ from the usual ones.
+        Default values that replace the usual defaults, by parameter.
 
     Raises
     ------
     InputError
-        A default belongs to no parameter, or a value is out of its range.
+        `defaults` contains an unknown parameter, or a value is out of range.
     """
     for name, default in defaults.items():
         if name not in ALL:
@@ -130,7 +130,7 @@ def settings(
 def complete(physics: Physics, values: Mapping[str, float]) -> dict[str, float]:
     """Return the parameters that the equations read, including ln T₀.
 
-    T₀ is that of an ideal gas: c_s0² = (γ - 1) c_p T₀.
+    T₀ follows from the relation c_s0² = (γ - 1) c_p T₀ of an ideal gas.
 
     Raises
     ------
@@ -161,19 +161,19 @@ class Physics:
     magnetic : bool
         True if the magnetic vector potential is a field.
     imposed : bool
-        True if a uniform magnetic field (B_x, B_y, B_z) is added to that of A. Then A can be periodic
-        although the mean field is not zero.
+        True if a uniform magnetic field (B_x, B_y, B_z) is added to ∇ × A. Then A can be periodic although
+        the mean magnetic field is not zero.
     conductivity : {"constant", "diffusivity", "power"}
         K, K ρ/ρ₀ (a constant diffusivity), or K (ρ/ρ₀)^a (T/T₀)^b with the parameters K_rho = a and K_T = b.
     cooling : bool
         True for Newtonian cooling, C = ρ c_v (T - T_cool) / tau_cool.
     upwind : bool
-        True if upwind differences advect ln ρ and s. Their order is lower by one.
+        True if ln ρ and s are advected by upwind differences, whose order is lower by one.
     hyperdiffusion : bool
-        True for the sixth derivative along each axis, times nu3, eta3, D3 or chi3. The energy that it removes
-        from the flow and the magnetic field does not heat the gas.
+        True for a term with the sixth derivative along each axis, multiplied by nu3, eta3, D3 or chi3. The
+        energy that this term removes from the flow and the magnetic field does not heat the gas.
     shock : bool
-        True for bulk viscosity where the flow converges, nu_shock; see `shock_profile`.
+        True for bulk viscosity where the flow converges, with the parameter nu_shock; see `shock_profile`.
     gravity : bool
         True for a uniform acceleration, (g_x, g_y, g_z).
     """

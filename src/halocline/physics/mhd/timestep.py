@@ -36,7 +36,8 @@ LIMITS = {
     "hyperdiffusion": "rate_hyperdiffusion",
 }
 
-# rates that add up: of travel, and of damping of the velocity, the vector potential, and s and ln ρ
+# groups of rates that add up: travel, damping of the velocity, damping of the vector potential, and damping
+# of s and ln ρ
 TRAVEL = ("advection", "fast magnetosonic waves")
 GROUPS = (
     TRAVEL,
@@ -45,9 +46,9 @@ GROUPS = (
     ("conduction", "heating", "cooling", "upwinding", "hyperdiffusion"),
 )
 
-UNTIL = "until"  # Limit of a step that the end of the run shortens.
-COLLAPSED = 1e-12  # Minimum step over the first one: a run with shorter steps would never end.
-GROWTH = 1e-3  # Allowed growth of waves per step, for schemes in which waves grow at any step length.
+UNTIL = "until"  # Name of the limit if the step is shortened to end at the end time of the run.
+COLLAPSED = 1e-12  # Minimum time step relative to the first one. A run with shorter steps would never end.
+GROWTH = 1e-3  # Allowed growth of waves per step, for schemes in which waves grow at any time step.
 
 # parameters of cases that choose their time step
 COURANT = {
@@ -70,7 +71,7 @@ COURANT = {
 def first_symbol(order: int) -> float:
     """Return the maximum modified wave number of the central first derivative, times the spacing.
 
-    The modified wave number is 2 Σ c_k sin kθ.
+    Times the spacing, the modified wave number is 2 Σ c_k sin kθ for a wave with phase θ per cell.
     """
     weights = [float(c) for c in first_coefficients(order)]
     # the slope of the symbol falls from 1 at θ = 0 and has one zero
@@ -84,18 +85,19 @@ def first_symbol(order: int) -> float:
 
 @cache
 def second_symbol(order: int) -> float:
-    """Return the maximum negative symbol of the central second derivative, times the squared spacing.
+    """Return the maximum damping factor of the central second derivative, times the squared spacing.
 
-    The wave of two cells has this symbol.
+    The wave with a wavelength of two cells has this maximum.
     """
     centre, *outer = second_coefficients(order)
     return float(-centre - 2 * sum(d * (-1) ** k for k, d in enumerate(outer, 1)))
 
 
 def upwind_symbol(order: int) -> float:
-    """Return the maximum damping rate of `upwinding`, over Σ |u_i| / h_i.
+    """Return the maximum damping rate of `upwinding`, divided by Σ |u_i| / h_i.
 
-    The rate is the weight of `upwinding` times 2^order, the difference of a wave of two cells.
+    The wave with a wavelength of two cells has this maximum. For this wave, the difference in `upwinding` is
+    2^order times the amplitude.
     """
     m = order // 2
     return float(math.factorial(m) * math.factorial(m - 1) * 2**order / math.factorial(order))
@@ -105,9 +107,9 @@ def upwind_symbol(order: int) -> float:
 class Courant:
     """Time step dt = 1 / max(travel / (advection limit_i), damping / (diffusion limit_r)).
 
-    limit_i and limit_r are the stability limits of the scheme along the imaginary and the real axis: √3 and
-    2.51 for third-order Runge-Kutta. In RK4, a wave with the maximum damping has a smaller limit. The smaller
-    limit applies in such schemes.
+    limit_i and limit_r are the stability limits of the scheme along the imaginary and the real axis, such as
+    √3 and 2.51 for third-order Runge-Kutta. In some schemes, such as RK4, damped waves have a smaller limit
+    limit_i. Then this smaller limit applies.
 
     The rates are the maxima over all waves on the grid, for the differences in use. κ₁ and κ₂ are the maximum
     symbols of the first and the second derivative (1.586 and 6.04 at the sixth order).
@@ -116,22 +118,22 @@ class Courant:
       vector potential, so √κ₂ is the factor of Alfvén waves.
     - Damping: κ₂ D Σ 1 / h_i² with D = 4/3 ν + ζ + ζ_shock for u, η for A, and γ K / (ρ c_p) for s. Upwinding
       adds to the damping of s. Hyperdiffusion adds 64 max(ν₃, η₃, D₃, χ₃) Σ 1 / h_i⁶ to each damping rate.
-    - Damping of s by heat: the decrease of the heating rate with s. For a heating H that does not depend on
-      the temperature, this rate is γ / c_p |H| / (ρ T). For Newtonian cooling, it is T_cool / (T tau_cool).
-      Further heat gain and heat loss count like H. This is sufficient if they vary as a power of T from 0
-      to 2.
+    - Damping of s by heat: the decrease of ds/dt with s. For a heating H that does not depend on the
+      temperature, this damping rate is γ / c_p |H| / (ρ T). For Newtonian cooling, it is T_cool / (T
+      tau_cool). Heat gain and heat loss of the user are treated like H. This is sufficient if they are
+      proportional to a power of T from 0 to 2.
 
     Parameters
     ----------
     advection, diffusion : float
         Fractions of the longest stable step.
     floor : float
-        Minimum time step; 0 for 1e-12 of the first step. The run ends if the step would be shorter, and the
-        message names the limit.
+        Minimum time step; 0 for 1e-12 of the first step. If the time step would be shorter, the run ends with
+        a message that names the limit.
     scheme : time integration scheme, optional
-        Scheme whose stability limits apply. The default is the scheme of the simulation, or RK3 in a program
-        that is the step itself. In forward Euler and RK2, waves grow at any step length. A growth of 1e-3 per
-        step is allowed there, and the user is warned.
+        Scheme whose stability limits apply. The default is the scheme of the simulation. For a program that
+        implements the whole step, the default is RK3. In forward Euler and RK2, waves grow at any time step.
+        For these schemes, a growth of 1e-3 per step is allowed, and the user is warned.
     """
 
     advection: float = 0.8
@@ -148,7 +150,7 @@ class Courant:
         Raises
         ------
         InputError
-            The scheme is stable for any step length, or does not state its stability limits.
+            The scheme is stable for any time step, or has no method that gives its stability limits.
         """
         travel, damping = self.numbers()
         if math.isinf(travel) and math.isinf(damping):
@@ -193,9 +195,9 @@ class Courant:
         return dt_courant.expr
 
     def numbers(self) -> tuple[float, float]:
-        """Return the maximum rates of travel and of damping, in units of 1 / dt.
+        """Return the largest stable products of dt with the rate of travel, and with the rate of damping.
 
-        A maximum is inf if the scheme is stable for any such rate.
+        A value is inf if the scheme is stable for all rates of this kind.
         """
         program = trace.active()
         scheme = self.scheme or (program and program.scheme) or RK3()
@@ -222,12 +224,12 @@ class Courant:
         return min(self.advection * waves, *waves_by_damping), damping
 
     def limit(self, scalars: Mapping[str, float]) -> str:
-        """Return the limit of the last step.
+        """Return the name of the limit that determined the last time step.
 
         Parameters
         ----------
         scalars : mapping of str to float
-            Scalars of the program after a run whose time step is not delayed.
+            Scalars of the program after a run. The time step of the run must not be delayed.
         """
         if scalars["dt"] < scalars["dt_courant"]:
             return UNTIL
@@ -236,7 +238,7 @@ class Courant:
     def rates(
         self, mhd: MHD, *, heat_gain: Operand | None = None, heat_loss: Operand | None = None
     ) -> dict[str, Expr]:
-        """Return the maximum rate of each limit over the grid; see `step`."""
+        """Return the maximum over the grid of the rate of each limit; see `step`."""
         grid, physics, gas, order = mhd.grid, mhd.physics, Gas(mhd.lnrho, mhd.s), trace.default_order()
         first, second = first_symbol(order), second_symbol(order)
         flow, squares, sixths = as_expr(0.0), as_expr(0.0), as_expr(0.0)
@@ -277,7 +279,7 @@ class Courant:
 
 
 def _number(limit: str) -> int:
-    """Return the number of a limit, which is the value of the scalar "limiter"."""
+    """Return the index of a limit in `LIMITS`. The scalar "limiter" holds the index of the actual limit."""
     return list(LIMITS).index(limit)
 
 
@@ -287,12 +289,12 @@ def time_step_settings() -> dict[str, float]:
 
 
 def stepping(mhd: MHD, dt: float, floor: float) -> tuple[Any, Callable[[Mapping[str, float]], str] | None]:
-    """Return the time step for `halocline.Simulation`, and the function that names its limit.
+    """Return the argument `dt` of `halocline.Simulation`, and a function that returns the name of its limit.
 
     Parameters
     ----------
     dt : float
-        Fixed time step, for which the function is None; 0 for the Courant step.
+        Fixed time step; 0 for the Courant step. For a fixed time step, the function is None.
     floor : float
         Minimum time step; see `Courant`.
     """

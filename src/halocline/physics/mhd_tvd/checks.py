@@ -25,9 +25,9 @@ Exact = Callable[[float], Mapping[Field, Any]]
 def general(sim: MHDSimulation, record: Any, *, periodic: bool = True) -> list[Check]:
     """Return the checks that hold for every run.
 
-    ∇·b is at the level of rounding errors. Density and pressure at the end are above the floors, which act
-    only when a step begins. If all sides are periodic, mass, energy, momentum and flux equal those of the
-    start.
+    They test that ∇·b is at the level of rounding errors, and that density and pressure at the end are above
+    the floors. (The scheme applies floors only at the beginning of a step.) If all sides are periodic, they
+    also test that mass, energy, momentum and magnetic flux are conserved.
 
     Parameters
     ----------
@@ -59,21 +59,22 @@ def conservation(
     raised: Sequence[str] = (),
     bound: float = ROUND_OFF,
 ) -> list[Check]:
-    """Return checks that mass, energy, momentum and flux are unchanged, each relative to its own scale.
+    """Return checks that mass, energy, momentum and magnetic flux are unchanged, relative to their scales.
 
-    The scale of momentum is √(mass · energy), the momentum of gas as fast as its waves. Momentum fluxes are
-    pressures, so momentum has rounding errors of this size even in gas at rest. Electric fields are
-    proportional to the magnetic field, so the scale of flux is the root mean square of the field.
+    The scale of momentum is √(mass · energy), which is the momentum of gas that moves at its wave speed.
+    Momentum fluxes are pressures, so the rounding errors of momentum are proportional to this scale even in
+    gas at rest. Electric fields are proportional to the magnetic field, so the scale of magnetic flux is the
+    root mean square of the field.
 
     Parameters
     ----------
     before, after : mapping
         Diagnostics at the start and at the end.
     raised : sequence of str
-        Floors that have acted. With any floor the energy is not compared, with the density floor also not the
-        mass.
+        Names of the floors that have acted. If there are any, the energy is not compared. If the density
+        floor is among them, the mass is not compared either.
     bound : float
-        Maximum change over the scale.
+        Maximum change, relative to the scale.
     """
     mass, energy = _number(before["mass"]), _number(before["energy"])
     scales = {"mass": mass, "energy": energy}
@@ -103,8 +104,7 @@ def wave_error(sim: MHDSimulation, exact: Exact, amplitude: float, bound: float,
     Parameters
     ----------
     bound : float
-        Bound of the error in the first period, times the square of the number of cells along the shorter
-        side.
+        Maximum error in the first period, multiplied by n², with n cells along the shorter side.
     period : float
         Period of the wave.
     """
@@ -122,10 +122,11 @@ def wave_error(sim: MHDSimulation, exact: Exact, amplitude: float, bound: float,
 
 
 def error(sim: MHDSimulation, exact: Exact, amplitude: float) -> float:
-    """Return the error of a wave over its amplitude.
+    """Return the error of a wave, relative to its amplitude.
 
-    The error is the norm of the mean absolute differences of all fields from the exact solution. After whole
-    periods, the exact solution is the start (Mendygral et al. 2017, Section 6.1).
+    Each field has a mean absolute difference from the exact solution. The error is the Euclidean norm of
+    these differences. After a whole number of periods, the exact solution equals the initial state (Mendygral
+    et al. 2017, Section 6.1).
     """
     differences = sim.evaluate(*(total(magnitude(f - e)) for f, e in exact(sim.time).items()))
     return float(math.hypot(*differences) / sim.grid.size / amplitude)
@@ -163,9 +164,9 @@ def primitives(sim: Any, gamma: float) -> dict[str, NDArray[np.float64]] | None:
 
 
 def restricted(values: NDArray[np.float64], shape: Sequence[int]) -> NDArray[np.float64]:
-    """Return means of `values` over blocks of cells.
+    """Return means of `values` over blocks of cells, as an array of the shape `shape`.
 
-    The result has the shape `shape`, which divides the shape of `values`.
+    Along each axis, the length of `shape` divides the length of `values`.
     """
     for axis, n in enumerate(shape):
         before, after = values.shape[:axis], values.shape[axis + 1 :]
@@ -174,7 +175,7 @@ def restricted(values: NDArray[np.float64], shape: Sequence[int]) -> NDArray[np.
 
 
 def difference(values: NDArray[np.float64], reference: NDArray[np.float64]) -> float:
-    """Return the relative L1 difference, Σ |a - b| / Σ |b|, on the coarser of both grids."""
+    """Return the relative L1 difference, Σ |a - b| / Σ |b|, after coarsening to the coarser of both grids."""
     import numpy as np
 
     coarse = [min(pair) for pair in zip(values.shape, reference.shape, strict=True)]
@@ -183,7 +184,7 @@ def difference(values: NDArray[np.float64], reference: NDArray[np.float64]) -> f
 
 
 def rotation_asymmetry(values: NDArray[np.float64]) -> float:
-    """Return the maximum change of values by a rotation of 180 degrees, over their maximum magnitude."""
+    """Return the maximum change of values by a rotation of 180 degrees, relative to the largest magnitude."""
     import numpy as np
 
     return float(np.abs(values - values[(slice(None, None, -1),) * values.ndim]).max() / np.abs(values).max())

@@ -40,10 +40,10 @@ class Converged:
     gamma : float
         Ratio of specific heats of the solution.
     maximum_errors : mapping of str to (float, int)
-        Maximum relative L1 difference of quantities, and the number of cells along each axis for which it
-        holds.
+        Maximum relative L1 difference of each quantity. It applies to a run with the given number of cells
+        along each axis.
     maps : tuple of str
-        Quantities of the maps in the figure.
+        Quantities that the figure shows as maps.
     cuts : tuple of (str, str, float)
         Quantity, axis and coordinate of each cut in the figure.
     """
@@ -64,8 +64,8 @@ class Converged:
     def check(self, sim: MHDSimulation, record: Any) -> list[Check]:
         """Return the checks of a run.
 
-        The result agrees with the solution, is symmetric under a rotation of 180 degrees, and differs from
-        the start.
+        They test that the result agrees with the converged solution, is symmetric under a rotation of 180
+        degrees, and differs from the initial state.
         """
         checks, state = general(sim, record), primitives(sim, sim.parameters["gamma"])
         if state is None:
@@ -81,7 +81,7 @@ class Converged:
             )
         p = state["p"]
         pressure_range = float((p.max() - p.min()) / p.mean())
-        # pressure is uniform at the start, and its change is at first proportional to the square of time
+        # The pressure is initially uniform. At first, its change is proportional to the square of time.
         least = 0.5 * min(1.0, sim.time / self.until) ** 2
         return [
             *checks,
@@ -91,7 +91,7 @@ class Converged:
         ]
 
     def _agreement(self, sim: MHDSimulation, state: Mapping[str, NDArray[np.float64]]) -> list[Check]:
-        """Return the checks of the difference from the solution, or the reason why it is not compared."""
+        """Return a check for each compared quantity, or the reason why the quantity is not compared."""
         import numpy as np
 
         checks = []
@@ -109,7 +109,7 @@ class Converged:
         return checks
 
     def mismatch(self, sim: MHDSimulation) -> str:
-        """Return the reason why the solution does not apply to a run; empty if it applies."""
+        """Return the reason why the converged solution does not apply to a run; empty if it applies."""
         gamma = sim.parameters["gamma"]
         if gamma != self.gamma:
             return f"no converged solution for gamma = {gamma:g}"
@@ -135,7 +135,7 @@ class Converged:
         return Figure([*maps, *panels], columns=2)
 
     def _curve(self, quantity: str, axis: str, at: float, sim: MHDSimulation) -> Curve | None:
-        """Return the cut through the solution; None if no solution is stored or if it does not apply."""
+        """Return a line cut of the converged solution; None if it is not stored or does not apply."""
         import numpy as np
 
         if self.mismatch(sim):

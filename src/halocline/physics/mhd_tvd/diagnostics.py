@@ -27,7 +27,7 @@ def derived(mhd: IdealMHD) -> dict[str, Expr]:
 
     - rho, p: density and pressure
     - v_x to v_z, B_x to B_z: components of velocity and field
-    - kinetic: kinetic energy per mass
+    - kinetic: kinetic energy per unit mass
     - p_magnetic: magnetic pressure
     - mach: Mach number
     - j_x to j_z: components of the current, by central differences of B
@@ -58,7 +58,7 @@ def diagnostics(mhd: IdealMHD) -> dict[str, Expr]:
     """Return the diagnostics of a run by name.
 
     These are the means of conserved quantities over all cells, extrema of density and pressure, and the
-    magnetic energy. On two or three axes, "div_b" is max |∇·b| over max |b| / Δx.
+    magnetic energy. On two or three axes, "div_b" is max |∇·b| divided by max |b| / Δx.
     """
     size, w = float(mhd.grid.size), mhd.state()
     quantities = {"mass": total(mhd.rho) / size, "energy": total(mhd.E) / size}
@@ -77,7 +77,7 @@ def diagnostics(mhd: IdealMHD) -> dict[str, Expr]:
 
 
 def relative_divergence(mhd: IdealMHD) -> Expr:
-    """Return max |∇·b| over max |b| / Δx, on grids of two or three axes."""
+    """Return max |∇·b| divided by max |b| / Δx, on grids of two or three axes."""
     steepest = [magnitude(mhd.b[a].expr) / mhd.grid.h(a) for a in range(mhd.axes)]
     tiny = 1e-300  # without a field the ratio is 0
     ratio: Expr = greatest(magnitude(divergence(mhd))) / maximum(*(greatest(s) for s in steepest), tiny)

@@ -26,12 +26,12 @@ TITLES = {
 def maps(sim: MHDSimulation, *names: str, **titles: str) -> list[Map] | None:
     """Return maps of derived quantities, on the first rank; None on others.
 
-    On three axes, the maps show the plane in the middle of the z axis. All ranks call this function.
+    In 3D, the maps show the mid-plane in z. All ranks call this function.
 
     Parameters
     ----------
     **titles : str
-        Titles that differ from `TITLES`.
+        Titles that replace those of `TITLES`, by quantity.
     """
     from halocline.io import section
 
@@ -43,7 +43,7 @@ def maps(sim: MHDSimulation, *names: str, **titles: str) -> list[Map] | None:
 def cut(sim: MHDSimulation, name: str, axis: str, at: float) -> Section | None:
     """Return a derived quantity along a line of cells, on the first rank; None on others.
 
-    The line is the nearest one to `at` on the axis. All ranks call this function.
+    The line crosses `axis` at the cells nearest to the coordinate `at`. All ranks call this function.
     """
     from halocline.io import section
 

@@ -15,7 +15,7 @@ def flag_stage(condition: Expr, name: str) -> Expr:
 
 
 def beside(flag: Expr, axis: int) -> Expr:
-    """Return the condition that at least one of the cells on both sides of a face has the flag."""
+    """Return the condition that at least one of the two cells at a face has the flag."""
     sides: Expr = symmetric_sum(shift(flag, axis, -1), flag)
     return sides > 0.0
 

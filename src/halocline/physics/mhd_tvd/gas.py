@@ -7,9 +7,9 @@ A state next to a face is stored in the frame of the face. `Normal` contains vel
 normal first, then along the next two axes in cyclic order (x y z x y). Therefore one set of formulas serves
 all axes.
 
-A problem that is rotated to the next axis or mirrored has bit-for-bit the same result. For this,
-`ordered_sum` rounds each product of a sum separately. A compiler could otherwise fuse one product into a
-multiply-add. The names in the formula would determine the fused product.
+If a problem is mirrored or rotated to the next axis, its result is mirrored or rotated bit for bit. For this
+purpose, `ordered_sum` rounds each product of a sum separately. Otherwise a compiler could fuse one of the
+products into a multiply-add, and the choice of the product would depend on names in the formula.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def frame(axis: int) -> tuple[int, int, int]:
 
 
 class Normal(NamedTuple):
-    """State on one side of a face: density, velocity, field along the face, and pressure.
+    """State on one side of a face: density, velocity, tangential magnetic field, and pressure.
 
-    u is the velocity along the normal. The field along the normal is not included, since it is the same on
+    u is the velocity along the normal. The normal magnetic field is not included, since it is the same on
     both sides.
     """
 
@@ -55,7 +55,7 @@ class Normal(NamedTuple):
 
 
 class Flux(NamedTuple):
-    """Flux through a face, along its normal: of mass, momentum, field along the face, and energy."""
+    """Fluxes through a face: of mass, momentum, tangential magnetic field, and energy."""
 
     rho: Expr
     mx: Expr
@@ -67,7 +67,7 @@ class Flux(NamedTuple):
 
 
 class Conserved(NamedTuple):
-    """Mass, momentum and energy of a cell, per volume, and its field B."""
+    """Mass, momentum and energy of a cell per unit volume, and its magnetic field B."""
 
     rho: Expr
     m: Vector
@@ -77,7 +77,7 @@ class Conserved(NamedTuple):
 
 @dataclass(frozen=True)
 class State:
-    """Density, velocity, field and pressure of cells. Vectors have three components on all grids."""
+    """Density, velocity, magnetic field and pressure of cells. Vectors have three components on all grids."""
 
     rho: Expr
     v: Vector
@@ -91,7 +91,7 @@ class State:
 
 
 def squared(vector: Sequence[Expr]) -> Expr:
-    """Return the squared length of a vector, independently of the order of its components."""
+    """Return the squared length of a vector. Its bits do not depend on the order of the components."""
     total: Expr = symmetric_sum(*(c * c for c in vector))
     return total
 

@@ -1,10 +1,11 @@
-"""Conservative exchange around cells that a step leaves without mass or heat.
+"""Conservative mixing of cells that have no mass or no heat after a step with their neighbours.
 
-Even a first-order step can leave a cell with less energy than its kinetic and magnetic energy. The reason is
-that the field of a cell follows from forces on edges, but its energy follows from fluxes.
+After a first-order step, the total energy of a cell can still be less than its kinetic and magnetic energy.
+The reason is that electromotive forces on edges change the field of the cell, but fluxes change its energy.
 
-A higher pressure would add energy. Therefore such a cell exchanges heat with its neighbours, and a cell
-without mass exchanges mass, momentum and energy. Sums over the grid are unchanged.
+A higher pressure in such a cell would add energy. Therefore the cell is mixed with its neighbours: a cell
+without heat receives heat, and a cell without mass receives mass, momentum and energy. Sums over the grid are
+unchanged.
 """
 
 from __future__ import annotations
@@ -29,25 +30,27 @@ def lacks_mass_or_heat(U: Conserved) -> Expr:
 
 
 def mix(rho: Field, m: Vector, E: Field, b: Vector, cells: Scalar) -> None:
-    """Record passes of exchange, until no cell lacks mass or heat, see `lacks_mass_or_heat`.
+    """Add a loop to the program that mixes cells with their neighbours until no cell lacks mass or heat.
 
-    The heat of a cell without heat becomes the mean of this cell and its 2d neighbours. In a cell without
-    mass, the mass, the momentum and the energy without magnetic energy become such means. The neighbours lose
-    the amount that the cell gains. Nothing passes through walls.
+    See `lacks_mass_or_heat` for the condition. If a cell has no heat, its heat becomes the mean over the cell
+    and its face neighbours. If a cell has no mass, its mass, its momentum and its non-magnetic energy each
+    become the mean over these cells. The neighbours lose the amount that the cell gains. Nothing is exchanged
+    through walls.
 
-    Every cell becomes a convex combination of cells, so no pass lowers the minimum density. Heat is a concave
-    function of mass, momentum and energy where density is positive. Therefore no pass lowers the minimum heat
-    around cells with mass. A neighbour of a cell without mass can lose all of its heat. Then the next pass
-    treats this neighbour.
+    The new state of every cell is a convex combination of states, so no pass lowers the minimum density.
+    Where the density is positive, heat is a concave function of mass, momentum and energy. Therefore no pass
+    lowers the minimum heat around cells that have mass. A neighbour of a cell without mass can lose all of
+    its heat. Then the next pass mixes this neighbour.
 
     Parameters
     ----------
     rho, m, E : Field, Vector, Field
         Density, momentum and energy of cells.
     b : Vector
-        Magnetic field, on faces along the axes of the grid, in cells along others. It is unchanged.
+        Magnetic field, which is unchanged. Components along axes of the grid are on faces, all other
+        components are in cells.
     cells : Scalar
-        Number of lacking cells. Each pass counts them again.
+        Number of cells that lack mass or heat. Each pass updates it.
     """
     grid, axes = rho.grid, rho.grid.ndim
     share = 1.0 / (2 * axes + 1)
@@ -62,7 +65,7 @@ def mix(rho: Field, m: Vector, E: Field, b: Vector, cells: Scalar) -> None:
             return carried
 
         def mixed(old: Expr, value: Expr, spare: Expr | None = None) -> Expr:
-            """Return `old` after exchange of `value` next to thin cells, and of `spare` next to cold ones."""
+            """Return `old` after mixing of `value` next to thin cells, and of `spare` next to cold cells."""
             gains = []
             for a in range(axes):
                 other = as_expr(0.0)

@@ -96,14 +96,14 @@ def settings(origin: str = Setting.origin, /, **defaults: float | str) -> dict[s
     Parameters
     ----------
     origin : str
-        Source of the defaults that differ from the usual ones.
+        Origin of the values in `defaults`, for the lists of settings.
     **defaults
-        Defaults that differ from the usual ones.
+        Default values that replace the usual defaults, by parameter.
 
     Raises
     ------
     InputError
-        A value is out of its range, or the fluxes do not have a given numerical viscosity.
+        A value is out of range, or a numerical viscosity is set that the fluxes do not have.
     """
     changed = {name: replace(ALL[name], default=default, origin=origin) for name, default in defaults.items()}
     values = {name: setting(name, changed.get(name, entry)) for name, entry in ALL.items()}
@@ -137,7 +137,7 @@ def courant_number(values: Mapping[str, Any], axes: int) -> float:
 
 
 def check_courant(number: float, axes: int) -> None:
-    """Raise InputError if steps with a Courant number are not stable on a number of axes."""
+    """Raise InputError if a Courant number is above the stability limit for a number of axes."""
     most, on = STABLE[axes], "one axis" if axes == 1 else f"{axes} axes"
     if not number > 0.0:
         raise InputError(f"courant is {number:g}; expected a number above 0 and below {most:g}")

@@ -1,12 +1,12 @@
-"""Second-order states on both sides of a face, and the fluxes of Riemann solvers between them.
+"""Second-order reconstruction of the states on both sides of a face, for fluxes of Riemann solvers.
 
 The scheme is Hancock's (van Leer, SIAM J. Sci. Stat. Comput. 5 (1984), 1; Toro 2009, Section 14.4) in
 primitive quantities. Each cell has limited slopes, and the states on both of its sides advance by half a step
 along the axis.
 
-A limiter makes one difference from two neighbouring ones, so that no new extremum arises. It is commutative,
-and 0 if both differences have opposite signs. The parameter β, from 1 to 2, bounds the steepness. For β = 1,
-all limiters are minmod: the smaller difference.
+A limiter computes one slope from the differences to both neighbours, so that no new extremum arises. It is
+commutative, and returns 0 if the differences have opposite signs. The parameter β, from 1 to 2, bounds the
+steepness. For β = 1, all limiters are minmod, which returns the smaller difference.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Limiter = Callable[[Expr, Expr, Expr], Expr]
 
 
 def sweby(a: Expr, b: Expr, beta: Expr) -> Expr:
-    """Return the larger difference, at most β times the smaller one (Mendygral et al. 2017, Equation A7).
+    """Return the larger difference, limited to β times the smaller one (Mendygral et al. 2017, Equation A7).
 
-    For β = 2 it is superbee. This limiter keeps jumps steep, but also turns long waves into steps.
+    For β = 2, this limiter is superbee. It keeps jumps steep, but also turns long waves into steps.
     """
     in_order = magnitude(a) < magnitude(b)
     smaller, larger = where(in_order, a, b), where(in_order, b, a)
@@ -34,10 +34,10 @@ def sweby(a: Expr, b: Expr, beta: Expr) -> Expr:
 
 
 def central(a: Expr, b: Expr, beta: Expr) -> Expr:
-    """Return the mean of both differences, at most β times the smaller one.
+    """Return the mean of both differences, limited to β times the smaller difference.
 
-    For β = 2 it is the limiter of van Leer, J. Comput. Phys. 23 (1977), 276. In a smooth solution the result
-    is the mean, so waves keep their form.
+    For β = 2, this is the limiter of van Leer, J. Comput. Phys. 23 (1977), 276. In smooth solutions, the
+    result is the mean, so waves keep their shape.
     """
     smaller = where(magnitude(a) < magnitude(b), a, b)
     return _limited(a, b, beta * smaller, 0.5 * (a + b))
@@ -57,8 +57,8 @@ def states(
 ) -> tuple[Normal, Normal]:
     """Return the states below and above the lower face of each cell, in the middle of a step.
 
-    If the density or pressure on a side would not be positive, this side has the state of the cell. The
-    parameter "limiter", β, bounds the slopes.
+    If the density or pressure on a side would not be positive, the unreconstructed state of the cell is used
+    for this side. The parameter "limiter" (β) bounds the slopes.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def states(
     name : str
         Prefix of the names of the stages.
     limit : callable
-        Limiter that makes one slope of the differences to both neighbours; see `LIMITERS`.
+        Limiter, which computes one slope from the differences to both neighbours; see `LIMITERS`.
 
     Returns
     -------
@@ -97,7 +97,7 @@ def states(
 
 
 def _changes(w: Normal, d: Normal, bn: Expr) -> Normal:
-    """Return A · Δw, the negative change of primitive quantities with the slopes `d`, per Δt/Δx.
+    """Return A · Δw for the slopes Δw = `d`: the negative change of primitive quantities per Δt/Δx.
 
     A is the matrix of ideal magnetohydrodynamics along an axis. The field component along this axis is
     uniform.

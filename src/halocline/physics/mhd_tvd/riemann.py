@@ -1,10 +1,10 @@
 """Fluxes between two states of magnetised gas, from approximate solutions of their Riemann problem.
 
-A solver has the states on both sides of a face and the normal field as arguments. In a mirrored problem, the
-sides are exchanged, and `u` and `bn` have opposite signs. The flux of the mirrored problem is bit-for-bit the
-mirror image of the original flux. For this, `symmetric_sum` adds terms of the left and the right side, and
-pairs of products within one side. A compiler could otherwise fuse one of the products into a multiply-add.
-The names in the formula would determine the fused product.
+The arguments of a solver are the states on both sides of a face and the normal field. In a mirrored problem,
+the sides are exchanged, and `u` and `bn` change sign. The flux of the mirrored problem is bit-for-bit the
+mirror image of the original flux. For this purpose, `symmetric_sum` adds the terms of the left and the right
+side, and pairs of products within one side. Otherwise a compiler could fuse one of two products into a
+multiply-add, and the choice of the product would depend on names in the formula.
 
 The modified flux of MHDTVD is that of Mendygral et al. 2017, Appendix A, and Ryu and Jones 1995, ApJ 442,
 228. At each face, the jump is decomposed into seven waves. Each wave has an upwind flux, reduced by a limited
@@ -27,16 +27,18 @@ from halocline.physics.mhd_tvd.gas import Flux, Normal, State, conserved, face_s
 from halocline.physics.mhd_tvd.reconstruct import Limiter, central
 from halocline.physics.mhd_tvd.waves import OF_FAMILY, Waves, WaveValues, viscosity
 
-# Fraction of bn², in float64. If a denominator of HLLD is not above it, a fast wave is no faster than the
-# Alfvén wave behind it. Then velocity and field along the face do not change across the fast wave.
+# Fraction of bn², in float64. If a denominator of HLLD is not larger than this fraction, a fast wave is as
+# slow as the Alfvén wave behind it. Then the tangential velocity and field do not change across the fast
+# wave.
 NONE = 1e-12
 
 
 def hll(left: Normal, right: Normal, bn: Expr) -> Flux:
     """Return the flux with one state between the two fastest waves.
 
-    Source: Mendygral et al. 2017, Equations A10 to A12. The paper prints both fluxes with the same sign.
-    Here, the flux of the right side has the opposite sign, so that two equal states have their own flux.
+    Source: Mendygral et al. 2017, Equations A10 to A12. In the printed formula, both fluxes have the same
+    sign. Here, the flux of the right side has the opposite sign. Otherwise two equal states would not give
+    the flux of this state.
     """
     waves = Waves.between(left, right, bn)
     # upward and downward speed of the waves, both ≥ 0
@@ -55,15 +57,15 @@ def hll(left: Normal, right: Normal, bn: Expr) -> Flux:
 
 
 def roe(left: Normal, right: Normal, bn: Expr) -> Flux:
-    """Return the flux of seven waves in an averaged gas (Cargo and Gallice 1997; see `waves`).
+    """Return the flux with seven waves in an averaged gas (Cargo and Gallice 1997; see `waves`).
 
-    The numerical viscosity of a wave of speed a is Q(a/c) c in place of |a|. Q is the function of Mendygral
+    The numerical viscosity of a wave of speed a is Q(a/c) c instead of |a|. Q is the function of Mendygral
     et al. 2017, Equation A9, and c is the fast speed of the averaged gas. Therefore waves slower than 2 ε c
     are damped as if their speed were at least ε c (Harten, J. Comput. Phys. 49 (1983), 357). Without this
-    damping, a rarefaction in which the gas becomes faster than a wave could remain a jump.
+    damping, a transonic rarefaction could remain a jump, which violates the entropy condition.
 
-    ε is the parameter "epsilon_" and the family: "fast", "alfven", "slow", "entropy". For ε = 0, the
-    numerical viscosity is |a|.
+    ε is the parameter "epsilon_fast", "epsilon_alfven", "epsilon_slow" or "epsilon_entropy" of the wave
+    family. For ε = 0, the numerical viscosity is |a|.
     """
     waves = Waves.between(left, right, bn)
     epsilon = OF_FAMILY.map(lambda family: parameter(f"epsilon_{family}"))
@@ -78,13 +80,13 @@ def roe(left: Normal, right: Normal, bn: Expr) -> Flux:
 def hlld(left: Normal, right: Normal, bn: Expr) -> Flux:
     """Return the flux with four states between five waves: two fast, two Alfvén and one contact.
 
-    Source: T. Miyoshi and K. Kusano, J. Comput. Phys. 208 (2005), 315. The jumps of the states are those of
-    F(U) with the total pressure between the fast waves. Therefore the flux is computed once, from the state
-    at the face. If a contact is at rest on the face, both sides give the same bits.
+    Source: T. Miyoshi and K. Kusano, J. Comput. Phys. 208 (2005), 315. The states satisfy the jump conditions
+    if F(U) uses the total pressure between the fast waves. Therefore the flux is computed once, from the
+    state at the face. If a contact is at rest on the face, the states of both sides give the same bits.
     """
     square, towards = bn * bn, where(bn >= 0.0, 1.0, -1.0)
 
-    # the fast waves, and the gas between them (Equations 67, 38 and 41)
+    # fast waves, and the velocity and total pressure between them (Equations 67, 38 and 41)
     speed = maximum(fast(left, bn), fast(right, bn))
     slowest, fastest = minimum(left.u, right.u) - speed, maximum(left.u, right.u) + speed
     relative_l, relative_r = left.u - slowest, fastest - right.u  # speeds of the gas relative to the waves
@@ -119,10 +121,10 @@ def hlld(left: Normal, right: Normal, bn: Expr) -> Flux:
     part_l, part_r, signed_share = root_l * share, root_r * share, towards * share
 
     def along(v_l: Expr, v_r: Expr, B_l: Expr, B_r: Expr) -> tuple[tuple[Expr, Expr, Expr], ...]:
-        """Return velocity and field along an axis of the face.
+        """Return the components of velocity and field along a tangential axis.
 
-        The values are those left and right behind the fast waves, and between the Alfvén waves (Equations 59
-        to 62).
+        The results are the values behind the left fast wave, behind the right fast wave, and between the
+        Alfvén waves (Equations 59 to 62).
         """
         v_l, v_r = v_l + lift_l * B_l, v_r - lift_r * B_r
         B_l, B_r = bent_l * B_l, bent_r * B_r
@@ -133,7 +135,7 @@ def hlld(left: Normal, right: Normal, bn: Expr) -> Flux:
     of_v, of_By = along(left.v, right.v, left.By, right.By)
     of_w, of_Bz = along(left.w, right.w, left.Bz, right.Bz)
 
-    # state at the face: that of one side, behind its fast wave, or also behind its Alfvén wave
+    # state at the face: left or right state, or the state behind its fast wave, or behind its Alfvén wave
     from_left = u > 0.0
     outward = where(from_left, -1.0, 1.0)
 
@@ -177,7 +179,7 @@ def hlld(left: Normal, right: Normal, bn: Expr) -> Flux:
 
 
 def _total(w: Normal, square: Expr) -> Expr:
-    """Return the pressure of gas and field minus the tension along the normal, `square`."""
+    """Return the pressure of gas and magnetic field, minus the tension `square` along the normal."""
     along: Expr = symmetric_sum(w.By * w.By, w.Bz * w.Bz)
     return w.p + 0.5 * (along - square)
 
@@ -219,7 +221,7 @@ def mhdtvd(state: State, bn: Expr, axis: int, ratio: Expr, name: str, limit: Lim
     form = stage(form, f"{name}_form", location=place, storage="patch")
 
     def beside(by: int) -> WaveValues:
-        """Return the corrections at the next face, for eigenvectors with their signs at this face."""
+        """Return the corrections at a neighbouring face, with the signs of the eigenvectors at this face."""
         senses = _orientation(form, [shift(part, axis, by) for part in form])
         return tilde.map(lambda g, s: where(s < 0.0, -shift(g, axis, by), shift(g, axis, by)), senses)
 
@@ -239,11 +241,11 @@ def mhdtvd(state: State, bn: Expr, axis: int, ratio: Expr, name: str, limit: Lim
 
 
 def _orientation(first: Sequence[Expr], second: Sequence[Expr]) -> WaveValues:
-    """Return values that are negative for waves with opposite eigenvectors at two faces.
+    """Return one value for each wave, negative if its eigenvectors at two faces have opposite directions.
 
-    An eigenvector is defined up to its sign. The eigenvectors in use follow the direction of the field along
-    the face. Without a change of sign, a wave with the same strength on both sides of a current sheet would
-    be limited to zero.
+    The sign of an eigenvector is arbitrary. Here, it follows the direction of the tangential field. On both
+    sides of a current sheet, these directions are opposite. If the signs were not matched, the limiter would
+    reduce a wave with the same strength on both sides to zero.
     """
     (f, s, y, z), (f2, s2, y2, z2) = first, second
     turned = ordered_sum(y * y2, z * z2)

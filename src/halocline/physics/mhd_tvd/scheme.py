@@ -1,8 +1,9 @@
 """Unsplit step: corner transport upwind with constrained transport (Mendygral et al. 2017, Section 5).
 
-Mass, momentum and energy are stored in cells, the field on faces. Field components along axes that the grid
-lacks are also stored in cells. All intermediate results of a step are stages. A stage is computed at all
-points at which other formulas read it, also in the halo. Therefore a step needs one exchange.
+Mass, momentum and energy are stored in cells, and the magnetic field is stored on faces. Field components
+along axes that the grid lacks are also stored in cells. All intermediate results of a step are stages. A
+stage is computed at all points at which other formulas read it, also in the halo. Therefore a step needs only
+one exchange.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ WALLS = ("rho", "m", "E", "b")  # fields that can have boundary conditions
 
 
 class Source(NamedTuple):
-    """Gain of a cell per volume and unit time: mass, momentum and energy."""
+    """Mass, momentum and energy that a cell gains per unit volume and unit time."""
 
     rho: Any = 0.0
     m: Sequence[Any] = (0.0, 0.0, 0.0)
@@ -62,7 +63,7 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True)
 class _Step:
-    """Size of a step: Δt/Δx along each axis, half of it, and Δt."""
+    """Size of a step: Δt/Δx along each axis, half of Δt/Δx, and Δt."""
 
     full: list[Expr]
     half: list[Expr]
@@ -79,9 +80,9 @@ class IdealMHD:
     grid : Grid
         Grid of one to three axes. Vectors have three components on all grids.
     flux : {"mhdtvd", "hll", "hlld", "roe"}
-        Fluxes of the paper, or fluxes of a Riemann solver between linearly reconstructed states.
+        Fluxes of the paper ("mhdtvd"), or the Riemann solver for linearly reconstructed states.
     limiting : {"central", "sweby"}
-        Limiter of waves or slopes; that of the paper is "sweby". See `reconstruct.LIMITERS`.
+        Limiter of waves or slopes. The paper uses "sweby". See `reconstruct.LIMITERS`.
     boundary : mapping of str to boundary condition, optional
         Conditions at walls by field, "rho", "m", "E" or "b", in the form that `Grid.field` accepts. A vector
         has one condition, or one for each component.
@@ -92,11 +93,11 @@ class IdealMHD:
     Attributes
     ----------
     rho, E : Field
-        Density, and energy per volume: P/(γ-1) + ρv²/2 + B²/2.
+        Density, and energy per unit volume: P/(γ-1) + ρv²/2 + B²/2.
     m : Vector
-        Momentum per volume.
+        Momentum per unit volume.
     b : Vector
-        Magnetic field, on faces along the axes of the grid, in cells along others.
+        Magnetic field. Components along axes of the grid are on faces, all other components are in cells.
 
     Raises
     ------
@@ -141,7 +142,7 @@ class IdealMHD:
         return (self.rho, *self.m, self.E, *self.b)
 
     def state(self) -> State:
-        """Return density, velocity, field and pressure of cells, without floors."""
+        """Return density, velocity, field and pressure of cells, without the application of floors."""
         return _primitive(self._conserved())
 
     def _conserved(self) -> Conserved:
@@ -152,7 +153,7 @@ class IdealMHD:
     def time_step(self, courant: Any) -> Expr:
         """Return the Courant number times the minimum of Δx / (|v| + c_f) over all cells and axes.
 
-        The paper reduces the maximum speed over the grid (Section 4.1.1), and states no Courant number.
+        The paper uses the maximum speed over the grid (Section 4.1.1), and does not state a Courant number.
         """
         w = self.state()
         safe = State(
@@ -163,9 +164,9 @@ class IdealMHD:
         return longest
 
     def step(self, dt: Expr, step: Expr) -> None:
-        """Record a step of Δt with its number.
+        """Add a time step of length `dt` and number `step` to the program.
 
-        The steps are those of Section 5.1 on two axes, and of Section 5.2 on three.
+        The numbers of steps in comments are those of Section 5.1 in 2D, and of Section 5.2 in 3D.
         """
         ratios = [dt / self.grid.h(a) for a in range(self.axes)]
         size = _Step(ratios, [0.5 * r for r in ratios], dt)
@@ -214,7 +215,7 @@ class IdealMHD:
             self.E.set(new.E)
         with label_statements("b: induction equation"):
             self.b.set(b_new)
-        # cells that still have no mass or heat exchange some with their neighbours
+        # cells that still have no mass or no heat are mixed with their neighbours
         with label_statements("mixing: exchange next to cells without mass or heat"):
             lacked = scalar("mixing_left")
             lacked.set(counts["mixing"])
@@ -222,12 +223,12 @@ class IdealMHD:
 
     @property
     def _has_transverse_terms(self) -> bool:
-        """True if half a step has terms other than those along the axis. Else the first fluxes are final."""
+        """True if a half step has transverse terms. Otherwise the fluxes of step 1 are final."""
         return self.axes > 1 or self.source is not None
 
     @property
     def _needs_half_step(self) -> bool:
-        """True if forces on edges or sources read the state in the middle of the step."""
+        """True if electromotive forces on edges, or sources, read the state in the middle of the step."""
         return bool(edges(self.axes)) or self.source is not None
 
     def _raise_to_floors(self) -> tuple[Conserved, State]:
@@ -260,7 +261,7 @@ class IdealMHD:
     ) -> tuple[State, Expr | None]:
         """Return the state after half a step along the other axes, and the flag of unchanged cells (step 5).
 
-        If the state of a cell would be unphysical, the cell keeps its state at the start and has the flag 1.
+        If the new state of a cell would be unphysical, the cell keeps its initial state, and its flag is 1.
 
         The fluxes along `axis` assume that the field along it is uniform. The missing terms are ∂B_x/∂x times
         (B, v_y, v_z, v_y B_y + v_z B_z) for momentum, field and energy (GS05, Section 4.1; GS08, Section
@@ -292,11 +293,11 @@ class IdealMHD:
     ) -> tuple[State, Expr]:
         """Return cells in the middle of the step, and the flag of unchanged cells (step 8).
 
-        The update is unsplit, with the fluxes along each axis. If it would make a cell unphysical, the cell
-        keeps its state at the start and has the flag 1.
+        The update is unsplit: it uses the fluxes along all axes. If the new state of a cell would be
+        unphysical, the cell keeps its initial state, and its flag is 1.
 
-        The update is that of GS05 (Section 3.2). The paper takes the second fluxes, which read cells one
-        farther away. With these, the check of step 10 would need a halo of six cells.
+        The update is that of GS05 (Section 3.2). The paper uses the second fluxes instead, which read one
+        more cell on each side. With the second fluxes, the check of step 10 would need a halo of six cells.
         """
         q = _subtract_outflow(U, F, size.half)
         if self.source is not None:
@@ -338,10 +339,10 @@ def _components(s: State) -> tuple[Expr, ...]:
 
 
 def _flag_unphysical(U: Conserved, flags: Sequence[Expr]) -> Expr:
-    """Return the flag of unphysical cells.
+    """Return the flag of unphysical cells, 1 or 0.
 
-    The flag is 1 in cells whose density or pressure falls below the protection floors, or did so half a step
-    before; else 0.
+    The flag is 1 if the density or pressure of a cell is below the protection floors after the half step or
+    after the full step.
     """
     good = _is_physical(_primitive(U))
     for flag in flags:
@@ -359,7 +360,7 @@ def _select_flux(fallback: Flux, flux: Flux, is_needed: Expr) -> Flux:
 
 
 def _branch_states(is_needed: Expr, fallback: Conserved, candidate: Conserved) -> Conserved:
-    """Return the first state where it is needed, and the second elsewhere. A cell computes only one."""
+    """Return `fallback` where it is needed, and `candidate` elsewhere. A cell computes only one of them."""
 
     def parts(U: Conserved) -> Vector:
         return Vector((U.rho, *U.m, U.E))
@@ -390,7 +391,7 @@ def _stage_flux(F: Flux, axis: int, name: str) -> Flux:
 def _subtract_outflow(
     U: Conserved, F: Sequence[Flux], ratios: Sequence[Expr], axes: Sequence[int] | None = None
 ) -> Conserved:
-    """Return cells minus their outflow along some axes, or all, in a step of `ratios`."""
+    """Return cells minus their outflow along `axes` (default: all) in a step of `ratios` = Δt/Δx."""
     along = range(len(F)) if axes is None else axes
 
     def remaining(value: Expr, fluxes: Sequence[tuple[int, Expr]]) -> Expr:
@@ -409,6 +410,6 @@ def _subtract_outflow(
 
 
 def _add_source(U: Conserved, gain: Source, dt: Expr) -> Conserved:
-    """Return cells after a time `dt` of a source."""
+    """Return cells after they have gained from a source for the time `dt`."""
     m = Vector(m + dt * s for m, s in zip(U.m, gain.m, strict=True))
     return Conserved(U.rho + dt * gain.rho, m, U.E + dt * gain.E, U.B)

@@ -1,6 +1,6 @@
-"""Initial states of the scheme: coordinates, fields of a potential, conserved fields, and checks.
+"""Initial states of the scheme: coordinates, magnetic fields from potentials, conserved fields, and checks.
 
-`Direction` rotates problems of one coordinate into a grid of one to three axes.
+`Direction` rotates a problem that depends on one coordinate, for a grid of one to three axes.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from halocline.run.simulation.events import cell_at
 
 
 def centred(grid: Grid, staggered: Sequence[bool] | None = None) -> tuple[Expr, ...]:
-    """Return coordinates about the middle of the grid.
+    """Return coordinates relative to the middle of the grid.
 
-    Coordinates of mirror images differ only in their sign, bit for bit. This does not hold for coordinates
-    from an origin.
+    The coordinates of two mirrored points differ only in sign, bit for bit. This does not hold for
+    coordinates that are computed from the origin of the grid.
     """
     places = staggered or (False,) * grid.ndim
     ends = [(0.0 if face else 0.5) - n / 2 for n, face in zip(grid.shape, places, strict=True)]
@@ -71,7 +71,7 @@ def conserved(
 ) -> dict[Field, Expr]:
     """Return the conserved fields of a state.
 
-    Density, velocity and pressure are those of cells, and the field has the locations of `IdealMHD.b`.
+    Density, velocity and pressure are values of cells. The magnetic field has the locations of `IdealMHD.b`.
     """
     faces = Vector(as_expr(c) for c in b)
     rho, p, v = as_expr(rho), as_expr(p), Vector(as_expr(c) for c in v)
@@ -84,7 +84,7 @@ def conserved(
 def check_positive(sim: Any, mhd: IdealMHD) -> None:
     """Raise InputError if density or pressure is not positive at the start.
 
-    The message contains a cell and its value.
+    The message contains the index and the value of such a cell.
     """
     w = mhd.state()
     for name, quantity in (("density", w.rho), ("pressure", w.p)):
@@ -113,7 +113,7 @@ class Direction:
 
     @classmethod
     def of(cls, *n: float) -> Direction:
-        """Return the direction of (n_x, n_y, n_z); omitted components are 0."""
+        """Return the direction of the vector (n_x, n_y, n_z); omitted components are 0."""
         x, y, z = (*n, 0.0, 0.0)[:3]
         length, flat = math.sqrt(x * x + y * y + z * z), math.hypot(x, y)
         c, s = x / flat, y / flat
@@ -147,7 +147,7 @@ class Direction:
         B : sequence of callable
             B₁ and B₂ as functions of s.
         integrals : sequence of callable
-            Integrals over s of B₁ and B₂ minus their means; periodic if the grid is periodic.
+            Integrals over s of B₁ and of B₂, each minus its mean. They are periodic if the grid is periodic.
         """
 
         def potential(*x: Expr) -> Vector:

@@ -32,7 +32,8 @@ log = logging.getLogger("halocline")
 
 OF_SOLVER = ("flux", "limiting")  # parameters of cases that belong to `IdealMHD`
 
-# maximum |∇·b| over |b|/Δx: far above rounding errors, far below the divergence of a sampled field
+# Maximum |∇·b| relative to |b|/Δx. Rounding errors are far smaller, and the divergence of a field that is
+# only sampled on faces is far larger.
 MOST_DIVERGENCE = {"float64": 1e-10, "float32": 1e-4}
 OPTIONS = tuple(name for name in ALL if name not in OF_SOLVER)
 
@@ -41,15 +42,15 @@ class MHDSimulation(Simulation):
     """Simulation of ideal magnetohydrodynamics with shocks.
 
     The parameters of the scheme are checked as in the cases. Before the first step, density and pressure must
-    be positive in all cells. A warning states the divergence of the magnetic field if it is not zero. A run
-    also warns if fluxes fall back to HLL, or floors act, too often.
+    be positive in all cells. If the divergence of the magnetic field is not zero, a warning states its value.
+    A run also warns if too many cells fall back to HLL fluxes, or are raised to a floor.
 
     Parameters
     ----------
     mhd : IdealMHD
         Fields on their grid, with fluxes, walls and a source.
     parameters : mapping of str to float, optional
-        Further parameters by name, which a source or walls read with ``hc.parameter``.
+        Parameters of the user by name, for sources and boundary conditions that call ``hc.parameter``.
     after_step, communicator : optional
         See `halocline.Simulation`.
     **options
@@ -65,8 +66,8 @@ class MHDSimulation(Simulation):
     Raises
     ------
     InputError
-        An option is unknown, a parameter is out of its range, or a further parameter has the name of one of
-        the scheme.
+        An option is unknown, a parameter is out of range, or an entry of `parameters` has the name of a
+        parameter of the scheme.
     """
 
     def __init__(
@@ -121,8 +122,8 @@ class MHDSimulation(Simulation):
         v : sequence of three
             Velocity of cells.
         b : sequence of three
-            Magnetic field at the locations of `IdealMHD.b`: on faces along the axes of the grid, in cells
-            along others. The divergence must be 0, because the scheme conserves it; see `curl`.
+            Magnetic field at the locations of `IdealMHD.b`. Its divergence must be 0, because the scheme does
+            not change the divergence; see `curl`.
 
         Raises
         ------
@@ -148,7 +149,7 @@ class MHDSimulation(Simulation):
         - rho, p, v_x, v_y, v_z, B_x, B_y, B_z
         - kinetic: energy per mass
         - p_magnetic, mach
-        - j_x, j_y, j_z: current, by central differences of B; only components that the grid can have
+        - j_x, j_y, j_z: current, by central differences of B; only components that the axes of the grid allow
         - div_b: on two or three axes
         """
         return derived(self.mhd)
@@ -168,10 +169,11 @@ class MHDSimulation(Simulation):
         Raises
         ------
         InputError
-            Density or pressure of the start is not positive, a parameter is out of its range, or as in
-            `halocline.Simulation.run`.
+            The initial density or pressure is not positive, a parameter is out of range, or
+            `halocline.Simulation.run` raises this error.
         RunError
-            As in `halocline.Simulation.run`; the message contains the events before the failure.
+            `halocline.Simulation.run` raises this error. The message also contains the events before the
+            failure.
         """
         for name, value in self.parameters.items():
             if name in ALL:
@@ -202,7 +204,7 @@ class MHDSimulation(Simulation):
             )
 
     def _warn(self) -> None:
-        """Warn once of each event that has happened too often."""
+        """Warn once of each event whose share of cell updates is too large."""
         counts = self.events
         often = [event for event in events.too_often(self._counted, counts) if event.name not in self._warned]
         self._warned |= {event.name for event in often}

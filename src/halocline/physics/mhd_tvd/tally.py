@@ -22,8 +22,8 @@ COUNTED = {
 def tally(step: Expr, conditions: Mapping[str, Expr]) -> dict[str, Scalar]:
     """Count the cells in which each condition of `COUNTED` holds in this step, and record the first cell.
 
-    The counters are the scalars of `halocline.run.simulation.events.Event`. The result is the number of cells
-    in this step, by prefix.
+    The counters are the scalars of `halocline.run.simulation.events.Event`. Return the number of cells in
+    this step for each condition, by the prefix of its counters.
     """
     numbers = {name: (count(conditions[name]), first(conditions[name])) for name in COUNTED}
     cells_in_step = {}

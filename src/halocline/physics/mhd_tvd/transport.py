@@ -1,8 +1,8 @@
 """Constrained transport: electromotive forces on edges advance the field on faces.
 
-T. A. Gardiner and J. M. Stone, J. Comput. Phys. 205 (2005), 509 (GS05), and 227 (2008), 4123 (GS08). With the
-force of E = -v × B, the field obeys ∂b/∂t = -∇ × E. An edge contributes to the faces on both its sides with
-opposite signs, so ∇·b is conserved.
+T. A. Gardiner and J. M. Stone, J. Comput. Phys. 205 (2005), 509 (GS05), and 227 (2008), 4123 (GS08). The
+field obeys ∂b/∂t = -∇ × E, with the electromotive force E = -v × B. For each cell, an edge contributes to two
+faces with opposite signs, so ∇·b is conserved.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from halocline.physics.mhd_tvd.gas import Flux, frame, ordered_sum
 
 
 def at_cells(b: Vector, axes: int) -> Vector:
-    """Return the field in cells: along axes of the grid, the mean of both faces."""
+    """Return the field in cells. Components along axes of the grid are means of the values on two faces."""
     return Vector(0.5 * (b[a] + shift(b[a], a)) if a < axes else b[a] for a in range(3))
 
 
 def edges(axes: int) -> list[int]:
-    """Return the axes along which edges have a force: those whose two other axes are in the grid."""
+    """Return the axes along which edges have a force: the grid must have the two other axes."""
     return [a for a in range(3) if all(other < axes for other in frame(a)[1:])]
 
 
@@ -39,8 +39,8 @@ def reference(v: Vector, B: Vector, axes: int) -> dict[int, Expr]:
 def at_edges(F: Sequence[Flux], cells: Mapping[int, Expr], name: str) -> dict[int, Expr]:
     """Return electromotive forces on edges (GS05, Equations 41 to 45 and 50; GS08, Section 3).
 
-    Each of the four faces around an edge contributes its force plus the difference from face to edge. The
-    difference is that of the upwind cell. The result is the mean of the four contributions.
+    Each of the four faces around an edge contributes its force, plus the estimated difference between face
+    and edge. This difference is the one in the upwind cell. The result is the mean of the four contributions.
 
     Parameters
     ----------
@@ -68,10 +68,10 @@ def at_edges(F: Sequence[Flux], cells: Mapping[int, Expr], name: str) -> dict[in
 
 
 def protect_edges(e: Mapping[int, Expr], safe: Sequence[Flux], bad: Expr, name: str) -> dict[int, Expr]:
-    """Return the forces on edges; next to `bad` cells, the mean of the safe fluxes of all four faces.
+    """Return the forces on edges; next to `bad` cells, the mean of the `safe` fluxes on all four faces.
 
-    There, the same fluxes advance field and energy. Otherwise the field, which is stored on faces, would take
-    energy from the pressure of a cell without a matching energy flux.
+    Next to these cells, the same fluxes then advance the field and the energy. Otherwise a change of the
+    field on faces would reduce the pressure of a cell, because no energy flux would match this change.
     """
     forces = {}
     for axis, force in e.items():
@@ -91,9 +91,9 @@ def protect_edges(e: Mapping[int, Expr], safe: Sequence[Flux], bad: Expr, name: 
 def _edge_forces(
     mass: Expr, along_force: Expr, across_force: Expr, cell: Expr, normal: int, along: int
 ) -> list[Expr]:
-    """Return the forces at an edge from the two faces across `normal` that meet at it.
+    """Return the forces at an edge from the two faces with normal `normal` that share the edge.
 
-    One face is on each side of the edge along `along`.
+    The two faces are on both sides of the edge along the axis `along`.
     """
     forces = []
     for side in (-1, 0):
@@ -110,8 +110,8 @@ def _edge_forces(
 def advance_field(b: Vector, e: Mapping[int, Expr], F: Sequence[Flux], ratios: Sequence[Expr]) -> Vector:
     """Return the field after a step of `ratios` = Δt/Δx along each axis.
 
-    Forces on edges advance the field on faces. Fluxes between cells advance components along an axis that the
-    grid lacks.
+    Forces on edges advance the components on faces. Fluxes between cells advance the components along axes
+    that the grid lacks.
     """
     axes, new = len(ratios), []
     for a in range(3):

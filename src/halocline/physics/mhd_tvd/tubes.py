@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
     Profiles = tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]
 
-PERIOD = 2.0  # Period of an oblique tube: a layer of the left state and one of the right, 1 thick each.
-LAYERS = range(-4, 6, 2)  # Coordinates of the ends of layers of the left state, for the whole cube.
+PERIOD = 2.0  # Period of an oblique tube: one layer of each state, both with a thickness of 1.
+LAYERS = range(-4, 6, 2)  # Upper coordinates of all layers of the left state that cross the cube.
 FIELDS = (4, 5)  # Indices of B_y and B_z in a state.
 QUANTITIES = ("rho", "p", "u", "v", "w", "By", "Bz")
-NORMAL = "Bn"  # Field across the diaphragm: constant in the solution, and on the grid by ∇·b = 0.
-LOOKED_AT = (-0.4, 0.49)  # Range of the comparison, without waves from another diaphragm.
+NORMAL = "Bn"  # Field normal to the diaphragm. It is constant in the solution and, by ∇·b = 0, on the grid.
+LOOKED_AT = (-0.4, 0.49)  # Compared range of positions. Waves from other diaphragms do not enter it.
 VECTORS = (("u", "v", "w"), (NORMAL, "By", "Bz"))
 # titles of panels: for a tube along x, and for an oblique tube
 TITLES = {
@@ -49,13 +49,13 @@ TITLES = {
     "By": ("$B_y$", "$B_2$"),
     "Bz": ("$B_z$", "$B_3$"),
 }
-LEAST_RANGE = 0.1  # Minimum range of an axis, over the range of the component that varies most.
+LEAST_RANGE = 0.1  # Minimum range of a plot axis, relative to the range of the component that varies most.
 LEAST = 1e-3  # Minimum scale of differences.
 MARGIN = 1.5
-OBLIQUE = 1.5  # Margin of oblique tubes, which have shorter steps; measured: up to 1.4 on 24 cells.
-DIFFUSIVE = 1.5  # Limiters below this value, and HLL fluxes, have up to twice the error.
-NARROWEST = 10.0  # Minimum cells of a plateau, so that adjacent shocks end before its centre.
-FLAT = 1e-3  # Maximum step of a quantity within a plateau, over its range.
+OBLIQUE = 1.5  # Error factor allowed for oblique tubes, which have shorter steps; measured: up to 1.4.
+DIFFUSIVE = 1.5  # HLL fluxes, and limiter parameters β below this value, have up to twice the error.
+NARROWEST = 10.0  # Minimum width of a plateau in cells, so that smeared shocks do not extend to its centre.
+FLAT = 1e-3  # Maximum difference between adjacent points of a plateau, relative to the range of the quantity.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,16 +69,16 @@ class Tube:
     left, right : tuple of float
         States on both sides.
     across : float
-        Field across the diaphragm.
+        Magnetic field normal to the diaphragm.
     until : float
         Time of the converged profiles.
     energy : {"E", "e"}
-        Energy in the figure: per volume, or thermal per mass.
+        Energy in the figure: "E" for total energy per unit volume, "e" for thermal energy per unit mass.
     gamma : float
         Ratio of specific heats of the converged profiles.
     error : mapping of str to float
-        Maximum mean errors of profiles over their range, per unit of spacing. They apply to 64 to 512 cells
-        on one axis.
+        Maximum mean error of each profile relative to its range, per unit of spacing. The errors apply to 64
+        to 512 cells in 1D.
     """
 
     name: str
@@ -100,26 +100,27 @@ class Tube:
         return Grid(shape, extent=(edge,) * 3, origin=(-0.5 * edge,) * 3, periodic=True)
 
     def boundary(self, shape: tuple[int, ...]) -> dict[str, Symmetric] | None:
-        """Return the conditions of walls for a tube along x, which no wave reaches; None for a cube."""
+        """Return the boundary conditions of a tube along x; None for a cube. No wave arrives at the walls."""
         return {name: Symmetric() for name in ("rho", "m", "E", "b")} if len(shape) == 1 else None
 
     def state(self, mhd: IdealMHD) -> dict[str, Any]:
-        """Return the start, as arguments of `MHDSimulation.set_state`."""
+        """Return the initial state, as arguments of `MHDSimulation.set_state`."""
         return self._state_along_x(mhd) if mhd.axes == 1 else self._oblique_state(mhd)
 
     def _state_along_x(self, mhd: IdealMHD) -> dict[str, Any]:
-        """Return the start with the diaphragm at x = 0."""
+        """Return the initial state with the diaphragm at x = 0."""
         x = mhd.grid.x
         rho, u, v, w, By, Bz, p = (where(x < 0.0, *pair) for pair in zip(self.left, self.right, strict=True))
         return {"rho": rho, "v": (u, v, w), "p": p, "b": (self.across, By, Bz)}
 
     def _oblique_state(self, mhd: IdealMHD) -> dict[str, Any]:
-        """Return the start with layers across (1, 1, 1)/√3: left states, 1 thick, between right states.
+        """Return the initial state: alternating layers of both states, 1 thick, with normal (1, 1, 1)/√3.
 
         The paper turns the normal of the shocks "45° out of all primary planes" (Section 6.2). No such
-        direction exists. The normal here is 35.3° out of each plane, which is the maximum for all three.
+        direction exists. In this state, the angle between the normal and each plane is 35.3°, which is the
+        maximum for three equal angles.
 
-        The checks use the waves from the upper side of a layer, before those from the lower side arrive.
+        The checks use the waves from the upper side of a layer. The waves from its lower side arrive later.
         """
         along = Direction.of(1, 1, 1)
         s, left, right = along.along(mhd.grid.coordinates()), self.left, self.right
@@ -129,7 +130,7 @@ class Tube:
             return as_expr(sum(where((s >= at - 1.0) & (s < at), 1.0, 0.0) for at in LAYERS))
 
         def gathered(s: Expr) -> Expr:
-            """Return the integral of the share over s."""
+            """Return the integral of `share` over s."""
             return as_expr(sum(minimum(maximum(s - (at - 1.0), 0.0), 1.0) for at in LAYERS))
 
         def mixed(l: float, r: float, part: Expr) -> Expr:
@@ -153,7 +154,7 @@ class Tube:
     # --- results ---
 
     def check(self, sim: MHDSimulation, record: Any) -> list[Check]:
-        """Return the checks of profiles and plateaux against the converged profiles."""
+        """Return checks that compare profiles and plateaux with the converged profiles."""
         checks = general(sim, record, periodic=sim.grid.ndim > 1)
         measured = profile(sim, all_layers=True)
         if measured is None:
@@ -254,8 +255,9 @@ def reference(name: str) -> Profiles:
 def profile(sim: MHDSimulation, *, all_layers: bool = False) -> Profiles | None:
     """Return positions from the diaphragm and quantities along the normal, on the first rank; None on others.
 
-    On three axes, the positions are the cells on the diagonal of the cube. With `all_layers`, one cell of
-    each layer between them is added. All cells of a layer are equal, and layers are h/√3 apart.
+    In 3D, the positions are those of the cells on the diagonal of the cube. The state is uniform on planes
+    normal to the diagonal, and planes through cell centres are h/√3 apart. With `all_layers`, one cell is
+    added for each such plane between two diagonal cells.
     """
     import numpy as np
 
@@ -279,7 +281,7 @@ def profile(sim: MHDSimulation, *, all_layers: bool = False) -> Profiles | None:
 
 
 def _margin(sim: MHDSimulation) -> float:
-    """Return the allowed ratio of the error of a profile to `Tube.error`."""
+    """Return the factor by which the error of a profile may exceed `Tube.error`."""
     diffusive = sim.numbers["flux"] == "hll" or sim.numbers["limiter"] < DIFFUSIVE
     return MARGIN * (2.0 if diffusive else 1.0) * (OBLIQUE if sim.grid.ndim > 1 else 1.0)
 
@@ -312,10 +314,11 @@ def _difference_scale(
     quantity: str,
     turned: bool,
 ) -> float:
-    """Return the scale of differences of a quantity: its own size, at least `LEAST`.
+    """Return the scale of differences of a quantity: its magnitude, but at least `LEAST`.
 
-    In an oblique tube, the components of vectors mix. There, a component that vanishes has the errors of the
-    others, and their scale.
+    In an oblique tube, each vector component of the tube is a combination of grid components. Therefore a
+    component that vanishes in the solution has errors as large as those of the other components. Its scale is
+    the largest scale of all components.
     """
     size = float(measure(exact[quantity]))
     if turned and size < LEAST:
@@ -325,9 +328,10 @@ def _difference_scale(
 
 
 def _rescale_profiles(profiles: Profiles, share: float, span: tuple[float, float]) -> Profiles:
-    """Return profiles at another time, which is `share` of their own time.
+    """Return the profiles at `share` times the time for which they are stored.
 
-    All waves move at constant speeds from the diaphragm. Beyond them, the states are those of the start.
+    All waves move away from the diaphragm at constant speeds. Outside the waves, the states are the initial
+    states.
     """
     import numpy as np
 
@@ -340,10 +344,10 @@ def _rescale_profiles(profiles: Profiles, share: float, span: tuple[float, float
 
 
 def plateaux(x: NDArray[np.float64], exact: Mapping[str, NDArray[np.float64]], width: float) -> list[float]:
-    """Return the centres of plateaux between waves that have a minimum width.
+    """Return the centres of all plateaux between waves that are at least `width` wide.
 
     Between adjacent points of a plateau, no quantity changes by more than a thousandth of its range. The
-    first and the last plateau are excluded, because they contain the states of the start.
+    first and the last plateau are excluded, because they contain the initial states.
     """
     import numpy as np
 

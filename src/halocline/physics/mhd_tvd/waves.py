@@ -1,16 +1,16 @@
-"""WaveValues waves of ideal magnetohydrodynamics between two states.
+"""Seven waves of ideal magnetohydrodynamics between two states.
 
 P. Cargo and G. Gallice, Roe matrices for ideal MHD and systematic construction of Roe matrices for systems of
-conservation laws, J. Comput. Phys. 136 (1997), 446. With the averages of this paper, the jumps of fluxes are
-those of a linear system.
+conservation laws, J. Comput. Phys. 136 (1997), 446. With the averages of this paper, the jump of the fluxes
+is exactly a matrix times the jump of the conserved quantities.
 
 Define X = |ΔB|² / (2 (√ρ_l + √ρ_r)²) and π = Δp + X Δρ. Then the jumps of density, velocity, field and π obey
 the equations of small waves in an averaged gas. This gas has the averaged density, velocity and field. The
 square of its speed of sound is a² = γ <p/ρ> + (γ-1)/2 <ρ> |Δv|² / (√ρ_l + √ρ_r)² + γ X, a sum of non-negative
-terms. Therefore strengths and fluxes follow from jumps of primitive quantities.
+terms. Therefore strengths and fluxes of the waves follow from jumps of primitive quantities.
 
-Waves are normalised as by Roe and Balsara (SIAM J. Appl. Math. 56 (1996), 57). No expression is singular
-where the field along the face or across it vanishes.
+The eigenvectors are normalised as in Roe and Balsara (SIAM J. Appl. Math. 56 (1996), 57). No expression is
+singular if the tangential or the normal field vanishes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from halocline.physics.mhd_tvd.gas import Flux, Normal, ordered_sum
 
 
 class WaveValues(NamedTuple):
-    """One value for each wave: against the normal, along the normal, and carried with the gas."""
+    """One value for each wave: three waves against the normal, the entropy wave, three along the normal."""
 
     fast_down: Any
     alfven_down: Any
@@ -38,15 +38,16 @@ class WaveValues(NamedTuple):
     fast_up: Any
 
     def map(self, function: Callable[..., Any], *operands: WaveValues) -> WaveValues:
-        """Return the results of a function for all waves."""
+        """Return the value of a function for each wave."""
         return WaveValues(*map(function, self, *operands))
 
 
 OF_FAMILY = WaveValues("fast", "alfven", "slow", "entropy", "slow", "alfven", "fast")
 
 
-# Maximum stress over the pressure that counts as rounding error. In float32, it is one unit in the last place
-# of the pressure. A larger value would remove weak fields, such as the loop of the case field-loop.
+# Maximum stress, relative to the pressure, that counts as a rounding error. In float32, it is one unit in the
+# last place of the pressure. A larger value would remove weak fields, such as the loop in the case
+# field-loop.
 NOTHING = {"float64": 1e-14, "float32": 2.0**-23}
 
 
@@ -63,11 +64,13 @@ class Waves:
     share_fast, share_slow : Expr
         α_f and α_s: acoustic parts of a fast and a slow wave.
     along_y, along_z : Expr
-        Direction of the field along the face, β.
+        Components of β, the direction of the tangential field.
     towards : Expr
-        Sign of the field across the face.
-    root, X : Expr
-        √ρ; X.
+        Sign of the normal field.
+    root : Expr
+        √ρ.
+    X : Expr
+        |ΔB|² / (2 (√ρ_l + √ρ_r)²).
     """
 
     rho: Expr
@@ -131,7 +134,8 @@ class Waves:
         is_acoustic = difference >= 0.0
         share_fast = where(is_split, where(is_acoustic, larger_root, smaller_root), 1.0)
         share_slow = where(is_split, where(is_acoustic, smaller_root, larger_root), 0.0)
-        # Without a field along the face, its direction is that of its jump, or of the jump of velocity.
+        # If there is no tangential field, its direction is that of its jump, or else that of the jump of
+        # velocity.
         no_field, jump = square <= 0.0, X > 0.0
         y, z = where(no_field, where(jump, dBy, dv), y), where(no_field, where(jump, dBz, dw), z)
         length = sqrt(ordered_sum(y * y, z * z))
@@ -176,7 +180,7 @@ class Waves:
         )
 
     def superpose(self, weights: WaveValues) -> Flux:
-        """Return Σ by_k R_k, in conserved quantities."""
+        """Return Σ_k weights_k R_k, in conserved quantities."""
         f, s, y, z = self.share_fast, self.share_slow, self.along_y, self.along_z
         gamma = parameter("gamma")
         fast_even, fast_odd = weights.fast_up + weights.fast_down, weights.fast_up - weights.fast_down
@@ -211,10 +215,11 @@ class Waves:
 def _significant(y: Expr, z: Expr, threshold: Expr) -> tuple[Expr, Expr]:
     """Return the components of a field, with the smaller one set to 0 if their product is negligible.
 
-    The product is a stress. It is negligible up to `threshold`.
+    The product of the components is a stress. It is negligible if it is at most `threshold`.
 
-    Bends and twists of the field are limited separately. If rounding errors turned the direction, they would
-    mix bends and twists, and the error of a component would grow.
+    The scheme limits Alfvén waves, which rotate the field, separately from fast and slow waves. If rounding
+    errors changed the direction of the field, they would mix these waves, and the error of a component would
+    grow.
     """
     is_negligible, y_is_larger = magnitude(y * z) <= threshold, magnitude(y) >= magnitude(z)
     return where(is_negligible & ~y_is_larger, 0.0, y), where(is_negligible & y_is_larger, 0.0, z)
