@@ -1,21 +1,22 @@
 """Discrete-event execution of a plan on a machine file instead of hardware.
 
-Every rank is a server that does one thing at a time, for all of its subdomains. At the beginning of a sweep,
-the rank packs cells, posts messages and makes copies. The rank then unpacks messages that have arrived and
-runs patches that are ready. Patches that wait for the same messages are one piece of work. A rank of GPUs
-makes calls on the host, each with the time of a launch. Every GPU is a server of its own for the kernels that
-pack, unpack and copy.
+Every rank does one operation at a time, for all of its subdomains. At the beginning of a sweep, the rank
+packs cells, posts messages and makes copies. The rank then unpacks messages that have arrived and runs
+patches that are ready. Patches that wait for the same messages are one piece of work. A rank with GPUs makes
+calls on the host, and each call takes the time of a kernel launch. Every GPU runs the kernels that pack,
+unpack and copy, one at a time.
 
-Messages between two ranks use the transfer method of the pair (`halocline.plan.transfer`). A message is
-packed and sent, announced and fetched, or copied by the receiver directly from the cells of the sender. In
-the last case, the sender must not overwrite the cells before the copy ends. Between GPUs, such a message is
-packed, copied and unpacked without MPI. Messages of GPUs by plain MPI are copied to the host and from the
-host. Each message queues at each link and card of its route, and occupies the link or card until the last
-byte has passed. The first byte continues to the next link before the last byte arrives.
+Messages between two ranks use the transfer method of the pair (`halocline.plan.transfer`). Most messages are
+packed and sent. With `rma`, a message is packed and announced, and the receiver fetches it. With `colocated`,
+the receiver copies the message directly from the cells of the sender. The sender must not overwrite these
+cells before the copy ends. Between GPUs, a `colocated` message is packed, copied and unpacked without MPI. An
+`mpi` message between GPUs is copied to the host, sent, and copied from the host. Each message queues at each
+link and card of its route, and occupies the link or card until the last byte has passed. The first byte
+continues to the next link before the last byte arrives.
 
-A reduction ends when the last rank has arrived and the hops of a tree are complete. The schedule defines the
-sweeps that wait for the result. Without latency and without shared links, the time is that of the closed
-formula of `halocline.model.formula`.
+A reduction ends when the last rank has entered the reduction and all hops of a tree are complete. The
+schedule defines the sweeps that wait for the result. Without latency and without shared links, the time is
+that of the closed formula of `halocline.model.formula`.
 """
 
 from __future__ import annotations
@@ -64,16 +65,16 @@ class Prediction:
 class _Share:
     """Work of one sweep, for a subdomain or for all subdomains of a rank.
 
-    Subdomains of the same shape, walls and methods have the same share. Each message of the plan is stored
-    with the local number of its subdomain. The peers of the messages are those of one subdomain; the
-    directions are valid for all.
+    Subdomains of the same shape, walls and methods use the same object. The peers of its messages are those
+    of one such subdomain; the directions are valid for all of them. Each message of the plan is stored with
+    the index of its subdomain on the rank.
     """
 
     sweep: Sweep
     sends: tuple[tuple[int, Message], ...]
     receives: tuple[tuple[int, Message], ...]
     copying: float  # Seconds of the copies by the rank itself.
-    copies: tuple[tuple[int, int, int], ...]  # Copies by its devices: source, target, bytes.
+    copies: tuple[tuple[int, int, int], ...]  # Copies by devices of the rank: source, target, bytes.
     pieces: tuple[tuple[int, float], ...]  # Required messages (as bits), and seconds.
     in_place: bool
 
@@ -84,12 +85,12 @@ class _Share:
 
     @cached_property
     def numbers(self) -> dict[tuple[int, Direction], int]:
-        """Number of each receive, by subdomain of the rank and direction."""
+        """Index of each receive, by subdomain of the rank and direction."""
         return {(local, message.direction): n for n, (local, message) in enumerate(self.receives)}
 
     @classmethod
     def of_rank(cls, shares: Sequence[_Share]) -> _Share:
-        """Return the shares of all subdomains of a rank as one share."""
+        """Return the combined work of all subdomains of a rank."""
         if len(shares) == 1:
             return shares[0]
         pieces: dict[int, float] = {}
@@ -143,7 +144,7 @@ def execute(
     passes : int
         Number of passes, at least two.
     overlap : bool
-        True to run patches that need no message before all messages have arrived.
+        True to run patches that need no message while messages are in transit.
     traced : sequence of int
         Ranks whose events are recorded.
     patch : int or sequence of int, optional
@@ -195,7 +196,7 @@ class _Work:
         self.ranks: dict[tuple[tuple[object, ...], ...], tuple[_Share, ...]] = {}
 
     def of_rank(self, rank: int) -> tuple[_Share, ...]:
-        """Return the shares of a rank, one per sweep."""
+        """Return the work of a rank in each sweep of a pass."""
         owned = self.layout.owned(rank)
         kinds = tuple(self._kind(subdomain) for subdomain in owned)
         if kinds not in self.ranks:
@@ -210,7 +211,7 @@ class _Work:
 
         The properties are the shape, the walls, and the methods of all neighbours. If a rank has several
         subdomains, the device is another property, since the rank copies between its devices. If blocks of
-        the grid are inactive, every subdomain is a kind of its own.
+        the grid are inactive, the subdomain itself is the only property.
         """
         if self.schedule.blocks is not None:
             return (subdomain,)
@@ -232,7 +233,7 @@ class _Work:
         return self.kinds[kind]
 
     def _share_of_sweep(self, sweep: Sweep, todo: SweepPlan, plan: SubdomainPlan) -> _Share:
-        # A sweep that does not run in every pass counts in each pass with its share of the work.
+        # A sweep that runs only in some passes counts in every pass, with the average of its work.
         seconds = self.rates.per_cell(sweep, self.schedule.dtype_of(sweep)) * sweep.share
         table = plan.patches.table
         cells = (table[:, 1, :] - table[:, 0, :]).prod(axis=1)
@@ -255,7 +256,7 @@ class _Work:
         return self.pulls and message.method == "colocated"
 
     def unpacking_time(self, message: Message, sweep: Sweep) -> float:
-        """Return the time to unpack a message, or the minimum time to copy it, in seconds."""
+        """Return the seconds to unpack a message, or the minimum seconds of a copy by the receiver."""
         rate = self.rates.copying if self.lent(message) else None
         # With `rma`, the receiver fetches from a mailbox and sends an acknowledgement.
         calls = {"colocated": 0, "rma": 2}.get(message.method, 1)
@@ -267,7 +268,7 @@ class _Work:
         return self.machine.device_of(self.layout.slot(subdomain)[1], self.layout.slots_per_node)
 
     def _copying(self, a: int, b: int) -> float:
-        """Return the bytes per second that a rank copies between subdomains on two processors."""
+        """Return the bytes per second of copies by a rank between subdomains on two processors."""
         return self.rates.packing if a == b else min(self.rates.packing, self.machine.bandwidth(a, b))
 
 
@@ -288,7 +289,7 @@ def _rows(message: Message) -> int:
 
 
 def _bytes_per_pass(transfer: Message | Copy, sweep: Sweep) -> int:
-    """Return the mean bytes of a message or copy per pass, if its sweep does not run in every pass."""
+    """Return the bytes of a message or copy per pass. The sweep may run only in some of the passes."""
     return round(transfer.bytes * sweep.share)
 
 
@@ -305,7 +306,7 @@ class _Run:
         self.sweeps = len(work.sweeps)
         self.events: list[tuple[float, int, Callable[[float], None]]] = []  # Time, order, action.
         self.order = count()
-        self.current_sweep = [0] * len(ranks)  # Number of the sweep of each rank, over all passes.
+        self.current_sweep = [0] * len(ranks)  # Index of the sweep of each rank, over all passes.
         self.arrived: list[list[int]] = [[] for _ in ranks]  # Arrived messages, not unpacked.
         # Arrived messages of later sweeps.
         self.arrived_early: list[dict[int, list[int]]] = [{} for _ in ranks]
@@ -313,7 +314,7 @@ class _Run:
         self.remaining_pieces: list[list[tuple[int, float]]] = [[] for _ in ranks]
         self.copying = [0] * len(ranks)  # Number of active copies between devices.
         self.serial_messages: list[list[Travel]] = [[] for _ in ranks]  # Messages sent one after another.
-        self.lent: list[dict[int, int]] = [{} for _ in ranks]  # Number of pending copies by others, by sweep.
+        self.lent: list[dict[int, int]] = [{} for _ in ranks]  # Pending copies by neighbours, by sweep.
         self.busy = [True] * len(ranks)
         self.pending_reduction: list[int | None] = [None] * len(ranks)  # Sweep of the pending result.
         self.ranks_in_reduction: dict[int, int] = {}  # Number of ranks in a reduction, by sweep.
@@ -347,7 +348,7 @@ class _Run:
     # --- events ---
 
     def _begin(self, rank: int, current_time: float) -> None:
-        """Begin a sweep: lend cells to others, pack and post the other messages, and copy."""
+        """Begin a sweep: announce cells that receivers copy, pack and post other messages, and copy."""
         share, sweep = self._share(rank), self.current_sweep[rank]
         rates, part = self.work.rates, share.sweep.share
         overhead = part * self.routes.machine.network.overhead
@@ -392,7 +393,7 @@ class _Run:
         return time
 
     def _pack(self, rank: int, sweep: int, n: int, current_time: float) -> None:
-        """Pack a message on a device, and send it at the end."""
+        """Pack a message on a device, and send the message when the kernel has ended."""
         share = self.shares[rank][sweep % self.sweeps]
         local, send = share.sends[n]
         end = current_time
@@ -504,7 +505,7 @@ class _Run:
             self._continue(rank, current_time)
 
     def _release_cells(self, rank: int, sweep: int, current_time: float) -> None:
-        """Release lent cells, after a neighbour has copied them."""
+        """Record that a neighbour has copied cells, so that the rank may overwrite them."""
         self.lent[rank][sweep] -= 1
         if not self.lent[rank][sweep]:
             del self.lent[rank][sweep]
@@ -525,7 +526,7 @@ class _Run:
         self._continue(rank, current_time)
 
     def _process_message(self, rank: int, number: int, current_time: float) -> None:
-        """Unpack a message, or copy lent cells."""
+        """Unpack a message, or copy it from the cells of the sender."""
         share = self._share(rank)
         local, message = share.receives[number]
         if not self.work.pulls:
@@ -575,7 +576,8 @@ class _Run:
             return
         unpacked, all_messages = self.unpacked[rank], (1 << len(share.receives)) - 1
         ready = not self.copying[rank] and (self.overlap or unpacked == all_messages)
-        # Lent cells must not be overwritten. A sweep in place also waits for the cells that it lends itself.
+        # A sweep waits until neighbours have copied the cells of earlier sweeps. A sweep in place also waits
+        # until neighbours have copied its own cells.
         if any(sweep < self.current_sweep[rank] or share.in_place for sweep in self.lent[rank]):
             ready = False
         for i, (needs, seconds) in enumerate(self.remaining_pieces[rank]):
@@ -599,7 +601,8 @@ class _Run:
     def _reduce(self, rank: int, current_time: float) -> None:
         """Enter a reduction, and continue without its result.
 
-        Events are processed in the order of time: when the last rank enters, all contributions are available.
+        Events are processed in the order of time. Therefore all contributions are available when the last
+        rank enters.
         """
         sweep = self.current_sweep[rank]
         self.pending_reduction[rank] = sweep
@@ -622,7 +625,7 @@ class _Run:
         self._begin_next_sweep(rank, max(start, result_time))
 
     def _end_sweep(self, rank: int, current_time: float) -> None:
-        """End a sweep, and wait for the result of an earlier sweep if the next one needs it."""
+        """End a sweep, and wait for an earlier result if the next sweep needs this result."""
         sweep = self.pending_reduction[rank]
         if sweep is None or self.current_sweep[rank] % self.sweeps + 1 not in self.work.waits:
             self._begin_next_sweep(rank, current_time)

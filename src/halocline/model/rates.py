@@ -24,7 +24,8 @@ class Rates:
     begin : float
         Seconds of a sweep in addition to its patches, for kernel launches and for waking threads.
     per_flop, per_sum : float
-        Measured seconds of an operation, and of a summand of a sum over the grid, in addition to the bytes.
+        Measured seconds of an operation, and of a summand of a sum over the grid, in addition to the time for
+        the bytes.
     copying : float, optional
         Bytes per second that the rank copies out of the memory of another rank; `packing` by default.
     hop : float, optional
@@ -54,9 +55,9 @@ class Rates:
     ) -> Rates:
         """Return the rates of a rank.
 
-        If the machine file has measured rates, the result is based on them. Ranks beyond the measured number
-        take turns. Otherwise, a rank has its share of the devices of a node. On processors, the number of
-        threads limits the bandwidth, the arithmetic and the caches of a rank.
+        If the machine file has measured rates, the result is based on them. If there are more ranks than were
+        measured, the ranks take turns. Otherwise, a rank has its share of the devices of a node. On
+        processors, the number of threads limits the bandwidth, the arithmetic and the caches of a rank.
 
         Parameters
         ----------
@@ -128,9 +129,9 @@ class Rates:
 
 
 def _fullest(machine: Machine, ranks_per_node: int, threads: int | None) -> float:
-    """Return the share of the threads of a node that the processor with the most threads has.
+    """Return the fraction of the threads of a node that run on the processor with the most threads.
 
-    Ranks are assigned to the processors in turn. The threads of the ranks of a processor fill its cores
+    Ranks are assigned to the processors in turn. The threads of these ranks fill all cores of the processor
     before they use the next processor.
     """
     count, cores = machine.device.count, machine.device.cores

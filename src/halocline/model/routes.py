@@ -12,7 +12,7 @@ from halocline.plan.machine import Host, Machine, Route
 
 @dataclass(frozen=True)
 class Hop:
-    """Server on the route of a message: one direction of a link, a network card, or a rank that copies.
+    """Resource on the route of a message: one direction of a link, a network card, or a copying rank.
 
     Attributes
     ----------
@@ -151,9 +151,10 @@ class Routes:
         return list(self._links(True, self.machine.route(f"device{a}", f"device{b}")))
 
     def read_hops(self, sender: int, receiver: int) -> list[Hop]:
-        """Return the links that reads from the memory of another subdomain cross.
+        """Return the links that are crossed by reads from the memory of another subdomain.
 
-        On the same device there are none: the memory of the device limits these reads.
+        Between subdomains on the same device, the result is empty: the memory of the device limits these
+        reads.
         """
         return [] if self.device[sender] == self.device[receiver] else self.hops_between(sender, receiver)[0]
 

@@ -41,8 +41,6 @@ class Listing(Paper):
 
     Parameters
     ----------
-    formula : callable
-        ``formula(row)`` returns the computed values of a configuration by name.
     entries : mapping of str to callable
         Columns by their heads, as functions of the row of a configuration.
     left : int

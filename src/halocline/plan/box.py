@@ -10,7 +10,7 @@ Layers = Sequence[tuple[int, int]]
 
 
 def three(values: Sequence[int], fill: int = 0) -> list[int]:
-    """Return per-axis numbers on three axes: values for missing axes are inserted in front."""
+    """Extend per-axis values to three axes: insert `fill` in front for each missing axis."""
     return [fill] * (3 - len(values)) + [int(v) for v in values]
 
 

@@ -12,8 +12,9 @@ EDGES = (32, 40, 50)  # edges of the best cubes of Mendygral et al. (2017), Fig.
 def candidates(shape: Sequence[int], threads: int) -> tuple[tuple[int, ...], ...]:
     """Return patch shapes to measure in addition to the shapes that suit the caches.
 
-    The candidates are slabs and bars with whole rows, with one, four or sixteen of them per thread. Further
-    candidates have shortened rows. In three dimensions, the cubes of `EDGES` are also included.
+    The candidates are slabs and bars with whole rows. Their sizes give each thread one, four or sixteen
+    patches. Further candidates have shortened rows. In three dimensions, the cubes of `EDGES` are also
+    included.
 
     Parameters
     ----------

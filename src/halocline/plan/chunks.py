@@ -1,7 +1,7 @@
 """Storage of arrays in chunks that do not depend on the decomposition.
 
-One rank assembles and writes each chunk. The functions are pure functions of one rank. Their cost does not
-depend on the number of ranks.
+One rank assembles and writes each chunk. The functions are pure, and each call plans for one rank. The cost
+of a call does not depend on the number of ranks.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ChunkGrid:
     chunk: Index
 
     def box(self, chunk: Index) -> Box:
-        """Return the elements of a chunk."""
+        """Return the box of array elements that a chunk contains."""
         lo = tuple(i * c for i, c in zip(chunk, self.chunk, strict=True))
         return Box(lo, tuple(map(min, map(add, lo, self.chunk), self.shape)))
 
@@ -73,7 +73,7 @@ class ChunkGrid:
 
 @dataclass(frozen=True)
 class Selection:
-    """Selection of points of a field that forms an array.
+    """Selection of points of a field, which form an array.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class Selection:
     shape: Index
 
     def elements(self, points: Box) -> Box:
-        """Return the elements that lie in a box of points; the result may be empty."""
+        """Return the elements whose points lie in a box; the result may be empty."""
         low, high = (
             tuple(-((f - p) // s) for p, f, s in zip(ends, self.first, self.stride, strict=True))
             for ends in (points.lo, points.hi)
@@ -113,7 +113,7 @@ class Part:
     subdomain : int
         Subdomain that owns the part.
     holder : int
-        Subdomain with the first element of the chunk. The rank of the holder assembles the chunk.
+        Subdomain that contains the first element of the chunk. The rank of the holder assembles the chunk.
     box : Box
         Elements of the array in the part.
     """
@@ -141,7 +141,8 @@ def plan_chunks(
     grid : ChunkGrid
         Chunks of the array.
     points : sequence of int
-        Points of the field along each axis: the number of cells, or one more with an upper wall.
+        Points of the field along each axis: the number of cells, plus one along a staggered axis with an
+        upper wall.
     selection : Selection
         Points that form the array.
 
@@ -169,7 +170,7 @@ def plan_chunks(
         last = tuple(h - 1 for h in box.hi)
         for number in _holders(cut, selection.point(box.lo), selection.point(last)):
             held_elements = selection.elements(_points(cut, number, points)).intersect(box)
-            if held_elements:  # strides may step over a subdomain
+            if held_elements:  # a stride may skip a whole subdomain
                 parts.append(Part(chunk, number, _holder(cut, selection.point(box.lo)), held_elements))
     parts.sort(key=lambda part: (part.chunk, part.subdomain))
     return owned_parts, parts

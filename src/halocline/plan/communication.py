@@ -23,7 +23,7 @@ class Communication:
     packing : str
         Messages to pack; a key of `halocline.plan.transfer.PACKING`.
     overlap : bool
-        True if patches that need no message run before all messages have arrived.
+        True if patches that need no message run while messages are in transit.
     """
 
     about: str

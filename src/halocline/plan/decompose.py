@@ -1,8 +1,8 @@
 """Decompositions of a grid into one subdomain per rank.
 
-The cuts of an axis cross the whole grid, so that a subdomain has one neighbour per direction. A decomposition
-stores no data per rank: coordinates, boxes and neighbours are computed on request. The size of a
-decomposition therefore does not depend on the number of subdomains.
+Each cut crosses the whole grid. Therefore a subdomain has exactly one neighbour per direction. A
+decomposition stores no data per rank: coordinates, boxes and neighbours are computed on request. The size of
+a decomposition therefore does not depend on the number of subdomains.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class Decomposition:
     strategy : str
         Strategy that selected the parts.
     order : tuple of (axis, factor)
-        Mixed-radix numbering of the ranks. Each entry gives one digit of the rank number, the first entry the
-        most significant. The digits of an axis, in this order, form the coordinate along the axis. Depending
-        on the entries, this is row-wise order, Z-order or the order of a recursive bisection.
+        Mixed-radix numbering of the ranks. Each entry gives one digit of the rank number; the first entry
+        gives the most significant digit. The digits of an axis, in this order, form the coordinate along the
+        axis. Depending on the entries, this is row-wise order, Z-order or the order of a recursive bisection.
     cost : int
-        Exchange cost of the worst-placed subdomain (`halocline.plan.traffic.exchange_cost`).
+        Exchange cost of the subdomain with the highest cost (`halocline.plan.traffic.exchange_cost`).
     """
 
     shape: tuple[int, ...]
@@ -133,11 +133,11 @@ def decompose(
         ``optimal``
             Parts of minimum cost. For equal costs, the criteria are in this order: the smallest maximum
             subdomain, the fewest cuts of the last axis, the fewest cuts of the axis before it. Contiguous
-            rows therefore stay whole. Consecutive ranks are close in the grid: each prefix of the digits of a
-            rank is a block.
+            rows therefore stay whole. Consecutive ranks are close in the grid: all ranks with the same first
+            digits form a block.
         ``bisection``
-            The prime factors of the count, largest first, each cut the longest axis (Pearson et al. 2020,
-            Fig. 4). Of axes of equal length, the first is cut.
+            The count is divided into its prime factors. Each factor, largest first, cuts the axis along which
+            subdomains are then longest (Pearson et al. 2020, Fig. 4). Of equally long axes, the first is cut.
         ``morton``
             The axes are halved in turn, starting with the first axis. Ranks are in Z-order: the binary digits
             abcdef of a rank are the coordinates cf, be, ad (Astaroth, Section 3.3). The count must be a power
@@ -152,13 +152,14 @@ def decompose(
         ``"4x2x1"``, ``(4, 2, 1)`` or ``{"x": 4, "y": 2}``
             The given parts, in row-major order. Axes that a mapping omits are not cut.
     radius : int, or sequence or mapping of int or (lower, upper)
-        Halo layers that the cost counts, with all segments. They also set the default of `thickness`.
+        Halo layers that the cost counts, in all halo segments. The default of `thickness` follows from these
+        layers.
     traffic : Traffic, optional
         Actual exchange volume, used instead of `radius`; see `Traffic.of_schedule`.
     thickness : int, or sequence or mapping of int, optional
         Minimum number of cells of a subdomain along an axis that is cut or periodic.
     periodic : bool, sequence or mapping of bool, or names of axes
-        Periodic axes. At the device level: axes whose ends face other nodes.
+        Periodic axes. At the device level: axes whose ends border on other nodes.
     level : str
         ``node`` or ``device``: the cost function, see `halocline.plan.traffic.exchange_cost`.
 
@@ -288,7 +289,7 @@ def _choose(
 
 
 def _optimal(problem: _Problem, cost: Callable[[Parts], int]) -> Parts:
-    """Return the parts of minimum cost; ties prefer less work, then whole rows."""
+    """Return the parts of minimum cost; for equal costs, prefer less work, then whole rows."""
 
     def rank(parts: Parts) -> tuple[int, int, Parts]:
         work = prod([-(-n // p) for n, p in zip(problem.shape, parts, strict=True)])
@@ -321,7 +322,7 @@ def _bisection(problem: _Problem) -> tuple[Parts, Order]:
 
 
 def bisected(shape: tuple[int, ...], parts: Parts) -> Order:
-    """Return the order of a recursive bisection of a grid of this shape with the result `parts`."""
+    """Return the rank order of the recursive bisection that divides a grid of this shape into `parts`."""
     remaining = [prime_factors(p) for p in parts]
     cut, order = [1] * len(parts), []
     while any(remaining):

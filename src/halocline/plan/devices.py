@@ -19,8 +19,9 @@ class DeviceChoice:
     ----------
     interface : {"cpu", "cuda", "opencl"}
     indices : tuple of int
-        Device numbers in the numbering of each process, in the order of their subdomains. Empty: all visible
-        devices, with OpenCL all visible devices of the platform of the first one.
+        Indices of the devices, as each process numbers its visible devices, in the order of the subdomains.
+        If the tuple is empty, all visible devices are selected. With OpenCL, only those on the platform of
+        the first visible device are selected.
     """
 
     interface: str = "cpu"
@@ -33,7 +34,7 @@ class DeviceChoice:
         Raises
         ------
         InputError
-            The interface is unknown, or the part after the colon is no list of device numbers.
+            The interface is unknown, or the part after the colon is not a list of device numbers.
         """
         if not isinstance(text, str):
             raise InputError(f"device {text!r} is not text; {EXPECTED}")
@@ -64,7 +65,7 @@ class DeviceChoice:
         return self.interface + (":" + ",".join(map(str, self.indices)) if self.indices else "")
 
     def select_visible(self, platforms: Sequence[str], reason_for_none: str = "") -> tuple[int, ...]:
-        """Return the numbers of the selected devices among the visible devices of the interface.
+        """Return the indices of the selected devices among the visible devices of the interface.
 
         Parameters
         ----------
@@ -119,8 +120,8 @@ def share_devices(devices_of_node: int, ranks_of_node: int) -> tuple[tuple[int, 
     Raises
     ------
     InputError
-        There are no devices, or the number of devices exceeds the number of ranks and is no multiple of it.
-        All ranks have the same number of subdomains.
+        There are no devices. Or there are more devices than ranks, and their number is not a multiple of the
+        number of ranks. All ranks must have the same number of subdomains.
 
     Examples
     --------
@@ -149,7 +150,7 @@ def share_devices(devices_of_node: int, ranks_of_node: int) -> tuple[tuple[int, 
 
 
 def deal_devices(selected_identities: Sequence[Sequence[str]]) -> tuple[tuple[int, ...], ...]:
-    """Return the devices of each rank of a node if a launcher may hide devices from ranks.
+    """Return the devices of each rank of a node, even if the launcher hides devices from ranks.
 
     Parameters
     ----------
@@ -159,7 +160,7 @@ def deal_devices(selected_identities: Sequence[Sequence[str]]) -> tuple[tuple[in
     Returns
     -------
     tuple of tuple of int
-        For each rank, positions in its own sequence. Ranks with the same visible devices share them
+        For each rank, indices into the sequence of this rank. Ranks with the same visible devices share them
         (`share_devices`). Ranks with disjoint visible devices keep their own.
 
     Raises

@@ -85,15 +85,15 @@ def exchange(
 ) -> Exchange:
     """Plan the exchange of one subdomain before a sweep.
 
-    Inactive cells of blocks are not sent. Subdomains without an active cell receive nothing: no kernel reads
-    their halos. All other subdomains hold zeros in inactive halo cells.
+    Inactive cells of blocks are not sent. Subdomains without an active cell receive nothing, because no
+    kernel reads their halos. All other subdomains hold zeros in inactive halo cells.
 
     Parameters
     ----------
     schedule : Schedule
         Schedule with the fields and the blocks of the grid.
     number : int
-        Number of the sweep in the schedule. It distinguishes the tags of different exchanges.
+        Index of the sweep in the schedule. Different indices give different exchanges different tags.
     sweep : Sweep
         Sweep whose `exchange` contains the halo segments to fill, the same on all subdomains.
     transfers : Transfers
@@ -115,7 +115,7 @@ def exchange(
     sends: dict[Direction, list[tuple[int, Box]]] = {}
     receives: dict[Direction, list[tuple[int, Box, Box]]] = {}
     copies = []
-    # directions of messages with parts along the last axis; messages to itself have no direction
+    # directions of messages with parts along the last axis; messages of a subdomain to itself have none
     along_last: set[Direction] = set()
     for number_of_field, footprint in sorted(sweep.exchange.items()):
         field = fields[number_of_field]

@@ -29,12 +29,12 @@ class Rim:
 
 @dataclass(frozen=True)
 class FillBoxes:
-    """Boxes of one fill of a sweep on this rank; `fill` is the number of the fill.
+    """Boxes of one fill of a sweep on this rank; `fill` is the index of the fill.
 
-    The `core` depends on no message. All cores run before the rims. Both follow the order of the fills of the
-    sweep, because a fill reads ghost cells that earlier fills wrote.
+    The `core` depends on no message. All cores run before the rims. Cores and rims each follow the order of
+    the fills of the sweep, because a fill reads ghost cells that earlier fills wrote.
 
-    Boxes are in the points of the field of the fill: the kernel runs over exactly these indices.
+    Boxes contain point indices of the field that is filled. The kernel runs over exactly these indices.
     """
 
     fill: int
@@ -62,9 +62,9 @@ def fill_boxes(
     - halo cells that are copied within this subdomain belong to the core
     - ghost cells that the fills of the axes in `Fill.covers` write belong to the core
 
-    The fill of another axis sets all other ghost cells, and covers the ghost cells of this fill. If a fill
-    reads along the wall, owned points next to another subdomain also belong to rims. A core that reads rims
-    becomes a rim.
+    The fill of another axis sets all other ghost cells in these layers, and extends over the ghost cells of
+    this fill. If a fill reads along the wall, owned points next to another subdomain also belong to rims. A
+    core that reads rims becomes a rim.
     """
     if not subdomain.active(blocks):
         return ()
@@ -94,7 +94,7 @@ def _boxes(
     blocks: Blocks | None,
 ) -> Iterator[FillBoxes]:
     fill, owned = fills[number], subdomain.owned(field)
-    pieces = []  # per axis the intervals that the fill covers, the one without messages first
+    pieces = []  # intervals that the fill covers, per axis; the first needs no messages
     for axis, n in enumerate(owned.hi):
         if axis == fill.axis:
             pieces.append([(-fill.depth, 0) if fill.side < 0 else (n, n + fill.depth)])
@@ -161,18 +161,18 @@ def _reads(box: Box, fill: Fill, other: Fill, target: Box) -> bool:
 
 
 def _cells_read(box: Box, fill: Fill) -> Box:
-    """Return the cells that the fill of a box reads, including cells inward from the wall and along it."""
+    """Return the cells that the fill of a box reads, including cells inside the wall and along the wall."""
     inward = (0, fill.reach) if fill.side < 0 else (fill.reach, 0)
     return box.grow([inward if axis == fill.axis else fill.along[axis] for axis in range(len(box.lo))])
 
 
 def _needs(box: Box, fill: Fill, receives: tuple[Message, ...]) -> int:
-    """Return the messages with cells that a rim reads, as bits."""
+    """Return a bit mask of the messages that contain cells read by a rim."""
     return needs(receives, dict.fromkeys(fill.operands, _cells_read(box, fill)))
 
 
 def needs(receives: tuple[Message, ...], read: Mapping[int, Box]) -> int:
-    """Return the messages, as bits, that contain a cell of the box `read[field]` of any field."""
+    """Return a bit mask of the messages that contain a cell of `read[field]` for at least one field."""
     mask = 0
     for i, message in enumerate(receives):
         if any(field in read and box.intersect(read[field]) for field, box in message.parts):

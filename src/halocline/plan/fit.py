@@ -32,8 +32,8 @@ def least_thickness(schedule: Schedule) -> tuple[int, ...]:
 def check_fit(schedule: Schedule, decomposition: Decomposition) -> None:
     """Raise InputError if a subdomain is too thin for the schedule, or a probed point is inactive.
 
-    All ranks raise the same error. A neighbour sends cells that it owns, so that its subdomain must have at
-    least the thickness of the halo. A boundary condition reads cells that its subdomain owns.
+    All ranks raise the same error. A neighbour sends only cells that it owns. Therefore its subdomain must be
+    at least as thick as the halo. A boundary condition reads cells that its subdomain owns.
     """
     for sweep in schedule.sweeps():
         for cell in (reduction.cell for reduction in sweep.reductions):
@@ -71,7 +71,7 @@ REACH = "has a boundary condition that reads"
 
 
 def _needs(schedule: Schedule) -> Iterator[Need]:
-    """Yield the layers that sweeps read or compute of neighbours, and those that boundary conditions read."""
+    """Yield the thickness that halo layers of sweeps and the reads of boundary conditions require."""
     for sweep in schedule.sweeps():
         for field, footprint in (*sweep.reads.items(), *sweep.exchange.items()):
             for axis, layers in enumerate(footprint.layers(schedule.ndim)):

@@ -39,7 +39,7 @@ class Launch:
     cells_per_thread : int
         Cells of each thread along the axis of largest stride (2.5D streaming).
     first_block : int
-        Number of the first thread block of the launch among all launches of the kernel in the sweep.
+        Index of the first thread block of the launch, counted over all launches of the kernel in the sweep.
     """
 
     kernel: DeviceKernel
@@ -61,7 +61,8 @@ class Launch:
 class Item:
     """Launches of a patch or of a box in the halo, which run after their dependencies are complete.
 
-    For `needs` and `rims` see `SweepPlan`. The flag `halo` is True for a box in the halo.
+    For `needs` and `rims`, see `patch_needs` and `patch_rims` of `SweepPlan`. The flag `halo` is True for a
+    box in the halo.
     """
 
     needs: int

@@ -18,7 +18,7 @@ from halocline.ranges import RANKS, SUBDOMAINS
 
 @dataclass(frozen=True)
 class MovedSubdomains:
-    """Homes of subdomains after a move, limited to the subdomains of one rank and their neighbours.
+    """Ranks of subdomains after a move, known only for the subdomains of one rank and their neighbours.
 
     Parameters
     ----------
@@ -38,10 +38,10 @@ class MovedSubdomains:
 class Layout:
     """Subdomains of a decomposition on ranks.
 
-    A node has one slot per subdomain: the slots of its ranks, one rank after the other. The subdomains of a
-    node are consecutive in the decomposition, and all full nodes have the same placement. The size of a
-    layout therefore does not depend on the number of ranks. The exception is `nodes_of_ranks`, for launchers
-    that distribute ranks over nodes in another order (``mpiexec --map-by node``).
+    Each node has one slot per subdomain. The slots are numbered rank by rank. The subdomains of a node are
+    consecutive in the decomposition, and all full nodes have the same placement. The size of a layout
+    therefore does not depend on the number of ranks. The exception is `nodes_of_ranks`, for launchers that
+    distribute ranks over nodes in another order (``mpiexec --map-by node``).
 
     Parameters
     ----------
@@ -50,13 +50,13 @@ class Layout:
         Ranks of a full node. The last node may have fewer ranks.
     subdomains_per_rank : int
     slots : tuple of int
-        Slot of each subdomain of a node. Empty: in order.
+        Slot of each subdomain of a node; empty if subdomain i of the node has slot i.
     placement : str
         Strategy that selected the slots.
     nodes_of_ranks : tuple of int
         Node of each rank; empty if consecutive ranks fill one node after the other.
     moved_subdomains : MovedSubdomains, optional
-        Homes of subdomains after a move, as far as this rank requires them.
+        Ranks of subdomains after a move; see `MovedSubdomains`.
     """
 
     decomposition: Decomposition
@@ -210,10 +210,10 @@ def lay_out(
 
 
 def link_time(layout: Layout, traffic: Traffic, distance: Sequence[Sequence[float]] | None) -> float | None:
-    """Return the message time on the links of a node, relative to the trivial placement.
+    """Return the message time on the links of a node, divided by that of the trivial placement.
 
-    The time is Σ w_ij d_f(i)f(j) of Pearson et al. (2020), Section III.B. The ratio is 1 for subdomains in
-    order. The result is None if the distance is unknown, or if the subdomains are not placed.
+    The time is Σ w_ij d_f(i)f(j) of Pearson et al. (2020), Section III.B. The result is None if the distance
+    is unknown, or if the subdomains are not placed.
     """
     if distance is None or not layout.slots:
         return None

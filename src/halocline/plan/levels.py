@@ -32,9 +32,9 @@ def decompose_levels(
 ) -> Decomposition:
     """Cut a grid over nodes with minimum network traffic, and the part of each node over its devices.
 
-    The subdomains of node k have consecutive numbers that start at k `per_node`. The strategies `morton` and
-    `row` cut in one level and number the subdomains of all nodes in one sequence. See Pekkilä et al. 2022,
-    Section 3.3 and Fig. 6.
+    The subdomains of node k have consecutive numbers that start at k times `per_node`. The strategies
+    `morton` and `row` cut in one level and number the subdomains of all nodes in one sequence. See Pekkilä et
+    al. 2022, Section 3.3 and Fig. 6.
 
     Parameters
     ----------
@@ -48,8 +48,8 @@ def decompose_levels(
     Returns
     -------
     Decomposition
-        Its cost is the maximum volume that a device receives from other nodes in an exchange. With `morton`
-        and `row`, it is the cost of a subdomain.
+        The cost is the maximum volume that a device receives from other nodes in an exchange. With `morton`
+        and `row`, the cost is that of `decompose`.
     """
     if strategy in OVER_NODES:
         return decompose(
@@ -76,7 +76,7 @@ def decompose_levels(
         thickness = [max(pair) for pair in layers]
     least = per_axis(thickness, outer.ndim, "thickness", whole, "a whole number of cells")
     if any(p > 1 and n // p < max(1, t) for n, p, t in zip(outer.shape, parts, least, strict=True)):
-        # the parts of nodes differ in size: cut the smallest part, in which subdomains would be too thin
+        # the smallest part of a node would have subdomains that are too thin, so it determines the cut
         inner, parts = within([n // p for n, p in zip(outer.shape, outer.parts, strict=True)])
     return Decomposition(
         outer.shape, parts, outer.periodic, outer.strategy, outer.order + inner.order, inner.cost
@@ -86,7 +86,7 @@ def decompose_levels(
 def parts_of_node(decomposition: Decomposition, per_node: int) -> Parts:
     """Return the parts along each axis of a node that has `per_node` consecutive subdomains.
 
-    They are the last digits of the number of a subdomain; see `Decomposition.order`.
+    These parts correspond to the last digits of a subdomain number; see `Decomposition.order`.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """Machine descriptions from TOML files: devices of a node, links between them, and the network.
 
 A file names the parts of a node (devices, sockets, switches, network cards) and the links between pairs of
-parts. Data take the widest route between two parts: the chain of links with the maximum bandwidth of its
-narrowest link. Of equally wide chains, the route is the shortest.
+parts. Data take the widest route between two parts. The width of a route is the bandwidth of its narrowest
+link. Of equally wide routes, data take the one with the fewest links.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Device(_Part):
     latency : float
         Latency in seconds between two ranks that share a device.
     messages : float, optional
-        Bytes per second of messages between two such ranks. By default, half of `bandwidth`, because a copy
-        reads and writes.
+        Bytes per second of messages between two ranks that share a device. By default, half of `bandwidth`,
+        because a copy reads and writes.
     core_bandwidth : float, optional
         Maximum bytes per second between one core and memory; by default, `bandwidth`.
     cache : float
@@ -136,7 +136,7 @@ class Host(_Part):
     staging : float, optional
         Bytes per second of a copy between a device and its host, if slower than the links.
     latency : float
-        Seconds of such a copy of negligible size.
+        Seconds of a copy of negligible size between a device and its host.
     per_row : float
         Seconds per row of cells in a copy of a message that is not packed.
     """
@@ -225,8 +225,9 @@ class Measured(_Part):
     def pace(self, ranks: int, memory: float) -> Throughput:
         """Return the measured throughput for a number of ranks and a number of bytes.
 
-        The measurement has the minimum number of ranks that is at least `ranks`, else the maximum number. Of
-        these measurements, it has the minimum memory that is at least `memory`, else the maximum memory.
+        The first criterion is the smallest measured number of ranks that is at least `ranks`, or else the
+        largest number. The second criterion is the smallest memory that is at least `memory`, or else the
+        largest memory.
         """
         counts = {pace.ranks for pace in self.sweeps}
         count = min((c for c in counts if c >= ranks), default=max(counts))
@@ -250,7 +251,7 @@ class Machine(_Part):
     host : Host, optional
         Host of a node of GPUs. Without a host, messages by MPI are sent from device to device.
     aware : Aware, optional
-        Properties of GPU-aware MPI. By default, its messages follow the links.
+        Properties of GPU-aware MPI. By default, GPU-aware messages have the bandwidth of the links.
     measured : Measured, optional
     """
 
@@ -331,8 +332,9 @@ class Machine(_Part):
     def bandwidth(self, a: int, b: int) -> float:
         """Return the bytes per second from device a to device b of a node while all devices send.
 
-        All devices whose routes use a link between two other parts share this link. From a device to itself,
-        the result is the memory bandwidth.
+        A link between two parts that are not devices, such as two sockets, is shared. Its bandwidth is
+        divided by the number of devices whose routes cross the link. From a device to itself, the result is
+        the memory bandwidth.
         """
         if a == b:
             return self.device.bandwidth
@@ -343,7 +345,7 @@ class Machine(_Part):
 
     @cached_property
     def _senders(self) -> dict[tuple[str, str], set[str]]:
-        """Devices whose routes use each link between other parts, by direction of the link."""
+        """Devices whose routes cross each link between parts that are not devices, by direction."""
         senders: dict[tuple[str, str], set[str]] = {}
         for a in self.devices:
             for b in self.devices:
@@ -371,7 +373,7 @@ class Machine(_Part):
         return [[1.0 / self.bandwidth(a, b) for b in device] for a in device]
 
     def card(self, device: int) -> str:
-        """Return the network card nearest to a device; devices select cards of equal distance in turn."""
+        """Return the network card nearest to a device. Equally near cards are assigned to devices in turn."""
         return self._nearest(device, self.network.cards)
 
     def socket(self, device: int) -> str:

@@ -32,7 +32,7 @@ LONGEST_LAYER = 16  # upper limit of the default thickness of outer patches, in 
 ROW_LAYER = 32  # default thickness along rows: whole cache lines
 SHORTEST_ROW = 512
 OVERLAP = 16  # minimum ratio of the length of a patch to the extra points of its stages; measured.
-STAGED = 4  # limit of patches of sweeps with stages, relative to the level-2 cache.
+STAGED = 4  # maximum working set of sweeps with stages, in sizes of the level-2 cache.
 ROW_ALIGNMENT = 64  # alignment of rows of scratch memory, in bytes.
 ROW_ASPECT = 32  # target ratio of the row length to the other edges of a patch
 
@@ -60,7 +60,7 @@ class WorkingSet:
         return cls(tuple(zip(items, layers, strict=True)), sweep.scratch)
 
     def bytes(self, patch: Sequence[int]) -> int:
-        """Return the bytes that should stay in cache: planes in reach of each operand, and scratch arrays."""
+        """Return the bytes that should stay in cache: scratch arrays, and planes that each operand reads."""
         planes = sum(
             size * (1 + sum(layers[0])) * prod(n + sum(l) for n, l in zip(patch[1:], layers[1:], strict=True))
             for size, layers in self.arrays
@@ -84,12 +84,12 @@ def patch_shape(shape: Sequence[int], working_sets: Sequence[WorkingSet], cache:
     many stage points twice. Loads from the next cache level then cost less than repeated computation.
 
     A sweep processes a patch along axis 0. A patch is therefore as long as the subdomain along axis 0, unless
-    scratch arrays take its whole volume. A cell is loaded once for all planes that read it.
+    scratch arrays cover the whole patch. Each cell is then loaded once for all planes that read the cell.
 
     In three dimensions, axis 1 is shortened before rows. Rows keep at least 512 cells, because short rows
-    cost more than a miss in the level-2 cache (docs/performance.md). If even this patch does not fit, the
-    result is the minimum patch. The patches of WOMBAT also perform best above the level-2 cache (Mendygral et
-    al. 2017, Fig. 5).
+    cost more than a miss in the level-2 cache (docs/performance.md). If no such patch fits, the result is the
+    minimum patch. WOMBAT also performs best with patches that exceed the level-2 cache (Mendygral et al.
+    2017, Fig. 5).
     """
     patch = list(shape)
     last = len(patch) - 1
@@ -102,7 +102,7 @@ def patch_shape(shape: Sequence[int], working_sets: Sequence[WorkingSet], cache:
 
 
 def _cut(patch: list[int], load: WorkingSet, limit: int, least: Sequence[int]) -> list[int]:
-    """Return a patch that is halved until its working set fits the limit, or the minimum shape is reached."""
+    """Halve a patch until its working set fits the limit or no axis can be halved; return its shape."""
     last = len(patch) - 1
     while (size := load.bytes(patch)) > limit:
         halves = [[-(-n // 2) if a == axis else n for a, n in enumerate(patch)] for axis in range(last + 1)]
@@ -169,7 +169,8 @@ def cut_patches(
         Working set of every sweep.
     received : sequence of (int, int)
         Maximum depth per axis of reads from halo cells that arrive by message; 0 for a side without messages.
-        Patches along a side with messages are thin. The inner patches do not wait for these messages.
+        Patches along a side with messages are thin, so that the inner patches need not wait for these
+        messages.
     ends : (int, int)
         Minimum length of the patches at the lower and upper end of rows. If rows wrap around (`Sweep.wraps`),
         each patch within reach of an end fills the halo at this end. Two patches must not write the same
@@ -177,8 +178,8 @@ def cut_patches(
     patch : int, or sequence or mapping of int, optional
         Cells of a patch along all axes or along each axis, as set by the user. Patches at the upper ends are
         smaller if these numbers do not divide the subdomain. By default, `patch_shape` sets the inner
-        patches, and outer patches are thin. The default has at least 8 inner patches per thread if these have
-        at least 4096 cells.
+        patches, and outer patches are thin. The default has at least 8 inner patches per thread, as long as
+        each of them has at least 4096 cells.
     threads : int
     cache : int, optional
         Bytes of the level-2 cache of a core.
@@ -283,7 +284,7 @@ def _table(
     active: Callable[[NDArray[np.int64]], NDArray[np.bool_]] | None = None,
 ) -> Patches:
     """Return all patches between the edges, or only patches with an active first cell."""
-    import numpy as np  # planning without patches does not need it
+    import numpy as np  # functions that plan no patches do not need NumPy
 
     count = prod(len(e) - 1 for e in edges)
     if count > PATCHES.most:

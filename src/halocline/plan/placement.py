@@ -37,7 +37,8 @@ def place(flow: ArrayLike, distance: ArrayLike, *, strategy: str = "aware") -> t
     Returns
     -------
     tuple of int
-        f: device of each subdomain. Up to 8 devices, equally good placements give the first in lexical order.
+        f: device of each subdomain. With up to 8 devices, the first of equally good placements in lexical
+        order.
 
     Raises
     ------
@@ -90,7 +91,7 @@ def _exhaustive(w: NDArray[np.float64], d: NDArray[np.float64]) -> tuple[int, ..
         for j in range(n):
             if w[i, j]:
                 costs += w[i, j] * d[placements[:, i], placements[:, j]]
-    # the rounding of the sums depends on their order: placements within rounding errors are equally good
+    # rounding depends on the order of the sums, so costs within rounding errors count as equal
     is_best = costs <= costs.min() + 1e-12 * costs.max()
     return tuple(int(f) for f in placements[np.argmax(is_best)])
 

@@ -105,22 +105,22 @@ class SweepPlan:
 
     @property
     def cores(self) -> list[tuple[int, Box]]:
-        """Numbers of the fills, each with a box that depends on no message."""
+        """Pairs of fill index and box, for the boxes that depend on no message."""
         return [(fill.fill, fill.core) for fill in self.fills if fill.core]
 
     @property
     def rims(self) -> list[tuple[int, Box]]:
-        """Numbers of the fills, each with a box that waits for messages."""
+        """Pairs of fill index and box, for the boxes that wait for messages."""
         return [(fill.fill, rim.box) for fill in self.fills for rim in fill.rims]
 
     @property
     def rim_needs(self) -> int:
-        """Messages that the rims wait for, as bits."""
+        """Bit mask of the messages that the rims wait for."""
         return reduce(or_, (rim.needs for fill in self.fills for rim in fill.rims), 0)
 
     @property
     def halo_needs(self) -> list[int]:
-        """Messages that each halo box waits for, as bits, including the messages of its rims."""
+        """Bit mask, for each halo box, of the messages that the box or its rims wait for."""
         return [halo.needs | (self.rim_needs if halo.rims else 0) for halo in self.halos]
 
     @property
@@ -180,7 +180,7 @@ class SubdomainPlan:
         }
 
     def arrivals(self, sweeps: slice) -> Iterator[tuple[int, Direction, int]]:
-        """Yield the source, its direction and the bytes of each message and copy of a range of sweeps."""
+        """Yield source, direction of the source, and bytes for each message and copy in a range of sweeps."""
         for plan in self.sweeps[sweeps]:
             for message in plan.receives:
                 yield message.peer, message.direction, message.bytes
@@ -293,7 +293,7 @@ def plan_rank(
     threads: int = 1,
     cache: int | None = None,
 ) -> RankPlan:
-    """Return the plan of one rank; the cost does not depend on the number of ranks.
+    """Return the plan of one rank. The cost of this call does not depend on the number of ranks.
 
     Parameters
     ----------
@@ -320,7 +320,7 @@ def plan_subdomain(
 
     Parameters
     ----------
-    **cutting
+    **patch_options
         Arguments `patch`, `threads` and `cache` of `halocline.plan.patches.cut_patches`.
 
     Raises
@@ -381,13 +381,13 @@ def _directions(operations: tuple[Operation, ...]) -> Iterator[bool]:
 
 
 def _wrap_widths(schedule: Schedule) -> tuple[int, int]:
-    """Return the number of cells that kernels fill beyond both ends of rows that wrap around."""
+    """Return the numbers of cells that kernels fill before and after each row that wraps around."""
     reads = (sweep.reads[field] for sweep in schedule.sweeps() for field in sweep.wraps)
     return reduce(or_, reads, Footprint()).layers(schedule.ndim)[-1]
 
 
 def _patches_reading(patches: Patches, box: Box, layers: Layers) -> NDArray[np.bool_]:
-    """Return a mask of the patches that read any cell of a box, for the given read layers of a cell."""
+    """Return a mask of the patches that read any cell of a box; `layers` are the reads of one cell."""
     reach = box.grow([(above, below) for below, above in layers])
     axes = zip(*patches.table.transpose(1, 2, 0), reach.lo, reach.hi, strict=True)
     return reduce(and_, [(lo < end) & (hi + top > first) for lo, hi, top, first, end in axes])
@@ -460,7 +460,7 @@ def _halo_boxes(
     receives: tuple[Message, ...],
     rims: Mapping[int, Sequence[Box]],
 ) -> Iterator[HaloBox]:
-    """Yield the boxes of the halo kernel: the segments of its extent that a neighbour owns."""
+    """Yield the boxes of the halo kernel: the halo segments in its extent that a neighbour owns."""
     if sweep.halo_kernel is None:
         return
     for direction, width in sweep.halo_extent:

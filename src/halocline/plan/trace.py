@@ -37,7 +37,7 @@ class TraceEvent:
     ----------
     rank : int
     lane : int
-        Number among the lanes of the rank: threads, messages, and queues of devices.
+        Index among the lanes of the rank: threads, messages, and queues of devices.
     kind : str
         One of TRACE_EVENTS.
     name : str
@@ -61,14 +61,14 @@ def lanes_of_host(threads: int) -> tuple[Lane, ...]:
 
 @dataclass(frozen=True)
 class TraceShares:
-    """Time shares in a traced run, of the rank with the maximum share of packing.
+    """Shares of the time of a traced run, on the rank with the maximum share of packing.
 
     Attributes
     ----------
     packing : float
         Share of the time with packing or unpacking.
     launching : float
-        Share of the time in which the first thread queues work of devices; 0 on the CPU.
+        Share of the time in which the first thread queues work for devices; 0 on the CPU.
     at_once : float
         Mean number of threads and queues that work at the same time, while at least one works.
     """

@@ -24,7 +24,8 @@ class Traffic:
     ----------
     weights : tuple of (direction, weight)
         Volume per halo segment. The weight is the product of the widths of the segment, times the bytes of a
-        cell, summed over the fields. It applies to each cell of the side (edge, corner) of the subdomain.
+        cell, summed over the fields. The weight applies to each cell of the side (edge, corner) of the
+        subdomain.
     layers : tuple of (int, int)
         Maximum halo width (lower, upper) along each axis, in cells.
     """
@@ -87,7 +88,7 @@ BOTH: Sides = (-1, 1)
 def exchange_cost(
     traffic: Traffic, shape: Sequence[int], periodic: Sequence[bool], level: str
 ) -> Callable[[Sequence[int]], int]:
-    """Return a function of the parts along each axis: the volume of the worst-placed subdomain.
+    """Return a function that maps the parts along each axis to the maximum exchange volume of a subdomain.
 
     ``level="node"``: sent and received volume, 2 (C_M' - C_N') of Astaroth (Pekkilä et al., Eq. 7), with the
     segments, widths and bytes of `traffic`. Both sides of a periodic axis count, even if one subdomain spans
@@ -95,16 +96,17 @@ def exchange_cost(
     two subdomains along an axis with walls, one side of each counts.
 
     ``level="device"``: volume that a device of a node receives from other nodes, C_M'' - C_L'' (Eqs. 10-12).
-    Here, `shape` is the part of the node, and "periodic" is an axis whose ends face other nodes. With more
-    than one device along the axis, one of the two sides of a device is inside the node in the worst case.
+    Here, `shape` is the part of the grid on one node, and an axis counts as periodic if its ends border on
+    other nodes. With more than one device along the axis, one of the two sides of a device is inside the node
+    in the worst case.
 
-    The largest subdomain represents uneven sizes. The result is exact.
+    If subdomains differ in size, the cost assumes the largest size along each axis.
     """
     ndim = len(shape)
     weights = traffic.weights
 
     def coefficients(sides: Sequence[Sides]) -> list[int]:
-        """Return, per set of normal axes (as bits), the weight of all segments on the sides."""
+        """Return the total weight of the segments on `sides`, for each set of normal axes (as bits)."""
         sums = [0] * 2**ndim
         for direction, weight in weights:
             if all(d == 0 or d in axis_sides for d, axis_sides in zip(direction, sides, strict=True)):
@@ -112,7 +114,7 @@ def exchange_cost(
         return sums
 
     def sides(parts: int, wraps: bool) -> list[tuple[Sides, Sides]]:
-        """Return the (all, node-local) sides of each possible position; `parts` of 3 means 3 or more."""
+        """Return the sides, and those within the node, for each position; 3 `parts` mean 3 or more."""
         if wraps:
             return [(BOTH, NEITHER)] if parts == 1 else [(BOTH, LOWER), (BOTH, UPPER)]
         ends = {1: [NEITHER], 2: [LOWER, UPPER], 3: [BOTH]}[parts]
@@ -120,7 +122,7 @@ def exchange_cost(
 
     @cache
     def alternatives(regime: tuple[int, ...]) -> list[list[int]]:
-        """Return the different coefficients of all positions of a subdomain."""
+        """Return the coefficients of all possible positions of a subdomain, without duplicates."""
         unique_sums = []
         for position in product(*map(sides, regime, periodic)):
             sums = coefficients([all_sides for all_sides, _ in position])

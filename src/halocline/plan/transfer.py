@@ -19,14 +19,14 @@ METHODS = {
     "rma": "packed into a mailbox, fetched by the receiver with MPI's one-sided communication, and unpacked",
     "mpi": "packed, sent by MPI and unpacked; on devices through host memory",
 }
-SETS = {  # sets for comparisons, each with one method more, named as in C. Pearson et al. 2020, Section IV.C
+SETS = {  # each set adds one method to the previous one; names of Pearson et al. 2020, Section IV.C
     "+remote": "mpi",
     "+colo": "colocated,mpi",
     "+peer": "peer,colocated,mpi",
     "+kernel": "self,peer,colocated,mpi",
 }
 AWARE_SETS = {name: methods.replace("mpi", "gpu_aware,mpi") for name, methods in SETS.items()}
-MAILBOXES = {"mailboxes": "self,peer,rma,mpi"}  # an additional set that is not in this paper.
+MAILBOXES = {"mailboxes": "self,peer,rma,mpi"}  # an additional set that is not in the paper.
 ON_DEVICES = ("self", "peer", "colocated", "gpu_aware", "mpi")  # methods that devices support.
 DEFAULT = ("self", "peer", "colocated", "mpi")  # mailboxes require an explicit choice.
 PACKING = {
@@ -35,8 +35,8 @@ PACKING = {
     "none": "no message",
 }
 BY_MPI = frozenset({"gpu_aware", "mpi"})  # methods that support messages without packing.
-NEEDS_PROGRESS = frozenset({"gpu_aware", "rma", "mpi"})  # their messages progress only while polled.
-COPIED = frozenset({"self", "peer"})  # copied by the rank itself, before its patches.
+NEEDS_PROGRESS = frozenset({"gpu_aware", "rma", "mpi"})  # their messages progress only while a rank polls.
+COPIED = frozenset({"self", "peer"})  # copied by the rank itself, before it computes patches.
 # Methods that are not available, with the reason: for fields in host memory, and for fields on devices.
 UNFIT_ON_HOST = {"gpu_aware": "fields are in memory of the host"}
 UNFIT_ON_DEVICES = {"rma": "its mailboxes are memory of the host"}
@@ -52,8 +52,9 @@ class Transfers:
     methods : tuple of str
         Allowed methods; "mpi" is always allowed.
     packing : str
-        Messages by MPI to pack, a key of `PACKING`. MPI reads other messages from the field by derived
-        datatypes. Devices copy the rows of such messages to the memory that MPI reads.
+        Selection of the MPI messages that are packed: a key of `PACKING`. MPI reads all other messages
+        directly from the fields by derived datatypes. Devices copy the rows of such a message to the memory
+        that MPI reads.
     """
 
     layout: Layout
@@ -76,7 +77,7 @@ class Transfers:
     def reason(self, a: int, b: int, unable: Mapping[str, str] | None = None) -> str:
         """Return the reason for the transfer method: the relation of the subdomains, and unavailable methods.
 
-        `unable` maps methods that are unavailable with any setting to the reason.
+        `unable` contains the reason for each method that no setting can make available.
         """
         layout = self.layout
         rank_a, rank_b = layout.home(a)[0], layout.home(b)[0]
@@ -105,12 +106,12 @@ class Transfers:
         return self.packing == "last" and along_last
 
     def is_copied(self, a: int, b: int) -> bool:
-        """Return True if one rank has both subdomains and copies without a message."""
+        """Return True if one rank has both subdomains and copies between them without a message."""
         return self.method(a, b) in COPIED
 
 
 def chosen_methods(methods: Iterable[str] | str | None) -> tuple[str, ...]:
-    """Return the transfer methods that a user allows, in the order of their selection.
+    """Return the transfer methods that a user allows. The first applicable method is selected.
 
     Parameters
     ----------
@@ -132,7 +133,7 @@ def chosen_methods(methods: Iterable[str] | str | None) -> tuple[str, ...]:
 
 
 def methods_without_ranks(methods: Sequence[str]) -> tuple[str, ...]:
-    """Return the allowed methods for one process without MPI, which copies."""
+    """Return the allowed methods for one process without MPI, which copies all halo cells itself."""
     return ("self", "peer", "mpi") if "self" in methods else ("peer", "mpi")
 
 

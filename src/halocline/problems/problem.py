@@ -37,7 +37,7 @@ class Problem:
         Name of a case, or path of a file.
     n : sequence of int, optional
         Cells along the first axis, with the other axes in the proportions of the file; or along each axis.
-    given : mapping of str to float or str, optional
+    replacements : mapping of str to float or str, optional
         Parameters that differ from the defaults.
     dim : int, optional
         Number of axes, for a file that declares several with `halocline.cells`.

@@ -67,7 +67,7 @@ class Parameters(KnownAttributes, MutableMapping[str, float]):
 
     Parameters
     ----------
-    given : mapping of str to float
+    parameters : mapping of str to float
         Names and initial values. The set of names is fixed.
     values : dict of str to float
         Storage of the values.
