@@ -1,12 +1,12 @@
 """Cache folder of compiled kernels: access rights, checks of the files, and atomic writes.
 
-The process runs the files of this folder with the rights of its user. The process therefore accepts no folder
-or file that another user could have written, and no file whose digest does not match. A full disk or a crash
-leaves incomplete files, and some of them crash the loader. Users that may rename the parent folders are
-trusted.
+The process runs the code in this folder with the rights of its user. It therefore accepts neither folders nor
+files that another user could have written. It also accepts no file whose digest does not match: after a full
+disk or a crash, a file may be incomplete, and loading this file may crash the process. Users who may rename
+the parent folders are trusted.
 
-The cache is safe with concurrent ranks and with compilers that are killed. A writer creates each file under a
-unique name and renames the complete file. There are no locks.
+Concurrent ranks and killed compilers do not damage the cache. A writer creates each file under a unique name,
+and renames the file when it is complete. There are no locks.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def cache_folder() -> Path:
     """
     selected, base = os.environ.get("HALOCLINE_CACHE"), os.environ.get("XDG_CACHE_HOME")
     if selected:
-        return _expanded(Path(selected)).absolute()  # the loader does not search the current folder
+        return _expanded(Path(selected)).absolute()  # absolute: the loader does not search the current folder
     try:
         return (Path(base).absolute() if base else Path.home() / ".cache") / "halocline"
     except RuntimeError as error:
@@ -50,7 +50,7 @@ def cache_folder() -> Path:
 
 
 def _expanded(folder: Path) -> Path:
-    """Return a path with the home folder in place of a leading ``~``; the shell may not have expanded it."""
+    """Return a path with a leading ``~`` replaced by the home folder, in case the shell did not do so."""
     try:
         return folder.expanduser()
     except RuntimeError:
@@ -113,7 +113,7 @@ def is_usable(file: Path) -> bool:
 
 
 def first_usable(folder: Path, pattern: str) -> Path | None:
-    """Return the first file of a cache folder, by name, that may be used; None if there is none."""
+    """Return the first usable file of a cache folder that matches a pattern, in order of names, or None."""
     return next(filter(is_usable, sorted(folder.glob(pattern))), None)
 
 
@@ -138,7 +138,7 @@ def cached(file: Path, make: Callable[[Path], Path]) -> Path:
 
 
 def _defect(file: Path) -> str | None:
-    """Return the defect that forbids the use of a file; "" for a valid file, None for a missing one."""
+    """Return the reason why a file may not be used; "" for a usable file, None if the file does not exist."""
     try:
         with open(file, "rb") as handle:
             status = os.fstat(handle.fileno())
@@ -159,7 +159,7 @@ def _belongs_to_user_or_root(status: os.stat_result) -> bool:
 
 
 def _write_access_of_others(status: os.stat_result) -> str:
-    """Return the way in which another user could have written a file or folder; "" if there is none."""
+    """Return the reason why another user could have written a file or folder; "" if nobody could."""
     if not _belongs_to_user_or_root(status):
         return f"belongs to user {status.st_uid}"
     if status.st_mode & OTHERS_WRITE:
@@ -172,31 +172,31 @@ def _digest(file: Path) -> Path:
 
 
 def _line(file: Path, content: bytes) -> str:
-    """Return a line in the format of `sha256sum --check`."""
+    """Return the content of a digest file, in the format of `sha256sum --check`."""
     return f"{sha256(content).hexdigest()}  {file.name}\n"
 
 
 def publish(source: Path, target: Path) -> None:
-    """Move a file to its name in the cache after the file and its digest are on disk."""
+    """Write the digest of a file, flush both files to disk, and rename them to their names in the cache."""
     written = source.with_name(f"{source.name}.digest")
     written.write_text(_line(target, source.read_bytes()), encoding="utf-8")
     for file in (written, source):
         with open(file, "rb") as handle:
             os.fchmod(handle.fileno(), stat.S_IMODE(os.fstat(handle.fileno()).st_mode) & ~OTHERS_WRITE)
             os.fsync(handle.fileno())
-    os.replace(written, _digest(target))  # first: a file under its final name must be complete
+    os.replace(written, _digest(target))  # first: each file under its final name needs its digest
     os.replace(source, target)
 
 
 @contextlib.contextmanager
 def work_folder(folder: Path) -> Iterator[Path]:
-    """Create a temporary folder in the cache for a with block; remove the folders of killed compilers.
+    """Create a temporary folder in the cache for a with block; remove folders that killed compilers left.
 
     Raises
     ------
     CompileError
-        The cache cannot be written, before or in the block: it is a file, the disk is full, or others may
-        write to it.
+        The cache cannot be written, at the start of the block or inside it: its path is a file, the disk is
+        full, or other users may write to it.
     """
     place: Path | None = None
     try:

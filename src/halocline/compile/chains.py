@@ -11,7 +11,7 @@ from halocline.compile.passes.reach import results
 
 @dataclass(frozen=True)
 class Link:
-    """Name of an array that a sweep sets or reads, and its distance in layers from the computed cell."""
+    """Array that a sweep sets or reads, with the distance of the read in layers from the computed cell."""
 
     name: str
     layers: int
@@ -19,7 +19,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Chain:
-    """Chain of reads with the largest reach along one axis in one direction.
+    """Chain of reads that extends farthest along one axis in one direction.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Chain:
 
 
 def chains(staged: Kernel) -> tuple[Chain, ...]:
-    """Return the longest chain of each side on which a sweep reads other cells through stages.
+    """Return the longest chain of reads through stages, for each side on which a sweep reads other cells.
 
     If several chains of a side have the same length, the result contains one of them. `staged` is the kernel
     without nests, see `halocline.compile.sweep.SweepNests`.
@@ -51,7 +51,7 @@ def _chain(staged: Kernel, axis: int, side: int) -> Chain | None:
     stages = [s for s in staged.body if isinstance(s, ir.Stage)]
     stage_arrays = {stage.array for stage in stages}
     distances: dict[str, int] = {}  # largest distance of the reads of each array
-    reader: dict[str, str | None] = {}  # stage with this read; None for a result
+    reader: dict[str, str | None] = {}  # stage that contains this read; None for a result
     set_by: dict[str, str] = {}  # result that depends on this read
 
     def read(value: int, at: int, stage: str | None, name: str) -> None:

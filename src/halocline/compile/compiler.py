@@ -52,10 +52,10 @@ def compile_program(
     grid : Grid
         Grid of the fields that the program assigns.
     halo : {"read", "faces", "edges", "uniform"}
-        Halo segments of an exchange. ``"read"``: the segments that are read. The other values serve
-        comparisons: all exchanged fields have halos of the maximum width. ``"faces"`` exchanges faces,
-        ``"edges"`` also segments along two axes, ``"uniform"`` also corners. Each of these values
-        also exchanges the segments that are read.
+        Halo segments of an exchange. ``"read"``: only the segments that the program reads. The other values
+        serve as comparisons: all exchanged fields have halos of the maximum width. ``"faces"`` exchanges
+        faces, ``"edges"`` faces and segments along two axes, ``"uniform"`` all segments. Segments that the
+        program reads are always exchanged.
     device : Strategy, optional
         Strategy of the kernels for devices; by default, sweeps run on the CPU.
     shared : int
@@ -74,7 +74,7 @@ def compile_program(
     result = _schedules.pop(key, None)
     if result is None or is_recording():
         result = _compile(program, grid, halo, device, shared)
-    _schedules[key] = result  # at the end, since the first entry is removed first
+    _schedules[key] = result  # moved to the end: the first entry is removed first
     if len(_schedules) > MOST_SCHEDULES:
         _schedules.pop(next(iter(_schedules)), None)
     return result
@@ -136,10 +136,10 @@ class _Compiler:
     device_source: list[str] = field(default_factory=list)
     device_kernels: dict[str, tuple[schedule.DeviceKernel, ...]] = field(default_factory=dict)
     device_loops: list[str] = field(default_factory=list)
-    symbols: dict[Code, str] = field(default_factory=dict)  # of kernels, which are printed once
+    symbols: dict[Code, str] = field(default_factory=dict)  # of kernels; equal kernels are printed once
     counts: dict[str, int] = field(default_factory=dict)
     fills: dict[WallFill, schedule.Fill] = field(default_factory=dict)
-    share: float = 1.0  # share of the enclosing passes that run the current statements
+    share: float = 1.0  # expected share of loop passes that run the current statements
 
     def device_code(self) -> schedule.DeviceCode:
         source = device_text(self.device_source, len(self.numbering.buffers))

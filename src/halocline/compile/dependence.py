@@ -1,9 +1,10 @@
 """Reads of statements, and the sweep boundaries that they require.
 
-A statement joins the preceding sweep unless it reads a value that does not exist yet. Such values are: a
-value that the sweep assigns, at another cell; ghosts that depend on the sweep; and a scalar that is set after
-the sweep. A sweep also ends at a cut of the program, and before a statement that overwrites a value which a
-later sweep still reads.
+A statement joins the preceding sweep unless it reads a value that exists only after this sweep. Three kinds
+of values exist only after a sweep. The first are values at other cells of a field that the sweep assigns. The
+second are ghosts that depend on the sweep. The third are scalars that are set after the sweep. A sweep also
+ends at a cut of the program (`Program.cuts`), and before a statement that overwrites a value that a later
+sweep still reads.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ class Use:
     version : int
         See Program.version.
     beyond : bool
-        True if the read may return the value of a neighbour or a ghost: at another cell, or at points at
-        upper walls that the field lacks.
+        True if the read may return the value of another cell or of a ghost. The reason is a nonzero offset,
+        or reading points at upper walls at which the field has no point.
     in_kernel : bool
         True if a kernel reads the value per cell, False in a scalar statement.
     """
@@ -62,9 +63,10 @@ class Verdict(Enum):
 
 
 class Progress(lang.Versions):
-    """Versions of fields and scalars, now and before the sweep under construction.
+    """Current versions of fields and scalars, and their versions before the sweep under construction.
 
-    If the sweep sets a field or scalar, `before` contains the versions of its value before the sweep.
+    For each field and scalar that the sweep sets, `before` contains the versions that have the value before
+    the sweep.
     """
 
     def __init__(self, walls: Walls) -> None:
@@ -103,7 +105,7 @@ class Progress(lang.Versions):
 
 
 class Walls:
-    """Dependencies of ghosts, up to the maximum depth of the reads of a program."""
+    """Fields and scalars on which ghosts depend, for all ghost layers that a program may read."""
 
     def __init__(self, program: lang.Program) -> None:
         self.layers = layers(program)
@@ -119,10 +121,10 @@ class Walls:
         return self._known[field]
 
     def _reachable(self, field: Field, layers: int) -> tuple[frozenset[Key], int]:
-        """Return the dependencies of `layers` ghosts, and the number of additional layers that may be read.
+        """Return the dependencies of `layers` ghost layers, and the number of deeper layers to include.
 
-        A formula that reads along its wall reads deeper ghosts of other axes. Each formula
-        contributes at most once.
+        A formula that reads along its wall may read deeper ghosts beyond the walls of other axes. Each
+        formula contributes at most once.
         """
         keys: set[Key] = set()
         farther = 0
@@ -161,7 +163,7 @@ def layers(program: lang.Program) -> int:
 
     for stage in stages_below(expressions):
         longest[stage] = reach(stage.definition)
-    return 1 + max(map(reach, expressions), default=0)  # points on faces read one layer more than cells
+    return 1 + max(map(reach, expressions), default=0)  # a point on a face reads one layer more than a cell
 
 
 def stages_below(roots: Iterable[Expr]) -> list[lang.Stage]:

@@ -1,8 +1,8 @@
 """C++ compiler, and the cached library of each source.
 
-The name of a library contains two digests. The first covers its content: the source, all headers, the CPU and
-the C library. The second covers the compiler, its version and its flags. A machine without a compiler can
-therefore use a library of the cache.
+The file name of a library contains two digests. The first digest covers the source, all headers, the CPU and
+the C library. The second digest covers the compiler, its version and its flags. A machine without a compiler
+can therefore use a library of the cache.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ FLAGS = (
     "-nostdlib",
     "-w",
 )
-# Without the first pass, g++ compiles kernels of thousands of operations 10 % faster, and the kernels are not
-# slower. The other two passes propagate a constant side of a selection into a comparison of its result. The
-# result contains selections between masks, which have no vector instruction, so that the whole loop remains
-# scalar.
+# These flags disable three passes of g++. Without the first pass, kernels with thousands of operations
+# compile 10 % faster, and the kernels are not slower. If one side of a selection is a constant, the other two
+# passes propagate it into a comparison that uses the selection. This creates selections between masks. No
+# vector instruction exists for these selections, so that the whole loop would remain scalar.
 GCC_FLAGS = ("-fno-gcse-after-reload", "-fno-thread-jumps", "-fno-tree-pre")
 # Optimization levels (-O) that the environment variable selects, with their flags of g++. Both levels give
-# the same bits. At level g, g++ takes about a quarter of the time, and kernels are slower. The flags of level
-# g make register allocation faster, which takes most of the time at this level.
+# the same bits. At level g, g++ takes about a quarter of the time, and kernels are slower. At level g,
+# register allocation takes most of the time; the flags of this level make it faster.
 LEVEL = "HALOCLINE_OPTIMIZATION"
 GCC_LEVELS = {"3": GCC_FLAGS, "g": ("-fira-region=one", "-fira-algorithm=priority")}
 # Vector lengths in bits that the environment variable selects for comparisons; 64 is scalar code. All
@@ -76,7 +76,7 @@ class Compiler:
         is_clang = "clang" in self.version
         flags = (f"-O{level}", *FLAGS, *(() if is_clang else GCC_LEVELS[level]))
         if bits is None and not is_clang and "avx512f" in cpu():
-            bits = 512  # the loops are bound by loads, not by the clock rate
+            bits = 512  # loads, not the clock rate, limit the speed of the loops
         if bits is None:
             return flags
         scalar = CLANG_SCALAR if is_clang else GCC_SCALAR
@@ -193,7 +193,7 @@ def _digest(*parts: str) -> str:
 
 
 def library_path(source: str, *, streaming: bool = False) -> Path:
-    """Return the path in the cache for the library of generated C++, which may not exist yet.
+    """Return the path in the cache for the library of generated C++; the library may not exist yet.
 
     Without a compiler, the function returns a library of any compiler, since results do not depend on the
     compiler.
@@ -201,7 +201,7 @@ def library_path(source: str, *, streaming: bool = False) -> Path:
     Raises
     ------
     CompileError
-        There is neither a compiler nor a library, or the cache may not be used.
+        There is neither a compiler nor a library, or the access rights of the cache are unsafe.
     """
     folder = trusted(cache_folder())
     content = _digest(source, _headers(include_folder()), str(streaming), cpu(), _c_library())[:32]
@@ -217,7 +217,7 @@ def library_path(source: str, *, streaming: bool = False) -> Path:
 
 
 def _c_library() -> str:
-    """Return the version of the C library; an older version may fail to load a library of a newer one."""
+    """Return the version of the C library, since a library built with a newer version may fail to load."""
     return os.confstr("CS_GNU_LIBC_VERSION") or ""
 
 
@@ -300,14 +300,14 @@ def _compile(command: Sequence[str], text: Path, parts: int, output: Path) -> No
 
 
 def _run_all(commands: Sequence[Sequence[str]], place: Path) -> None:
-    """Run compilers in parallel; after the first failure, in the order of the commands, stop the others."""
+    """Run compilers in parallel and wait for them in order; after a failure, stop the remaining compilers."""
     max_running = min(len(os.sched_getaffinity(0)), MAX_COMPILERS)
     running: list[tuple[subprocess.Popen[bytes], IO[bytes]]] = []
     waiting = list(commands)
     try:
         while waiting or running:
             while waiting and len(running) < max_running:
-                # in memory, so that a compiler can report a full disk
+                # messages are kept in memory, so that a compiler can report a full disk
                 messages: IO[bytes] = os.fdopen(os.memfd_create("messages"), "w+b")
                 running.append((_start(waiting.pop(0), place, messages), messages))
             process, messages = running[0]

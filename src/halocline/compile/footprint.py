@@ -15,8 +15,8 @@ class Footprint:
     """Halo segments of one field, with their widths.
 
     The direction of a segment identifies it: a tuple with -1, 0 or 1 per axis, of which at least one entry is
-    not zero. One nonzero entry is a side, two are an edge (a corner in 2D), three a corner. The width is a
-    tuple with one entry per axis: the number of layers if the direction is not zero, else 0.
+    not zero. One nonzero entry denotes a side, two denote an edge (in 2D, a corner), three denote a corner.
+    The width is a tuple with one entry per axis: the number of layers if the direction is not zero, else 0.
 
     Parameters
     ----------

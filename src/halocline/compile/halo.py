@@ -1,7 +1,7 @@
-"""Halo analysis: the halo segments that are valid, exchanged or filled before each sweep.
+"""Halo analysis: halo segments that are valid, exchanged or filled before each sweep.
 
-A sweep computes an assigned field also in the halo if it already needs all values that the expression reads
-there. This rule avoids the exchange of the search direction p in the conjugate gradient method.
+A sweep also computes an assigned field in the halo, if the sweep needs all values that this requires in any
+case. This rule avoids the exchange of the search direction p in the conjugate gradient method.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class SweepHalo:
     extended: dict[Field, Footprint] = field(default_factory=dict)  # fields computed in the halo
 
     def ghosts(self) -> list[Expr]:
-        """Return the expressions of all ghosts that are formed before the sweep."""
+        """Return the expressions of all ghosts that are computed before the sweep."""
         return [ghost for fill in self.fills for ghost in fill.ghosts]
 
 
 @dataclass(frozen=True)
 class _State:
-    valid: dict[Field, Footprint]  # beyond neighbours
-    filled: dict[Field, Footprint]  # beyond walls, in the directions of `walls.around`
+    valid: dict[Field, Footprint]  # halo segments at neighbours
+    filled: dict[Field, Footprint]  # ghosts beyond walls, with directions as in `walls.around`
 
     def meet(self, other: _State) -> _State:
         def common(a: dict[Field, Footprint], b: dict[Field, Footprint]) -> dict[Field, Footprint]:
@@ -73,7 +73,7 @@ def shifted(offsets: Offsets, by: Offsets) -> Offsets:
 
 
 def _within(offsets: Offsets, by: Offsets, layers: Sequence[tuple[int, int]]) -> bool:
-    """Return True if all sums of two offsets lie in a box; the test does not form the sums."""
+    """Return True if all sums of two offsets, one from each set, lie in a box; the sums are not computed."""
     return all(
         -lower <= min(first) + min(second) and max(first) + max(second) <= upper
         for first, second, (lower, upper) in zip(
@@ -154,10 +154,10 @@ class HaloAnalysis:
     def _loop(self, loop: LoopGraph, state: _State) -> _State:
         """Return the state at the start of every pass, and record the exchange before the loop.
 
-        The analysis first assumes that all halo segments are valid that the loop reads before it assigns
-        their field. The analysis then drops the segments that a pass does not keep valid; sweeps of the loop
-        exchange these. There is no exchange before a conditional statement, since the statement may rarely
-        run.
+        The analysis starts with all halo segments that the loop reads before it assigns their field. It
+        assumes that an exchange before the loop makes these segments valid. It then drops the segments that a
+        pass does not keep valid; sweeps inside the loop exchange these segments. There is no exchange before
+        a conditional statement, since its body may rarely run.
         """
         first_reads = {} if loop.often is not None else self._read_first(loop.body, set())
         empty = Footprint()
@@ -206,7 +206,7 @@ class HaloAnalysis:
                 valid[f] = present | footprint
                 halo.exchange[f] = Footprint(tuple((d, w) for d, w in valid[f] if d in missing))
             ghosts = walls(around[f])
-            # ghosts at corners remain correct after further exchanges, since they were formed of valid values
+            # later exchanges do not change ghosts at corners, since these were computed from valid values
             if ghosts - filled.get(f, Footprint()):
                 halo.fills += fills_of(f, ghosts, self._orders)
                 filled[f] = ghosts
@@ -217,7 +217,7 @@ class HaloAnalysis:
             filled[f] = Footprint()
         self.result[sweep] = halo
         if self.grid.blocks is not None:
-            # next to inactive blocks, fills form only the ghosts that this sweep reads
+            # next to inactive blocks, fills compute only the ghosts that this sweep reads
             filled = {}
         return _State(valid, filled)
 
@@ -273,12 +273,13 @@ class HaloAnalysis:
 
 
 def make_uniform(halos: Collection[SweepHalo], ndim: int, axes: int = 3) -> None:
-    """Extend every exchange to all exchanged fields, with segments of the maximum width.
+    """Extend every exchange to all exchanged fields and to segments of the maximum width.
 
-    The additional segments have up to `axes` nonzero axes. One axis: faces, as in the first version of the
-    cavity code of Virginia Tech (Sections 4.4 and 4.5). Two axes: also edges, the 18 segments of Pekkilä et
-    al. 2022, Section 5. Three axes: all 26 segments. The function changes neither the reads, nor the fields
-    that are computed in the halo, nor the fills beyond walls.
+    The directions of the additional segments have up to `axes` nonzero entries. With one entry, the segments
+    are the faces, as in the first version of the cavity code of Virginia Tech (Sections 4.4 and 4.5). With
+    two entries, they are the faces and edges: the 18 segments of Pekkilä et al. 2022, Section 5. With three
+    entries, they are all 26 segments. The function changes neither the reads, nor the fields that are
+    computed in the halo, nor the fills beyond walls.
     """
     exchanged = dict.fromkeys(f for halo in halos for f in halo.exchange)
     footprints = chain.from_iterable(halo.exchange.values() for halo in halos)
@@ -298,10 +299,10 @@ def make_uniform(halos: Collection[SweepHalo], ndim: int, axes: int = 3) -> None
 def _extensible(
     entry: dict[Field, Footprint], reads_of_loop: dict[Field, Footprint], state: dict[Field, Footprint]
 ) -> dict[Field, Footprint]:
-    """Return the valid segments at the start of every pass for which an exchange before the loop helps.
+    """Return the segments valid at the start of every pass, limited to useful exchanges before the loop.
 
     If a segment is narrower than the reads of the loop, a sweep of the loop exchanges it in any case. The
-    segment then keeps its width before the loop (`state`).
+    result then contains at most the width that is valid before the loop (`state`).
     """
 
     def useful(f: Field, footprint: Footprint) -> Footprint:
@@ -319,9 +320,9 @@ def _extensible(
 def with_exchanges(
     operations: list[OperationGraph], before: dict[LoopGraph, dict[Field, Footprint]]
 ) -> tuple[list[OperationGraph], dict[SweepGraph, SweepHalo]]:
-    """Return the operations with the exchange before each loop, and the halos of these exchanges.
+    """Insert the exchange before each loop, and return the operations and the halos of these exchanges.
 
-    An exchange is a sweep that computes nothing; `before` contains the segments that it exchanges.
+    An exchange is a sweep that computes nothing; `before` contains the exchanged segments of each loop.
     """
     result: list[OperationGraph] = []
     halos: dict[SweepGraph, SweepHalo] = {}

@@ -13,17 +13,18 @@ from halocline.lang import program as lang
 from halocline.lang.expression import Expr
 from halocline.lang.grid import Field, Grid
 
-# modules whose data classes are determined by their attributes
+# objects of the data classes in these modules are equal if their attributes are equal
 DATA_CLASS_MODULES = tuple(module.__name__ for module in (blocks, boundary, lang, origin))
 
 
 def identity(program: lang.Program, grid: Grid) -> bytes | None:
-    """Return a digest of all parts of a program and its grid that `compile_program` reads.
+    """Return a digest of the properties of a program and its grid that `compile_program` reads.
 
-    Return None if the result of a user function may change between calls: boundary kernels, boundary values,
-    conditions of other classes, and maps of stretched axes. Return None also for a boundary value with
-    several locations. The same applies to two stages of one name and formula that differ in storage, location
-    or source line. Digests of expressions do not distinguish these.
+    Return None if the program contains a user function whose result may change between calls: a boundary
+    kernel, a boundary value, a boundary condition of a user class, or the map of a stretched axis. Return
+    None also for a boundary value with several locations. Two stages with the same name and formula may
+    differ in storage, location or source line; the function then returns None, too. Digests of expressions do
+    not include these differences.
     """
     expressions = (e for statement in program.all_statements() for e in lang.expressions_of(statement))
     stages: dict[tuple[str, bytes], Any] = {}
@@ -43,11 +44,11 @@ def identity(program: lang.Program, grid: Grid) -> bytes | None:
 
 
 class _UnknownError(Exception):
-    """Type whose values cannot be compared."""
+    """Error for a value whose type does not allow a comparison."""
 
 
 def _contents(value: Any, grid: Grid) -> Any:
-    """Return a value whose fields, scalars and expressions are replaced by text, numbers and digests."""
+    """Return a value with its fields, scalars and expressions replaced by text, numbers and digests."""
     if value is None or type(value) in (bool, int, str, bytes):
         return value
     if isinstance(value, float):

@@ -7,9 +7,9 @@ the statement reads a scalar that depends on the reductions of the sweep.
 
 `with_waits` inserts the wait for reduction results before the first statement that needs them.
 
-A reduction over all ranks takes as long as a message through a tree. Operations that do not depend on the
-results run in the meantime. Scalar statements that depend on the results, but that no operation needs yet,
-move behind the wait.
+The results of a reduction over all ranks arrive late, since messages pass through a tree of ranks. Until
+then, operations run that do not depend on these results. A scalar statement that depends on them moves behind
+the wait, unless an earlier operation needs the scalar.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from halocline.lang.trace import scalar as scalar_node
 
 @dataclass(eq=False)
 class SweepGraph:
-    """Assignments and reductions of one pass, in terms of the values before the pass.
+    """Assignments and reductions of one sweep, as expressions of the values before the sweep.
 
-    A sweep without assignments and reductions is a halo exchange alone.
+    A sweep without assignments and reductions is only a halo exchange.
     """
 
     sets: dict[Field, Expr] = field(default_factory=dict)
-    reductions: dict[Expr, str] = field(default_factory=dict)  # reduce node -> scalar of the result
+    reductions: dict[Expr, str] = field(default_factory=dict)  # scalar of the result of each reduce node
     lines: list[Line] = field(default_factory=list)
     origins: dict[Field | Expr, Line] = field(default_factory=dict)  # of assignments and reductions
 
@@ -87,19 +87,22 @@ OperationGraph = SweepGraph | ScalarGraph | AwaitGraph | StopGraph | LoopGraph
 
 
 class _Lowering:
-    """Formation of sweeps, with cuts before the given statement numbers of `Program.all_statements`."""
+    """Formation of sweeps.
+
+    A sweep also ends before each statement whose number in `Program.all_statements` is in `cuts`.
+    """
 
     def __init__(self, walls: Walls, uses: Uses, cuts: frozenset[int]) -> None:
         self.progress, self.uses, self.cuts = Progress(walls), uses, cuts
         # for each field or scalar, the statement before which a cut preserves its value
         self.setters: dict[Key, int] = {}
-        self.first_assignment: int | None = None  # of the field assignments that end the current sweep
-        self.number = 0  # of the next statement
+        self.first_assignment: int | None = None  # number of the first assignment in the latest series
+        self.number = 0  # number of the next statement
         self.operations: list[OperationGraph] = []
         self.sweep = SweepGraph()
         self.after: list[tuple[str, Expr]] = []  # scalar statements that follow the sweep
         self.names: dict[str, int] = {}
-        # one object per meaning, so that reads are shared
+        # one object for all stages with the same meaning, so that their reads are shared
         self._resolved: dict[tuple[Any, ...], lang.Stage] = {}
         self._stages: dict[lang.Stage, lang.Stage] = {}  # stages in terms of the current sweep
         self._formed: dict[Expr, Expr] = {}  # expressions in terms of the current sweep
@@ -125,7 +128,7 @@ class _Lowering:
         return replace_leaves(root, self.leaf, self._formed)
 
     def of_scalars(self, root: Expr, line: Line) -> Expr:
-        """Return an expression of scalars, which may contain reductions, in terms of the sweep."""
+        """Return an expression of scalars with each reduction replaced by the scalar of its result."""
         memo: dict[Expr, Expr] = {}
         for current in walk((root,)):
             if current.op == "reduce":
@@ -139,7 +142,7 @@ class _Lowering:
             target, version, offset = leaf.attribute
             if target in self.sweep.sets and self.progress.is_current(target, version):
                 value = self.sweep.sets[target]
-                # the value after a store and a load: rounded to the precision of the field
+                # the same value as after a store and a load: rounded to the precision of the field
                 return value if value.precision == target.dtype else cast(value, target.dtype)
             return read_node(target, 0, offset)
         if leaf.op == "stage":
@@ -250,7 +253,7 @@ class _Lowering:
 
 
 def _current(condition: Expr) -> Expr:
-    """Return a condition on the values that scalars have when it is tested."""
+    """Return a condition in terms of the values of scalars at the time of the test."""
 
     def leaf(current: Expr) -> Expr:
         return scalar_node(current.attribute[0]) if current.op == "scalar" else current
@@ -264,9 +267,9 @@ def _current(condition: Expr) -> Expr:
 
 
 def _undecided(until: Expr, line: Line) -> list[OperationGraph]:
-    """Return the stop that ends a loop at the end of a pass if its condition reads a NaN.
+    """Return the stop that ends a loop after a pass in which the condition of the loop reads a NaN.
 
-    Such a loop would not end otherwise, since no comparison with NaN is true.
+    Without this stop, the loop would not end, since no comparison with NaN is true.
     """
     numbers = [scalar_node(name) for name in scalars_in([until])]
     if not numbers:
@@ -294,7 +297,8 @@ def lower(program: lang.Program) -> list[OperationGraph]:
             lowering.statements(program.statements)
             break
         except LostError as lost:
-            # the overwriting statement may belong to a sweep for which the statement had to wait
+            # The statement may have waited for the end of a sweep that also overwrites the value. In this
+            # case, a cut before the overwriting statement helps.
             setter = lowering.setters.get(lost.use.key)
             if setter is None or setter in cuts:
                 raise InputError(str(lost)) from None

@@ -1,4 +1,4 @@
-"""Numbers and names of fields and scalars, and the fields whose rows a kernel wraps."""
+"""Numbers and names of fields and scalars, and the fields whose rows a kernel wraps around."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Sweeps:
         """Return the fields that a sweep writes to a second buffer."""
         nests = self.nests[sweep]
         names = doubled(nests.kernel, {f.name: nests.offsets(f) for f in sweep.sets})
-        # patches may run while ghosts at corners are formed, after the arrival of messages
+        # ghosts at corners are computed after messages arrive, while patches may already run
         return names | {f.name for f in sweep.sets} & {f.name for f in read_at_walls(self.halos[sweep])}
 
     def scalars(self, sweep: SweepGraph) -> list[str]:
@@ -143,10 +143,11 @@ def field_infos(numbering: Numbering, arrangement: Sweeps) -> tuple[FieldInfo, .
 
 
 def wrapped(nests: SweepNests, halo: SweepHalo, grid: Grid) -> frozenset[Field]:
-    """Return the fields whose rows the kernel itself may wrap around the last axis.
+    """Return the fields for which the kernel itself may fill the halo along the last axis, see `ir.Wrap`.
 
-    A field must meet three conditions. Points of a row read only the halo of this row. Every row reads its
-    halo. Only this kernel reads the halo. Rows with valid ends are not wrapped again.
+    A field must meet three conditions: points of a row read only the halo of this row, every row reads its
+    halo, and only this kernel reads the halo. Fields whose halo along the last axis is already valid are not
+    in the result.
     """
     has_stages = any(isinstance(statement, ir.Stage) for statement in nests.staged.body)
     has_single_cell = any(isinstance(s, ir.Nest) and s.cell is not None for s in nests.kernel.body)

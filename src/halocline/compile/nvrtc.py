@@ -1,9 +1,9 @@
 """NVRTC: compilation of kernels for CUDA devices, with a cache.
 
-NVRTC is part of the package nvidia-cuda-nvrtc-cu12 and of CUDA toolkits; it needs no device. The cache is the
-folder of the C++ compiler, with the same safety rules. The key of an entry covers the source, the options,
-the version of NVRTC and the architecture. The key does not cover the driver, which accepts code of older
-compilers.
+NVRTC is part of the package nvidia-cuda-nvrtc-cu12 and of CUDA toolkits; it needs no device. The cache folder
+is the same as for the C++ compiler, with the same access checks. The key of an entry covers the source, the
+options, the version of NVRTC and the architecture. The key does not cover the version of the driver, since
+drivers accept code of older compilers.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _folders() -> Iterator[Path]:
 
 
 def candidates() -> list[str]:
-    """Return the possible libraries of NVRTC, best first: paths, then names for the loader.
+    """Return the possible libraries of NVRTC, best first: paths, then file names that the loader searches.
 
     If HALOCLINE_NVRTC is set, it is the only candidate.
     """
@@ -85,7 +85,7 @@ def _load(library: str) -> _native.Nvrtc:
 
 
 def find_nvrtc(architecture: str | None = None) -> _native.Nvrtc:
-    """Return the first NVRTC that compiles for an architecture, else the first one.
+    """Return the first NVRTC that supports an architecture; if none does, return the first NVRTC.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def _capability(architecture: str) -> int:
 
 
 def _target(architecture: str, nvrtc: _native.Nvrtc) -> str:
-    """Return the target: the architecture, or PTX of the newest older one if NVRTC lacks it."""
+    """Return the compilation target: the architecture, or PTX of the newest older one if NVRTC lacks it."""
     capability, known = _capability(architecture), nvrtc.architectures
     if capability in known:
         return architecture
@@ -158,7 +158,7 @@ def compile_cuda(source: str, architecture: str) -> Path:
     try:
         nvrtc = find_nvrtc(architecture)
     except CompileError:
-        # code of any version, since results do not depend on the version
+        # code of any NVRTC version, since results do not depend on the version
         cached_code = first_usable(folder, f"{content}-*.cubin")
         if cached_code is None:
             raise

@@ -1,8 +1,8 @@
 """Schedule of a compiled program: sweeps, scalar statements and loops, as plain data.
 
-The plan converts a schedule to the boxes and messages of one rank, and the engine executes it. Fields have
-numbers, and a second buffer of a field has another number. `Sweep.swaps` exchanges the two buffers after the
-sweep, so that a number always denotes the current values of the field.
+The plan converts a schedule to the boxes and messages of one rank, and the engine executes the plan. Fields
+have numbers, and the second buffer of a field has a separate number. The engine swaps the two buffers after a
+sweep (`Sweep.swaps`), so that the number of a field always denotes its current values.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ class Fill:
     number of points that it reads along the other axes. A sweep runs its fills in order, each after the fills
     whose ghosts it reads.
 
-    Along every other axis, the box of a fill includes the halo layers in `corners`. Corners are therefore the
-    same for any decomposition. These layers are the halo of neighbours, and ghosts of the axes in `covers`,
-    whose fills of the same field run before.
+    Along every other axis, the box of a fill also includes the halo layers in `corners`. These layers are
+    halo cells at neighbours, and ghosts beyond the walls of the axes in `covers`. The fills of the same field
+    along the axes in `covers` run before. The values at corners are therefore the same for any decomposition.
     """
 
     kernel: str
@@ -81,9 +81,9 @@ class Fill:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Pass over all patches, or a halo exchange alone if `computes` is False.
+    """Computation in all patches, or only a halo exchange if `computes` is False.
 
-    An exchange before a loop replaces the exchanges in each pass of the loop.
+    An exchange before a loop replaces exchanges in every pass of the loop.
 
     Parameters
     ----------
@@ -94,8 +94,8 @@ class Sweep:
     reads : mapping from field number to Footprint
         Halo segments that must be valid before a patch runs.
     exchange : mapping from field number to Footprint
-        Segments of `reads` that neighbours must send before the sweep; the others are valid. An exchange
-        alone sends the segments that later sweeps read.
+        Segments of `reads` that neighbours must send before the sweep; the other segments are already valid.
+        If the sweep is only an exchange, these are the segments that later sweeps read.
     fills : tuple of Fill
         Boundary conditions to apply before the sweep, in this order.
     reductions : tuple of Reduction
@@ -103,14 +103,15 @@ class Sweep:
     halo_kernel : str or None
         Kernel with the same operands that writes only the fields that are also computed in the halo.
     halo_extent : Footprint
-        Segments that `halo_kernel` computes, only next to neighbours.
+        Segments that `halo_kernel` computes at neighbours; it computes none beyond walls.
     swaps : tuple of (int, int)
         Pairs of field numbers whose buffers are swapped after the sweep.
     overwrites : tuple of int
         Fields whose current values the kernel overwrites, instead of writing to a second buffer.
     wraps : tuple of int
-        Fields whose rows the kernel wraps itself if one subdomain spans the periodic last axis. The
-        scalar `AROUND` contains the number of cells of that axis in this case, else 0.
+        Fields whose halo along the last axis the kernel fills itself, if this axis is periodic and one
+        subdomain spans it. In this case, the scalar `AROUND` contains the number of cells along this axis,
+        else 0.
     scratch : tuple of Slot
         Scratch arrays; their rows are padded to 64 bytes.
     stages : tuple of StageUse
@@ -119,8 +120,7 @@ class Sweep:
     names : tuple of str
         Names that the user gave to the results of the sweep, for reports.
     share : float
-        Expected share of the passes of the loop in which the sweep runs: 1 / k for a statement of every k
-        steps.
+        Expected share of loop passes that run the sweep: 1 / k for a statement that runs every k steps.
     """
 
     kernel: str
@@ -208,8 +208,8 @@ class DeviceCode:
     kernels : mapping of str to tuple of DeviceKernel
         Device kernels that run, in order, for each kernel of the schedule.
     loops : tuple of str
-        Kernel that tests each loop, in the order of the program text. Scalar statements and stops have
-        kernels with the names of their functions.
+        Name of the kernel that tests for the end of each loop, in the order of the program text. The kernels
+        of scalar statements and stops have the names of the functions on the CPU.
     """
 
     source: str
@@ -250,8 +250,8 @@ class Loop:
     the number of passes. After each pass, the scalars with the numbers in `record` are appended to the
     history.
 
-    A conditional statement is a loop of at most one pass. `often` is the expected share of the enclosing
-    passes in which it runs; None for other loops.
+    A conditional statement is a loop of at most one pass. `often` is the expected share of passes of the
+    enclosing loop that run this statement; None for other loops.
     """
 
     until: str | None
@@ -306,7 +306,7 @@ class Schedule:
         return (operation for operation in self.flat() if isinstance(operation, Sweep))
 
     def pass_sweeps(self) -> Iterator[Sweep]:
-        """Return an iterator over the sweeps of one pass of the first loop; without a loop, over all.
+        """Return an iterator over the sweeps of one pass of the first loop; without a loop, over all sweeps.
 
         The iterator yields each sweep of an inner loop once.
         """
@@ -319,14 +319,14 @@ class Schedule:
         return "float32" if dtypes == {"float32"} else "float64"
 
     def pass_numbers(self) -> slice:
-        """Return the slice of all sweeps that contains `pass_sweeps`."""
+        """Return the slice of `sweeps` that `pass_sweeps` yields."""
         loops = [n for n, operation in enumerate(self.operations) if isinstance(operation, Loop)]
         before = self.operations[: loops[0]] if loops else ()
         first = sum(isinstance(operation, Sweep) for operation in before)
         return slice(first, first + sum(1 for _ in self.pass_sweeps()))
 
     def pass_waits(self) -> frozenset[int]:
-        """Return the numbers of completed sweeps of one pass at its waits for reduction results."""
+        """Return, for each wait for reduction results in a pass, the number of sweeps before this wait."""
         waits, sweeps = set(), 0
         for operation in self._pass():
             sweeps += isinstance(operation, Sweep)
@@ -356,7 +356,7 @@ def flat(operations: Sequence[Operation]) -> Iterator[Operation]:
             yield from flat(operation.body)
 
 
-# Placeholder for the name in the text of a kernel, until the comparison with earlier kernels.
+# Placeholder for the name in the text of a kernel, so that kernels can be compared before they have names.
 NAME = "@"
 
 

@@ -9,11 +9,11 @@ from halocline.lang.grid import unknown_name_error
 
 MAX_THREADS_PER_BLOCK = 256
 READS = ("direct", "queue", "planes")
-SHARED_BYTES = 40 * 2**10  # of a thread block, at most: CUDA grants 48 KiB by default
-REGISTERS = 192  # of a thread, for values; it has 255, some for addresses and 2.5D streaming
-PARAMETER_BYTES = 1024  # of a kernel: the minimum of OpenCL devices; CUDA devices have 4096
+SHARED_BYTES = 40 * 2**10  # maximum of a thread block; CUDA grants 48 KiB by default
+REGISTERS = 192  # maximum for values of a thread; the rest of 255 is for addresses and streaming
+PARAMETER_BYTES = 1024  # parameter space of a kernel: at least 1024 in OpenCL, 4096 in CUDA
 FRAME_BYTES, LAYOUT_BYTES, POINTER_BYTES = 24 * 8, 3 * 8, 8  # see frame.h
-REDUCING_BYTES = MAX_THREADS_PER_BLOCK // 2 * 40  # of shared memory to reduce: an hc_partial per two threads
+REDUCING_BYTES = MAX_THREADS_PER_BLOCK // 2 * 40  # for reductions: one hc_partial per two threads
 
 
 def streaming_axis(ndim: int) -> int | None:
@@ -28,9 +28,10 @@ class Strategy:
     Parameters
     ----------
     reads : {"direct", "queue", "planes"}
-        Storage of neighbour values in 2.5D streaming along the slowest axis. "direct": all in global
-        memory. "queue": neighbours along the streaming axis in registers, as a sliding window. "planes":
-        also the other neighbours, in a shared-memory tile of the thread block.
+        Storage of neighbour values in 2.5D streaming along the slowest axis. "direct": all neighbour values
+        are in global memory. "queue": neighbours along the streaming axis are in registers, as a sliding
+        window. "planes": as "queue", but the other neighbours are in a shared-memory tile of the thread
+        block.
     block_shape : (int, int) or None
         Threads of a block along the contiguous axis and the next one. If the next one is the streaming
         axis, all threads are along the contiguous axis. None: the number of cells of each launch
@@ -38,12 +39,13 @@ class Strategy:
     cells_per_thread : int or None
         Cells of each thread along the streaming axis. None: the number of cells of each launch determines it.
     stages : {"shared", "memory"}
-        Storage of stages: shared memory of the thread block, if they fit, or global memory.
+        Storage of stages. "shared": in shared memory of the thread block, if they fit. "memory": in global
+        memory.
     unroll : int
         Unroll factor of the loop over the cells of a thread.
     resident_blocks : int
-        Minimum number of thread blocks that a multiprocessor holds at a time. The number limits the
-        registers of each thread. 0: no limit. OpenCL has no such limit.
+        Minimum number of thread blocks that a multiprocessor holds at a time. The number limits the registers
+        of each thread. 0: no limit. OpenCL ignores this number.
     """
 
     reads: str = "queue"

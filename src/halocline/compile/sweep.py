@@ -55,7 +55,8 @@ def build(sweep: SweepGraph, grid: Grid) -> SweepNests:
     Raises
     ------
     InputError
-        The sweep reduces an expression of another grid. Programs check the assigned expressions.
+        The sweep reduces an expression of another grid. Assigned expressions are checked earlier, by
+        `Program`.
     """
     for reduction in sweep.reductions:
         check_grid(reduction, grid, f"{sweep.origins[reduction]}: an expression")

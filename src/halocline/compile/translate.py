@@ -54,7 +54,7 @@ class Translation:
     def _operand(self, operand: Expr, precision: str) -> int:
         """Return the number of an operand in an operation of this precision.
 
-        A selection between numbers becomes a selection between rounded numbers, which has the same bits.
+        A selection between numbers becomes a selection between rounded numbers; the bits are the same.
         """
         number = self._numbers[operand]
         value = self.table.values[number]
@@ -75,9 +75,9 @@ class Translation:
         return field.name
 
     def stage(self, stage: NamedStage) -> ir.Stage:
-        """Return the statement of a stage; all stages that it reads must be translated before."""
+        """Return the statement of a stage; all stages that it reads must already be translated."""
         value = self.value(stage.definition)
-        name = f"{stage.name}.{len(self._stages)}"  # the point excludes identifiers of the user
+        name = f"{stage.name}.{len(self._stages)}"  # no identifier of the user contains a point
         label = f"stage\0{stage.name}|".encode(), stage.definition.digest
         dtype = self.table.values[value].dtype
         self.table.arrays[name] = Array(name, dtype, "scratch", label=label)

@@ -1,4 +1,4 @@
-"""Ghosts beyond walls: ghosts that a sweep needs, reads of their formulas, and order of their fills."""
+"""Ghosts beyond walls: required ghosts of a sweep, reads of their formulas, and order of their fills."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ Orders = dict[tuple[Field, int], list[int]]  # order of the filled axes, by fiel
 
 @dataclass(frozen=True)
 class WallFill:
-    """Ghost layers of one field at one wall that a sweep needs, with the formula of each layer outward."""
+    """Ghost layers of one field at one wall, as required by a sweep, with one formula per layer outward."""
 
     field: Field
     axis: int
     side: int
     depth: int
     corners: tuple[tuple[int, int], ...]
-    ghosts: tuple[Expr, ...] = dataclasses.field(compare=False)  # they follow from the other attributes
-    covers: tuple[int, ...] = ()  # axes whose ghosts of the field are formed before
+    ghosts: tuple[Expr, ...] = dataclasses.field(compare=False)  # the other attributes determine them
+    covers: tuple[int, ...] = ()  # axes whose ghosts of the field are computed before
 
     @property
     def node(self) -> Node:
@@ -65,7 +65,7 @@ class WallFill:
 
     @cached_property
     def reads(self) -> dict[Field, frozenset[Offset]]:
-        """Reads of the formulas per field, as offsets along the wall."""
+        """Offsets along the wall at which the formulas read each field."""
         result: dict[Field, set[Offset]] = {}
         for leaf in walk(self.ghosts):  # the order of the fields must be the same in every process
             if leaf.op == "read":
@@ -78,10 +78,10 @@ class WallFill:
 def around(field: Field, points: Points) -> Footprint:
     """Return the layers of a field that are read around a subdomain.
 
-    Directions of -1 and 1 are beyond a neighbour, directions of -`WALL` and `WALL` beyond a wall. At an upper
-    wall, layers count from the last point of the field. A field that is staggered along the axis has one more
-    point there, which is no ghost. If the reading points are staggered along the axis and the field is not,
-    the points read one more layer of ghosts.
+    Directions of -1 and 1 denote layers of a neighbour; directions of -`WALL` and `WALL` denote layers beyond
+    a wall. At an upper wall, layers are counted from the last point of the field. If the field is staggered
+    along the axis, its additional point at the upper wall is no ghost. If the reading points are staggered
+    along the axis and the field is not, the points read one more layer of ghosts.
     """
     none = ((0, 0),) * field.grid.ndim
     return Footprint.of(
@@ -92,8 +92,8 @@ def around(field: Field, points: Points) -> Footprint:
 def beside(fill: WallFill, field: Field, offsets: frozenset[Offset]) -> Footprint:
     """Return the layers of a field that a fill reads around a subdomain, see `around`.
 
-    Along other axes, the fill covers the required layers beyond neighbours, and the ghosts that exist
-    already.
+    Along other axes, the box of the fill includes the required layers of neighbours, and ghosts that earlier
+    fills have computed.
     """
     staggered = fill.field.staggered
     # across the wall, the fill reads inward
@@ -115,7 +115,8 @@ def _segments(
 ) -> Iterator[tuple[Direction, tuple[int, ...]]]:
     """Yield the segments that points of one location read at an offset.
 
-    The points include the given numbers of layers beyond neighbours (`layers`) and walls (`ghosts`).
+    The points include `layers` layers of neighbours and `ghosts` layers beyond walls, per axis (lower,
+    upper).
     """
     sides = []
     for axis, o in enumerate(offset):
@@ -133,12 +134,12 @@ def _segments(
 
 
 def walls(around: Footprint) -> Footprint:
-    """Return the segments beyond a wall."""
+    """Return the segments beyond walls."""
     return Footprint(tuple((d, w) for d, w in around if WALL in map(abs, d)))
 
 
 def neighbours(around: Footprint) -> Footprint:
-    """Return the segments beyond neighbours alone."""
+    """Return the segments in the direction of neighbours, without those beyond walls."""
     return Footprint(tuple((d, w) for d, w in around if WALL not in map(abs, d)))
 
 
@@ -148,9 +149,9 @@ def merged_directions(around: Footprint) -> Footprint:
 
 
 def needs(reads: dict[Field, Points], orders: Orders) -> dict[Field, Footprint]:
-    """Return the layers that a sweep and its boundary conditions read around a subdomain, see `around`.
+    """Return the layers around a subdomain that a sweep and its boundary conditions read, see `around`.
 
-    Boundary conditions read fields along their wall: in the halo, and in ghosts of other axes.
+    Boundary conditions read fields along their wall: halo cells, and ghosts beyond the walls of other axes.
 
     Raises
     ------
@@ -161,10 +162,10 @@ def needs(reads: dict[Field, Points], orders: Orders) -> dict[Field, Footprint]:
     while True:
         extended = dict(footprints)
         fills = [fill for f in footprints for fill in fills_of(f, footprints[f], orders)]
-        ordered(fills)  # rejects ghosts that depend on each other; otherwise the loop would not end
+        ordered(fills)  # rejects ghosts that depend on each other, since the loop would not end
         for fill in fills:
             for other, offsets in fill.reads.items():
-                if other is fill.field:  # the reads of the ghosts imply the other offsets
+                if other is fill.field:  # the reads of the ghosts include all other offsets
                     offsets = frozenset(offset for offset in offsets if any(offset))
                 else:
                     _check_points(fill, other, offsets)
@@ -201,10 +202,10 @@ def fills_of(f: Field, around: Footprint, orders: Orders) -> list[WallFill]:
 
 
 def _covering(f: Field, fills: list[WallFill], orders: Orders) -> list[WallFill]:
-    """Return the fills of a field with the axes that each covers at corners.
+    """Return the fills of a field, each with the axes whose ghosts it includes at corners.
 
-    The fill of the higher axis forms the ghosts at corners. The order is reversed if the fill of the lower
-    axis reads ghosts beyond the higher axis.
+    The fill of the higher axis computes the ghosts at corners. If the fill of the lower axis reads ghosts
+    beyond the higher axis, it computes the ghosts at corners instead.
     """
     if len({fill.axis for fill in fills}) < 2:
         return fills
@@ -216,7 +217,7 @@ def _covering(f: Field, fills: list[WallFill], orders: Orders) -> list[WallFill]
 
 
 def _order_of_axes(f: Field, layers: int) -> list[int]:
-    """Return the order in which the walls of a field are filled, by their axes.
+    """Return the axes of a field in the order in which the ghosts beyond their walls are computed.
 
     The order follows from the boundary conditions alone. The analysis covers all walls and layers that may be
     read, so that the order is the same in every sweep.
@@ -236,7 +237,7 @@ def _order_of_axes(f: Field, layers: int) -> list[int]:
 
 
 def ordered(fills: Sequence[WallFill]) -> list[WallFill]:
-    """Return fills in an order of axes in which each follows the fills whose ghosts it reads.
+    """Return fills in the order of their axes, but each fill after the fills whose ghosts it reads.
 
     Raises
     ------
@@ -291,9 +292,10 @@ def _side(axis: int, side: int) -> str:
 
 
 def _check_points(fill: WallFill, other: Field, offsets: frozenset[Offset]) -> None:
-    """Raise InputError if a boundary condition reads a field that lacks a point next to one of its points.
+    """Raise InputError if a field that a boundary condition reads has no point next to one of the ghosts.
 
-    If the condition reads several points along that axis, the points beyond the wall are ghosts.
+    Axes along which the condition reads several points are not checked: there, points beyond walls are
+    ghosts.
     """
     f = fill.field
     for axis, (staggered, other_staggered, wraps) in enumerate(

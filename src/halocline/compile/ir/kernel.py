@@ -1,16 +1,17 @@
 """Intermediate representation of kernels: plain data between the expressions of the user and generated code.
 
 A kernel is a table of values and a tree of statements. A value is an operation on earlier values of the
-table. Values have no effect, so that they may be computed anywhere, once or several times. Statements have
-effects and refer to values by number. Translation creates statements that only store results. Passes
-(`halocline.compile.passes`) distribute these to nests, loops and pieces of rows, and `Let` marks the place
-where a value is computed. A printer converts each statement to text without further decisions.
+table. Values have no side effects, so that they may be computed anywhere, once or several times. Statements
+have effects. They refer to values by number, which is the index in the table. Translation creates statements
+that only store results. Passes (`halocline.compile.passes`) distribute these statements to nests, loops and
+pieces of rows. The statement `Let` marks the place where a value is computed. A printer converts each
+statement to text without further decisions.
 
 docs/reference/kernels.md lists all operations and the rules that `halocline.compile.ir.verify` checks.
 
-Generated code has three axes; the axes of a grid are the last of them. Passes replace values of a table by
-others (`substituted`), and statements then refer to the new values (`renumbered`). `substituted_in` does
-both.
+Generated code always has three axes; a grid with fewer axes uses the last of these. Passes replace values of
+a table by others (`substituted`), and statements then refer to the new values (`renumbered`).
+`substituted_in` does both.
 """
 
 from __future__ import annotations
@@ -102,12 +103,13 @@ class Array:
     span : str
         Stretch of the row that these arrays cover, see `Strip`.
     source : str
-        Field from which a queue or field tile is read; shared memory that contains a stage tile.
+        For a queue or field tile, the field that it contains. For a stage tile, the shared memory that
+        contains the tile.
     layers : tuple of (int, int)
         For a queue, its first and last offset along the streaming axis. For a field tile, the layers
         around the thread block along axes 1 and 2. For a stage tile, the layers around it along three axes.
     shape : tuple of int
-        Points of a tile along these axes; number of invariants.
+        For a tile, its number of points along these axes. For invariants, the number of invariants.
     """
 
     name: str
@@ -158,7 +160,7 @@ class Table:
         return self._insert(Value(op, args, attribute, dtype, depth), digest)
 
     def with_arguments(self, value: Value, args: tuple[int, ...]) -> int:
-        """Return the number of the operation of a value on other arguments."""
+        """Return the number of a value with the same operation on other arguments."""
         depth = max((self.values[arg].depth for arg in args), default=value.depth)
         return self.add(value.op, args, value.attribute, value.dtype, depth)
 
@@ -169,7 +171,7 @@ class Table:
         return self._insert(value, b"")
 
     def _insert(self, value: Value, digest: bytes) -> int:
-        # 0.0 and -0.0 are equal
+        # as text, since 0.0 == -0.0 would merge two different constants
         attribute = value.attribute.hex() if value.op == "const" else value.attribute
         key = value.op, value.args, attribute, value.dtype
         number = self._numbers.get(key)
@@ -207,7 +209,7 @@ class Table:
 def below(values: Sequence[Value], roots: Iterable[int], known: Container[int] = ()) -> list[int]:
     """Return the numbers of all values on which `roots` depend, including `roots`, arguments first.
 
-    The result omits the values in `known`, and values that only these need.
+    The result omits the values in `known`, and values on which only these depend.
     """
     visited: set[int] = set()
     order: list[int] = []
@@ -248,9 +250,9 @@ class Kernel:
     grid : bytes
         Text that represents the grid in digests.
     beyond : bool
-        True if its cells may be beyond the subdomain: in the halo, or ghosts.
+        True if the kernel may compute cells outside the subdomain: cells of the halo, or ghosts.
     wraps : tuple of str
-        Fields whose rows the kernel wraps around.
+        Fields whose halo along the last axis the kernel fills from the opposite end of each row, see `Wrap`.
     """
 
     name: str
@@ -292,12 +294,12 @@ class Kernel:
 
 
 def padded(values: Sequence[int], ndim: int, fill: int = 0) -> tuple[int, ...]:
-    """Return values per axis of a grid for three axes, with `fill` for the missing axes."""
+    """Extend values, one per axis of a grid, to three axes, with `fill` for the axes that the grid lacks."""
     return (*(fill,) * (3 - ndim), *values)
 
 
 def padded_extent(extent: Sequence[tuple[int, int]], ndim: int) -> tuple[tuple[int, int], ...]:
-    """Return the extents of a grid for three axes, with (0, 0) for the missing axes."""
+    """Extend extents, one per axis of a grid, to three axes, with (0, 0) for the axes that the grid lacks."""
     return (*((0, 0),) * (3 - ndim), *extent)
 
 
@@ -313,7 +315,7 @@ def compacted(kernel: Kernel) -> Kernel:
 
 
 def substituted(table: Table, roots: Iterable[int], substitutions: Mapping[int, int]) -> list[int]:
-    """Return the numbers of values after `substitutions` in their formulas."""
+    """Replace values in the formulas of `roots` by others, and return the new numbers of `roots`."""
     old_numbers, new_numbers = list(roots), dict(substitutions)
     for number in below(table.values, old_numbers, new_numbers):
         value = table.values[number]
@@ -322,7 +324,7 @@ def substituted(table: Table, roots: Iterable[int], substitutions: Mapping[int, 
 
 
 def substituted_in(table: Table, body: ir.Body, substitutions: Mapping[int, int]) -> ir.Body:
-    """Return a body after `substitutions` in the formulas of its values; see `renumbered`."""
+    """Return a body with values replaced by others in the formulas of all its values; see `renumbered`."""
     old_numbers = roots(body)
     return renumbered(
         body, dict(zip(old_numbers, substituted(table, old_numbers, substitutions), strict=True))
@@ -332,7 +334,7 @@ def substituted_in(table: Table, body: ir.Body, substitutions: Mapping[int, int]
 def renumbered(body: ir.Body, numbers: Mapping[int, int]) -> ir.Body:
     """Return a body whose statements refer to other values.
 
-    The function applies only before the pass `place`, since computed values have fixed numbers.
+    This is possible only before the pass `place`, since statements such as `Let` fix the numbers of values.
 
     Raises
     ------

@@ -46,7 +46,7 @@ def _recorded(name: str, kernel: Kernel) -> Kernel:
 
 
 def is_recording() -> bool:
-    """Return True in a with block of `recorded`."""
+    """Return True inside a with block of `recorded`."""
     return _trail.get() is not None
 
 

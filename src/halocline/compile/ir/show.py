@@ -1,4 +1,4 @@
-"""Text form of kernels for people, as `halocline explain --code --passes` prints it."""
+"""Readable text form of kernels, which `halocline explain --code --passes` prints."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def show_trail(trail: Iterable[tuple[str, Kernel]]) -> str:
 def show(kernel: Kernel) -> str:
     """Return the text of a kernel, statement by statement.
 
-    Values that no `Let` places yet precede the statements.
+    Values that are not yet part of a `Let` precede the statements.
     """
     lines = [f"kernel {kernel.comment}" if kernel.comment else "kernel"]
     for array in kernel.arrays:

@@ -62,10 +62,10 @@ class Reduce(Statement):
 
 
 class Stage(Statement):
-    """Named intermediate that loads of its array read.
+    """Named intermediate result; loads from its array read it.
 
-    A pass stores it in a nest, or computes it at each load. `storage` is the choice of the user: "auto",
-    "inline" or "patch".
+    Passes either store it in a nest, or recompute it at each load. `storage` is the choice of the user:
+    "auto", "inline" or "patch".
     """
 
     array: str
@@ -85,7 +85,7 @@ class Slot(Statement):
     extra : tuple of int
         Points along each axis in addition to those of the patch.
     planes : int
-        Number of planes of a ring along the first axis; 0 for the whole patch and `extra`.
+        Number of planes of a ring along the first axis; 0 if the slot contains all planes of the patch.
     """
 
     number: int
@@ -102,8 +102,9 @@ class Slot(Statement):
 class Allocate(Statement):
     """Assignment of a stage to a slot.
 
-    The memory covers the points of a patch, `extent` (lower, upper) more per axis, and `top` more at the
-    upper walls. With `planes` > 0, it is a ring of this number of planes.
+    The memory covers the points of a patch. It also covers `extent` (lower, upper) additional points per
+    axis, and `top` additional points at the upper walls. With `planes` > 0, it is a ring of this number of
+    planes.
     """
 
     array: str
@@ -128,11 +129,12 @@ class StageUse:
     top : tuple of int
         Number of additional points at upper walls, per axis.
     first, last : int
-        Loop nests of the sweep that store it and that read it last, from 0.
+        Indices of two loop nests of the sweep, from 0: the nest that stores the stage, and the last nest that
+        reads it.
     planes : int
-        Planes of its ring, if nests run plane by plane; 0: all planes are stored at once.
+        Number of planes of its ring, if nests run plane by plane; 0 if all planes are stored at once.
     slot : int
-        Scratch array that contains it, see `Sweep.scratch`.
+        Index of the scratch array that contains the stage, see `Sweep.scratch`.
     """
 
     array: str
@@ -163,8 +165,8 @@ class StageUse:
 class Planes(Statement):
     """Loop along the first axis over all nests of a patch, plane by plane.
 
-    In each iteration, every nest computes the plane that is `Nest.ahead` planes ahead. The loop begins
-    `before` planes below the patch and ends `after` planes above it, with `top` more at an upper wall.
+    In iteration k, every nest computes plane k + `Nest.ahead`. The loop begins `before` planes below the
+    patch. It ends `after` planes above the patch, or `after` + `top` planes at an upper wall.
     """
 
     body: Body
@@ -174,7 +176,9 @@ class Planes(Statement):
 
 
 class Nest(Statement):
-    """Loop nest over the points of a patch, with `extent` more around it and `top` more at upper walls.
+    """Loop nest over the points of a patch, and over additional points around it.
+
+    `extent` is the number of additional points (lower, upper) per axis, and `top` the number at upper walls.
 
     `cell` is the global index of a single cell to compute; None for all cells. `ahead` is the number of
     planes by which the nest is ahead of the results, if nests run plane by plane. If `whole_vectors` is True,
@@ -221,7 +225,7 @@ class Strip(Statement):
     `span` names the stretch: "row" is the whole row, "piece", "line" and "block" are the current piece, line
     and block of `Pieces`, `Lines` and `RowBlocks`. `small_angles` is True if all angles of its sines and
     cosines are known to be small. `sums` are the numbers of the sums to which the loop adds. `marks` are the
-    numbers of the branches that the loop decides.
+    numbers of the branches whose conditions the loop records, see `MarkSelection`.
     """
 
     body: Body
@@ -234,8 +238,8 @@ class Strip(Statement):
 class Lanes(Statement):
     """Loop with explicit vectors over a stretch of the row, see `Strip`.
 
-    `ahead` computes `columns` one vector further along the row. The loop begins `first` vectors before the
-    stretch, so that "shifted" values can be assembled from adjacent vectors.
+    The body `ahead` computes `columns` one vector further along the row. The loop begins `first` vectors
+    before the stretch, so that "shifted" values can be assembled from adjacent vectors.
     """
 
     body: Body
@@ -255,7 +259,7 @@ class CheckAngles(Statement):
 
 
 class OncePerBlock(Statement):
-    """Computation of values by the first thread of a block, which stores them in `array`, with a barrier."""
+    """Computation of values by the first thread of a block, their storage in `array`, and a barrier."""
 
     array: str
     values: tuple[int, ...]
@@ -270,7 +274,10 @@ class SelectByAngles(Statement):
 
 
 class MarkSelection(Statement):
-    """Record for branch `number` if a condition is true in a cell of a stretch, and if it is false in one."""
+    """Test of the condition of branch `number` in the cells of a stretch.
+
+    The test sets one flag if the condition is true in any cell, and another flag if it is false in any cell.
+    """
 
     number: int
     condition: int
@@ -362,7 +369,7 @@ class AddToSum(Statement):
 
 
 class AddLaneSums(Statement):
-    """Addition of the partial sums of a sum."""
+    """Addition of the partial sums of a sum to the sum itself."""
 
     number: int
 
@@ -392,7 +399,7 @@ class StreamingStore(Statement):
 
 
 class Prefetch(Statement):
-    """Prefetch of elements `first` to `first` + `length` further along rows, one in each `step`."""
+    """Prefetch of every `step`-th element further along rows, from distance `first` to `first` + `length`."""
 
     rows: tuple[Row, ...]
     first: int
@@ -477,7 +484,7 @@ class Tile(Statement):
 
 
 class TileLoop(Statement):
-    """Loop over the cells of a nest around the tile, distributed over the threads of the block."""
+    """Loop over the cells of a nest in and around the tile, distributed over the threads of the block."""
 
     body: Body
 

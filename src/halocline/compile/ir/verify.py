@@ -1,6 +1,6 @@
 """Verification of kernels against the rules of the intermediate representation.
 
-With HALOCLINE_CHECK=1, as in all tests, the verification follows every pass.
+With HALOCLINE_CHECK=1, as in all tests, kernels are verified after every pass.
 
 Values: arguments precede their uses, conditions are where conditions are expected, and the depth of a value
 follows from its arguments. Arrays: each has a unique name, and loads and stores refer to existing arrays. A
@@ -48,7 +48,7 @@ KINDS = {
     "invariants",
 }
 
-# required statements around each statement of these kinds, at any distance
+# statements that must enclose each statement of these kinds, directly or indirectly
 _WITHIN: dict[type[ir.Statement], tuple[str, ...]] = {
     **dict.fromkeys(
         (ir.Loop, ir.Branch, ir.Bands, ir.Buffer, ir.CellAddress, ir.DeclareQueue, ir.TileLoop), ("Nest",)
@@ -60,7 +60,7 @@ _WITHIN: dict[type[ir.Statement], tuple[str, ...]] = {
 }
 
 
-# possible statements around a statement over a part of a row
+# statements of which one must enclose a statement over a part of a row
 _HOLDERS = {"piece": ("Pieces", "Lines"), "line": ("Lines",), "block": ("RowBlocks",)}
 
 
@@ -243,7 +243,7 @@ def _unrolled(body: ir.Body) -> Iterator[ir.Statement]:
 def _in_ring(
     writer: ir.Statement, reader: ir.Nest, name: str, offset: ir.Offset, ring: int, fail: Fail
 ) -> None:
-    """Check that a plane that is read is stored already, and not overwritten yet."""
+    """Check that a plane of a ring is read only after it is stored and before it is overwritten."""
     if not isinstance(writer, ir.Nest) or writer.ahead is None:
         return
     if reader.ahead is None:

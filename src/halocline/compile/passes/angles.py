@@ -1,6 +1,6 @@
-"""Sines and cosines: separation of large angles, which need a branch.
+"""Sines and cosines: separate loops for small angles and for all angles.
 
-Without the branch, the loop is a vector loop.
+Large angles need a branch. A loop for small angles has no branch and is therefore a vector loop.
 """
 
 from __future__ import annotations

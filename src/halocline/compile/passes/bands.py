@@ -20,7 +20,7 @@ COSTLY = {"div", "sqrt", *ELEMENTARY}
 
 
 def bands(kernel: Kernel) -> Kernel:
-    """Divide every nest with such values into bands.
+    """Divide every nest with costly values that vary only along the rows into bands.
 
     Nests with rows of whole vectors are unchanged, since their rows extend beyond a band. Nests along a
     single axis are unchanged, since they have one row.

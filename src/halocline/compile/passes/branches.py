@@ -2,8 +2,8 @@
 
 On a processor, a loop over a piece of a row computes the values that only one side needs. The loop is skipped
 if no cell of the piece selects this side. On a device, the threads whose cells select the side compute these
-values. Values that both sides or other results need are computed before. The selection itself remains, so
-that the bits are the same as if both sides were computed.
+values. Values that both sides or other results need are computed before the branch. The selection itself
+remains, so that the bits are the same as if both sides were computed.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def find_branches(
 ) -> BranchGroup | None:
     """Return the branches of one condition with an expensive side; None if there are none.
 
-    Several conditions may qualify. The result is the one that is evaluated last, since other branches may be
-    inside it.
+    If several conditions have an expensive side, the result contains the condition that is evaluated last,
+    since its sides may contain the other branches.
     """
     order = below(values, results, known)
     conditions: dict[int, list[int]] = {}
@@ -89,7 +89,7 @@ def _cost(values: Sequence[Value], numbers: Iterable[int]) -> int:
 
 
 def branches(kernel: Kernel) -> Kernel:
-    """Split every loop along a row with an expensive side into several, some of which may be skipped."""
+    """Split every loop along a row with an expensive side; the loop of a side may then be skipped."""
     table = Table(kernel.grid, kernel.arrays, kernel.values)
 
     def change(number: int, nest: ir.Nest) -> ir.Nest:
@@ -107,7 +107,7 @@ class _Loops:
         self.branches = 0
 
     def split_loop(self, strip: ir.Strip) -> ir.Body:
-        """Return one loop as several: for the condition and shared values, each side, and the rest."""
+        """Split a loop into loops for the condition and shared values, for each side, and for the rest."""
         results_of_loop = ir.roots(strip.body)
         branch = find_branches(self.table.values, results_of_loop)
         if branch is None:
@@ -132,7 +132,7 @@ class _Loops:
         return loops + self.split_loop(replace(strip, body=body))
 
     def _shared(self, branch: BranchGroup, results: Collection[int]) -> dict[int, int]:
-        """Return loads of the values that a loop before the branch stores for its sides or the rest."""
+        """Return the values that the loop of the condition stores for later loops, each with its load."""
         values = self.table.values
         within = branch.sides[0] | branch.sides[1]
         frontier = {arg for n in within for arg in values[n].args} - within
@@ -185,7 +185,7 @@ def branch_statements(kernel: Kernel) -> Kernel:
 
 
 def _parts(kernel: Kernel, order: list[int], known: frozenset[int]) -> list[ir.Statement]:
-    """Return statements that compute values in this order, with branches among them."""
+    """Return the statements that compute values in the order `order`, including branches."""
     values = kernel.values
     operands = {arg for n in order for arg in values[n].args}
     branch = find_branches(values, [n for n in order if n not in operands], known)

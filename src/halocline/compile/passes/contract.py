@@ -12,11 +12,11 @@ from halocline.compile.ir.kernel import ELEMENTARY, POINT, Kernel, Table, renumb
 def contract(kernel: Kernel) -> Kernel:
     """Replace a*b + c by fma(a, b, c) if the product is used once.
 
-    If both summands are such products, their digests determine the fused one, so that the choice depends on
-    the formula alone. In a difference, the first product is fused, so that differences along all axes are
-    alike. A product that varies along fewer axes than the sum is not fused, since it is computed once outside
-    of the loop. A product of another precision, such as coordinates in a sum of float32, is not fused either,
-    since the fused product would lose digits.
+    If both summands are such products, their digests determine which product is fused, so that the choice
+    depends on the formula alone. In a difference of two products, the first product is fused, so that
+    differences along all axes have the same form. A product that varies along fewer axes than the sum is not
+    fused, since it is computed once outside of the loop. A product of another precision, such as coordinates
+    in a sum of float32, is not fused either, since the fused product would lose digits.
     """
     values = kernel.values
     table = Table(kernel.grid, kernel.arrays)

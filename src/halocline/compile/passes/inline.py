@@ -30,7 +30,7 @@ def price(kernel: Kernel, numbers: Iterable[int]) -> int:
 
 
 def inline(kernel: Kernel) -> Kernel:
-    """Inline the cheap stages, and those for which the user requests it."""
+    """Inline cheap stages, and stages that the user declares as "inline"."""
     stages = {s.array: s for s in kernel.body if isinstance(s, ir.Stage)}
     results = [s.value for s in kernel.body if isinstance(s, (ir.Store, ir.Reduce))]
     origin: Codes = frozenset((0,))

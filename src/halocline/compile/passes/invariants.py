@@ -1,6 +1,6 @@
-"""Values that are equal in all cells, in shared memory of a thread block.
+"""Values that are equal in all cells, stored in shared memory of a thread block.
 
-Weights of differences and parameters may amount to a hundred such values. Without this pass, these values
+Weights of differences and parameters may amount to a hundred of these values. Without this pass, these values
 occupy registers of every thread during all of its cells. If the cells need all registers, the first thread of
 a block computes these values once. The threads then load each value at its use.
 """
@@ -14,13 +14,13 @@ from halocline.compile.ir.kernel import Array, Kernel, Table, substituted_in
 from halocline.compile.passes.order import Steps, registers
 from halocline.lang.dtype import ITEMSIZE
 
-ADDRESS = 2  # registers
+ADDRESS = 2  # registers per address
 DTYPE = "float64"
 NAME = ":invariants"  # no field has a colon in its name
 
 
 def required_registers(kernel: Kernel) -> int:
-    """Return the number of registers for the cells of the only nest of a kernel, including invariants."""
+    """Return the number of registers that a thread needs for the only nest of a kernel and its invariants."""
     (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
     results = ir.roots(nest.body)
     below = kernel.below(results)

@@ -1,9 +1,10 @@
 """Loops with explicit vectors, in which some values are shifts of others along the row.
 
-A difference along the row, or across it and another axis, reads values at several positions along the row.
-Most vectors that are loaded at these positions cross two cache lines. A loop of vectors loads each row once.
-The loop computes at each position the values that need no other position (a *column*), and assembles vectors
-at other positions from adjacent vectors.
+A derivative along the row, or a mixed derivative along the row and another axis, reads values at several
+positions along the row. Most vectors that are loaded at these positions span two cache lines. A loop with
+explicit vectors loads each row once. A *column* is a value whose loads all have the same position along the
+row. The loop computes each column once, and assembles vectors of this value at other positions from adjacent
+vectors.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ class Columns:
     Parameters
     ----------
     ahead : list of int
-        Values at the position of the loop itself, computed one vector ahead, since others are shifts of them.
+        Values at the current position of the loop. They are computed one vector ahead, since other values are
+        shifts of them.
     shifted : dict
         Values that are shifts of `ahead`, with the index of the column and the step along the row.
     first : int
@@ -40,9 +42,9 @@ class Columns:
 
 
 def lanes(kernel: Kernel) -> Kernel:
-    """Convert loops that only store values for later loops to explicit vectors.
+    """Use explicit vectors in the loops that only store values for later loops.
 
-    A loop is unchanged if vectors lack one of its operations.
+    A loop is unchanged if explicit vectors do not support one of its operations.
     """
     table = Table(kernel.grid, kernel.arrays, kernel.values)
 
@@ -69,7 +71,7 @@ def stores_intermediates(kernel: Kernel, strip: ir.Strip) -> bool:
 
 
 def columns(table: Table, group: Sequence[int]) -> Columns | None:
-    """Return the columns of a group of stored values; None if vectors lack one of the operations."""
+    """Return the columns of a group of stored values; None if explicit vectors do not support the group."""
 
     def kind(number: int) -> str:
         """Return the kind of the array from which a value is loaded; empty for other values."""
@@ -108,7 +110,7 @@ def columns(table: Table, group: Sequence[int]) -> Columns | None:
 
 
 def _steps(table: Table, order: Sequence[int]) -> tuple[dict[int, int | None], dict[int, int]]:
-    """Return the step of each value along the row if it is a column, and its column at step 0."""
+    """Return, for each value, its step along the row (None if it is no column), and its column at step 0."""
     steps: dict[int, int | None] = {}
     bases: dict[int, int] = {}
     for number in order:

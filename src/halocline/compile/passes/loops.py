@@ -1,10 +1,10 @@
 """Loops over the rows of a nest, and the values that are computed outside of the loop along a row.
 
-The pass `whole_vectors` extends rows of stages to whole vectors. The loops then compute a few elements beyond
-the end of a row that no statement reads. Without this pass, a vector loop ends with a partial vector and
-single elements. In rows of slightly more than 64 cells, this end takes a tenth of the time and more than half
-of the code. Rows of scratch memory end with a cache line, and fields have spare lines after their last row.
-The extended rows therefore read and write valid memory.
+The pass `whole_vectors` extends rows of stages to whole vectors. The loops then also compute a few elements
+beyond the end of a row, but no statement reads these elements. Without this pass, a vector loop ends with a
+partial vector and single elements. In rows of slightly more than 64 cells, these last elements take a tenth
+of the time and more than half of the code. Rows of scratch memory consist of whole cache lines, and fields
+have spare lines after their last row. The extended rows therefore read and write valid memory.
 
 The pass `place` selects the loop along a row in which each value is computed.
 """
@@ -46,7 +46,7 @@ def _row_pointers(kernel: Kernel, nest: ir.Nest, results: list[int]) -> ir.Body:
 
 
 def _wraps(kernel: Kernel, results: list[int]) -> ir.Body:
-    """Return the statements that fill the halo of a row from its other end, for fields read there."""
+    """Return the statements that fill the halo of a row from its opposite end, for fields read there."""
     steps: dict[str, list[int]] = {}
     for array, offset in kernel.loads(results):
         if array in kernel.wraps and offset[-1]:
@@ -57,8 +57,8 @@ def _wraps(kernel: Kernel, results: list[int]) -> ir.Body:
     )
 
 
-# In nests with these operations, rows end with the patch. A longer row also computes with uninitialised
-# memory, which these operations may use as a table index. A later pass creates "shifted".
+# Rows of nests with these operations are not extended. The additional elements would be computed from
+# uninitialised memory, which these operations may use as a table index. A later pass creates "shifted".
 BOUNDED = {"lookup", "shifted", *ELEMENTARY}
 
 
@@ -77,7 +77,7 @@ def _may_extend(kernel: Kernel, nest: ir.Nest) -> bool:
         return False
     values = [kernel.values[n] for n in kernel.below(ir.roots(nest.body))]
     read = {kernel.array[v.attribute[0]] for v in values if v.op == "load"}
-    # beyond the patch, another thread may write to a field
+    # no extension: beyond the patch, another thread may write to a field
     written = {array for s in kernel.body if isinstance(s, ir.Nest) for array in _stored(s)}
     if any(a.kind not in ("field", "scratch") or (a.kind == "field" and a.name in written) for a in read):
         return False

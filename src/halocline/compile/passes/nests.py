@@ -17,8 +17,8 @@ from halocline.compile.passes.reach import Points, Result, results, staggering
 MAX_RESULTS = 8
 # Maximum number of reductions in one loop if they share arrays. Every further loop reads the arrays again.
 MAX_SHARING_REDUCTIONS = 32
-# Maximum number of stages in one loop if they share little arithmetic but are needed at the same points. Each
-# stage is a row that the loop writes. Not measured.
+# Maximum number of stages in one loop if they share little arithmetic but are needed at the same points. For
+# each stage, the loop writes one row. This value is not based on measurements.
 MAX_STAGES = 16
 TYPICAL = 64  # cells of a patch along an axis, for estimates of work and memory
 
@@ -32,8 +32,8 @@ def nests(kernel: Kernel, read_points: Mapping[str, Points]) -> Kernel:
     `read_points` contains the points at which arrays are read, see `Reach`.
 
     Stages that share at least half of their values, such as the fluxes of several quantities, may share one
-    nest. The nest computes all of them wherever one is needed. The pass joins stages if this reduces the
-    work, including the work of their inputs.
+    nest. The nest computes all of these stages at every point where one of them is needed. The pass joins
+    stages if this reduces the work, including the work of their inputs.
     """
     return replace(kernel, body=(*_of_stages(kernel, read_points), *_of_results(kernel)))
 
@@ -138,7 +138,7 @@ class _Joining:
         return None
 
     def _joined(self, one: _Group, other: _Group) -> _Group | None:
-        """Return the join of two groups that share at least half of the work of one; else None."""
+        """Return the union of two groups if they share at least half of the work of one group, else None."""
         (layers, top), (other_layers, other_top) = one.extent, other.extent
         shared = price(self.kernel, one.values & other.values)
         if top != other_top or 2 * shared < min(one.price, other.price):
@@ -150,9 +150,9 @@ class _Joining:
         return _Group((*one.stores, *other.stores), (extended, top), values, one.price + other.price - shared)
 
     def _grown_extents(self, group: _Group) -> dict[str, Extent] | None:
-        """Return the arrays whose extents grow with the full extent of a group, with the new extents.
+        """Return the arrays that grow if all stages of a group have the same extent, with their new extents.
 
-        Return None if a field is among them, since its halo has the width that the results need.
+        Return None if a field would grow, since its halo has exactly the width that the results need.
         """
         grown = {store.array: group.extent for store in group.stores}
         for stage in reversed(self.stages):
@@ -210,8 +210,8 @@ def _of_results(kernel: Kernel) -> ir.Body:
 def _loops(kernel: Kernel, results_at_points: list[Result]) -> list[list[Result]]:
     """Return loops of up to MAX_RESULTS results; results that share arrays stay together.
 
-    More than MAX_SHARING_REDUCTIONS reductions that share arrays have separate loops. The separate loops come
-    first, since they must read the values before the sweep writes its fields.
+    If more than MAX_SHARING_REDUCTIONS reductions share arrays, they have separate loops. The separate loops
+    come first, since they must read the values before the sweep writes its fields.
     """
     loops: list[list[Result]] = []
     separate: list[list[Result]] = []
@@ -231,7 +231,7 @@ def _loops(kernel: Kernel, results_at_points: list[Result]) -> list[list[Result]
 
 def _by_shared_arrays(kernel: Kernel, results_at_points: list[Result]) -> list[list[Result]]:
     """Return results in groups that have no array in common."""
-    above = list(range(len(results_at_points)))  # another result of the same group, or the result itself
+    above = list(range(len(results_at_points)))  # union-find: a result of the same group, or itself
     first: dict[str, int] = {}  # the first result of each array
 
     def top(number: int) -> int:

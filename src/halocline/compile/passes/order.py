@@ -17,7 +17,7 @@ from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Kernel
 from halocline.lang.dtype import ITEMSIZE
 
-REORDER_LIMIT = 96  # registers for values; with more, the pass changes their order
+REORDER_LIMIT = 96  # registers; the pass reorders only values that need more
 GROUP_SIZES = (4, 2, 1)  # maximum consecutive values of a group; measurements: docs/performance.md
 REGISTER_LIMIT = 126  # registers beyond which smaller groups are tried
 REGISTER = 4  # bytes
@@ -34,7 +34,7 @@ def order(kernel: Kernel) -> Kernel:
 
 
 def live_registers(kernel: Kernel, numbers: Sequence[int], ends: Collection[int]) -> int:
-    """Return the maximum number of live registers in this order; `ends` are used after all values."""
+    """Return the maximum number of live registers in this order; the values in `ends` are live to the end."""
     last = dict.fromkeys(ends, len(numbers))
     for place in reversed(range(len(numbers))):
         for arg in kernel.values[numbers[place]].args:
@@ -57,7 +57,7 @@ def registers(kernel: Kernel, number: int) -> int:
 
 
 def _ordered(kernel: Kernel, body: ir.Body) -> ir.Body:
-    """Return a body in which a better order replaces that of each `Let` and its stores, if there is one."""
+    """Return a body with the values of each `Let` and its stores in a better order, if one exists."""
     result: ir.Body = ()
     n = 0
     while n < len(body):
@@ -83,7 +83,10 @@ def _ordered(kernel: Kernel, body: ir.Body) -> ir.Body:
 def _steps_of_fewest_registers(
     kernel: Kernel, numbers: Sequence[int], stores: Sequence[ir.Store], later: Collection[int]
 ) -> Steps:
-    """Return the steps of the largest groups within `REGISTER_LIMIT`, else those of fewest registers."""
+    """Return the steps with the largest groups that need at most `REGISTER_LIMIT` registers.
+
+    If no size of groups satisfies this limit, return the steps that need the fewest registers.
+    """
     candidates = []
     for max_values in GROUP_SIZES:
         candidates.append(Steps(kernel, numbers, stores, later, max_values))
@@ -104,7 +107,7 @@ def _outside_values(kernel: Kernel, body: ir.Body) -> set[int]:
 
 
 class Steps:
-    """Small groups of values, and stores, in a greedy order: the next step leaves the fewest live registers.
+    """Groups of values, and stores, in a greedy order: each step leaves the fewest live registers.
 
     Parameters
     ----------
@@ -112,7 +115,7 @@ class Steps:
     numbers : sequence of int
     stores : sequence of Store
     later : collection of int
-        Values that are used afterwards.
+        Values that later statements use.
     max_values : int
         Maximum number of values in a group.
 
@@ -136,7 +139,7 @@ class Steps:
         users: dict[int, int] = {}
         for number in [*(a for n in numbers for a in set(values[n].args)), *ir.roots(stores)]:
             users[number] = users.get(number, 0) + 1
-        # the first group that uses a leaf also computes it
+        # leaves have no arguments in `numbers`; the first group that uses a leaf also computes it
         self.leaves = {n for n in numbers if not computed.intersection(values[n].args)}
         groups: dict[int, list[int]] = {}
         for number in numbers:
@@ -174,8 +177,8 @@ class Steps:
                 if values[number].op == "load" and isinstance(step, list):
                     reads.setdefault(values[number].attribute[0], []).append(n)
         # A store waits for the values that are computed from the old values of its array. The store does not
-        # wait for other stores or later uses, since two stores could wait for each other. Loads for these
-        # precede the store instead.
+        # wait for other stores or later uses, since two stores could wait for each other. Instead, a store
+        # follows the loads that other stores or later uses need.
         self.dependents: dict[int, list[int]] = {}
         self.open_inputs = [len(inputs - self.leaves) for inputs in self.inputs]
         for n, step in enumerate(self.steps):

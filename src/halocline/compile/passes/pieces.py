@@ -1,9 +1,9 @@
 """Pieces of rows: results that pass through a buffer in the first-level cache.
 
 Summands of reductions, and values before streaming stores, pass through a buffer for a piece of a row. If the
-fields exceed the cache, pieces are shorter, down to a LINE. Software prefetch loads values AHEAD bytes before
-their use. Loads, arithmetic and stores of several pieces therefore overlap. Measurements:
-docs/performance.md.
+fields exceed the cache, pieces are shorter, down to one cache line (LINE). Software prefetch loads values
+that are AHEAD bytes further along the row. Loads, arithmetic and stores of several pieces therefore overlap.
+Measurements: docs/performance.md.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PIECE = 512  # elements
 STREAMING_PIECE = 256  # bytes
 LINE = 64  # bytes
 AHEAD = 4096  # bytes
-GROUPED_AHEAD = 2048  # bytes, for rows that several loops compute; 512 to 8192 differ by 3 %
+GROUPED_AHEAD = 2048  # bytes, for rows that several loops compute; times for 512 to 8192 differ by 3 %
 
 
 def pieces(kernel: Kernel, streamed: Collection[str] = (), *, streaming: bool = False) -> Kernel:
@@ -52,7 +52,7 @@ class _Rows:
         strips = [s for s in ir.flat(_in_rows(nest)) if isinstance(s, (ir.Strip, ir.Lanes))]
         grouped = len(strips) > 1
         results = strips[-1].body
-        # results by their number in the nest
+        # results that pass through a buffer, by their number in the nest
         self.buffered = {
             n: s
             for n, s in enumerate(results)
@@ -101,7 +101,7 @@ class _Rows:
         return f"{self.number}:piece{result}"
 
     def pieces(self, work: ir.Body, rows: list[ir.Row], length: int, grouped: bool) -> ir.Pieces:
-        """Return the loop over pieces of a row, whose results are reduced or bypass the cache."""
+        """Return the loop over pieces of a row, which reduces its results or stores them past the cache."""
         body: ir.Body = ()
         if self.streaming and not grouped:
             body += self.fetch(self.newest(rows), AHEAD, length)
@@ -112,8 +112,8 @@ class _Rows:
         newest = self.newest(rows)
         for n, loop in enumerate(loops):
             if self.streaming and grouped:
-                # Each loop issues its share of the prefetches of a piece. All at once would exceed the number
-                # of outstanding loads of a core.
+                # Each loop issues its share of the prefetches of a piece. All prefetches at once would exceed
+                # the number of outstanding loads of a core.
                 share = newest[n * len(newest) // len(loops) : (n + 1) * len(newest) // len(loops)]
                 body += self.fetch(share, GROUPED_AHEAD, length)
             (piece_loop,) = ir.rewritten((loop,), _over_a_piece)
@@ -129,10 +129,10 @@ class _Rows:
         return tuple(ir.ReduceBuffer(s.slot, s.kind, self.buffer(n)) for n, s in self.deposits.items())
 
     def lines(self, work: ir.Body, rows: list[ir.Row], length: int) -> ir.Body:
-        """Return the loop over the lines of a row, in which a vector of results bypasses the cache.
+        """Return the loop over the cache lines of a row, which stores vectors of results past the cache.
 
-        Sums have a vector for each of their parts. Once per block of lines, sums are closed, and other
-        results are reduced.
+        A sum consists of several parts, each with a vector of partial sums. At the end of each block of
+        lines, sums are added to their reductions, and the buffers of other reductions are reduced.
         """
         (strip,) = work
         assert isinstance(strip, ir.Strip)
@@ -159,7 +159,7 @@ class _Rows:
     def passed(
         self, strip: ir.Statement, *, lanes: bool = False, only: Collection[int] | None = None
     ) -> ir.Strip:
-        """Return a loop whose results pass through buffers: all such results, or those in `only`."""
+        """Return a loop that stores results to their buffers: all buffered results, or those in `only`."""
         assert isinstance(strip, ir.Strip)
         body: ir.Body = ()
         for n, result in enumerate(strip.body):
@@ -173,9 +173,9 @@ class _Rows:
         return replace(strip, body=body, sums=() if lanes else tuple(self.sums))
 
     def newest(self, rows: list[ir.Row]) -> list[ir.Row]:
-        """Return, for each operand that is read, the row that is new to the cache.
+        """Return, for each field that is read, the row that is not yet in the cache.
 
-        The row is a sink if the operand is also written.
+        The row is a sink if the field is also written.
         """
         offsets: dict[str, tuple[int, int]] = {}
         written = {row.array for row in rows if row.sink}

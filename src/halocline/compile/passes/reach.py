@@ -27,7 +27,7 @@ def sums(a: ir.Offset, b: ir.Offset) -> ir.Offset:
 
 
 def encoded(offset: ir.Offset) -> int:
-    """Return the code of an offset."""
+    """Return an offset encoded as an integer."""
     code = 0
     for o in offset:
         code = code * SPAN + o
@@ -36,7 +36,7 @@ def encoded(offset: ir.Offset) -> int:
 
 @cache
 def decoded(code: int, ndim: int) -> ir.Offset:
-    """Return the offset of a code."""
+    """Return the offset that an integer encodes."""
     components = []
     for _ in range(ndim):
         o = (code + SPAN // 2) % SPAN - SPAN // 2

@@ -3,8 +3,9 @@
 The pass `planes` computes the nests of a sweep plane by plane. Stages then need memory for a few planes,
 which are still in the cache when they are read.
 
-All nests of a sweep with stages run through a patch together. Each nest is ahead by the number of planes that
-the readers of its stages need. A stage has a ring of planes. Measurements: docs/performance.md.
+All nests of a sweep with stages run through a patch together. Each nest is ahead of the results by the number
+of planes that the readers of its stages need. A stage has a ring of planes. Measurements:
+docs/performance.md.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def planes(kernel: Kernel) -> Kernel:
     nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
     if kernel.ndim == 1 or not any(_stages(kernel, nest) for nest in nests):
         return kernel
-    distances: dict[str, int] = {}  # number of planes by which the reads of a stage are ahead
+    distances: dict[str, int] = {}  # planes by which the farthest read of a stage is ahead
     result: list[ir.Nest] = []
     for nest in reversed(nests):
         ahead = max((distances.get(array, 0) for array in _stages(kernel, nest)), default=0)
@@ -96,7 +97,7 @@ def _stages(kernel: Kernel, nest: ir.Nest) -> list[str]:
 
 
 def rings(kernel: Kernel) -> dict[str, int]:
-    """Return the number of planes of each stage that exist at a time, a power of two; 0 for all planes.
+    """Return the number of planes in the ring of each stage, a power of two; 0 if all planes are stored.
 
     The ring extends from the oldest plane that is read to the plane that is stored.
     """
@@ -118,7 +119,7 @@ def _power_of_two(least: int) -> int:
 
 
 def together(kernel: Kernel) -> Kernel:
-    """Combine all nests of a function with rings of planes into one loop over planes."""
+    """Combine all nests of a function into one loop over planes, if its stages have rings of planes."""
     if not any(isinstance(s, ir.Allocate) and s.planes for s in kernel.body):
         return kernel
     nests = tuple(s for s in kernel.body if isinstance(s, ir.Nest))

@@ -1,9 +1,9 @@
 """Splitting of large expressions into several loops over short pieces of rows.
 
-One loop for a large right-hand side loads from more rows than there are registers for their addresses and
-values. The first loops therefore compute the differences of one array at several positions, and store them.
-These loops proceed array by array and, within an array, axis by axis. The last loop combines the stored
-values. The compile time is a fraction of that of one loop.
+One loop for a large right-hand side loads from many rows. The registers are too few for the addresses and
+values of all these rows. The first loops therefore compute the differences of one array at several positions,
+and store them. These loops proceed array by array and, within an array, axis by axis. The last loop combines
+the stored values. The compile time is a fraction of that of one loop.
 """
 
 from __future__ import annotations
@@ -54,10 +54,11 @@ def _strips(kernel: Kernel, table: Table, nest: int, strip: ir.Strip) -> ir.Body
 
 
 def groups(kernel: Kernel, results: Sequence[int]) -> list[list[int]]:
-    """Return the values that earlier loops store for later ones, loop by loop.
+    """Return the values that each loop stores for later loops, in the order of the loops.
 
-    Each value depends on one array alone and reads it at several positions. The result contains the largest
-    of these values. The result is empty if one loop is sufficient.
+    Each of these values depends on one array alone, and reads the array at several positions. The stored
+    values are as large as possible: they are arguments of values that depend on several arrays. The result is
+    empty if one loop is sufficient.
     """
     values = kernel.values
     order = kernel.below(results)
@@ -101,7 +102,10 @@ def _numbers(kernel: Kernel, args: Sequence[int]) -> Iterator[int]:
 
 
 def _without_recomputed(kernel: Kernel, group: Collection[int]) -> list[int]:
-    """Return a group without values that are single operations on others of it; these are recomputed."""
+    """Return a group without the values that are recomputed.
+
+    These are single operations on other values of the group.
+    """
     values = kernel.values
     return [
         number
@@ -111,9 +115,9 @@ def _without_recomputed(kernel: Kernel, group: Collection[int]) -> list[int]:
 
 
 def _loops(kernel: Kernel, group: list[int]) -> list[list[int]]:
-    """Return the loops for a group of one array: one loop, or one per direction if it would load many rows.
+    """Return the loops for a group of one array: one loop, or, if it would load many rows, one per direction.
 
-    The loop of the last direction completes the values that depend on several directions.
+    The loop of the last direction computes the values that depend on several directions.
     """
     values, order = kernel.values, kernel.below(group)
     sources: dict[int, frozenset[Direction]] = {}  # directions on which each value depends

@@ -18,7 +18,7 @@ from halocline.lang.dtype import ITEMSIZE
 
 
 def threads(kernel: Kernel, strategy: Strategy, shared: int) -> Kernel:
-    """Convert the only nest of a kernel to cells of threads; `shared` is the shared memory in bytes."""
+    """Distribute the only nest of a kernel over threads; `shared` is the shared memory in bytes."""
     (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
     reductions = [s for s in nest.body if isinstance(s, ir.Reduce)]
     invariant_bytes = sum(prod(a.shape) * ITEMSIZE[a.dtype] for a in kernel.arrays if a.kind == "invariants")
@@ -65,7 +65,7 @@ def lets(kernel: Kernel, nest: ir.Nest) -> tuple[ir.Body, ir.Body]:
 
 
 def _with_lets(kernel: Kernel, statement: ir.Statement) -> ir.Statement:
-    """Return a statement before the nest; a statement that computes invariants contains their values."""
+    """Return a statement that precedes the nest; insert the values of invariants if it computes them."""
     if isinstance(statement, ir.OncePerBlock):
         return replace(statement, body=(ir.Let(tuple(kernel.below(statement.values))),))
     return statement
@@ -81,9 +81,9 @@ def _queues(neighbours: _NeighbourStorage) -> ir.Body:
 class _NeighbourStorage:
     """Choice of the arrays with queues and tiles.
 
-    A queue is for an array that is read at several positions along the streaming axis, while registers are
-    available. A field tile is for an array that is read at other neighbours of the thread, within
-    `free_bytes` of shared memory.
+    An array that is read at several positions along the streaming axis has a queue, if enough registers are
+    free. An array that is read at neighbours along the other axes has a field tile, if `free_bytes` of shared
+    memory suffice.
     """
 
     source: Kernel

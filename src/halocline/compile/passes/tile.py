@@ -23,7 +23,7 @@ BLOCK_SHAPE = (64, 4, 1)  # threads of a block
 def fits(kernel: Kernel, free_bytes: int) -> bool:
     """Return True if the stages of a tile fit into `free_bytes` bytes of shared memory.
 
-    A kernel with a nest of a single cell does not qualify.
+    The result is False for a kernel with a nest of a single cell.
     """
     nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
     if any(nest.cell is not None for nest in nests):

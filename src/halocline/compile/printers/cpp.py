@@ -55,7 +55,7 @@ class _Printer(KernelPrinter):
 
     @property
     def outermost(self) -> int:
-        """First axis of the grid, of the three axes of generated code."""
+        """Index of the first axis of the grid among the three axes of generated code."""
         return 3 - self.kernel.ndim
 
     def function(self, linkage: str) -> str:

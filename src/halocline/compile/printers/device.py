@@ -200,7 +200,7 @@ class _Printer(KernelPrinter):
         self.out.add("HC_BARRIER();")
 
     def gather(self, array: Array) -> None:
-        """Print the loads of a plane of a field around the threads of a block."""
+        """Print the loads of a field in the plane of a thread block, and around it."""
         out, name = self.out, self.name_of(array)
         (rows, row), ((below, above), (before, behind)) = array.shape, array.layers
         block_shape = rows - below - above, row - before - behind
@@ -286,8 +286,8 @@ class _Printer(KernelPrinter):
     def end(self, axis: int) -> str:
         """Return the end of the box along an axis.
 
-        While kernels skip, the box contains no results, but a thread block may still stream and compute
-        around it.
+        If `hc_control.skip` is set, the box is empty along the last axis. The thread block may still stream
+        and compute around the box.
         """
         return "end" if axis == 2 else f"f.hi[{axis}]"
 

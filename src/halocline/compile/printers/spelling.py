@@ -55,7 +55,7 @@ def suffix(offset: Sequence[int]) -> str:
 
 
 def identifier(name: str, reserved: Collection[str] = ()) -> str:
-    """Return the C++ name of a user name; reserved names, and names of the kernel, are changed."""
+    """Return the C++ identifier for a user name; change names that are reserved or used by kernels."""
     name = name.replace(INTERNAL, "_")
     if _SYSTEM.match(name):
         name = "user_" + name
@@ -128,14 +128,15 @@ class Dialect:
         Names of the functions for float64; the suffix f is added for float32.
     nan, infinity : str
     origin, shape : str
-        Global index of the first cell, and number of cells of the grid, along the axis that is filled in.
+        Global index of the first cell, and number of cells of the grid, along an axis. Both are format
+        strings into which the axis is inserted.
     int32 : str
     integer : str
         Type of indices and strides.
     memory : str
         Qualifier of pointers to fields and scratch memory.
     box : str
-        Bounds of the box of a kernel; "lo" or "hi" and the axis are filled in.
+        Bounds of the box of a kernel: a format string into which "lo" or "hi" and the axis are inserted.
     calls : bool
         True if elementary functions are called, False if they are inlined.
     """
@@ -195,7 +196,7 @@ def literal(value: float, dialect: Dialect) -> str:
 
 
 def condition(value: Value, args: list[str]) -> str:
-    """Return the text of a condition on arguments, which are given as text."""
+    """Return the text of a condition whose arguments are given as text."""
     if value.op == "not":
         return f"!({args[0]})"
     if value.op in ("and", "or"):
@@ -204,7 +205,7 @@ def condition(value: Value, args: list[str]) -> str:
 
 
 def operation(out: Text, value: Value, args: list[str], dialect: Dialect, small_angles: bool = False) -> str:
-    """Return the text of an operation on arguments, which are given as text in its precision."""
+    """Return the text of an operation on arguments that are given as text in the operation's precision."""
     f = "f" if value.dtype == "float32" else ""
     if value.op in SELECTIONS:
         return f"{args[0]} ? {args[1]} : {args[2]}"
@@ -228,9 +229,10 @@ def operation(out: Text, value: Value, args: list[str], dialect: Dialect, small_
 
 
 def _called(out: Text, name: str, value: Value) -> str:
-    """Define a function that calls another one and is not inlined, and return its name.
+    """Define a function that calls an elementary function and is not inlined, and return its name.
 
-    Vector loops call it for a whole vector, unless it has a branch for angles outside the fast range.
+    Vector loops call the new function for a whole vector, unless it has a branch for angles outside the fast
+    range.
     """
     ctype, called_name = C_TYPES[value.dtype], name.replace("hc_", "hc_called_", 1)
     parameters = [f"x{n}" for n in range(len(value.args))]
@@ -256,7 +258,7 @@ def _table(out: Text, entries: tuple[str, ...], dialect: Dialect) -> str:
 
 @dataclass(kw_only=True)
 class KernelPrinter:
-    """Printer of the statements of a kernel, and of its values where `Let` places them.
+    """Printer of the statements of a kernel, and of its values at the `Let` statements.
 
     The method ``print_open_sum`` prints the statement `OpenSum`; the same naming applies to all statements.
     """
@@ -275,7 +277,7 @@ class KernelPrinter:
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Remove values that are declared in the with block from the scope after it."""
+        """Restore the scope at the end of the with block, without the values that the block declared."""
         known = dict(self.value_texts)
         try:
             yield
@@ -397,7 +399,7 @@ class KernelPrinter:
         return name
 
     def arguments(self, value: Value) -> list[str]:
-        """Return the arguments of an operation as text in its precision."""
+        """Return the arguments of an operation as text, in the precision of the operation."""
         logical = value.op in ("not", "and", "or")
         result = []
         for n, arg in enumerate(value.args):

@@ -26,11 +26,13 @@ from halocline.compile.printers.cpp import EXTERN, PRIVATE, print_calls, print_k
 from halocline.compile.printers.spelling import Names, Text, cpu_dialect, scalar_values, set_scalars
 from halocline.compile.schedule import NAME, Code
 
-# Macro that is defined if the fields exceed the cache. A library contains one of the two kernels of a sweep.
+# Macro that is defined if the fields exceed the cache. The source contains two variants of each kernel, and a
+# library contains one of them.
 STREAMING = "HC_STREAMING"
 
-# Macro with the number of the only part of a library to compile. Kernels whose two variants have more than
-# LARGE characters take seconds to compile. Each of them is a part, so that parts compile in parallel.
+# Macro with the number of the part of a library that a compiler compiles. A kernel whose two variants have
+# more than LARGE characters takes seconds to compile. Each of these kernels is a separate part, since parts
+# are compiled in parallel.
 PART = "HC_PART"
 LARGE = 60_000
 
@@ -96,7 +98,7 @@ def _parts(kernel: Kernel) -> list[Kernel]:
 
 
 def _finished(parts: list[Kernel], divide: Pass) -> list[Kernel]:
-    """Return functions for one size of fields; the pass `divide` divides their rows into pieces."""
+    """Return functions for one class of field sizes; the pass `divide` divides their rows into pieces."""
     return [run(part, divide, split_by_angles, place, together) for part in parts]
 
 
@@ -183,6 +185,6 @@ def _part(kernel: Kernel, number: int, body: ir.Body) -> Kernel:
     used_arrays |= {s.array for s in ir.flat(body) if isinstance(s, ir.Store)}
     arrays = tuple(array for array in kernel.arrays if array.name in used_arrays)
     name = f"{kernel.name}_part{number}"
-    # short, since the text of many parts would grow as the square of their number
+    # shortened: each part repeats the comment, whose length may grow with the number of parts
     comment = f"{shorten(kernel.comment, 100, placeholder=' ...')}, part {number}"
     return compacted(replace(kernel, name=name, comment=comment, arrays=arrays, body=body))

@@ -49,7 +49,11 @@ class Device:
         return kernel
 
     def sweep(self, kernel: Kernel, names: Names, streamed: frozenset[str]) -> Code:
-        """Return one kernel for all nests of a sweep, or one for each."""
+        """Return the kernels of a sweep.
+
+        The last nests share one kernel if their stages fit into shared memory. Every other nest has a
+        separate kernel.
+        """
         return self._kernels(kernel, names, self.strategy)
 
     def halo(self, kernel: Kernel, names: Names) -> Code:
@@ -59,7 +63,7 @@ class Device:
     def wall(self, layers: Sequence[Kernel], names: Names, axis: int, side: int, comment: str) -> Code:
         """Return a kernel for each layer, from the wall outward.
 
-        Layers with the same formula also have separate kernels, since these are short.
+        Layers with the same formula also have separate kernels, since the kernels are short.
         """
         strategy = replace(self.strategy, **_THIN)  # type: ignore[arg-type]
         kernels = [
@@ -73,7 +77,7 @@ class Device:
         nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
         separate_count = len(nests)
         if strategy.stages == "shared":
-            # one kernel for the maximum number of last nests whose stages fit
+            # one kernel for as many of the last nests as fit into shared memory with their stages
             separate_count = next(
                 (n for n in range(separate_count) if fits(_of(kernel, nests[n:], ()), self.shared)),
                 separate_count,
@@ -166,7 +170,7 @@ def _numbers(kernel: Kernel) -> tuple[int, ...]:
 def _layouts_are_too_many(kernel: Kernel, staged: bool, reduces: bool) -> bool:
     """Return True if the layouts of all arrays would exceed the parameter space of a kernel."""
     arrays = len(_numbers(kernel))
-    pointers = arrays + 2 + staged + reduces  # scalars and control
+    pointers = arrays + 2 + staged + reduces  # 2: scalars and control
     return (
         pointers * limits.POINTER_BYTES + arrays * limits.LAYOUT_BYTES + limits.FRAME_BYTES
         > limits.PARAMETER_BYTES

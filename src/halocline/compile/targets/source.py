@@ -14,8 +14,8 @@ from halocline.compile.printers.spelling import DEVICE, Names, Text, scalar_valu
 # Without this option, a compiler may round differently from the host.
 OPENCL_OPTIONS = ("-cl-fp32-correctly-rounded-divide-sqrt",)
 
-# Headers in the order of their dependence, with the headers that each requires. A text begins with the first
-# header, and contains the others if they are requested or required.
+# Headers in the order of their dependence, with the headers that each requires. The source begins with the
+# first header, and contains the other headers if they are requested or required.
 _HEADERS: dict[str, tuple[str, ...]] = {
     "device.h": (),
     "frame.h": (),
@@ -109,7 +109,10 @@ def scalars_kernel(name: str, statements: Sequence[tuple[str, Kernel]], names: N
 
 
 def stop_kernel(name: str, condition: Kernel, names: Names) -> str:
-    """Return the kernel that ends a run if a condition is true; later kernels skip for the reason `why`."""
+    """Return the kernel that ends a run if a condition is true.
+
+    The kernel then stores its argument `why` in `hc_control.skip`, so that later kernels do nothing.
+    """
     with _one_thread(name, "const hc_int64 why") as out:
         out.add(f"if ({scalar_values(out, condition, names, DEVICE)}) control->skip = why;")
     return str(out)
@@ -118,9 +121,10 @@ def stop_kernel(name: str, condition: Kernel, names: Names) -> str:
 def loop_kernel(name: str, until: Kernel | None = None, names: Names | None = None) -> str:
     """Return the kernel that tests for the end of a loop, before its first pass and after each pass.
 
-    After the end of a loop, later kernels skip. The host may predict that a loop ends at once, and queue no
-    pass of it (`hc_loop.mispredicted`). If the prediction is wrong, the kernel makes later kernels skip.
-    After each pass, the kernel copies all scalars for the host.
+    After the end of a loop, `hc_control.skip` is set, so that later kernels do nothing. The host may predict
+    that a loop ends before its first pass, and then queues no pass (`hc_loop.mispredicted`). If this
+    prediction is wrong, the kernel sets `skip` as well. After each pass, the kernel copies all scalars for
+    the host.
     """
     parameters = "HC_GLOBAL double *notes", "HC_GLOBAL hc_int64 *ends", "const hc_loop loop"
     with _one_thread(name, *parameters) as out:
@@ -143,7 +147,7 @@ def loop_kernel(name: str, until: Kernel | None = None, names: Names | None = No
 
 @contextmanager
 def _one_thread(name: str, *parameters: str) -> Iterator[Text]:
-    """Print the frame of a kernel for one thread around the text of the with block."""
+    """Print the first and last lines of a kernel for one thread around the text of the with block."""
     out = Text()
     declarations = ["HC_GLOBAL double *s", "HC_GLOBAL hc_control *control", *parameters]
     with out.block(f"HC_KERNEL {name}({', '.join(declarations)})"):
