@@ -1,1 +1,1 @@
-"""Cases: problem files that `halocline run` knows by name. A copy in another folder also runs."""
+"""Cases: problem files that `halocline run` finds by name. A copy of a case in another folder also runs."""

@@ -1,9 +1,9 @@
-"""A circularly polarised Alfvén wave in a viscous, resistive gas: decays as exp(-ν k² t).
+"""A circularly polarised Alfvén wave in a viscous, resistive gas, which decays as exp(-ν k² t).
 
 b = a B_x (0, cos kx, -sin kx) and u = -b / √(μ₀ ρ) travel along x at the Alfvén speed. |b| is uniform, so
 there is no pressure gradient for any amplitude a. With ν = η, u and b decay as exp(-ν k² t).
 
-Source: an exact solution of the equations where nu = eta (Alfvén 1942, Nature 150, 405).
+Source: an exact solution of the equations if nu = eta (Alfvén 1942, Nature 150, 405).
 """
 
 import math

@@ -12,10 +12,10 @@ from halocline.physics.mhd_tvd import drawn
 from halocline.physics.mhd_tvd.checks import general, primitives, rotation_asymmetry
 from halocline.physics.mhd_tvd.parameters import PAPER, STEADY
 
-BURST = 0.1  # minimum kinetic energy at the end, over the heat of the sphere
+BURST = 0.1  # minimum kinetic energy at the end, relative to the initial excess heat of the sphere
 LEAST_HEAT = 1e-9
 USUAL_PRESSURE = 100.0
-STRONG_FIELD = 50.0  # from this field on, density oscillates without viscosity of entropy waves
+STRONG_FIELD = 50.0  # For this and stronger fields, density oscillates unless entropy waves have viscosity.
 
 shape = hc.cells(200, 300, 200, also=[(200, 300)])
 radius = hc.setting("radius", 0.125, "length", "radius of the hot sphere", above=0.0, origin=PAPER)
@@ -48,7 +48,7 @@ def pictures():
 
 
 def check(sim, record):
-    """Return the checks of floors, of the symmetry under half a turn, and of the kinetic energy."""
+    """Return the checks of floors, of the symmetry under a rotation by 180°, and of the kinetic energy."""
     checks, state = general(sim, record), primitives(sim, values["gamma"])
     floors = sum(record.events[name]["count"] for name in ("density floor", "pressure floor"))
     checks.append(
@@ -72,12 +72,12 @@ def check(sim, record):
 
 
 def burst(sim, record, state):
-    """Return the check of the kinetic energy over the heat of the sphere beyond that of the gas around it.
+    """Return the check of the kinetic energy, relative to the initial excess heat of the sphere.
 
-    Pressure accelerates the gas uniformly at first. Before the end of the case, the energy grows as the
-    square of time.
+    The excess is relative to the heat of the surrounding gas. At first, pressure accelerates the gas
+    uniformly. Therefore the kinetic energy grows as the square of time until the end of the case.
     """
-    if pressure < USUAL_PRESSURE:  # kinetic energy is quadratic in the pressure, heat is linear
+    if pressure < USUAL_PRESSURE:  # kinetic energy is proportional to pressure², and heat to pressure
         reason = f"no bound is known for pressure = {pressure:g}, below {USUAL_PRESSURE:g}"
         return hc.Check.not_compared("kinetic energy", reason)
     before = record.series[0]
@@ -93,7 +93,7 @@ def burst(sim, record, state):
 def maps(sim):
     """Return the figure of maps (Figure 22), on the first rank; None on others.
 
-    On three axes, the maps show the plane z = 0.
+    In 3D, the maps show the plane z = 0.
     """
     panels = drawn.maps(sim, "rho", "kinetic", "p_magnetic", p_magnetic="magnetic energy")
     return None if panels is None else Figure(panels, columns=3)

@@ -10,7 +10,7 @@ import halocline as hc
 from halocline.physics import cavity
 from halocline.physics.cavity.figures import figures_of
 
-# for Pr = 0.71, by Rayleigh number: mean Nusselt number at the hot wall
+# published results for Pr = 0.71, by Rayleigh number: mean Nusselt number at the hot wall
 KNOWN = {
     1e3: {"nusselt_hot": 1.0700},
     1e4: {"nusselt_hot": 2.0542},

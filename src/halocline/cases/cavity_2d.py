@@ -10,8 +10,8 @@ import halocline as hc
 from halocline.physics import cavity
 from halocline.physics.cavity.figures import figures_of
 
-# for Pr = 0.71, by Rayleigh number: mean Nusselt number at the hot wall, and maximum velocities on the
-# planes halfway between walls
+# published results for Pr = 0.71, by Rayleigh number: mean Nusselt number at the hot wall, and maximum
+# velocities on the mid-planes
 KNOWN = {
     1e3: {"nusselt_hot": 1.117, "u_max": 3.649, "v_max": 3.697},
     1e4: {"nusselt_hot": 2.238, "u_max": 16.178, "v_max": 19.617},

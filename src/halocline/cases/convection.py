@@ -1,7 +1,7 @@
-"""A gas heated from below, between walls of fixed temperature: rolls set in, or die away.
+"""Convection rolls in a gas heated from below, which grow or decay, between walls of fixed temperature.
 
-The layer at rest, 0 < z < 1, conducts heat. T decreases linearly with z, and ρ is proportional to T to the
-power m. The units are the depth of the layer, the density in the middle, and the acceleration of gravity.
+In the layer at rest, 0 < z < 1, heat is conducted. T decreases linearly with z, and ρ is proportional to T^m.
+The units are the depth of the layer, the density in the middle, and the acceleration of gravity.
 Gravity acts along the last axis. The walls lie across this axis and are stress-free.
 
 Source: polytropic layers: Gough, Moore, Spiegel and Toomre 1976, ApJ 206, 536; Hurlburt, Toomre and Massaguer
@@ -61,10 +61,11 @@ density = hc.Extrapolate(4)
 
 
 def fixed_temperature(name):
-    """Return the condition of the entropy at a wall with a fixed temperature.
+    """Return the boundary condition of the entropy at a wall with a fixed temperature.
 
-    T continues antisymmetrically about the wall, like a linear profile. The condition of ln ρ determines ln ρ
-    beyond the wall.
+    The ghost values of T minus the wall temperature are antisymmetric about the wall, as for a linear
+    profile. The ghost values of ln ρ come from the boundary condition of ln ρ. The entropy is computed from
+    both.
     """
 
     def entropy(s, layer):
@@ -120,7 +121,7 @@ sim = hc.Simulation(
     order=6,
     terms=gas.terms,
 )
-# The temperature, continued linearly beyond the cold wall, must be positive in all ghost cells.
+# The linear profile of the temperature must be positive in all ghost cells beyond the cold wall.
 most = shape[up] / ((sim.order - 1) / 2)  # the last ghost cell centre is radius - 1/2 cells beyond the wall
 if contrast >= most:
     raise hc.InputError(

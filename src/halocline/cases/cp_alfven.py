@@ -1,4 +1,4 @@
-"""Ideal MHD: a circularly polarised Alfvén wave that travels through a periodic box, obliquely.
+"""Ideal MHD: a circularly polarised Alfvén wave that travels obliquely through a periodic box.
 
 The wave is an exact solution for any amplitude. The box contains one wave.
 
@@ -18,8 +18,8 @@ from halocline.physics.mhd_tvd.setup import Direction
 # box with one wave, and direction of the wave, by number of axes
 EXTENTS = {1: (1.0,), 2: (math.sqrt(5), math.sqrt(5) / 2), 3: (3.0, 1.5, 1.5)}
 ALONG = {1: (1.0,), 2: (1.0, 2.0), 3: (1.0, 2.0, 2.0)}
-ERROR = 100.0  # Bound of the error times the square of the number of cells along the shorter side.
-SCATTER = 1e-13  # Rounding errors in float64 between cells of equal phase, over the mean field.
+ERROR = 100.0  # Maximum of error · n², with n cells along the shorter side.
+SCATTER = 1e-13  # Rounding errors in float64 between cells of equal phase, relative to the mean field.
 PERIOD = "After one period"  # Left panel of Figure 23.
 
 shape = hc.cells(64, 32, also=[(64,), (64, 32, 32)])
@@ -85,7 +85,8 @@ def check(sim, record):
 def profile(sim):
     """Return wave coordinate and transverse field of every cell, on the first rank; None on others.
 
-    The field is the component across the wave in the plane. All ranks call this function.
+    The transverse field is the component in the x-y plane normal to the wave direction. All ranks call this
+    function.
     """
     known = pictures()
     across = sum(e * known[f"B_{a}"] for e, a in zip(along.e1, "xyz", strict=True) if e)
@@ -97,9 +98,9 @@ def profile(sim):
 
 
 def scatter(shape, values):
-    """Return the maximum range of values among cells of the same phase.
+    """Return the largest difference of values between cells of the same phase.
 
-    Grid and start are equal for all these cells, so only rounding errors distinguish them.
+    In exact arithmetic, all cells of the same phase have the same value. They differ only by rounding errors.
     """
     # An axis has one period. The phase of a cell is the sum of index / number of cells over all axes.
     parts = math.lcm(*shape)
@@ -112,9 +113,9 @@ def scatter(shape, values):
 
 
 def wave_front(sim):
-    """Return the figure of the field across the wave, with the exact solution (Figure 23, right).
+    """Return the figure of the transverse field, with the exact solution (Figure 23, right).
 
-    Ranks but the first return None.
+    Ranks other than the first return None.
     """
     wave = profile(sim)
     if wave is None:

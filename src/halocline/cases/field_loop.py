@@ -1,7 +1,7 @@
-"""Ideal MHD: a weak loop of field carried around a periodic box, twice.
+"""Ideal MHD: a weak magnetic field loop that the flow carries twice through a periodic box.
 
-On two axes, the axis of the loop is along z. On three axes, the loop is a cylinder along (-1, 0, 2)/√5, with
-period 2/√5 across it (Gardiner and Stone 2008, Section 6.1).
+In 2D, the axis of the loop is along z. In 3D, the loop is a cylinder along (-1, 0, 2)/√5. The distance
+between its periodic images is 2/√5 (Gardiner and Stone 2008, Section 6.1).
 
 Source: Mendygral et al. 2017, ApJS 228, 23, Section 6.7; Gardiner and Stone 2005 and 2008.
 """
@@ -17,7 +17,7 @@ from halocline.physics.mhd_tvd.gas import squared
 from halocline.physics.mhd_tvd.parameters import why_unbounded
 from halocline.physics.mhd_tvd.transport import at_cells
 
-FULL = {2: 128, 3: 200}  # Cells along the shorter side for which the bounds hold.
+FULL = {2: 128, 3: 200}  # Cells along the shorter side for which the bounds hold, by number of axes.
 LOST = 0.15  # Maximum relative loss of magnetic energy at the end.
 APART = 0.3  # Maximum relative difference of the field at the end.
 SMEARED = 1e-3
@@ -54,7 +54,7 @@ def space(x, y, z):
 
 
 def initial_coordinate(x, way, period):
-    """Return the coordinate of gas before it moved from x by a distance, within the same period around 0."""
+    """Return the initial coordinate of gas that has moved by `way` to x, in the period centred on 0."""
     offset = math.remainder(way, period)
     if offset == 0.0:
         return x
@@ -81,11 +81,12 @@ def pictures():
 def check(sim, record):
     """Return the checks of the energy, position and smearing of the loop.
 
-    On two axes, a further check is that B_z is 0.
+    In 2D, another check tests that B_z is 0.
     """
     checks = general(sim, record)
     energy = record.series[-1]["E_mag"] / record.series[0]["E_mag"]
-    # second-order schemes smear an edge over h^(2/3) t^(1/3), and lose energy there
+    # Second-order schemes smear an edge over the width h^(2/3) t^(1/3), and lose magnetic energy at this
+    # edge.
     coarser, later = max(1.0, FULL[axes] / min(shape)), max(1.0, sim.time / until)
     smeared = coarser ** (2 / 3) * later ** (1 / 3)
     difference, along = error_and_divergence(sim)
@@ -95,7 +96,7 @@ def check(sim, record):
         lowest, most = max(0.0, 1.0 - LOST * smeared), 1.0 + grid.rounding(1e-12)
         about = "relative to the initial magnetic energy"
         checks.append(hc.Check("magnetic energy", energy, minimum=lowest, maximum=most, about=about))
-        least = SMEARED * min(1.0, sim.time)  # a loop with no change has not moved
+        least = SMEARED * min(1.0, sim.time)  # a smaller difference means that the loop has not moved
         about = "difference of the field from a loop that moves with the gas, relative to its sum"
         most = min(1.0, APART * smeared)
         checks.append(hc.Check("loop advection", difference, minimum=least, maximum=most, about=about))
@@ -106,7 +107,7 @@ def check(sim, record):
 
 
 def error_and_divergence(sim):
-    """Return the mean difference of the field from the exact one, over its mean, and the maximum |b_z|."""
+    """Return the mean error of b divided by the mean of the exact |b|, and the maximum |b_z|."""
     solution = exact(sim.time)
     total_difference = sum(abs(f - solution[f]) for f in gas.b)
     size = sum(abs(solution[f]) for f in gas.b)
@@ -115,9 +116,9 @@ def error_and_divergence(sim):
 
 
 def maps(sim):
-    """Return the figure of B² at the start and now (Figure 21); None on ranks but the first.
+    """Return the figure of B² at the start and at present (Figure 21); None on all ranks but the first.
 
-    On two axes it shows the square in the middle, on three axes the middle of the z axis.
+    In 2D, the figure shows the square in the middle of the grid. In 3D, it shows the mid-plane in z.
     """
     solution = exact(0.0)
     at_start = squared(at_cells(hc.Vector(solution[f] for f in gas.b), axes))

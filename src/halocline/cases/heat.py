@@ -1,4 +1,4 @@
-"""Heat in a periodic box: a wave along each axis decays.
+"""Diffusion of heat in a periodic box, from a temperature wave along each axis.
 
 Source: separation of variables.
 """
@@ -18,7 +18,7 @@ waves = [2 * math.pi / length for length in grid.extent]
 decay = kappa * sum(k**2 for k in waves)
 until = 1 / decay
 
-MOST_ERROR = 4.0  # bound times the square of the number of cells along the shortest side
+MOST_ERROR = 4.0  # maximum of error · n², with n cells along the shortest side
 error_name = "maximum error, relative to the amplitude"
 key_diagnostics = ("largest",)
 families = (

@@ -1,4 +1,4 @@
-"""Isothermal turbulence, forced at random by helical waves: a dynamo.
+"""Dynamo in isothermal turbulence with random forcing by helical waves.
 
 Source: the Pencil Code's sample helical-MHDturb, with another start and time step; the forcing of Brandenburg
 2001, ApJ 550, 824.
@@ -10,7 +10,7 @@ import halocline as hc
 import halocline.physics.mhd as mhd
 
 SAMPLE = "Pencil Code, samples/helical-MHDturb"
-FIELD_SEED = 2**32  # beyond the seeds of the forcing
+FIELD_SEED = 2**32  # seed of the initial field, larger than all seeds of the forcing
 
 steps = 200
 shape = hc.cells(32, 32, 32, also=[(32, 32)])

@@ -15,8 +15,8 @@ from halocline.physics.mhd_tvd.setup import Direction
 
 MAGNETIC = ("fast", "alfven", "slow", "entropy")
 HYDRODYNAMIC = ("sound", "shear_y", "shear_z", "entropy_hydro")
-CARRIED = ("entropy", "shear_y", "shear_z", "entropy_hydro")  # At rest in the gas, which moves.
-ERROR = 40.0  # Bound times the square of the number of cells along the shorter side; measured: 10 to 32.
+CARRIED = ("entropy", "shear_y", "shear_z", "entropy_hydro")  # Waves that are at rest in the moving gas.
+ERROR = 40.0  # Maximum of error · n², with n cells along the shorter side; measured: 10 to 32.
 
 shape = hc.cells(256, also=[(64, 32, 32)])
 kind = hc.setting(
@@ -42,7 +42,7 @@ if direction < 0 and kind in CARRIED:
 
 
 class Wave(NamedTuple):
-    """Background and small perturbation, (ρ, u, v, w, B_y, B_z, p) each, with field across and speed."""
+    """Background and small perturbation, each (ρ, u, v, w, B_y, B_z, p), with normal field and wave speed."""
 
     background: tuple[float, ...]
     across: float
@@ -51,11 +51,11 @@ class Wave(NamedTuple):
 
 
 def wave(kind, upward, gamma):
-    """Return a wave of ρ = 1, P = 3/5, with B = (1, √2, 1/2) or without field.
+    """Return a wave in gas with ρ = 1 and P = 3/5, with B = (1, √2, 1/2) or without magnetic field.
 
-    The gas has v_x = 1 for shear and entropy waves, and is at rest for others. (The sentence of the paper
-    exchanges both cases, but a shear wave in gas at rest would not move.) Modes are those of Roe and Balsara
-    1996, with ρ α_f and ρ α_s as the density of fast and slow waves.
+    The gas has v_x = 1 for shear and entropy waves. For all other waves, it is at rest. (The paper states the
+    opposite, but a shear wave in gas at rest would not move.) The eigenvectors are those of Roe and Balsara
+    1996. The density of fast waves is ρ α_f, and that of slow waves is ρ α_s.
     """
     rho, p, u = 1.0, 0.6, 1.0 if kind in CARRIED else 0.0
     across, By, Bz = (1.0, math.sqrt(2.0), 0.5) if kind in MAGNETIC else (0.0, 0.0, 0.0)

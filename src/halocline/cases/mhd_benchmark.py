@@ -1,4 +1,4 @@
-"""All terms of the equations on random fields, as the paper measures them.
+"""Benchmark of all terms of the MHD equations on random fields, as in Pekkilä et al. 2022.
 
 Source: Pekkilä et al. 2022, Parallel Computing 111, 102904, Section 5.
 """

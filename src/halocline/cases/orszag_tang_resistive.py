@@ -1,4 +1,4 @@
-"""A vortex in two dimensions that folds a magnetic field into current sheets and heats gas.
+"""A two-dimensional vortex that folds a magnetic field into current sheets and heats the gas.
 
 u = U (-sin y, sin x, 0), B = B₀ (-sin y, sin 2x, 0), with uniform density and pressure.
 

@@ -1,4 +1,4 @@
-"""-Δu = f on the unit interval, square or cube, u = 0 on its boundary; conjugate gradients.
+"""Poisson equation -Δu = f with u = 0 on the boundary of the unit interval, square or cube.
 
 The spacing is h = 1 / (n + 1), and walls are at distance h from the outer points. The exact solution is
 u = Π sin²(π x_i), so f = -2 π² Σ_i cos(2 π x_i) Π_(j≠i) sin²(π x_j).

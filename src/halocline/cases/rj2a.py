@@ -1,4 +1,4 @@
-"""Ideal MHD with shocks: a tube with all seven waves, on both sides of a contact.
+"""Ideal MHD with shocks: a shock tube with all seven waves: three on each side of a contact.
 
 Source: Mendygral et al. 2017, ApJS 228, 23, Section 6.2; Ryu and Jones 1995, ApJ 442, 228, Figure 2a.
 """

@@ -1,4 +1,4 @@
-"""Ideal MHD with shocks: a tube with a switch-on rarefaction, behind which the field turns up.
+"""Ideal MHD with shocks: a shock tube with a switch-on rarefaction, which creates a transverse field.
 
 Source: Mendygral et al. 2017, ApJS 228, 23, Section 6.3; Ryu and Jones 1995, ApJ 442, 228, Figure 4a.
 """

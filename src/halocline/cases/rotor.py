@@ -1,6 +1,7 @@
-"""Ideal MHD with shocks: a dense disk that turns in a field, which slows it by waves.
+"""Ideal MHD with shocks: a dense rotating disk, which loses angular momentum by Alfvén waves.
 
-The disk, r < 0.1, rotates with v = 2 r / 0.1. From there to r = 0.115, a taper joins it to the gas at rest.
+The disk, r < 0.1, rotates with v = 2 r / 0.1. Between r = 0.1 and r = 0.115, density and velocity change
+linearly to those of the gas at rest.
 
 Source: Mendygral et al. 2017, ApJS 228, 23, Section 6.6; the first rotor problem of Tóth 2000, J. Comput.
 Phys. 161, 605.

@@ -41,7 +41,7 @@ ends = ()
 
 
 def start(sim):
-    # fraction of the right state; differences of high order need a start that the grid resolves
+    # Fraction of the right state. High-order differences need an initial state that the grid resolves.
     thickness = width * 2 * LENGTH / shape[0]
     share = 0.5 + 0.5 * hc.tanh((abs(grid.x) - LENGTH / 2) / thickness)
     # density and pressure, divided by those on the left

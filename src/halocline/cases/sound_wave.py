@@ -1,4 +1,4 @@
-"""A weak sound wave, damped by viscosity, bulk viscosity and conduction as linear theory says.
+"""A weak sound wave, damped by viscosity, bulk viscosity and conduction as in linear theory.
 
 Source: Landau and Lifshitz, Fluid Mechanics, Section 79.
 """
@@ -26,9 +26,10 @@ ends = ()
 
 
 def sound_mode(values, k):
-    """Return λ and (ln ρ, u, s) for u = 1 of the sound wave exp(i k x + λ t) that travels upward along x.
+    """Return λ and the mode (ln ρ, u, s) of the sound wave exp(i k x + λ t) that travels towards larger x.
 
-    λ and the mode are an eigenpair of the linearised equations for a gas at rest with ln ρ = ln ρ₀ and s = 0.
+    λ and the mode, normalised to u = 1, are an eigenpair of the linearised equations. The gas at rest has
+    ln ρ = ln ρ₀ and s = 0.
     """
     gamma, cp, cs2 = values["gamma"], values["cp"], values["cs0"] ** 2
     damping = (4 / 3 * values["nu"] + values["zeta"]) * k**2
@@ -50,7 +51,7 @@ def sound_mode(values, k):
 def round_complex(number):
     """Return a complex number rounded to 12 digits.
 
-    The last digits of NumPy's results depend on the processor; the rounded number does not.
+    The last digits of NumPy's results depend on the processor, but the rounded number does not.
     """
     return complex(float(f"{number.real:.12e}"), float(f"{number.imag:.12e}"))
 

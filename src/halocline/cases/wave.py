@@ -1,9 +1,9 @@
-"""Sound in a closed room: a standing wave between its walls, by leapfrog.
+"""Sound in a closed room: a standing wave between walls, by the leapfrog scheme.
 
-Pressure is stored in cells, and velocity on the faces between them. No air crosses the walls:
-dp/dt = -div v, dv/dt = -grad p.
+The equations are dp/dt = -div v and dv/dt = -grad p. Pressure is stored in cells, and velocity on the faces
+between cells. No air crosses the walls.
 
-Source: Yee 1966, IEEE Transactions on Antennas and Propagation 14, 302, for another pair of fields.
+Source: Yee 1966, IEEE Transactions on Antennas and Propagation 14, 302 (scheme for electromagnetic fields).
 """
 
 import math
@@ -22,9 +22,9 @@ v = grid.vector("v", location="face")
 waves = [math.pi / length for length in grid.extent]
 frequency = math.sqrt(sum(k**2 for k in waves))
 dt = courant / (shape[0] * math.sqrt(grid.ndim))
-until = 0.875 * 2 * math.pi / frequency  # the pressure changes fast at this time, so a late wave is detected
+until = 0.875 * 2 * math.pi / frequency  # pressure changes fast at this time, so phase errors are detected
 
-MOST_ERROR = 1.7  # bound times the square of the number of cells along the shortest side
+MOST_ERROR = 1.7  # maximum of error · n², with n cells along the shortest side
 scheme_name = "leapfrog"
 error_name = "maximum error of the pressure, relative to its amplitude"
 key_diagnostics = ("largest",)
@@ -42,13 +42,16 @@ def step(p, v, dt):
 
 
 def standing(x, along=None):
-    """Return cosines between the walls; along one axis a sine, like the slope there."""
+    """Return the standing wave: a product of one cosine per axis.
+
+    Along the axis `along`, a sine replaces the cosine, for the derivative along this axis.
+    """
     pairs = enumerate(zip(waves, x, strict=True))
     return math.prod(hc.sin(k * y) if axis == along else hc.cos(k * y) for axis, (k, y) in pairs)
 
 
 def exact(time):
-    """Return the pressure, and the velocity half a step before, as leapfrog stores them."""
+    """Return the exact pressure at a time, and the exact velocity half a step before this time."""
     fields = {p: math.cos(frequency * time) * standing(p.coordinates)}
     size = math.sin(frequency * (time - 0.5 * dt)) / frequency
     for axis, f in enumerate(v):

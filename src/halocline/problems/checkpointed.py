@@ -1,4 +1,4 @@
-"""Problems that a checkpoint describes."""
+"""Creation of the problem that wrote a checkpoint."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def problem_of_checkpoint(
 ) -> Problem:
     """Return the problem that wrote a checkpoint.
 
-    The checkpoint provides the cells, parameters, order, scheme and precision that are not given.
+    If the caller does not set the cells, parameters, order, scheme or precision, the values come from the
+    checkpoint.
 
     Raises
     ------
@@ -66,12 +67,12 @@ def problem_of_checkpoint(
 
 
 def _plain(value: Any) -> Any:
-    """Return a value for a message; a list as text with commas."""
+    """Return a value in the form for messages: a list becomes a text with commas."""
     return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else value
 
 
 def _facts_of_solve(saved: Saved, name: str) -> dict[str, Any] | None:
-    """Return the facts of a case for a checkpoint of a solve by an earlier version, which lacks them."""
+    """Return the facts of a case for the checkpoint of a solve by an earlier version, which lacks them."""
     if "method" not in saved.facts:
         return None
     array = next(iter(Store(saved.folder).variables.values()))

@@ -1,4 +1,4 @@
-"""Error of a run at its end, by the functions `error` and `exact` of its file."""
+"""Error of a finished run, from the functions `error` and `exact` of its file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from halocline.words import short_repr
 
 
 def error_of(problem: Any, arguments: RunArguments, names: Names) -> float | None:
-    """Return the error of a run; None if the file defines no error, or the run ended early.
+    """Return the error of a run; None if the file defines no error, or if the run has another end.
 
     All ranks call this.
 

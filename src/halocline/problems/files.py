@@ -8,12 +8,12 @@ from halocline.errors import InputError
 from halocline.words import suggestion
 
 CASES = Path(__file__).parents[1] / "cases"
-RESOLUTION = "n"  # name of the cells along the first axis, in a file without settings
-PLACES = "@"  # suffix of a field name: axes along which the points of the field are on faces
+RESOLUTION = "n"  # in a file without settings, variable with the number of cells along the first axis
+PLACES = "@"  # precedes a suffix of a field name: the axes along which the field is stored on faces
 
 
 def is_file(name: str) -> bool:
-    """Return True if the name of a problem is a file, which exists or ends in .py, and not a case."""
+    """Return True if the name of a problem is a file: the file exists, or the name ends in .py."""
     return Path(name).is_file() or name.endswith(".py")
 
 

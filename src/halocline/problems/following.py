@@ -1,4 +1,4 @@
-"""Runs of a problem file under a command: its options, diagnostics, warm-up and measurements."""
+"""Runs of a problem file under a command, which adds options, diagnostics, warm-up and measurements."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("halocline")
 
-IDLE_RUNS = 10_000  # limit of consecutive runs without a step, for a file that waits forever
+IDLE_RUNS = 10_000  # maximum number of consecutive runs without a step; a file could wait forever
 
 
 class EndedError(BaseException):
     """Exception that ends a file early, after its first problem or after the timed steps.
 
-    It is no Exception, so that no handler of the file catches it.
+    It is not derived from Exception, so handlers in the file do not catch it.
     """
 
 
 class FileObserver(Observer):
-    """Observer of a problem file, which gives its problems the order and the scheme of the command."""
+    """Observer of a problem file. It passes the order and the scheme of the command to the problems."""
 
     def __init__(self, subject: Any, execution: Mapping[str, Any]) -> None:
         super().__init__(execution)
@@ -80,19 +80,22 @@ class Following(FileObserver):
     Attributes
     ----------
     runs : Runs
-        Runs of the last problem that was made.
+        Runs of the last problem that the file has created.
     unused : set of str
         Options of the command that have not applied to any run of the file yet.
     output : CommandOutput
 
     Notes
     -----
-    A checkpoint holds the number of its problem, the number of the run of that problem, and the step at
-    which this run began. On resume, earlier problems run as in the file, but without checkpoints and without
-    the output of the command: only their results are needed. Complete runs of the problem of the checkpoint
-    do no step, write nothing and call no callback, because the checkpoint does not hold their states. The
-    incomplete run begins with the state of the checkpoint and does its remaining steps. That state replaces
-    all values that the file has set before.
+    A file can create several problems, and run each problem several times. A checkpoint stores the number of
+    its problem, the number of the run of this problem, and the step at which this run began. After a restart,
+    problems before this one run as in the file, because later problems may need their results. They write no
+    checkpoints and no output of the command.
+
+    Runs of this problem that were complete before the checkpoint do no step and write nothing. They call no
+    callback, because the checkpoint does not contain their states. The incomplete run begins with the state
+    of the checkpoint and does its remaining steps. This state replaces all values that the file has set
+    before.
     """
 
     def __init__(
@@ -110,7 +113,7 @@ class Following(FileObserver):
         self._resume_point = (
             Place() if options.resume is None else read_resume_point(Path(options.resume), comm)
         )
-        self._bound: float | None = None  # cells per second at the bandwidth of memory
+        self._bound: float | None = None  # upper bound of cells per second by the bandwidth of memory
 
     # --- observer ---
 
@@ -146,7 +149,7 @@ class Following(FileObserver):
 
     @property
     def finished_step(self) -> int | None:
-        """Step or iteration of the resumed checkpoint if the file has done none since, else None."""
+        """Step or iteration of the resumed checkpoint; None if the file has done more steps or iterations."""
         return self._resume_point.step if self._has_resumed and not self._steps else None
 
     # --- simulations ---
@@ -216,7 +219,7 @@ class Following(FileObserver):
                     last, callback=between if has_rows or file_arguments.callback is not None else None
                 )
             runs.timed_runs.append((sim.steps - started, outcome))
-        else:  # the run ended in the warm-up, which writes no output, or before it
+        else:  # the run ended before or during the warm-up, which writes no output
             written = arguments.output if sim.steps > begun else ()
             nothing = proceed(NOTHING._replace(output=written))
             outcome = nothing if outcome is None else outcome
@@ -249,7 +252,7 @@ class Following(FileObserver):
         """Return the arguments of a run of a simulation, with the options of the command."""
         options = self.options
         is_resumed = place.number == self._resume_point.number
-        if is_resumed and place.run < self._resume_point.first_run:  # complete before the checkpoint
+        if is_resumed and place.run < self._resume_point.first_run:  # was complete before the checkpoint
             if place.run == 1 and self._comm.rank == 0:
                 skipped = counted(self._resume_point.first_run - 1, "earlier run")
                 log.warning(
@@ -432,12 +435,12 @@ class Following(FileObserver):
         return solution
 
     def time_part(self, problem: Any, steps: int) -> None:
-        """Time steps without messages or without kernels; fields are invalid afterwards.
+        """Time a part of the steps, such as steps without messages. The fields are invalid afterwards.
 
         Raises
         ------
         InputError
-            There is no step to time.
+            The file did no step, or all steps are warm-up.
         """
         only, warm_up = str(self.options.only), self.options.warm_up
         self.unused.difference_update(("--steps", "--warm-up"))
@@ -456,7 +459,7 @@ class Following(FileObserver):
 
         `number` is the number of the output of the command, or 0 for none; see `CommandOutput.output`.
         """
-        checkpoint = None  # checkpoints of earlier problems would replace the checkpoint to resume
+        checkpoint = None  # checkpoints of earlier problems would replace the checkpoint of the restart
         if place.number >= self._resume_point.number:
             checkpoint = self.output.checkpoint(file_arguments.checkpoint)
         return file_arguments._replace(
@@ -468,7 +471,7 @@ class Following(FileObserver):
         self._has_resumed, self._steps = True, 0
 
     def _place(self, problem: Any, *, is_simulation: bool) -> Place:
-        """Return the place of a problem that is about to run; each solve is a new problem."""
+        """Return the position of the next run in the sequence of runs; each solve is a new problem."""
         if not is_simulation or problem not in self._places:
             self._number += 1
             self._simulations += is_simulation
@@ -485,7 +488,7 @@ class Following(FileObserver):
         return place
 
     def _remaining(self, sim: Simulation, place: Place, file_arguments: RunArguments) -> RunArguments:
-        """Return the arguments of a run of the resumed simulation, with its remaining steps."""
+        """Return the arguments of a run of the resumed simulation, with the number of remaining steps."""
         steps = 1 if file_arguments.until is None and file_arguments.steps is None else file_arguments.steps
         resume_point = self._resume_point
         if not resume_point.run and place.run > 1 and steps is not None:
@@ -499,9 +502,10 @@ class Following(FileObserver):
         return file_arguments
 
     def _count_idle(self) -> None:
-        """Count a run that begins at the end that the command gives.
+        """Count a run that has no step, because the end set by the command was reached before.
 
-        Warn of the first such run, and raise RunError if the file repeats them without end.
+        The first such run causes a warning. After `IDLE_RUNS` of them, RunError is raised, because the file
+        would wait forever.
         """
         option_texts = self.options.option_texts
         ends = " ".join(option_texts[name] for name in ("--steps", "--until") if name in option_texts)
@@ -522,7 +526,7 @@ class Following(FileObserver):
 
 
 def _advise(error: HaloclineError, sim: Simulation, names: Names) -> HaloclineError:
-    """Return the error of a run that failed, with the advice of the file."""
+    """Return the error of a failed run, with the advice from the file in its message."""
     if names.advice is not None:
         error.args = (f"{error}\n{names.advice(sim.values)}",)
     return error

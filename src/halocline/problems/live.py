@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
 
-OVER = 10.0  # seconds of the average of the speed
+OVER = 10.0  # length in seconds of the interval over which the speed is averaged
 LEAST = 0.5  # seconds before the speed is shown
 
 
 @dataclass
 class LiveLine:
-    """Function of the step that returns a progress line; another thread calls it.
+    """Callable that returns the progress line after a number of steps. Another thread calls it.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class LiveLine:
     limiter : callable, optional
         Function of the scalars that returns the name of the limit of the time step.
     progress : callable, optional
-        Function of the scalars that returns a text, in place of time and time step.
+        Function of the scalars that returns a text, which replaces time and time step.
     bound_cells_per_second : float, optional
         Upper bound of the speed by the bandwidth of memory, in cells per second.
     """
@@ -74,7 +74,7 @@ class LiveLine:
     def _remaining_seconds(
         self, step: int, steps_a_second: float, time: float, time_a_second: float
     ) -> float | None:
-        """Return the remaining seconds until the last step or the end time, at this speed."""
+        """Return the remaining seconds until the last step or the end time, at the given speed."""
         ends = []
         if self.last is not None:
             ends.append((self.last - step) / steps_a_second)

@@ -1,4 +1,4 @@
-"""Names at the top of a problem file that commands use."""
+"""Variables and functions at the top of a problem file that commands use."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from halocline.words import short_repr
 _POWER = Range(1, ORDER.most)
 
 _EARLIER_NAMES = {"key_diagnostics": "shown"}  # accepted with a warning
-OF_EVERY_FILE = ("exact", "check")  # the others apply to files that declare their parameters
+OF_EVERY_FILE = ("exact", "check")  # all other names apply only to files that declare their parameters
 
 
 @dataclass(frozen=True)
 class Family:
-    """Runs whose errors a convergence study shows together.
+    """Group of runs whose errors a convergence study shows in one panel.
 
     Parameters
     ----------
     title : str
-        Title of their panel; families with the same title share one.
+        Title of the panel. Families with the same title share a panel.
     dim : int
         Number of axes.
     sizes : tuple of int
-        Cells along the first axis by default, one run for each. A family without sizes runs only with sizes
-        that are given.
+        Default numbers of cells along the first axis, one run for each. A family without default sizes runs
+        only if the user sets sizes.
     lines : tuple of mapping of str to float or str
-        Parameters of each line that differ from the defaults.
+        For each line of the panel, the parameters that differ from the defaults.
     order : int
         Power of the spacing with which the error is expected to fall.
 
@@ -74,20 +74,20 @@ class Family:
 
 @dataclass(frozen=True)
 class Extrapolated:
-    """Numbers of a steady state that a convergence study extrapolates to a spacing of zero.
+    """Steady-state results that a convergence study extrapolates to a spacing of zero.
 
     Parameters
     ----------
     names : tuple of str
         Diagnostics to extrapolate.
     published : callable
-        ``published(shape, values)`` returns published values by name for some cells and parameters; the
-        mapping is empty if no value is known.
+        ``published(shape, values)`` returns published values by name, for these numbers of cells and
+        parameters. The mapping is empty if no value is known.
     source : str
         Source of the published values.
     noise : callable
-        ``noise(values)`` returns the relative distance from the steady number at the end of a run. Smaller
-        differences between grids are not significant.
+        ``noise(values)`` returns the relative difference between a number at the end of a run and in steady
+        state. Smaller differences between grids are not significant.
 
     Raises
     ------
@@ -109,12 +109,13 @@ class Extrapolated:
 
 @dataclass(frozen=True)
 class Names:
-    """Names at the top of a problem file that commands use; all are optional.
+    """Variables and functions at the top of a problem file that commands use; all are optional.
 
     Attributes
     ----------
     until, steps : float, int, optional
-        End of the run, for the list of cases. Measurements of a number of steps take `steps`.
+        End time and number of steps, which the list of cases shows. `steps` is also the default number of
+        steps of measurements.
     exact : callable, optional
         ``exact(time)`` returns the exact solution: expressions, functions of the coordinates or arrays by
         field.
@@ -125,17 +126,17 @@ class Names:
         Description of the error.
     check : callable, optional
         ``check(sim)`` or ``check(sim, record)`` asserts properties of a finished run, or returns a list of
-        `halocline.Check`. All ranks call it; the list of the first rank counts. The record has the series of
-        diagnostics and the events; see `halocline.problems.record.Record`.
+        `halocline.Check`. All ranks call it, but only the list of the first rank is used. The record contains
+        the series of diagnostics and the events; see `halocline.problems.record.Record`.
     start : callable, optional
-        ``start(sim)`` sets the fields. A run with ``terms=`` that fails is repeated from there, without a
-        copy of the fields.
+        ``start(sim)`` sets the initial fields. If a run with ``terms=`` fails, it is repeated after a call of
+        this function, so that no copy of the initial fields is necessary.
     diagnostics : callable, optional
         ``diagnostics()`` returns reductions by name.
     key_diagnostics : tuple of str
         Most important diagnostics, for a table on a terminal.
     pictures : callable, optional
-        ``pictures()`` returns quantities by name, for pictures in place of the fields.
+        ``pictures()`` returns quantities by name. They replace the fields in the pictures of a run.
     figures : mapping of str to callable
         ``figure(sim)`` returns a `halocline.io.figure.Figure` on the first rank. All ranks call it.
     findings : callable, optional
@@ -151,11 +152,11 @@ class Names:
     scheme_name : str, optional
         Name of the time integration of a program.
     automatic : mapping of str to float
-        Values of parameters that the file has chosen by its grid. A study gives all runs the same values.
+        Values of parameters that the file has chosen by the grid. A study uses the same values for all runs.
     families : tuple of Family
         Default runs of a convergence study.
     extrapolated : Extrapolated, optional
-        Numbers of a steady state, for a convergence study of a problem without exact solution.
+        Steady-state results, for the convergence study of a problem without exact solution.
     """
 
     until: float | None = None
@@ -182,21 +183,21 @@ class Names:
 
     @property
     def is_extrapolated(self) -> bool:
-        """True if a convergence study extrapolates numbers, since there is no exact solution."""
+        """True if a convergence study extrapolates results, because there is no exact solution."""
         return self.extrapolated is not None and self.error is None and self.exact is None
 
 
 def names_in(top: Mapping[str, Any], requested: Sequence[str], file: str) -> tuple[Names, dict[str, str]]:
-    """Return the names of a file that commands use, and complaints about names of another form.
+    """Return the names of a file that commands use, and complaints about names with a value of a wrong type.
 
-    A name that the file imports from Halocline, such as ``hc.steps``, is not one of them.
+    Names that the file imports from Halocline, such as ``hc.steps``, are ignored.
 
     Parameters
     ----------
     top : mapping
-        Names at the top of the file.
+        Variables and functions at the top of the file, by name.
     requested : sequence of str
-        Names of interest.
+        Names that the caller needs.
     file : str
         Name of the file, for messages.
     """
@@ -219,12 +220,13 @@ def names_in(top: Mapping[str, Any], requested: Sequence[str], file: str) -> tup
 
 
 def checked_mapping(value: Any, label: str, example: str) -> dict[str, Any]:
-    """Return the mapping by name that a function of a file returned, as a dict.
+    """Return as a dict the mapping that a function of a file returned.
 
     Raises
     ------
     InputError
-        The value is not a mapping by name. The message contains the call `label` and the mapping `example`.
+        The value is not a mapping with names as keys. The message contains the call `label` and the mapping
+        `example`.
     """
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         raise InputError(
@@ -234,7 +236,7 @@ def checked_mapping(value: Any, label: str, example: str) -> dict[str, Any]:
 
 
 def _function(counts: Sequence[int], expected: str) -> Callable[[Any, str], Any]:
-    """Return a converter for functions of some numbers of arguments."""
+    """Return a converter that accepts functions with one of the given numbers of arguments."""
 
     def convert(value: Any, label: str) -> Any:
         argument_count(value, label, counts, expected)
@@ -244,7 +246,7 @@ def _function(counts: Sequence[int], expected: str) -> Callable[[Any, str], Any]
 
 
 def _text(value: Any, label: str) -> Callable[[Mapping[str, float]], str]:
-    """Return a function of the scalars of a run with a check of the text that it returns."""
+    """Return a function of the scalars of a run, with a check that its result is a text."""
     argument_count(value, label, (1,), "the scalars of the run")
     return lambda scalars: as_name(value(scalars), f"{label}(scalars)")
 

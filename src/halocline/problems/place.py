@@ -1,4 +1,4 @@
-"""Places in the sequence of runs of a problem file, stored in checkpoints."""
+"""Position within the sequence of runs of a problem file. Checkpoints store it for a restart."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from halocline.errors import InputError
 from halocline.run.output.restart import Saved, newest
 from halocline.run.ranks.communicator import Communicator
 
-FACTS = "file"  # key of the facts of a checkpoint for its place in the file
+FACTS = "file"  # key of the facts of a checkpoint that store this position
 
 
 @dataclass
 class Place:
-    """Place of the present run, or of a checkpoint, in the sequence of runs of a file.
+    """Position of the present run, or of a checkpoint, within the sequence of runs of a file.
 
     Attributes
     ----------
@@ -24,14 +24,14 @@ class Place:
     simulation : int
         Number of the simulation, from 1, in the same order; 0 for a solve.
     run : int
-        Number of the run of the problem, from 1. It is 0 before the first run, and for a checkpoint without
-        this number.
+        Number of the run among the runs of this problem, from 1. It is 0 before the first run, and for a
+        checkpoint that does not store this number.
     began : int
         Step at which this run began.
     step : int
         Step or iteration of the checkpoint.
     end : (int, float), optional
-        Step and time at which a run reached the end of the command.
+        Step and time at which a run reached the end that the command sets.
     """
 
     number: int = 0
@@ -43,12 +43,12 @@ class Place:
 
     @property
     def first_run(self) -> int:
-        """Number of the run that begins with the state of the checkpoint at this place."""
+        """Number of the run that begins with the state of the checkpoint after a restart."""
         return self.run or 1
 
 
 def read_resume_point(path: Path, comm: Communicator) -> Place:
-    """Return the place of the newest checkpoint in the file; all ranks call this."""
+    """Return the position of the newest checkpoint within the sequence of runs; all ranks call this."""
     facts: dict[str, Any] = {}
     with comm.agreement(f"read checkpoint {path}"):
         if comm.rank == 0:

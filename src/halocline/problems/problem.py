@@ -36,15 +36,17 @@ class Problem:
     name : str
         Name of a case, or path of a file.
     n : sequence of int, optional
-        Cells along the first axis, with the other axes in the proportions of the file; or along each axis.
+        Cells along the first axis, if the sequence has one number. Then the other axes keep the proportions
+        of the file. Several numbers set the cells along each axis.
     replacements : mapping of str to float or str, optional
         Parameters that differ from the defaults.
     dim : int, optional
         Number of axes, for a file that declares several with `halocline.cells`.
     order : int, optional
-        Order of the differences in space, in place of that in the file.
+        Order of the differences in space, which replaces the order in the file.
     scheme : str, optional
-        Time integration scheme in place of that in the file: "euler", "rk2", "rk3", "rk4", "ssprk3".
+        Time integration scheme, which replaces the scheme in the file: "euler", "rk2", "rk3", "rk4",
+        "ssprk3".
     dtype : {"float64", "float32"}, optional
         Precision of the fields for which the file sets none.
 
@@ -53,7 +55,7 @@ class Problem:
     name : str
         Name of the case or of the file, without its folder.
     spelling : str
-        Name in its original form.
+        Name as the user has written it.
     script : Script
     has_settings : bool
         True for a file that declares its parameters with `halocline.setting` or `halocline.cells`. In other
@@ -64,7 +66,7 @@ class Problem:
         simulation or linear problem of the file. The file runs up to this problem.
     grid : Grid
     fields : tuple of Field
-        Fields that the file has made up to its first problem.
+        Fields that the file has created before its first problem.
     order : int or None
         Order of the differences in space; None for a program or a linear problem.
     scheme : str or None
@@ -72,13 +74,13 @@ class Problem:
     is_linear : bool
         True if the file solves a linear problem.
     is_program : bool
-        True if the differences have no single order, as in a program or a linear problem.
+        True for a program or a linear problem, whose differences have no single order.
     dtype : str
         Precision of the fields: "float64", "float32", or "float32 and float64".
     declared : dict of str to Setting
         Settings of the file, by name.
     known : Names
-        Names that the file has defined up to its first problem.
+        Names that the file has defined before its first problem.
 
     Raises
     ------
@@ -87,8 +89,8 @@ class Problem:
 
     Notes
     -----
-    The file runs as with ``python FILE``. It runs up to its first problem for the properties, and to its end
-    for `run`. An input error in a setting is raised at that time.
+    The file runs as with ``python FILE``. The first access to an attribute runs the file up to its first
+    problem, and `run` runs it to its end. An input error in a setting is raised during these runs.
 
     Examples
     --------
@@ -152,7 +154,10 @@ class Problem:
     # --- properties ---
 
     def __getattr__(self, name: str) -> Any:
-        """Run the file up to its first problem, and return an attribute that depends on it."""
+        """Return an attribute that depends on the first problem of the file.
+
+        The file is run up to this problem first.
+        """
         if name not in Problem.__annotations__:
             raise AttributeError(f"a problem has no attribute {name!r}")
         observer = FirstProblemObserver(self, {})
@@ -216,21 +221,22 @@ class Problem:
 
     @property
     def names(self) -> Names:
-        """Names at the top of the file that commands use, up to the present statement.
+        """Names that commands use and that the file has defined so far.
 
-        Names of another form are excluded; see `complaints`.
+        Names with a value of a wrong type are excluded; see `complaints`.
         """
         return self._read_names()[0]
 
     @property
     def complaints(self) -> dict[str, str]:
-        """Complaints about names of another form than commands use, by name."""
+        """Complaints about names whose value has a wrong type for commands, by name."""
         return self._read_names()[1]
 
     def check_names(self) -> None:
-        """Raise InputError for a name of another form in a file with settings, before its first run.
+        """Raise InputError for a name with a value of a wrong type, in a file with settings.
 
-        Any other file may use these names for its own purposes.
+        The check takes place before the first run. A file without settings may use these names for other
+        purposes.
         """
         for complaint in self.complaints.values() if self.has_settings else ():
             raise InputError(complaint)
@@ -257,7 +263,7 @@ class Problem:
         Raises
         ------
         InputError
-            The problem cannot have that number of axes.
+            The problem does not support this number of axes.
         """
         return Settings(dim=dim).shape(self._sizes or [self.shape])
 
@@ -329,10 +335,10 @@ class Problem:
         arguments : sequence of str
             Arguments of the file in ``sys.argv``.
         communicator : mpi4py communicator, optional
-            Communicator in place of that in the file.
+            Communicator, which replaces the communicator in the file.
         **options
             Options of `halocline.problems.run_options.RunOptions` and of `halocline.Execution`, which replace
-            the options in the file. The result does not depend on the latter, bit for bit.
+            the options in the file. The bits of the result do not depend on the options of `Execution`.
 
         Raises
         ------
@@ -381,7 +387,7 @@ class Problem:
             raise self._error_of_file(error) from None
 
     def _error_of_file(self, error: Exception) -> InputError:
-        """Return an InputError with an error of the file as one line."""
+        """Return an InputError with the location and message of an error in the file, in one line."""
         file = self.script.file
         lines = [f.lineno for f in extract_tb(error.__traceback__) if f.filename == str(file)]
         location = f", line {lines[-1]}" if lines else ""
@@ -443,7 +449,7 @@ def problem_of(
     method: str | None = None,
     **options: Any,
 ) -> Problem:
-    """Return the problem that a command line names.
+    """Return the problem for the arguments of a command line.
 
     Parameters
     ----------
@@ -474,12 +480,12 @@ def problem_of(
 
 
 def settings_of(settings: Sequence[str]) -> dict[str, str]:
-    """Return the values of parameters in --set, as texts.
+    """Return the values of the parameters in --set, as texts by name.
 
     Raises
     ------
     InputError
-        A setting has no value, or is given twice.
+        A setting has no value, or occurs twice.
     """
     values: dict[str, str] = {}
     for setting in settings:

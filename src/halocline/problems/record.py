@@ -51,11 +51,11 @@ class Record:
     time_step : float or None
         Last time step; None for a run without a step.
     limiter : str or None
-        Name of the limit of the time step; None for a fixed time step.
+        Name of the limit that determined the last time step; None for a fixed time step.
     seconds : float
         Wall-clock time of the timed steps, from barrier to barrier.
     ns_per_cell_step : float or None
-        Time of the loop over these steps per cell and step, in nanoseconds, of all ranks together.
+        Time of the loop over these steps in nanoseconds, divided by steps and by cells of the whole grid.
     ssspnt : float or None
         Scaled size steps per np time of that loop: 1e-7 cells · steps / (np · seconds), where np is
         `cores_or_devices` (the buoyancy-driven cavity of Virginia Tech, MPI and OpenACC, Eq. 6;
@@ -63,18 +63,19 @@ class Record:
     flops_per_cell_step, bytes_per_cell_step : float
         Operations of the generated code (an fma counts as two), and minimum memory traffic in bytes.
     share_of_bound : float or None
-        Rate of these bytes relative to the bandwidth of a += s * b on the same threads in the same run. On
-        devices, relative to copies in their memory. None for steps without kernels.
+        Rate of these bytes, relative to the bandwidth of a += s * b on the same threads in the same run. On
+        devices, the reference is the bandwidth of copies in device memory. None for steps without kernels.
     share_of_peak : float or None
-        Rate of these operations relative to the peak rate of multiply-adds on as many cores. The peak is of
-        float32 if all arrays are, else of float64. An addition without a product is one operation, so that 1
-        is not reachable. None on devices.
+        Rate of these operations, relative to the peak rate of multiply-adds on the same number of cores. The
+        peak is measured in float32 if all arrays are float32, otherwise in float64. An addition without a
+        product is one operation, so 1 cannot be reached. None on devices.
     joules_per_cell_step : float or None
         Energy of processors and devices per cell and step, in joules; None if the host does not report it.
     joules_of : tuple of str
         Parts with reported energy: "processors", "devices".
     checksum : str or None
-        Hash of the checksums of all fields, equal for any ranks, threads, devices, decomposition and patch.
+        Hash of the checksums of all fields. It does not depend on ranks, threads, devices, decomposition or
+        patch.
     checksums : dict of str to str, or None
         Hash of the bits of each field in global order.
     diagnostics : dict of str to float, or None
@@ -83,8 +84,8 @@ class Record:
         Rows with "step", "time", "time_step", "limiter" and the diagnostics: at the start, at each requested
         interval, and at the end.
     error : float or None
-        Error of the result. None for a case without an exact solution, for a run with another end than the
-        case, and with `only`.
+        Error of the result. None for a case without an exact solution, for a run whose end differs from the
+        end in the file, and with `only`.
     events : dict of str to dict, or None
         Events that the program counted, by name, with "count" of cells and "share" of all cell updates.
         "first_cell" and "first_step" are None for an event that did not occur. None with `only`.
@@ -93,17 +94,18 @@ class Record:
     ranks, threads : int
         Number of ranks, and of threads per rank.
     nodes : int
-        Number of nodes of the run. With `ranks_per_node`, every group of that many ranks counts as a node.
+        Number of nodes of the run. With `ranks_per_node`, each group of `ranks_per_node` ranks counts as a
+        node.
     ranks_of_node : int
-        Maximum number of ranks of a node.
+        Maximum number of ranks on a node.
     hosts : int
         Number of machines of the ranks, as reported by MPI.
     parts : tuple of int
         Parts of the grid along each axis.
     methods_used : tuple of str
-        Transfer methods by which any rank receives.
+        Transfer methods by which at least one rank receives messages.
     cores_or_devices : int
-        Number of computing threads of all ranks, or number of devices. A device that ranks of a node share
+        Number of computing threads of all ranks, or number of devices. A device that several ranks share
         counts once.
     devices : tuple of OnDevice
         Device of each subdomain; empty on the CPU.
@@ -112,14 +114,14 @@ class Record:
     written_bytes : int
         Bytes of output and checkpoints of all ranks, before compression.
     writing_seconds, waiting_seconds : float
-        Time that the slowest rank spent on output and checkpoints instead of computation, and the part of it
-        spent waiting for buffers or disks.
+        Time that the slowest rank spent on output and checkpoints instead of computation. `waiting_seconds`
+        is the part of this time in which the rank waited for buffers or disks.
     io_ranks : int
         Number of additional ranks for output and checkpoints.
     balances : dict or None
-        Balances of the run: "count", "moved" subdomains, "bytes" and "seconds" of all balances. "before" is
-        the maximum work of a rank divided by the mean, before the last balance. None for a run without
-        balances.
+        Load balancing during the run: "count" of balances, and their total "moved" subdomains, "bytes" and
+        "seconds". "before" is the maximum work of a rank divided by the mean work, before the last balance.
+        None for a run without balances.
     """
 
     case: str
@@ -185,7 +187,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Timing:
-    """Timing of steps: wall clock from barrier to barrier and of the loop, number of steps, energy."""
+    """Timing of steps: wall-clock time between barriers, time of the loop, number of steps, and energy."""
 
     seconds: float
     loop_seconds: float

@@ -47,7 +47,7 @@ log = logging.getLogger("halocline")
 
 CHECK = "check"  # name of a check with assertions
 NOTHING = RunArguments(steps=0)  # run without steps, output and callbacks
-UNKNOWN = (  # facts that a run of a part of the steps lacks
+UNKNOWN = (  # facts that are unknown if only a part of the steps ran
     *("time", "time_step", "limiter", "checksum", "checksums", "diagnostics", "series", "error", "events"),
 )
 
@@ -67,7 +67,7 @@ class Runs:
     warm_up : int
         Number of steps that were not timed.
     timed_runs : list of (int, Outcome or Solution)
-        Timed steps or iterations of each run, and its result.
+        Number of timed steps or iterations of each run, and the result of the run.
     meter : EnergyMeter
         Meter of the timed steps.
     arguments : RunArguments
@@ -115,14 +115,14 @@ class Result:
     bandwidth : float or None
         Bytes per second of a += s * b on all ranks at once, or of copies in device memory.
     peak : float or None
-        Operations per second of multiply-adds on as many cores, in the precision of the kernels; see
-        `halocline.compile.schedule.Schedule.dtype_of`.
+        Operations per second of multiply-adds on the same number of cores, in the precision of the kernels;
+        see `halocline.compile.schedule.Schedule.dtype_of`.
     observer : Following
         Observer of the run.
     names : Names
         Names at the top of the file at its end.
     fault : InputError, optional
-        Failure of `exact` or `error` of the file; the record then has no error.
+        Error raised by `exact` or `error` of the file. In this case, the record has no error.
     """
 
     record: Record | None
@@ -154,19 +154,21 @@ class Result:
 
     @property
     def tuned(self) -> Tuned[Patch] | None:
-        """Measured speeds of patches that selected the patch of a linear problem, or None."""
+        """Measured speeds by which the patch of a linear problem was selected, or None."""
         is_linear = self.problem is not None and not isinstance(self.problem, Simulation)
         return self.problem.prepared.tuned if is_linear else None
 
     def check(self) -> list[Check]:
         """Return the checks of the run, equal on all ranks.
 
-        A check with assertions is one `Check` with the reason of a failure; its value 0 means success.
+        If the function of the file uses assertions, the result is a single `Check`. Its value is 0 for
+        success. For a failure, it contains the reason.
 
         Raises
         ------
         InputError
-            The file has no check, the check returns another value, or only a part of the steps ran.
+            The file has no check, its check does not return a list of `halocline.Check`, or only a part of
+            the steps ran.
         """
         function, subject = self.names.check, self.observer.subject
         if function is None and CHECK in subject.script.defined:
@@ -199,7 +201,7 @@ class Result:
         return [Check(CHECK, float(bool(reason)), maximum=0.0, about=reason)]
 
     def figures(self) -> dict[str, Any]:
-        """Return the figures of the run by name; on other ranks than the first, each is None.
+        """Return the figures of the run by name. On all ranks but the first, each figure is None.
 
         Raises
         ------
@@ -271,7 +273,7 @@ class Result:
             )
 
     def _call_with_order(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return the value of a function of the file, called with the order of the problem."""
+        """Call a function of the file with the order of the problem as default, and return the result."""
         with trace.order(getattr(self.problem, "order", 2)):
             return function(*arguments)
 
@@ -344,10 +346,10 @@ def result_of(observer: Any) -> Result:
 def _speed_facts(
     fields: Fields, timing: Timing, schedule: Schedule, bytes_per_pass: float, only: str | None
 ) -> tuple[dict[str, Any], float | None, float | None]:
-    """Return the speed of a run by the names of a record, and the rates that it is compared with.
+    """Return the speed of a run as entries of a record, with the reference bandwidth and peak.
 
-    These rates are the bandwidth of memory and the peak of operations on as many ranks and threads. They are
-    None if they cannot be measured. All ranks call this.
+    The references are the bandwidth of memory and the peak rate of operations on the same numbers of ranks
+    and threads. They are None if they cannot be measured. All ranks call this.
     """
     domain, cells = fields.domain, fields.grid.size
     duration = duration_beside(max(domain.comm.allgather(timing.seconds)))
@@ -372,7 +374,7 @@ def _speed_facts(
 
 
 def _checksums(fields: Fields, of: Sequence[Field]) -> dict[str, Any]:
-    """Return the checksum of each field, and of all fields together, by the names of a record."""
+    """Return the checksum of each field, and of all fields together, as entries of a record."""
     checksums = {f.name: fields.checksum(f) for f in of}
     checksum = hashlib.blake2b(repr(checksums).encode(), digest_size=16).hexdigest()
     return {"checksum": checksum, "checksums": checksums}
@@ -413,7 +415,7 @@ def execution_options(execution: Execution, axes: int) -> dict[str, Any]:
 
 
 def _writing_cost(comm: Communicator, writing: Writing) -> dict[str, Any]:
-    """Return the cost of output and checkpoints, by the names of a record; all ranks call this."""
+    """Return the cost of output and checkpoints as entries of a record; all ranks call this."""
     of_ranks = comm.allgather(writing)
     return {
         "written_bytes": sum(rank.bytes for rank in of_ranks),

@@ -1,4 +1,4 @@
-"""Options of a command for the runs of a problem file, and the output and checkpoints that they add."""
+"""Options of a command for the runs of a problem file, including added output and checkpoints."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ class RunOptions:
         Maximum number of steps, from the start of the simulation. `steps` and `until` replace the end in
         the file.
     until : float, optional
-        Time to reach; the last step is shortened to end there.
+        Simulated time at the end. The last step is shortened to end at this time.
     every : int, optional
         Steps between diagnostics, and between calls of the file's callback.
     warm_up : int
         Steps at the start that are not timed.
     only : {"compute", "exchange", "synchronisation"}, optional
-        Part of each step to time: without messages, without kernels, or only a barrier after each sweep. If
-        the number of steps is known, the timing replaces the first run of a file with settings, and the file
-        ends. Otherwise the timing follows the end of the file, with the number of steps of its last problem.
-        The fields are invalid afterwards.
+        Part of each step to time: "compute" leaves out messages, "exchange" leaves out kernels, and
+        "synchronisation" is only a barrier after each sweep. For a file with settings and a known number of
+        steps, the timing replaces the first run, and the file ends. Otherwise, the timing follows the end of
+        the file, with the number of steps of its last problem. The fields are invalid afterwards.
     output : Output, optional
         Output in addition to the output in the file.
     checkpoint : Checkpoint, optional
@@ -66,16 +66,16 @@ class RunOptions:
     change : sequence of str
         Parameters with new values, which may differ from the values in the checkpoint.
     overwrite, io_threads, io_ranks : optional
-        Options that apply also to the output and checkpoints in the file.
+        Options of output and checkpoints. They also apply to the output and checkpoints in the file.
     series : list, optional
-        List that receives each row of diagnostics, also of a run that fails.
+        List to which each row of diagnostics is appended. It remains available if the run fails.
     on_row : callable, optional
         Function of each row of diagnostics, called on all ranks.
     on_progress : callable, optional
         Function of the number of steps and a progress text, called a few times per second.
     share : bool
-        True to measure the bandwidth of memory first, so that `on_progress` can report the achieved share.
-        It is equal on all ranks.
+        True to measure the bandwidth of memory first, so that `on_progress` can report the achieved share of
+        the bandwidth. All ranks must pass the same value.
     """
 
     steps: int | None = None
@@ -113,7 +113,10 @@ class RunOptions:
         return self.steps is not None or self.until is not None
 
     def check_used(self, unused: Collection[str], spelling: str) -> None:
-        """Raise InputError if an option has not applied to any run of a file."""
+        """Raise InputError if an option has not applied to any run of a file.
+
+        `unused` contains the names of these options, and `spelling` is the name of the file in messages.
+        """
         for name, text in self.option_texts.items():
             if name in unused:
                 raise InputError(
@@ -122,7 +125,7 @@ class RunOptions:
 
     @property
     def option_texts(self) -> dict[str, str]:
-        """Texts of the options with a value, by their names on the command line."""
+        """Options that have a value, as command-line texts such as "--steps 10", by option name."""
         values = {
             "--steps": self.steps,
             "--until": self.until,
@@ -152,13 +155,13 @@ def as_list(output: Output | Sequence[Output] | None) -> list[Any]:
 
 
 class CommandOutput:
-    """Output and checkpoints of a command, in addition to a file or in place of its options.
+    """Output and checkpoints of a command. Output is added to that of the file; checkpoints replace those.
 
     Parameters
     ----------
     options : RunOptions
     unused : set of str
-        Options that have not applied to any run yet; those that apply are removed.
+        Options that have not applied to any run yet. An option is removed when it applies.
 
     Attributes
     ----------
@@ -169,13 +172,13 @@ class CommandOutput:
     def __init__(self, options: RunOptions, unused: set[str]) -> None:
         self.options, self.unused = options, unused
         self.stores: list[Path] = []
-        self._has_written = False  # True if the folder contains checkpoints of an earlier problem
+        self._has_written = False  # True if an earlier problem has written checkpoints to the folder
 
     def output(self, file_output: Output | Sequence[Output] | None, number: int) -> list[Any]:
-        """Return the output of a run: output of the file, then output of the command.
+        """Return the output of a run: output of the file, followed by output of the command.
 
-        The first simulation has the number 1 and writes STORE.zarr, the second writes STORE-2.zarr. For the
-        number 0, only the output of the file remains.
+        For simulation `number` 1, the command writes STORE.zarr; for number 2, STORE-2.zarr. For number 0,
+        the result is only the output of the file.
         """
         output, added = as_list(file_output), self.options.output
         if added is not None and number:
@@ -188,7 +191,7 @@ class CommandOutput:
         return self._with_options(output)
 
     def checkpoint(self, file_checkpoint: Checkpoint | None) -> Checkpoint | None:
-        """Return the checkpoints of a run: from the command, or else from the file."""
+        """Return the checkpoint options of a run: those of the command, if any, or those of the file."""
         checkpoint = self.options.checkpoint
         if checkpoint is None:
             return None if file_checkpoint is None else self._with_options([file_checkpoint])[0]
@@ -198,7 +201,7 @@ class CommandOutput:
         return checkpoint
 
     def _with_options(self, outputs: Sequence[Any]) -> list[Any]:
-        """Return output or checkpoints with the options that apply to all output and checkpoints."""
+        """Return output or checkpoints with --overwrite and --io-threads of the command applied."""
         changes: dict[str, Any] = {"overwrite": True} if self.options.overwrite else {}
         if self.options.io_threads is not None:
             changes["io_threads"] = self.options.io_threads
@@ -209,7 +212,7 @@ class CommandOutput:
 
 
 def without_end(output: Output | Sequence[Output] | None) -> list[Any]:
-    """Return output that does not write the end of a run, for a run that another one continues."""
+    """Return output that is not written at the end of a run, because another run continues it."""
     return [
         replace(entry, every=number_of_steps(STEPS.most))
         if isinstance(entry, Output) and entry.every is None

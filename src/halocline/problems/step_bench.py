@@ -14,7 +14,7 @@ from halocline.run.engine.prepared import KINDS, PassTimer
 from halocline.run.fields.fields import Fields
 from halocline.run.measurements.energy import EnergyMeter
 
-LIMITS = ("steps", internal_name("max_iterations"))  # scalars that limit the number of passes
+LIMITS = ("steps", internal_name("max_iterations"))  # scalars that set the number of passes of the loop
 
 
 class StepBench(PassTimer):
@@ -34,13 +34,13 @@ class StepBench(PassTimer):
         super().__init__(prepare_schedule(fields.store, endless(schedule), "overlap"), LIMITS, values)
 
     def seconds(self, passes: int, **kind: bool) -> float:
-        """Return the seconds of the given number of passes, from values of 1; see `PassTimer.seconds`."""
+        """Return the seconds for a number of passes, with initial values of 1; see `PassTimer.seconds`."""
         self.prepared.store.fill(1.0)  # values do not grow over repeated runs
         return super().seconds(passes, **kind)
 
 
 def part_timing(fields: Fields, program: Program, kind: str, steps: int, warm_up: int) -> Timing:
-    """Return the timing of a part of the steps, see `KINDS`; all ranks call this."""
+    """Return the timing of a part of the steps (see `KINDS`); all ranks call this."""
     bench = StepBench(fields, program)
     meter = EnergyMeter(fields.domain.comm, fields.domain.devices)
     bench.passes = max(1, warm_up)
