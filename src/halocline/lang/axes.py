@@ -27,7 +27,7 @@ def axis_number(axis: Any, ndim: int = len(AXES)) -> int:
     Raises
     ------
     InputError
-        The axis is unknown; the message lists the accepted ones.
+        The axis is unknown; the message lists the accepted axes.
     """
     if isinstance(axis, str):
         if len(axis) == 1 and axis in AXES[:ndim]:

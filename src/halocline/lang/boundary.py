@@ -533,7 +533,8 @@ def resolve_sides(boundary: Any, grid: Grid, name: str) -> dict[str, BoundaryCon
     ------
     InputError
         The boundary is neither a condition nor a mapping, or names an unknown side. A side of a periodic
-        axis, or a grid without walls, has a condition other than `Periodic`. A wall has `Periodic`.
+        axis, or a grid without walls, has a condition other than `Periodic`. A wall has the condition
+        `Periodic`.
     """
     sides = SIDES[: 2 * grid.ndim]
     walls = [s for i, s in enumerate(sides) if not grid.periodic[i // 2]]

@@ -21,7 +21,8 @@ from halocline.lang.program import Program, Scalar, internal_name
 # A time is reached if less than this share of a step remains. Rounding errors are smaller up to 1e9 steps.
 TOLERANCE = 1e-6
 PARTS = 10**6  # 1 / TOLERANCE, exactly
-# The last step is not shortened by a difference of times up to this number of units in the last place.
+# The last step is a full step if the remaining time is close enough: within this number of units in the last
+# place.
 ROUNDING = 4
 MOST_STEPS = 2**53  # Beyond this number, float64 does not represent every integer.
 

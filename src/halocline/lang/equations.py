@@ -1,7 +1,7 @@
 """Text of a program: its statements in order, identical in every process.
 
 Two programs with the same text compute the same results. The text is stored with the files that a run writes.
-A run that restarts from a checkpoint compares its own text with the stored one and reports the differences.
+A run that restarts from a checkpoint compares its own text with the stored text and reports the differences.
 """
 
 from __future__ import annotations

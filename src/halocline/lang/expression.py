@@ -123,7 +123,7 @@ class Operators:
         return shift(without_location(self.expr), as_offset(offset, self.expr.grid))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        from halocline.lang.functions import UFUNCS  # imported at first use: that module imports this one
+        from halocline.lang.functions import UFUNCS  # imported here, because that module imports this module
 
         function = UFUNCS.get(ufunc.__name__)
         if function is None or method != "__call__" or kwargs:
@@ -233,8 +233,8 @@ class Expr(Operators):
         that contains them. Random numbers and table entries always have the precision None.
     placement : Placement or None
         Locations of the value, see halocline.lang.location. None for numbers, scalars and expressions that
-        read at explicit offsets. Nodes that are arguments of other nodes have None too: locations are checked
-        while expressions are formed, and are not part of the graph.
+        read at explicit offsets. The placement of a node that is an argument of another node is None too.
+        Locations are checked while expressions are formed, and are not part of the graph.
     """
 
     __slots__ = (
@@ -292,7 +292,7 @@ def node(
     """
     args = tuple(map(without_location, args))
     if op in COMMUTATIVE and args[1].digest < args[0].digest:
-        args = args[::-1]  # one order for both ways to write the operation
+        args = args[::-1]  # a + b and b + a are the same node
     # Weak references: an argument may keep the node alive, and `_nodes` would then never release either.
     identity = op, key, tuple(map(ref, args))
     existing = _nodes.get(identity)
@@ -356,7 +356,7 @@ def with_places(
 
 
 def with_location(e: Expr, staggered: Iterable[bool]) -> Expr:
-    """Return the expression with the given location instead of its present one."""
+    """Return the expression with the given location instead of its present location."""
     return with_places(without_location(e), {tuple(staggered): 0})
 
 
@@ -622,7 +622,7 @@ def branch(condition: Operand, then: Any, otherwise: Any) -> Any:
 
 def _select(op: str, condition: Operand, then: Any, otherwise: Any) -> Any:
     if any(isinstance(x, tuple) for x in (condition, then, otherwise)):
-        from halocline.lang.grid import by_component  # that module imports this one
+        from halocline.lang.grid import by_component  # imported here, because that module imports this module
 
         return by_component(partial(_select, op))(condition, then, otherwise)
     condition = plain(condition)

@@ -255,9 +255,8 @@ class Grid(Sealed):
         Parameters
         ----------
         staggered : bool, sequence or mapping of bool, or names of axes, optional
-            Axes along which the points lie on lower faces. By default, the points are those of the other
-            fields in the expression, or of the field that is set. Without such a field, the points are cell
-            centres.
+            Axes along which the points lie on lower faces. By default, the other fields in the expression, or
+            the field that is set, select the points. Without such a field, the points are cell centres.
         """
         faces = None if staggered is None else self._staggered(staggered)
         return tuple(self._coordinate_along(axis, faces) for axis in range(self.ndim))
@@ -318,8 +317,8 @@ class Grid(Sealed):
         ----------
         staggered : tuple of bool, optional
             Axes along which the numbered points lie on lower faces. At an upper wall there is one more such
-            point. By default, the points are those of the other fields in the expression, or of the field
-            that is set. Without such a field, cells are numbered.
+            point. By default, the other fields in the expression, or the field that is set, select the
+            points. Without such a field, cells are numbered.
         axes : sequence of int or str, optional
             Axes along which cells are counted. Cells that differ only along other axes have the same number.
         """

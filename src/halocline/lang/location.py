@@ -2,7 +2,8 @@
 
 A field that is read without an offset has the location of its points. The operands of one operation must
 share a location. Numbers and scalars can be combined with values at every location. A derivative and a
-coordinate can be formed at several locations: the other operands, or the field that is set, select one.
+coordinate can be formed at several locations: the other operands, or the field that is set, select the
+location.
 
 A read at an explicit offset, ``u[1, 0]``, selects a point directly. An expression with such a read has no
 location and is not checked. Derivatives of such an expression lie in cells if all its fields lie in cells.
@@ -50,7 +51,7 @@ class Placement:
 
     @property
     def first(self) -> Place:
-        """Default place, if no operand or target selects another one."""
+        """Place that is used if no operand or target selects another place."""
         return next(iter(self.places))
 
     def nearest(self, place: Place) -> Place | None:

@@ -17,7 +17,7 @@ from typing import Any
 
 PACKAGE = __name__.partition(".")[0]
 LANGUAGE = __name__.rpartition(".")[0]
-STEPPING = f"{LANGUAGE}.stepping"  # records statements of its own
+STEPPING = f"{LANGUAGE}.stepping"  # module that records statements of the framework
 CASES = "cases"  # package of problem files, which count as user files
 
 

@@ -175,7 +175,7 @@ def stage(
         component. "face" and "edge" put each component on the faces or edges of its axis. Along an axis that
         ends at walls there is one more face than cells; reductions and arrays contain all faces. The default
         is the location of the expression. An expression that reads at explicit offsets is staggered along an
-        axis if all its fields are staggered along this axis, and no read has an offset along this axis.
+        axis under two conditions: along this axis, all its fields are staggered, and no read has an offset.
 
     Returns
     -------
@@ -304,7 +304,7 @@ Statement = Assign | AssignScalar | StopWhen | Repeat
 
 
 def expressions_of(statement: Statement) -> list[Expr]:
-    """Return the expressions that a statement evaluates, without those in the body of a loop."""
+    """Return the expressions that a statement evaluates, without the expressions in the body of a loop."""
     if isinstance(statement, Assign):
         return list(statement.values.values())
     if isinstance(statement, AssignScalar):

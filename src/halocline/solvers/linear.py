@@ -164,7 +164,8 @@ class Solution(Outcome):
         true residual. The other three are the parts that the first thread spent in kernels, halo exchange and
         reductions.
     overlap : Overlap
-        State of the overlap of computation and messages at the end, with the reason.
+        State of the overlap of computation and messages at the end of the solve, and the reason for this
+        state.
     converged : bool
         True if both residuals are small enough: the recursive residual is at most rtol times the norm of the
         right-hand side, and the true residual is at most twice this bound.
@@ -175,8 +176,8 @@ class Solution(Outcome):
     true_residual : float
         Norm of b - A x, computed from the solution after the last iteration.
     rhs_norm : float
-        Norm of the right-hand side b - A(0), which includes the boundary values and slopes of the unknown. It
-        equals the norm of the first residual in a solve that starts from zero.
+        Norm of the right-hand side b - A(0), which includes the boundary values and boundary derivatives of
+        the unknown. It equals the norm of the first residual in a solve that starts from zero.
     fields : Fields
         Solution by field: ``solution.fields[u]``, ``.gather(u)``, ``.evaluate(hc.max(abs(u)))``,
         ``.checksum(u)``.
@@ -206,7 +207,7 @@ class Solution(Outcome):
 
     @property
     def devices(self) -> tuple[OnDevice, ...]:
-        """Device of each subdomain of every rank, the same on all ranks; empty on the CPU."""
+        """Devices of all subdomains of all ranks, with the same value on every rank; empty on CPUs."""
         return self.fields.devices
 
     @property
@@ -285,7 +286,8 @@ class LinearProblem(Sealed):
     -----
     An operator may have constants in its null space. An example is ``-hc.laplacian(u)`` if all sides are
     periodic or have conditions on the derivative. The solution then has zero mean. The right-hand side,
-    including the slopes at the walls, must also have zero mean. Both means are zero up to rounding errors.
+    including the derivatives at the walls, must also have zero mean. Both means are zero up to rounding
+    errors.
     """
 
     advice: ClassVar[Mapping[str, str]] = {
@@ -430,15 +432,16 @@ class LinearProblem(Sealed):
         Parameters
         ----------
         rtol : float
-            Tolerance, positive and below 1. The right-hand side is b - A(0), which includes the boundary
-            values and slopes. The tolerance does not depend on the start.
+            Tolerance, positive and below 1, relative to the norm of b - A(0). Here b is `rhs`, and A(0)
+            contains the boundary values and boundary derivatives. The tolerance does not depend on the
+            initial guess.
         max_iterations : int, optional
             Iteration limit; by default, ten times the number of unknowns. The log contains a warning if a
             solve ends at the default.
         start : {"zero", "last"}
-            "zero" starts from zero. "last" starts from the values of the unknown: the solution of the last
-            solve, or values from an assignment ``problem.fields[u] = guess``. If the right-hand side is zero,
-            the solution is zero for both values of `start`. A resumed solve ignores the start.
+            Initial guess. "zero" starts from zero. "last" starts from the values of the unknown: the solution
+            of the last solve, or values from an assignment ``problem.fields[u] = guess``. If the right-hand
+            side is zero, the solution is zero for both values of `start`. A resumed solve ignores `start`.
         output : Output, or sequence of them, optional
             Output during the solve; steps are iterations.
         checkpoint : Checkpoint, optional

@@ -1,8 +1,8 @@
 """Properties of the matrix of a linear operator, derived from its formula and boundary conditions.
 
-Python computes a row of the matrix by an evaluation of the formula at one point. In this evaluation, each
-value is a linear combination of the unknowns at grid points, stored as a mapping from point to coefficient. A
-ghost value is the combination that its boundary condition defines.
+Python computes a row of the matrix by an evaluation of the formula at one point. In this evaluation, a value
+that depends on the unknown is a linear combination of its values at grid points. The combination is stored as
+a mapping from point to coefficient. A ghost value is the combination that its boundary condition defines.
 
 The sampled rows lie in the middle, near each wall and in corners. They represent all rows if no coefficient
 depends on the position, on another field or on random numbers. Otherwise a row can only disprove a property,
@@ -93,7 +93,7 @@ class Matrix:
         Operator applied to the unknown.
     unknown : Field
     program : Program
-        Program in which the formula was traced. Its statements assign the stages in arrays.
+        Program in which the formula was traced. Its statements assign the stages that are stored in arrays.
     """
 
     def __init__(self, formula: Expr, unknown: Field, program: Program) -> None:

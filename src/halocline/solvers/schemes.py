@@ -66,7 +66,7 @@ class Euler:
 
 @dataclass(frozen=True)
 class LowStorage:
-    """Runge-Kutta scheme of 2N storage (Williamson 1980, J. Comput. Phys. 35, 48).
+    """Runge-Kutta scheme with two stored values per point (Williamson 1980, J. Comput. Phys. 35, 48).
 
     At each stage w = alpha w + dt F(f), then f = f + beta w.
     """
@@ -175,7 +175,7 @@ def RK2() -> LowStorage:
 
 
 def RK3() -> LowStorage:
-    """Return a third-order scheme with three evaluations per step and two registers per field.
+    """Return a third-order scheme with three evaluations per step and two stored values per point.
 
     The scheme is case 7 of Williamson (1980).
     """
