@@ -120,7 +120,7 @@ class Routes:
     ) -> tuple[float, float]:
         """Queue a kernel on the device of a subdomain, or on another device of its node.
 
-        The result is the begin and the end of the kernel.
+        The result is the start time and the end time of the kernel.
         """
         key = self._kernel_server(subdomain, device)
         begin = max(current_time, self.free_at.get(key, 0.0))
@@ -138,7 +138,7 @@ class Routes:
         return self.node[subdomain], (f"device{number}", "kernels")
 
     def hops_between(self, sender: int, receiver: int, method: str = "") -> tuple[list[Hop], float]:
-        """Return the hops from one subdomain to another by a transfer method, and the sum of latencies."""
+        """Return the hops from one subdomain to another by a transfer method, and their total latency."""
         is_same_node = self.node[sender] == self.node[receiver]
         key = self.device[sender], self.device[receiver], is_same_node, method
         if key not in self._hops_by_devices:

@@ -84,7 +84,7 @@ def decompose_levels(
 
 
 def parts_of_node(decomposition: Decomposition, per_node: int) -> Parts:
-    """Return the parts along each axis of a node that has `per_node` consecutive subdomains.
+    """Return the number of parts, along each axis, of a node with `per_node` consecutive subdomains.
 
     These parts correspond to the last digits of a subdomain number; see `Decomposition.order`.
 

@@ -104,7 +104,7 @@ Route = tuple[tuple[str, str, Link], ...]
 
 
 class Network(_Part):
-    """Network between nodes, without bottlenecks, reached through the network cards of each node.
+    """Network between nodes. Each node has network cards; the network itself has no bottleneck.
 
     Attributes
     ----------
@@ -132,7 +132,8 @@ class Host(_Part):
     sockets : list of str
         Parts of the node. Each device has its host buffers at the nearest socket.
     copying : float
-        Bytes per second of a copy by a rank from the memory of its own or another process of the node.
+        Bytes per second at which a rank copies from its own memory or from that of another process of the
+        node.
     staging : float, optional
         Bytes per second of a copy between a device and its host, if slower than the links.
     latency : float
@@ -193,7 +194,7 @@ class Throughput(_Part):
 
 
 class Measured(_Part):
-    """Measured speeds of ranks of one thread, used instead of estimates from the device.
+    """Measured speeds of ranks with one thread each, used instead of estimates from the device.
 
     Attributes
     ----------

@@ -89,7 +89,7 @@ class SweepPlan:
         True if threads process their patches in descending order. The order alternates between sweeps, so
         that each sweep starts with the data that the previous one left in the cache.
     in_place : bool
-        True if the sweep overwrites cells that are sent before it.
+        True if the sweep overwrites cells that are sent before the sweep.
     """
 
     sends: tuple[Message, ...]

@@ -115,7 +115,7 @@ class Saved:
 def read_pieces(
     array: arrays.StoredArray, pieces: Iterable[tuple[Index, NDArray[Any]]], threads: int
 ) -> None:
-    """Set pieces of a field, each with the index of its first point, to the values of an array.
+    """Fill pieces of a field with values of a stored array; each piece has the index of its first point.
 
     Each chunk is read only once, even if several pieces share it. Each thread holds one chunk in memory.
     """
@@ -139,7 +139,7 @@ def read_pieces(
 
 
 def _slices(box: Box, origin: Index) -> tuple[slice, ...]:
-    """Return the slices of a box in an array that begins at a point."""
+    """Return the slices that select a box in an array whose first element is the point `origin`."""
     return tuple(map(slice, map(sub, box.lo, origin), map(sub, box.hi, origin)))
 
 

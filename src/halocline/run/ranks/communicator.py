@@ -42,7 +42,7 @@ class _OfParent:
         raise AttributeError(name)
 
 
-_of_mpi = weakref.WeakValueDictionary[int, "Communicator"]()  # all communicators with MPI, by identity
+_of_mpi = weakref.WeakValueDictionary[int, "Communicator"]()  # all communicators with MPI, by `id`
 
 
 def _forked() -> None:

@@ -357,8 +357,8 @@ class Ranks:
 
         A poll lists each connection once, in the order of their first events. Therefore each connection is
         read once before any connection is read again. A rank that sends a line waits for the answer. If one
-        poll reports both a line and the end of a rank, this rank was killed while it waited. Another rank has
-        then ended before.
+        poll reports both a line and the end of a rank, this rank was killed while it waited, after another
+        rank had ended.
         """
         events = [number for number, _mask in self._events.poll(seconds)]
         unread = [number for number in events if number != self._server.fileno()]
@@ -402,7 +402,7 @@ class Ranks:
         return [_peer_process(connection) for connection in ranks]
 
     def _note_lines(self, received: bytearray) -> None:
-        """Handle each line immediately: mpiexec may exit before the rank that calls MPI_Abort."""
+        """Handle each line immediately, because mpiexec may exit before the rank that calls MPI_Abort."""
         for line in received.splitlines(keepends=True):
             if line.startswith(b"rank ") and line.endswith(b"\n"):
                 self.processes.add(line.split()[2].decode())

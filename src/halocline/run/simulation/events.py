@@ -30,7 +30,7 @@ class Event:
     Parameters
     ----------
     name : str
-        Name for messages: "pressure floor".
+        Name for messages, such as "pressure floor".
     scalar : str
         Prefix of the names of the scalars.
     about : str
