@@ -200,13 +200,13 @@ def derivative(
     -----
     The first derivative at the points of `f` is a central difference. Half a cell away along the axis, the
     first derivative is a staggered difference: on the faces across the axis for a field in cells, and in
-    cells for a field on these faces. The field that is set, or the other operands, select the location.
-    Without them, the result lies at the location that is staggered along fewer axes.
+    cells for a field on these faces. The field that is set, or the other operands, select the location. If
+    neither selects a location, the result lies at the location that is staggered along fewer axes.
 
-    The mixed derivative is bidiagonal: it reads only the diagonals of the plane, f_xy = 1 / (4 h_x h_y) sum_k
-    d_k [f(k, k) + f(-k, -k) - f(k, -k) - f(-k, k)] with the weights d_k of the second derivative (Pekkilä et
-    al. 2022, Eq. 14). Half a cell away along both axes, the mixed derivative consists of two staggered
-    differences, one along each axis.
+    The mixed derivative is bidiagonal: it reads only the diagonals of the plane (Pekkilä et al. 2022, Eq.
+    14). The formula is f_xy = 1/(4 h_x h_y) sum_k d_k [f(k, k) + f(-k, -k) - f(k, -k) - f(-k, k)], and d_k
+    are the weights of the second derivative. Half a cell away along both axes, the mixed derivative consists
+    of two staggered differences, one along each axis.
     """
     e, a = graph.as_expr(f), axis_number(axis)
     order = trace.default_order() if order is None else order

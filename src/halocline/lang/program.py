@@ -157,17 +157,17 @@ def stage(
     storage: str = "auto",
     location: str | Sequence[str] | None = None,
 ) -> Any:
-    """Return a named intermediate, which is computed once and may be read at neighbouring cells.
+    """Return a named intermediate result, which expressions can read at any cell and its neighbours.
 
     Parameters
     ----------
     value : expression, or a vector or list of them
-        Definition of the intermediate.
+        Definition of the intermediate result.
     name : str, optional
         Name in the generated code and in the output of `explain`.
     storage : {"auto", "inline", "patch", "array"}
-        "inline" computes the intermediate at each read. "patch" computes it once into scratch memory of each
-        patch; cells that several patches need are computed in each of them. "array" computes it into a
+        "inline" computes the result at each read. "patch" computes it once per patch into scratch memory;
+        cells that several patches need are computed in each of these patches. "array" computes it into a
         separate field. The halo of this field is exchanged, but the field has no values beyond walls. "auto"
         chooses between "inline" and "patch" by cost.
     location : str or sequence of str, optional
@@ -370,7 +370,7 @@ class Program:
     name : str
     statements : list of Statement
     parameters : dict of str to Scalar
-        Scalars whose values are set when the program is run.
+        Scalars whose values are set from outside when the program runs.
     meanings : dict of str to str
         Known meanings of parameters, such as "viscosity, in length²/time".
     cuts : set of int

@@ -172,7 +172,7 @@ class Solution(Outcome):
     iterations : int
         Number of iterations, including the iterations before a resumed checkpoint.
     residuals : array (iterations + 1,)
-        Norms of the recursive residual, starting with the initial one.
+        Norms of the recursive residual: before the first iteration, and after each iteration.
     true_residual : float
         Norm of b - A x, computed from the solution after the last iteration.
     rhs_norm : float
@@ -351,7 +351,7 @@ class LinearProblem(Sealed):
                 log.warning("%s", notice)
         self._matrix = Matrix(formula, unknown_field, statements)
         matrix = self._matrix.properties(self.fields.values)
-        # a later value of a parameter may give a null space, like a shift of 0
+        # a later value of a parameter may give a null space, for example a shift of 0
         self._may_be_singular = bool(self._matrix.parameters) or (
             matrix.symmetric is not False and matrix.singular is not False
         )
