@@ -131,7 +131,7 @@ def plan_chunks(
     points: Sequence[int],
     selection: Selection,
 ) -> tuple[list[Part], list[Part]]:
-    """Return the parts of chunks that a rank owns, and the parts of the chunks that it assembles.
+    """Return the parts of chunks that a rank owns, and all parts of the chunks that the rank assembles.
 
     Parameters
     ----------

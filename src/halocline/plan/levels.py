@@ -30,7 +30,7 @@ def decompose_levels(
     thickness: int | Sequence[int] | None = None,
     periodic: bool | Sequence[bool] = True,
 ) -> Decomposition:
-    """Cut a grid over nodes with minimum network traffic, and the part of each node over its devices.
+    """Divide a grid over nodes with minimum network traffic, and the part of each node over its devices.
 
     The subdomains of node k have consecutive numbers that start at k times `per_node`. The strategies
     `morton` and `row` cut in one level and number the subdomains of all nodes in one sequence. See Pekkilä et

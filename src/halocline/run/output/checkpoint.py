@@ -1,4 +1,4 @@
-"""Checkpoints of a run. Each one is a store with one time, and is complete before a pointer file names it."""
+"""Checkpoints of a run: stores with one time each. A pointer file names the newest complete checkpoint."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def communicator_of(communicator: Any) -> Communicator:
 
 
 def from_user(comm: Any) -> Communicator:
-    """Return the communicator for the mpi4py communicator of a user; all of its ranks must call this.
+    """Return the `Communicator` for a user's mpi4py communicator; all its ranks must call the function.
 
     Derived communicators are stored with the user's communicator and freed with it. Therefore the user must
     not free it while Halocline uses it.

@@ -95,7 +95,7 @@ def begin(sim: Simulation, events: Sequence[Event]) -> None:
 
 
 def counted(sim: Simulation, events: Sequence[Event]) -> dict[str, dict[str, Any]]:
-    """Return the count of each event, its fraction of all cell updates, and its first cell and step.
+    """Return, for each event, the count, the fraction of all cell updates, and the first cell and step.
 
     The first cell and step are None if the event did not occur.
     """
