@@ -31,7 +31,7 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def cache_folder() -> Path:
-    """Return the cache folder: HALOCLINE_CACHE, else `halocline` in the cache folder of the user.
+    """Return the cache folder: HALOCLINE_CACHE if it is set, else `halocline` in the user's cache folder.
 
     Raises
     ------

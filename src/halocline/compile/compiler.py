@@ -268,7 +268,10 @@ class _Compiler:
         )
 
     def operand_numbers(self, sweep_arrays: Operands) -> dict[str, int]:
-        """Return the number of each operand: its position on the CPU, the number of its buffer on devices."""
+        """Return the number of each operand.
+
+        On the CPU, the number is the position of the operand. On devices, it is the number of the buffer.
+        """
         if isinstance(self.target, Device):
             return {name: self.numbering.buffers[name] for name in sweep_arrays.names}
         return {name: number for number, name in enumerate(sweep_arrays.names)}

@@ -36,8 +36,9 @@ class Use:
     version : int
         See Program.version.
     beyond : bool
-        True if the read may return the value of another cell or of a ghost. The reason is a nonzero offset,
-        or reading points at upper walls at which the field has no point.
+        True if the read may return the value of another cell or of a ghost. This holds if the offset is not
+        zero. It also holds if the reading points are staggered along an axis and the field is not: the field
+        then lacks a point at the upper wall.
     in_kernel : bool
         True if a kernel reads the value per cell, False in a scalar statement.
     """

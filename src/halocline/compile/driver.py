@@ -27,7 +27,7 @@ from halocline.errors import CompileError
 
 # These flags select the instruction set of the host, and none of them changes results. Kernels call only
 # functions of the C library, such as memcpy, which every process has loaded. The kernels are linked without
-# libraries, which takes a third of the time.
+# libraries, because this takes a third of the time.
 FLAGS = (
     "-std=c++20",
     "-march=native",

@@ -1,7 +1,7 @@
 """Halo analysis: halo segments that are valid, exchanged or filled before each sweep.
 
-A sweep also computes an assigned field in the halo, if the sweep needs all values that this requires in any
-case. This rule avoids the exchange of the search direction p in the conjugate gradient method.
+A sweep also computes an assigned field in the halo, if this requires no values in addition to those that the
+sweep needs anyway. This rule avoids the exchange of the search direction p in the conjugate gradient method.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _within(offsets: Offsets, by: Offsets, layers: Sequence[tuple[int, int]]) ->
 
 
 class HaloAnalysis:
-    """Halo segments that every sweep of a program needs.
+    """Halo segments that each sweep of a program needs.
 
     Parameters
     ----------
@@ -275,11 +275,11 @@ class HaloAnalysis:
 def make_uniform(halos: Collection[SweepHalo], ndim: int, axes: int = 3) -> None:
     """Extend every exchange to all exchanged fields and to segments of the maximum width.
 
-    The directions of the additional segments have up to `axes` nonzero entries. With one entry, the segments
+    The directions of the additional segments have up to `axes` nonzero entries. With `axes` = 1, the segments
     are the faces, as in the first version of the cavity code of Virginia Tech (Sections 4.4 and 4.5). With
-    two entries, they are the faces and edges: the 18 segments of Pekkilä et al. 2022, Section 5. With three
-    entries, they are all 26 segments. The function changes neither the reads, nor the fields that are
-    computed in the halo, nor the fills beyond walls.
+    `axes` = 2, they are the faces and edges: the 18 segments of Pekkilä et al. 2022, Section 5. With `axes` =
+    3, they are all 26 segments. The function changes neither the reads, nor the fields that are computed in
+    the halo, nor the fills beyond walls.
     """
     exchanged = dict.fromkeys(f for halo in halos for f in halo.exchange)
     footprints = chain.from_iterable(halo.exchange.values() for halo in halos)

@@ -23,7 +23,7 @@ def identity(program: lang.Program, grid: Grid) -> bytes | None:
     Return None if the program contains a user function whose result may change between calls: a boundary
     kernel, a boundary value, a boundary condition of a user class, or the map of a stretched axis. Return
     None also for a boundary value with several locations. Two stages with the same name and formula may
-    differ in storage, location or source line; the function then returns None, too. Digests of expressions do
+    differ in storage, location or source line; the function then also returns None. Digests of expressions do
     not include these differences.
     """
     expressions = (e for statement in program.all_statements() for e in lang.expressions_of(statement))

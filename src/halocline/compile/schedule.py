@@ -208,8 +208,8 @@ class DeviceCode:
     kernels : mapping of str to tuple of DeviceKernel
         Device kernels that run, in order, for each kernel of the schedule.
     loops : tuple of str
-        Name of the kernel that tests for the end of each loop, in the order of the program text. The kernels
-        of scalar statements and stops have the names of the functions on the CPU.
+        For each loop, in the order of the program text, the name of the kernel that tests for its end. The
+        kernels of scalar statements and stops have the names of the functions on the CPU.
     """
 
     source: str

@@ -162,7 +162,7 @@ def needs(reads: dict[Field, Points], orders: Orders) -> dict[Field, Footprint]:
     while True:
         extended = dict(footprints)
         fills = [fill for f in footprints for fill in fills_of(f, footprints[f], orders)]
-        ordered(fills)  # rejects ghosts that depend on each other, since the loop would not end
+        ordered(fills)  # rejects ghosts that depend on each other, with which the loop would not end
         for fill in fills:
             for other, offsets in fill.reads.items():
                 if other is fill.field:  # the reads of the ghosts include all other offsets

@@ -183,7 +183,7 @@ class Table:
         return number
 
     def digest(self, number: int) -> bytes:
-        """Return the digest of the formula of a value, which is independent of its number."""
+        """Return the digest of the formula of a value; the digest does not depend on the value's number."""
         if number not in self._digests:
             for missing in below(self.values, (number,), self._digests):
                 self._digests[missing] = self._digest(self.values[missing])

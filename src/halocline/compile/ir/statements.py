@@ -550,7 +550,7 @@ def rewritten(body: Body, change: Callable[[Statement], Iterable[Statement]]) ->
 
 
 def replaced(body: Body, kind: type[S], change: Callable[[S], Iterable[Statement]]) -> Body:
-    """Return a body with each statement of one kind replaced by `change(statement)`, inner ones first."""
+    """Replace each statement of one kind in a body by `change(statement)`, inner statements first."""
 
     def of_kind(statement: Statement) -> Iterable[Statement]:
         return change(statement) if isinstance(statement, kind) else (statement,)

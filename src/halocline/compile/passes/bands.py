@@ -1,9 +1,9 @@
 """Values that vary only along the rows, computed once for all rows of a band.
 
-Examples are the map of a stretched last axis, and a force that depends on its coordinate. Without this pass,
-every row would compute them. The pass applies to values that need more than additions and products. The pass
-divides a patch into bands, each as wide as a piece of a row. A band begins with a loop that stores these
-values in memory for all of its rows.
+Examples are the map of a stretched last axis, and a force that depends on the coordinate along this axis.
+Without this pass, every row would compute them. The pass applies to values that need more than additions and
+products. The pass divides a patch into bands, each as wide as a piece of a row. A band begins with a loop
+that stores these values in memory for all of its rows.
 """
 
 from __future__ import annotations

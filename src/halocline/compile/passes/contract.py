@@ -36,7 +36,7 @@ def contract(kernel: Kernel) -> Kernel:
     new_numbers: dict[int, int] = {}
 
     def negated(number: int) -> int:
-        """Return the number of the opposite of a value of the new table."""
+        """Return the number of the negative of a value in the new table."""
         value = table.values[number]
         if value.op == "const":
             return table.add("const", (), -value.attribute, value.dtype, value.depth)

@@ -81,7 +81,7 @@ def without(kernel: Kernel, chosen: set[str]) -> Kernel:
 
 
 def shifted(table: Table, root: int, offset: ir.Offset) -> int:
-    """Return the number of a value of a table at a neighbouring cell."""
+    """Return the number of the value that has the same formula at a neighbouring cell."""
     if not any(offset):
         return root
     new_numbers: dict[int, int] = {}

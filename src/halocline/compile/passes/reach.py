@@ -46,7 +46,7 @@ def decoded(code: int, ndim: int) -> ir.Offset:
 
 
 def add_reads(kernel: Kernel, root: int, at: Codes, reads: dict[str, Codes]) -> None:
-    """Add the places at which arrays are read for a value at the encoded offsets `at`."""
+    """Add to `reads` the offsets at which arrays are read for a value at the encoded offsets `at`."""
     codes_by_array: dict[str, set[int]] = {}
     for array, offset in kernel.loads((root,)):
         codes_by_array.setdefault(array, set()).add(encoded(offset))
@@ -83,9 +83,9 @@ class Reach:
     Parameters
     ----------
     points : dict of str to Points
-        Points by array, through all stages.
+        Points at which each array is read, through all stages.
     per_result : tuple of (Store or Reduce, dict)
-        Offsets of each field that each result reads.
+        Each result, with the offsets at which it reads each field.
     """
 
     points: dict[str, Points]

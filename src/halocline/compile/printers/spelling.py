@@ -65,7 +65,7 @@ def identifier(name: str, reserved: Collection[str] = ()) -> str:
 
 
 def identifiers(names: Iterable[str], reserved: Iterable[str] = ()) -> dict[str, str]:
-    """Return different C++ identifiers for some names, without those in `reserved`."""
+    """Return a different C++ identifier for each name; no identifier is in `reserved`."""
     result: dict[str, str] = {}
     known = set(reserved)
     for name in names:
