@@ -1,4 +1,7 @@
-"""Binding of a plan to the engine: three axes, storages instead of fields, and indices instead of names."""
+"""Binding of a plan to the native engine.
+
+Binding extends boxes to three axes, and replaces fields by storages and names by indices.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from halocline.run.devices.links import Ends, ends_of_messages
 from halocline.run.domain.domain import SharedMemoryPeers
 from halocline.run.memory.store import FieldStore
 
-AFTER_ROWS = 64  # bytes of scratch memory beyond the last row, read by full vectors (passes/loops.py)
+AFTER_ROWS = 64  # bytes of scratch memory beyond the last row, for reads by full vectors (passes/loops.py)
 
 
 def build_engine(
@@ -73,7 +76,7 @@ def build_engine(
 
 
 def _patch_table(plan: SubdomainPlan) -> NDArray[np.int64]:
-    """Return the patches as an array (patches, 9), with rows of lo, hi and top on three axes."""
+    """Return the patches as an array (patches, 9). A row contains lo, hi and top, on three axes each."""
     table = np.zeros((len(plan.patches), 3, 3), dtype=np.int64)
     table[:, 1] = 1
     table[:, :, 3 - plan.decomposition.ndim :] = plan.patches.table
@@ -87,7 +90,7 @@ class Binder(ABC):
     ----------
     plan : RankPlan
     neighbours : mapping of int to int
-        Engine index of each subdomain of another process whose memory this process reads.
+        Index in the engine, by subdomain, of the subdomains that this process reads from other processes.
     sweeps : int
         Number of sweeps of the schedule.
     ends : Ends, optional
@@ -102,7 +105,7 @@ class Binder(ABC):
         self._tags = TAGS * sweeps
 
     def append(self, engine: Any, operations: Iterable[Operation]) -> None:
-        """Append operations, including those inside loops, in the order of the program text."""
+        """Append operations to the engine in program order, including operations inside loops."""
         for operation in operations:
             if isinstance(operation, Sweep):
                 number = next(self._sweeps)
@@ -122,18 +125,18 @@ class Binder(ABC):
 
     @abstractmethod
     def sweep(self, engine: Any, sweep: Sweep, plans: tuple[SweepPlan, ...], shares: list[Any]) -> None:
-        """Append a sweep, with its plan and its native share in each subdomain."""
+        """Append a sweep. `plans` and `shares` contain its plan and its native share for each subdomain."""
 
     @abstractmethod
     def share(self, sweep: Sweep, subdomain: SubdomainPlan, plan: SweepPlan) -> Any:
-        """Return the native form of the work of a sweep in one subdomain."""
+        """Return the native share of a sweep: its work in one subdomain."""
 
     def loop(self, engine: Any, loop: Loop) -> None:
-        """Begin a loop."""
+        """Append the begin of a loop."""
         engine.loop(loop.until, loop.limit, loop.count, list(loop.record))
 
     def exchange(self, subdomain: SubdomainPlan, plan: SweepPlan) -> tuple[list[Any], list[Any], list[Any]]:
-        """Return the sends, receives and copies of a subdomain before a sweep."""
+        """Return the sends, receives and copies that a subdomain needs for a sweep."""
         home = self.plan.layout.home
         copies = [
             (c.field, three(c.source.lo), three(c.target.lo), three(c.source.shape, 1), home(c.subdomain)[1])
@@ -143,10 +146,11 @@ class Binder(ABC):
         return sends, [self.message(m, m.peer, subdomain.number) for m in plan.receives], copies
 
     def message(self, message: Message, sender: int, receiver: int) -> Any:
-        """Return the native form of a message between two subdomains, one of which belongs to this rank."""
+        """Return the native form of a message. The sender or the receiver is a subdomain of this rank."""
         home = self.plan.layout.home
         peer, peer_index = home(message.peer)
-        # Two subdomains of one rank may receive a message from the same peer in the same direction.
+        # Two subdomains of a rank may receive a message from the same peer in the same direction. Therefore
+        # the tag contains the index of the receiver.
         tag = home(receiver)[1] * self._tags + message.tag
         link = None
         if message.method == "rma":
@@ -176,7 +180,7 @@ class HostBinder(Binder):
             halo_kernel=sweep.halo_kernel if any(plan.halos for plan in plans) else None,
             swaps=list(sweep.swaps),
             scratch_bytes=_scratch_bytes(plans) + (AFTER_ROWS if sweep.scratch else 0),
-            backward=any(plan.backward for plan in plans),  # equal in all subdomains
+            backward=any(plan.backward for plan in plans),  # identical in all subdomains
             in_place=any(plan.in_place for plan in plans),
         )
 
@@ -207,7 +211,8 @@ def build_device_engine(
 ) -> Any:
     """Return an engine that executes a schedule on devices.
 
-    All ranks call this function, outside an agreement, because it contains collective operations.
+    All ranks call this function outside a block of `Communicator.agreement`, because it contains collective
+    operations.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""Preparation of a program: compilation, plan and binding, with measured choices.
+"""Preparation of a program: compilation, planning, tuning, and binding to the engine.
 
-On request, the shape of patches and the strategy of device kernels are measured before the first run. Later
+On request, several shapes of patches or strategies of device kernels are timed before the first run. Later
 runs reuse the stored measurements.
 """
 
@@ -53,15 +53,15 @@ def compile_schedule(store: FieldStore, program: Program, strategy: Strategy | N
 def check_scalars(
     names: Iterable[str], program: Program, grid_values: Iterable[str], defined_names: Iterable[str]
 ) -> None:
-    """Raise InputError if a scalar of the program has no value.
+    """Raise InputError if the program reads a scalar that has no value.
 
     Parameters
     ----------
-    names : names
+    names : iterable of str
         Scalars that the program reads.
-    grid_values : names
+    grid_values : iterable of str
         Scalars of the grid.
-    defined_names : names
+    defined_names : iterable of str
         Scalars that have a value during the run.
     """
     defined_names = list(defined_names)
@@ -78,14 +78,16 @@ def check_scalars(
 def plan_and_compile(
     store: FieldStore, schedule: Schedule, name: str, patch: PatchShape = None
 ) -> tuple[RankPlan, Path]:
-    """Plan a schedule for this rank, and compile its kernels. All ranks call this with the same schedule.
+    """Plan a schedule for this rank, and compile its kernels; collective.
+
+    The schedule must be the same on all ranks.
 
     Parameters
     ----------
     name : str
         Name of the program.
     patch : int, sequence or mapping of int, optional
-        Shape of the patches; by default chosen by cache size.
+        Shape of the patches; by default the shape by cache size.
     """
     comm = store.domain.comm
     plan = rank_plan(store.domain, schedule, _transfers(store, schedule, name), patch)
@@ -95,10 +97,10 @@ def plan_and_compile(
 
 
 def _transfers(store: FieldStore, schedule: Schedule, name: str) -> Transfers:
-    """Return the transfers between the subdomains of a domain, with the decomposition of its grid.
+    """Return the transfers between the subdomains of a domain, and decompose the grid if necessary.
 
-    The first program of a domain determines both before compilation, so that invalid decompositions and
-    patches raise errors early.
+    The grid is decomposed for the first program of a domain. This happens before compilation, so that invalid
+    decompositions and patches raise errors early.
     """
     domain = store.domain
     comm = domain.comm
@@ -122,9 +124,10 @@ def _transfers(store: FieldStore, schedule: Schedule, name: str) -> Transfers:
 
 
 def compile_once(source: str, comm: Communicator, *, streaming: bool) -> Any:
-    """Return the path of the kernel library, compiled by rank 0.
+    """Return the path of the library of compiled kernels; collective.
 
-    Other ranks load the library from the cache, or compile it too if the cache is not shared.
+    Rank 0 compiles the library first. Then other ranks take it from the cache, or compile it too if they do
+    not share the cache.
     """
     path = None
     for compiles in (comm.rank == 0, comm.rank != 0):
@@ -148,7 +151,7 @@ def prepare(store: FieldStore, program: Program, scalar_names: Iterable[str]) ->
     store : FieldStore
         Store that receives the new fields of the program.
     program : Program
-    scalar_names : names
+    scalar_names : iterable of str
         Scalars that have a value during a run.
 
     Raises
@@ -176,7 +179,7 @@ def prepare_schedule(store: FieldStore, schedule: Schedule, name: str) -> Prepar
 
 
 def _strategy(store: FieldStore, name: str, compile_with: Callable[[Strategy], Schedule]) -> Strategy | None:
-    """Return the strategy of device kernels, requested by the user or measured; None on the CPU."""
+    """Return the strategy of device kernels, which the user or a measurement selects; None on the CPU."""
     domain = store.domain
     if not domain.devices:
         return None
@@ -202,7 +205,7 @@ def _strategy(store: FieldStore, name: str, compile_with: Callable[[Strategy], S
 def _tuned_patches(
     store: FieldStore, schedule: Schedule, name: str, plan: RankPlan, library: Path
 ) -> Tuned[patches.Patch] | None:
-    """Return the speed of patches, from a stored or new measurement; None if it is unknown."""
+    """Return the measured speed of patch shapes, stored or new; None without a measurement."""
     comm, execution, threads, transfers = (
         store.domain.comm,
         store.domain.execution,
@@ -227,21 +230,23 @@ def _tuned(
     measure: Callable[[], Tuned[T]] | None,
     text_of: Callable[[Tuned[T]], str],
 ) -> Tuned[T] | None:
-    """Return the stored measurement of the first rank, otherwise a new one. All ranks call this function.
+    """Return the stored measurement, or else a new measurement; collective.
 
     Parameters
     ----------
     labels : tuple of str
-        Names of the choices and of the program, for messages.
+        Name of the tuned option, and name of the program, for messages.
     place : Path
         File for a new measurement.
+    tuned : Tuned or None
+        Stored measurement, on the first rank.
     measure : callable or None
-        Measurement; None unless the user requests it.
+        Function that measures; None unless the user requests a measurement.
 
     Returns
     -------
     measurement or None
-        None if there is no measurement, or if the default cannot run.
+        None if there is no measurement, or if the default choice cannot run.
     """
     tuned = comm.bcast(tuned)
     if tuned is not None or measure is None:
@@ -263,10 +268,10 @@ def _tuned(
 
 
 def _timer(scratch: FieldStore, schedule: Schedule, name: str, patch: PatchShape) -> Callable[[int], float]:
-    """Return a function that times passes over the sweeps of a program's loop.
+    """Return a function that times passes over the sweeps in the first loop of a program.
 
-    Scalar statements and conditions are omitted. All scalars keep the value 1, and no condition ends a run
-    early.
+    The timed loop contains no scalar statements and no conditions. Scalars of the program therefore keep the
+    value 1, and the loop always runs the requested number of passes.
     """
     body, size = tuple(schedule.pass_sweeps()), len(schedule.scalars)
     loop = Loop(until=None, limit=size, count=size + 1, record=(), body=body)

@@ -1,4 +1,4 @@
-"""Programs bound to the engine: their runs, outcomes, signals during runs, and timed passes."""
+"""Programs bound to the engine: runs and their outcomes, signals during runs, and timed passes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from halocline.run.tuning.patches import Patch, Tuned
 
 log = logging.getLogger("halocline")
 
-NO_STEP = "no step"  # reason of a run without a step
+NO_STEP = "no step"  # reason in the outcome of a run without a step
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,21 +44,23 @@ class Outcome:
     Attributes
     ----------
     reason : str
-        "completed", "no step" for a simulation without a step, "interrupted" after a signal, or the reason of
-        the stop statement that ended the run. A signal at the end of a run also gives "interrupted".
+        Reason for the end of the run: "completed", "no step" for a simulation without a step, "interrupted"
+        after a signal, or the reason of a stop statement. After a signal at the end of a run, the reason is
+        "interrupted" too.
     loops : tuple of str
-        End of each loop: "condition" or "limit".
+        "condition" or "limit" for each loop: its condition became true, or it reached the limit of passes.
     history : array (passes, recorded scalars)
     scalars : dict of str to float
-        Every scalar by name, after the run.
-    seconds, compute, exchange, reduction : float
-        Wall-clock time in seconds. `seconds` is the time between barriers, the maximum over all ranks.
-        `compute` is the part of this time that the first thread spends in kernels, `exchange` in packing and
-        waiting for messages, and `reduction` in reductions.
+        Values of all scalars after the run, by name.
+    seconds : float
+        Wall-clock time of the run in seconds: the time between barriers, maximum over all ranks.
+    compute, exchange, reduction : float
+        Parts of the time of the first thread in seconds. `compute` is the time in kernels, `exchange` the
+        time to pack and wait for messages, and `reduction` the time in reductions.
     loop_seconds : float
-        Part of the wall-clock time in the outermost loops, on the slowest rank.
+        Time in the outermost loops in seconds, on the slowest rank.
     overlap : Overlap
-        Final choice for or against overlap of computation and messages, with the reason.
+        Decision whether computation and messages overlap, with the reason.
     """
 
     reason: str
@@ -77,7 +79,7 @@ class Outcome:
         return f"Outcome({self.reason!r}{loops}, seconds={self.seconds:.3g})"
 
     def followed_by(self, later: Outcome) -> Outcome:
-        """Return the outcome of both runs as one."""
+        """Return the combined outcome of this run and a later run."""
         return replace(
             later,
             history=np.concatenate((self.history, later.history)),
@@ -91,23 +93,23 @@ _CLOCKS = ("seconds", "compute", "exchange", "reduction", "loop_seconds")
 INTERVAL = 0.2  # seconds between reports of progress
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 
-_listening: list[signal.Signals] = []  # signals that an outer block handles
+_listening: list[signal.Signals] = []  # signals that an outer with block handles
 
 
 def interruption(text: str = "") -> KeyboardInterrupt:
-    """Return the exception for a run stopped by a signal, with a text for the user."""
+    """Return the exception for a run that a signal stopped. `text` is shown to the user."""
     if native().stopping_signal() == signal.SIGTERM:
         return Terminated(text)
     return KeyboardInterrupt(text)
 
 
 def stop_on_signals() -> AbstractContextManager[None]:
-    """Return a context in which SIGINT and SIGTERM request a stop of the engines of this process.
+    """Return a context manager in which SIGINT and SIGTERM stop the engines of this process.
 
-    The engines stop when all ranks agree. Enter the context immediately: this call already requests the stop
-    for a signal that was noted before. Inside another such context, or one of `note_signals`, only the
-    signals of the outer context are handled. A request that arrives too late for the last run in the block
-    remains for the next run, or for a caller of `forget_stop`.
+    The engines stop when all ranks agree. Enter the context immediately, because this call already requests a
+    stop if `note_signals` has noted a signal. Inside another context of this function or of `note_signals`,
+    only the outer context handles signals. A signal that arrives after the last run in the block stops the
+    next run, unless `forget_stop` is called before.
     """
     number = 0 if _listening else native().noted_signal()
     if number:
@@ -117,10 +119,10 @@ def stop_on_signals() -> AbstractContextManager[None]:
 
 
 def note_signals(signals: Sequence[signal.Signals]) -> AbstractContextManager[None]:
-    """Return a context in which these signals are noted, without a stop of the engines.
+    """Return a context manager in which these signals are only noted and do not stop the engines.
 
-    A caller that reads `noted_signal` pauses the engines. A signal that arrives too late for this caller
-    remains for the next run.
+    The caller must read `noted_signal` and pause the engines. A signal that arrives after the last read
+    remains noted for the next run.
     """
     return _signal_handling(signals, native().note_signals)
 
@@ -129,7 +131,7 @@ def note_signals(signals: Sequence[signal.Signals]) -> AbstractContextManager[No
 def _signal_handling(
     signals: Sequence[signal.Signals], handle: Callable[[list[int]], None]
 ) -> Iterator[None]:
-    """Handle signals in native code during the block; see `restoring`."""
+    """Handle signals in native code inside the with block; see `restoring`."""
     with restoring(() if _listening else signals) as handled_signals:
         if handled_signals:
             handle([int(number) for number in handled_signals])
@@ -146,7 +148,7 @@ def watching(engine: Any, on_progress: Callable[[int], None] | None = None) -> I
     """Handle signals and progress reports during a native run.
 
     SIGINT and SIGTERM end the run when all ranks agree. The report of the engine states whether a stop was
-    requested. `on_progress` is called during the run.
+    requested. A second thread calls `on_progress` with the number of completed passes.
     """
     report = None if on_progress is None else (lambda: on_progress(engine.progress()))
     with stop_on_signals():
@@ -160,7 +162,7 @@ def watching(engine: Any, on_progress: Callable[[int], None] | None = None) -> I
 
 @contextmanager
 def call_repeatedly(call: Callable[[], None], name: str, interval: float = INTERVAL) -> Iterator[None]:
-    """Call a function every `interval` seconds from a thread with the given name."""
+    """Call a function every `interval` seconds inside the with block, from a thread with the given name."""
     done = threading.Event()
 
     def run() -> None:
@@ -176,23 +178,23 @@ def call_repeatedly(call: Callable[[], None], name: str, interval: float = INTER
         thread.join()
 
 
-PatchShape = int | Sequence[int] | Mapping[str, int] | None  # None: by cache size
+PatchShape = int | Sequence[int] | Mapping[str, int] | None  # None: shape by cache size
 
 
 def rank_plan(domain: Domain, schedule: Schedule, transfers: Transfers, patch: PatchShape = None) -> RankPlan:
-    """Return the plan of a schedule for this rank, with patches of a given shape or by cache size."""
+    """Return the plan of a schedule for this rank. By default, the cache size determines the patches."""
     return plan_rank(
         schedule, transfers, domain.comm.rank, threads=domain.threads, cache=level_2_cache(), patch=patch
     )
 
 
 def has_loop(schedule: Schedule) -> bool:
-    """Return True for a program with a loop, whose passes can be timed."""
+    """Return True if a program has a loop. Only passes of a loop can be timed."""
     return any(isinstance(operation, Loop) for operation in schedule.operations)
 
 
 def scalars_of_run(store: FieldStore, name: str, values: Mapping[str, float]) -> dict[str, float]:
-    """Return the scalars of the grid and of a run.
+    """Return the scalars of the grid together with the scalars of a run.
 
     Raises
     ------
@@ -213,18 +215,18 @@ class Prepared:
     Parameters
     ----------
     store : FieldStore
-        Memory of the fields. The memory of new fields of the program is allocated here.
+        Memory of the fields. If fields of the program have no memory, it is allocated in this store.
     schedule : Schedule
     plan : RankPlan
-        Plan of this rank. A new plan is made after subdomains have moved.
+        Plan of this rank. After subdomains have moved, a new plan replaces it.
     library : path
         Library of the kernels.
     name : str
         Name of the program.
     patch : int, sequence or mapping of int, optional
-        Shape of the patches of the plan; by default chosen by cache size.
+        Shape of the patches of the plan; by default the shape by cache size.
     tuned : Tuned, optional
-        Measured speed of patches, if a measurement chose the shape of the patches.
+        Measured speed of patch shapes, if a measurement selected the shape.
 
     Attributes
     ----------
@@ -235,7 +237,7 @@ class Prepared:
     modules : dict
         Kernels by device.
     native_engine : native Engine or None
-        Engine, if it is already built. Any thread may read this attribute.
+        Engine; None until it is built. Any thread may read this attribute.
     """
 
     def __init__(
@@ -277,16 +279,16 @@ class Prepared:
         self.store.allocate(self.schedule.fields, self.plan, self.name)
 
     def release(self) -> None:
-        """Free the engine, and the memory of fields that only the engine holds. A run builds a new engine."""
+        """Free the engine and the old storages that only the engine uses. The next run builds a new engine."""
         self.native_engine = None
 
     @property
     def engine(self) -> Any:
-        """Native engine, rebuilt after storages have changed."""
+        """Native engine. It is built again after storages have changed."""
         if self.native_engine is None or self._generation != self.store.generation:
             parts = self.store, self.schedule, self.plan, self.library, self.values
             if self.domain.devices:
-                self.native_engine = None  # frees its device memory before the new engine is built
+                self.native_engine = None  # frees device memory before the new engine is built
                 self.native_engine = build_device_engine(*parts, self._modules(), self.name)
             else:
                 self.native_engine = build_engine(*parts)
@@ -294,7 +296,7 @@ class Prepared:
         return self.native_engine
 
     def _modules(self) -> list[Any]:
-        """Return the kernels for the device of each subdomain. All ranks call this method."""
+        """Return the compiled kernels for each subdomain, for its device; collective."""
         domain, device = self.domain, self.schedule.device
         assert device is not None
         with domain.comm.agreement(f"compile kernels of {self.name!r} for devices"):
@@ -314,7 +316,7 @@ class Prepared:
                 self.values[number] = values[name]
 
     def error_context(self) -> AbstractContextManager[None]:
-        """Return the context of a run, which raises device errors and lack of mailbox memory as RunError."""
+        """Return a context manager that converts errors of devices and mailboxes into RunError."""
         transfers = self.domain.transfers
         has_errors = self.domain.devices or (transfers is not None and "rma" in transfers.methods)
         return device_errors(f"program {self.name!r}") if has_errors else nullcontext()
@@ -323,13 +325,13 @@ class Prepared:
     def bytes_per_pass(self) -> float:
         """Minimum memory traffic per cell in bytes, in one pass of the outermost loop.
 
-        For a program without a loop, the pass is one run. An inner loop counts as one pass. Work that is done
-        only every few passes counts by its share.
+        In a program without a loop, the pass is one run. An inner loop counts as if it had one pass. If a
+        sweep runs only in a fraction of the passes, its traffic counts with this fraction.
         """
         return sum(sweep.bytes * sweep.share for sweep in self.schedule.pass_sweeps())
 
     def methods_used(self) -> tuple[str, ...]:
-        """Return the transfer methods by which any rank receives messages. All ranks call this method."""
+        """Return the transfer methods that the messages and copies of all ranks use; collective."""
         local_methods, transfers = dict[str, None](), self.plan.transfers
         for subdomain in self.plan.subdomains:
             for sweep in subdomain.sweeps:
@@ -351,7 +353,7 @@ class Prepared:
         Parameters
         ----------
         values : mapping of str to float
-            Scalars to set before the run: parameters, and the initial values of others.
+            Scalars to set before the run: parameters, and initial values of other scalars.
         on_progress : callable, optional
             Function of the number of completed passes of the outermost loop. Another thread calls it a few
             times per second.
@@ -359,16 +361,16 @@ class Prepared:
         Returns
         -------
         Outcome
-            Outcome of the run. The reason is "interrupted" if a signal requested a stop, even after the last
-            pass. In this case, the caller must end the run. The reason is "paused" if only a pause of the
-            engine was requested.
+            Outcome of the run. Its reason is "interrupted" if a signal requested a stop, even if the signal
+            came after the last pass. In this case, the caller must not continue with another run. The reason
+            is "paused" if a pause of the engine was requested, but no stop.
 
         Raises
         ------
         RunError
             A loop cannot end, because its condition compares NaN.
         KeyboardInterrupt
-            A signal requested a stop of a program without a loop. The program has run completely.
+            A signal requested a stop, but the program has no loop. The program has then run completely.
         """
         self.set_scalars(scalars_of_run(self.store, self.name, values or {}))
         timeline = self.domain.timeline if has_loop(self.schedule) else None
@@ -377,7 +379,7 @@ class Prepared:
         outcomes: list[Outcome] = []
         trial, was_open = self._overlap, self._overlap.open
         engine, transfers = self.engine, self.domain.transfers
-        # If there are more subdomains than active ranks, the time per subdomain is measured for balancing.
+        # The time per subdomain is measured if balances are possible: with more subdomains than active ranks.
         active = self.domain.active_ranks
         is_measured = transfers is not None and transfers.layout.decomposition.count > active > 1
         with watching(engine, on_progress), self.error_context():
@@ -398,14 +400,15 @@ class Prepared:
                     self.add_events(timeline, report)
                 is_cut = passes > 0 and report["reason"] == "paused" and not report["stopped"]
                 sweeps = sum(report["sweep_counts"])
-                # The end of a run may shorten a piece. Such a piece counts, because times are per sweep.
+                # A piece is the passes of one trial of overlap. The end of a run may shorten a piece. The
+                # piece is still valid, because the trial compares times per sweep.
                 if passes and sweeps and report["reason"] in ("paused", "completed"):
                     trial.note(report["loop_seconds"], sweeps)
         if was_open and not trial.open and self.domain.comm.rank == 0:
             log.info("overlap in program %r: %s", self.name, trial.choice)
         if timeline is not None:
             timeline.write(self.domain.comm)
-        # With several ranks, a signal after the last agreement of this run belongs to the next run.
+        # With several ranks, a signal after the last agreement of all ranks stops the next run.
         is_late = self.domain.comm.size == 1 and native().forget_stop()
         if report["reason"] in self._errors:
             raise RunError(report["reason"])
@@ -435,7 +438,7 @@ class Prepared:
 
 
 def _fixed_overlap_reason(schedule: Schedule, comm: Communicator) -> str:
-    """Return the reason why overlap need not be measured; empty if a measurement is required."""
+    """Return the reason why overlap need not be measured, or "" if a measurement is required."""
     if comm.size == 1:
         return "since there is one rank"
     if not has_loop(schedule):
@@ -445,7 +448,7 @@ def _fixed_overlap_reason(schedule: Schedule, comm: Communicator) -> str:
     return ""
 
 
-# parts of a pass by name: arguments of the native engine
+# Arguments of the native engine that run only a part of a pass, by the name of the part.
 KINDS = {
     "step": {"overlap": True},
     "waiting": {"overlap": False},
@@ -458,16 +461,16 @@ LEAST = 0.04  # minimum duration of one measurement in seconds
 
 
 class PassTimer:
-    """Timer of the passes of a program's loops, on the slowest rank. All methods are collective.
+    """Timer for passes of the loops of a program, on the slowest rank. All methods are collective.
 
     Parameters
     ----------
     prepared : Prepared
-        Program. Its fields are set to ones, and are undefined after a measurement.
+        Program to time. Its fields are set to 1. After a measurement, their values are undefined.
     limits : sequence of str
-        Scalars that limit the passes of its loops.
+        Scalars of the program that limit the number of passes of its loops.
     values : mapping of str to float, optional
-        Values of its other scalars.
+        Values of the other scalars of the program.
 
     Attributes
     ----------
@@ -481,7 +484,7 @@ class PassTimer:
         self.prepared, self.limits = prepared, limits
         self.values = {**prepared.domain.grid.scalar_values(), **(values or {})}
         self.passes = 1
-        _ = prepared.engine  # first touch: each thread places its own memory pages
+        _ = prepared.engine  # first touch: the thread that uses a memory page also places it
         prepared.store.fill(1.0)
 
     def seconds(self, passes: int, **kind: bool) -> float:
@@ -490,8 +493,8 @@ class PassTimer:
         Parameters
         ----------
         **kind
-            Arguments of the native engine, see `KINDS`. By default, overlap is used as in a run of the
-            problem.
+            Arguments of the native engine; see `KINDS`. By default, messages and computation overlap unless
+            the user disables overlap.
 
         Raises
         ------
@@ -501,7 +504,7 @@ class PassTimer:
         return float(self._report(passes, **kind)["loop_seconds"])
 
     def trace(self) -> None:
-        """Run `passes` passes without timing, and write their trace if the domain has a timeline.
+        """Run one measurement without timing, and write its trace, if the domain has a timeline.
 
         Raises
         ------
@@ -514,7 +517,7 @@ class PassTimer:
         timeline.write(self.prepared.domain.comm)
 
     def _report(self, passes: int, **kind: bool) -> Any:
-        """Return the report of the engine on a run."""
+        """Run the program, and return the report of the engine."""
         kind = {"overlap": self.prepared.domain.execution.overlap is not False, **kind}
         self.prepared.set_scalars({**self.values, **dict.fromkeys(self.limits, float(passes))})
         engine = self.prepared.engine
@@ -527,10 +530,10 @@ class PassTimer:
     def calibrate(self, least: float = LEAST) -> None:
         """Set the number of passes of a measurement so that it takes at least `least` seconds."""
         self.run()
-        # A single pass takes longer than each of many passes, so that the estimate is refined in two steps.
+        # One pass alone takes longer than a pass among many. Therefore two steps refine the estimate.
         self.passes = max(1, int(0.1 * least / max(self.run(), 1e-7)))
         self.passes = max(3, math.ceil(least / max(self.run(), 1e-7)))
 
     def run(self, **kind: bool) -> float:
-        """Return the mean duration of one of `passes` passes in seconds; `kind` is an entry of `KINDS`."""
+        """Return the mean duration of a pass of a measurement in seconds. `kind` is an entry of `KINDS`."""
         return self.seconds(self.passes, **kind) / self.passes
