@@ -279,7 +279,7 @@ class Prepared:
         self.store.allocate(self.schedule.fields, self.plan, self.name)
 
     def release(self) -> None:
-        """Free the engine and the old storages that only the engine uses. The next run builds a new engine."""
+        """Free the engine, and storages that only the engine uses. The next run builds a new engine."""
         self.native_engine = None
 
     @property

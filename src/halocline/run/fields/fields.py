@@ -1,4 +1,4 @@
-"""Fields of a domain as arrays: assignment, reading, gathering, checksums and reductions."""
+"""Access to the fields of a domain: assignment, reading, gathering, checksums and reductions."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ class Parameters(KnownAttributes, MutableMapping[str, float]):
     Parameters
     ----------
     parameters : mapping of str to float
-        Names and initial values. The set of names is fixed.
+        Names and initial values. No names can be added or removed later.
     values : dict of str to float
-        Storage of the values.
+        Dictionary in which the values are stored.
     before_change : method
-        Method that is called before a value changes. Only a weak reference to its object is stored, because
-        the object holds these parameters and must be freed without garbage collection.
+        Method that is called before a value changes. Only a weak reference to the object of this method is
+        stored. The object refers to these parameters, and a reference cycle would delay its release.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Parameters(KnownAttributes, MutableMapping[str, float]):
         return f"Parameters({dict(self)})"
 
     def _error_for(self, name: str) -> InputError:
-        """Return the error for setting a parameter as an attribute."""
+        """Return the error for an assignment to a parameter as an attribute."""
         return InputError(f'parameters.{name} cannot be set; expected an item: parameters["{name}"] = 0.2')
 
     def __iter__(self) -> Iterator[str]:
@@ -160,7 +160,7 @@ def location_and_dtype(expression: Expr) -> tuple[str, str]:
     Returns
     -------
     location : str
-        Location of the expression; see `place_of` for reads at explicit offsets.
+        Location of the expression. See `place_of` for expressions with reads at explicit offsets.
     dtype : {"float64", "float32"}
         float32 if all fields in the expression are float32.
     """
@@ -175,16 +175,17 @@ class Fields(Sealed):
     ----------
     store : FieldStore
     parameters : mapping of str to float
-        Numbers that expressions may use by name.
+        Initial values of the parameters, which expressions use by name.
 
     Attributes
     ----------
     parameters : Parameters
-        Current parameters. ``parameters["kappa"] = 0.2`` changes one for the next run, without recompilation.
+        Current parameters. ``parameters["kappa"] = 0.2`` sets a parameter for the next run, without
+        recompilation.
     values : dict of str to float
         Values of all scalars: the parameters, and the results of programs.
     domain : Domain
-        Share of the grid of this rank.
+        Part of the grid on this rank.
     """
 
     advice: ClassVar[Mapping[str, str]] = {"parameters": 'set one of them, as in parameters["kappa"] = 0.2'}
@@ -200,15 +201,15 @@ class Fields(Sealed):
         self._fields_with_walls: set[Field] = (
             set()
         )  # fields whose wall points satisfy the boundary conditions
-        # Keys are the evaluated fields and expressions. The most recently used program is the last.
+        # Programs by their fields and expressions. The most recently used program is the last.
         self._programs: OrderedDict[tuple[Any, ...], Prepared | Pointwise] = OrderedDict()
-        self._generation = store.generation  # generation of the storages in the engines of these programs
+        self._generation = store.generation  # generation of the storages that these programs use
         self._internal_fields: dict[
             tuple[str, str], Field
         ] = {}  # fields that `holding` assigns, by location and dtype
 
     def known(self, field: Any) -> Field:
-        """Return a field of the grid from a Field object or a name."""
+        """Return the field of the grid for a Field object or a name."""
         if isinstance(field, str):
             named_field = self.grid.find(field)
             if named_field is None:
@@ -226,13 +227,13 @@ class Fields(Sealed):
         return field
 
     def components(self, field: Any) -> tuple[Any, ...] | None:
-        """Return the components of a vector or of the name of a vector; None for anything else."""
+        """Return the components of a vector, which may be given by name; None if `field` is not a vector."""
         if isinstance(field, str):
             field = self.grid.find(field)
         return tuple(field) if isinstance(field, (tuple, list)) else None
 
     def stored(self, field: Any) -> Field:
-        """Return a field that has values, from a Field object or a name."""
+        """Return the field for a Field object or a name, and check that the field has values."""
         target = self.known(field)
         self.settle()
         if target.name not in self.store.storages:
@@ -244,7 +245,7 @@ class Fields(Sealed):
         return target
 
     def _note_write_access(self, field: Field) -> None:
-        """Record that the user receives a writable view of a field. Fields on devices are copied instead."""
+        """Record that the user receives a writable view of a field. Views of device fields are read-only."""
         if not self.domain.devices:
             self._changes[field] += 1
             self._checked.discard(field)
@@ -253,7 +254,7 @@ class Fields(Sealed):
     def _before_change(self) -> None:
         """Evaluate pending assignments with the current parameters, before a parameter changes.
 
-        Wall points are set again before the next run.
+        Wall points are set again before the next run, because boundary conditions may use the parameter.
         """
         self.settle()
         self.forget_walls()
@@ -299,7 +300,7 @@ class Fields(Sealed):
         ]
 
     def _local_view(self, field: Field, offset: Place, values: NDArray[Any]) -> NDArray[Any]:
-        """Return points of this rank as an array that explains wrong indices and forbidden writes."""
+        """Return points of this rank as an array with explanatory errors for wrong indices and writes."""
         is_whole = values.shape == field.points
         if is_whole and values.flags.writeable:
             return values
@@ -332,13 +333,13 @@ class Fields(Sealed):
             - a number;
             - an array with the shape of the whole grid;
             - an expression;
-            - a function of the coordinates; calls of NumPy functions are traced, so that the bits do not
-              depend on NumPy;
+            - a function of the coordinates; its calls of NumPy functions are traced, and Halocline computes
+              their values, so that the bits of the field do not depend on NumPy;
             - an xarray DataArray;
             - the path of a NumPy file, such as "T.npy", or "all.npz" with an array of the field's name;
             - the path of an array in a store, such as "heat.zarr/T"; the last stored time is read.
 
-            For a vector, the value is a number for all components, or one of these:
+            For a vector, the value is one number for all components, or one of these:
 
             - a tuple with one value for each component;
             - an array of shape (components, *points);
@@ -348,8 +349,9 @@ class Fields(Sealed):
 
         Notes
         -----
-        Each rank reads only its own part of a store or DataArray. Data at points other than those of the
-        field are interpolated: cell averages conservatively, values on faces and nodes linearly.
+        Each rank reads only its own part of a store or DataArray. If the points of the data differ from the
+        points of the field, the data are interpolated: cell averages conservatively, values on faces and
+        nodes linearly.
         """
         components = self.components(field)
         if components is not None:
@@ -362,7 +364,7 @@ class Fields(Sealed):
             self._from_source(target, value)
             return
         if isinstance(value, (tuple, list)) and any(isinstance(entry, Operators) for entry in value):
-            # raises InputError, because the value is a vector
+            # This call raises InputError, because the value is a vector and the field is not.
             as_expr(value, f"the value of field {target.name!r}")
         if callable(value) and not isinstance(value, Operators):
             traced = self.traced(target, value)
@@ -401,14 +403,14 @@ class Fields(Sealed):
             self[field] = component_value
 
     def _allocate(self, target: Field) -> Field:
-        """Return the field after allocation of its memory and evaluation of pending assignments."""
+        """Allocate the memory of a field if necessary, evaluate pending assignments, and return the field."""
         if target.name not in self.store.storages:
             self._pending[target] = as_expr(0.0)
         self.settle()
         return target
 
     def traced(self, field: Field, function: Callable[..., Any]) -> Expr | Exception:
-        """Return the expression of a function of the coordinates, or the reason why tracing fails."""
+        """Return the traced expression of a function of the coordinates, or the error if tracing fails."""
         label = f"the function given for field {field.name!r}"
         expression = trace.try_function(function, field.coordinates, label)
         if isinstance(expression, Exception):
@@ -417,17 +419,17 @@ class Fields(Sealed):
         return expression
 
     def _by_rows(self, field: Field, function: Callable[..., Any], reason: Exception) -> None:
-        """Set a field to a function that NumPy evaluates over whole rows of the grid.
+        """Set a field to the values of a function that NumPy evaluates for one row of the grid at a time.
 
-        No bit of the result depends on the decomposition.
+        The bits of the result do not depend on the decomposition.
 
         Parameters
         ----------
         field : Field
         function : callable
         reason : Exception
-            Error that prevents tracing. A warning reports it, unless the function returns a non-numeric
-            value.
+            Error that prevents tracing. A warning reports this error, unless the function returns a value
+            that is not numeric.
         """
         from halocline.run.fields.views import row_function
 
@@ -442,7 +444,7 @@ class Fields(Sealed):
         try:
             row_at = row_function(function, field)
         except InputError as error:
-            if error.__cause__ is not None:  # the function itself fails for arrays
+            if error.__cause__ is not None:  # the function itself raises an error for arrays
                 warn()
             raise
         warn()
@@ -458,7 +460,7 @@ class Fields(Sealed):
         self._fill(field, values)
 
     def load(self, fields: Sequence[Field], read: Callable[[Field], None]) -> None:
-        """Replace all values of the fields, including those on walls, by a call of `read` for each field.
+        """Replace all values of fields, including values on walls. `read` is called for each field to set it.
 
         All ranks call this method.
         """
@@ -473,17 +475,17 @@ class Fields(Sealed):
             self._fields_with_walls.add(field)
 
     def changes(self, field: Field) -> int:
-        """Return the number of assignments to a field, and of views of it, by the user on this rank."""
+        """Return how often the user has assigned to a field or taken a view of it, on this rank."""
         return self._changes[field]
 
     def forget_walls(self) -> None:
-        """Set wall points according to the boundary conditions before the next run."""
+        """Require that wall points are set again by the boundary conditions before the next run."""
         self._fields_with_walls.clear()
 
     def _from_source(self, field: Field, value: Any) -> None:
-        """Set a field from stored data. Each rank reads its own points.
+        """Set a field from a store, a NumPy file or a DataArray. Each rank reads its own points.
 
-        All ranks read the same time, because a store may grow during the read.
+        The first rank selects the time for all ranks, because another program may extend the store meanwhile.
         """
         comm, action = self.domain.comm, f"set field {field.name!r}"
         with comm.agreement(action):
@@ -501,7 +503,7 @@ class Fields(Sealed):
         self._fill(field, values)
 
     def _fill(self, field: Field, values: Callable[[Place, Place], NDArray[Any]]) -> None:
-        """Write the points of a field. No rank writes if the values of any rank are rejected.
+        """Write the points of a field. If the values on any rank are invalid, no rank writes.
 
         Parameters
         ----------
@@ -538,7 +540,7 @@ class Fields(Sealed):
         self._fill(field, values)
 
     def _set_walls(self, field: Field) -> None:
-        """Set wall points according to the boundary conditions, unless an assignment is already pending."""
+        """Set wall points by the boundary conditions, unless an assignment to the field is pending."""
         self._fields_with_walls.add(field)
         if field not in self._pending and has_wall_values(field):
             self._pending[field] = field.expr
@@ -546,7 +548,7 @@ class Fields(Sealed):
     def settle(self) -> None:
         """Evaluate all pending assignments of fields in one generated sweep.
 
-        Assigned numbers are scalars of the program, so that one program serves all numbers.
+        Assigned numbers are scalars of the program, so that other numbers do not require another program.
         """
         self._release_stale()
         if not self._pending:
@@ -567,7 +569,7 @@ class Fields(Sealed):
         self._check_range(pending)
 
     def _release_stale(self) -> None:
-        """Release engines that hold the old memory of fields whose halos have grown."""
+        """Release engines that use old storages, after halos of fields have grown."""
         if self._generation != self.store.generation:
             for prepared in self._programs.values():
                 if isinstance(prepared, Prepared):
@@ -582,22 +584,22 @@ class Fields(Sealed):
         *,
         compiled: bool = False,
     ) -> Prepared | Pointwise:
-        """Return the program that evaluates expressions, from the cache if possible.
+        """Return the program that evaluates expressions, from the cache if possible; collective.
 
-        The program is evaluated point by point if this takes less time than its compilation. All ranks call
-        this method.
+        The program is evaluated in NumPy, point by point, if this takes less time than its compilation.
 
         Parameters
         ----------
         name : str
             Name of the program.
         key_values : tuple
-            Fields and expressions, alone or in tuples, that determine the statements. Expressions contain the
-            names of parameters but not their values, which are arguments of a run.
+            Fields, expressions and tuples of them, which determine the statements. Expressions contain the
+            names of parameters. The values of parameters are not part of the key, because they are arguments
+            of a run.
         statements : callable
             Function that records the statements in the traced program.
         compiled : bool
-            True for a program that must be compiled.
+            True if the program must be compiled.
         """
         self.domain.comm.check_same(
             f"the expressions of program {name!r} are",
@@ -616,7 +618,7 @@ class Fields(Sealed):
         return self._programs[key]
 
     def _forget_programs(self) -> None:
-        """Discard all cached programs, whose plans are no longer valid."""
+        """Discard all cached programs, because their plans are no longer valid."""
         self._programs.clear()
 
     def _check_range(self, formulas: Mapping[Field, Expr]) -> None:
@@ -647,8 +649,8 @@ class Fields(Sealed):
         Parameters
         ----------
         *expressions
-            Scalar expressions. Several expressions are compiled together once, and evaluated in one pass over
-            the fields if possible.
+            Scalar expressions. Several expressions are compiled once as one program, and evaluated in a
+            single pass over the fields if possible.
 
         Returns
         -------
@@ -682,7 +684,7 @@ class Fields(Sealed):
 
     @contextmanager
     def holding(self, value: Any) -> Iterator[Field]:
-        """Provide a field with the values of a field or expression. All ranks call this method.
+        """Yield a field that contains the values of a field or expression; collective.
 
         Parameters
         ----------
@@ -692,14 +694,14 @@ class Fields(Sealed):
         Yields
         ------
         Field
-            The field itself, or for an expression a field that exists only inside the block. Location and
-            precision of this field are those of the expression (`location_and_dtype`).
+            For a field, the field itself. For an expression, a temporary field that exists only inside the
+            with block and has the location and precision of the expression (see `location_and_dtype`).
 
         Raises
         ------
         InputError
-            The field has no values; the argument is neither a field nor an expression that varies from cell
-            to cell; or the expression mixes locations.
+            The field has no values; or the argument is neither a field nor an expression that varies from
+            cell to cell; or the expression combines values at different locations.
         """
         if isinstance(value, (Field, str)):
             yield self.stored(value)
@@ -718,15 +720,15 @@ class Fields(Sealed):
             try:
                 prepared.run(self.values)
             finally:
-                prepared.release()  # the engine would retain the memory of the field
+                prepared.release()  # otherwise the engine would keep the memory of the field
             yield field
 
     @contextmanager
     def _internal_field(self, location: str, dtype: str) -> Iterator[Field]:
-        """Provide a field that belongs to the grid and has memory only inside the block.
+        """Yield a field that belongs to the grid and has memory only inside the with block.
 
-        All blocks reuse the same field, so that programs that assign it are compiled once. A nested block
-        receives another field.
+        All with blocks reuse the same field for a location and precision, so that programs that assign to
+        this field are compiled only once. A nested block uses another field.
         """
         field = self._internal_fields.get((location, dtype))
         if field is None or field.name in self.grid.fields:
@@ -741,7 +743,7 @@ class Fields(Sealed):
 
     @accept_earlier_argument("what", "expression")
     def gather(self, expression: Any) -> Any:
-        """Gather a whole field or the values of an expression on the first rank. All ranks call this.
+        """Return a whole field or the values of an expression on the first rank; collective.
 
         Parameters
         ----------
@@ -751,17 +753,17 @@ class Fields(Sealed):
         Returns
         -------
         array or None
-            On the first rank an array with one element per point of the field; None on other ranks. The
-            values of an expression have the location of its fields, including points on an upper wall. The
-            precision is float32 if all these fields are float32. A condition gives an array of bool. A vector
-            gives an array of shape (components, *points), or a tuple of arrays if the shapes of the
-            components differ.
+            On the first rank, an array with one element per point of the field; None on other ranks. The
+            values of an expression have the location of its fields, and include points on an upper wall. The
+            precision is float32 if all fields of the expression are float32. The array has dtype bool for a
+            condition. For a vector, the array has the shape (components, *points). If the shapes of the
+            components differ, a vector gives a tuple of arrays.
 
         Raises
         ------
         InputError
-            The field has no values; the argument is neither a field nor an expression of fields of this grid;
-            or the expression mixes locations.
+            The field has no values; or the argument is neither a field nor an expression with fields of this
+            grid; or the expression combines values at different locations.
         """
         components = self.components(expression)
         if components is not None:
@@ -777,7 +779,7 @@ class Fields(Sealed):
     def checksum(self, field: Field | Vector | str) -> Any:
         """Return a hash of the bits of a field, or a tuple of hashes of the components of a vector.
 
-        The hash is identical for all numbers of ranks and threads, all patches and all decompositions.
+        The hash does not depend on the number of ranks or threads, the patches or the decomposition.
         """
         components = self.components(field)
         if components is not None:
@@ -790,12 +792,12 @@ class Fields(Sealed):
         return self.domain.places
 
     def check_inputs(self, when: str) -> None:
-        """Raise InputError if a field set since the last check has non-finite values. All ranks call this."""
+        """Raise InputError if a field that was set since the last check has non-finite values; collective."""
         self.settle()
         fields = [field for field in self.store.fields if field not in self._checked]
         for field in self.store.fields:
             if field not in self._fields_with_walls:
-                self._set_walls(field)  # the field may be unset, or set through a view
+                self._set_walls(field)  # the field may have no values yet, or was set through a view
         self.settle()
         if fields:
             contents.check_finite(self.store, fields, when)
@@ -808,7 +810,7 @@ class Fields(Sealed):
 
 
 def _trace_program(name: str, statements: Callable[[Program], None]) -> Program:
-    """Return the program of traced statements."""
+    """Return the program that `statements` records."""
     program = Program(name)
     with trace.tracing(program):
         statements(program)
@@ -816,7 +818,7 @@ def _trace_program(name: str, statements: Callable[[Program], None]) -> Program:
 
 
 def _component_of(function: Callable[..., Any], number: int, count: int, label: str) -> Callable[..., Any]:
-    """Return the function of one component of a function that returns all components."""
+    """Return a function for one component of a vector. `function` returns all components."""
     label = f"the function given for {label}"
 
     @wraps(function)
@@ -831,7 +833,7 @@ def _component_of(function: Callable[..., Any], number: int, count: int, label: 
 
 
 def _digests(value: Any) -> Any:
-    """Return fields as names and expressions as digests, in the same tuples, equal on all ranks."""
+    """Replace fields by names and expressions by digests in nested tuples, for comparison between ranks."""
     if isinstance(value, tuple):
         return tuple(map(_digests, value))
     if isinstance(value, Field):
@@ -845,7 +847,7 @@ def _to_dtype(field: Field, values: Any) -> NDArray[Any]:
     Raises
     ------
     InputError
-        Some finite values exceed the range of that precision.
+        Some values are finite but exceed the range of this precision.
     """
     fitted, infinite = narrowed(values, field.dtype)
     if infinite:
@@ -854,7 +856,7 @@ def _to_dtype(field: Field, values: Any) -> NDArray[Any]:
 
 
 def _beyond_range(field: Field, count: int, size: int) -> InputError:
-    """Return the error for finite values beyond the range of the type of a field."""
+    """Return the error for values that are finite but exceed the range of the dtype of a field."""
     return InputError(
         f"field {field.name!r} is {field.dtype}, and {count:,} of {size:,} values given for it are finite "
         "but exceed the range of this type. Use a float64 field, or scale the values."

@@ -1,8 +1,9 @@
-"""Interpolation along one axis by weights that do not depend on the requested part of the axis.
+"""Interpolation along one axis. The weights do not depend on the requested part of the axis.
 
-Cell averages are interpolated conservatively. In each cell of the source, the value is linear with the slope
-of central differences. A new average is the integral of this function over the new cell (van Leer 1977,
-Section 2, without a limiter). Point values are interpolated by polynomials through the nearest points.
+Cell averages are interpolated conservatively. In each cell of the source, the function is linear, and its
+slope is the central difference of the averages. A new average is the mean of this function over the new cell
+(van Leer 1977, Section 2, without a limiter). Point values are interpolated by polynomials through the
+nearest points.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Run = tuple[int, int]  # consecutive values: first index, and last index plus on
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights of the old values in each new value along one axis.
+    """Interpolation weights along one axis: each new value is a weighted sum of old values.
 
     Attributes
     ----------
@@ -34,15 +35,15 @@ class Weights:
     weight: NDArray[np.float64]
 
     def runs_read(self, lo: int, hi: int) -> list[Run]:
-        """Return the runs of old values that the new values from `lo` up to `hi` depend on.
+        """Return the index ranges (runs) of the old values that determine the new values `lo` to `hi` - 1.
 
-        The runs are the shortest part of the periodic axis that contains all these old values. There are two
-        runs if this part crosses the end of the axis.
+        The runs cover the shortest part of the periodic axis that contains all these old values. There are
+        two runs if this part crosses the end of the axis.
         """
         old_indices = np.unique(self.index[lo:hi])
         first, last = int(old_indices[0]), int(old_indices[-1])
         gaps = np.diff(old_indices)
-        # number of old values outside a single run
+        # number of old values that a single run would leave out
         outside = first + int(self.index.max()) - last
         if not len(gaps) or gaps.max() - 1 <= outside:
             return [(first, last + 1)]
@@ -50,9 +51,9 @@ class Weights:
         return [(first, int(old_indices[widest]) + 1), (int(old_indices[widest + 1]), last + 1)]
 
     def apply(self, values: NDArray[Any], axis: int, runs: Sequence[Run], lo: int, hi: int) -> NDArray[Any]:
-        """Return the new values from `lo` up to `hi` along an axis.
+        """Return the new values with the indices `lo` to `hi` - 1 along an axis.
 
-        The sum is formed term by term, so that no bit depends on the number of new values.
+        The weighted sums are formed term by term, so that no bit depends on the number of new values.
 
         Parameters
         ----------
@@ -60,7 +61,7 @@ class Weights:
             Old values of all runs, concatenated along `axis`.
         axis : int
         runs : sequence of (int, int)
-            Runs of `runs_read`, or longer ones.
+            Runs of `runs_read`, or longer runs.
         lo, hi : int
         """
         old_indices = np.concatenate([np.arange(first, end) for first, end in runs])
@@ -78,8 +79,9 @@ def polynomial(
 ) -> Weights:
     """Return weights of the polynomial through the `count` points nearest to each new coordinate.
 
-    A new coordinate that equals an old one up to rounding has weight 1 at this point and 0 elsewhere. On a
-    non-periodic axis, the polynomial through the outermost points also serves coordinates beyond them.
+    If a new coordinate equals an old coordinate up to rounding, this point has weight 1 and all other points
+    have weight 0. On a non-periodic axis, the polynomial through the outermost points extrapolates beyond
+    these points.
 
     Parameters
     ----------
@@ -87,9 +89,9 @@ def polynomial(
         Increasing coordinates, not necessarily evenly spaced.
     new : array of float64 (new values)
     count : int
-        1 for the nearest point (at equal distance, the point with the lower coordinate), or an even number: 2
-        for linear and 4 for cubic interpolation. On an axis with fewer points, the polynomial uses all
-        points.
+        Number of points: 1 for the nearest point, 2 for linear or 4 for cubic interpolation. Of two points at
+        equal distance, the point with the lower index counts as nearest. On an axis with fewer points, the
+        polynomial uses all points.
     period : float, optional
         Length after which the coordinates repeat.
 
@@ -124,20 +126,20 @@ def polynomial(
 
 
 def nearest(old: NDArray[np.float64], new: float, period: float | None = None) -> int:
-    """Return the index of the point nearest to a coordinate; at equal distance, the lower index."""
+    """Return the index of the point nearest to a coordinate; of two equally near points, the lower index."""
     return int(polynomial(old, np.array([new], np.float64), 1, period).index[0, 0])
 
 
 def _nearest_of_two(
     old: NDArray[np.float64], new: NDArray[np.float64], below: NDArray[np.int64], period: float | None
 ) -> NDArray[np.int64]:
-    """Return the index of the nearest of the points below and above each coordinate."""
+    """Return for each coordinate the index of the nearer of the points below and above it."""
     points = len(old)
     pair = np.stack([below, below + 1], axis=1)
     if period is None:
         pair = np.clip(pair, 0, points - 1)
     places = _lifted(old, pair, period)
-    excess = (new - places[:, 0]) - (places[:, 1] - new)  # distance below minus above
+    excess = (new - places[:, 0]) - (places[:, 1] - new)  # distance from below minus distance from above
     is_tie = np.abs(excess) <= SAME * (places[:, 1] - places[:, 0])
     pair %= points
     return np.where(is_tie, pair.min(axis=1), np.where(excess > 0.0, pair[:, 1], pair[:, 0]))
@@ -146,18 +148,18 @@ def _nearest_of_two(
 def _lifted(
     old: NDArray[np.float64], numbers: NDArray[np.int64], period: float | None
 ) -> NDArray[np.float64]:
-    """Return the coordinates of points. On a periodic axis, indices may be beyond its ends."""
+    """Return the coordinates of points. On a periodic axis, indices may lie outside the array."""
     places = old[numbers % len(old)]
     return places if period is None else places + period * (numbers // len(old))
 
 
 def conservative(old: NDArray[np.float64], new: NDArray[np.float64], *, periodic: bool) -> Weights:
-    """Return weights of the averages over new cells from averages over old cells.
+    """Return the weights that give averages over new cells from averages over old cells.
 
     Parameters
     ----------
     old, new : array of float64 (cells + 1)
-        Increasing edges of the cells. The first edges are equal, and so are the last edges.
+        Increasing edges of the old and new cells. Both have the same first edge and the same last edge.
     periodic : bool
         True for a periodic axis.
 
@@ -177,7 +179,8 @@ def conservative(old: NDArray[np.float64], new: NDArray[np.float64], *, periodic
                 break
             share = (b - a) / (high - low)
             row[i] = row.get(i, 0.0) + share
-            # slope times the distance between the centres of the overlap and the cell
+            # contribution of the slope: slope times the distance from the cell centre to the centre of the
+            # overlap
             below, above = i - 1, i + 1
             if periodic:
                 span = 0.5 * (widths[below % count] + widths[above % count]) + widths[i]
@@ -200,5 +203,5 @@ def conservative(old: NDArray[np.float64], new: NDArray[np.float64], *, periodic
 
 
 def same(old: NDArray[np.float64], new: NDArray[np.float64], length: float) -> bool:
-    """Return True if two sets of coordinates are equal up to rounding."""
+    """Return True if two arrays of coordinates are equal up to rounding."""
     return len(old) == len(new) and bool(np.all(np.abs(old - new) <= SAME * length))

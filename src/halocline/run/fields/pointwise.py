@@ -1,6 +1,6 @@
 """Evaluation of programs in NumPy, point by point, if compilation would take longer.
 
-Results are bit-for-bit identical to those of generated kernels. Both use the same intermediate
+Results are bit-for-bit identical to the results of generated kernels, because both use the same intermediate
 representation, functions and accumulators.
 """
 
@@ -32,8 +32,8 @@ from halocline.run.memory.store import FieldStore, Place
 if TYPE_CHECKING:
     Arrays = Mapping[int, NDArray[Any]]
 
-MOST_WORK = 2**22  # maximum number of values per rank, over all runs of a program, before it is compiled
-SLAB = 2**15  # points per vectorized evaluation
+MOST_WORK = 2**22  # maximum number of values per rank and program, over all runs without compilation
+SLAB = 2**15  # points per NumPy operation
 
 NUMPY = {
     "add": "add", "sum2": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "neg": "negative",
@@ -47,16 +47,16 @@ OPERATIONS = {*NUMPY, *NATIVE, *LEAVES, *SELECTIONS, "lookup"}
 
 @dataclass(frozen=True)
 class _Sweep:
-    """Sweep whose reads and writes are restricted to the same point.
+    """Sweep that reads and writes only values at the point that it computes.
 
     Attributes
     ----------
     kernel : Kernel
         Kernel with a body of stores and reductions only.
     fields : dict of str to Field
-        Fields by the names of their arrays; all have the same points.
+        Fields by the names of their arrays. All fields have the same points.
     reductions : tuple of str
-        Scalar of each reduction.
+        Name of the scalar for the result of each reduction.
     """
 
     kernel: Kernel
@@ -72,10 +72,11 @@ class Pointwise:
     ----------
     program : Program
     steps : sequence
-        Sweeps, and scalar statements with the kernels of their values, in order.
+        Sweeps and scalar statements, in order. A scalar statement is the name of a scalar, and the kernel
+        that computes its value.
     work : int
-        Number of values that one run computes on one rank: results, and operands that vary along the last
-        axis.
+        Number of values that one run computes on one rank: results, and intermediate values that vary along
+        the last axis.
     done : int
         Number of values computed in all runs.
     scalars : dict of str to float
@@ -91,11 +92,11 @@ class Pointwise:
 
     @property
     def is_worthwhile(self) -> bool:
-        """True if another run takes less time than the compilation of the program."""
+        """True if all runs so far and another run take less time than the compilation of the program."""
         return self.done + self.work <= MOST_WORK
 
     def run(self, values: Mapping[str, float]) -> Pointwise:
-        """Run the program, and return it with its scalars. All ranks call this method.
+        """Run the program, set `scalars`, and return this object; collective.
 
         Parameters
         ----------
@@ -142,7 +143,7 @@ def _slab(
     scalars: Mapping[str, float],
     accumulators: Sequence[Any],
 ) -> None:
-    """Compute the stores and reductions of a kernel in a box of points.
+    """Execute a kernel in a box of points: store its results, and add to its reductions.
 
     Parameters
     ----------
@@ -174,7 +175,7 @@ def _values(
     origin: Place,
     views: Mapping[str, NDArray[Any]],
 ) -> dict[int, NDArray[Any]]:
-    """Return values of a kernel in a box of points, as arrays that broadcast to its shape."""
+    """Return values of a kernel in a box of points, as arrays that broadcast to the shape of the box."""
     known: dict[int, NDArray[Any]] = {}
     ndim = len(origin)
     for number in kernel.below(numbers):
@@ -216,7 +217,7 @@ def _wide(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _slabs(shape: Sequence[int]) -> Iterator[tuple[slice, ...]]:
-    """Yield the parts of a box along its first axis, each of about `SLAB` points at most."""
+    """Yield the parts of a box, divided along its first axis. A part has at most about `SLAB` points."""
     rows = max(1, SLAB // max(1, prod(shape[1:])))
     whole = tuple(slice(0, n) for n in shape[1:])
     for first in range(0, shape[0], rows):
@@ -224,17 +225,17 @@ def _slabs(shape: Sequence[int]) -> Iterator[tuple[slice, ...]]:
 
 
 def pointwise(store: FieldStore, program: Program, scalar_names: Iterable[str]) -> Pointwise | None:
-    """Return a program for evaluation without compiled kernels; None if it requires compilation.
+    """Return a program for evaluation without compiled kernels, or None if it must be compiled.
 
-    A program qualifies if it has no loops and stops, and each sweep reads and writes only one point at one
-    location, in float64 operations. In addition, the fields must have memory on the host, and a run must be
-    worthwhile.
+    A program can be evaluated in this way if it has no loops and stops, and if it computes in float64. All
+    fields must have memory on the host. A sweep may read and write only values at its own point, and at one
+    location. A run must also take less time than the compilation.
 
     Parameters
     ----------
     store : FieldStore
     program : Program
-    scalar_names : names
+    scalar_names : iterable of str
         Scalars that have a value during the run.
 
     Raises
@@ -274,7 +275,7 @@ def pointwise(store: FieldStore, program: Program, scalar_names: Iterable[str]) 
 
 
 def _is_pointwise(kernel: Kernel, fields: Mapping[str, Field]) -> bool:
-    """Return True for a kernel that reads and writes only its own point, and computes in float64."""
+    """Return True if a kernel reads and writes only values at its own point, and computes in float64."""
     places = {field.staggered for field in fields.values()}
     places |= {s.place for s in kernel.body if isinstance(s, Reduce)}
     return (
@@ -286,7 +287,7 @@ def _is_pointwise(kernel: Kernel, fields: Mapping[str, Field]) -> bool:
 
 
 def _is_inactive(kernel: Kernel, store: FieldStore) -> bool:
-    """Return True if a kernel reads the value of a cell in an inactive block, which planning rejects."""
+    """Return True if a kernel reads a single value in an inactive block. Planning rejects such kernels."""
     cells = [s.cell for s in kernel.body if isinstance(s, Reduce) and s.cell is not None]
     return store.blocks is not None and not all(map(store.blocks.is_active, cells))
 

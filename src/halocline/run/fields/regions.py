@@ -23,17 +23,17 @@ FACE = "_face"
 
 
 def dimensions(staggered: Sequence[bool]) -> tuple[str, ...]:
-    """Return the names of the axes of a field, with the suffix "_face" for axes with points on faces."""
+    """Return the axis names of a field. If the points lie on faces of an axis, "_face" is appended."""
     return tuple(AXES[axis] + (FACE if on_face else "") for axis, on_face in enumerate(staggered))
 
 
 def axis_attributes(grid: Grid, axis: int) -> dict[str, Any]:
-    """Return attributes of the coordinates along an axis: its name, and its period or its walls."""
+    """Return the attributes of a coordinate array: the name of the axis, and its period or its walls."""
     ends = {"period": grid.extent[axis]} if grid.periodic[axis] else {"walls": grid.walls[axis]}
     return {"axis": AXES[axis].upper(), **ends}
 
 
-ROUNDING = 1e-9  # tolerance for a box that extends beyond the grid, relative to the extent of the grid
+ROUNDING = 1e-9  # tolerance for the ends of a box beyond the grid, relative to the extent of the grid
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,13 @@ class FieldPoints:
     Attributes
     ----------
     selection : Selection
+        Indices of the points.
     axes : tuple of int
-        Axes of the array. Along other axes, the selection has one element.
+        Axes of the output array. Along the other axes of the grid, the selection has one element.
     coordinates : tuple of array
-        Coordinates along each axis of the array.
+        Coordinates along each axis of the output array.
     at : dict of str to float
-        Coordinate along each axis that the array lacks.
+        Coordinate of the points along each axis that the output array lacks.
     """
 
     selection: Selection
@@ -58,7 +59,7 @@ class FieldPoints:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of the array."""
+        """Shape of the output array."""
         return tuple(self.selection.shape[axis] for axis in self.axes)
 
 
@@ -68,9 +69,9 @@ class Region:
     Attributes
     ----------
     block : int
-        Number of cells along each axis that are averaged.
+        Edge length in cells of the blocks that are averaged; 1 without averaging.
     fixed : collection of str
-        Axes along which the region has one coordinate. Arrays lack these axes.
+        Axes along which the region has a single coordinate. Output arrays lack these axes.
     """
 
     block = 1
@@ -85,7 +86,7 @@ class Region:
         Parameters
         ----------
         line : array of float64 (points)
-            Coordinates of the field along the axis.
+            Coordinates of the points of a field along the axis.
         """
         return 0, len(line)
 
@@ -106,7 +107,7 @@ class Whole(Region):
 
 
 class _AlongAxes(Region):
-    """Region with a value for each of some axes."""
+    """Region that is defined by a value for each of one or more axes."""
 
     def __init__(self, **values: Any) -> None:
         kind = type(self).__name__
@@ -128,9 +129,10 @@ class Slice(_AlongAxes):
     Parameters
     ----------
     x, y, z : float
-        Coordinate of the plane. Each array contains the nearest plane of points of its field. At equal
-        distance, the lower plane is used; the distance is periodic along periodic axes. An attribute with the
-        name of the axis contains the coordinate of the plane.
+        Coordinate of the plane. The output array of a field contains the plane of points nearest to this
+        coordinate. Of two planes at equal distance, the lower plane is used. Along periodic axes, the
+        distance is periodic. An attribute of the array, named after the axis, contains the coordinate of its
+        points.
 
     Raises
     ------
@@ -168,8 +170,8 @@ class Box(_AlongAxes):
     Parameters
     ----------
     x, y, z : (float, float)
-        Lower and upper end along the axis, within the grid or infinite. Along other axes the box contains all
-        points. A box does not wrap around periodic axes.
+        Lower and upper end along the axis, within the grid or infinite. Along axes that are not given, the
+        box contains all points. A box does not wrap around periodic axes.
 
     Raises
     ------
@@ -212,13 +214,13 @@ class Box(_AlongAxes):
 
 
 class Coarsen(Region):
-    """Averages over blocks of cells with the same number of cells along each axis: ``hc.Coarsen(4)``.
+    """Averages over blocks that have the same number of cells along each axis: ``hc.Coarsen(4)``.
 
     Parameters
     ----------
     cells : int
-        Number of cells of a block along each axis. The number of cells of the grid along each axis must be a
-        multiple of `cells`.
+        Number of cells of a block along each axis. It must divide the number of cells of the grid along each
+        axis.
 
     Raises
     ------
@@ -248,7 +250,7 @@ class Coarsen(Region):
                 )
 
     def choose(self, grid: Grid, staggered: Sequence[bool]) -> FieldPoints:
-        """Return the blocks of a field. The selection contains the first cell of each block."""
+        """Return the blocks of a field. The selection contains only the first cell of each block."""
         if any(staggered):
             raise InputError(
                 f"Coarsen({self.block}): expected fields of cells, because only cells are averaged"
@@ -266,14 +268,15 @@ class Coarsen(Region):
 
 @dataclass(frozen=True)
 class Stencils:
-    """Interpolation stencils of values at single points.
+    """Stencils that interpolate a field at single points (places).
 
     Attributes
     ----------
     points : array of int (points read, axes)
         Indices of the points of the field that are read.
     terms : array of int (places, terms)
-        Rows of `points` in the sum of each value. The number of rows denotes a zero term.
+        Index in `points` of each term in the sum for a place. An index equal to the length of `points` means
+        a term of zero.
     weights : array of float64 (places, terms)
     """
 
@@ -284,8 +287,8 @@ class Stencils:
     def apply(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """Return the interpolated values, summed term by term in a fixed order.
 
-        At a point of the field, the result is bit-for-bit the value of the field, because adding -0.0 changes
-        no number.
+        At a point of the field, the result is bit-for-bit the value of the field: the other terms are -0.0,
+        and the addition of -0.0 changes no number.
         """
         padded = np.append(values.astype(np.float64), -0.0)
         total = np.full(len(self.terms), -0.0)
@@ -294,31 +297,32 @@ class Stencils:
         return total
 
 
-INTERPOLATIONS = {"nearest": 1, "linear": 2, "cubic": 4}  # points along each axis
+INTERPOLATIONS = {"nearest": 1, "linear": 2, "cubic": 4}  # number of points along each axis
 
 
 class Points(Region):
     """Single points, such as receivers: ``hc.Points([(0.1, 0.5), (0.9, 0.5)])``.
 
     Each field is interpolated from its own points: cells, faces, edges or nodes. At a point of the field, the
-    value is exact, bit for bit. Interpolation wraps around periodic axes. Between a wall and the outermost
-    points of a field, values are extrapolated. The polynomial of the nearest points, with the same order, is
-    used there. Boundary conditions are not used.
+    result is bit-for-bit the value of the field. Interpolation wraps around periodic axes. Between a wall and
+    the outermost points of a field, the polynomial through the nearest points extrapolates. Boundary
+    conditions are not used.
 
     Parameters
     ----------
     places : sequence of tuple of float
-        Coordinates within the grid, both ends included. On a one-dimensional grid, plain numbers are accepted
-        too.
+        Coordinates of the points, within the grid or on its boundary. In 1D, plain numbers are accepted too.
     interpolate : {"linear", "cubic", "nearest"}
-        Polynomials of order 2 or 4 along each axis, through 2 or 4 points; or the value and coordinates of
-        the nearest point of the field. Along an axis with a single point, values are constant.
+        "linear" uses polynomials of order 2 through 2 points along each axis, and "cubic" polynomials of
+        order 4 through 4 points. "nearest" returns the value and the coordinates of the nearest point of the
+        field. Along an axis with a single point, values are constant.
 
     Raises
     ------
     InputError
         There are no points, coordinates are not numbers, `interpolate` is unknown, or a point is outside the
-        grid. The error also occurs if "cubic" requires 4 points along an axis, but a field has 2 or 3.
+        grid. The error is also raised if `interpolate` is "cubic" and a field has 2 or 3 points along an
+        axis.
     """
 
     def __init__(self, places: Sequence[Sequence[float]], interpolate: str = "linear") -> None:
@@ -347,7 +351,7 @@ class Points(Region):
             raise InputError(f"Points: {wrong!r} is not a point of {grid!r}; expected {ranges}")
 
     def coordinates(self, grid: Grid, staggered: Sequence[bool]) -> tuple[NDArray[np.float64], ...]:
-        """Return the coordinates of the values of a field along each axis."""
+        """Return the coordinates of the output values of a field, as one array per axis."""
         if self.interpolate != "nearest":
             return tuple(self._coordinates.T)
         lines, weights = grid.positions(staggered), self._weights(grid, staggered)
@@ -405,7 +409,7 @@ def _places(places: Any) -> list[tuple[float, ...]]:
     """Return the coordinates of all points as floats."""
     try:
         array = np.asarray(places)
-    except ValueError:  # points of different numbers of coordinates
+    except ValueError:  # The points differ in their number of coordinates.
         return [_place(place) for place in places]
     if array.dtype.kind not in "biuf" or array.ndim not in (1, 2):
         return [_place(place) for place in places]

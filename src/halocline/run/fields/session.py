@@ -1,4 +1,4 @@
-"""Session: advance of a simulation in steps, with checks for non-finite values."""
+"""Session, which advances a simulation in steps and checks for non-finite values."""
 
 from __future__ import annotations
 
@@ -24,20 +24,21 @@ from halocline.run.engine.prepared import Outcome, Prepared, interruption
 from halocline.run.fields.fields import Fields
 
 # Fields are first checked for non-finite values after FIRST_CHECK steps. The interval then doubles at each
-# check. It is at most CHECK_SECONDS, or the interval at which checks take CHECK_SHARE of the time if longer.
+# check, up to CHECK_SECONDS. If checks would then take more than CHECK_SHARE of the time, the interval
+# becomes longer.
 FIRST_CHECK = 64
 CHECK_SECONDS = 10.0
 CHECK_SHARE = 0.01
 
 
 class Replay(Protocol):
-    """Protocol of the search for the origin of a failure; see `halocline.run.simulation.replay`."""
+    """Protocol of the search for the cause of a failure; see `halocline.run.simulation.replay`."""
 
     def keep(self, until: float) -> None:
-        """Copy the current state of a run towards `until`. The state is known to be finite."""
+        """Copy the current state of a run that ends at time `until`. All values of this state are finite."""
 
     def explained(self, error: HaloclineError) -> HaloclineError:
-        """Return the error with its cause."""
+        """Return the error, extended by its cause."""
 
 
 class Session:
@@ -48,19 +49,20 @@ class Session:
     Parameters
     ----------
     fields : Fields
-        Fields that the program advances, with the values of its scalars.
+        Fields that the program advances. They also contain the values of the scalars of the program.
     stepping : Stepping
+        Program of the steps.
     prepared : Prepared, optional
-        Program that is ready to run.
+        The same program, already bound to the engine.
 
     Attributes
     ----------
     program : Program
-        Program without the additional computation of statistics and output values.
+        Program of the steps, without the statements for statistics and output values.
     ran_with : dict of str to float
-        Parameters of the last step, with which it computed the next delayed time step.
+        Parameters with which the last step computed the delayed time step of the next step.
     replay : Replay or None
-        Search for the origin of a failure.
+        Search for the cause of a failure.
     keep_rows : callable or None
         Function that receives the history of the steps, if the steps compute output values.
     is_under_way : bool
@@ -86,7 +88,7 @@ class Session:
 
     @property
     def clock(self) -> Clock:
-        """Clock at the current time and step, with the tolerance for times that count as reached."""
+        """Clock at the current time and step. The clock decides whether a time counts as reached."""
         return clock_of(self.fields.values)
 
     @property
@@ -101,7 +103,7 @@ class Session:
 
     @cached_property
     def identity(self) -> dict[str, str]:
-        """Texts of the grid, the fields and the equations, which must match those of a checkpoint."""
+        """Texts of the grid, fields and equations. A restart requires equal texts in the checkpoint."""
         grid, program = self.fields.grid, self.program
         return {
             "grid": equations.grid_text(grid),
@@ -117,20 +119,20 @@ class Session:
 
     @property
     def _machine_scalars(self) -> set[str]:
-        """Names of the scalars that the grid and the machine determine."""
+        """Names of the scalars whose values the grid and the machine determine."""
         return {*self.fields.grid.scalar_values(), AROUND}
 
     def scalars(self) -> dict[str, float]:
-        """Return all scalars of the program except those of grid and machine.
+        """Return the scalars of the program by name, without scalars of the grid and the machine.
 
-        Another thread may call this method during a run. Some scalars may then belong to a later step than
-        others.
+        Another thread may call this method during a run. The returned values may then belong to different
+        steps.
         """
         excluded = self._machine_scalars
         return {name: value for name, value in self.prepared.scalars().items() if name not in excluded}
 
     def set_scalars(self, values: Mapping[str, float]) -> None:
-        """Set scalars of the program, including those that only its statements set."""
+        """Set scalars of the program, including scalars that usually only its statements set."""
         excluded = self._machine_scalars
         self.prepared.set_scalars({name: value for name, value in values.items() if name not in excluded})
 
@@ -144,7 +146,9 @@ class Session:
     def use_program(
         self, stepping: Stepping, keep_rows: Callable[[NDArray[Any]], None] | None = None
     ) -> Iterator[None]:
-        """Advance with another program in the block. Its steps compute the same fields and additional values.
+        """Use another program for steps inside the with block.
+
+        The steps of this program compute the same fields, and in addition statistics or output values.
 
         Parameters
         ----------
@@ -162,33 +166,33 @@ class Session:
             self.stepping, self.keep_rows = before, None
 
     def replace(self, prepared: Prepared) -> None:
-        """Replace the prepared program after a change of the store. The program itself is the same."""
+        """Replace the prepared program by the same program, prepared again after a change of the store."""
         self.prepared, self._first = prepared, None
         self.forget_step()
         self.forget_checks()
 
     def forget_step(self) -> None:
-        """Make the next delayed time step exact, after fields were set."""
+        """Discard the delayed time step, because fields were set. The next run computes it again."""
         self.fields.values.pop(NEXT_STEP, None)
 
     def forget_earlier_steps(self) -> None:
-        """Discard the state of earlier steps, after the time and the step were set."""
+        """Discard all values from earlier steps, because the time and the step were set."""
         self.forget_step()
         self.last_run = 0, 0.0
-        self.fields.values.pop("dt", None)  # no step has been done
+        self.fields.values.pop("dt", None)  # no step has been run
         self.forget_time_steps()
         self.forget_checks()
 
     def forget_time_steps(self) -> None:
-        """Restart the count of time steps, after the time or the time step was set."""
+        """Restart the count of steps of constant length, because the time or the time step was set."""
         for name in STATE:
             self.fields.values.pop(name, None)
 
     def forget_checks(self) -> None:
         """Reset the interval between checks for non-finite values."""
-        self._kept_for: Any = None  # purpose of the last copy for a replay
-        self._due = FIRST_CHECK  # steps between two checks
-        # steps since the last check, their seconds, and seconds of the check
+        self._kept_for: Any = None  # end time and parameters at the last copy for a replay
+        self._due = FIRST_CHECK  # number of steps between two checks
+        # number of steps since the last check, their duration, and the duration of the last check, in seconds
         self._since, self._took, self._checking = 0, 0.0, 0.0
 
     def release(self) -> None:
@@ -198,7 +202,7 @@ class Session:
                 prepared.release()
 
     def forget_copy(self) -> None:
-        """Make a new copy for a replay before the next step, after subdomains have moved."""
+        """Require a new copy for the replay before the next step, because subdomains have moved."""
         self._kept_for = None
 
     # --- running ---
@@ -217,9 +221,9 @@ class Session:
         until : float
             Final time; the last step is shortened to end at this time.
         pause : float
-            Time at or after which no step begins if the time step varies; at most `until`.
+            With a varying time step, no step begins at or after this time. It is at most `until`.
         last : float
-            Maximum step number.
+            Number of completed steps at which the run ends at the latest.
         on_progress : callable, optional
             Function of the number of completed steps, called from another thread a few times per second.
 
@@ -245,12 +249,12 @@ class Session:
         return total
 
     def inputs(self, until: float, pause: float, steps: float) -> dict[str, float]:
-        """Return the values of scalars for a run; see `advance`."""
+        """Return the values of all scalars at the start of a run; see `advance`."""
         self._began = self.clock
         return {**self.fields.values, **self._began.scalars_for(until, pause, steps)}
 
     def store_outcome(self, inputs: Mapping[str, float], outcome: Outcome) -> Outcome:
-        """Store the scalars and rows of a run with these inputs, and return its outcome.
+        """Store the scalars and output rows of a run that began with `inputs`, and return its outcome.
 
         Raises
         ------
@@ -263,7 +267,7 @@ class Session:
                 values[name] = outcome.scalars[name]
         values.update(self._began.state({**inputs, **outcome.scalars}))
         if values["t"] < until < math.inf and self.clock.has_reached(until):
-            values["t"] = until  # rounding of a varying time step has removed the last step
+            values["t"] = until  # rounding of a varying time step has made the last step unnecessary
         if self.keep_rows is not None:
             history = outcome.history  # array (steps, columns)
             if len(history) and history[-1, 1] == values["step"]:
@@ -275,7 +279,7 @@ class Session:
         return outcome
 
     def _begin_delayed(self) -> None:
-        """Compute a delayed time step before the first step, and after fields or parameters were set."""
+        """Compute the delayed time step before the first step, and after changes of fields or parameters."""
         values, parameters = self.fields.values, dict(self.fields.parameters)
         if self.stepping.first is None or (NEXT_STEP in values and parameters == self.ran_with):
             return
@@ -289,8 +293,8 @@ class Session:
     def steps_until_check(self, until: float) -> float:
         """Return the number of steps until the next check.
 
-        If a check was due or the purpose of the run has changed, the replay copies the state. A later search
-        for the origin of a failure starts at this state.
+        If the last interval is complete, or if the end time or a parameter has changed, the replay copies the
+        state. A later search for the cause of a failure starts at this state.
         """
         self._begin_delayed()
         purpose, due = (until, dict(self.fields.parameters)), self._since >= self._due
@@ -308,7 +312,7 @@ class Session:
         return self._due
 
     def check(self, before: int, outcome: Outcome) -> None:
-        """Raise RunError if the steps after step `before` produced invalid values or an invalid time step."""
+        """Raise RunError if non-finite values or an invalid time step have occurred since step `before`."""
         began = perf_counter()
         try:
             self.check_after(before)
@@ -325,7 +329,7 @@ class Session:
         self._took += outcome.loop_seconds
 
     def check_after(self, before: int) -> None:
-        """Raise RunError if fields contain non-finite values but were finite after step `before`."""
+        """Raise RunError if a field contains non-finite values. It was still finite after step `before`."""
         when = f"after step {self.step} (time {self.time:g}), but was finite after step {before}"
         try:
             self.fields.check_all(when)
@@ -335,8 +339,8 @@ class Session:
             raise failure from None
 
     def explained(self, error: HaloclineError) -> HaloclineError:
-        """Return the error with its cause, if the replay can determine it."""
-        self.keep_rows = None  # the rows of repeated steps are already stored
+        """Return the error, extended by its cause if the replay can determine the cause."""
+        self.keep_rows = None  # The replay repeats steps whose rows are already stored.
         return error if self.replay is None else self.replay.explained(error)
 
 
@@ -345,5 +349,5 @@ def _report(on_progress: Callable[[int], None], before: int, done: int) -> None:
 
 
 def _prepare_stepping(fields: Fields, stepping: Stepping) -> Prepared:
-    """Prepare a program that advances the state of these fields."""
+    """Return the program of the steps, bound to the engine."""
     return prepare(fields.store, stepping.program, (*fields.values, *ENDLESS, "steps"))

@@ -22,7 +22,7 @@ from halocline.run.fields.interpolation import Run, Weights, conservative, polyn
 from halocline.run.fields.regions import dimensions
 
 NUMPY_FILES = (".npy", ".npz")
-EDGE = 0.01  # tolerance for a field that extends beyond the source, in cells of the source
+EDGE = 0.01  # maximum distance by which a field may extend beyond its source, in cells of the source
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Source:
         Names of the axes, without time.
     shape : tuple of int
     coordinates : dict of str to array
-        Coordinates of the axes that have them.
+        Coordinates along an axis, for each axis that has coordinates.
     read : callable
-        Function that returns the values from the indices `lo` up to `hi`.
+        Function ``read(lo, hi)`` that returns the values in the index range from `lo` to `hi`, without `hi`.
     """
 
     name: str
@@ -49,8 +49,8 @@ class Source:
 
 
 def is_source(value: Any) -> bool:
-    """Return True for a source of field values: a path, or a DataArray."""
-    if isinstance(value, Operators):  # hasattr would search for a similar name
+    """Return True if field values can be read from a value: if it is a path or a DataArray."""
+    if isinstance(value, Operators):  # For these types, hasattr would search for similar names.
         return False
     return isinstance(value, (str, PathLike)) or all(
         hasattr(value, name) for name in ("dims", "coords", "isel")
@@ -58,15 +58,15 @@ def is_source(value: Any) -> bool:
 
 
 def last_time(value: Any) -> int | None:
-    """Return the index of the last time of an array in a store; None for an array without time.
+    """Return the index of the last time of an array in a store; None for arrays without times.
 
-    The result is None for a DataArray too. A store may grow during the read, so that one rank must choose the
-    time for all ranks.
+    The result is also None for NumPy files and DataArrays. The store may grow meanwhile. Therefore one rank
+    calls this function, and all ranks read at the returned time.
 
     Raises
     ------
     InputError
-        The path does not name an array, or the array has no time yet.
+        There is no array at this path, or the array has no times yet.
     """
     if not isinstance(value, (str, PathLike)) or is_numpy_file(value):
         return None
@@ -87,12 +87,12 @@ def source_of(value: Any, field: Field, time: int | None = None) -> Source:
     field : Field
         Field to set.
     time : int, optional
-        Index of the time of an array in a store; by default the last.
+        Index of the time, for an array in a store; by default the last time.
 
     Raises
     ------
     InputError
-        The path does not name an array, or the array has several times.
+        There is no array at this path, or a DataArray has several times.
     """
     if is_numpy_file(value):
         return _numpy_source(Path(value), field)
@@ -107,15 +107,15 @@ def is_numpy_file(value: Any) -> bool:
 
 
 def _numpy_source(path: Path, field: Field) -> Source:
-    """Return the array of a NumPy file; for a .npz file, the array with the name of the field.
+    """Return the array of a NumPy file as a source. In a .npz file, the array has the name of the field.
 
     A .npy file is mapped into memory, so that each rank reads only its own part.
 
     Raises
     ------
     InputError
-        The file or array does not exist, the file is damaged or has no real numbers, or the shapes of array
-        and field differ.
+        The file or array does not exist, the file is damaged or does not contain real numbers, or array and
+        field differ in shape.
     """
     (array,) = numpy_arrays(path, (field.name,))
     if array.shape != field.points:
@@ -130,19 +130,19 @@ def _numpy_source(path: Path, field: Field) -> Source:
 
 
 def numpy_arrays(path: Path, *name_choices: Sequence[str]) -> list[NDArray[Any]]:
-    """Return arrays of a NumPy file: its single array, or the arrays with some names.
+    """Return arrays of a NumPy file: its single array, or the arrays with the given names.
 
     Parameters
     ----------
     path : Path
-    name_choices : sequence of str
-        Names of arrays of a .npz file. Of several sequences, the first one with all its names in the file is
-        used.
+    *name_choices : sequence of str
+        Names of the arrays to read from a .npz file. If there are several sequences, the first sequence is
+        used whose names are all in the file.
 
     Raises
     ------
     InputError
-        The file or array does not exist, or the file is damaged or has no real numbers.
+        The file or array does not exist, or the file is damaged or does not contain real numbers.
     """
     if not is_file(path):
         raise InputError(f"there is no file {path}; expected a file that numpy.save or numpy.savez writes")
@@ -223,12 +223,12 @@ class Reader:
     Raises
     ------
     InputError
-        The source has other axes, or does not cover the field.
+        Source and field have different axes, or the source does not cover the field.
 
     Attributes
     ----------
     description : str
-        Description of the interpolated axes; empty if there are none.
+        Description of the interpolation along each interpolated axis; "" without interpolation.
     """
 
     def __init__(self, field: Field, source: Source) -> None:
@@ -251,7 +251,7 @@ class Reader:
         self.description = ", ".join(descriptions)
 
     def read(self, lo: Sequence[int], hi: Sequence[int]) -> NDArray[Any]:
-        """Return the values of the field from the indices `lo` up to `hi`."""
+        """Return the values of the field in the index range from `lo` to `hi`, without `hi`."""
         runs = [
             [(low, high)] if weights is None else weights.runs_read(low, high)
             for weights, low, high in zip(self._weights, lo, hi, strict=True)
@@ -263,14 +263,14 @@ class Reader:
         return values
 
     def _read_runs(self, runs: Sequence[Sequence[Run]], box: tuple[Run, ...] = ()) -> NDArray[Any]:
-        """Return the values of the source in the runs along each axis of the field, concatenated.
+        """Return the values of the source in all combinations of runs, concatenated along each axis.
 
         Parameters
         ----------
         runs : sequence of sequence of (int, int)
-            Runs along each axis.
+            Runs (index ranges) along each axis of the field.
         box : tuple of (int, int)
-            Single runs of the first axes.
+            Selected run along each of the first axes, in recursive calls.
         """
         axis = len(box)
         if axis == len(runs):
@@ -279,7 +279,7 @@ class Reader:
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis)
 
     def _read_box(self, box: Sequence[Run]) -> NDArray[Any]:
-        """Return a box of the source; `box` and result have the axis order of the field."""
+        """Return the values in a box of the source. `box` and result have the axis order of the field."""
         source_box: list[Run] = [(0, 0)] * len(box)
         for run, position in zip(box, self._order, strict=True):
             source_box[position] = run
@@ -289,7 +289,7 @@ class Reader:
 
 
 def _axis_weights(field: Field, axis: int, source: Source, name: str) -> tuple[Weights | None, str]:
-    """Return the interpolation weights and method along an axis; None and "" for identical points."""
+    """Return the weights and the method of interpolation along an axis, or None and "" if none is needed."""
     grid, new = field.grid, field.positions[axis]
     count, length = source.shape[source.dimensions.index(name)], grid.extent[axis]
     old = source.coordinates.get(name)

@@ -1,4 +1,4 @@
-"""NumPy arrays that explain wrong indices, forbidden writes, and functions that combine points."""
+"""NumPy arrays with explanatory errors for wrong indices, forbidden writes and combinations of points."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from halocline.lang.values import real_array
 
 
 class LocalIndexError(InputError, IndexError):
-    """Index outside the points of this rank."""
+    """Error for an index outside the points of this rank."""
 
 
 class LocalView(np.ndarray):
-    """View of the points of a field that belong to one rank.
+    """View of those points of a field that belong to this rank.
 
     Slices, elements and results of arithmetic are plain arrays.
 
     Attributes
     ----------
     index_advice : str
-        Explanation of an index out of range.
+        Error text for an index out of range.
     write_advice : str
-        Explanation of an assignment to a read-only view.
+        Error text for an assignment to a read-only view.
     """
 
     index_advice = "the index is out of range"
@@ -37,7 +37,7 @@ class LocalView(np.ndarray):
 
     @classmethod
     def of(cls, values: NDArray[Any], index_advice: str, write_advice: str) -> LocalView:
-        """Return a view of an array with its advice."""
+        """Return a view of an array with these error texts."""
         view = values.view(cls)
         view.index_advice, view.write_advice = index_advice, write_advice
         return view
@@ -68,7 +68,7 @@ class LocalView(np.ndarray):
 
 
 def index_advice(field: Field, rank: int, first: Sequence[int], shape: Sequence[int]) -> str:
-    """Return the explanation of an index out of range.
+    """Return the error text for an index out of range.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def index_advice(field: Field, rank: int, first: Sequence[int], shape: Sequence[
 
 
 def write_advice(name: str, reason: str) -> str:
-    """Return the explanation of an assignment to a read-only view of field `name`."""
+    """Return the error text for an assignment to a read-only view of field `name`."""
     return (
         f"field {name!r} {reason}, and this array is a copy that cannot be written: set the whole field, "
         f"sim[{name}] = values, an array of the shape of the whole field, an expression or a function of the "
@@ -101,13 +101,13 @@ def write_advice(name: str, reason: str) -> str:
 class RowCoordinates(np.ndarray):
     """Array with one entry per point of a row. Functions that combine entries raise an error.
 
-    A row is a part of the grid. The maximum of a row, or a shift along it, therefore differs from that of the
-    grid.
+    A function is evaluated separately for each row of the grid. The maximum of a row differs from the maximum
+    over the grid, and a shift along a row does not reach other rows.
 
     Raises
     ------
     CombinesPointsError
-        A reduction, a function of `COMBINING`, or an index other than a condition for each entry.
+        Reductions, functions of `COMBINING`, and indices other than a whole slice or one condition per entry.
     """
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
@@ -131,7 +131,7 @@ class RowCoordinates(np.ndarray):
 def row_function(
     function: Callable[..., Any], field: Field
 ) -> Callable[[Sequence[int]], NDArray[np.float64]]:
-    """Return a function that computes the values of a row of points of a field.
+    """Return a function that computes the values of a field in one row of points.
 
     Parameters
     ----------
@@ -142,13 +142,13 @@ def row_function(
     Returns
     -------
     callable
-        Function of the indices of a row along all axes but the last. It returns an array (points along the
-        last axis).
+        Function whose argument is the position of a row: its index along each axis except the last. The
+        function returns an array with the values of the row.
 
     Raises
     ------
     InputError
-        The function fails, returns invalid numbers or a wrong count of them, returns different values in the
+        `function` fails, returns invalid numbers or a wrong number of values, returns other values in a
         second call, or combines several points. The returned function raises the same error.
     """
     lines = [np.asarray(line) for line in field.positions]
@@ -176,21 +176,22 @@ def row_function(
             ) from None
 
     first = (0,) * (len(lines) - 1)
-    # The first call uses a plain array, because masked values and other types have separate messages.
+    # The first call uses plain arrays, so that masked values and wrong types give their own error messages.
     row = values(first, call=trace.call, kind=np.ndarray)
     if not np.array_equal(row, values(first), equal_nan=True):
         raise InputError(f"{label} {trace.OTHER_VALUES}")
     half = len(row) // 2
     if half:
         halves = np.concatenate([values(first, part) for part in (slice(half), slice(half, None))])
-        # Vector instructions may round some entries of a row differently.
+        # The results are compared with a tolerance, because vector instructions may round entries
+        # differently.
         if not np.allclose(halves, row, rtol=1e-9, atol=1e-12, equal_nan=True):
             raise InputError(f"{label} {trace.COMBINES_POINTS}")
     return values
 
 
 def _plain(value: Any) -> Any:
-    """Return views as plain arrays, including those inside tuples, lists and mappings."""
+    """Convert views to plain arrays, including views inside tuples, lists and mappings."""
     if isinstance(value, (LocalView, RowCoordinates)):
         return value.view(np.ndarray)
     if type(value) in (list, tuple):
@@ -199,7 +200,7 @@ def _plain(value: Any) -> Any:
 
 
 def _wrapped(value: Any) -> Any:
-    """Return results with one entry per point as `RowCoordinates`."""
+    """Convert results with one entry per point to `RowCoordinates`."""
     if type(value) is tuple:
         return tuple(map(_wrapped, value))
     return value.view(RowCoordinates) if type(value) is np.ndarray and value.ndim == 1 else value
