@@ -1,12 +1,13 @@
-"""Output files of a run, written completely or not at all.
+"""Output files of a run, which are written completely or not at all.
 
-Links are followed, and the permissions of an existing file are kept. A new file replaces a plain file of the
-same name, so no reader sees a partial file.
+Links are followed, and the permissions of an existing file are kept. The data is first written to a new file,
+which then replaces the plain file of this name. Therefore a reader never sees a partial file.
 
-Some targets cannot be replaced without a change of their kind. The data is written into these targets:
+Some targets cannot be replaced by a new file, or would lose properties. The data is written directly into
+these targets:
 
 - a pipe or a device
-- a file that has a second name or belongs to another user
+- a file with several hard links, or a file of another user
 - a file that is a mount point or has an access control list
 - a stream that is already open, such as /dev/stdout
 """
@@ -24,15 +25,15 @@ from pathlib import Path
 
 from halocline.errors import RunError
 
-PATIENCE = 30.0  # seconds in which a reader must open a pipe
-DEFAULT_MODE = 0o666  # before the umask is applied
+PATIENCE = 30.0  # maximum time in seconds until another process opens a pipe for reading
+DEFAULT_MODE = 0o666  # permissions of new files, before the umask is applied
 _STREAM = re.compile(r"(?:/dev/fd|/proc/(?:self|thread-self|\d+)/fd)/(\d+)")
 
 
 def not_writable_reason(path: Path) -> str:
     """Return the reason why a path cannot be written, or "" if it can.
 
-    Missing folders are created. The check runs before the computation starts.
+    Missing folders are created. Commands call this function before the computation starts.
     """
     try:
         if _open_stream(path) is not None:
@@ -92,10 +93,10 @@ def _stat(path: Path) -> os.stat_result | None:
 
 
 def _is_replaceable(path: Path, status: os.stat_result) -> bool:
-    """Return True if a new file can replace the path without loss.
+    """Return True if a new file can replace a file without loss of its properties.
 
-    Such a path is a plain file with one name and no access control list. The user owns the file and may
-    create files in its folder.
+    The file must be a plain file with one hard link and no access control list. The user must own the file
+    and have the permission to create files in its folder.
     """
     is_plain = stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and status.st_uid == os.geteuid()
     return (
@@ -104,7 +105,7 @@ def _is_replaceable(path: Path, status: os.stat_result) -> bool:
 
 
 def _has_access_list(path: Path) -> bool:
-    """Return True if a file has an access control list, which a new file would lack."""
+    """Return True if a file has an access control list. A new file would not have this list."""
     try:
         return "system.posix_acl_access" in os.listxattr(path)
     except OSError:
@@ -124,7 +125,7 @@ def _open_stream(path: Path) -> int | None:
 
 
 def _append(stream: int, data: bytes) -> None:
-    """Write to an open file at its current position, after all text that was printed to it."""
+    """Write to an open file at its current position, after the text that was printed before."""
     for output in (sys.stdout, sys.stderr):
         output.flush()
     with open(os.dup(stream), "wb") as handle:
@@ -140,7 +141,7 @@ def _name() -> str:
 
 
 def _replace(path: Path, data: bytes, before: os.stat_result | None) -> bool:
-    """Replace a path by a new file; return False if that is impossible or would change its group or mode."""
+    """Replace a file by a new file. Return False if this is impossible without a change of group or mode."""
     path = _resolve_links(path)
     new_path = path.with_name(_name())
     try:
@@ -157,7 +158,7 @@ def _replace(path: Path, data: bytes, before: os.stat_result | None) -> bool:
         return True
     except BaseException as error:
         new_path.unlink(missing_ok=True)
-        # The user is no member of the file's group, or the file is a mount point.
+        # The user does not belong to the group of the file, or the file is a mount point.
         if before is not None and isinstance(error, OSError) and error.errno in (errno.EPERM, errno.EBUSY):
             return False
         raise
@@ -171,7 +172,7 @@ def _write_into(path: Path, data: bytes) -> None:
 
 
 def _open_existing(path: Path) -> int:
-    """Return the descriptor of an existing target opened for writing; a plain file is truncated."""
+    """Open an existing target for writing, and return its descriptor; a plain file is truncated."""
     end = time.monotonic() + PATIENCE
     while True:
         try:

@@ -42,32 +42,34 @@ class Cache:
 
 @dataclass(frozen=True)
 class Machine:
-    """Properties of the machine and the software that this process runs on; None means unknown.
+    """Properties of the machine of this process, and of the software in use; None means unknown.
 
     Parameters
     ----------
     host, system : str
-        Name of the node; operating system and processor architecture.
+        Name of the node, and its operating system and processor architecture.
     cpu : str or None
         Model name.
-    cores, hardware_threads : int
-        Numbers of physical cores and of hardware threads in the affinity mask of this process.
+    hardware_threads : int
+        Number of hardware threads in the affinity mask of this process.
+    cores : int
+        Number of physical cores of these hardware threads.
     numa_nodes : int or None
-        Number of NUMA nodes that contain any of these hardware threads.
+        Number of NUMA nodes that contain these hardware threads.
     caches : tuple of Cache
-        Data caches of the first of these cores, by level.
+        Data caches of the first of these hardware threads, by level.
     simd_bits : int or None
-        Width of the widest vectors.
+        Width of the widest vector registers in bits.
     memory_bytes, available_bytes : int or None
         Total and currently available memory of the node.
     compiler, compiler_version : str or None
-        C++ compiler of generated code.
+        C++ compiler that compiles generated code, and its version.
     mpi_library, mpi_version : str or None
-        MPI library of native code, and its version text.
+        MPI library that the native code uses, and its version text.
     version : str
         Version of Halocline.
     commit : str or None
-        Git commit of the running source, followed by "+" if files differ from it.
+        Git commit of the source that runs, followed by "+" if files differ from the commit.
     openmp : mapping of str to str
         Environment variables that control OpenMP.
     """
@@ -96,7 +98,7 @@ class Machine:
 
 
 def this_machine() -> Machine:
-    """Return the properties of this machine; takes some milliseconds, without MPI or NumPy."""
+    """Return the properties of this machine. The call takes some milliseconds and uses no MPI or NumPy."""
     threads = sorted(cores())
     info = _pairs(_read("/proc/cpuinfo").partition("\n\n")[0])
     memory = _pairs(_read("/proc/meminfo"))
@@ -126,14 +128,14 @@ def this_machine() -> Machine:
 
 
 def _read(path: str | Path) -> str:
-    """Return the text of a file of the operating system kernel, or "" if it cannot be read."""
+    """Return the text of a file in /proc or /sys, or "" if the file cannot be read."""
     with contextlib.suppress(OSError):
         return Path(path).read_text().strip()
     return ""
 
 
 def _pairs(text: str) -> dict[str, str]:
-    """Return the names and values of lines "name : value"."""
+    """Return the values of lines "name : value", by name."""
     split = (line.partition(":") for line in text.splitlines())
     return {name.strip(): value.strip() for name, colon, value in split if colon}
 
@@ -145,7 +147,7 @@ def _kibibytes(text: str | None) -> int | None:
 def clock_hertz() -> float | None:
     """Return the clock frequency of the first core of this process in hertz, or None if it is unknown.
 
-    The nominal frequency has priority over the current frequency.
+    The result is the nominal frequency if it is known, else the current frequency.
     """
     thread = min(cores())
     base = _read(f"/sys/devices/system/cpu/cpu{thread}/cpufreq/base_frequency")  # kHz
@@ -168,7 +170,7 @@ def interconnects() -> tuple[str, ...]:
 
 
 def parse_list(text: str) -> set[int]:
-    """Return the numbers of a list in the format of the kernel: "0-3,8" is 0, 1, 2, 3, 8."""
+    """Return the numbers of a list in the format of the Linux kernel: "0-3,8" is 0, 1, 2, 3, 8."""
     numbers: set[int] = set()
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
@@ -177,26 +179,26 @@ def parse_list(text: str) -> set[int]:
 
 
 def _siblings(thread: int) -> str:
-    """Return an identifier of the core of a hardware thread."""
+    """Return a text that identifies the physical core of a hardware thread."""
     return _read(f"/sys/devices/system/cpu/cpu{thread}/topology/thread_siblings_list") or str(thread)
 
 
 def share_of_cores(local_mask: int, masks: Iterable[int]) -> int:
-    """Return the share of this rank in the hardware threads of its affinity mask, at least 1.
+    """Return the number of hardware threads for this rank: an equal share of its affinity mask, at least 1.
 
     Parameters
     ----------
     local_mask : int
         Affinity mask of this rank.
     masks : ints
-        Affinity masks of all ranks of the node, including this one. Ranks that the launcher
-        binds have different masks, and other ranks share one mask.
+        Affinity masks of all ranks of the node, including this rank. If the launcher binds ranks to cores,
+        their masks differ. Otherwise all ranks have the same mask.
     """
     return max(1, local_mask.bit_count() // max(1, sum(bool(local_mask & mask) for mask in masks)))
 
 
 def sockets() -> int:
-    """Return the number of processor packages that this process may use, or 1 if it is unknown."""
+    """Return the number of sockets whose hardware threads this process may use, or 1 if it is unknown."""
     package_ids = {
         _read(f"/sys/devices/system/cpu/cpu{thread}/topology/physical_package_id") for thread in cores()
     }
@@ -231,16 +233,17 @@ def resident_bytes() -> int:
     return resident
 
 
-# Upper limit of the last-level cache per hardware thread, in bytes. No known machine exceeds it.
+# Upper limit for the last-level cache per hardware thread, in bytes. No known machine exceeds this limit.
 LARGEST_SHARE = 32 * 2**20
 
 
 def last_level_cache() -> int:
-    """Return the total bytes of last-level cache of the hardware threads of this node.
+    """Return the total size of the last-level caches of this node, in bytes.
 
-    At most LARGEST_SHARE bytes per thread are counted. A larger cache is shared with other virtual machines,
-    whose threads the system does not show. Measurement: on two threads with a cache of 260 MiB, arrays leave
-    the cache between 50 and 100 MB (docs/performance.md).
+    At most LARGEST_SHARE bytes per hardware thread are counted. If the system reports a larger cache, other
+    virtual machines share this cache, and their threads are not visible. In a measurement on two threads with
+    a cache of 260 MiB, arrays fit into the cache only up to a size between 50 and 100 MB
+    (docs/performance.md).
     """
     caches = data_caches()
     if not caches:
@@ -258,14 +261,14 @@ def _compiler() -> tuple[str | None, str | None]:
 
 
 def _mpi() -> tuple[str | None, str | None]:
-    """Return the MPI library of native code and the first line of its version, without MPI_Init."""
+    """Return the MPI library of native code and the first line of its version text, without MPI_Init."""
     from halocline.native import native
 
     try:
         library = os.path.realpath(native().mpi_library())
     except RunError:
         return None, None
-    text, length = ctypes.create_string_buffer(2**16), ctypes.c_int(0)  # The limit of MPI is below 2**13.
+    text, length = ctypes.create_string_buffer(2**16), ctypes.c_int(0)  # MPI needs less than 2**13
     if ctypes.CDLL(library).MPI_Get_library_version(text, ctypes.byref(length)) != 0:
         return library, None
     line = text.value.decode(errors="replace").partition("\n")[0]
@@ -273,7 +276,7 @@ def _mpi() -> tuple[str | None, str | None]:
 
 
 def _commit(root: Path) -> str | None:
-    """Return the commit of `root` if it contains the source of Halocline, else the commit of the build."""
+    """Return the commit of the source in `root`, or of the build if `root` contains no source."""
     if not (root / ".git").exists() or not (root / "native").is_dir():
         return _read(Path(__file__).parents[2] / "commit.txt") or None
     try:
@@ -291,10 +294,10 @@ def _git(root: Path, *arguments: str) -> str:
 
 
 def level_2_cache() -> int | None:
-    """Return the bytes of the level-2 cache of a core, or None if they are unknown."""
+    """Return the size of the level-2 cache of a core in bytes, or None if it is unknown."""
     return next((cache.bytes for cache in data_caches() if cache.level == 2), None)
 
 
 def exceeds_cache(plan: RankPlan, ranks_of_node: int) -> bool:
-    """Return True if the fields of a node exceed its last-level cache, so that stores bypass it."""
+    """Return True if the fields of a node exceed its last-level cache. Stores then bypass the cache."""
     return plan.memory * ranks_of_node > last_level_cache()

@@ -27,10 +27,10 @@ def command_line() -> list[str]:
 
 @contextmanager
 def restoring(signals: Iterable[signal.Signals]) -> Iterator[list[signal.Signals]]:
-    """Yield the signals that this process does not ignore, and restore their handlers after the block.
+    """Yield the signals that this process does not ignore, and restore their handlers after the with block.
 
-    An ignored signal stays ignored, such as SIGINT in a command that a shell runs in the background. Only the
-    main thread may set handlers. In another thread the list is empty.
+    Ignored signals remain ignored. For example, a command that a shell runs in the background ignores SIGINT.
+    Only the main thread may set handlers. In another thread, the list is empty.
     """
     is_main = threading.current_thread() is threading.main_thread()
     handlers = {number: signal.getsignal(number) for number in signals if is_main}
@@ -44,7 +44,7 @@ def restoring(signals: Iterable[signal.Signals]) -> Iterator[list[signal.Signals
 
 @contextmanager
 def environment(variables: Mapping[str, str | None]) -> Iterator[None]:
-    """Set environment variables during the block; None removes a variable."""
+    """Set environment variables inside the with block; the value None removes a variable."""
     before = {name: os.environ.get(name) for name in variables}
 
     def put(values: Mapping[str, str | None]) -> None:
@@ -68,8 +68,8 @@ SELDOM = (50_000, 20, 20)
 def seldom() -> None:
     """Raise the thresholds of the garbage collector.
 
-    With the default thresholds Python scans permanent modules and expressions repeatedly. The scans take a
-    tenth of the time of a short run.
+    With the default thresholds, Python repeatedly scans modules and expressions that are never freed. These
+    scans take a tenth of the time of a short run.
     """
     gc.set_threshold(*SELDOM)
 
@@ -77,15 +77,15 @@ def seldom() -> None:
 def as_usual() -> None:
     """Restore the default thresholds of the garbage collector for a user's program.
 
-    The user's program may produce much garbage. The objects of modules imported before are excluded from
-    later scans.
+    The program may produce much garbage. Later scans omit the objects that exist before this call, such as
+    imported modules.
     """
     gc.freeze()
     gc.set_threshold(*USUAL)
 
 
-# Open files, measured with MPICH 5.0.2 on R = 2 to 16 ranks: 30 + 2 R of a rank, 4 more during the
-# compilation of kernels, 10 + 4 R of mpiexec, and some more of mpiexec for a short time.
+# Number of open files, measured with MPICH 5.0.2 on R = 2 to 16 ranks: a rank has 30 + 2 R, and 4 more while
+# it compiles kernels. mpiexec has 10 + 4 R, and some more for a short time.
 FILES, FILES_PER_RANK = 48, 4
 # Kernels of magnetohydrodynamics on three axes use 37 KiB of stack. g++ 12 uses 256 to 512 KiB of stack to
 # compile these kernels, and more to compile larger ones.
@@ -98,7 +98,7 @@ _AT_START = os.sched_getaffinity(0)
 
 
 def binds_threads() -> bool:
-    """Return True if the environment makes OpenMP bind threads to cores."""
+    """Return True if environment variables make OpenMP bind threads to cores."""
     binding = os.environ.get("OMP_PROC_BIND", "").strip().lower()
     return binding != "false" and any(
         map(os.environ.get, ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY"))
@@ -108,26 +108,26 @@ def binds_threads() -> bool:
 def cores() -> set[int]:
     """Return the numbers of the hardware threads that this process may use.
 
-    OpenMP may bind the main thread when its library is loaded. If it does, the function returns the threads
-    that were available at the start of the process.
+    OpenMP may bind the main thread to a core when its library is loaded. If environment variables request
+    this, the result is the set of hardware threads that were available at the start of the process.
     """
     return _AT_START if binds_threads() else os.sched_getaffinity(0)
 
 
 def affinity() -> int:
-    """Return the hardware threads that this process may use, as a bit mask; see `cores`."""
+    """Return a bit mask of the hardware threads that this process may use; see `cores`."""
     return sum(1 << thread for thread in cores())
 
 
 def allow_files(ranks: int) -> None:
-    """Raise the limit on open files to the number that the ranks of a node need.
+    """Raise the limit for the number of open files as `ranks` ranks on a node require.
 
-    The limit holds for this process and for the processes that it starts.
+    The limit applies to this process and to the processes that it starts.
 
     Raises
     ------
     InputError
-        The system allows fewer open files.
+        The system does not allow so many open files.
     """
     file_count = FILES + FILES_PER_RANK * ranks
     soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -142,12 +142,12 @@ def allow_files(ranks: int) -> None:
 
 
 def check_stacks(threads: int, environment: Mapping[str, str] = os.environ) -> None:
-    """Check that the stacks suffice for compilers of kernels and for kernels on all threads.
+    """Check that the stacks are large enough for the compiler of kernels, and for kernels on all threads.
 
     Raises
     ------
     InputError
-        A stack is too small. A program with too small a stack would end without a message.
+        A stack is too small. Without this check, the program would crash without a message.
     """
     allowed, _ = resource.getrlimit(resource.RLIMIT_STACK)
     if not _suffices(allowed, STACK):
@@ -172,6 +172,6 @@ def _suffices(allowed: int, required: int) -> bool:
 
 
 def _stack_size(text: str) -> int | None:
-    """Return the bytes of a stack size in the syntax of OpenMP: a number of KiB, or with B, K, M or G."""
+    """Return the bytes of a stack size in OpenMP syntax: a number with unit B, K, M or G; by default KiB."""
     match = re.fullmatch(r"\s*(\d+)\s*([BKMG]?)\s*", text, re.IGNORECASE)
     return None if match is None else int(match[1]) * _UNITS[match[2].upper()]

@@ -1,7 +1,7 @@
-"""Shared memory segments of MPICH: files in /dev/shm, which every rank of a node maps when MPI starts.
+"""Shared memory segments of MPICH: files in /dev/shm that every rank of a node maps when MPI starts.
 
-The shared memory of Halocline consists of anonymous files (native/src/storage/memory.hpp). Anonymous files
-leave no names behind.
+The shared memory of Halocline itself consists of anonymous files (native/src/storage/memory.hpp), which have
+no names in /dev/shm.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from halocline.errors import RunError
 FOLDER = Path("/dev/shm")
 NAMES = "mpich_*"
 # Bytes of shared memory per rank of a node, measured with MPICH 5.0.2 on 1 to 8 ranks. MPICH always uses
-# NEEDED. MPICH and UCX together use TAKEN if that much is available.
+# NEEDED bytes. MPICH and UCX together use TAKEN bytes if so many are available.
 NEEDED, TAKEN = 1057344, 5400000
 START = 60.0  # maximum time between the starts of the first and last rank, in seconds
 ADVICE = (
@@ -26,7 +26,7 @@ ADVICE = (
 
 
 def first_of_node(rank: int, environment: Mapping[str, str] = os.environ) -> bool:
-    """Return True if this rank prints messages for its node: the launcher counts it first there."""
+    """Return True if this rank is the first of its node. The first rank prints the messages of the node."""
     return environment.get("MPI_LOCALRANKID", str(rank)) == "0"
 
 
@@ -40,7 +40,7 @@ def room() -> int | None:
 
 
 def lack(ranks: int, free: int | None) -> str:
-    """Return a message if `free` bytes are too few for the ranks of a node to start MPI, else ""."""
+    """Return an error text if the ranks of a node need more than `free` bytes to start MPI, else ""."""
     required = ranks * NEEDED
     if free is None or free >= required:
         return ""
@@ -52,21 +52,21 @@ def lack(ranks: int, free: int | None) -> str:
 
 
 def prepare(environment: Mapping[str, str] = os.environ) -> None:
-    """Check before the start of MPI that its shared memory fits, and configure UCX accordingly.
+    """Check that the shared memory suffices for MPI, and configure UCX; called before MPI starts.
 
-    UCX sometimes fails if less memory is available than it prefers. In this case UCX is configured to use no
-    shared memory.
+    UCX sometimes fails if less shared memory is available than UCX and MPICH use by default. In this case,
+    UCX is configured to use no shared memory.
 
     Raises
     ------
     RunError
-        The memory is too small for MPI to start. All ranks of the node come to the same result.
+        The shared memory is too small for MPI to start. All ranks of the node raise this error.
     """
     ranks = environment.get("MPI_LOCALNRANKS", "")
     free = room()
     if not ranks.isdigit() or free is None:
-        return  # a launcher other than MPICH's
-    # Other ranks of this run may have created their segments already.
+        return  # The launcher does not belong to MPICH, or there is no /dev/shm.
+    # Other ranks of this run may already have created segments, which reduce the free memory.
     free += sum(_size(path) for path in FOLDER.glob(NAMES))
     if text := lack(int(ranks), free):
         raise RunError(text)
@@ -75,18 +75,18 @@ def prepare(environment: Mapping[str, str] = os.environ) -> None:
 
 
 def _size(path: Path) -> int:
-    """Return the bytes of a segment that was created recently; 0 for a segment of an earlier run."""
+    """Return the bytes of a segment, or 0 if the segment is so old that it belongs to an earlier run."""
     try:
         status = path.stat()
-    except OSError:  # removed in the meantime
+    except OSError:  # another process has removed the file
         return 0
     return status.st_blocks * 512 if time.time() - status.st_mtime < START else 0
 
 
 def forget_names() -> None:
-    """Remove the names of the segments after all ranks of the node have mapped them.
+    """Remove the names of the segments from /dev/shm; called after all ranks of the node have mapped them.
 
-    No file remains, even if the ranks end abnormally. The memory exists as long as a process maps it.
+    Afterwards no file remains, even if ranks end abnormally. The memory exists until no process maps it.
     """
     with Path("/proc/self/maps").open() as maps:
         names = {line.split(maxsplit=5)[-1].rstrip("\n") for line in maps if f"{FOLDER}/" in line}

@@ -12,7 +12,7 @@ from typing import TextIO
 
 from halocline.words import printable
 
-# Errors of a stream that accepts no more output. Errors with a file name do not concern streams.
+# Numbers of errors that mean that a stream accepts no more output, if the error has no file name.
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 
 _lost = False
@@ -22,8 +22,8 @@ _closed: set[int] = set()  # descriptors of streams that were closed when the co
 def open_closed() -> None:
     """Open the standard streams that are closed, so that no other file gets their descriptors.
 
-    A file with such a descriptor would receive the output of the stream. The opened streams give no input and
-    accept no output.
+    Otherwise, the next opened file would get such a descriptor and receive the output of the stream. The
+    streams opened here provide no input and accept no output.
     """
     full = "/dev/full" if os.path.exists("/dev/full") else os.devnull
     for number, place, flag in ((0, os.devnull, os.O_RDONLY), (1, full, os.O_WRONLY), (2, full, os.O_WRONLY)):
@@ -31,13 +31,13 @@ def open_closed() -> None:
             os.fstat(number)
         except OSError:
             _closed.add(number)
-            os.open(place, flag)  # takes the lowest free number
+            os.open(place, flag)  # open returns the lowest free descriptor, which is `number`
     sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
     sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
 
 
 def why_lost(error: OSError) -> str:
-    """Return the reason why the output is lost."""
+    """Return the reason why the standard output is lost."""
     return "it is closed" if 1 in _closed else error.strerror or str(error)
 
 
@@ -47,7 +47,7 @@ def is_lost_output(error: OSError) -> bool:
 
 
 def complain(text: str) -> None:
-    """Print on the error stream; if that fails, the text is lost and the exit status reports it."""
+    """Print a text on the error stream. If this fails, the exit status reports the loss."""
     try:
         print(printable(text), file=sys.stderr, flush=True)
     except OSError:
@@ -55,7 +55,7 @@ def complain(text: str) -> None:
 
 
 def give_up(stream: TextIO) -> None:
-    """Discard the pending output of a stream, so that Python does not write it again at exit."""
+    """Discard the pending output of a stream, so that Python does not try to write it at exit."""
     global _lost
     _lost = True
     with contextlib.suppress(OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Memory bandwidth with all ranks active, as the reference for memory-bound sweeps."""
+"""Memory bandwidth while all ranks access memory, as the reference for memory-bound sweeps."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ from halocline.run.ranks.communicator import Communicator
 
 log = logging.getLogger("halocline")
 
-# Minimum bytes per thread: enough for a timed pass, and within the private cache of a core.
+# Minimum bytes per thread: enough to time a pass, and within the private cache of a core.
 LEAST = 256 * 2**10
-# Bytes per thread and round: beyond the caches of most cores, and a few milliseconds long.
+# Bytes per thread and round: more than most caches hold, and enough for a few milliseconds.
 ENOUGH = 128 * 2**20
-# Duration of a measurement in seconds. In a shorter measurement, the system may interrupt all rounds. For a
-# short run, a shorter measurement is sufficient.
+# Duration of a measurement in seconds. In a measurement shorter than LONGEST, the system may interrupt every
+# round. After a short run, a measurement down to SHORTEST is sufficient.
 LONGEST, SHORTEST = 0.1, 0.02
-ROUND = 0.01  # seconds of a round on devices
+ROUND = 0.01  # duration of a round on devices, in seconds
 FEWEST = 3  # minimum number of rounds
-# Bytes of each of two device buffers: beyond most caches, and limited by time and memory.
+# Limits for the bytes of each of the two device buffers. The buffers should not fit into a cache. The upper
+# limit saves time and memory.
 LEAST_COPIED, MOST_COPIED = 32 * 2**20, 256 * 2**20
 
 
 def duration_beside(run: float) -> float:
-    """Return the duration in seconds of a bandwidth measurement for a run of `run` seconds."""
+    """Return the duration of the bandwidth measurement after a run of `run` seconds, in seconds."""
     return min(LONGEST, max(SHORTEST, run))
 
 
@@ -40,13 +41,13 @@ def bandwidth(
 ) -> float | None:
     """Return the memory bandwidth of this run in bytes per second, with all ranks active.
 
-    The result is the bandwidth of the devices, if any (`device_bandwidth`), otherwise that of the nodes
-    (`triad_bandwidth`). If there is no free memory for the measurement, the function logs a warning and
-    returns None, because earlier results remain valid. The measurement takes `duration` seconds, equal on all
-    ranks.
+    If the run uses devices, the result is their bandwidth (`device_bandwidth`), otherwise the bandwidth of
+    the nodes (`triad_bandwidth`). The measurement takes `duration` seconds, which must be equal on all ranks.
+    If there is no free memory for the measurement, the function logs a warning and returns None. It raises no
+    error, because the results of the run remain valid.
     """
     try:
-        # Errors here occur on all ranks. Later errors must not end the rounds on one rank only.
+        # An error in the following line occurs on all ranks, so that no rank begins the rounds alone.
         make = _copies(comm, devices, working_set) if devices else _triad(comm, threads, working_set)
     except (RunError, MemoryError) as error:
         if comm.rank == 0:
@@ -56,16 +57,16 @@ def bandwidth(
 
 
 def bandwidth_share(domain: Domain, working_set: int, rate: float) -> float | None:
-    """Return `rate` as a fraction of the current `bandwidth`; None if the bandwidth is unknown.
+    """Return `rate` as a fraction of the measured `bandwidth`, or None if it is unknown; collective.
 
-    All ranks call this function. `rate` is the memory traffic of all ranks in bytes per second.
+    `rate` is the memory traffic of all ranks in bytes per second.
     """
     limit = bandwidth(domain.comm, domain.devices, domain.threads, working_set)
     return None if limit is None else rate / limit
 
 
 def yardstick(devices: Sequence[Any]) -> str:
-    """Return a description of the measurement in `bandwidth`."""
+    """Return a description of the measurement that `bandwidth` makes."""
     return "copies within the same devices" if devices else "a += s * b on these cores"
 
 
@@ -79,9 +80,10 @@ def triad_bandwidth(comm: Communicator, threads: int, working_set: int) -> float
     threads : int
         Number of threads of this rank.
     working_set : int
-        Bytes that this rank sweeps over. The arrays have the same size, so that a problem that fits in cache
-        is compared with the bandwidth of the cache. The size is limited to twice the largest cache, because a
-        larger size does not change the result.
+        Bytes that the sweeps of this rank access. The arrays of the measurement have the same size. For a
+        problem that fits into the cache, the reference is therefore the bandwidth of the cache. The limit is
+        twice the largest cache, or `ENOUGH` bytes per thread if this is more. Larger arrays do not change the
+        result.
 
     Returns
     -------
@@ -106,12 +108,12 @@ def device_bandwidth(comm: Communicator, devices: Sequence[Any], working_set: in
     Parameters
     ----------
     comm : Communicator
-        All ranks of the communicator call this function together. Ranks with the same device share its
+        All ranks of the communicator call this function together. Ranks that use the same device share its
         bandwidth.
     devices : sequence of native Device
         Devices of this rank.
     working_set : int
-        Bytes that this rank sweeps over.
+        Bytes that the sweeps of this rank access.
 
     Returns
     -------
@@ -141,7 +143,8 @@ def _copies(comm: Communicator, devices: Sequence[Any], working_set: int) -> Cal
                 copy.start(passes)
             for copy in copies:
                 bytes_moved += copy.finish(passes)
-        # Rounds have equal duration on all devices. The number is updated, because the first copies are slow.
+        # Adjust the number of copies so that a round takes ROUND seconds. The first copies are slow, so the
+        # number is adjusted after each round.
         passes = max(1, round(passes * ROUND / (perf_counter() - start)))
         return bytes_moved
 
@@ -153,7 +156,7 @@ class _Copies:
 
     def __init__(self, device: Any, size: int) -> None:
         self.queue = device.queue()
-        while True:  # the memory use of other processes may be unknown
+        while True:  # halve the size until it fits; the free memory may be unknown
             try:
                 self.source, self.target = device.allocate(size), device.allocate(size)
                 return
@@ -177,7 +180,7 @@ class _Copies:
 
 
 def copy_bandwidth(threads: int, size: int) -> float:
-    """Return the bandwidth in bytes per second of a copy with streaming stores on one rank.
+    """Return the bandwidth of a copy with streaming stores on one rank, in bytes per second.
 
     The two arrays together have `size` bytes.
     """
@@ -188,7 +191,8 @@ def copy_bandwidth(threads: int, size: int) -> float:
 def _passes(threads: int, size: int) -> int:
     """Return the number of passes per round over `size` bytes.
 
-    The round is so long that the time for barriers and the start of threads is negligible.
+    With this number, a round takes so long that the times for barriers and for the start of threads are
+    negligible.
     """
     return -(-threads * ENOUGH // size)
 
@@ -196,8 +200,8 @@ def _passes(threads: int, size: int) -> int:
 def best_rate(comm: Communicator, make: Callable[[], int], duration: float = LONGEST) -> float:
     """Return the maximum rate of all ranks together over several rounds, in bytes per second.
 
-    A round lasts from the start of its first rank to the end of its last rank. If ranks were timed
-    separately, each would report moments in which other ranks left memory or a core idle.
+    A round lasts from the start on the first rank to the end on the last rank. If each rank measured its own
+    maximum rate, it would report rounds in which other ranks did not use the memory.
 
     Parameters
     ----------
@@ -219,7 +223,7 @@ def best_rate(comm: Communicator, make: Callable[[], int], duration: float = LON
         comm.barrier()
         start = perf_counter()
         bytes_moved = make()
-        comm.barrier()  # the first rank observes the end of the last rank without a common clock
+        comm.barrier()  # so each duration includes the slowest rank, without a common clock
         shares = comm.allgather((bytes_moved, perf_counter() - start))
         seconds = max(duration_of_rank for _, duration_of_rank in shares)
         rates.append(sum(bytes_moved for bytes_moved, _ in shares) / seconds)

@@ -1,4 +1,4 @@
-"""Energy of runs, measured by RAPL for processors and by NVML for NVIDIA GPUs, if the host reports it."""
+"""Energy of runs. RAPL measures processors, and NVML measures NVIDIA GPUs, if the host supports this."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from halocline.run.engine.prepared import call_repeatedly
 from halocline.run.ranks.communicator import Communicator
 
 POWERCAP = Path("/sys/class/powercap")
-ZONE = re.compile(r"intel-rapl:\d+")  # zone of a processor, Intel or AMD; includes its subzones
-MOST_POWER = 1000.0  # maximum power of a processor in watts, which bounds the wraps of its counter
+ZONE = re.compile(r"intel-rapl:\d+")  # zone of an Intel or AMD processor; its energy includes its subzones
+MOST_POWER = 1000.0  # maximum power of a processor in watts: determines after which time its counter may wrap
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,9 @@ class Energy:
     Attributes
     ----------
     joules : float
+        Energy of the measured components.
     of : tuple of str
-        Measured components: "processors", "devices".
+        Measured components: "processors", "devices" or both.
     """
 
     joules: float
@@ -39,13 +40,13 @@ class Energy:
 
 @dataclass(frozen=True)
 class Counter:
-    """Reading of a counter of microjoules, which wraps to 0 after `most`."""
+    """Reading of an energy counter in microjoules. The counter wraps to 0 after the value `most`."""
 
     microjoules: int
     most: int
 
     def until(self, later: Counter, seconds: float) -> float | None:
-        """Return the joules from this reading to a later one; None if the counter may have wrapped twice."""
+        """Return the joules between two readings, or None if the counter may have wrapped more than once."""
         if seconds * MOST_POWER * 1e6 > self.most:
             return None
         spent = later.microjoules - self.microjoules
@@ -53,7 +54,7 @@ class Counter:
 
 
 class EnergyMeter:
-    """Meter of the energy of all nodes of a run. Creation and all methods are collective.
+    """Meter for the energy of all nodes of a run. Creation and all methods are collective.
 
     Parameters
     ----------
@@ -76,7 +77,7 @@ class EnergyMeter:
 
     @contextlib.contextmanager
     def on(self) -> Iterator[None]:
-        """Measure the energy during the block."""
+        """Measure the energy during the with block."""
         counters = partial(gpus, self.identities, self.nvml)
         with (
             _counting(processors if self.reads else list) as of_processors,
@@ -88,7 +89,11 @@ class EnergyMeter:
 
     @property
     def total(self) -> Energy | None:
-        """Energy so far; None if a node does not report the energy of the computing components."""
+        """Energy of all with blocks so far, or None if it is unknown.
+
+        If the run uses devices, all nodes must report the energy of devices. Otherwise, all nodes must report
+        the energy of processors.
+        """
         node_sums = {part: _sum(entry) for part, entry in self._parts.items()}
         nodes = [entry for entry in self.comm.allgather(node_sums if self.reads else {}) if entry]
         sums = {part: _sum([node[part] for node in nodes]) for part in self._parts}
@@ -101,10 +106,10 @@ class EnergyMeter:
 
 @contextlib.contextmanager
 def _counting(read: Callable[[], list[Counter]]) -> Iterator[list[float | None]]:
-    """Yield a list of energies in joules of the parts of the block. The list is complete after the block.
+    """Yield a list to which energies in joules are added during the with block and at its end.
 
-    A part ends before a counter may wrap twice. Its energy is None if there are no counters, or if a counter
-    was not read in time.
+    Each entry is the energy since the previous entry. The intervals are so short that a counter cannot wrap
+    twice. An entry is None if there are no counters, or if a counter was not read in time.
     """
     parts: list[float | None] = []
     start, last = perf_counter(), read()
@@ -128,7 +133,7 @@ def _counting(read: Callable[[], list[Counter]]) -> Iterator[list[float | None]]
 
 
 def processors(folder: Path = POWERCAP) -> list[Counter]:
-    """Return the counters of the processors of this node; empty if a counter cannot be read."""
+    """Return the counters of all processors of this node, or an empty list if a counter cannot be read."""
     counters = []
     try:
         for zone in sorted(entry for entry in folder.iterdir() if ZONE.fullmatch(entry.name)):
@@ -141,7 +146,7 @@ def processors(folder: Path = POWERCAP) -> list[Counter]:
 
 
 def gpus(identities: Sequence[str], nvml: Any = None) -> list[Counter]:
-    """Return the counters of GPUs; empty if a GPU does not report its energy."""
+    """Return the counters of all given GPUs, or an empty list if a GPU does not report its energy."""
     try:
         with nvml_running(nvml) as running:
             handles = [running.nvmlDeviceGetHandleByUUID(identity) for identity in identities]
@@ -152,7 +157,7 @@ def gpus(identities: Sequence[str], nvml: Any = None) -> list[Counter]:
 
 
 def _spent(before: Sequence[Counter], after: Sequence[Counter], seconds: float) -> float | None:
-    """Return the total joules of counters; None if there are no counters, or if a counter does not report."""
+    """Return the total joules between two readings of counters, or None if a counter gives no result."""
     if not before or len(before) != len(after):
         return None
     return _sum([first.until(last, seconds) for first, last in zip(before, after, strict=True)])

@@ -1,4 +1,4 @@
-"""Number of floating-point instructions of compiled kernels, from the disassembly of their library."""
+"""Number of floating-point instructions of compiled kernels, counted in a disassembly of the library."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from halocline.compile.driver import compile_library, library_path
 from halocline.errors import RunError
 
 ARITHMETIC = re.compile(r"v?(add|sub|mul|div|sqrt|min|max|fn?m(add|sub)\d+)[sp][sd]$")  # x86-64
-BITS = {"zmm": 512, "ymm": 256, "xmm": 128}  # widths of registers
-LEAST = 4  # minimum number of arithmetic instructions in a loop over cells
+BITS = {"zmm": 512, "ymm": 256, "xmm": 128}  # widths of vector registers in bits
+LEAST = 4  # Loops with fewer arithmetic instructions are not counted as loops over cells.
 DISASSEMBLER = "objdump"
-COUNTED = ("elf64-x86-64", b"GCC: (")  # file format, and name of g++ in the comments of a library
-# Additional cells in rows of stages with halos. All counts are assumed equally frequent.
+COUNTED = ("elf64-x86-64", b"GCC: (")  # file format, and name of g++ in the comments of the library
+# Numbers of additional cells in the rows of stages with halos. All these numbers are assumed equally
+# frequent.
 AROUND = range(11)
 
 
 class Line(NamedTuple):
-    """Instruction of a disassembly: its address, name and operands."""
+    """Instruction in a disassembly: address, name and operands."""
 
     address: int
     name: str
@@ -35,7 +36,7 @@ class Instructions:
     Attributes
     ----------
     scalar, vector : float
-        Scalar and vector instructions.
+        Number of scalar instructions, and number of vector instructions, per cell.
     """
 
     scalar: float
@@ -45,13 +46,13 @@ class Instructions:
 def instructions(library: Path, row: int) -> Instructions | None:
     """Return the number of floating-point instructions per cell of all kernels of a library.
 
-    Rows have `row` cells. An instruction in a loop along a row counts once per pass of the loop, in rows of
-    the grid and of stages around it. Any other instruction counts once per row. Scalar loops contain
-    branches. Code after a branch counts once per row, so that the number of scalar instructions is a lower
-    bound.
+    Rows have `row` cells, and rows of stages with halos are longer. An instruction in a loop along a row
+    counts once per pass of the loop. Any other instruction counts once per row. Loops with scalar
+    instructions contain branches, and code after a branch counts only once per row. Therefore the number of
+    scalar instructions is a lower bound.
 
-    A pass of a loop compiled by g++ computes one vector. Other compilers unroll loops, so that a pass
-    computes several vectors.
+    Only libraries of g++ are counted, because one pass of their loops computes one vector. Other compilers
+    unroll loops, so that one pass computes several vectors.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ def instructions(library: Path, row: int) -> Instructions | None:
     Returns
     -------
     Instructions or None
-        None for a library of another compiler than g++, or for other processors than x86-64.
+        None if another compiler than g++ compiled the library, or if the processor is not x86-64.
 
     Raises
     ------
@@ -83,9 +84,10 @@ def instructions(library: Path, row: int) -> Instructions | None:
 
 
 def instructions_of(source: str, row: int) -> Instructions | None:
-    """Return the number of instructions of generated source, from the library in the cache or a new one.
+    """Return the number of floating-point instructions per cell of generated source code.
 
-    Kernels with streaming stores have the same arithmetic, so that either library is suitable.
+    The library is taken from the cache, or compiled if the cache does not contain it. A library with
+    streaming stores is equally suitable, because it has the same arithmetic.
     """
     known = (
         path for streaming in (False, True) if (path := library_path(source, streaming=streaming)).exists()
@@ -102,15 +104,15 @@ def _lines(text: str) -> list[Line]:
 
 
 def count(code: list[Line], row: int) -> Instructions:
-    """Return the number of instructions per cell of a disassembly; see `instructions`."""
+    """Return the number of floating-point instructions per cell in a disassembly; see `instructions`."""
     lanes = {line.address: _lanes(line) for line in code if ARITHMETIC.match(line.name)}
     loops = _loops_of_cells(code, lanes)
     widths = [max(lanes[address] for address in loop) for loop in loops]
     widest = max(widths, default=1)
     rows = [row + more for more in AROUND]
-    totals = {True: 0.0, False: 0.0}  # vector and scalar
+    totals = {True: 0.0, False: 0.0}  # True: vector instructions, False: scalar instructions
     for loop, width in zip(loops, widths, strict=True):
-        # narrower loops compute the remainder of a row after the widest loops
+        # The widest loops compute most of a row. Narrower loops compute its remainder.
         cells = rows if width == widest else [length % widest for length in rows]
         times = sum(length // width for length in cells) / sum(rows)
         for address in loop:
@@ -121,7 +123,7 @@ def count(code: list[Line], row: int) -> Instructions:
 
 
 def _lanes(line: Line) -> int:
-    """Return the number of values that an arithmetic instruction computes."""
+    """Return the number of vector elements that an arithmetic instruction computes."""
     if line.name[-2] == "s":
         return 1
     number = 64 if line.name[-1] == "d" else 32
@@ -129,8 +131,8 @@ def _lanes(line: Line) -> int:
 
 
 def _loops_of_cells(code: list[Line], lanes: dict[int, int]) -> list[list[int]]:
-    """Return the addresses of arithmetic in each innermost loop. A backward jump is the end of a loop."""
-    ends: dict[int, int] = {}  # last address of each loop by its first address
+    """Return the addresses of arithmetic instructions in each innermost loop. A backward jump ends a loop."""
+    ends: dict[int, int] = {}  # last address of each loop, by its first address
     for line in code:
         to = re.match(r"([0-9a-f]+) <", line.operands) if line.name.startswith("j") else None
         if to and (first := int(to[1], 16)) < line.address:

@@ -1,4 +1,4 @@
-"""Peak rate of operations of a core, measured by multiply-adds on vectors in registers."""
+"""Peak rate of floating-point operations, measured by multiply-adds on vectors in registers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from halocline.run.ranks.communicator import Communicator
 ROUND = 5e-3  # duration of a round in seconds
 NUMBERS = {"float64": "double", "float32": "float"}  # types in C++
 
-# The number of chains exceeds the latency of a multiply-add in cycles on two units. The usual compiler flags
-# keep products and sums separate, for identical bits. Here they are fused, and optimized at any level of
-# HALOCLINE_OPTIMIZATION.
+# There are more independent chains of multiply-adds than two units need to hide their latency. The usual
+# compiler flags forbid the fusion of products and sums, for identical bits. This source allows fusion, and
+# sets its own optimization level independently of HALOCLINE_OPTIMIZATION.
 SOURCE = """
 typedef NUMBER number;
 #ifdef __AVX512F__
@@ -62,8 +62,8 @@ def multiply_add_peak(
     """Return the rate of multiply-adds of all threads of all ranks, in operations per second.
 
     A multiply-add counts as two operations. One thread of each rank is measured, on all ranks at the same
-    time. The result is multiplied by the number of threads. Cores that reduce their clock rate under full
-    load have a slightly lower peak.
+    time, and the result is multiplied by the number of threads. If cores reduce their clock frequency under
+    full load, the actual peak is slightly lower.
 
     Parameters
     ----------
@@ -74,12 +74,12 @@ def multiply_add_peak(
     duration : float
         Duration of the measurement in seconds, equal on all ranks.
     dtype : {"float64", "float32"}
-        Precision of the numbers; vectors have twice as many float32 numbers.
+        Precision of the numbers. A vector holds twice as many float32 numbers as float64 numbers.
 
     Returns
     -------
     float or None
-        Rate, identical on all ranks; None if the test kernel cannot be compiled.
+        Rate, identical on all ranks; None if the kernel of the measurement cannot be compiled.
     """
     try:
         library = compile_once(SOURCE.replace("NUMBER", NUMBERS[dtype]), comm, streaming=False)

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 
 def greatest_ulps(model: NDArray[Any], candidate: NDArray[Any]) -> float:
-    """Return the maximum |m - c| / ε of all values, with ε = 2^(⌊log2 |m|⌋ - p + 1) of precision p.
+    """Return the maximum of |m - c| / ε over all values m of the model and c of the candidate.
 
-    Equal values, including infinities, and pairs of NaNs differ by 0. The result is infinite if other
-    non-finite values differ. Below the smallest normal number, ε is the spacing of subnormal numbers.
+    ε = 2^(⌊log2 |m|⌋ - p + 1) is the unit in the last place of m, for numbers with p significant bits. Below
+    the smallest normal number, ε is the spacing of subnormal numbers. The difference of equal values is 0,
+    and also of equal infinities or two NaNs. If any other pair contains a non-finite value, the result is
+    infinite.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Balances of a run, which move subdomains to other ranks so that all ranks take the same time."""
+"""Balances of a run. A balance moves subdomains to other ranks, so that all ranks take the same time."""
 
 from __future__ import annotations
 
@@ -21,17 +21,20 @@ class Balance:
     Attributes
     ----------
     before, after : float
-        Maximum work of a rank divided by the mean work of the ranks that hold work: measured before the
-        balance, and expected afterwards.
+        Maximum work of a rank divided by the mean work of a rank, as measured before the balance and as
+        expected after the balance. The mean includes only ranks that hold subdomains.
     largest : float
-        Work of the largest subdomain divided by the expected mean work. This ratio is a lower bound of
-        `after`.
-    moved_count, subdomains : int
-        Number of moved subdomains, and number of all subdomains.
+        Maximum work of a subdomain divided by the expected mean work of a rank. This ratio is a lower bound
+        of `after`.
+    moved_count : int
+        Number of moved subdomains.
+    subdomains : int
+        Number of all subdomains.
     bytes : int
         Bytes that all ranks sent.
     seconds : float
-        Time of the balance on the slowest rank, without the time to plan the next run.
+        Duration of the balance on the slowest rank, in seconds. The time to plan the next run is not
+        included.
     """
 
     before: float
@@ -49,9 +52,9 @@ def balance(
     active: int,
     release: Callable[[], None] = lambda: None,
 ) -> Balance:
-    """Move subdomains so that ranks have equal shares of work; collective.
+    """Move subdomains so that all active ranks have nearly equal work; collective.
 
-    If no subdomain has any work, subdomains move only if the number of active ranks changes.
+    If no work was measured, subdomains move only if the number of active ranks changes.
 
     Parameters
     ----------
@@ -60,14 +63,15 @@ def balance(
     weights : mapping of int to float
         Work of each subdomain of this rank.
     active : int
-        Number of ranks that hold subdomains afterwards: the first ranks, node by node.
+        Number of active ranks after the balance. The first ranks, node by node, are active and hold
+        subdomains.
     release : callable
-        Function that frees engines before the move, since engines hold the memory of subdomains.
+        Function that frees engines before subdomains move, because engines keep the memory of subdomains.
 
     Raises
     ------
     RunError
-        A node has too little memory for its new share. No subdomain has moved in this case.
+        A node has too little memory for its new subdomains. In this case, no subdomain has moved.
     """
     domain, comm, start = store.domain, store.domain.comm, time.perf_counter()
     assert domain.transfers is not None
@@ -76,7 +80,7 @@ def balance(
     _, total = comm.prefix(rank_work)
     (before,) = comm.total([float(bool(weights))])
     is_unchanged = False
-    if not total > 0.0:  # no measured work: equal weights
+    if not total > 0.0:  # without measured work, all subdomains have equal weights
         weights = dict.fromkeys(weights, 1.0)
         rank_work, total, is_unchanged = float(len(weights)), float(cut.count), active == domain.active_ranks
     leaving: dict[int, int] = {}
@@ -132,8 +136,8 @@ def active_cells(store: FieldStore) -> dict[int, float]:
 def measured_work(store: FieldStore) -> dict[int, float]:
     """Return the work of each subdomain of this rank since the last balance.
 
-    On the host, the work is the time of all threads divided by the number of threads. On devices, kernels are
-    not timed, and the work is the number of active cells.
+    On the host, the work of a subdomain is the time of all threads in its kernels, divided by the number of
+    threads. On devices, the work is the number of active cells, because kernels are not timed.
     """
     domain = store.domain
     if domain.devices:

@@ -1,4 +1,4 @@
-"""Operations on fields of all ranks: gathering, checksum, check for finite values, chunks and points."""
+"""Operations on fields of all ranks: gathering, checksums, checks for finite values, chunks and points."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ from halocline.run.memory.store import FieldStore, assembled_pieces
 def view(store: FieldStore, field: Field) -> NDArray[Any]:
     """Return the points of a field on this rank.
 
-    The result is a view of one subdomain, or a read-only copy of several subdomains.
+    If the rank has one subdomain, the result is a view of its memory. For several subdomains, the result is a
+    read-only copy.
 
     Raises
     ------
     InputError
-        The subdomains do not form a box.
+        The subdomains of this rank do not form a box.
     """
     views = store.views(field)
     if len(views) == 1:
@@ -76,12 +77,12 @@ def checksum(store: FieldStore, field: Field) -> str:
 
 
 def first_nonfinite(store: FieldStore, fields: Sequence[Field]) -> tuple[int, tuple[int, ...], float] | None:
-    """Return the first non-finite value of fields, or None; collective.
+    """Return the first non-finite value in the given fields, or None; collective.
 
     Returns
     -------
     tuple of int, tuple of int and float
-        Number of the field, global cell, and value.
+        Index of the field in `fields`, global index of the point, and value.
     """
     results = store.domain.comm.allgather(_nonfinite(store, fields))
     return min((result for result in results if result is not None), default=None)
@@ -100,7 +101,7 @@ def check_finite(store: FieldStore, fields: Sequence[Field], when: str) -> None:
 
 
 def _nonfinite(store: FieldStore, fields: Sequence[Field]) -> tuple[int, tuple[int, ...], float] | None:
-    """Return field number, global cell and value of the first non-finite value on this rank, or None."""
+    """Return the first non-finite value on this rank in the form of `first_nonfinite`, or None."""
     domain = store.domain
     for number in _suspects(store, fields):
         candidates = []
@@ -117,10 +118,10 @@ def _nonfinite(store: FieldStore, fields: Sequence[Field]) -> tuple[int, tuple[i
 
 
 def _suspects(store: FieldStore, fields: Sequence[Field]) -> Sequence[int]:
-    """Return the numbers of the fields to check in host memory.
+    """Return the indices of the fields that may contain non-finite values.
 
-    On devices, a search selects the fields with non-finite values, so that no other field is copied to the
-    host.
+    On devices, a search on the device determines these fields, so that only they are copied to the host. On
+    the host, the result contains all fields.
     """
     domain = store.domain
     if not domain.devices:
@@ -146,8 +147,8 @@ def assembled(
 ) -> Iterator[tuple[Index, NDArray[Any]]]:
     """Yield the chunks of a field that this rank assembles; collective.
 
-    Each item contains the index of the first element in the array, and the chunk as a new array. Each rank
-    must iterate over all of its chunks.
+    Each item contains the index of the first element of the chunk in the stored array, and the chunk as a new
+    array. Each rank must iterate over all of its chunks.
 
     Parameters
     ----------
@@ -156,9 +157,9 @@ def assembled(
     field : Field
         Field to assemble.
     grid : ChunkGrid
-        Chunks of the array.
+        Chunks of the stored array.
     selection : Selection
-        Points of the field that the array contains.
+        Points of the field that the stored array contains.
     """
     domain = store.domain
     assert domain.transfers is not None
@@ -174,7 +175,7 @@ def assembled(
     offsets = dict(zip(domain.subdomains, domain.offsets, strict=True))
 
     def local_part(part: Part) -> NDArray[Any]:
-        """Return the view of a part that this rank stores."""
+        """Return a view of a part of the field. The part belongs to a subdomain of this rank."""
         low = selection.point(part.box.lo)
         high = selection.point(part.box.hi)
         ends = zip(low, high, offsets[part.subdomain], selection.stride, strict=True)
@@ -186,7 +187,7 @@ def assembled(
         part: np.empty(part.box.shape, field.dtype) for part in incoming if part.subdomain not in offsets
     }
     domain.comm.exchange(sends, [(homes[part.subdomain][0], array) for part, array in received.items()])
-    # One chunk at a time, so that the caller can write a chunk during the assembly of the next one.
+    # Yield one chunk at a time, so that the caller can write a chunk while the next chunk is assembled.
     for chunk, parts in groupby(incoming, attrgetter("chunk")):
         box = grid.box(chunk)
         values = np.empty(box.shape, field.dtype)
@@ -202,14 +203,14 @@ def point_values(
 ) -> dict[str, NDArray[Any]] | None:
     """Return the values of fields at chosen points on the first rank, and None on other ranks; collective.
 
-    The values have the precision of their field. Values in inactive blocks are zero.
+    The values have the precision of the field. Values in inactive blocks are zero.
 
     Parameters
     ----------
     store : FieldStore
         Fields of this rank.
     points : mapping of str to (Field, array of int (points, axes))
-        Field and global indices of points, by the name of the selection.
+        Field and global indices of its points, by an arbitrary name. The result has the same names.
     """
     parts = store.domain.comm.gather({name: _at_points(store, *chosen) for name, chosen in points.items()})
     if parts is None:
@@ -224,7 +225,7 @@ def point_values(
 def _at_points(
     store: FieldStore, field: Field, indices: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Return the positions of the points of this rank in `indices`, and the values at these points."""
+    """Return the rows of `indices` whose points belong to this rank, and the values at these points."""
     numbers, local = [], []
     for offset, storage in zip(store.domain.offsets, store.of(field), strict=True):
         shape = np.array(storage.shape[3 - indices.shape[1] :])

@@ -1,4 +1,4 @@
-"""Redistribution of fields in memory, which moves subdomains to other ranks."""
+"""Redistribution: moves the fields of subdomains to other ranks."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from halocline.run.memory.store import FieldStore
 
 
 def redistribute(store: FieldStore, plan: Redistribution) -> int:
-    """Move subdomains of all fields as planned; collective.
+    """Move subdomains with all their fields as `plan` determines; collective.
 
-    Afterwards the domain has the subdomains of `plan`, and earlier engines are invalid. Subdomains that do
+    Afterwards, this rank has the subdomains of `plan`, and existing engines are invalid. Subdomains that do
     not move keep their memory. All halos are invalid until the next exchange.
 
     Returns
@@ -31,7 +31,7 @@ def redistribute(store: FieldStore, plan: Redistribution) -> int:
     Raises
     ------
     RunError
-        A node has too little memory. No subdomain has moved in this case.
+        A node has too little memory. In this case, no subdomain has moved.
     """
     domain, comm, decomposition = store.domain, store.domain.comm, store.domain.decomposition
     assert decomposition is not None
@@ -57,7 +57,7 @@ def redistribute(store: FieldStore, plan: Redistribution) -> int:
 def _move_field(
     store: FieldStore, plan: Redistribution, cut: Decomposition, name: str
 ) -> tuple[list[Any], int]:
-    """Return the storages of a field after the move, and the bytes that this rank sent."""
+    """Move a field, and return its new storages on this rank and the bytes that this rank sent."""
     domain, info, before = store.domain, store.infos[name], store.domain.subdomains
     old_storages = dict(zip(before, store.storages[name], strict=True))
     new_storages: dict[int, Any] = {}
@@ -72,7 +72,7 @@ def _move_field(
                 new_storages[number] = old_storages[number]
                 continue
             new_storages[number] = store.new_storage(name, _points(cut.box(number), info, cut).shape, device)
-            if number in old_storages:  # it moves to another device of this rank
+            if number in old_storages:  # the subdomain moves to another device of this rank
                 with store.written([new_storages[number]]) as (target,):
                     store.whole(target)[...] = store.whole(store.on_host([old_storages[number]])[0])
         for piece in plan.sends:
@@ -93,7 +93,7 @@ def _move_field(
 
 
 def _points(box: Box, info: FieldInfo, cut: Decomposition) -> Box:
-    """Return the points of a field in a box of cells, with the points on an upper wall."""
+    """Return the box of the points of a field in a box of cells, including points on an upper wall."""
     ends = zip(box.hi, cut.shape, info.staggered, cut.periodic, strict=True)
     return Box(
         box.lo, tuple(h + (staggered and not periodic and h == n) for h, n, staggered, periodic in ends)
@@ -101,7 +101,7 @@ def _points(box: Box, info: FieldInfo, cut: Decomposition) -> Box:
 
 
 def _active_boxes(store: FieldStore, piece: Piece, cut: Decomposition, info: FieldInfo) -> list[Box]:
-    """Return the computed points of a piece as boxes in global indices."""
+    """Return the points of a piece in active blocks, as boxes in global indices."""
     points = _points(piece.box, info, cut)
     if store.blocks is None:
         return [points]
@@ -111,7 +111,7 @@ def _active_boxes(store: FieldStore, piece: Piece, cut: Decomposition, info: Fie
 def _views(
     store: FieldStore, storage: Any, piece: Piece, cut: Decomposition, info: FieldInfo
 ) -> Iterator[NDArray[Any]]:
-    """Yield views of the points of a piece in the storage of its subdomain."""
+    """Yield views of the points of a piece in active blocks. `storage` belongs to the subdomain."""
     first, whole = cut.box(piece.subdomain).lo, store.whole(storage)
     for box in _active_boxes(store, piece, cut, info):
         lo, hi = tuple(map(sub, box.lo, first)), tuple(map(sub, box.hi, first))

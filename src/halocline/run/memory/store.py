@@ -1,4 +1,4 @@
-"""Memory of fields on one rank: allocation, extension of halos, reading and writing."""
+"""Memory of the fields of one rank: allocation, extension of halos, reading and writing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from halocline.run.ranks.communicator import Communicator
 
 
 def _memory_shortage(comm: Communicator, required: int, label: str) -> str:
-    """Return a message if a node has less than `required` bytes for all of its ranks, else ""."""
+    """Return an error text if a node has less than `required` bytes for all its ranks, else ""."""
     ranks = comm.ranks_of_node
     available = min(native().available_memory(), ranks * native().available_to_process())
     if required <= available:
@@ -38,9 +38,9 @@ def _memory_shortage(comm: Communicator, required: int, label: str) -> str:
 
 
 def check_devices(domain: Domain, plan: RankPlan, known: Container[str]) -> None:
-    """Check the devices for the fields of a plan, besides the fields in `known`.
+    """Check that the devices can hold the fields of a plan, except fields in `known`, which have memory.
 
-    All ranks complete this check before any rank allocates memory, since ranks may share devices.
+    All ranks must complete this check before any rank allocates memory, because ranks may share devices.
 
     Raises
     ------
@@ -65,7 +65,7 @@ Place = tuple[int, ...]
 
 
 def assembled_pieces(pieces: Iterable[tuple[Place, NDArray[Any]]], shape: Place, dtype: str) -> NDArray[Any]:
-    """Return an array with the given pieces, each placed at its first index, and zeros elsewhere."""
+    """Return an array that contains pieces at their first indices, and zeros elsewhere."""
     whole = np.zeros(shape, dtype)
     for origin, piece in pieces:
         whole[tuple(map(slice, origin, map(add, origin, piece.shape)))] = piece
@@ -83,29 +83,29 @@ class FieldStore:
     Attributes
     ----------
     storages : dict of str to list of native Storage
-        Memory of each allocated field, by subdomain of this rank.
+        Memory of each allocated field, with one storage per subdomain of this rank.
     peer_storages : dict of str to mapping of int to native Storage
-        Views of the same fields in other processes of the node, by subdomain.
+        Storages of these fields in other processes of the node, by subdomain.
     blocks : Blocks or None
         Active blocks of the grid.
     infos : dict of str to FieldInfo
-        Precision and location of the points of each allocated field.
+        Precision and location of each allocated field.
     generation : int
-        Version number of the storages. A change makes earlier engines invalid.
+        Version number of the storages. Engines of an earlier version are invalid.
     """
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
         self.storages: dict[str, list[Any]] = {}
         self.peer_storages: dict[str, Mapping[int, Any]] = {}
-        self._halos: dict[str, tuple[tuple[int, int], ...]] = {}  # halo widths by field
-        self._widths: dict[str, tuple[tuple[int, int], ...]] = {}  # halo widths by storage
-        self.infos: dict[str, FieldInfo] = {}  # by name of the storage
+        self._halos: dict[str, tuple[tuple[int, int], ...]] = {}  # required halo widths, by field
+        self._widths: dict[str, tuple[tuple[int, int], ...]] = {}  # halo widths of the storages, by name
+        self.infos: dict[str, FieldInfo] = {}  # by the name of the storages
         self.blocks = domain.grid.blocks
         self.generation = 0
 
     def scratch(self) -> FieldStore:
-        """Return a separate store of the same subdomains, for computations that must not change fields."""
+        """Return an empty store for the same subdomains, for computations that must not change fields."""
         scratch_store = FieldStore(self.domain.without_trace())
         scratch_store.blocks = self.blocks
         return scratch_store
@@ -124,13 +124,14 @@ class FieldStore:
 
     @property
     def cells(self) -> int:
-        """Number of computed cells of the whole grid."""
+        """Number of active cells of the whole grid."""
         return self.domain.grid.size if self.blocks is None else self.blocks.cells
 
     def check_room(self, fields: Sequence[FieldInfo]) -> None:
-        """Raise InputError if the fields without halos exceed the memory of all nodes; collective.
+        """Raise InputError if a node has too little memory for its share of the fields; collective.
 
-        The check precedes the planning, since planning an oversized grid takes memory and time.
+        Halos are not included. This check comes before planning, because a plan for a grid that is too large
+        takes much memory and time.
         """
         comm, new = self.domain.comm, [f for f in fields if f.name not in self.storages]
         total, active = self.cells * sum(ITEMSIZE[info.dtype] for info in new), self.domain.active_ranks
@@ -140,7 +141,7 @@ class FieldStore:
                 raise InputError(lack)
 
     def allocate(self, fields: tuple[FieldInfo, ...], plan: RankPlan, name: str) -> None:
-        """Allocate storages for new fields, and wider storages for fields with increased halos; collective.
+        """Allocate storages for new fields, and larger storages for fields with wider halos; collective.
 
         A field and its second buffer (same name with "'") are swapped during a run. Therefore both have the
         same halo widths.
@@ -169,7 +170,7 @@ class FieldStore:
         self.share(names)
 
     def _allocated(self, fields: tuple[FieldInfo, ...], plan: RankPlan) -> list[str]:
-        """Allocate storages, and return the names of the new storages, equal on all ranks."""
+        """Allocate storages, and return the names of the new storages. They are the same on all ranks."""
         for info in fields:
             base = info.name.removesuffix("'")
             old_widths = self._halos.get(base, info.halo)
@@ -191,27 +192,27 @@ class FieldStore:
         return new_names
 
     def of_node(self, size: int) -> int:
-        """Return the sum of the sizes over the ranks of the machine of this rank; collective."""
+        """Return the sum of `size` over all ranks on the machine of this rank; collective."""
         comm, transfers = self.domain.comm, self.domain.transfers
         if transfers is None or transfers.layout.moved_subdomains is None:
-            return comm.ranks_of_node * size  # all ranks have nearly the same size
+            return comm.ranks_of_node * size  # before subdomains move, all ranks have nearly the same size
         sizes = comm.allgather_of_node(size)
         return comm.ranks_of_node * sum(sizes) // len(sizes)
 
     def check_node(self, required: int, label: str = "fields") -> None:
         """Raise RunError if the ranks of a node together require more memory than is available.
 
-        A single allocation may succeed, since pages use memory only after the first access. The process could
-        then be killed later.
+        Without this check, an allocation could succeed although memory is insufficient, because pages use
+        memory only after the first access. The system could then kill the process later.
         """
-        # Devices report their own lack of memory.
+        # Devices report a lack of memory themselves.
         if not self.domain.devices and (shortage := _memory_shortage(self.domain.comm, required, label)):
             raise RunError(shortage)
 
     def activate(self, blocks: Blocks) -> None:
         """Change the active blocks; collective.
 
-        Programs must be prepared again afterwards. Cells of inactive blocks, and halos, are set to zero.
+        Afterwards, programs must be prepared again. Halos and cells of inactive blocks are zero.
         """
         before, self.blocks = self.blocks, blocks
         comm, ndim = self.domain.comm, self.domain.grid.ndim
@@ -232,12 +233,12 @@ class FieldStore:
         self.share(list(self.storages))
 
     def new_storage(self, name: str, shape: Sequence[int], device: Any = None) -> Any:
-        """Return memory for a subdomain of a field, with the current halo widths of the field.
+        """Return a new storage for a subdomain of a field, with the current halo widths of the field.
 
         Raises
         ------
         RunError
-            The memory is insufficient.
+            There is too little memory.
         """
         lower, upper = map(three, zip(*self._halos[name.removesuffix("'")], strict=True))
         size = three(shape, 1), lower, upper, ITEMSIZE[self.infos[name].dtype]
@@ -252,7 +253,7 @@ class FieldStore:
             raise RunError(f"field {name!r}: {error}") from None
 
     def _make(self, name: str, shapes: Sequence[Sequence[int]]) -> None:
-        """Create storages with the current halo widths of a field, and copy the old contents."""
+        """Replace the storages of a field by storages with its current halo widths, and copy the values."""
         domain, halo = self.domain, self._halos[name.removesuffix("'")]
         storages = [
             self.new_storage(name, shape, domain.device_of(n) if domain.devices else None)
@@ -306,7 +307,7 @@ class FieldStore:
         return storages
 
     def on_host(self, storages: list[Any]) -> list[Any]:
-        """Return storages in host memory; storages of devices are copied."""
+        """Return the storages, or copies in host memory if the storages are on devices."""
         if not self.domain.devices:
             return storages
         with device_errors("fields cannot be read"):
@@ -315,8 +316,8 @@ class FieldStore:
     def views(self, field: Field) -> list[NDArray[Any]]:
         """Return the points of a field in each subdomain of this rank, without halos.
 
-        The NumPy views are valid until the next run. On devices, or with inactive blocks, the result consists
-        of read-only copies.
+        The NumPy views are valid until the next run. If the field is on devices, or if there are inactive
+        blocks, the arrays are read-only copies.
         """
         storages = self.on_host(self.of(field))
         if self.blocks is None:
@@ -324,7 +325,8 @@ class FieldStore:
             for view in views if self.domain.devices else ():
                 view.flags.writeable = False
             return views
-        # Reading shared memory that was never written would allocate pages.
+        # The copies omit inactive blocks, because a read of shared memory allocates pages that were never
+        # written.
         pieces = [(n, (lo, piece)) for (n, lo), piece in self._pieces(storages)]
         copies = [
             assembled_pieces((piece for m, piece in pieces if m == n), self.whole(s).shape, field.dtype)
@@ -335,10 +337,10 @@ class FieldStore:
         return copies
 
     def pieces(self, field: Field) -> list[tuple[Place, NDArray[Any]]]:
-        """Return the computed points of a field on this rank, as boxes.
+        """Return the points of a field in active blocks on this rank, as boxes.
 
         Each item contains the global index of the first point, and a NumPy view without halo. The views are
-        for reading only and are valid until the next run.
+        valid until the next run and must not be written.
         """
         return self._placed(self.on_host(self.of(field)))
 
@@ -352,7 +354,7 @@ class FieldStore:
         field : Field
             Field to read.
         indices : sequence of array of int64 (points, axes)
-            Indices of points in each subdomain, relative to its first point.
+            Indices of the points in each subdomain, relative to the first point of the subdomain.
         """
         storages, domain = self.of(field), self.domain
         if not domain.devices:
@@ -369,13 +371,13 @@ class FieldStore:
 
     @contextmanager
     def writing(self, field: Field) -> Iterator[list[tuple[Place, NDArray[Any]]]]:
-        """Yield the pieces of `pieces` for writing; changes take effect at the end of the block."""
+        """Yield writable pieces as in `pieces`. Changes take effect at the end of the with block."""
         with self.written(self.of(field)) as storages:
             yield self._placed(storages)
 
     @contextmanager
     def written(self, storages: list[Any]) -> Iterator[list[Any]]:
-        """Yield storages in host memory; at the end of the block, changes are copied to devices."""
+        """Yield storages in host memory. At the end of the with block, changes are copied to devices."""
         host_storages = self.on_host(storages)
         yield host_storages
         if self.domain.devices:
@@ -384,14 +386,14 @@ class FieldStore:
                     storage.store(host_storage)
 
     def fill(self, value: float) -> None:
-        """Set all points of all fields, including internal fields."""
+        """Set all points of all fields to a value, including internal fields."""
         for field_storages in self.storages.values():
             with self.written(field_storages) as storages:
                 for _, piece in self._pieces(storages):
                     piece[...] = value
 
     def active(self, n: int, storage: Any) -> Iterator[tuple[Place, Place]]:
-        """Yield the boxes of computed points in the n-th subdomain of this rank, in local indices."""
+        """Yield boxes of the points in active blocks in the n-th subdomain of this rank, in local indices."""
         ndim = self.domain.grid.ndim
         points = tuple(storage.shape)[3 - ndim :]
         if self.blocks is None:
@@ -402,7 +404,7 @@ class FieldStore:
             yield tuple(map(sub, lo, first)), tuple(map(sub, hi, first))
 
     def whole(self, storage: Any) -> NDArray[Any]:
-        """Return the points of a storage in host memory, without halo."""
+        """Return a view of the points of a storage in host memory, without halo."""
         view: NDArray[Any] = storage.view()[(0,) * (3 - self.domain.grid.ndim)]
         return view
 
@@ -412,7 +414,7 @@ class FieldStore:
         ]
 
     def _pieces(self, storages: Sequence[Any]) -> list[tuple[tuple[int, Place], NDArray[Any]]]:
-        """Return the computed points of storages: local subdomain, local first index, and view."""
+        """Return boxes of the points in active blocks: local subdomain index, local first index, and view."""
         return [
             ((n, lo), self.whole(storage)[tuple(map(slice, lo, hi))])
             for n, storage in enumerate(storages)
