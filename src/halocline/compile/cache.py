@@ -66,7 +66,7 @@ def trusted(folder: Path) -> Path:
     Raises
     ------
     CompileError
-        The folder belongs to another user, or others may write to it.
+        The folder belongs to another user, or other users may write to it.
     """
     try:
         status = folder.stat()
@@ -125,7 +125,7 @@ def cached(file: Path, make: Callable[[Path], Path]) -> Path:
     Raises
     ------
     CompileError
-        The cache cannot be written, or others may write it.
+        The cache cannot be written, or other users may write to it.
     """
     defect = _defect(file)
     if defect == "":

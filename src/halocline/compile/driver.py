@@ -238,8 +238,8 @@ def compile_library(source: str, *, streaming: bool = False) -> Path:
     Raises
     ------
     CompileError
-        There is no compiler, the cache cannot be written, others may write it, or the compiler rejects
-        the source.
+        There is no compiler, the cache cannot be written, other users may write to it, or the compiler
+        rejects the source.
     """
     library = library_path(source, streaming=streaming)
 

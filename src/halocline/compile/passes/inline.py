@@ -9,7 +9,7 @@ from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Kernel, Table, below, renumbered
 from halocline.compile.passes.reach import Codes, add_reads, sums
 
-# costs of operations; all others cost 1, like a multiply-add
+# costs of operations; all other operations cost 1, like a multiply-add
 EXPENSIVE = {
     "cast": 0, "div": 4, "sqrt": 4, "exp": 20, "log": 20, "sin": 20, "cos": 20, "pow": 40, "lookup": 4,
     "random": 80,
@@ -19,12 +19,12 @@ CHEAP = 8
 
 
 def cost(kernel: Kernel, root: int) -> int:
-    """Return the arithmetic of a value per cell, in units of one simple operation."""
+    """Return the arithmetic cost of a value per cell, in units of one simple operation."""
     return price(kernel, kernel.below((root,)))
 
 
 def price(kernel: Kernel, numbers: Iterable[int]) -> int:
-    """Return the arithmetic of a set of values per cell, in units of one simple operation."""
+    """Return the arithmetic cost of a set of values per cell, in units of one simple operation."""
     values = (kernel.values[number] for number in numbers)
     return sum(EXPENSIVE.get(value.op, 1) for value in values if value.args and value.depth > 0)
 

@@ -1,4 +1,4 @@
-"""Loops with explicit vectors, in which some values are shifts of others along the row.
+"""Loops with explicit vectors, which compute values once and shift them along the row.
 
 A derivative along the row, or a mixed derivative along the row and another axis, reads values at several
 positions along the row. Most vectors that are loaded at these positions span two cache lines. A loop with

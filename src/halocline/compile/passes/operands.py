@@ -58,7 +58,7 @@ def operands(
 ) -> Kernel:
     """Replace the stored arrays of a kernel by their buffers, and set the numbers of its arrays.
 
-    If `only` is True, the kernel contains only the arrays that it uses itself.
+    If `only` is True, the result contains only the arrays that this kernel uses itself.
     """
 
     def change(store: ir.Store) -> ir.Body:
