@@ -2,7 +2,7 @@
 
 A sweep assigns several fields simultaneously: all its expressions use the values before the sweep. A
 statement joins the preceding sweep, except in two cases. In the first case, the statement reads a field at a
-neighbouring cell, and the sweep assigns this field or a field on which its ghosts depend. In the second case,
+neighbouring cell. The sweep assigns this field, or a field on which its ghosts depend. In the second case,
 the statement reads a scalar that depends on the reductions of the sweep.
 
 `with_waits` inserts the wait for reduction results before the first statement that needs them.

@@ -150,8 +150,8 @@ def compile_cuda(source: str, architecture: str) -> Path:
     Raises
     ------
     CompileError
-        There is neither NVRTC nor code in the cache, the cache cannot be written, other users may write to
-        it, or NVRTC rejects the source.
+        There is neither NVRTC nor cached code, the cache cannot be written, other users may write to it, or
+        NVRTC rejects the source.
     """
     folder = trusted(cache_folder())
     content = sha256("\0".join((source, architecture, *OPTIONS)).encode()).hexdigest()[:32]
