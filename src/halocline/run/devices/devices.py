@@ -169,7 +169,7 @@ def select_local_devices(choice: DeviceChoice, variable: str = "") -> list[Any]:
 
 
 def devices_of_rank(choice: DeviceChoice, comm: Communicator) -> tuple[Any, ...]:
-    """Return the native devices that this rank drives, in order; an empty tuple for the CPU; collective.
+    """Return the native devices that this rank drives, or an empty tuple on the CPU; collective.
 
     Raises
     ------

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 # Identifier of a message, equal at both ends: sending subdomain, receiving subdomain and tag.
 Key = tuple[int, int, int]
-Ends = dict[Key, Any]  # native links
+Ends = dict[Key, Any]  # native end of each message on this rank
 
 PROBE = 256  # bytes
 

@@ -108,7 +108,7 @@ class Execution:
         Perfetto and chrome://tracing. At most the first 20,000 events of each thread or queue are written.
     mailboxes : int
         Number of mailboxes per message of the method "rma". With more mailboxes, a rank need not wait until
-        the receiver has read a message.
+        the receiver has read the previous message.
 
     Raises
     ------
@@ -253,7 +253,7 @@ class Execution:
         Parameters
         ----------
         schedule : Schedule
-            Compiled program, which determines traffic and minimum thickness of subdomains.
+            Compiled program. It determines the traffic between subdomains and their minimum thickness.
         grid : Grid
             Grid to decompose.
         ranks : int

@@ -94,7 +94,7 @@ class Binder(ABC):
     sweeps : int
         Number of sweeps of the schedule.
     ends : Ends, optional
-        Ends of colocated messages between devices.
+        Local ends of the colocated messages between devices.
     """
 
     def __init__(

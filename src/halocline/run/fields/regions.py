@@ -146,7 +146,7 @@ class Slice(_AlongAxes):
         self.fixed = tuple(self.values)
 
     def check(self, grid: Grid) -> None:
-        """Raise InputError if the slice does not fit a grid."""
+        """Raise InputError if the slice has unknown axes or lies outside a grid."""
         for axis, value in self.values.items():
             number = _axis("Slice", axis, grid)
             low, high = grid.origin[number], grid.origin[number] + grid.extent[number]
@@ -180,7 +180,7 @@ class Box(_AlongAxes):
     """
 
     def check(self, grid: Grid) -> None:
-        """Raise InputError if the box does not fit a grid."""
+        """Raise InputError if the box has unknown axes, lies outside a grid, or contains no cell."""
         for axis, ends in self.values.items():
             number = _axis("Box", axis, grid)
             bounds = tuple(ends) if isinstance(ends, (tuple, list)) else ()
