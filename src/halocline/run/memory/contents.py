@@ -225,7 +225,7 @@ def point_values(
 def _at_points(
     store: FieldStore, field: Field, indices: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Return the rows of `indices` whose points belong to this rank, and the values at these points."""
+    """Return the row numbers in `indices` of the points of this rank, and the values at these points."""
     numbers, local = [], []
     for offset, storage in zip(store.domain.offsets, store.of(field), strict=True):
         shape = np.array(storage.shape[3 - indices.shape[1] :])
