@@ -1,4 +1,4 @@
-"""Work and texts of `halocline cases`."""
+"""Implementation of `halocline cases`: list and description of cases."""
 
 from __future__ import annotations
 

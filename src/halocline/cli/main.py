@@ -18,8 +18,8 @@ def main() -> int:
     """Run the command with the words of sys.argv, and return its exit status.
 
     The status is 0 for success, 2 for invalid input, 130 after Ctrl-C, 143 after SIGTERM, and 1 for all other
-    errors. An output stream that cannot be written is such an error. If several ranks run the command, each
-    error is printed once.
+    errors. It is also 1 if an output stream cannot be written. If several ranks run the command, each error
+    is printed once.
     """
     process.seldom()
     streams.open_closed()

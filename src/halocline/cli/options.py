@@ -118,13 +118,13 @@ DTYPE = problem_option("--dtype float32|float64", help="Precision of the fields.
 
 METHOD_OF_CASE = numerics_option(
     "--method cg|cg-fused",
-    help="Method of a linear solve. [bold]cg[/]: conjugate gradients as in UMBC HPCF-2018-10, with 11 "
-    "memory streams per iteration. [bold]cg-fused[/] (default): the same method in two sweeps, with 8 "
-    "memory streams.",
+    help="Method of a linear solve. [bold]cg[/]: conjugate gradients as in UMBC HPCF-2018-10, with 11 array "
+    "reads and writes per iteration. [bold]cg-fused[/] (default): the same method in two sweeps, with 8 "
+    "array reads and writes.",
 )
 DTYPE_OF_CASE = numerics_option(
     "--dtype float64|float32",
-    help="Precision of the fields for which the file sets none. Default: float64.",
+    help="Precision of all fields whose precision the file does not set. Default: float64.",
 )
 RTOL = numerics_option(
     "--rtol X",
@@ -134,7 +134,8 @@ RTOL = numerics_option(
 MAX_ITERATIONS = numerics_option(
     "--max-iterations K",
     whole(ranges.STEPS),
-    "Maximum number of iterations of a linear solve. A solve that stops there counts as not converged.",
+    "Maximum number of iterations of a linear solve. A solve that stops at this number counts as "
+    "not converged.",
 )
 
 
@@ -145,8 +146,8 @@ class CaseOptions:
     Attributes
     ----------
     n
-        Number of cells along the first axis; the other axes keep the proportions of the case. Several
-        numbers set each axis.
+        Number of cells along the first axis. The other axes keep the proportions of the case. Several
+        numbers set the cells along each axis.
     dim
         Number of axes, for cases that accept several; see `halocline cases NAME`.
     settings
@@ -172,7 +173,8 @@ class CaseOptions:
 RANKS = execution_option(
     "--ranks R",
     whole(ranges.RANKS),
-    "Number of processes. Two or more are started with mpiexec. Optional under mpiexec.",
+    "Number of processes. For two or more, the command starts mpiexec. The option is not necessary if the "
+    "command itself is started by mpiexec.",
 )
 REPEAT = execution_option(
     "--repeat K", whole(ranges.REPEATS), "Number of runs per measurement. The median is reported."
@@ -184,8 +186,9 @@ DECOMPOSITION = execution_option(
 )
 METHODS = execution_option(
     "--methods M,M,...",
-    help="Transfer methods that may be used between subdomains; the first applicable one is selected: "
-    f"{', '.join(TRANSFERS)}. Default: all but rma. A single process uses self and peer.",
+    help=f"Allowed transfer methods between subdomains: {', '.join(TRANSFERS)}. For each pair of subdomains, "
+    "the first allowed method in this order that is applicable is used. Default: all but rma. A single "
+    "process uses self and peer.",
 )
 COMMUNICATION = execution_option(
     "--communication " + "|".join(COMMUNICATIONS),
@@ -202,48 +205,49 @@ class Execution:
     Attributes
     ----------
     threads
-        Threads per rank. Default: OMP_NUM_THREADS, else the cores divided evenly among the ranks. With
-        devices, each rank has one thread.
+        Threads per rank. Default: OMP_NUM_THREADS if it is set; otherwise the number of cores divided by the
+        number of ranks. With devices, each rank has one thread.
     device
-        Processor or devices that compute. Each device holds a subdomain, and the ranks of a node share its
-        devices. cuda:0,1 selects two devices; without numbers, all are used. Default: the variable
-        HALOCLINE_DEVICE, else cpu.
+        Processor or devices for the computation. Each device holds a subdomain, and the ranks of a node
+        share the devices of the node. cuda:0,1 selects two devices; without numbers, all devices are used.
+        Default: the environment variable HALOCLINE_DEVICE if it is set; otherwise cpu.
     patch
-        Edges in cells of the patches that threads work on. [bold]tune[/]: measure several sizes before the
-        first run and store the fastest. [bold]caches[/]: choose sizes that fit the caches. Default: the
-        stored size, else caches.
+        Size of the patches in cells along each axis. A thread computes one patch at a time. [bold]tune[/]:
+        measure several sizes before the first run and store the fastest one. [bold]caches[/]: choose a size
+        that fits into the caches. Default: the stored size if there is one; otherwise caches.
     subdomains_per_rank
-        Subdomains per rank; with devices, subdomains per device.
+        Number of subdomains per rank. With devices, number of subdomains per device.
     ranks_per_node
         Treat every R ranks as a node. Default: the nodes that MPI reports.
     placement
-        Placement of the subdomains of a node on its devices. [bold]aware[/]: by the links between devices.
-        [bold]trivial[/]: in order. [bold]random[/]: at random.
+        Placement of the subdomains of a node on its devices. [bold]aware[/]: placement with the shortest
+        message time on the links between devices. [bold]trivial[/]: in order. [bold]random[/]: at random.
     mailboxes
-        Mailboxes per message of the transfer method rma.
+        Number of mailboxes per message, for the transfer method rma.
     schedule
-        Schedule of threads. [bold]static[/]: each thread runs its assigned patches. [bold]dynamic[/]: a
-        free thread takes the next patch. [bold]guided[/]: as static, but idle threads take patches of
-        other threads.
+        Assignment of patches to threads. [bold]static[/]: each thread computes its assigned patches.
+        [bold]dynamic[/]: a thread that has finished a patch takes the next patch of all. [bold]guided[/]:
+        like static, but idle threads take patches from other threads.
     kernels
         Method by which device threads read neighbouring cells. [bold]direct[/]: from global memory.
-        [bold]queue[/]: along the slowest axis from registers. [bold]planes[/]: as queue, and along the other
-        axes from shared memory. [bold]tune[/]: measure before the first run and store the fastest.
-        [bold]auto[/]: the stored method, else queue.
+        [bold]queue[/]: along the slowest axis from registers. [bold]planes[/]: like queue, but along the
+        other axes from shared memory. [bold]tune[/]: measure all methods before the first run and store the
+        fastest one. [bold]auto[/]: the stored method if there is one; otherwise queue.
     overlap
-        Run patches that need no message before all messages have arrived. [bold]auto[/]: measure both cases
-        in the first passes and select the faster one.
+        While messages are in transit, compute the patches that do not need them. [bold]auto[/]: measure on
+        and off in the first passes and select the faster one.
     halo
-        Extent of the exchanged halos. [bold]read[/]: only cells that kernels read. The other values are
-        for comparison. [bold]uniform[/]: the widest halo for all exchanged fields, with all edges and
-        corners. [bold]edges[/]: as uniform, without corners in 3D that no field reads. [bold]faces[/]: as
-        edges, without edges that no field reads.
+        Extent of the exchanged halos. [bold]read[/]: only cells that kernels read. All other values are for
+        comparison. [bold]uniform[/]: for all exchanged fields, the widest halo with all edges and corners.
+        [bold]edges[/]: like uniform, but corners in 3D only if kernels read the corners of any field.
+        [bold]faces[/]: like edges, but edges only if kernels read the edges of any field.
     packing
-        MPI messages that are packed into buffers: all, only those along the [bold]last[/] axis, or none (for
-        comparison). MPI reads unpacked messages from the fields; devices copy them row by row.
+        MPI messages that are packed into buffers: all messages, only messages along the [bold]last[/] axis,
+        or none (for comparison). MPI reads unpacked messages from the fields. Devices copy unpacked messages
+        row by row.
     gpudirect
-        Pass device memory to MPI (on) or copy messages to host memory first (off). Applies to
-        --communication on devices.
+        Pass device memory to MPI (on) or copy messages to host memory first (off). This option is used only
+        with --communication, on devices.
     balance
         Interval at which subdomains move between ranks to balance the load: steps ('50 steps'), simulated
         time (0.5) or wall-clock time ('30 min'). Requires --subdomains-per-rank.

@@ -71,7 +71,7 @@ def write_json(target: str | None, data: Any) -> None:
 
 
 def print_results(text: str, target: str | None, data: Any, *files: Path | None) -> None:
-    """Print a text unless standard output receives the JSON; write the JSON; report the files written."""
+    """Print a text unless standard output receives the JSON. Write the JSON, and report the written files."""
     if target != STDOUT:
         say(text)
     write_json(target, data)

@@ -13,7 +13,7 @@ from halocline.run.host.streams import complain
 from halocline.run.ranks.library import launcher
 from halocline.words import joined, one_line
 
-FIRST_LINE, LATER_LINES = 60.0, 600.0  # seconds without a terminal
+FIRST_LINE, LATER_LINES = 60.0, 600.0  # without a terminal: seconds before the first line and between lines
 TERMINAL = "HALOCLINE_TERMINAL"  # terminal of the parent process, if the output of this process is a pipe
 
 
@@ -37,13 +37,13 @@ def progress(
 ) -> Iterator[Callable[..., None] | None]:
     """Show a description and a count during the block.
 
-    Yields a function of the count and an optional text; None on all ranks but the first. Without a terminal,
-    as in the log of a batch job, a line appears after one minute, and then every ten minutes.
+    The context manager yields a function of the count and an optional text; None on all ranks but the first.
+    Without a terminal, as in a batch job, a line is written after one minute, and then every ten minutes.
 
     Parameters
     ----------
     description, unit : str or callable
-        Description and unit of the count. A callable returns a text that may change.
+        Description of the work, and unit of the count. A callable can return a text that changes.
     """
     started = launcher()
     if started is not None and started.rank > 0:

@@ -1,4 +1,4 @@
-"""Start of the same command on several ranks."""
+"""Start of the present command on several ranks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def start_ranks(
     *,
     needs_mpi: bool = False,
 ) -> None:
-    """Continue as one of the ranks, or start all ranks and exit with their status.
+    """Start all ranks and exit with their status; return if this process is already one of the ranks.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def start_ranks(
     Raises
     ------
     InputError
-        The launcher has started other numbers of ranks.
+        A launcher has started a different number of ranks or I/O ranks.
     """
     started = launcher()
     several = (ranks or 1) > 1 or io_ranks > 0

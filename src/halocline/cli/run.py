@@ -1,4 +1,4 @@
-"""Work of `halocline run`: a run of a problem file or case, with its report."""
+"""Implementation of `halocline run`: run of a problem file or case, with its report."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from halocline.problems.result import Result
     from halocline.run.simulation.checks import Check
 
-ENVIRONMENT = ("threads", "device")  # options that a file without a problem can read from its environment
+ENVIRONMENT = ("threads", "device")  # options that set environment variables, which any file can read
 
 
 def run(
@@ -69,7 +69,7 @@ def run(
     until, every, only, resume, io_ranks = (
         of_runs.get(key) for key in ("until", "every", "only", "resume", "io_ranks")
     )
-    if launcher() is not None:  # before the file runs: I/O ranks serve here until the end
+    if launcher() is not None:  # before the file runs: I/O ranks remain in this call until the end of the run
         start_ranks(ranks, io_ranks or 0)
     problem = _problem(name, resume, of_problem)
     trace, device, threads, per_node = (
@@ -125,7 +125,7 @@ def run(
     _note_nothing(problem, result, of_runs)
     if json != "-":
         _say(problem, result, checks, has_rows=has_rows, only=only)
-    # write results before the errors about options without effect, so that no result is lost
+    # Write results before errors about options without effect are raised, so that no result is lost.
     if state is not None and has_problem:
         result.write_state(state)
     if json is not None:
@@ -174,7 +174,10 @@ def _problem(name: str, resume: Path | None, options: Mapping[str, Any]) -> Prob
 
 
 def _report_of_file(problem: Problem, error: BaseException) -> None:
-    """Report an error in a line of a user's file, without the frames above, and raise SystemExit."""
+    """Report an error in a user's file, with a traceback that begins in the file, and raise SystemExit.
+
+    The function returns if the error did not occur in a line of the file.
+    """
     step = error.__traceback__
     while step is not None and step.tb_frame.f_code.co_filename != str(problem.script.file):
         step = step.tb_next
@@ -248,7 +251,7 @@ def _is_assertion(checks: Sequence[Check]) -> bool:
 def _as_json(
     problem: Problem, result: Result, checks: Sequence[Check] | None, facts: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the results of a run for JSON: at the top for a case, under "run" for a file."""
+    """Return the results of a run for JSON: at the top level for a case, under the key "run" for a file."""
     record = None if result.record is None else asdict(result.record)
     machine = {"machine": this_machine().as_dict()}
     if problem.is_file:
@@ -303,7 +306,7 @@ def _draw(problem: Problem, result: Result, folder: Path, traced: bool) -> list[
 
 
 def _when(problem: Problem, result: Result) -> str:
-    """Return a text with the time of the pictures, or with the number of passes without time."""
+    """Return a text with the simulated time of the pictures, or with the number of iterations."""
     record, outcome = result.record, result.outcome
     if record is None:
         return ""

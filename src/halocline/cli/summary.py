@@ -22,7 +22,7 @@ WIDEST = 11  # characters of a number: -1.2346e-05
 
 
 def number(value: Any) -> str:
-    """Return a number with five digits, or "-" for None."""
+    """Return a number as text with five digits, or "-" for None."""
     if value is None:
         return "-"
     return f"{value:.5g}" if isinstance(value, float) else str(value)
@@ -83,7 +83,7 @@ Row = tuple[str, str, str]  # quantity, value with its unit, explanation
 
 
 def table(rows: Sequence[Row]) -> list[str]:
-    """Return the lines of a table of quantities; values without an explanation do not widen their column."""
+    """Return the lines of a table of quantities. Values without an explanation do not widen their column."""
     quantities = max(len(quantity) for quantity, _, _ in rows)
     values = max((len(value) for _, value, note in rows if note), default=0)
     return [f"{quantity:{quantities}}  {value:{values}}  {note}".rstrip() for quantity, value, note in rows]
@@ -159,7 +159,7 @@ def _steps(problem: Problem, record: Record) -> str:
 
 
 def _reached(problem: Problem, record: Record) -> list[Row]:
-    """Return the reached time and the diagnostics."""
+    """Return rows with the simulated time at the end and the diagnostics."""
     note = _steps(problem, record)
     if record.time_step is not None:
         note += f", last time step {record.time_step:.4g}"
@@ -172,7 +172,7 @@ def _reached(problem: Problem, record: Record) -> list[Row]:
 
 
 def _solved(solution: Solution, result: Result) -> list[Row]:
-    """Return the convergence of a linear problem."""
+    """Return rows on the convergence of a linear problem."""
 
     state = "converged" if solution.converged else "not converged"
     limit = ", limited by rounding errors" if solution.reason == "rounding limit" else ""
@@ -193,7 +193,7 @@ def _solved(solution: Solution, result: Result) -> list[Row]:
 
 
 def _speed(result: Result, unit: str) -> list[Row]:
-    """Return times of a step or iteration, and rates with those of processors and memory."""
+    """Return rows with the time of a step or iteration, and rates relative to the peak and bandwidth."""
 
     r, whole = result.record, result.outcome
     rows: list[Row] = []
@@ -234,7 +234,7 @@ def _speed(result: Result, unit: str) -> list[Row]:
 
 
 def _balancing(record: Record) -> list[Row]:
-    """Return the balances, if there were any."""
+    """Return a row on load balancing, if it took place."""
     balances = record.balances
     if balances is None:
         return []
@@ -248,7 +248,7 @@ def _balancing(record: Record) -> list[Row]:
 
 
 def _writing(record: Record) -> list[Row]:
-    """Return the cost of output and checkpoints, if there are any."""
+    """Return rows with the cost of output and checkpoints, if there are any."""
 
     if not record.written_bytes:
         return []

@@ -1,4 +1,4 @@
-"""Conversion of the texts of options to values."""
+"""Conversion of option texts to values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def cells_of(text: str | None) -> list[int] | None:
 
 
 def check_part(only: str, other_options: Mapping[str, object]) -> None:
-    """Raise InputError for an unknown part in --only, or for another option that needs a result."""
+    """Raise InputError for an unknown part in --only, or if another option needs a result of the run."""
     from halocline.problems.run_options import PARTS
 
     if only not in PARTS:
@@ -72,7 +72,7 @@ def overlap_of(text: str) -> bool | str:
 
 
 def patch_edges(text: str | None) -> list[int] | int | str | None:
-    """Return the patch of --patch: edges in cells, or a method."""
+    """Return the value of --patch: edge lengths in cells, or the name of a method."""
     if text is None or text in (TUNE, BY_CACHES):
         return text
     parts = text.split(",")
@@ -90,12 +90,12 @@ def storage_options(values: dict[str, Any], *, of_file: bool = False) -> dict[st
     ----------
     values : dict
     of_file : bool
-        True for a file, which may itself write output and checkpoints.
+        True for a file. A file may write output and checkpoints itself.
 
     Raises
     ------
     InputError
-        A value is out of range, or an option has no effect without another option.
+        A value is out of range, or an option requires another option that is missing.
     """
     options = StorageOptions(**take_options(StorageOptions, values))
     of_both = {name: getattr(options, name) or None for name in ("overwrite", "io_threads", "io_ranks")}

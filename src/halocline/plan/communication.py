@@ -34,8 +34,8 @@ class Communication:
 
 COMMUNICATIONS: Mapping[str, Communication] = {
     "baseline": Communication("no packed messages, the widest halo for all fields", "faces", "none", False),
-    "v1": Communication("packed messages along the last axis", "faces", "last", False),
-    "v2": Communication("v1 with the required halo of each field", "read", "last", False),
+    "v1": Communication("baseline with packed messages along the last axis", "faces", "last", False),
+    "v2": Communication("v1 with only the halo cells that kernels read", "read", "last", False),
     "v3": Communication("v2 with all messages packed", "read", "all", False),
-    "overlap": Communication("v3 with computation during messages", "read", "all", True),
+    "overlap": Communication("v3 with computation while messages are in transit", "read", "all", True),
 }

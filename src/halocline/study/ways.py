@@ -48,15 +48,15 @@ WAYS = (
     VariedOption(
         "gpudirect",
         "--gpudirect on,off",
-        "Pass device memory to MPI (on) or copy messages to host memory first (off). Applies to "
-        "--communication on devices.",
+        "Pass device memory to MPI (on) or copy messages to host memory first (off). This option is used "
+        "only with --communication, on devices.",
         words=("on", "off"),
     ),
     VariedOption(
         "decomposition",
         "--decomposition D,D,...",
-        "Decompositions of the grid: optimal, 1d-x, 1d-z, 2d, 3d and others of `halocline run --help`, or "
-        "the number of parts along each axis, such as 4x2.",
+        "Decompositions of the grid: optimal, 1d-x, 1d-z, 2d, 3d and all others in `halocline run --help`, "
+        "or the number of parts along each axis, such as 4x2.",
     ),
     VariedOption(
         "python",
@@ -68,10 +68,10 @@ WAYS = (
     VariedOption(
         "environment",
         "--affinity A,A,...",
-        "Thread bindings. [bold]close[/] and [bold]spread[/]: OMP_PROC_BIND with OMP_PLACES=cores. "
-        "[bold]threads[/]: close, on hardware threads. [bold]scatter[/]: KMP_AFFINITY, for the OpenMP "
-        "libraries of Intel and LLVM, but not libgomp. [bold]none[/]: no binding. Default: the setting of "
-        "the environment.",
+        "Thread bindings. [bold]close[/]: OMP_PROC_BIND=close with OMP_PLACES=cores. [bold]spread[/]: "
+        "OMP_PROC_BIND=spread with OMP_PLACES=cores. [bold]threads[/]: OMP_PROC_BIND=close with "
+        "OMP_PLACES=threads. [bold]scatter[/]: KMP_AFFINITY=scatter, for the OpenMP libraries of Intel and "
+        "LLVM, but not libgomp. [bold]none[/]: no binding. Default: the setting of the environment.",
         words=tuple(AFFINITIES),
         convert=lambda name: dict(AFFINITIES[name]),
     ),

@@ -11,12 +11,12 @@ from typing import Annotated, Any, get_args
 import typer
 from typer.core import TyperGroup
 
-# The docstring of a module is the help text of a group; the docstring of a function, of a command.
+# The help text of a group is the docstring of its module. The help text of a command is that of its function.
 EXAMPLES = "\n\nExamples\n--------\n"  # begins the section Examples of a help text
 
 
 class CaseByName(TyperGroup):
-    """Group that runs its command CASE if the word is the name of a case, not of a command."""
+    """Group that runs its command CASE if the next word is not the name of one of its commands."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]
@@ -55,8 +55,8 @@ def command(
     app : typer.Typer
     name : str
     *options : class or sequence of inspect.Parameter
-        Classes whose fields are further options of the command. The function receives the values by
-        keyword.
+        Classes whose fields are additional options of the command, or parameters for such options. The
+        function receives the values by keyword.
     without : collection of str
         Fields of these classes that are not options of the command.
     text : str, optional

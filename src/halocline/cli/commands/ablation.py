@@ -32,9 +32,9 @@ def exchange(
 ) -> None:
     """Time the halo exchange alone with one option changed at a time.
 
-    The exchange is on a periodic grid. The options are the transfer methods (+remote, +colo, +peer, +kernel
-    of Pearson et al. 2020, and mailboxes), edges and corners, uniform or individual halo widths, and
-    decompositions. A model predicts the gain by the placement of subdomains on a node of another machine.
+    The grid is periodic. The changed options are the transfer methods (+remote, +colo, +peer, +kernel of
+    Pearson et al. 2020, and mailboxes), edges and corners, uniform or individual halo widths, and
+    decompositions. For a node of another machine, a model predicts the gain by the placement of subdomains.
 
     Parameters
     ----------

@@ -49,12 +49,14 @@ def exchange(
     Parameters
     ----------
     n
-        Cells along each axis per rank. Several numbers set the axes of the whole grid.
+        Number of cells along each axis per rank. Several numbers set the cells along each axis of the whole
+        grid.
     scaling
-        [bold]weak[/] (default for one N): the grid has round(N ranks^(1/3))³ cells. [bold]strong[/]: the
-        grid has N³ cells.
+        Meaning of a single N. [bold]weak[/] (default): the grid has M cells along each axis, where M is
+        N × (number of ranks)^(1/D), rounded, with D axes. [bold]strong[/]: the whole grid has N cells along
+        each axis.
     corners
-        Exchange edges and corners too.
+        Exchange edges and corners in addition to faces.
     timeline
         Draw the timeline of two exchanges of the traced run, which follows the timed runs. Requires
         --trace.

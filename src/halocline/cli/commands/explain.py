@@ -31,7 +31,7 @@ app = group(__doc__, CaseByName)
 
 @dataclass
 class PlannedExecution(options.Execution):
-    """Options of an execution that is planned but not run.
+    """Options of an execution that is planned but does not run.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ def case(context: typer.Context, **values: Any) -> None:
 
     The problem is a case of `halocline cases`, or the first problem of a Python file. The report covers
     fields and halos, exchanges and their reasons, messages, bytes, flops, memory and patches. It also gives
-    the minimum time that the memory of this machine allows. No rank is started.
+    the minimum time that the memory of this machine allows. The command does not start ranks.
 
     Examples
     --------

@@ -52,25 +52,25 @@ class PredictionOptions:
     ranks_per_node
         Ranks per node. Default: one per device of the node. More ranks share the devices.
     scaling
-        [bold]strong[/]: the same grid for all numbers of nodes. [bold]weak[/]: N is for the smallest number
-        of nodes, and the axes double in turn as nodes double.
+        [bold]strong[/]: the same grid for all numbers of nodes. [bold]weak[/]: N applies to the smallest
+        number of nodes. For each doubling of the nodes, the grid doubles along the next axis.
     placement
-        Placement of the subdomains of a node on its devices. [bold]aware[/]: by the links between devices.
-        [bold]trivial[/]: in order. [bold]random[/]: at random.
+        Placement of the subdomains of a node on its devices. [bold]aware[/]: placement with the shortest
+        message time on the links between devices. [bold]trivial[/]: in order. [bold]random[/]: at random.
     overlap
-        Run patches that need no message before messages have arrived. [bold]auto[/]: select the faster
-        case.
+        While messages are in transit, compute the patches that do not need them. [bold]auto[/]: select the
+        faster of on and off.
     picture
-        Draw time and efficiency over the number of nodes (PNG, SVG or PDF).
+        Plot time and efficiency against the number of nodes (PNG, SVG or PDF).
     trace
         Write the predicted trace of ranks and messages, for Perfetto or chrome://tracing.
     traced
-        Ranks in --trace and --timeline, for the last number of nodes. Default: the first four.
+        Ranks that --trace and --timeline show, for the last number of nodes. Default: the first four ranks.
     timeline
         Draw the timeline of the traced ranks and their messages.
     measure
-        Run the case with N cells on each rank of this host alone. The model then uses the measured speed of
-        the sweeps, not their bytes and operations. Requires --machine host.
+        First run the case on this host, with N cells along the first axis on each rank. The model then uses
+        the measured speed of the sweeps, not their bytes and operations. Requires --machine host.
     """
 
     nodes: Annotated[str, execution_option("--nodes K,K,...")] = "1"
@@ -98,9 +98,9 @@ def case(
 ) -> None:
     """Predict the time of a step or iteration of a case or file.
 
-    The problem is a case of `halocline cases`, or the first problem of a Python file. A model of links and
-    memory executes the step. The report compares the result with the closed formula max(work, traffic). No
-    rank is started.
+    The problem is a case of `halocline cases`, or the first problem of a Python file. A performance model of
+    links and memory simulates the step. The report compares the result with the closed formula
+    max(work, traffic). The command does not start ranks.
 
     Parameters
     ----------
@@ -206,14 +206,15 @@ def _draw(predictions: "list[ScalingPrediction]", request: PredictionOptions) ->
 def calibrate(file: Annotated[Path | None, result_option("--file FILE", place("file"))] = None) -> None:
     """Measure this host for predictions with --machine host.
 
-    The measurement takes about 15 seconds; run nothing else at that time. It covers the speed of sweeps by
-    bytes, operations and sums, in cache and in memory, with one rank and with one rank per core. It also
-    covers packing, messages, copies between ranks, and reductions.
+    The measurement takes about 15 seconds. Run no other program during this time. It measures bytes per
+    second, operations per second and sums per second of sweeps. These are measured in cache and in memory,
+    with one rank and with one rank per core. It also measures packing, messages, copies between ranks, and
+    reductions.
 
     Parameters
     ----------
     file
-        File for the measured machine. Default: the file of --machine host in the cache folder.
+        Machine file to write. Default: the file in the cache folder that --machine host reads.
 
     Examples
     --------

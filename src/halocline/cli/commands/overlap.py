@@ -43,9 +43,9 @@ def heat(
 ) -> None:
     """Measure the overlap in explicit steps of the heat equation.
 
-    The box is periodic, and the differences in space are of order 2 R. The command times whole steps, steps
-    without overlap, steps without messages (compute), and steps without kernels (exchange), in turn, for each
-    transfer method between ranks. The hidden share is 1 - (step - compute) / exchange.
+    The box is periodic, and the differences in space are of order 2 R. For each transfer method between
+    ranks, the command alternates between whole steps, steps without overlap, steps without messages
+    (compute), and steps without kernels (exchange). The hidden share is 1 - (step - compute) / exchange.
 
     Examples
     --------
@@ -78,9 +78,9 @@ def heat(
 def case(context: typer.Context, **values: Any) -> None:
     """Measure the overlap in steps or iterations of a case or file.
 
-    The problem is a case of `halocline cases`, or a Python file. The command times whole steps, steps without
-    overlap, steps without messages (compute), and steps without kernels (exchange), in turn, for each
-    transfer method between ranks. The hidden share is 1 - (step - compute) / exchange.
+    The problem is a case of `halocline cases`, or a Python file. For each transfer method between ranks, the
+    command alternates between whole steps, steps without overlap, steps without messages (compute), and steps
+    without kernels (exchange). The hidden share is 1 - (step - compute) / exchange.
 
     Examples
     --------

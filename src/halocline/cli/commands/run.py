@@ -27,7 +27,7 @@ app = group("")
 
 
 class FileOrCase(TyperCommand):
-    """Command that runs a case or a file. Arguments of the file follow ``--``."""
+    """Command that runs a case or a file. Words after ``--`` are arguments of the file."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         target = self._target(args)
@@ -62,18 +62,20 @@ class RunCommandOptions(options.CaseOptions):
     Attributes
     ----------
     steps
-        Maximum number of steps. Default: the end of the case, unless --until is given.
+        Maximum number of steps. Default: no maximum if --until is set; otherwise the run ends at the end of
+        the case.
     until
         Simulated time at the end. The last step is shortened to end at T.
     warm_up
         Exclude the first K steps from the timing.
     only
-        Time a part of each step. [bold]compute[/]: no messages. [bold]exchange[/]: no kernels.
-        [bold]synchronisation[/]: only a barrier of all devices and ranks after each sweep. The fields are
-        then invalid, so the run has no diagnostics, checksum, pictures or series.
+        Time only a part of each step. [bold]compute[/]: kernels without messages. [bold]exchange[/]: messages
+        without kernels. [bold]synchronisation[/]: only a barrier of all devices and ranks after each sweep.
+        With this option, the fields are invalid, so the run has no diagnostics, checksum, pictures or series.
     every
-        Compute diagnostics every K steps (5 or '5 steps'). They are printed during the run and written to
-        --json and --csv. For a file, also call the callback of its runs every K steps.
+        Compute diagnostics every K steps (5 or '5 steps'). The run prints them and writes them to the files
+        of
+        --json and --csv. If a run of the file has a callback, it is also called every K steps.
     """
 
     steps: Annotated[int | None, problem_option("--steps S", whole(ranges.STEPS))] = None
@@ -107,12 +109,14 @@ def run(
     decompositions and patches. The checksum shows this.
 
     For a file, the options replace arguments in the file. The options --steps, --until, --every, --output,
-    --checkpoint and --resume replace the arguments of each run. The options from --threads to --trace replace
-    the arguments of each simulation and linear problem. --set replaces numbers and texts that are assigned at
-    the top of the file, and --n replaces the value of n. For a file with hc.setting and hc.cells, the options
+    --checkpoint and --resume replace the arguments of each run. --trace and the options under Execution,
+    except
+    --ranks, replace the arguments of each simulation and linear problem. --set replaces numbers and texts
+    that are assigned at the top of the file, and --n replaces the value of n. For a file with hc.setting and
+    hc.cells, the options
     --set, --n and --dim apply as for a case. --order and --scheme apply to equations, but not to programs.
     --check calls the function check(problem) of the file. An option without effect on the file is an error.
-    Arguments of the file follow --.
+    Words after -- are arguments of the file.
 
     Parameters
     ----------
@@ -125,7 +129,7 @@ def run(
     halocline run heat.py --ranks 4 --threads 2
     halocline run heat.py --device cuda
     halocline run heat.py --ranks 2 --methods mpi --overlap off
-    halocline run heat.py --n 256 --set kappa=0.1   (for n = 128 and kappa = 0.2 at its top)
+    halocline run heat.py --n 256 --set kappa=0.1   (replaces n = 128 and kappa = 0.2 at the top of heat.py)
     halocline run heat.py --steps 100 --checkpoint out/heat --checkpoint-every 50
     halocline run heat.py --resume out/heat --checkpoint out/heat --ranks 4
     halocline run heat.py --json run.json -- --json results.json   (arguments after -- are for heat.py)

@@ -49,9 +49,9 @@ def poisson(
     """Solve the Poisson equation -Δu = f with u = 0 on the boundary.
 
     The domain is the unit interval, square or cube. The exact solution is u = Π sin²(π x); see UMBC
-    HPCF-2018-10. This command is the short form of `halocline run poisson`. Results are bit-for-bit identical
+    HPCF-2018-10. This command is a short form of `halocline run poisson`. Results are bit-for-bit identical
     for all numbers of ranks and threads, decompositions and patches; the checksum shows this. With --resume,
-    the checkpoint provides the points, the axes and the method.
+    the numbers of points and axes and the method come from the checkpoint.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def poisson(
         raise InputError("Missing option '--n': give the interior points along each axis, such as --n 512")
     parameters: dict[str, float | str] = {"rtol": rtol}
     if method is not None:
-        method_named(method)  # its message names --method instead of --set
+        method_named(method)  # raises an error for an unknown method, which names --method instead of --set
         parameters["method"] = method
     run(
         "poisson",

@@ -26,8 +26,8 @@ def ls(
 ) -> None:
     """Describe output, a checkpoint, or a folder of checkpoints.
 
-    The report lists arrays with dimensions, units and sizes, times, and parameters. For a folder, it lists
-    the checkpoints and marks the newest one.
+    The report contains the arrays with dimensions, units and sizes. It also contains the stored times and the
+    parameters. For a folder, it lists the checkpoints and marks the newest one.
 
     Parameters
     ----------
@@ -64,8 +64,8 @@ def view(
 ) -> None:
     """Draw output or a checkpoint as a picture or film.
 
-    Fields are drawn as planes or lines, and numbers and single points as time series. A target that ends in
-    [bold].gif[/] or [bold].mp4[/] is a film of all times; .mp4 requires ffmpeg.
+    Fields are drawn as planes or lines. Numbers, and fields at single points, are drawn as time series. A
+    target that ends in [bold].gif[/] or [bold].mp4[/] is a film of all times; .mp4 requires ffmpeg.
 
     Parameters
     ----------
@@ -76,8 +76,8 @@ def view(
     time
         Simulated time to draw; the nearest stored time is used. Default: the last time.
     at
-        Position of the cut across an axis, such as z=0.5. The option may be given twice. Default: the middle
-        of z.
+        Coordinate of the plane or line to draw, such as z=0.5 for a plane normal to z. The option may be
+        given twice. Default: the middle of z.
     spectrum
         Draw the power spectrum of whole fields, summed over shells of wavenumbers.
     every
@@ -102,7 +102,7 @@ def view(
 
 
 def _cuts(texts: Sequence[str]) -> dict[str, float]:
-    """Return the coordinate of the cut across each cut axis."""
+    """Return the coordinate of each cut, by the axis normal to the cut."""
     cuts: dict[str, float] = {}
     for text in texts:
         axis, _, value = text.partition("=")

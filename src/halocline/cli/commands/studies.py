@@ -61,7 +61,7 @@ class StudyRunOptions(options.CaseOptions):
     Attributes
     ----------
     n
-        Numbers of points or cells along the first axis, one run for each. The other axes keep the
+        Numbers of points or cells along the first axis, one run for each number. The other axes keep the
         proportions of the problem. The default depends on the study.
     steps
         Number of steps per run. Default: the steps of the case.
@@ -85,14 +85,16 @@ class Nodes:
     Attributes
     ----------
     nodes
-        Numbers of nodes, one run for each. Default: 1, with the ranks of --ranks.
+        Numbers of nodes, one run for each number. Default: 1, with the ranks of --ranks.
     per_node
-        Numbers of ranks per node, one run for each; replaces --ranks. If a job has fewer nodes, every R
-        ranks count as a node. Ranks of different nodes then use MPI messages only.
+        Numbers of ranks per node, one run for each number. This option replaces --ranks. If the job has fewer
+        nodes than --nodes, each group of R ranks counts as a node. Ranks of different groups exchange only
+        MPI messages.
     affinity
-        Thread binding. [bold]close[/] and [bold]spread[/]: OMP_PROC_BIND with OMP_PLACES=cores.
-        [bold]threads[/]: close, on hardware threads. [bold]scatter[/]: KMP_AFFINITY. [bold]none[/]: no
-        binding. Default: the setting of the environment.
+        Thread binding. [bold]close[/]: OMP_PROC_BIND=close with OMP_PLACES=cores. [bold]spread[/]:
+        OMP_PROC_BIND=spread with OMP_PLACES=cores. [bold]threads[/]: OMP_PROC_BIND=close with
+        OMP_PLACES=threads. [bold]scatter[/]: KMP_AFFINITY=scatter. [bold]none[/]: no binding. Default: the
+        setting of the environment.
     """
 
     nodes: Annotated[str | None, execution_option("--nodes K,K,...")] = None
@@ -109,8 +111,8 @@ class Submit:
     Attributes
     ----------
     submit
-        Write job scripts instead of running the study, one script for each combination of nodes, ranks per
-        node and threads.
+        Write job scripts instead of running the study. Each script is for one combination of numbers of
+        nodes, ranks per node and threads.
     time
         Time limit of a job. Default: one hour. Slurm also accepts D-HH:MM:SS and minutes.
     partition
@@ -118,11 +120,11 @@ class Submit:
     account
         Account that the jobs are charged to.
     exclusive
-        Reserve the nodes of a job for this job.
+        Request exclusive use of the nodes of each job.
     directive
         Additional directive of the scheduler, such as '--constraint=skx'. The option may be repeated.
     overwrite
-        Replace scripts and results of the same names from another study.
+        Replace existing scripts and results of another study that have the same names.
     """
 
     submit: Annotated[str | None, cluster_option("--submit slurm|pbs")] = None
@@ -169,7 +171,7 @@ def add(app: typer.Typer, study: Study, name: str) -> None:
 
 
 def _parameter(option: Any, form: str, help: str, default: Any) -> Parameter:
-    """Return the parameter of an option of a study; its metavar may list the accepted values."""
+    """Return the parameter of an option of a study. The metavar in `form` may list the accepted values."""
     metavar = form.partition(" ")[2]
     reader = one_of(*metavar.split("|")) if "|" in metavar else None
     kind: Any = str | None if metavar else bool
@@ -205,15 +207,16 @@ def paper(
 ) -> None:
     """Compare a published table or figure with predictions and measurements.
 
-    The report has the published values, predictions for the machine of the paper, and measurements on this
-    machine, reduced to its size. `halocline study papers` lists the tables and figures.
+    The report contains the published values, predictions for the machine of the paper, and measurements on
+    this machine. The measured problems are small enough for this machine. `halocline study papers` lists the
+    tables and figures.
 
     Parameters
     ----------
     name
         Name of the table or figure, such as umbc-4.1.
     n
-        Sizes to predict. Default: one or a few sizes of the paper.
+        Problem sizes to predict. Default: one or several sizes of the paper.
     nodes
         Numbers of nodes to predict. Default: all numbers of the paper.
     machine
@@ -227,7 +230,7 @@ def paper(
     device
         Processor or devices of the measurements.
     pythons
-        Python interpreters of environments with other MPI libraries, for a comparison of the libraries.
+        Python interpreters of environments with different MPI libraries, for a comparison of these libraries.
 
     Examples
     --------
@@ -343,9 +346,9 @@ def _of_paper(
 
 @command(app, "papers")
 def papers() -> None:
-    """List tables and figures of five papers with their commands.
+    """List the tables and figures of five papers, with the commands that reproduce them.
 
-    A table or figure without a command is listed with the reason.
+    For a table or figure without a command, the list contains the reason.
 
     Examples
     --------
@@ -366,13 +369,14 @@ def papers() -> None:
 def report(files: Annotated[list[str], typer.Argument(metavar="FILES...")], **values: Any) -> None:
     """Combine measurement files of studies into one report.
 
-    The files, written by --json of studies, may be from several machines, MPI libraries and commits. The
-    report is one set of tables and one page.
+    The option --json of studies writes these files. They may come from several machines, MPI libraries and
+    commits. The report has one set of tables and one HTML page.
 
     Parameters
     ----------
     files
-        Measurement files. NAME=FILE gives a file a name, such as its network, and separates its results.
+        Measurement files. NAME=FILE labels the results of a file with a name, such as that of the network,
+        and shows them separately.
 
     Examples
     --------
@@ -400,7 +404,7 @@ def measure(
     """Run a study, and print its tables."""
     _check_single_process()
     results, submit = take_options(ReportFileOptions, values), take_options(Submit, values)
-    problem = f"./{problem}" if problem.startswith("-") else problem  # otherwise the runs read an option
+    problem = f"./{problem}" if problem.startswith("-") else problem  # otherwise runs parse it as an option
     if (values["nodes"] or values["per_node"]) and source("ranks").name == "COMMANDLINE":
         reject({"ranks": values["ranks"]}, "--per-node sets the ranks of each node: leave it out")
     with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
@@ -552,7 +556,7 @@ def _write_report(
     record: Any = None,
     drawn: Sequence[Path] = (),
 ) -> None:
-    """Print and write the report of measurements; the default record is the record of a study."""
+    """Print and write the report of measurements. By default, the JSON contains the record of a study."""
     from halocline import __version__
     from halocline.study.measuring.command import csv_text, devices_of
     from halocline.study.reporting.page import facts_of_measurements
@@ -574,7 +578,7 @@ def _write_report(
 
 
 def _check_single_process() -> None:
-    """Raise InputError in one of several ranks, because a study starts its own ranks."""
+    """Raise InputError if several ranks run this command, because a study starts its own ranks."""
     started = launcher()
     if started is not None and started.size != 1:
         raise InputError("a study starts mpiexec itself: run it without mpiexec, and give --ranks")

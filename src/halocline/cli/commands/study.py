@@ -18,7 +18,7 @@ from halocline.cli.commands import group
 
 
 class Studies(TyperGroup):
-    """Group that imports the studies on first use, so that other commands start faster."""
+    """Group of commands that imports the studies on first use, so that all other commands start faster."""
 
     @property
     def commands(self) -> Any:

@@ -1,4 +1,4 @@
-"""Diagnosis of an installation: findings with advice on what is missing."""
+"""Diagnosis of an installation: findings on its parts, with advice on missing parts."""
 
 from halocline.cli.doctor.devices import cuda, mpi_with_devices, opencl
 from halocline.cli.doctor.host import bandwidth, compiler, mpi, native_code, processor

@@ -116,6 +116,6 @@ def _devices(interface: str, title: str) -> Generator[Finding, None, list[Any]]:
 
 
 def mpi_with_devices(machine: Machine) -> Iterator[Finding]:
-    """Yield the finding on MPI with device memory, which only a run can verify."""
+    """Yield the finding on MPI with device memory. Only a run can verify that MPI supports it."""
     text = "unknown until verified at set-up: a run with --device sends a small message and compares"
     yield Finding("MPI with devices", "absent", text)

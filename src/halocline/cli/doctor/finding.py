@@ -12,7 +12,7 @@ from halocline.native import native
 
 @dataclass(frozen=True)
 class Finding:
-    """Line of the report.
+    """Finding on one part of the installation, shown as a line of the report.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class Finding:
     is_required : bool
         True if a solve in one process needs the part.
     facts : mapping, optional
-        Further data, for the JSON.
+        Additional data for the JSON.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Finding:
 
 
 def line(finding: Finding) -> str:
-    """Return a finding as a line of the report, with its further lines below."""
+    """Return a finding as text for the report. Further lines of its text and advice are indented."""
     sign = {"found": "✓", "missing": "✗", "absent": "–"}[finding.state]
     text, *more = [*finding.text.splitlines(), *finding.advice.splitlines()]
     return "\n".join([f"{sign} {finding.name:17} {text}", *(f"{'':20}{line}" for line in more)])

@@ -59,7 +59,7 @@ def compiler(machine: Machine) -> Iterator[Finding]:
 
 
 def _cache() -> tuple[bool, tuple[str, str]]:
-    """Return whether the cache of compiled kernels is writable, with a text and advice."""
+    """Return True if the cache of compiled kernels is writable, with a text and advice."""
     from halocline.compile.cache import cache_folder, trusted, work_folder
 
     try:
@@ -103,7 +103,7 @@ def mpi(machine: Machine) -> Iterator[Finding]:
 
 
 def _two_ranks() -> Finding:
-    """Return the finding of a trial with two ranks, which compare the MPI of mpi4py and native code."""
+    """Return the finding on a trial run with two ranks, which compare the MPI of mpi4py and native code."""
     from halocline.run.ranks.library import mpiexec
 
     program = mpiexec()

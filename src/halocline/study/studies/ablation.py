@@ -40,8 +40,8 @@ STUDY = Study(
     "ablation",
     title="Ablation",
     about="Measure the cost of one changed option at a time.",
-    help="The study runs a problem with uniform halos, without overlap, and with other transfer methods, "
-    "decompositions, patches and schedules. `halocline study ablation exchange` times the exchange alone.",
+    help="Each run changes one option: halo widths (uniform), overlap (off), transfer methods, "
+    "decomposition, patch or schedule. `halocline study ablation exchange` times the exchange alone.",
     examples=("halocline study ablation mhd-benchmark --n 32 --ranks 2",),
     contents=(comparison("", change, order=_number, base=BASE),),
     variants=tuple(CHANGES.values()),

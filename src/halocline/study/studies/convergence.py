@@ -198,12 +198,13 @@ STUDY = Convergence(
     about="Measure the convergence of errors or steady-state numbers on refined grids.",
     help="Each run continues to the end of the problem. Cases with an exact solution are, among others, "
     "[bold]poisson[/] (Table 3.1 of UMBC HPCF-2018-10), [bold]linear-wave[/] (Fig. 13 of Mendygral et al. "
-    "2017) and [bold]cp-alfven[/] (left panel of Fig. 23 there). --dim and --set select the matching lines "
-    "of these figures.\n\n[bold]cavity[/] and [bold]cavity-2d[/] have no exact solution, but a steady state. "
-    "With three or more grids, the study reports the order of each number, its value extrapolated to spacing "
-    "0, and the grid-convergence index (Roache 1994; Celik et al. 2008).\n\nA file that calls hc.cells and "
-    "defines error, exact or extrapolated is studied as a case. For any other file, each grid is compared "
-    "with its function exact(t), or with the next finer grid.",
+    "2017) and [bold]cp-alfven[/] (Fig. 23, left, of Mendygral et al. 2017). --dim and --set select the "
+    "lines of these figures.\n\n[bold]cavity[/] and [bold]cavity-2d[/] have no exact solution, but a steady "
+    "state. With three or more grids, the study reports for each result the order of convergence, the value "
+    "extrapolated to spacing 0, and the grid-convergence index (Roache 1994; Celik et al. 2008).\n\nA file "
+    "that calls hc.cells and defines error, exact or extrapolated is studied like a case. For any other "
+    "file, the result on each grid is compared with the function exact(t) of the file. If there is none, it "
+    "is compared with the result on the next finer grid.",
     examples=(
         "halocline study convergence poisson --n 256,512,1024",
         "halocline study convergence linear-wave --n 64,128,256 --dim 1",

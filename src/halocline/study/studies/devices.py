@@ -53,8 +53,8 @@ STUDY = Study(
     "devices",
     title="Processors and devices",
     about="Compare the cores and the devices of this machine on one problem.",
-    help="The report is as Fig. 15 of Pekkilä et al. 2022. The devices are those of --device; by default, "
-    "all devices of this machine.",
+    help="The report follows Fig. 15 of Pekkilä et al. 2022. --device selects the devices. By default, the "
+    "study uses all devices of this machine.",
     examples=("halocline study devices mhd-benchmark --n 64 --ranks 1,2",),
     contents=(c.SAME_BITS, Contents(_tables, select_group=c.whole_runs)),
     variants=device_variants,

@@ -45,12 +45,12 @@ STUDY = Exchange(
     "exchange",
     title="The exchange of halos",
     about="Time the halo exchange alone, with transfer methods added one by one.",
-    help="The exchange is of four fields in single precision with halos of three cells, as in Pearson et al. "
+    help="Four fields in single precision with halos of three cells are exchanged, as in Pearson et al. "
     "2020. The problem must be `exchange`. `halocline study ablation exchange` times more variants.",
     examples=("halocline study exchange exchange --n 64 --ranks 1,2 --subdomains 2",),
     contents=(Contents(transfers.tables, transfers.sentences),),
     options=(
-        ("--scaling weak|strong", "N is the size of a subdomain (weak) or of the grid (strong).", "weak"),
+        ("--scaling weak|strong", "N is the size of each subdomain (weak) or of the grid (strong).", "weak"),
         ("--subdomains S", f"{exchange.SUBDOMAINS_HELP}. Default: one for each rank or device.", None),
     ),
     subcommand="bench",

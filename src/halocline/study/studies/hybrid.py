@@ -113,8 +113,8 @@ STUDY = Hybrid(
     "hybrid",
     title="Hybrid runs",
     about="Compare all divisions of the same cores into ranks and threads.",
-    help="The number of cores of a node is the product of --ranks (or --per-node) and --threads. Each "
-    "divisor of this number is used as a number of ranks per node, as in Tables 7.1 and 7.2 of UMBC "
+    help="The number of cores per node is the product of --ranks (or --per-node) and --threads. The study "
+    "uses each divisor of this number as the number of ranks per node, as in Tables 7.1 and 7.2 of UMBC "
     "HPCF-2018-10.",
     examples=(
         "halocline study hybrid poisson --n 1024 --ranks 2 --threads 2",

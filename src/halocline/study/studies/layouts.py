@@ -56,8 +56,8 @@ STUDY = Layouts(
     "layouts",
     title="Differences between layouts",
     about="Compare fields between decompositions, numbers of ranks, and devices.",
-    help="The report has the maximum difference at the end of a run, in units in the last place, as Eqs. 15 "
-    "and 16 of Pekkilä et al. 2022.",
+    help="The report contains the maximum difference of the fields at the end of a run (Eqs. 15 and 16 of "
+    "Pekkilä et al. 2022). The unit of the difference is the unit in the last place.",
     examples=("halocline study layouts mhd-benchmark --n 32 --steps 1 --ranks 1,2,4",),
     contents=(c.SAME_BITS, Contents(_tables)),
     variants=device_variants,

@@ -92,7 +92,8 @@ STUDY = Study(
     "orders",
     title="Orders of differences",
     about="Measure strong scaling with stencils of several orders.",
-    help="Each order runs on each number of ranks and threads, as in Fig. 14 of Pekkilä et al. 2022.",
+    help="Each order is run with each combination of ranks and threads, as in Fig. 14 of Pekkilä et al. "
+    "2022.",
     examples=("halocline study orders mhd-benchmark --n 64 --ranks 1,2 --orders 2,6",),
     contents=(ORDERS,),
     varied_options=(

@@ -139,8 +139,8 @@ STUDY = Study(
     "parts",
     title="A step and its parts",
     about="Time whole steps and their parts: computation, exchange and synchronisation.",
-    help="The parts are timed on each number of ranks and threads, as in Fig. 12 of Pekkilä et al. 2022. The "
-    "exchange is timed with and without edges and corners.",
+    help="The parts are timed for each combination of ranks and threads, as in Fig. 12 of Pekkilä et al. "
+    "2022. The exchange is timed with and without edges and corners.",
     examples=("halocline study parts mhd-benchmark --n 64 --ranks 1,2",),
     contents=(PARTS_OF_A_STEP,),
     variants=VARIANTS,

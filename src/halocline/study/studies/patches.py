@@ -68,8 +68,8 @@ STUDY = Patches(
     "patches",
     title="Patches",
     about="Compare patch sizes and schedules of threads.",
-    help="Each patch size runs on each number of ranks and threads, as in Figs. 5 and 9 of Mendygral et al. "
-    "2017.",
+    help="Each patch size is run with each combination of ranks and threads, as in Figs. 5 and 9 of "
+    "Mendygral et al. 2017.",
     examples=(
         "halocline study patches orszag-tang --n 192 --patches 16,32,64 --threads 1,2",
         "halocline study patches blast --n 64 --patches 16,32 --threads 2 --all-splits",
@@ -86,7 +86,7 @@ STUDY = Patches(
     ),
     varied_options=(
         VariedOption(
-            "patch", "--patches B,B,...", "Edges of patches in cells. For several axes: B,B;B,B.", "16,32,64"
+            "patch", "--patches B,B,...", "Patch sizes in cells. For several axes: B,B;B,B.", "16,32,64"
         ),
         VariedOption(
             "schedule",
@@ -99,7 +99,8 @@ STUDY = Patches(
     options=(
         (
             "--all-splits",
-            "Use each divisor of ranks times threads as a number of ranks, with the same number of cores.",
+            "Run with each division of the same cores into ranks and threads. The number of cores is ranks "
+            "times threads.",
             False,
         ),
     ),

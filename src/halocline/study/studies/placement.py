@@ -42,9 +42,10 @@ STUDY = Placement(
     "placement",
     title="Placement",
     about="Time the halo exchange alone for several placements of subdomains on devices.",
-    help="Subdomains are placed in order, and by the links between devices. The grid is the worst case of "
-    "Pearson et al. 2020, with N cells along the first axis. The problem must be `exchange`. `halocline "
-    "study paper pearson-fig11` predicts a node of Summit.",
+    help="The study compares placement in order with placement by the links between devices. The grid has "
+    "the proportions of the worst case of Pearson et al. 2020, with N cells along the first axis. The "
+    "problem must be `exchange`. `halocline study paper pearson-fig11` predicts the result for a node of "
+    "Summit.",
     examples=("halocline study placement exchange --n 720 --device cuda --ranks 1",),
     contents=(Contents(placement_tables),),
     options=(("--subdomains S", f"{SUBDOMAINS_HELP}.", "6"),),

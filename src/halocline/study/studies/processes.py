@@ -50,9 +50,9 @@ STUDY = Processes(
     "processes",
     title="Processes of a node",
     about="Compare one process with many subdomains to one process per subdomain.",
-    help="The single process copies between its subdomains; several processes use MPI messages, as in "
-    "Section 6 of Pekkilä et al. 2022. The single process cuts the grid along one axis into as many "
-    "subdomains as there are ranks, or uses all devices.",
+    help="A single process copies halo cells between its subdomains, and several processes send MPI "
+    "messages, as in Section 6 of Pekkilä et al. 2022. On CPUs, the single process divides the grid along "
+    "one axis, with one subdomain for each rank of the other run. With devices, it uses all devices.",
     examples=("halocline study processes mhd-benchmark --n 64 --ranks 2",),
     contents=(
         c.SAME_BITS,

@@ -19,9 +19,9 @@ STUDY = Weak(
     "rma",
     title="One-sided messages",
     about="Compare one-sided MPI communication through mailboxes with two-sided MPI.",
-    help="Each rank has N cells along the first axis, and one or several threads. Messages progress on any "
-    "thread. Mendygral et al. 2017 (Fig. 8, right) compare MPI libraries that permit one-sided "
-    "communication by one thread or by all threads at once.",
+    help="Each rank has N cells along the first axis, and one or several threads. Any thread can make "
+    "progress on messages. Mendygral et al. 2017 (Fig. 8, right) compare MPI libraries that permit one-sided "
+    "communication by one thread with libraries that permit it by all threads at once.",
     examples=("halocline study rma blast --n 32 --ranks 2 --threads 1,2",),
     contents=(
         c.SAME_BITS,

@@ -251,9 +251,10 @@ STUDY = Strong(
     "strong",
     title="Strong scaling",
     about="Measure the strong scaling of a problem with ranks and threads.",
-    help="Each N runs on each number of ranks and threads. The report has times, speed-up and efficiency. "
-    "Linear problems are shown as in Tables 4.1 and 7.1 of UMBC HPCF-2018-10, and steps as in Figs. 10 to "
-    "12, 14 and 15 of Pekkilä et al. 2022. Their closed formula max(work, exchange) uses measured constants.",
+    help="Each problem size N is run with each combination of ranks and threads. The report contains times, "
+    "speed-up and efficiency. For linear problems, it follows Tables 4.1 and 7.1 of UMBC HPCF-2018-10. For "
+    "time-dependent problems, it follows Figs. 10 to 12, 14 and 15 of Pekkilä et al. 2022. The closed "
+    "formula of this paper, max(work, exchange), is evaluated with measured constants.",
     examples=(
         "halocline study strong poisson --n 1024 --ranks 1,2 --threads 1,2",
         "halocline study strong mhd-benchmark --n 64,128 --ranks 1,2 --parts",
@@ -269,18 +270,20 @@ STUDY = Strong(
     options=(
         (
             "--orders 2,4,6,8",
-            "Repeat the study with differences of these orders, each shown as a line of a table and picture.",
+            "Repeat the study with differences of these orders. Tables and pictures show a line for each "
+            "order.",
             None,
         ),
         (
             "--watts W",
-            "Design power in watts of a device, or of a core (power of a processor divided by its cores). "
-            "The tables then report the million cell steps per joule.",
+            "Design power of a device in watts, or of a core (power of a processor divided by its number of "
+            "cores). With this option, the tables also show cell steps per joule, in millions.",
             None,
         ),
         (
             "--parts",
-            "Also time computation, exchange (with and without edges and corners) and synchronisation alone.",
+            "In addition, time the parts of a step separately: computation, exchange with and without edges "
+            "and corners, and synchronisation.",
             False,
         ),
     ),

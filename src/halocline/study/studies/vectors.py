@@ -42,9 +42,9 @@ STUDY = Vectors(
     "vectors",
     title="Vector lengths",
     about="Compare vector lengths of 64 to 512 bits and compilers.",
-    help="The study runs kernels for each vector length (HALOCLINE_VECTORS; 64 bits is scalar code) and each "
-    "compiler, as in Fig. 3 and Table 4 of Mendygral et al. 2017. The report has the time of an update, the "
-    "instructions and the share of the peak. The first runs compile the kernels.",
+    help="The study runs kernels for each compiler and each vector length (HALOCLINE_VECTORS; 64 bits means "
+    "scalar code), as in Fig. 3 and Table 4 of Mendygral et al. 2017. The report contains the time of a cell "
+    "update, the number of instructions and the share of the peak. The first runs compile the kernels.",
     examples=("halocline study vectors blast --n 64,64,64 --threads 1",),
     contents=(c.SAME_BITS, vectors.CONTENTS),
     varied_options=(COMPILERS, LENGTHS),

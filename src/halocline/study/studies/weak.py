@@ -140,16 +140,19 @@ STUDY = Weak(
     "weak",
     title="Weak scaling",
     about="Measure the weak scaling of a problem with ranks.",
-    help="Each rank has N cells along the first axis. With growth 1, the axes of the grid double in turn, so "
-    "that each rank has a cube in Z-order (Fig. 13 of Pekkilä et al. 2022). With growth 2, the grid grows "
-    "along the axes of its decomposition (the cavity code, Tables 1 and 2).",
+    help="Each rank has N cells along the first axis. With growth 1, the grid doubles along the next axis "
+    "for each doubling of the ranks. Then each rank has a cube, and the ranks follow a Z-order curve (Fig. "
+    "13 of Pekkilä et al. 2022). With growth 2, the grid grows along the axes of its decomposition (the "
+    "cavity code, Tables 1 and 2).",
     examples=(
         "halocline study weak mhd-benchmark --n 64 --ranks 1,2,4",
         "halocline study weak cavity --n 32 --ranks 1,2 --growth 2 --decomposition 1d-x,1d-z",
     ),
     contents=(c.SAME_BITS, WAY_COMPARISON, unless_varied(WEAK)),
     varied_options=WAYS,
-    options=(("--growth G,G,...", "Growth of the grid with the ranks: 1, 2, or both for comparison.", "1"),),
+    options=(
+        ("--growth G,G,...", "Rule by which the grid grows with the ranks: 1, 2, or 1,2 for both.", "1"),
+    ),
     has_formula=True,
     compared_conditions=("growth", "device"),
 )
