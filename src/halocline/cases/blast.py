@@ -91,7 +91,7 @@ def burst(sim, record, state):
 
 
 def maps(sim):
-    """Return the figure of maps (Figure 22), on the first rank; None on others.
+    """Return the figure of maps (Figure 22), on the first rank; None on other ranks.
 
     In 3D, the maps show the plane z = 0.
     """

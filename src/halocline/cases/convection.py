@@ -1,4 +1,4 @@
-"""Convection rolls in a gas heated from below, which grow or decay, between walls of fixed temperature.
+"""A gas heated from below between walls of fixed temperature, in which convection rolls grow or decay.
 
 In the layer at rest, 0 < z < 1, heat is conducted. T decreases linearly with z, and ρ is proportional to T^m.
 The units are the depth of the layer, the density in the middle, and the acceleration of gravity.

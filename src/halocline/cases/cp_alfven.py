@@ -83,7 +83,7 @@ def check(sim, record):
 
 
 def profile(sim):
-    """Return wave coordinate and transverse field of every cell, on the first rank; None on others.
+    """Return wave coordinate and transverse field of every cell, on the first rank; None on other ranks.
 
     The transverse field is the component in the x-y plane normal to the wave direction. All ranks call this
     function.

@@ -116,7 +116,7 @@ def error_and_divergence(sim):
 
 
 def maps(sim):
-    """Return the figure of B² at the start and at present (Figure 21); None on all ranks but the first.
+    """Return the figure of B² at the start and at present (Figure 21); None on other ranks.
 
     In 2D, the figure shows the square in the middle of the grid. In 3D, it shows the mid-plane in z.
     """

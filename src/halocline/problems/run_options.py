@@ -155,7 +155,7 @@ def as_list(output: Output | Sequence[Output] | None) -> list[Any]:
 
 
 class CommandOutput:
-    """Output and checkpoints of a command. Output is added to that of the file; checkpoints replace those.
+    """Output of a command, which is added to output of the file, and checkpoints, which replace those in it.
 
     Parameters
     ----------

@@ -133,8 +133,8 @@ class Planes(Panel):
     Parameters
     ----------
     sections : sequence of Section
-        Values on each plane. A plane is normal to one axis. Points with the value NaN, and all cells with
-        such a corner, are omitted. Planes are drawn in this order, so the last plane is on top.
+        Values on each plane. A plane is normal to one axis. Points with the value NaN, and cells with a
+        NaN point as a corner, are omitted. Planes are drawn in this order, so the last plane is on top.
     axes : (str, str, str)
         Names of the axes.
     title, label, levels

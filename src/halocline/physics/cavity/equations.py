@@ -345,7 +345,8 @@ class Results:
         """Return the heat flux through the hot wall, stored at the points next to this wall.
 
         A cubic polynomial interpolates the temperature on the wall and at the first three points. The flux is
-        minus its slope at the wall. For even spacing, this is (11 T_w - 18 T_1 + 9 T_2 - 2 T_3) / 6Δx.
+        minus the slope of this polynomial at the wall. For even spacing, this is (11 T_w - 18 T_1 + 9 T_2 - 2
+        T_3) / 6Δx.
 
         The formula is of third order. In a thin boundary layer, a second-order formula would have a larger
         error than the computed flow.

@@ -37,7 +37,7 @@ SEEN = (1, -1, 1)  # visible walls on three axes: the upper one along x and z, t
 
 
 def temperature(flow: Flow, sim: Fields) -> Figure | None:
-    """Return the figure of isotherms, on the first rank; None on others.
+    """Return the figure of isotherms, on the first rank; None on other ranks.
 
     In 3D, the figure shows the mid-plane in y (Figure 3b of the paper).
     """
@@ -46,7 +46,7 @@ def temperature(flow: Flow, sim: Fields) -> Figure | None:
 
 
 def pressure(flow: Flow, sim: Fields) -> Figure | None:
-    """Return the figure of isobars, on the first rank; None on others.
+    """Return the figure of isobars, on the first rank; None on other ranks.
 
     In 3D, one octant of the cavity is cut away. The figure shows isobars on three walls, and on the parts of
     the three mid-planes that bound this octant (Figure 3a of the paper).
@@ -66,7 +66,7 @@ def pressure(flow: Flow, sim: Fields) -> Figure | None:
 
 
 def streamlines(flow: Flow, sim: Fields) -> Figure | None:
-    """Return the figure of streamlines over the temperature, on the first rank; None on others.
+    """Return the figure of streamlines over the temperature, on the first rank; None on other ranks.
 
     In 2D, streamlines are contours of the stream function. In 3D, they lie on the mid-plane in y. If the flow
     has the symmetry of the cavity, it does not cross this plane.
@@ -209,7 +209,7 @@ def _midplane_section(flow: Flow, sim: Fields, f: Field) -> Section | None:
 
 
 def _plane_section(flow: Flow, sim: Fields, f: Field, axis: int, at: float, points: int) -> Section | None:
-    """Return a field on a plane across an axis, on the first rank; None on others.
+    """Return a field on a plane across an axis, on the first rank; None on other ranks.
 
     A polynomial through the `points` nearest points along the axis interpolates the values. All ranks call
     this function.

@@ -137,7 +137,7 @@ def _number(value: float | None) -> float:
 
 
 def primitives(sim: Any, gamma: float) -> dict[str, NDArray[np.float64]] | None:
-    """Return the primitive quantities of cells by name, on the first rank; None on others.
+    """Return the primitive quantities of cells by name, on the first rank; None on other ranks.
 
     The names are "rho", "p", and "v_x" to "B_z". All ranks call this function. `sim` holds the fields of an
     `IdealMHD`.

@@ -118,7 +118,7 @@ class Converged:
         return ""
 
     def figure(self, sim: MHDSimulation) -> Figure | None:
-        """Return the figure of maps and cuts (Figures 19 and 20), on the first rank; None on others."""
+        """Return the figure of maps and cuts (Figures 19 and 20), on the first rank; None on other ranks."""
         maps = drawn.maps(sim, *self.maps)
         cuts = [drawn.cut(sim, *place) for place in self.cuts]
         if maps is None:

@@ -24,7 +24,7 @@ TITLES = {
 
 
 def maps(sim: MHDSimulation, *names: str, **titles: str) -> list[Map] | None:
-    """Return maps of derived quantities, on the first rank; None on others.
+    """Return maps of derived quantities, on the first rank; None on other ranks.
 
     In 3D, the maps show the mid-plane in z. All ranks call this function.
 
@@ -41,7 +41,7 @@ def maps(sim: MHDSimulation, *names: str, **titles: str) -> list[Map] | None:
 
 
 def cut(sim: MHDSimulation, name: str, axis: str, at: float) -> Section | None:
-    """Return a derived quantity along a line of cells, on the first rank; None on others.
+    """Return a derived quantity along a line of cells, on the first rank; None on other ranks.
 
     The line crosses `axis` at the cells nearest to the coordinate `at`. All ranks call this function.
     """

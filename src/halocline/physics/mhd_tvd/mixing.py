@@ -1,4 +1,4 @@
-"""Conservative mixing of cells that have no mass or no heat after a step with their neighbours.
+"""Conservative mixing of a cell with its neighbours, if a step leaves the cell without mass or heat.
 
 After a first-order step, the total energy of a cell can still be less than its kinetic and magnetic energy.
 The reason is that electromotive forces on edges change the field of the cell, but fluxes change its energy.

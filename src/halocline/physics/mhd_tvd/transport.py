@@ -126,5 +126,5 @@ def advance_field(b: Vector, e: Mapping[int, Expr], F: Sequence[Flux], ratios: S
 
 
 def component_fluxes(F: Sequence[Flux], component: int) -> list[tuple[int, Expr]]:
-    """Return the fluxes of a component of the field, each with its axis."""
+    """Return pairs of an axis and the flux of a field component along this axis."""
     return [(n, f.By if frame(n)[1] == component else f.Bz) for n, f in enumerate(F) if n != component]

@@ -200,7 +200,7 @@ class Tube:
         return checks
 
     def figure(self, sim: MHDSimulation) -> Figure | None:
-        """Return the figure of all quantities along the normal, on the first rank; None on others.
+        """Return the figure of all quantities along the normal, on the first rank; None on other ranks.
 
         It contains the converged profiles (Figures 14 to 18).
         """
@@ -253,7 +253,7 @@ def reference(name: str) -> Profiles:
 
 
 def profile(sim: MHDSimulation, *, all_layers: bool = False) -> Profiles | None:
-    """Return positions from the diaphragm and quantities along the normal, on the first rank; None on others.
+    """Return positions from the diaphragm and quantities along the normal; None on all ranks but the first.
 
     In 3D, the positions are those of the cells on the diagonal of the cube. The state is uniform on planes
     normal to the diagonal, and planes through cell centres are h/√3 apart. With `all_layers`, one cell is

@@ -134,7 +134,7 @@ class Waves:
         is_acoustic = difference >= 0.0
         share_fast = where(is_split, where(is_acoustic, larger_root, smaller_root), 1.0)
         share_slow = where(is_split, where(is_acoustic, smaller_root, larger_root), 0.0)
-        # If there is no tangential field, its direction is that of its jump, or else that of the jump of
+        # If there is no tangential field, its direction is that of the jump of the field, or else the jump of
         # velocity.
         no_field, jump = square <= 0.0, X > 0.0
         y, z = where(no_field, where(jump, dBy, dv), y), where(no_field, where(jump, dBz, dw), z)
