@@ -20,7 +20,7 @@ def warn_of_rename(subject: str, old: str, new: str, stacklevel: int = 2, *, fil
     Parameters
     ----------
     subject : str
-        Object with the name, for the message.
+        Object that has the name, as text for the message.
     old, new : str
         Earlier name and present name.
     stacklevel : int
@@ -30,7 +30,7 @@ def warn_of_rename(subject: str, old: str, new: str, stacklevel: int = 2, *, fil
     """
     message = f"{subject}: {old} has been renamed to {new}, and a later release rejects it; write {new}"
     if file:
-        # Python shows deprecations in the main module only, and a problem file counts as one
+        # by default, Python shows deprecation warnings of the main module only; so the warning names __main__
         warnings.warn_explicit(message, DeprecationWarning, file, 1, module="__main__")
     else:
         warnings.warn(message, DeprecationWarning, stacklevel=stacklevel + 1)

@@ -13,15 +13,16 @@ class HaloclineError(Exception):
     exit_status : int
         Exit status of the command: 2 for invalid input, 1 for a failed run.
     place : (str, tuple of int) or None
-        Name of the field and index of the cell of a non-finite value.
+        Field name and cell index of a non-finite value, if such a value caused the error.
     """
 
     exit_status = 1
     place: tuple[str, tuple[int, ...]] | None = None
 
     def explained(self, explanation: str) -> Self:
-        """Return the same error with an explanation on an additional line; without explanation, the error
-        itself.
+        """Return the error with an explanation on an additional line.
+
+        An empty explanation leaves the error unchanged.
         """
         if not explanation:
             return self
@@ -55,7 +56,7 @@ class Stopped(HaloclineError):
 
 
 class Terminated(KeyboardInterrupt):
-    """End of a run by SIGTERM; the counterpart of KeyboardInterrupt, which is the end by SIGINT."""
+    """End of a run by SIGTERM, as KeyboardInterrupt is the end of a run by SIGINT."""
 
     exit_status = 143  # 128 + SIGTERM, the convention of shells
 

@@ -1,4 +1,4 @@
-"""Resources of a process that are unusable in forked children."""
+"""Resources of a process that its forked children cannot use."""
 
 from __future__ import annotations
 

@@ -35,6 +35,6 @@ def native() -> ModuleType:
             "or rebuild Halocline."
         ) from error
     if not is_loaded and hangup is not None and threading.current_thread() is threading.main_thread():
-        # A library below MPI ignores SIGHUP from its import on. Runs would then outlive their terminal.
+        # A library that MPI loads makes the process ignore SIGHUP. Runs would then outlive their terminal.
         signal.signal(signal.SIGHUP, hangup)
     return module

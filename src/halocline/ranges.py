@@ -1,7 +1,7 @@
 """Valid ranges of integer options, for the command and for Python.
 
-A number that exceeds all machines and problems is rejected at input, before memory or time is spent. The code
-that uses the number checks the capacity of the actual machine.
+A number that is too large for any machine or problem is rejected at input, before memory or time is spent.
+The code that uses the number checks later if the actual machine has the required capacity.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Range:
 COUNTABLE = 2**53  # scalars are float64, which represents all integers up to this one
 
 AXES = Range(1, 3)  # number of axes of a grid
-POINTS = Range(1, 2**31 - 2**16)  # points or cells along an axis: kernels use 32-bit indices, halos included
-FIELDS = Range(1, 1024)  # in a benchmark; programs have no limit
+POINTS = Range(1, 2**31 - 2**16)  # points or cells along an axis; kernels use 32-bit indices, also for halos
+FIELDS = Range(1, 1024)  # number of fields in a benchmark; programs have no limit
 RADIUS = Range(1, 64)  # halo layers
 ORDER = Range(2, 64)  # order of accuracy of differences
 STEPS = Range(0, COUNTABLE)  # steps or iterations
@@ -62,7 +62,7 @@ RANKS = Range(1, 10_000_000)
 RANK = Range(0, RANKS.most - 1)  # index of a rank
 RANKS_PER_NODE = Range(1, 65_536)
 NODES = Range(1, 1_000_000)
-MODELLED_RANKS = Range(1, 1_000_000)  # the model executes each rank
+MODELLED_RANKS = Range(1, 1_000_000)  # limited, because the model executes the plan of each rank
 THREADS = Range(1, 4096)  # per rank
 SUBDOMAINS = Range(1, 4096)  # per rank or device
 MAILBOXES = Range(1, 256)  # per message

@@ -1,4 +1,4 @@
-"""Convergence of problems without exact solution, from the differences between successive grids.
+"""Convergence of problems without exact solution, from the differences between solutions on successive grids.
 
 The difference between two solutions falls with the same power of the spacing as the error (Roache 1998,
 Verification and Validation in Computational Science and Engineering, Chapter 5).
@@ -34,7 +34,7 @@ def differences(states: Sequence[State]) -> list[float | None]:
     Raises
     ------
     InputError
-        The number of cells of a grid is no whole multiple of that of the previous grid.
+        The number of cells along an axis is not a multiple of the number of cells of the previous grid.
     """
     return [*(_difference(coarse, fine) for coarse, fine in pairwise(states)), None]
 
@@ -51,11 +51,11 @@ def _difference(coarse: State, fine: State) -> float:
 
 
 def _restricted(values: NDArray[Any], shape: tuple[int, ...], on_faces: NDArray[np.bool_]) -> NDArray[Any]:
-    """Return the values of a fine grid at the points of a coarse grid, by cell means or on common faces."""
+    """Return the values of a fine grid on a coarse grid: cell means, or values on common faces."""
     for axis, count in enumerate(shape):
         fine, ends = values.shape[axis], 0
         if on_faces[axis] and (fine - 1) % max(1, count - 1) == 0 and fine % count:
-            ends = 1  # one more face than cells
+            ends = 1  # an axis has one more face than cells
         if (fine - ends) % max(1, count - ends):
             raise InputError(
                 f"a grid of {fine - ends} cells along an axis has no whole multiple of the {count - ends} of "

@@ -86,7 +86,7 @@ def exchanges_by_order(request: StudyRequest, runs: Sequence[Run]) -> dict[int |
                 **vars(exchanges[key]),
             )
     if not request.has_settings and runs:
-        by_order[request.problems[0][1].order] = by_order[None]  # its record contains the order
+        by_order[request.problems[0][1].order] = by_order[None]  # measurements contain this order
     return by_order
 
 

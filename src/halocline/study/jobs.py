@@ -77,7 +77,7 @@ TIMES = {  # time limit of a job: pattern and description
     ),
     "pbs": (re.compile(CLOCK), "hours, minutes and seconds, such as 01:30:00"),
 }
-# options and values that stay distinct if hyphens join them in a file name
+# options and values that remain distinguishable when hyphens join them in a file name
 DISTINCT = re.compile(r"(--[a-z]+(-[a-z]+)* [A-Za-z0-9.]+ ?)*")
 MAX_STEM = 120  # maximum length of a file name; in a longer name, a digest replaces the options
 BODY = """
@@ -195,7 +195,7 @@ def _check_word(word: str) -> None:
 
 
 def _stem(request: StudyRequest, words: Sequence[str], layout: Layout) -> str:
-    """Return the name of a job: study, problem, sizes, options, threads, ranks of a node, and nodes.
+    """Return the name of a job: study, problem, sizes, options, threads, ranks per node, and number of nodes.
 
     The name contains a digest of the command if the other parts are ambiguous, or if the name is too long.
     """
@@ -219,7 +219,7 @@ def _stem(request: StudyRequest, words: Sequence[str], layout: Layout) -> str:
 
 
 def _remove_options(line: Sequence[str], options: Sequence[str]) -> list[str]:
-    """Return a command line without the given options, their values, and FLAGS."""
+    """Return a command line without the given options and their values, and without the options in FLAGS."""
     remaining: list[str] = []
     words = iter(line)
     for word in words:

@@ -40,7 +40,7 @@ def join_files(files: Mapping[Path, str] | Sequence[Path]) -> tuple[list[Measure
     Parameters
     ----------
     files : sequence of Path, or mapping of Path to str
-        Paths of the files, with or without labels. Files with different labels are different sources.
+        Paths of the files, with or without labels. Files with different labels count as different sources.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def fixed_conditions_of(study: Study, measurement: Measurement) -> Conditions:
     """Return the conditions that are fixed in the tables of a study, as pairs of name and value.
 
     Measurements that differ in a fixed condition are not compared with each other. For an option that the
-    study varies, the condition is the value of the option in the other runs.
+    study varies, the result contains the base value: the value in runs that do not vary the option.
     """
     varied_options = measurement.get("varied") or {}
     base = {name: RUN.get(name, EXECUTION.get(name)) for name in varied_options} | measurement.get("base", {})
@@ -193,7 +193,7 @@ def _case_and_size(measurement: Measurement) -> Any:
 
 
 def _comparison_key(measurement: Measurement) -> Any:
-    """Return the key of the problem, the layout and the way; sources are compared for equal keys."""
+    """Return the key of the problem, the layout and the way to run; sources are compared for equal keys."""
     names = ("study", "order", *(name for name in WAY_TEXTS if name != "mpi"))
     ways = (
         WAY_TEXTS[name](measurement) if name in WAY_TEXTS else str(measurement.get(name)) for name in names

@@ -1,4 +1,4 @@
-"""Compilers and vector lengths of kernels, which a study varies by environment variables."""
+"""Options of studies that vary the compiler or the vector length of kernels, by environment variables."""
 
 from __future__ import annotations
 

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from halocline.words import counted, joined
 
 _UNBOUND = dict.fromkeys(("OMP_PROC_BIND", "OMP_PLACES", "KMP_AFFINITY"))
-# environment of each binding, as in Tables 4.1 to 4.3 and 7.2 of UMBC HPCF-2018-10; None removes a variable
+# environment variables of each thread binding, as in Tables 4.1 to 4.3 and 7.2 of UMBC HPCF-2018-10; None
+# removes a variable
 AFFINITIES: Mapping[str, Mapping[str, str | None]] = {
     "none": _UNBOUND,
     "close": {**_UNBOUND, "OMP_PROC_BIND": "close", "OMP_PLACES": "cores"},

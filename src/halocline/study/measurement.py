@@ -9,7 +9,7 @@ from typing import Any
 
 Measurement = dict[str, Any]
 
-# conditions of a run, as opposed to its results; measurements with equal conditions are repeats
+# conditions of a run, as opposed to its results
 PROBLEM = (
     *("study", "case", "settings", "dim", "order", "scheme", "method", "rtol", "max_iterations"),
     *("steps", "warm_up", "growth", "scaling", "fields", "dtype", "radius", "corners"),
@@ -35,7 +35,7 @@ PLACE = (  # conditions that form the rows and columns of tables
     *("cores_or_devices", "only", "halo"),
 )
 CONDITIONS = (*PROBLEM, *EXECUTION, *PLACE)
-SOLVE_RESULTS = ("steps", "overlap")  # conditions of steps, but results of a solve
+SOLVE_RESULTS = ("steps", "overlap")  # conditions of a run of steps, but results of a linear solve
 # results proportional to the time of a run, and results inversely proportional to it
 TIME_RESULTS = ("ns_per_cell_step", "seconds_per_iteration")
 RATE_RESULTS = ("ssspnt", "share_of_bound", "share_of_peak", "bandwidth_share", "rate")
@@ -44,11 +44,11 @@ SOLVE_CONDITIONS = (
     "method",
     "rtol",
     "max_iterations",
-)  # conditions of whole solves, not of their parts
+)  # conditions of whole solves, but not of the timed parts of a solve
 
 
 def is_solve(measurement: Measurement) -> bool:
-    """Return whether a measurement is of a linear solve, which is timed as a whole, not by steps."""
+    """Return whether a measurement is a linear solve, which is timed as a whole instead of per step."""
     return "dof" in measurement
 
 
@@ -121,7 +121,7 @@ def _text(value: Any) -> str:
 
 
 def join_repeats(measurements: Iterable[Measurement]) -> list[Measurement]:
-    """Join measurements with the same conditions, source and checksum into one, at their median time.
+    """Join measurements with the same conditions, source and checksum into one record with their median time.
 
     The `times` of the result are the seconds of all runs, and `repeats` is the number of measurements.
     """

@@ -1,4 +1,4 @@
-"""Models of measurement files, which validate each record before a report uses it.
+"""Validation models of measurement files, applied to each record before a report uses it.
 
 Only reports of files import this module, because the import of the validation library is slow.
 """
@@ -23,7 +23,7 @@ from halocline.study.study import studies
 from halocline.words import validation_message
 
 SHORTEST, LONGEST = 1e-12, 1e12  # range of times in seconds, and of other measured numbers
-LEAST, MOST = 1e-100, 1e100  # range of the numbers of a problem, whose ratios are finite
+LEAST, MOST = 1e-100, 1e100  # range of the numbers of a problem, so that their ratios are finite
 T = TypeVar("T")
 
 
@@ -32,7 +32,7 @@ def _of(numbers: Range) -> Any:
 
 
 def _ratios_are_finite(value: float) -> bool:
-    """Return whether the ratios of a number to others are finite."""
+    """Return whether the ratios of this number to other valid numbers are finite."""
     return value == 0 or LEAST <= abs(value) <= MOST
 
 
@@ -194,7 +194,7 @@ class SolveFacts(RunFacts):
 
 
 class ConvergedFacts(SolveFacts):
-    """Record of a linear solve of a convergence study."""
+    """Record of a linear solve in a convergence study."""
 
     rtol: Annotated[float, Field(gt=0.0, le=1.0)]
     converged: bool
@@ -311,7 +311,7 @@ def _facts_of(record: Mapping[str, Any]) -> type[RunFacts]:
 
 
 def read(path: Path) -> tuple[list[Measurement], dict[int | None, StepExchanges] | None]:
-    """Return the measurements of a file, and the exchanges of its theory by order; None without a theory.
+    """Return the measurements of a file, and the exchanges of the closed formula by order or None.
 
     Raises
     ------

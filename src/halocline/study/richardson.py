@@ -87,8 +87,8 @@ def limit(
     expected : float
         Order for the index if no order is observed.
     noise : float
-        Relative error of the values, such as the remaining error at the end of iterations. Smaller
-        differences, relative to f1, have no meaning.
+        Relative error of the values, such as the remaining error at the end of iterations. Differences below
+        this fraction of f1 have no meaning.
 
     Raises
     ------

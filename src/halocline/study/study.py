@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from halocline.study.measuring.command import Command
 
 N = 64  # default number of cells along the first axis.
-WARM_UP = 2  # default number of steps that warm up, in runs of more steps.
+WARM_UP = 2  # default number of warm-up steps, in runs with more steps than this.
 # options that act between subdomains only
 SUBDOMAIN_OPTIONS = ("communication", "gpudirect", "decomposition")
 ITERATIONS = 100  # default number of iterations of a timed part of a solve.
 
 
 def keyword(form: str) -> str:
-    """Return the name of a parameter for an option such as "--orders O,O,..."."""
+    """Return the parameter name for the form of an option: "orders" for "--orders O,O,..."."""
     return form.partition(" ")[0].lstrip("-").replace("-", "_")
 
 
@@ -79,7 +79,7 @@ class VariedOption:
         Raises
         ------
         InputError
-            A value is no number of the range, or none of the words.
+            A value is not a whole number within `numbers`, or is not in `words`.
         """
         flag = self.form.partition(" ")[0]
         if self.numbers is not None:
@@ -130,7 +130,7 @@ class Run:
 
     @property
     def on_this_machine(self) -> Run:
-        """Run for the devices of this machine; raises InputError if the devices are unsuitable."""
+        """Run, adapted to the devices of this machine; raises InputError if the devices are unsuitable."""
         return self if self.on_devices is None else self.on_devices(self)
 
     @property
@@ -174,7 +174,7 @@ class StudyRequest:
     nodes : tuple of int
         Numbers of nodes; empty if the launcher distributes the ranks.
     cores : int, optional
-        Maximum number of threads of a layout on `nodes`; by default there is no limit.
+        Maximum number of threads of all ranks, for layouts on `nodes`; by default there is no limit.
     """
 
     study: Study
@@ -256,7 +256,7 @@ class StudyRequest:
         ]
 
     def size_of_file(self, problem: Any) -> int:
-        """Return the number of cells along the first axis of a file, from its variable n or from hc.cells.
+        """Return the number of cells along the first axis, which a file sets by its variable n or hc.cells.
 
         Raises
         ------
@@ -415,7 +415,7 @@ class Study:
         return [dict(base) | options for base in bases for options in self.option_combinations(request)]
 
     def option_combinations(self, request: StudyRequest) -> list[dict[str, Any]]:
-        """Return all combinations of the values of `varied_options`, with merged mappings of an option."""
+        """Return all combinations of the values of `varied_options`; mappings of one option are merged."""
         texts = [
             request.study_options.get(keyword(option.form)) or option.default
             for option in self.varied_options
@@ -475,7 +475,7 @@ def _distinct_commands(
 
 
 def _varied_facts(request: StudyRequest, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that the study varied in a run, and their base values in its other runs.
+    """Return the options that the study varied in a run, and the requested values of these options.
 
     The timed parts of a solve run a fixed number of iterations, unlike the solve. Solve and parts receive the
     base values of the solve.

@@ -101,7 +101,7 @@ def _methods_used(measurement: Measurement) -> str:
     return "methods not recorded" if methods is None else f"by {', '.join(methods) or 'no message'}"
 
 
-WAY_TEXTS = {  # texts for the way of a measurement, by the keys in which ways may differ
+WAY_TEXTS = {  # functions that return the text of a measurement, by the keys in which ways may differ
     "communication": lambda m: m.get("communication") or "default",
     "gpudirect": lambda m: "GPUDirect" if m.get("gpudirect") == "on" else "no GPUDirect",
     "decomposition": lambda m: str(m.get("decomposition") or "optimal"),
@@ -111,7 +111,7 @@ WAY_TEXTS = {  # texts for the way of a measurement, by the keys in which ways m
     "environment": _environment,
     "growth": _growth,
 }
-OBSERVED_TEXTS = {  # texts for observed keys, which count only if no other key distinguishes the runs
+OBSERVED_TEXTS = {  # the same for observed keys, used only if no other key distinguishes runs
     "parts": lambda m: " x ".join(map(str, m["parts"])) if m.get("parts") else "cut not recorded",
     "methods_used": _methods_used,
 }
@@ -119,11 +119,11 @@ SINGLE_SUBDOMAIN_KEYS = ("mpi", "python", "device", "environment")  # keys that 
 
 
 def varied_keys(group: Group) -> list[str]:
-    """Return the keys of WORDS in which the measurements of a group differ.
+    """Return the keys of WAY_TEXTS in which the measurements of a group differ.
 
-    Keys of OBSERVED follow if otherwise equal measurements differ in them. Options that act between
-    subdomains count only on several subdomains. Python interpreters count only if they have the same MPI
-    library.
+    Keys of OBSERVED_TEXTS follow if otherwise equal measurements differ in them. Options that act between
+    subdomains are compared only for runs on several subdomains. The key "python" is omitted if the MPI
+    libraries differ.
     """
     with_subdomains = group.select(lambda m: q.subdomains(m) > 1).members or group.members
     names = [
@@ -159,7 +159,7 @@ def unless_varied(contents: Contents) -> Contents:
 
 
 def labels(group: Group) -> dict[int, str]:
-    """Return the way of each measurement as text, by the identity of the measurement.
+    """Return the way of each measurement as text, by the `id` of the measurement.
 
     If only options between subdomains vary, the text of runs on one subdomain is "one subdomain".
     """
@@ -208,7 +208,7 @@ def _sizes(group: Group, way_names: dict[int, str]) -> Iterator[tuple[str, Group
 
 
 def _rows(group: Group, way_names: dict[int, str]) -> Axis:
-    """Return the rows of a table: ways, and the ranks of a node if the number of nodes varies."""
+    """Return the rows of a table: the ways, and also the ranks per node if the number of nodes varies."""
     order = list(dict.fromkeys(way_names.values()))
 
     def per_node(m: Measurement) -> int:

@@ -1,8 +1,8 @@
-"""Ablation of the exchange: times of the same halos, with one option changed at a time.
+"""Ablation of the exchange: times to exchange the same halos, with one option changed at a time.
 
 The transfer methods are those of C. Pearson et al., Node-Aware Stencil Communication for Heterogeneous
-Supercomputers (2020), Figs. 7 and 8. The sets are those of Fig. 12 (+remote, +colo, +peer, +kernel), and
-mailboxes.
+Supercomputers (2020), Figs. 7 and 8. The sets of transfer methods are those of Fig. 12 (+remote, +colo,
++peer, +kernel), and one set with mailboxes.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ DECOMPOSITIONS = ("optimal", "bisection", "1d-x", "1d-y", "1d-z")
 def variants(fields: int, radius: int, ndim: int = 3) -> dict[str, dict[str, dict[str, Any]]]:
     """Return the options of all timed variants, by group and name.
 
-    The options are those of `halocline.study.measuring.exchange.Bench`, and for the groups OF_STEPS those of
-    `halocline.Execution`.
+    The options are those of `halocline.study.measuring.exchange.Bench`. For the groups in STEP_GROUPS, they
+    are those of `halocline.Execution`.
     """
     narrow = [radius] + [1] * (fields - 1)
     decompositions = [
@@ -95,8 +95,8 @@ def measure(
         - `group`, `name`: group and name of the variant.
         - `parts`: number of subdomains along each axis.
         - `messages`: number of messages that the busiest rank sends; None if unknown.
-        - `bytes_by_method`: bytes into the subdomains of the busiest rank, by transfer method. Bytes of "mpi
-          not packed" are separate from those of "mpi".
+        - `bytes_by_method`: bytes that the subdomains of the busiest rank receive, by transfer method. The
+          bytes of MPI messages that are not packed have the separate key "mpi not packed".
         - `seconds`: median time of one exchange on the slowest rank.
         - `ratio`: `seconds` of the first variant of the group, divided by `seconds` of this variant.
         - `predicted`: True if the time comes from the model instead of a run.
@@ -128,13 +128,13 @@ def measure(
             bench = heat(shape, **options) if group in STEP_GROUPS else Bench(shape, **options)
         except InputError:
             if group != "decompositions":
-                raise  # a grid may be too thin for slabs
+                raise  # only a decomposition may fail, because a grid can be too thin for slabs
             continue
         if group in STEP_GROUPS:
             bench.calibrate()
         methods = bench.prepared.plan.transfers.methods
         if group == "transfer methods" and methods in known_methods:
-            continue  # another set has the same available methods
+            continue  # a set with the same available methods is already timed
         known_methods.add(methods)
         benches[group, name] = bench
     for bench in benches.values():
@@ -218,7 +218,7 @@ GROUP = itemgetter("group")  # key of the group of a variant
 
 
 def _unit(measured: Measurement) -> str:
-    """Return the timed operation of a record, as text after a time."""
+    """Return "per step" or "per exchange", as text that follows the time of a record."""
     return "per step" if measured["whole"] else "per exchange"
 
 

@@ -1,4 +1,4 @@
-"""Measurements by new processes of `halocline run --json`, so that results are those of the command."""
+"""Measurements that run `halocline run --json` in new processes, with the same results as for a user."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Command:
     def arguments(self) -> dict[str, str]:
         """Return the options for the command line, without options at their defaults.
 
-        The options of a file are complete, because the file may have other defaults.
+        For a problem file, options at their defaults are included, because the file may set other defaults.
         """
         own_defaults = self.subcommand == "run" and is_file(self.name)
         defaults = DEFAULTS[self.subcommand]
@@ -121,7 +121,7 @@ class Command:
         if self.device is not None:
             command_options["--device"] = self.device
         elif not own_defaults and (default_device := str(chosen_devices(None))) != "cpu":
-            command_options["--device"] = default_device  # the command may be repeated in another environment
+            command_options["--device"] = default_device  # the default may differ elsewhere
         return command_options
 
     def variables(self) -> dict[str, str]:
@@ -152,7 +152,7 @@ def measure(
     repeat: int = 1,
     extra: Mapping[str, str] | None = None,
 ) -> Measurement:
-    """Run the command, once or several times, and return its record at the median time.
+    """Run the command once or several times, and return its record, scaled to the median time.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def measure(
         "started": started,
         "times": times,
         "environment": {name: case.variables().get(name) for name in ENVIRONMENT},
-        "machine": record.get("machine") or this_machine().as_dict(),  # as reported by a run with another MPI
+        "machine": record.get("machine") or this_machine().as_dict(),  # a run with another MPI reports it
     }
 
 

@@ -55,7 +55,7 @@ def exchange_schedule(
     corners: bool = True,
     device: bool = False,
 ) -> Schedule:
-    """Return the schedule of a loop around one sweep, which reads halos and computes nothing.
+    """Return the schedule of a loop with one sweep that reads halos and computes nothing.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class Bench(PassTimer):
     radius, fields, dtype, corners
         See `exchange_schedule`.
     periodic : bool or sequence of bool
-        See `Grid`. If only the decomposed axes are periodic, all exchanged halos cross ranks.
+        See `Grid`. If only the decomposed axes are periodic, all exchanged halos come from other ranks.
     communicator, **execution
         See halocline.Simulation.
 
@@ -159,8 +159,8 @@ def busiest_rank_traffic(prepared: Prepared) -> tuple[int, dict[str, int]]:
     messages : int
         Maximum number of messages that a rank sends.
     bytes_by_method : dict of str to int
-        Bytes into the subdomains of the rank that receives most, by transfer method. Messages that are not
-        packed have separate entries.
+        Bytes that the subdomains of a rank receive, by transfer method, for the rank that receives most
+        bytes. Messages that are not packed have separate entries.
     """
     plan, received_bytes, send_count = prepared.plan, dict[str, int](), 0
     for subdomain_plan in plan.subdomains:
@@ -211,16 +211,17 @@ def measure(
         - `hosts`: number of machines with ranks.
         - `radius`: maximum number of halo layers.
         - `methods`: allowed transfer methods.
-        - `methods_used`: transfer methods by which any rank receives.
+        - `methods_used`: transfer methods by which at least one rank receives data.
         - `unavailable`: reasons for requested methods that are unavailable, by method.
         - `placement`: requested placement.
         - `links`: source of the distances between devices, or the reason for missing distances.
-        - `link_time`: see `halocline.plan.layout`; None if the subdomains are in order.
+        - `link_time`: see `halocline.plan.layout`; None if the subdomains are assigned to the devices in
+          order.
         - `messages`: number of messages that the busiest rank sends in one exchange.
-        - `bytes_by_method`: bytes into the subdomains of the busiest rank, by transfer method.
+        - `bytes_by_method`: bytes that the subdomains of the busiest rank receive, by transfer method.
         - `devices`: device of each subdomain; empty on the CPU.
         - `seconds`: time of one exchange on the slowest rank, median of the runs.
-        - `rate`: bytes per second into the subdomains of the busiest rank.
+        - `rate`: bytes per second that the subdomains of the busiest rank receive.
         - `trace`: see `halocline.plan.trace.TraceShares`; None without a trace.
 
     Raises
@@ -276,7 +277,7 @@ def check_exchange_alone(name: str) -> None:
 def distribute_subdomains(
     subdomains: int | None, ranks: int, device: str | None, per_node: int | None = None
 ) -> tuple[int, int]:
-    """Return the number of subdomains of a grid, and the number for each rank, or each device of a rank.
+    """Return two numbers of subdomains: in the whole grid, and on each rank or each device of a rank.
 
     Parameters
     ----------
@@ -316,7 +317,7 @@ def received_text(record: Mapping[str, Any]) -> str:
 def weak_shape(n: int, ranks: int, dim: int = 3) -> tuple[int, ...]:
     """Return the shape of a cube, square or line with about n^dim cells for each rank.
 
-    A cube has round(n ranks^(1/3))³ cells.
+    A cube has m³ cells, where m is n · ranks^(1/3), rounded to an integer.
     """
     AXES.check("dim", dim)
     POINTS.check("n", n)

@@ -1,4 +1,4 @@
-"""Machine description of this host, as detected or as calibrated by measurements on ranks (`paces`)."""
+"""Machine description of this host: detected, or calibrated by measurements in parallel runs (`paces`)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def calibration_file() -> Path:
 
 
 def machine_named(name: str) -> Machine:
-    """Return a machine by name or file; "host" is this host, as calibrated or else as detected.
+    """Return a machine by name or file; "host" is this host, calibrated if a calibration exists.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def _machine(
 ) -> Machine:
     """Return the machine of one node, whose sockets are linked by a board.
 
-    All numbers are totals of the node, except `of_device`, which are numbers of one socket or core.
+    All numbers are totals of the node, except those in `of_device`, which apply to one socket or core.
     """
     facts, count = this_machine(), sockets()
     device = Device(
@@ -134,9 +134,10 @@ def run_task(ranks: int, task: Mapping[str, Any]) -> Any:
 def calibrate(on_progress: Callable[[int], None] | None = None) -> Machine:
     """Measure this host with one rank and with one rank per core, and return it as a machine.
 
-    Both measurements take some seconds. All ranks run kernels with known numbers of bytes, operations and
-    sums at the same time, without communication. The fields of the kernels are small enough for the cache or
-    too large for it. Exchanges and reductions between the ranks follow.
+    Both measurements take some seconds. First, all ranks run kernels at the same time, without communication.
+    The kernels have known numbers of bytes, operations and sums. Each kernel runs with fields that fit into
+    the cache, and with fields that exceed the cache. Then exchanges and reductions between the ranks are
+    timed.
 
     Raises
     ------
@@ -153,7 +154,7 @@ def calibrate(on_progress: Callable[[int], None] | None = None) -> Machine:
 
 
 def machine_from_measurements(measurements: Sequence[Mapping[str, Any]]) -> Machine:
-    """Return the machine that follows from measurements on one rank and on one rank per core."""
+    """Return the machine, derived from measurements on one rank and on one rank per core."""
     paces = []
     for entry in measurements:
         for cache_state, limit in (("inside", float(entry["cache"])), ("outside", math.inf)):
@@ -167,7 +168,7 @@ def machine_from_measurements(measurements: Sequence[Mapping[str, Any]]) -> Mach
     message = all_ranks.get("message") or begin
     signal = all_ranks.get("signal") or (begin + message) / 2
     colocated, large = all_ranks.get("large colocated"), all_ranks.get("large message")
-    latency = max(signal, 0.0)  # without subtraction of `begin`, which passes at the same time
+    latency = max(signal, 0.0)  # `begin` is not subtracted, because it overlaps with the latency
     # a message costs the overheads of sender and receiver; a longer latency replaces one of the overheads
     overhead = max(0.0, message - begin) / 2
     if overhead < latency:
@@ -220,7 +221,7 @@ def toml_text(machine: Machine) -> str:
 
 
 def _round_numbers(value: Any) -> Any:
-    """Return a value with all numbers rounded to six digits, more than measurements are accurate to."""
+    """Return a value with all numbers rounded to six digits; measurements are less accurate."""
     if isinstance(value, Mapping):
         return {key: _round_numbers(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -254,7 +255,7 @@ def table(machine: Machine) -> Table:
 
 
 def measured_pace(case: Mapping[str, Any], prepared_case: Case, machine: Machine, ranks: int) -> float:
-    """Return the measured time of the sweeps of a case, 1/π, over the time that `machine` predicts.
+    """Return the measured time of the sweeps of a case, 1/π, divided by the time predicted for `machine`.
 
     J. Pekkilä et al. (2022), Section 3.1, measure π by running the case on one device. This function runs the
     case on several ranks at the same time, because the ranks share memory. Each rank runs the case alone. The
@@ -276,7 +277,7 @@ def measured_pace(case: Mapping[str, Any], prepared_case: Case, machine: Machine
     seconds = run_task(ranks, {"do": "case", "case": dict(case), "alone": True})
     layout: Layout = lay_out(shape, 1, traffic=Traffic.of_schedule(schedule), periodic=schedule.periodic)
     memory = memory_of_node(schedule, layout)
-    # rates of kernels for the memory of one rank, with the slowdown by the other ranks
+    # rates of kernels with the fields of one rank, slowed down by the other ranks
     rates = Rates.of(machine, ranks, memory=memory)
     expected = execute(schedule, layout, machine, rates=rates).seconds
     if not expected > 0:

@@ -22,7 +22,7 @@ OPTIONS = ("dim", "order", "scheme", "dtype")  # options of a command that affec
 def with_instructions(runs: Sequence[Run], measurements: Sequence[Measurement]) -> list[Measurement]:
     """Return the measurements with `instructions`, the floating-point instructions per cell and step.
 
-    Runs have different kernel libraries if their problem, differences, data type, compiler or environment
+    Runs have different kernel libraries if their problem, order, scheme, data type, compiler or environment
     differ. The entry is None without a disassembler. It is also None for a file without settings, whose
     program exists only during a run of the file.
     """

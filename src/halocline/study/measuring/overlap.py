@@ -1,8 +1,9 @@
-"""Share of the exchange that overlaps with computation, from times of each alone.
+"""Share of the exchange that overlaps with computation, from separate times of exchange and computation.
 
-The hidden share of the exchange is 1 - (t_step - t_compute) / t_exchange. The times are those of whole steps,
-of steps without messages, and of steps without kernels. Steps without messages read outdated halos, and steps
-without kernels compute nothing. These runs therefore have separate problems, whose fields are discarded.
+The hidden share of the exchange is 1 - (t_step - t_compute) / t_exchange. Here, t_step is the time of a whole
+step, t_compute of a step without messages, and t_exchange of a step without kernels. Steps without messages
+read outdated halos, and steps without kernels compute nothing. These runs therefore have separate problems,
+whose fields are discarded.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def measure(
     Parameters
     ----------
     make : callable
-        Function that returns the problem for options of `halocline.Execution`: `heat` or `poisson` of a
+        Function that takes options of `halocline.Execution` and returns the benchmark, such as `heat` for a
         given size.
     repeats : int
         Number of rounds.
@@ -137,7 +138,7 @@ def measure(
         bench = make(methods=methods, **execution)
         transfers = bench.prepared.plan.transfers.methods
         if name in transfers or not bench.prepared.domain.devices:
-            # an unavailable method is replaced by another method, which is timed once
+            # a fallback replaces an unavailable method; sets with the same available methods are timed once
             by_transfers.setdefault(transfers, (name, bench))
     benches = dict(by_transfers.values())
     for bench in benches.values():
@@ -155,9 +156,9 @@ def measure(
 
 
 def _overlap_record(name: str, prepared: Prepared, times: dict[str, list[float]]) -> Measurement:
-    """Return the record of one set of methods.
+    """Return the record of one set of transfer methods.
 
-    Differences are those of successive runs, because the speed of a machine drifts.
+    Times of successive runs are subtracted from each other, because the speed of a machine drifts.
     """
 
     def median_difference(more: str, less: str) -> float:

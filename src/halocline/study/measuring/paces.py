@@ -1,4 +1,4 @@
-"""Measurements of the host for the model, by each rank alone or by all ranks together, under mpiexec.
+"""Measurements of the host for the model, under mpiexec: on each rank alone, or on all ranks together.
 
 `python -m halocline.study.measuring.paces TASK` reads a task as JSON, and the first rank prints the result.
 """
@@ -60,7 +60,7 @@ def updated(u: Any, v: Any) -> None:
 
 
 def steps(order: int) -> Callable[..., Any]:
-    """Return explicit diffusion: 16 bytes per cell, and operations that depend on order and axes."""
+    """Return explicit diffusion: 16 bytes per cell; operations depend on the order and the number of axes."""
 
     def diffusion(u: Any) -> Any:
         return {u: laplacian(u, order=order)}
@@ -173,7 +173,7 @@ def reduction_timer(comm: Communicator) -> PassTimer:
 
 
 def communication_times(comm: Communicator) -> dict[str, float | None]:
-    """Return the times of small and large sweeps and exchanges in seconds; None if unavailable."""
+    """Return the times of exchanges and reductions in seconds; None for an unavailable transfer method."""
     self_comm, ranks = Communicator(), comm.size
     small, large = (16 * ranks, 16), (SIDE * ranks, SIDE, SIDE)
     timers: dict[str, PassTimer | None] = {

@@ -48,8 +48,8 @@ class ScalingPrediction:
     bound : str
         Dominant term of the closed formula: "work", "between nodes" or "within the node".
     efficiency : float
-        Efficiency relative to the first number of nodes. It is the speed-up over the ratio of ranks, or for
-        weak scaling the ratio of times.
+        Efficiency relative to the first number of nodes. For strong scaling, it is the speed-up divided by
+        the ratio of the numbers of ranks. For weak scaling, it is the ratio of the times.
     cells_per_second : float
     spans : list of TraceEvent
         Events of the traced ranks on the last number of nodes.
@@ -118,10 +118,10 @@ def predict(
     ranks_per_node : int, optional
         Number of ranks on a node; by default one for each device.
     subdomains_per_rank : int
-        Number of subdomains of a rank. Each subdomain has a device of its own if the node has enough.
+        Number of subdomains of a rank. Each subdomain has its own device if the node has enough devices.
     threads : int, optional
-        Number of threads of a rank, which may limit its memory bandwidth; by default the number of its
-        cores.
+        Number of threads of a rank; by default the number of its cores. A small number may limit the memory
+        bandwidth of the rank.
     scaling : {"strong", "weak"}
     strategy : str
         Strategy of the decomposition over nodes, and over the ranks of a node.

@@ -13,13 +13,13 @@ from halocline.words import clock, counted, in_seconds, joined, method
 
 
 def formula_share(measurement: Measurement, group: Group) -> float | None:
-    """Return the time by the closed formula over the measured time; None if its constants are unknown."""
+    """Return the time by the closed formula divided by the measured time; None if a constant is unknown."""
     expected = group.formula(measurement)
     return None if expected is None else expected / q.ns(measurement)
 
 
 def ideal(x: float, line: Group) -> float:
-    """Return the time of ideal scaling: inversely proportional to the number of devices or cores."""
+    """Return the time of ideal scaling, which is inversely proportional to the number of devices or cores."""
     return q.units(line.base) * q.pace(line.base) / x
 
 
@@ -58,7 +58,7 @@ SLOWER = Column("time over\nthe fastest", lambda m, g: f"{q.pace(m) / q.pace(g.b
 
 
 def wall_clock(measurement: Measurement, group: Group) -> str:
-    """Return the wall clock and the seconds of a run, as text."""
+    """Return the time of a run as text: HH:MM:SS, then seconds."""
     return f"{clock(measurement['seconds'])}  {in_seconds(measurement['seconds']):>8}"
 
 
@@ -74,7 +74,7 @@ def single_unit_time(group: Group) -> Column:
 
 
 def optional_columns(group: Group) -> list[Column]:
-    """Return the columns of ssspnt, of measured energy and of design power for which runs have values."""
+    """Return those columns of ssspnt, measured energy and design power for which any run has a value."""
     power = f"{group.first.get('watts') or 0:g} W each"
     by_design = Column(f"million cells per\njoule, {power}", lambda m, g: q.text(_updates_by_design_power(m)))
     columns = {"ssspnt": SSSPNT, "joules_per_cell_step": ENERGY, "watts": by_design}
@@ -85,7 +85,7 @@ def optional_columns(group: Group) -> list[Column]:
 
 
 def whole_runs(group: Group) -> Group:
-    """Return the solves and whole steps of all orders, with default halos or a way of communication."""
+    """Return the solves and whole steps of all orders, with default halos or the option --communication."""
     return group.select(lambda m: m["only"] is None and (m["halo"] == "read" or m.get("communication")))
 
 
@@ -111,7 +111,7 @@ def panels_of_sizes(
     label: Callable[[Group], str],
     ideal: Callable[[float, Group], float] | None = None,
 ) -> list[Panel]:
-    """Return a panel of the times per cell and step, for each size and number of threads; see `Panel`."""
+    """Return one panel for each size and number of threads, with the times per cell and step; see `Panel`."""
     return [
         Panel(
             *(size, lambda m, g: q.ns(m), size_label(size, group), "ns per cell and step"),

@@ -32,17 +32,18 @@ def comparison(
     head : str
         Head of the column of labels.
     label : callable
-        Name of a run.
+        Function that returns the name of a run.
     *more : Column
         Further columns.
     order : callable, optional
         Sort key of the rows of a layout; the label by default.
     note : callable
-        Text below the table of a group.
+        Function that returns the text below the table of a group.
     base : str, optional
         Label of the reference run; by default the reference is the fastest run.
     layout : callable
-        Key of the layout. Runs with equal keys are compared with each other.
+        Function that returns the key of the layout of a run. Runs with equal keys are compared with each
+        other.
     figures : mapping of str to callable, optional
         Functions that draw a figure of a group, by file name.
     """

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ORDER_TOLERANCE = 0.2  # tolerance below the expected order
-SMALL_RANGE = 50.0  # range of errors below which an axis may have fewer than two powers of ten
+SMALL_RANGE = 50.0  # ratio of the ends of an axis, below which powers of ten are too few marks
 ERROR = "error"
 COLUMNS = 3  # maximum number of panels in a row
 
@@ -34,9 +34,9 @@ def lines(
     dim: int | None = None,
     sizes: tuple[int, ...] | None = None,
 ) -> list[tuple[str, Family]]:
-    """Return the label and the family of each line of a case that is consistent with the parameters.
+    """Return the label and the family of each line of a case that matches the parameters of the case.
 
-    Each returned family has one line. For a case without such a line, the family consists of the grid of the
+    Each returned family has one line. If no line matches, the only family consists of the default grid of the
     case and coarser grids.
 
     Parameters
@@ -65,7 +65,7 @@ def lines(
 
 
 def _label(family: Family, families: Sequence[Family]) -> str:
-    """Return the parameters of the line of a family, with its number of axes if the panel has several."""
+    """Return the parameters of the line of a family, and the number of axes if it varies within the panel."""
     (line,) = family.lines
     values = (value if isinstance(value, str) else f"{name} {value:g}" for name, value in line.items())
     axes = {other.dim for other in families if other.title == family.title}
@@ -110,7 +110,7 @@ def order(coarse: Measurement, fine: Measurement) -> float | None:
 
 
 def orders(measurements: Sequence[Measurement]) -> list[dict[str, Any]]:
-    """Return the order of each line over all grids and between the last two, and the expected order."""
+    """Return, for each line, the order over all grids and over the finest two, and the expected order."""
     return [
         {
             "panel": panel,
@@ -205,13 +205,13 @@ def _draw(ax: Axes, lines: Mapping[str, Sequence[Measurement]]) -> None:
         same_order = [m for m in runs if m["error"] and m["expected_order"] == expected]
         if same_order:
             ends = [pick(map(cells, same_order)) for pick in (min, max)]
-            # the line is above all errors
+            # the reference line is drawn above all errors
             height = 1.5 * max(m["error"] * cells(m) ** expected for m in same_order)
             draw_ideal(ax, ends, [height / n**expected for n in ends], f"slope -{expected}")
     low, high = ax.get_ylim()
     if high / low < SMALL_RANGE:
         ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        no_thresholds = (math.inf, math.inf)  # every mark has a label, for any range
+        no_thresholds = (math.inf, math.inf)  # with these thresholds, every mark has a label
         ax.yaxis.set_major_formatter(
             LogFormatterSciNotation(labelOnlyBase=False, minor_thresholds=no_thresholds)
         )

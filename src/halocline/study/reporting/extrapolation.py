@@ -1,4 +1,4 @@
-"""Extrapolation of numbers of a steady state from finer grids, for cases without exact solution."""
+"""Extrapolation of numbers of a steady state from several grids, for cases without exact solution."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NumberResult = dict[str, Any]
 
 
 def facts(problem: Problem) -> dict[str, Any]:
-    """Return the facts of a steady state that its report requires: the spacing and the declared numbers.
+    """Return the data for the report of a steady state: the grid spacing, and the numbers to extrapolate.
 
     Errors of differences are expanded in powers of the spacing. On a stretched axis, the spacing is that of
     the mapped coordinate.
@@ -57,7 +57,7 @@ def facts(problem: Problem) -> dict[str, Any]:
 
 
 def numbers(measurement: Measurement) -> dict[str, float]:
-    """Return the numbers of a run for the extrapolation.
+    """Return the numbers of a run that are extrapolated, by name.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def numbers_text(values: Mapping[str, float]) -> str:
 
 
 def limits(measurements: Sequence[Measurement]) -> list[NumberResult]:
-    """Return the order, limit and index of each number on each three successive grids, coarse grids first.
+    """Return the order, limit and index of each number for every three successive grids, coarse grids first.
 
     The keys of a measurement include the numbers, the result of `facts`, and the facts of the line.
     """
@@ -117,7 +117,7 @@ def limits(measurements: Sequence[Measurement]) -> list[NumberResult]:
 
 
 def _number_names(line: Sequence[Measurement]) -> list[str]:
-    """Return the names of the numbers of a line."""
+    """Return the names of the numbers that are extrapolated from the grids of one line."""
     names: list[str] = line[-1]["extrapolated"]["names"]
     return names
 
@@ -149,7 +149,7 @@ def tables(measurements: Sequence[Measurement], results: Sequence[NumberResult])
 
 
 def _limits_table(results: Sequence[NumberResult], heading: str, *, several: bool, source: str) -> Table:
-    """Return the table of the extrapolation from each three grids, with published numbers."""
+    """Return the table of the extrapolation from every three successive grids, with published numbers."""
     published = any(number["published"] for number in results)
     columns: list[tuple[str, Callable[[NumberResult], str]]] = [
         *([("N", lambda number: ", ".join(map(str, number["cells"])))] if several else []),
@@ -257,8 +257,8 @@ def _sentence(result: NumberResult, finest: str) -> str:
 def plot(measurements: Sequence[Measurement], results: Sequence[NumberResult]) -> Figure:
     """Return a figure with two panels for each line of three grids or more.
 
-    The first panel has the numbers and their limits over the square of the spacing. The second panel has the
-    distances from the limits over the spacing.
+    The first panel shows the numbers and their limits against the square of the spacing. The second panel
+    shows the distances from the limits against the spacing.
     """
     lines = [line for line in by_line(measurements) if _line_results(results, *line[:2])]
     figure, axes = figure_of(2 * len(lines), 2)

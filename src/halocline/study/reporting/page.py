@@ -55,7 +55,7 @@ def page(report: Report, figures: Sequence[Figure], pictures: Sequence[Path], **
 
 
 def groups(tables: Sequence[Table]) -> list[list[Table]]:
-    """Return the tables under each heading."""
+    """Return the tables, grouped by heading."""
     groups: list[list[Table]] = []
     for table in tables:
         if table.heading or not groups:
@@ -97,7 +97,7 @@ def facts_of_measurements(measurements: Sequence[Measurement]) -> dict[str, str]
     """Return facts on the machine and software, and the options that all measurements share."""
     first = measurements[0]
     shared = [k for k in OPTIONS if first.get(k) and all(m.get(k) == first[k] for m in measurements)]
-    shared = [k for k in shared if k != "scheme" or "method" not in shared]  # equivalent for a linear problem
+    shared = [k for k in shared if k != "scheme" or "method" not in shared]  # for solves, both are equal
     return {
         **facts_of_machine(first["machine"]),
         **({"devices": devices_of(measurements[-1])} if first["devices"] else {}),

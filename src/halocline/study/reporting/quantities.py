@@ -21,7 +21,7 @@ def units(measurement: Measurement) -> int:
 
 
 def unit(measurement: Measurement) -> str:
-    """Return the name of a unit in `units`: "device" or "core"."""
+    """Return the noun for the number of `units`: "device" or "core"."""
     return "device" if measurement["devices"] else "core"
 
 
@@ -91,7 +91,7 @@ def speedup(measurement: Measurement, base: Measurement) -> float:
 
 
 def efficiency(measurement: Measurement, base: Measurement) -> float:
-    """Return the parallel efficiency: the speed-up over the number of devices or cores."""
+    """Return the parallel efficiency: the speed-up divided by the number of devices or cores."""
     return speedup(measurement, base) / units(measurement)
 
 

@@ -19,13 +19,14 @@ class Reference:
     Parameters
     ----------
     rows : callable
-        Function that returns the rows below those of the measurements in the table of the study.
+        Function that returns published rows. The table of the study shows them below the measured rows.
     note : callable
-        Function that returns the text below this table; empty for no text.
+        Function that returns the text below the table of the study; empty for no text.
     tables : callable
         Function that returns further tables.
     result : callable
-        Function that returns the published result for the solve of a measurement; None without one.
+        Function that returns the published result for the solve of a measurement; None if nothing is
+        published.
     """
 
     rows: Callable[[Group], Iterable[Sequence[str]]] = lambda group: ()

@@ -52,11 +52,11 @@ class Group:
         return max(self.members, key=lambda m: (units(m), -pace(m)))
 
     def select(self, condition: Callable[[Measurement], Any]) -> Group:
-        """Return the measurements that meet a condition."""
+        """Return the measurements for which a condition is true."""
         return Group([m for m in self.members if condition(m)], self.theory)
 
     def with_same_threads(self, measurement: Measurement) -> Group:
-        """Return the measurements with the same number of threads per rank, for 1/π and efficiency."""
+        """Return the measurements with the same threads per rank, which give 1/π and the efficiency."""
         return self.select(lambda m: m["threads"] == measurement["threads"])
 
     def split(self, key: Key) -> list[Group]:
@@ -80,21 +80,21 @@ Cell = Callable[[Measurement, Group], str]
 
 
 class Column(NamedTuple):
-    """Column of a table: its head, and its text in the row of a measurement of a group."""
+    """Column of a table: its head, and a function that returns the text of a cell."""
 
     head: str
     cell: Cell
 
 
 class Axis(NamedTuple):
-    """Rows or columns of a pivot table: the key that sorts them, and the label of a measurement."""
+    """Rows or columns of a pivot table: functions that return the sort key and the label of a measurement."""
 
     key: Key
     label: Callable[[Measurement], str]
 
 
 def by_layout(measurement: Measurement) -> Any:
-    """Return the key of the cores or devices, ranks, threads, nodes and hosts of a run."""
+    """Return the sort key of a run: its cores or devices, ranks, threads, nodes and hosts."""
     hosts = measurement.get("hosts") or 1
     return units(measurement), measurement["ranks"], measurement["threads"], nodes(measurement), hosts
 
@@ -164,7 +164,8 @@ def pivot_table(
 ) -> Table:
     """Return a table with a cell for each measurement, arranged by two properties.
 
-    `head` is the head of the row labels. `lead` are columns before the cells, for the base of each row.
+    `head` is the head of the row labels. `lead` are columns to the left of the cells, for the base
+    measurement of each row.
     """
     cells: dict[Any, str] = {}  # a cell contains both values if two runs gave different bits
     for m in group.members:
@@ -236,7 +237,10 @@ class Contents:
 
 
 def with_note(tables: Iterable[Table], note: str) -> list[Table]:
-    """Return tables with a further note below each table with a heading, or else below the first table."""
+    """Return tables with a further note below each table that has a heading.
+
+    If no table has a heading, the note is below the first table.
+    """
     all_tables = list(tables)
     noted = [n for n, table in enumerate(all_tables) if table.heading] or [0]
     return [

@@ -37,7 +37,7 @@ def predicted_bytes(n: int, dim: int) -> int:
 
 
 def published_for(measurement: Measurement) -> dict[str, Any] | None:
-    """Return the published result of the same solve; None without one."""
+    """Return the published result of the same solve; None if nothing is published."""
     return next(
         (row for reference in references("convergence") if (row := reference.result(measurement))), None
     )
@@ -78,7 +78,7 @@ def _results(
 
 
 def _ratio(coarse: Measurement, fine: Measurement) -> float | None:
-    """Return the error on a coarse grid over that on a fine one; None if an error is unknown or 0."""
+    """Return the ratio of the errors on a coarse and a fine grid; None if an error is unknown or 0."""
     return coarse["error_max"] / fine["error_max"] if coarse["error_max"] and fine["error_max"] else None
 
 

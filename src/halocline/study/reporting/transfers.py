@@ -43,9 +43,9 @@ def is_aware(measurement: Measurement) -> bool:
 def configuration(measurement: Measurement) -> str:
     """Return the configuration in the notation of Section IV.C, such as "1n/6r/6g/1363/ca".
 
-    The parts are nodes, ranks of a node, subdomains of a node (one for each device), and extent of the grid.
-    The part "ca" follows if MPI reads device memory. The number of hosts follows if it is less than that of
-    nodes.
+    The parts are the number of nodes, ranks per node, subdomains per node (one for each device), and the
+    extent of the grid. The part "ca" follows if the run requested MPI messages from device memory. The number
+    of hosts follows if it is smaller than the number of nodes.
     """
     nodes, extent = q.nodes(measurement), "x".join(map(str, measurement["shape"]))
     extent = extent if len(set(measurement["shape"])) > 1 else str(measurement["shape"][0])
@@ -68,12 +68,12 @@ def _column(m: Measurement) -> tuple[int, str]:
 
 
 def _lacks(m: Measurement) -> bool:
-    """Return whether a run requested MPI messages from device memory that were unavailable."""
+    """Return whether a run requested MPI messages from device memory, but could not use them."""
     return is_aware(m) and "gpu_aware" not in m["methods"]
 
 
 def _speedup(m: Measurement, group: Group) -> float | None:
-    """Return the speed-up over MPI alone in the same configuration; None if not measured."""
+    """Return the speed-up over MPI alone in the same configuration; None if MPI alone was not measured."""
     first = group.select(lambda other: _row(other) == _row(m) and set_name(other) == "+remote").members
     return first[0]["seconds"] / m["seconds"] if first else None
 
@@ -86,7 +86,7 @@ def _cell(m: Measurement, group: Group) -> str:
 
 
 def tables(group: Group) -> Iterator[Table]:
-    """Yield tables of times and bytes for each size, with configurations in rows and sets in columns."""
+    """Yield tables of times and bytes for each size: configurations in rows, sets of methods in columns."""
     for size in group.split(lambda m: m["n"]):
         first = size.first
         exchange_text = f"{counted(first['fields'], first['dtype'] + ' field')}, radius {first['radius']}"
@@ -155,7 +155,7 @@ def placement_tables(group: Group) -> Iterator[Table]:
 
 
 def _links(m: Measurement) -> str:
-    """Return a sentence on the distances between devices that decide the placement."""
+    """Return a sentence on the distances between devices, which determine the placement."""
     if m["link_time"] is not None:
         return q.wrap_notes("Links: time of the messages of a node on its links, Σ w d, over that in order.")
     reason = m["links"] or "ranks take the subdomains, not devices"

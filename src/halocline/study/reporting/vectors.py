@@ -30,7 +30,7 @@ def bits(measurement: Measurement) -> int:
 
 
 def amdahl(group: Group) -> float | None:
-    """Return p of T(b) = (1 - p + p b₀ / b) T(b₀) by least squares; vectors of b₀ bits are the shortest."""
+    """Return p of T(b) = (1 - p + p b₀ / b) T(b₀) by least squares; b₀ is the shortest vector length."""
     runs_with_bits = group.select(bits).members
     base = min(runs_with_bits, key=bits, default=group.first)
     reductions = [(1.0 - bits(base) / bits(m), 1.0 - q.ns(m) / q.ns(base)) for m in runs_with_bits]

@@ -1,4 +1,4 @@
-"""Convergence study: finer grids compared with exact solutions, published results, or each other."""
+"""Convergence study: solutions on finer grids, compared with exact or published results or each other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from halocline.study.study import Run, Study, StudyRequest
 
 
 class Convergence(Study):
-    """Study of runs to the end of a problem, on successively finer grids."""
+    """Study that runs a problem to its end, on successively finer grids."""
 
     pictures = ("convergence.png",)
 
@@ -85,7 +85,7 @@ class Convergence(Study):
             )
         name = first["error_is"]
         between = name == differences.NAME
-        compared = members[:-1] if between else members  # the finest grid has no finer one
+        compared = members[:-1] if between else members  # no grid is finer than the last one
         footer = "Errors are those at the end of each run."
         return Report(
             errors.tables(members, name),

@@ -15,7 +15,7 @@ from halocline.study.study import Study, StudyRequest
 
 
 def device_variants(request: StudyRequest) -> list[dict[str, Any]]:
-    """Return the options of runs on cores, and on the requested devices or else those of this machine."""
+    """Return the options of a run on the CPU, and of a run on the requested or else the present devices."""
     from halocline.run.devices.devices import present_interface
 
     requested_device = request.command.device

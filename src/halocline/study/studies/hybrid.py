@@ -35,7 +35,7 @@ def hybrid_table(group: Group, heading: str = "") -> Table:
 
 
 def comparison_key(measurement: Measurement) -> Any:
-    """Return the key of nodes, hosts and cores; splits with equal keys are compared."""
+    """Return the numbers of nodes, hosts and cores as a key; splits with equal keys are compared."""
     return q.nodes(measurement), measurement.get("hosts") or 1, q.units(measurement)
 
 

@@ -31,7 +31,7 @@ def _order(measurement: Measurement) -> int:
 
 
 def _halo(order: int | None, group: Group) -> str:
-    """Return the halo bytes of a step and one cell of each side as text; empty if unknown."""
+    """Return the halo bytes per step and cell of a side, summed over all sides, as text; empty if unknown."""
     exchanged = None if group.theory is None else group.theory.exchanges.get(order)
     if exchanged is None:
         return ""

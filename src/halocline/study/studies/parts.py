@@ -30,7 +30,7 @@ WHOLE, COMPUTE, EXCHANGE, EDGES, CORNERS, SYNCHRONISATION = PARTS
 KINDS = {kind: name for name, kind in PARTS.items()}
 REQUIRED_PARTS = {
     PARTS[name] for name in (WHOLE, COMPUTE, EXCHANGE, CORNERS)
-}  # older versions lack other parts
+}  # records of older versions lack the other parts
 NOTE = (
     "Times are in ns per cell and step.",
     "All edges: the exchange of all sides and edges of all fields. All corners: with all corners too.",
@@ -48,7 +48,7 @@ def times(group: Group) -> dict[str, float]:
 
 
 def overhead(parts: dict[str, float]) -> float:
-    """Return the excess of a step over the longer of computing and exchange, as a share of the longer."""
+    """Return the relative excess of the time of a step over max(time of computation, time of exchange)."""
     return parts[WHOLE] / max(parts[COMPUTE], parts[EXCHANGE]) - 1
 
 
@@ -103,7 +103,7 @@ def _figure(group: Group) -> Figure | None:
 
 
 def _sentences(group: Group) -> Iterator[str]:
-    """Yield a sentence for each size on the longest part on the most devices."""
+    """Yield a sentence for each size on the longest part of a step on the largest number of devices."""
     for size in group.split(q.grid):
         last = size.split(by_layout)[-1]
         parts = times(last)
@@ -121,7 +121,7 @@ def _time(name: str, head: str) -> Column:
 
 
 def _complete(group: Group) -> Group:
-    """Return the measurements of the grids and layouts whose parts were all timed."""
+    """Return the measurements of those grids and layouts for which all required parts were timed."""
     measurements = c.with_first_order(group)
 
     def place(m: Measurement) -> Any:

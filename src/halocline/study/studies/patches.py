@@ -58,7 +58,7 @@ def _figure(group: Group) -> Figure | None:
 
 
 class Patches(Study):
-    """Study with given numbers of ranks and threads, or with all splits of the same cores."""
+    """Study of patches for given numbers of ranks and threads, or for all splits of the same cores."""
 
     def layouts(self, request: StudyRequest) -> list[Layout]:
         return splits(request.layouts) if request.study_options.get("all_splits") else request.layouts

@@ -1,4 +1,4 @@
-"""Study of one process for all subdomains of a node, or one for each (Pekkilä et al. 2022, Section 6)."""
+"""Study of one process per node in comparison with one per subdomain (Pekkilä et al. 2022, Section 6)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ MESSAGES = {"methods": "mpi"}
 
 
 def process_mode(measurement: Measurement) -> str:
-    """Return the name of a way to share a node."""
+    """Return "one process, copies" or "processes, MPI"."""
     return "one process, copies" if "peer" in str(measurement["methods"]) else "processes, MPI"
 
 
 def _in_one_process(run: Run) -> Run:
-    """Return a run of COPIES as one process with all subdomains or devices, and other runs unchanged."""
+    """Return a run with the methods of COPIES as one process with all subdomains; others unchanged."""
     if run.command.methods != COPIES["methods"]:
         return run
     from halocline.run.domain.execution import chosen_devices
@@ -39,7 +39,7 @@ def _in_one_process(run: Run) -> Run:
 
 
 class Processes(Study):
-    """Study of the same subdomains in one process and in several."""
+    """Study that compares the same subdomains in one process and in several processes."""
 
     def runs(self, request: StudyRequest) -> list[Run]:
         """Return the runs with several processes, and those with all subdomains in one process."""

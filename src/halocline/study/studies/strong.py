@@ -216,7 +216,7 @@ STEPS = Contents(
 
 
 def _variants(request: StudyRequest) -> list[dict[str, Any]]:
-    """Return the parts of a step and the other orders, if options request them."""
+    """Return the options of the parts of a step and of further orders, if the user requests them."""
     from halocline.ranges import ORDER, whole_numbers
 
     order, text = request.command.order, request.study_options.get("orders")
@@ -226,7 +226,7 @@ def _variants(request: StudyRequest) -> list[dict[str, Any]]:
 
 
 class Strong(Study):
-    """Study of strong scaling, whose runs may have a design power."""
+    """Study of strong scaling, with an optional design power per core or device."""
 
     def run_on_layout(
         self, request: StudyRequest, size_option: int | None, problem: Problem, layout: Layout

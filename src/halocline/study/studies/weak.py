@@ -31,7 +31,7 @@ EFFICIENCY = Column("\nefficiency", lambda m, g: q.percent(efficiency(m, g)))
 
 
 def efficiency(measurement: Measurement, group: Group) -> float:
-    """Return the time of a step on the fewest ranks with equal threads, over the time of a run."""
+    """Return the step time on the fewest ranks with as many threads, divided by the step time of a run."""
     return q.rank_ns(group.with_same_threads(measurement).base) / q.rank_ns(measurement)
 
 
@@ -88,7 +88,7 @@ class Weak(Study):
     """Study of grids that grow with the ranks."""
 
     def runs(self, request: StudyRequest) -> list[Run]:
-        """Return the runs of each growth, without repetition of equal runs on one subdomain."""
+        """Return the runs of each growth; runs on one subdomain are the same for all and occur once."""
         options = request.study_options
         first, *other_growths = whole_numbers(options.get("growth") or "1", "--growth", Range(1, 2))
         runs = super().runs(replace(request, study_options={**options, "growth": first}))
