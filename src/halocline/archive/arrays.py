@@ -284,7 +284,7 @@ def _opened(
     spec: dict[str, Any] = {
         "driver": "zarr3",
         "kvstore": {"driver": "file", "path": f"{folder.resolve()}/"},
-        "store_data_equal_to_fill_value": True,  # every chunk is stored; a missing chunk is lost
+        "store_data_equal_to_fill_value": True,  # every chunk is stored; so a missing one is an error
     }
     if metadata is not None:
         spec["metadata"] = metadata
@@ -368,7 +368,7 @@ class Writer:
         """Begin to write values at the element `lo` of an array.
 
         The caller must not change the values after this call. The method raises no error, because other ranks
-        wait for this rank between two writes. The method `finish` raises the error instead.
+        may wait for this rank at this point. The method `finish` raises the error instead.
         """
         if self.failure is not None:
             return
@@ -410,7 +410,7 @@ class Writer:
             raise failure
 
     def _await_done(self) -> None:
-        """Process the results of the chunks before the first one that is still being written."""
+        """Process the results of completed writes, up to the first chunk that is still being written."""
         while self._pending and self._pending[0][2].done():
             self._await_one()
 
@@ -421,7 +421,7 @@ class Writer:
         try:
             future.result()
         except (ValueError, OSError) as error:
-            if self.failure is None:  # chunks are awaited in the order of their writes
+            if self.failure is None:  # chunks are processed in the order of their writes
                 self._first_lost = index
                 self.failure = RunError(f"{array.folder} cannot be written: {why_not_written(error)}")
         finally:

@@ -98,7 +98,7 @@ def read_object(path: Path) -> dict[str, Any]:
     Raises
     ------
     InputError
-        The file does not exist, or it contains something else.
+        The file does not exist, or does not contain a mapping.
     """
     try:
         content = json.loads(path.read_text())
@@ -112,7 +112,7 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def as_path(value: Any, label: str) -> Path:
-    """Return a pathlib.Path for a value of the user, which is a text or a path object.
+    """Return a pathlib.Path for a text or a path object from the user.
 
     Raises
     ------
@@ -316,7 +316,7 @@ class FolderLock:
                 file = self.path.open("a+")
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # otherwise the previous process has just freed and removed the file
+                # otherwise the previous owner of the lock has removed this file in the meantime
                 if os.path.samestat(os.fstat(file.fileno()), self.path.stat()):
                     self._file = file
             except BlockingIOError:

@@ -132,7 +132,7 @@ def array_info(file: Path, name: str, metadata: dict[str, Any]) -> ArrayInfo:
     Raises
     ------
     InputError
-        The metadata is damaged, or the name leads out of the store.
+        The metadata is damaged, or the name is a path to a folder outside the store.
     """
     location = PurePosixPath(name)
     if location.is_absolute() or ".." in location.parts or not location.parts:
@@ -435,7 +435,7 @@ class Store:
 
     @property
     def variables(self) -> dict[str, ArrayInfo]:
-        """Arrays that are no coordinates."""
+        """Arrays other than coordinates."""
         return {name: info for name, info in self.arrays.items() if not self.is_coordinate(name)}
 
     def is_coordinate(self, name: str) -> bool:
@@ -508,7 +508,7 @@ class Store:
         ----------
         name : str
         time : int, optional
-            Number of the only time to read. Only the chunks of this time are checked. By default all chunks
+            Index of the only time to read. Only the chunks of this time are checked. By default, all chunks
             are checked.
 
         Raises
@@ -538,7 +538,8 @@ class Store:
         ----------
         name : str
         time : int, optional
-            Number of the time, by default the last one. Arrays without times ignore it.
+            Index of the time; by default the last time. For arrays without times, this argument has no
+            effect.
         lo, hi : sequence of int, optional
             Half-open range of indices along each axis except time; by default all indices.
 
@@ -597,9 +598,10 @@ class Store:
     def _missing(
         self, info: ArrayInfo, lo: Sequence[int], hi: Sequence[int]
     ) -> list[tuple[str, tuple[slice, ...]]]:
-        """Return the chunk files that another program did not store, with their boxes in the values.
+        """Return the names of chunk files that do not exist, each with its index range in the values.
 
-        A read returns the fill value of the array for such chunks.
+        Other programs leave out chunks that contain only the fill value. A read returns the fill value for
+        them.
         """
         sides, missing_chunks = list(zip(lo, hi, info.chunk, strict=True)), []
         for numbers in product(*(range(l // c, -(-h // c)) for l, h, c in sides)):

@@ -1,4 +1,4 @@
-"""Output stores with arrays that grow with time, of which readers find complete times only."""
+"""Output stores with arrays that grow with time; readers find only complete times."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class Series:
     ----------
     path : path
     growing : mapping of str to ArraySpec
-        Arrays whose first axis is time or step, with no times yet. An array with several times in a chunk is
-        a column: `commit` writes its values.
+        Arrays that grow along their first axis (time or step), with initial length 0 of this axis. Arrays
+        with several times per chunk are called columns; `commit` writes their values.
     fixed : mapping of str to (ArraySpec, array)
         Other arrays, such as coordinates.
     described : mapping
@@ -81,7 +81,7 @@ class Series:
             "kind": KIND,
             "format": FORMAT,
             "run": run,
-            "contents": json.loads(json.dumps(contents)),  # as readers receive it
+            "contents": json.loads(json.dumps(contents)),  # in the form that readers receive
             "parts": [],
         }
         time_axes = {STEP: ArraySpec((0,), (ROWS,), "int64", (axis,), {"long_name": "steps done"})}
@@ -114,7 +114,7 @@ class Series:
         Raises
         ------
         InputError
-            The path contains something else, or the store is damaged.
+            The path contains something else than output of this run, or the store is damaged.
         """
         path, self._continued = self.path, None
         if not has_file(path, arrays.GROUP):
@@ -207,7 +207,7 @@ class Series:
         step : int
             Last step of the rows that remain; rows of later steps are removed.
         note : mapping
-            Facts of the following steps in JSON form.
+            Facts about the steps that follow, in JSON form.
 
         Raises
         ------
@@ -246,7 +246,7 @@ class Series:
         return int(np.cumprod(rising & (steps <= step)).sum())
 
     def commit(self, first: int, rows: NDArray[Any]) -> None:
-        """Publish further times to readers, after all arrays except columns are on disk.
+        """Publish further times to readers. All arrays except columns must already be on disk.
 
         Parameters
         ----------
@@ -307,7 +307,7 @@ class Series:
             if spec.chunk[0] > 1:  # `commit` writes its chunks; other chunks were synced when written
                 chunks = self._chunks(name)
                 written += [file for file, number in chunks if (number + 1) * spec.chunk[0] > first]
-        with ThreadPoolExecutor(SYNCS) as pool:  # a journal commits files of several threads together
+        with ThreadPoolExecutor(SYNCS) as pool:  # a file system commits them together
             list(pool.map(sync, written))
         for name in self._growing:
             sync(self.path / name)

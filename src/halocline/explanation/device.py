@@ -46,8 +46,9 @@ class DevicePlan:
     launches : dict of str to int
         Numbers of launches in one pass of the loop, by kind. "cells": kernels of sweeps. "halo": kernels of
         sweeps in the halo. "boundary": boundary conditions. "copy": copies, packing and unpacking of halos.
-        "reductions": last stages of reductions. "scalars": scalars, stops and loop conditions. The number of
-        these is 0 with several subdomains. With one subdomain, the device computes them without the host.
+        "reductions": last stages of reductions. "scalars": scalars, stops and loop conditions. With one
+        subdomain, the device computes scalars, stops and loop conditions without the host. With several
+        subdomains, this number is 0.
     """
 
     interface: str
@@ -64,7 +65,7 @@ class DevicePlan:
 
     @property
     def present(self) -> tuple[Any, ...]:
-        """Native devices; empty if this machine does not have all of them."""
+        """Native device objects of the rank; empty if this machine does not have all devices of the plan."""
         native_devices = devices_here(self.interface)
         matches = [native_devices.get(planned["device"]) for planned in self.devices]
         return tuple(matches) if all(matches) else ()
@@ -74,7 +75,7 @@ Labels = tuple[tuple[str, ...], ...]  # names of the devices of each rank of a n
 
 
 def planned_devices(choice: DeviceChoice, ranks_of_node: int) -> tuple[Labels, str]:
-    """Return the devices of each rank of a node with the requested devices, and `DevicePlan.unknown`."""
+    """Return the names of the devices of each rank of a node, and the text for `DevicePlan.unknown`."""
     interface, native_devices = choice.interface, devices_here(choice.interface)
     names = [f"{interface}:{n}" for n in choice.indices]
     lacking = [name for name in names if name not in native_devices]
@@ -106,7 +107,7 @@ def shared_here(interface: str, names: Iterable[str]) -> int:
 
 
 def planned_links(interface: str, labels: Labels, subdomains_per_rank: int) -> DeviceLinks:
-    """Return the links between devices; without a distance if this machine does not have all of them."""
+    """Return the links between devices; the distance is None if this machine lacks some of the devices."""
     native_devices = devices_here(interface)
     if any(name not in native_devices for names in labels for name in names):
         return DeviceLinks(None, "their links are not known, since not all are on this machine")

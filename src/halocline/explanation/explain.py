@@ -69,7 +69,7 @@ def explain_program(
     ranks : int
         Number of ranks.
     rank : int, optional
-        Explained rank; by default one in the middle of the grid, which has neighbours on all sides.
+        Rank to explain; by default a rank in the middle of the grid, with neighbours on all sides.
     threads : int
         Threads of a rank.
     nodes_of_ranks : tuple of int

@@ -30,7 +30,7 @@ LATENCY = 2e-6  # seconds
 CROSSINGS = {"self": 2, "peer": 2, "colocated": 2, "rma": 4, "mpi": 4}
 LATENCIES = {"self": 0, "peer": 0, "colocated": 1, "rma": 3, "mpi": 1}
 TOTALS = ("messages", "bytes_sent", "bytes_not_packed", "reductions")  # totals over the steps of one pass
-# unavailable transfer methods of the devices of an interface, with the reason
+# transfer methods that are unavailable for an interface of devices, with the reason
 UNABLE = {
     "opencl": {
         "colocated": "OpenCL processes share no memory of devices",
@@ -93,8 +93,8 @@ class Explained:
     alternative : Decomposition or None
         Slabs along one axis, for comparison with the selected decomposition.
     overlap : {"auto", True, False}
-        True if patches that need no message run before all messages have arrived; "auto" if a run decides it
-        by measurement.
+        True if patches that need no message are computed while messages are in transit; "auto" if a run
+        decides by measurement.
     patches_by : str
         Origin of the patch shape: "as given", "by cache size", "for a device", or the result of a
         measurement.
@@ -142,7 +142,7 @@ class Explained:
 
     @property
     def link_time(self) -> float | None:
-        """Message time on the links of a node, relative to the trivial placement; None for this placement."""
+        """Message time on the links of a node, over that of the trivial placement; None for the latter."""
         return link_time(self.plan.layout, Traffic.of_schedule(self.schedule), self.links.distance)
 
     @property

@@ -52,7 +52,7 @@ class Halo:
     walls : tuple of str
         Segments that boundary conditions fill.
     reason : str
-        Reason for the exchange, or state of the segments without an exchange.
+        Reason for the exchange; without an exchange, the reason for its absence.
     """
 
     field: str
@@ -81,8 +81,8 @@ class Step:
     walls : tuple of str
         Fields that boundary conditions extend beyond the walls.
     messages, bytes_sent, bytes_not_packed, bytes_copied : int
-        Numbers of this rank in one execution. `bytes_not_packed` is the part of `bytes_sent` that is not
-        packed.
+        Messages and bytes of this rank in one execution of the step. `bytes_not_packed` is the part of
+        `bytes_sent` that is not packed.
     reductions : int
         Number of reductions over all cells, combined over all ranks in one message.
     flops, bytes : float
@@ -176,7 +176,7 @@ class _Steps:
                 yield from self.steps(graph.body, operation.body, depth + 1)
 
     def _assignments(self, graph: ScalarGraph) -> Iterator[str]:
-        """Yield the assignment of each scalar, except results of reductions, which their sweep shows.
+        """Yield the assignment of each scalar, except results of reductions, which appear with their sweep.
 
         The definition of a compiler-generated scalar replaces its name in expressions. If an operand of the
         definition changes before this use, the generator yields the assignment of the scalar.
@@ -225,7 +225,7 @@ class _Steps:
         )
 
     def _exchange(self, sweep: Sweep, depth: int, loop: LoopGraph) -> Iterator[Step]:
-        """Yield the exchange before a loop; nothing if this rank has no neighbour for it."""
+        """Yield the exchange before a loop; nothing if this rank has no neighbour to exchange with."""
         plans = next(self.plans)
         assigned = {f.name for inside in sweeps(loop.body) for f in inside.sets}
         halos = []
@@ -261,7 +261,7 @@ class _Steps:
         )
 
     def _exchange_reason(self, sweep: Sweep, field: int, is_exchanged: bool) -> str:
-        """Return the reason for the exchange of a field before a sweep, or for its absence."""
+        """Return the reason why a field is exchanged before a sweep, or why no exchange is needed."""
         name = self.schedule.fields[field].name
         index = next(i for i, s in enumerate(self.sweeps) if s is sweep)
         if is_exchanged and self.halo != "read":
@@ -298,7 +298,7 @@ class _Steps:
 
 
 def _traffic(plans: Sequence[SweepPlan]) -> tuple[int, int, int, int]:
-    """Return the messages of a rank before a sweep, their bytes, those not packed, and the bytes copied."""
+    """Return numbers of a rank before a sweep: messages, bytes sent, bytes sent unpacked, bytes copied."""
     return (
         sum(len(plan.sends) for plan in plans),
         sum(plan.bytes_sent for plan in plans),

@@ -155,7 +155,7 @@ def _fields(explanation: Explained) -> Iterator[str]:
 
 
 def _devices(on: DevicePlan, placement: str) -> Iterator[str]:
-    """Yield the devices of the rank and the kernels that it launches there."""
+    """Yield the devices of the rank and the kernels that the rank launches on them."""
     columns: dict[str, Callable[[dict[str, Any]], str]] = {
         "device": lambda device: device["device"],
         "": lambda device: device["name"] or "",
@@ -177,7 +177,7 @@ def _devices(on: DevicePlan, placement: str) -> Iterator[str]:
     for sweep, of_sweep in groupby(on.kernels, lambda kernel: kernel["sweep"]):
         uses = list(of_sweep)
         boundary = [use for use in uses if use["over"] == "boundary"]
-        if boundary:  # many, and small
+        if boundary:  # these launches are many and small
             counts = (f"{sum(use[name] for use in boundary):,}" for name in ("groups", "launches"))
             kernels.append([str(sweep), counted(len(boundary), "kernel"), "boundary", "", "", *counts, ""])
         kernels += [_kernel(use) for use in uses if use["over"] != "boundary"]
@@ -251,7 +251,7 @@ def _sent(size: int, unpacked: int) -> str:
 
 
 def _chain(chain: Chain) -> str:
-    """Return the chain of names that causes the halo width on a side, each with its distance in layers."""
+    """Return the chain of stages that causes the halo width on a side, with their distances in layers."""
     target, *rest = chain.links
     names = [target.name, *(f"{link.name} ({link.layers})" for link in rest)]
     side = f"{AXES[chain.axis]}{'+' if chain.side > 0 else '-'}"

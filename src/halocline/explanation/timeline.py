@@ -51,7 +51,7 @@ def draw_timeline(domain: Domain, path: Path, *, share: float | None = None) -> 
     domain : Domain
     path : Path
     share : float, optional
-        Share of the time in the picture; by default, the time of a fixed number of events.
+        Share of the traced time in the picture; by default, the picture shows a fixed number of events.
     """
     from halocline.io.style import save, styled
 

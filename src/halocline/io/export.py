@@ -117,7 +117,7 @@ def _chosen(store: Store, names: Sequence[str] | None, *, is_last: bool) -> list
         _check(store, info, is_last=is_last)
         for d in info.space:
             other = first.setdefault(d, info)
-            if other.count(d) != info.count(d):  # only in stores of other programs
+            if other.count(d) != info.count(d):  # possible only in stores of other programs
                 raise InputError(
                     f"{store.path}: array {other.name!r} has {other.count(d)} points along {d}, and "
                     f"{info.name!r} has {info.count(d)}. Export them one by one (names=, --fields)."
@@ -156,9 +156,9 @@ def _check(store: Store, info: ArrayInfo, *, is_last: bool) -> None:
 
 
 def _axes(info: ArrayInfo) -> list[str | float]:
-    """Return the meaning of x, y and z of an array: one of its dimensions, or the coordinate of a slice.
+    """Return, for each of x, y and z, the dimension of the array or the coordinate of a slice.
 
-    Dimensions of other names are assigned in their order.
+    Dimensions with other names are assigned to x, y and z in order.
     """
     axes: list[str | float] = []
     for axis in "xyz":
@@ -193,9 +193,10 @@ def _xdmf(store: Store, target: Path, companion: Path, groups: Groups, at: Seque
 
 
 def _slabs(store: Store, info: ArrayInfo, n: int) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Yield the values of an array at one time in slabs of whole chunks, with their last axis first.
+    """Yield the values of an array at one time, in slabs of whole chunks.
 
-    Each slab has the index of its first plane along the last axis.
+    The last axis of the array is the first axis of a slab. Each slab comes with the index of its first plane
+    along this axis.
     """
     *inner, count = (info.count(d) for d in info.space)
     planes = max(1, SLAB // (8 * prod(inner)) // info.chunk[-1]) * info.chunk[-1]

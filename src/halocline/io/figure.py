@@ -45,8 +45,8 @@ class Map(PlanePanel):
     unit : str
         Unit of the coordinates.
     cmap : str, optional
-        Colour map of matplotlib; by default, a sequential or a diverging one according to the signs of the
-        values.
+        Colour map of matplotlib; by default, a sequential colour map for values of one sign, else a diverging
+        colour map.
     """
 
     section: Section

@@ -58,7 +58,7 @@ def described(path: Path) -> dict[str, Any]:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Convert errors in reading the metadata of Halocline to InputError.
+    """Convert errors from reading the metadata of Halocline to InputError.
 
     Raises
     ------
@@ -149,7 +149,7 @@ def _newest(path: Path) -> tuple[Path | None, str | None]:
             return newest(path), None
         except InputError as error:
             problem = str(error)
-        if content == (pointer.read_bytes() if is_file(pointer) else b""):  # else a run wrote a new one
+        if content == (pointer.read_bytes() if is_file(pointer) else b""):  # otherwise read again
             return None, problem
 
 

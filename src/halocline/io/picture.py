@@ -32,16 +32,16 @@ def picture(
 ) -> None:
     """Draw a field to a file: a colour map in two and three dimensions, a line in one dimension.
 
-    All ranks call this function; the first rank writes the file. Ranks thin out large fields before they send
-    them.
+    All ranks call this function; the first rank writes the file. Large fields are thinned before ranks send
+    them to the first rank.
 
     Parameters
     ----------
     source : Simulation, LinearProblem or Solution
     expression : Field, Vector, str or expression
         Field, its name, or an expression such as ``u - exact`` or ``hc.sqrt(u**2 + v**2)``. The components of
-        a vector are drawn next to each other, or as lines of one diagram. The length of a vector is
-        ``hc.sqrt(hc.dot(w, w))``.
+        a vector are drawn next to each other; in one dimension, they are lines of one diagram. The length of
+        a vector is ``hc.sqrt(hc.dot(w, w))``.
     path : str or Path
         Name that ends in .png, .pdf or .svg. Missing folders are created.
     title : str, optional

@@ -76,7 +76,7 @@ def _edges(line: Any) -> Any:
 
 
 def span(line: Any) -> tuple[float, float]:
-    """Return the lower and upper end of the cells of the points along an axis."""
+    """Return the lower end of the first cell and the upper end of the last cell along an axis."""
     edges = _edges(line)
     return float(edges[0]), float(edges[-1])
 

@@ -29,7 +29,8 @@ def spectrum(
     Returns
     -------
     k : array
-        Middle of each shell. The distance of shells is 2π / L with the longest side L.
+        Wavenumber in the middle of each shell. Adjacent shells are 2π / L apart, with the longest side L of
+        the domain.
     power : array
         Power of each shell.
 

@@ -23,7 +23,7 @@ MUTED = "#5f717c"
 FAINT = "#d7dfe4"
 # Colours distinguishable without colour vision (Okabe and Ito 2008), with strong contrast between neighbours.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b7780")
-CLOSE = 30.0  # a logarithmic axis with a smaller ratio of its ends has denser marks
+CLOSE = 30.0  # if the ratio of the ends of a logarithmic axis is smaller than this, its marks are denser
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 SETTINGS: dict[str, Any] = {

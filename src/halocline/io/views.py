@@ -57,7 +57,7 @@ class Selection:
     spectrum : bool
         True for spectra of fields instead of the fields.
     every : int
-        Stride of the times in a film.
+        Stride between the stored times that a film shows.
     """
 
     names: Sequence[str] | None = None
@@ -166,7 +166,7 @@ def _check(store: Store, info: ArrayInfo) -> None:
 
 
 def _number(store: Store, time: float | None) -> int | None:
-    """Return the number of the nearest time; None for a store without times."""
+    """Return the index of the stored time nearest to a time; None for a store without times."""
     times = store.times
     if times is None and time is not None:
         raise InputError(f"time {time:g} is requested, but {store.path} has no times. Leave it out.")
@@ -189,11 +189,11 @@ class _Panel(Panel):
     Attributes
     ----------
     n : int, optional
-        Number of the time to draw.
+        Index of the stored time to draw.
     ends : (float, float), optional
         Minimum and maximum value to draw.
     show : callable
-        ``show(n)`` changes a drawing to another time.
+        ``show(n)`` updates the drawing to the stored time of index `n`.
     """
 
     def __init__(self, store: Store, info: ArrayInfo, selection: Selection) -> None:
@@ -214,7 +214,7 @@ class _Panel(Panel):
             self.title = info.name + place(self._places(), self._unit(info.space[0]))
 
     def _cuts(self) -> dict[str, int]:
-        """Return the number of the point at each cut, by dimension."""
+        """Return the index of the point at each cut, by dimension."""
         at = self.selection.at or {}
         for d in self.info.space:
             line = self.lines[d]
@@ -252,7 +252,7 @@ class _Panel(Panel):
         )
 
     def _places(self) -> tuple[tuple[str, float], ...]:
-        """Return the positions of the cuts, and those of an array that is itself a cut, such as a slice."""
+        """Return the positions of the cuts; for an array that is a slice, also the position of the slice."""
         places = self.info.attributes
         return (
             *((d[0], float(self.lines[d][number])) for d, number in self.cuts.items()),

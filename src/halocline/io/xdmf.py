@@ -30,8 +30,8 @@ def write_data(
     coordinates : mapping of str to array
         Coordinates by dimension.
     slabs : callable
-        ``slabs(info, n)`` yields slabs of an array at time number `n`. Each slab has the index of its first
-        plane along the last axis of the array. This axis is the first axis of a slab.
+        ``slabs(info, n)`` yields slabs of an array at the time of index `n`. Each slab comes with the index
+        of its first plane along the last axis of the array. This axis is the first axis of a slab.
     """
     import h5py
 
@@ -62,7 +62,7 @@ def described(
     Parameters
     ----------
     axes : mapping of dimensions to three of str or float
-        Meaning of x, y and z of a group: one of its dimensions, or the coordinate of a slice.
+        For each of x, y and z of a group: one of its dimensions, or the coordinate of a slice.
     """
     text = ['<?xml version="1.0"?>', '<Xdmf Version="3.0"><Domain>']
     for dimensions, infos in groups.items():

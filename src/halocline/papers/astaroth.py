@@ -29,7 +29,7 @@ SIZES = {"small": 256, "medium": 512, "large": 1024}
 DEVICES, NODES = (1, 2, 4, 8, 16, 32, 64), (1, 2, 4, 8, 16)
 OF_A_NODE = 4  # devices
 CASE, ORDER = "mhd-benchmark", 6
-WATTS, WATTS_OF_CPUS = 300, {"Puhti": 2 * 125, "Mahti": 2 * 280}  # design power of a V100, and of a node
+WATTS, WATTS_OF_CPUS = 300, {"Puhti": 2 * 125, "Mahti": 2 * 280}  # power of a V100, and of a node's CPUs
 MEMORY = {"V100": 863, "Xeon Gold 6230": 131}  # GiB/s (Section 3.1)
 BYTES = 3 * 8 * 8  # per halo cell and step: eight numbers in each of three exchanges
 PER_CELL, PER_HALO_CELL = 2.2e-9, 3.9e-9  # 1/π of a device, and 1/β of a node: 192 B at 46 GiB/s (Section 5)
@@ -43,7 +43,7 @@ PER_HALO_CELL_WITHIN = BYTES / (270 * 2**30)  # 1/β of a device in a node, at i
 
 
 def _place(n: int, devices: int, **more: Any) -> Row:
-    """Return a configuration: Z-order over all devices, devices in sequence, and device-aware MPI."""
+    """Return a configuration with Z-order over all devices, placement in sequence, and GPU-aware MPI."""
     nodes = max(1, devices // OF_A_NODE)
     layout = {"n": n, "devices": devices, "nodes": nodes, "ranks_per_node": devices // nodes}
     options = {"strategy": "morton", "placement": "trivial", "methods": "self,gpu_aware,mpi"}
@@ -68,7 +68,7 @@ def operations(order: int) -> float:
 
 
 def relative_operations(order: int) -> float:
-    """Return the number of operations per cell and step, over that of sixth order."""
+    """Return the number of operations per cell and step, divided by the number at sixth order."""
     return operations(order) / operations(ORDER)
 
 
@@ -160,7 +160,7 @@ def _changed(operations: Sequence[Operation], changes: dict[str, Any]) -> tuple[
 
 
 def _on_one(row: Row) -> float | None:
-    """Return the seconds per cell and step on one device: 2.2 ns, for other orders scaled by operations."""
+    """Return the seconds per cell and step on one device: 2.2 ns at order 6, else scaled by operations."""
     if row.get("part") in (EXCHANGE, CORNERS):
         return None
     return PER_CELL * relative_operations(row.get("order") or ORDER)
@@ -172,7 +172,7 @@ def _on_one(row: Row) -> float | None:
 def on_most(n: int) -> float:
     """Return the nanoseconds per cell and step on 64 devices.
 
-    They follow from the time on one device and the published efficiency (Fig. 10).
+    This number follows from the time on one device and the published efficiency (Fig. 10).
     """
     (one,), (efficiency,) = (
         published("astaroth-fig10").values("ns_per_cell_step", devices=1),
@@ -200,7 +200,7 @@ def _over(value: float | None, other: float | None) -> str:
 
 
 def _quotients(rows: Sequence[Row]) -> Iterator[Quotient]:
-    """Yield the efficiencies on 64 devices, and the times on one device and on a node."""
+    """Yield published and predicted numbers: efficiencies on 64 devices, times on a device and on a node."""
     data = published("astaroth-fig10")
     for n in SIZES.values():
         (efficiency,) = data.values("efficiency", n=n, devices=64)
@@ -215,7 +215,7 @@ def _quotients(rows: Sequence[Row]) -> Iterator[Quotient]:
 
 
 def _theory(rows: Sequence[Row]) -> Iterator[Table]:
-    """Yield the table of the quotient of Figs. 10 and 11, with the published quotient."""
+    """Yield the table of measured performance over the formula, with published values (Figs. 10, 11)."""
     most = [row for row in rows if row["devices"] == 64]
     if not most:
         return
@@ -284,7 +284,7 @@ def _shares(rows: Sequence[Row]) -> Iterator[Table]:
 
 
 def _orders(rows: Sequence[Row]) -> Iterator[Table]:
-    """Yield the table of statements of the paper on orders, with the formula and the model."""
+    """Yield the table of the paper's statements on orders, next to results of the formula and the model."""
 
     def bound(order: int) -> str:
         limits = [count for count in DEVICES if step(_place(256, count, order=order)).bound != "work"]

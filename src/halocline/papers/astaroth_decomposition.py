@@ -32,7 +32,7 @@ def parts_text(numbers: Any) -> str:
 
 
 def _parts(count: int, free: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the parts of three axes whose product is a count, with at most `free` of them greater than 1."""
+    """Yield numbers of parts along three axes with the product `count`; at most `free` numbers exceed 1."""
     divisors = [d for d in range(1, count + 1) if count % d == 0]
     for a, b in product(divisors, divisors):
         parts = a, b, count // (a * b)
@@ -41,7 +41,7 @@ def _parts(count: int, free: int) -> Iterator[tuple[int, int, int]]:
 
 
 def halo_cells(row: Row) -> int:
-    """Return the minimum size of the halo C_M' - C_N' of a subdomain, half of Q (Eqs. 2, 3 and 7)."""
+    """Return the minimum number of halo cells of a subdomain, C_M' - C_N', half of Q (Eqs. 2, 3 and 7)."""
     cost = exchange_cost(TRAFFIC, (row["n"],) * 3, PERIODIC, "node")
     return min(cost(parts) for parts in _parts(row["subdomains"], row["free"])) // 2
 
@@ -50,15 +50,15 @@ def halo_cells(row: Row) -> int:
 
 
 def off_node(cut: Decomposition, per_node: int) -> tuple[list[int], int, int]:
-    """Return the halos of a node with consecutive ranks, for nodes with boxes of one shape.
+    """Return the halo sizes of a node with consecutive ranks, if all nodes have boxes of the same shape.
 
     Returns
     -------
     faces : list of int
         Number of sides with a neighbour on another node, for each rank of the node.
     off, on : int
-        Halo cells of the rank with the most cells from other nodes: number from other nodes, and from its own
-        node.
+        Numbers of halo cells that one rank receives from other nodes, and from its own node. This rank is the
+        one with most halo cells from other nodes.
     """
     first = cut.count // per_node // 2 * per_node
     faces, cells = [], []
@@ -76,7 +76,7 @@ def off_node(cut: Decomposition, per_node: int) -> tuple[list[int], int, int]:
 
 
 def node_mapping(row: Row) -> dict[str, Any]:
-    """Return the decomposition of a configuration of Fig. 6, and the halos of its nodes."""
+    """Return the decomposition of a configuration of Fig. 6, and the halo sizes of one of its nodes."""
     strategy, per_node = row["strategy"], row["ranks_per_node"]
     cut = lay_out(
         (row["n"],) * 3, row["ranks"], ranks_per_node=per_node, strategy=strategy, traffic=TRAFFIC
@@ -94,9 +94,9 @@ def node_mapping(row: Row) -> dict[str, Any]:
 
 
 def stated_faces(row: Row) -> str:
-    """Return the published number of faces off the node.
+    """Return the published number of faces with a neighbour on another node, as text.
 
-    It applies to many more ranks than a node has, and is empty for fewer.
+    The number applies to configurations of many nodes. The text is empty for fewer than 100 nodes.
     """
     if row["ranks"] < 100 * row["ranks_per_node"]:
         return ""
@@ -117,7 +117,7 @@ def _range(values: tuple[int, int]) -> str:
 
 
 def least_cost_cut(row: Row) -> dict[str, Any]:
-    """Return the decomposition of least cost (Eqs. 7 and 12), its cost and that of the published one."""
+    """Return the decomposition of least cost (Eqs. 7, 12), and the costs of this and of the published one."""
     shape, level = [row[f"n_{axis}"] for axis in range(3)], "node" if "nodes" in row else "device"
     cost = exchange_cost(TRAFFIC, shape, PERIODIC, level)
     cut = decompose(shape, row["nodes" if level == "node" else "devices"], traffic=TRAFFIC, level=level)

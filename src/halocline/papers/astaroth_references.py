@@ -18,12 +18,12 @@ CLUSTERS = ("Puhti", "Puhti and Mahti")
 
 
 def _is_same(group: Group) -> bool:
-    """Return True if the measured steps are those of the paper."""
+    """Return True if the measurements have the case and the order of the paper."""
     return bool(group.first["case"] == CASE and group.first["order"] == ORDER)
 
 
 def _on_most_devices(group: Group) -> Iterator[Sequence[str]]:
-    """Yield the rows of 64 V100, whose times follow from 1/π and the efficiencies."""
+    """Yield the published rows for 64 V100; their times follow from 1/π and the efficiencies."""
     if not _is_same(group):
         return
     measured, formula = published("astaroth-fig10"), published("astaroth-fig11")
@@ -39,7 +39,7 @@ def _on_most_devices(group: Group) -> Iterator[Sequence[str]]:
 def _node() -> tuple[float, tuple[int, ...], tuple[int, ...]]:
     """Return the nanoseconds on the four V100 of a node, and two ranges of speed-ups over the Pencil Code.
 
-    The speed-ups are those on one node: of Puhti, and over both clusters.
+    Both ranges are for one node. The first range is for Puhti, the second for both clusters together.
     """
     puhti, both_clusters = (
         published("astaroth-fig15a").values("speedup", machine=name, nodes=1) for name in CLUSTERS
@@ -105,7 +105,7 @@ def _weak(group: Group) -> str:
 
 
 def _of_case(*sentences: str) -> Callable[[Group], str]:
-    """Return the function for a note on measurements of the case of the paper."""
+    """Return a function that returns these sentences if the measurements use the case of the paper."""
     return lambda group: q.wrap_notes(*sentences) if group.first["case"] == CASE else ""
 
 

@@ -1,4 +1,4 @@
-"""The buoyancy-driven cavity of Virginia Tech: growth, ssspnt, ranks of a node, MPI libraries."""
+"""The buoyancy-driven cavity of Virginia Tech: growth, ssspnt, ranks per node, MPI libraries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from halocline.words import duration
 CUTS = {"3d": "3d", "2d": "2d", "1d-k": "1d-x", "1d-i": "1d-z"}  # i, contiguous in Fortran, is our last axis
 OURS = {1: lambda row: grown(_shape(256), row["ranks"]), 2: lambda row: grown_as_cut(_shape(256), *_cut(row))}
 OF_A_NODE = 2  # devices
-ON_ONE = 1e-7 / published("cavity-table3").values("ssspnt", method="single")[0]  # seconds of a cell
+ON_ONE = 1e-7 / published("cavity-table3").values("ssspnt", method="single")[0]  # seconds per cell and step
 FITTED = (
     "The pace of one device is that of Table 3. Two numbers of the predicted machine are fitted: to the "
     "baseline without GPUDirect, cut along i, of Table 3, and to the baseline with GPUDirect, cut along k, "
@@ -37,7 +37,7 @@ def _ijk(shape: Any) -> str:
 
 
 def _growth(kind: int) -> list[Row]:
-    """Return the configurations of a table, with the layout on devices and the options of a prediction."""
+    """Return the configurations of a table on weak scaling, with their devices and prediction options."""
     return [
         {
             **row,
@@ -52,7 +52,7 @@ def _growth(kind: int) -> list[Row]:
 
 
 def _as_run(version: str, gpudirect: bool = False) -> Row:
-    """Return the options of halo exchange of a code version (Section 4.6): MPI only, also within a node."""
+    """Return options for the halo exchange of a code version (Section 4.6), with MPI also within a node."""
     communication = COMMUNICATIONS[version]
     methods = "gpu_aware,mpi" if gpudirect else "mpi"
     return {

@@ -29,7 +29,7 @@ UNKNOWN = "not known"
 
 
 def rows_below(rows: Callable[[], Sequence[Row]], *sentences: Callable[[], str]) -> Callable[[Paper], Report]:
-    """Return the function that reports the rows of a paper, and below them those of this machine."""
+    """Return a function that reports the rows of a paper, followed by the rows of this machine."""
 
     def report(paper: Paper) -> Report:
         local_rows = list(rows())
@@ -103,7 +103,7 @@ def software_in_words() -> str:
 
 
 def hardware_and_software(paper: Paper) -> Report:
-    """Return Table I of Pearson et al. 2020 with the same facts of this machine."""
+    """Return Table I of Pearson et al. 2020, with a further column of the same facts of this machine."""
     local_facts = dict(_node_facts())
     published = [(row["quantity"], f"{row['value']}") for row in paper.data.rows]
     rows = tuple((name, value, local_facts[name]) for name, value in published)
@@ -149,7 +149,7 @@ def _nvrtc() -> str:
 
 
 def links_of_node(name: str) -> Callable[[Paper], Report]:
-    """Return the function that reports the links of a machine file, and those of this machine."""
+    """Return a function that reports the device links of a machine file and those of this machine."""
 
     def report(paper: Paper) -> Report:
         node, local_links = load_machine(name), links_here()
@@ -196,7 +196,7 @@ def bandwidth_table(names: Sequence[str], rates: Sequence[Sequence[float]], titl
 
 
 def links_here() -> Table | str:
-    """Return the bandwidths between devices of this machine, or a sentence on the reason for none."""
+    """Return the bandwidths between devices of this machine, or a sentence that states why none exist."""
     from halocline.run.devices.topology import bandwidths, read_topology
 
     devices = _devices("cuda")
@@ -213,7 +213,7 @@ def links_here() -> Table | str:
 
 
 def patches_here(measured: Paper) -> tuple[int, ...]:
-    """Return the number of patches along each axis, for the first subdomain of a measurement here."""
+    """Return the numbers of patches along the axes, for the first subdomain of a run on this machine."""
     (_, options), *_ = measured.measured_studies
     dim, n = options["dim"], int(options["n"])
     ready = problem_of(measured.problem, (n,) * dim, dim=dim)
@@ -225,7 +225,7 @@ def patches_here(measured: Paper) -> tuple[int, ...]:
 
 
 def patch_rows(measured: Paper, **more: int) -> Callable[[], list[Row]]:
-    """Return the function for the set-up of a measurement here, as a row of Tables 5 to 7."""
+    """Return a function that describes the set-up of a run on this machine, as a row of Tables 5 to 7."""
 
     def rows() -> list[Row]:
         counts = dict(zip(("patches_1", "patches_2", "patches_3"), patches_here(measured), strict=True))

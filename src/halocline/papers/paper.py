@@ -33,8 +33,8 @@ PREDICT = (  # options of the prediction that a configuration can contain
     *("methods", "packing", "overlap", "passes"),
 )
 Quotient = tuple[str, float, float]
-LEAST_PACE = 0.01  # For published times that launches and copies alone already take.
-NEAR = 1.5  # Factor within which a prediction counts as near.
+LEAST_PACE = 0.01  # minimum pace, used if launches and copies alone exceed the published time
+NEAR = 1.5  # maximum ratio of prediction and published value that counts as near
 SHARES = ("share", "peak_share", "efficiency", "of_theory")
 BOUNDS = {
     ("least", "most"): "{} to {}",
@@ -60,30 +60,30 @@ class Paper:
         Name of the data file, such as "umbc-4.1".
     title : str
     about : str
-        Varied, constant and shown quantities.
+        Text on the quantities that vary, that are constant, and that are shown.
     study : str, optional
-        Study that measures the same on this machine.
+        Study that measures the same quantity on this machine.
     problem : str
         Name of a case.
     options : mapping
         Options of the command.
     local_runs : mapping, or sequence of mappings
         Measurements on this machine: "n", "ranks" and "threads" as on the command line, and options of the
-        study. "study" names a study other than `study`. A function returns a value that depends on this
-        machine.
+        study. "study" names a study other than `study`. A value that depends on this machine is the result of
+        a function.
     machine : str, optional
-        Machine of the predictions; None for no prediction. A configuration is predicted for its own machine
-        if it has an entry "predicted_on".
+        Machine of the predictions; None for no prediction. A configuration with an entry "predicted_on" is
+        predicted for the machine of this name instead.
     network : mapping
-        Bandwidth and latency of the network of that machine, if they differ from its file.
+        Bandwidth and latency of the network of `machine`, if they differ from those in its machine file.
     value_key : str, optional
         Key of the published value of a configuration, if the configurations are those of the data file. By
         default, the rows of the file are shown.
     compared_key : str, optional
         Key of the published value for the ratio to the prediction; `value_key` by default.
     configurations : sequence of dict, optional
-        Configurations that are computed or predicted: n, nodes and so on. The default are those of the data
-        file if `value_key` is set.
+        Configurations that are computed or predicted: n, nodes and so on. By default, they are those of the
+        data file if `value_key` is set.
     is_predicted : callable
         ``is_predicted(row)`` is True for configurations that are predicted.
     sizes : tuple of int
@@ -123,7 +123,7 @@ class Paper:
         follow from the measurements.
     facts : callable, optional
         ``facts(paper)`` returns the report of a table or figure that no study measures, such as facts of this
-        machine. Its tables include the published values.
+        machine. The tables of this report include the published values.
     """
 
     name: str
@@ -198,7 +198,7 @@ class Paper:
         Raises
         ------
         InputError
-            A size or number of nodes is that of no configuration.
+            No configuration has a requested size or number of nodes.
         """
         places = [dict(row) for row in self.configurations or (self.data.rows if self.value_key else ())]
         for name, chosen, default in (("n", sizes, self.sizes), ("nodes", nodes, self.nodes)):
@@ -237,7 +237,7 @@ class Paper:
         return self._machine_named(name or self.machine)
 
     def _machine_named(self, name: str) -> Machine:
-        """Return a machine by name. The machine of this table or figure has its network."""
+        """Return a machine by name; for `self.machine`, `self.network` replaces numbers of its network."""
         from halocline.study.measuring.host import machine_named
 
         machine, network = machine_named(name), dict(self.network) if name == self.machine else {}
@@ -245,7 +245,7 @@ class Paper:
 
     @staticmethod
     def _machine_names(places: Iterable[Row]) -> Iterator[str]:
-        """Yield the names of the machines of configurations that have their own."""
+        """Yield the machine names of those configurations that define their own machine."""
         return (row["predicted_on"] for row in places if "predicted_on" in row)
 
     def predict(
@@ -286,7 +286,7 @@ class Paper:
         return rows
 
     def _pace(self, schedule: Any, shape: tuple[int, ...], machine: Machine, row: Row) -> float:
-        """Return the factor of sweep times with which one device takes the published time.
+        """Return the factor that scales sweep times so that one device takes the published time.
 
         The published time is 1/π of the formula of Pekkilä et al. 2022, who also measure it on one device.
         The factor is 1 for devices other than those of `machine`.
@@ -342,7 +342,7 @@ class Paper:
         ]
 
     def tables(self, rows: Sequence[Row], machine: Machine | None) -> list[Table]:
-        """Return the published table, then the tables for each value of `by`."""
+        """Return the published table, then the tables for each value of the key `table_key`."""
         data, tables = self.data, list[Table]()
         if self.value_key is None and data.rows:
             tables.append(self.published_table())
@@ -377,12 +377,12 @@ class Paper:
         return q.wrap_notes(*self._citation, *([f"Units: {named_units}."] if named_units else []))
 
     def published_table(self, local_rows: Sequence[Row] = ()) -> Table:
-        """Return the table of the rows of the data file, then of rows with the same facts of this machine."""
+        """Return a table with the rows of the data file, then rows with the same facts of this machine."""
         return _published_table(self.data, self.note, local_rows)
 
     @property
     def _value_keys(self) -> dict[str, str | None]:
-        """Keys of the values of a configuration, by kind."""
+        """Key under which a configuration stores each kind of value, such as "predicted"."""
         kinds = ("computed", "predicted", "predicted_ratio")
         return {"published": self.value_key} | {kind: kind for kind in kinds}
 
@@ -431,7 +431,7 @@ class Paper:
         )
 
     def draw(self, rows: Sequence[Row]) -> Figure | None:
-        """Return the figure of values over columns; None if the columns are not numbers."""
+        """Return the figure of values against the column key; None if values of this key are not integers."""
         if not all(isinstance(row[self.column_key], int) for row in rows):
             return None
         down, along = (name.replace("_", " ") for name in (self.row_key, self.column_key))
@@ -487,7 +487,7 @@ def _compared(quotients: Sequence[Quotient]) -> Table:
 
 
 def _published_table(data: Published, note: str, local_rows: Sequence[Row] = ()) -> Table:
-    """Return the table of the rows of a data file, with ranges in one column, and of rows `local_rows`."""
+    """Return the table of the rows of a data file and of `local_rows`, with each range in one column."""
     rows = [*_ranges(data.rows), *local_rows]
     if local_rows and not isinstance(
         next(iter(rows[0].values())), str
@@ -508,7 +508,7 @@ def _published_table(data: Published, note: str, local_rows: Sequence[Row] = ())
 def _ranges(rows: Sequence[Row]) -> Iterator[Row]:
     """Yield rows in which a minimum and a maximum are merged into a range.
 
-    The value is the column before `bound`.
+    The values are in the column before the column `bound`.
     """
     if "bound" not in rows[0]:
         yield from rows

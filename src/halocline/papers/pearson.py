@@ -38,7 +38,7 @@ def _places(
     ranks: int = OF_A_NODE,
     **options: dict[str, str],
 ) -> list[Row]:
-    """Return configurations by nodes and names of options, with six devices per node."""
+    """Return a configuration for each number of nodes and each name of options, with six devices per node."""
     aware = "/ca" * any("gpu_aware" in text for known in options.values() for text in known.values())
     fixed = {"n": n, "ranks_per_node": ranks, "subdomains_per_rank": OF_A_NODE // ranks, "passes": 2}
     return [
@@ -55,9 +55,10 @@ def _places(
 def _speedups(
     name: str, *stated: tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]
 ) -> Callable[[Sequence[Row]], Iterator[Quotient]]:
-    """Return the function for the speed-ups that a text states.
+    """Return a function that yields the speed-ups stated by the paper, published and predicted.
 
-    An entry of `stated` has a description, the published row, the slower and the faster configuration.
+    An entry of `stated` consists of a description, the conditions of the published row, and the conditions of
+    the slower and of the faster configuration.
     """
 
     def quotients(rows: Sequence[Row]) -> Iterator[Quotient]:

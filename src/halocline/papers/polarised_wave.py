@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SIDES = (16, 32, 64)  # zones along the shorter side
 PERIODS = 5
 LIMITERS = {"central": "central, the default", "sweby": "sweby, the paper's"}
-Waves = Mapping[str, list["Curve"]]  # curves by limiter: one for each grid, then the exact one
+Waves = Mapping[str, list["Curve"]]  # curves by limiter: one for each grid, then the exact solution
 
 
 def after_five_periods(paper: Paper) -> Report:
@@ -38,7 +38,7 @@ def after_five_periods(paper: Paper) -> Report:
 
 
 def _curves(problem: str, limiter: str) -> list[Curve]:
-    """Return the field of all zones over the coordinate along the wave: for each grid, and exact."""
+    """Return curves of the field against the coordinate along the wave: for each grid, and exact."""
     curves = []
     for n in SIDES:
         result = Problem(problem, (2 * n, n), {"limiting": limiter}, dim=2).run(until=float(PERIODS))

@@ -18,7 +18,9 @@ class Entry:
     result : str
         Number in the paper, such as "Fig. 12 (a)".
     kind : {"result", "computed", "set-up", "schematic", "listing"}
-        Measurement, result of a formula, facts on machines and problems, drawing, or source code.
+        Kind of the entry. A "result" is a measurement, and "computed" is the result of a formula. A "set-up"
+        consists of facts on machines and problems. A "schematic" is a drawing, and a "listing" is source
+        code.
     subject : str
         Subject of the result.
     command : str

@@ -35,7 +35,7 @@ def iterations(n: int) -> float:
 
 
 def published_for(measurement: Measurement) -> dict[str, Any] | None:
-    """Return the published result of the same problem with the same tolerance; None without one."""
+    """Return the published result of the same problem with the same tolerance; None if there is none."""
     same = measurement["case"] == "poisson" and measurement["dim"] == 2 and measurement["rtol"] == 1e-6
     return poisson_convergence().get(measurement["n"]) if same and measurement["converged"] else None
 
@@ -47,7 +47,7 @@ def _note(group: Group) -> str:
 
 
 def _cores(row: Row) -> str:
-    """Return the column of a row in Table 5.1."""
+    """Return the head of the column of Table 5.1 that contains a row."""
     ranks = row["ranks_per_node"]
     most = max(published("umbc-5.1").values("ranks_per_node", machine=row["machine"]))
     cores = "1 core" if ranks == 1 else "all cores" if ranks == most else f"{ranks} of {most} cores"
@@ -56,8 +56,8 @@ def _cores(row: Row) -> str:
 
 OF_THE_SOLVE = "Times here are of the solve alone; those of the paper also have the start of the program."
 GROUPS = f"Nodes here are groups of ranks of one host, which exchange by MPI in its memory. {OF_THE_SOLVE}"
-# Part of Table 4.1 that this host has cores for. The grid of the paper is cut along one axis, and MPI
-# transfers all messages (Section 2).
+# This is the part of Table 4.1 for which this host has enough cores. The grid of the paper is cut along one
+# axis, and MPI transfers all messages (Section 2).
 _GRID = {
     **{"n": "512,1024", "nodes": "1,2,4,8,16", "per_node": "1,2,4,8,16,32", "threads": "1"},
     **{"decomposition": "1d", "methods": "mpi", "affinity": "close"},

@@ -31,7 +31,7 @@ ALL_CORES = {**HERE, "threads": lambda: f"{len(cores())}"}
 NODES = {"n": "64", "nodes": "1,2,4,8,16", "per_node": "1,2,4", "threads": "1"}
 GROUPS = "Nodes here are groups of ranks of one host, which exchange by MPI in its memory."
 _figure = partial(Paper, problem="rj2a", options=OPTIONS, local_runs=HERE)
-_PATCHES = {"dim": 3, "steps": 6}  # with patches of the study
+_PATCHES = {"dim": 3, "steps": 6}  # the study sets the patches
 
 
 def doubled(cores: int) -> str:
@@ -44,7 +44,7 @@ def doubled(cores: int) -> str:
 # ranks of a node and threads of a rank on all of its cores, for the efficiencies of Fig. 6
 SPLITS = {"XEIL": (4, 4), "XCBDW": (2, 18), "XCKNL": (4, 16)}
 CUBES = {1: (1, 1, 1), 27: (3, 3, 3), 150: (5, 5, 6), 512: (8, 8, 8), 648: (8, 9, 9)}
-CUBES |= {4096: (16, 16, 16), 16224: (24, 26, 26)}  # nodes along the axes
+CUBES |= {4096: (16, 16, 16), 16224: (24, 26, 26)}  # numbers of nodes along the axes
 OF_A_NODE = (160, 160, 160)  # zones of a node of Blue Waters, 4.1 million as in Fig. 7
 LEFT_OUT = (
     "The model knows neither what threads cost in MPI nor the bottlenecks of a torus or a dragonfly between "
@@ -54,7 +54,7 @@ OF_TABLE_4 = "The pace of all processors is fitted to Table 4, one thread of XCB
 
 
 def _zones(table: str, machine: str) -> tuple[int, ...]:
-    """Return the zones of a node, or of the grid, of a table of set-ups."""
+    """Return the numbers of zones of a node or of the grid, along the axes, from a table of set-ups."""
     (row,) = [row for row in published(table).rows if row["machine"] == machine]
     return tuple(row[f"patches_{axis}"] * row["patch"] for axis in (1, 2, 3))
 
@@ -73,7 +73,7 @@ def _weak(machine: str, zones: tuple[int, ...], nodes: int, ranks: int, threads:
 
 
 def _of_nodes(name: str, value: str) -> Callable[[Sequence[Row]], Iterator[Quotient]]:
-    """Return the function for published efficiencies or speed-ups over one node, and predicted ones."""
+    """Return a function that yields efficiencies or speed-ups over one node, published and predicted."""
 
     def quotients(rows: Sequence[Row]) -> Iterator[Quotient]:
         times = {(row["run"], row["nodes"]): row["predicted"] for row in rows}
@@ -270,7 +270,7 @@ def _best_patches(group: Group) -> str:
 
 
 def _vectors(group: Group) -> Iterator[Sequence[str]]:
-    """Yield the rows of Table 4 for runs of its problem size on one thread, else those of Fig. 3."""
+    """Yield the rows of Table 4 for runs of its size on one thread; for other 3D runs, the rows of Fig. 3."""
     one = group.first
     if tuple(one["shape"]) == (64, 64, 64) and group.values("threads") == {1}:
         for row in published("wombat-table4").rows:
