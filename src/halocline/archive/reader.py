@@ -88,7 +88,7 @@ class ArrayInfo:
 
     @property
     def is_points(self) -> bool:
-        """True for values at single points, which lie on no grid."""
+        """True for values at single points, which do not form a grid."""
         return self.space == (POINT,)
 
     def count(self, dimension: str) -> int:
@@ -212,7 +212,7 @@ def open_array(
         array = arrays.read(folder)
     except InputError as error:
         raise damaged(file, str(error).removeprefix(f"{folder} cannot be read: ")) from None
-    # the loop above compares the shape; other programs may change the keys of _FREE in the array alone
+    # the loop above compares the shape; other programs may change keys in _FREE only for the array
     mismatch = difference(disk_info.metadata, info.metadata, {"shape"} if complete else {"shape", *_FREE})
     if mismatch is not None:
         raise _contradiction(file, store, *mismatch)

@@ -229,7 +229,7 @@ class Series:
             self.attributes["history"] += f"\n{history}"
         self._facts["parts"] = parts
         count = self._count(store, step)
-        self._show(count, self._all(count))  # the group first: it never lists more times than arrays have
+        self._show(count, self._all(count))  # the group first: it must not list more times than arrays have
         self._show(count)
         for name, spec in self._growing.items():
             for file, number in self._chunks(name):
@@ -304,7 +304,7 @@ class Series:
         written: list[Path] = []
         for name, spec in self._growing.items():
             written.append(self.path / name / arrays.GROUP)
-            if spec.chunk[0] > 1:  # `commit` writes its chunks; other chunks were synced when written
+            if spec.chunk[0] > 1:  # `commit` does not sync its chunks; other chunks are synced when written
                 chunks = self._chunks(name)
                 written += [file for file, number in chunks if (number + 1) * spec.chunk[0] > first]
         with ThreadPoolExecutor(SYNCS) as pool:  # a file system commits them together
@@ -320,7 +320,7 @@ class Series:
                 yield file, int(number)
 
     def _show(self, count: int, specs: Mapping[str, ArraySpec] | None = None) -> None:
-        """Write the metadata for a number of times; the group metadata, which readers open, comes last."""
+        """Write the metadata for a number of times; the group metadata, which readers open, is last."""
         if specs is None:
             for name, spec in self.specs(count).items():
                 write_json(self.path / name / arrays.GROUP, spec.metadata, synced=False)

@@ -38,11 +38,11 @@ class DevicePlan:
         Mapping of threads to the cells of sweeps; see `halocline.compile.strategy.Strategy`.
     kernels : list of dict
         Kernels in each sweep of this rank. `sweep`: number of the sweep in `explain`, from 1. `kernel`: name.
-        `over`: "cells", "halo" or "boundary". `fields`: fields of the kernel. `group` and `march` apply to
-        the largest launch. `group`: size of a thread block along x, y, z of the device, the contiguous axis
-        first. `march`: number of cells that a thread computes in sequence. `launches` and `groups`: numbers
-        of launches and thread blocks in one execution, summed over all subdomains. `reductions`: number of
-        reductions. `scratch`: True if the kernel uses scratch memory.
+        `over`: kind of the computed cells, "cells", "halo" or "boundary". `fields`: fields of the kernel.
+        `group` and `march` apply to the largest launch. `group`: size of a thread block along x, y, z of the
+        device, the contiguous axis first. `march`: number of cells that a thread computes in sequence.
+        `launches` and `groups`: numbers of launches and thread blocks in one execution, summed over all
+        subdomains. `reductions`: number of reductions. `scratch`: True if the kernel uses scratch memory.
     launches : dict of str to int
         Numbers of launches in one pass of the loop, by kind. "cells": kernels of sweeps. "halo": kernels of
         sweeps in the halo. "boundary": boundary conditions. "copy": copies, packing and unpacking of halos.

@@ -121,7 +121,7 @@ class Explained:
 
     @property
     def loop(self) -> tuple[Step, ...]:
-        """Sweeps and exchanges of one pass of the loops; all sweeps and exchanges without loops."""
+        """Sweeps and exchanges of one pass of the loops; without loops, all sweeps and exchanges."""
         steps = [step for step in self.steps if step.kind in ("sweep", "exchange")]
         return tuple(step for step in steps if step.depth) or tuple(steps)
 
@@ -159,8 +159,8 @@ class Explained:
         """Halo data that each subdomain receives from each direction in one pass of the loop.
 
         Each entry has these keys. `subdomain`: receiving subdomain. `side`: direction of the source, or
-        "itself" if several sides of a subdomain arrive together. `peer`, `rank` and `node`: source. `method`
-        and `why`: see `halocline.plan.transfer.Transfers`. `bytes`: size.
+        "itself" if cells of several sides arrive together. `peer`, `rank` and `node`: source. `method` and
+        `why`: see `halocline.plan.transfer.Transfers`. `bytes`: size.
         """
         layout, transfers = self.plan.layout, self.plan.transfers
         unable = None if self.on is None else UNABLE.get(self.on.interface)

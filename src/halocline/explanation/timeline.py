@@ -28,7 +28,7 @@ def _colours() -> dict[str, str]:
 
 
 def _middle(events: Sequence[TraceEvent]) -> tuple[float, float]:
-    """Return the time interval of `MIDDLE` events of the first thread, in the middle of its run."""
+    """Return the time interval of `MIDDLE` events of the first thread, in the middle of the trace."""
     thread_events = [event for event in events if (event.rank, event.lane) == (0, 0)]
     if not thread_events:
         return 0.0, 1.0

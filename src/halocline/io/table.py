@@ -27,7 +27,7 @@ class Table:
         Column heads. A line break in a head starts a second line.
     rows : tuple of tuple of str
     left : int
-        Number of the first columns that contain left-aligned names; numbers are right-aligned.
+        Number of leading columns that contain names, which are left-aligned; other columns are right-aligned.
     muted : tuple of int
         Rows in a less prominent style, such as rows of another source.
     note : str

@@ -1,1 +1,1 @@
-"""Tables and figures of five papers: published data, predictions, and the same studies measured here."""
+"""Tables and figures of five papers: published data, predictions, and the same studies on this machine."""

@@ -135,7 +135,8 @@ def _compiled(order: int, halo: str) -> Any:
 def _schedule(row: Row) -> Any:
     """Return the schedule and the grid shape of a configuration, for a step or a part of it.
 
-    In the part of an exchange alone, kernels take no time. The part of computing alone has no exchanges.
+    For the time of the exchange alone, kernels take no time. For the time of computation alone, the schedule
+    has no exchanges.
     """
     part = row.get("part", STEP)
     schedule = _compiled(row.get("order", ORDER), "uniform" if part == CORNERS else "edges")

@@ -111,11 +111,11 @@ ON_CPU = "Processors measure what devices would with --device; there MPI takes n
 
 
 def _strong_and_weak(options: dict[str, Any]) -> tuple[dict[str, Any], ...]:
-    """Return the measurements of strong scaling, and of weak scaling by growth 2 (Section 4.3)."""
+    """Return the options for runs of strong scaling, and of weak scaling with growth 2 (Section 4.3)."""
     return {**options, **_STRONG}, {**options, **_WEAK}
 
 
-_SSSPNT: dict[str, Any] = {  # of all devices together, as in the tables
+_SSSPNT: dict[str, Any] = {  # values are the ssspnt of all devices together, as in the tables
     "machine": "newriver",
     "device_time": ON_ONE,
     "scale": lambda seconds, row: 1e-7 * prod(row["shape"]) / seconds,

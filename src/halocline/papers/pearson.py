@@ -13,11 +13,11 @@ from halocline.plan.transfer import AWARE_SETS, SETS
 from halocline.words import duration
 
 PLACEMENTS = {name: name for name in ("trivial", "random", "aware")}
-PLACED = (1440, 1452, 700)  # the worst case of placement
+PLACED = (1440, 1452, 700)  # cells of the worst case for placement
 NODES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 OF_A_NODE = 6  # devices
-# cells along an axis, of a device and of all devices of one node: scripts/summit/run_256node_weak_spec.sh and
-# run_256node_strong_spec.sh of cwpearson/stencil, the repository that the paper names
+# cells along an axis, for one device and for all devices of one node: scripts/summit/run_256node_weak_spec.sh
+# and run_256node_strong_spec.sh of cwpearson/stencil, the repository that the paper names
 WEAK, STRONG = 750, 1363
 FLAT = "The network of the model has no bottlenecks but the cards of nodes"
 

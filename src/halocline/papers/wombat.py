@@ -41,7 +41,7 @@ def doubled(cores: int) -> str:
 
 # -- configurations of predictions ---------------------------------------------------------------------------
 
-# ranks of a node and threads of a rank on all of its cores, for the efficiencies of Fig. 6
+# ranks per node, and threads per rank, that use all cores of a node, for the efficiencies of Fig. 6
 SPLITS = {"XEIL": (4, 4), "XCBDW": (2, 18), "XCKNL": (4, 16)}
 CUBES = {1: (1, 1, 1), 27: (3, 3, 3), 150: (5, 5, 6), 512: (8, 8, 8), 648: (8, 9, 9)}
 CUBES |= {4096: (16, 16, 16), 16224: (24, 26, 26)}  # numbers of nodes along the axes

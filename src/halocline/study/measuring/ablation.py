@@ -214,7 +214,7 @@ def predict_placements(
     return records
 
 
-GROUP = itemgetter("group")  # key of the group of a variant
+GROUP = itemgetter("group")  # function that returns the group of a variant
 
 
 def _unit(measured: Measurement) -> str:

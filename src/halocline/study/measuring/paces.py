@@ -31,7 +31,7 @@ ROUND = 0.02  # approximate duration of a round, in seconds.
 SIDE, RADIUS = 128, 3  # number of cells along an axis and of halo layers, in the large exchange
 
 
-# -- sweeps of known bytes, operations and sums --------------------------------------------------------------
+# -- sweeps with known numbers of bytes, operations and sums -------------------------------------------------
 
 
 @program

@@ -83,7 +83,7 @@ def _ratio(coarse: Measurement, fine: Measurement) -> float | None:
 
 
 def verdicts(measurements: Sequence[Measurement]) -> list[str]:
-    """Return sentences on the agreement of the measurements with published ones and with theory."""
+    """Return sentences on the agreement of the measurements with published results and with theory."""
     sentences = []
     for m in measurements:
         other = published_for(m)

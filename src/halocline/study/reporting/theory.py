@@ -1,8 +1,8 @@
 """Closed formula for comparison with measurements, with measured constants.
 
-1/π is the time of a cell on the fewest devices. 1/β is the time of a byte of halo, from an exchange alone.
-Each subdomain counts as a separate node. This is exact if messages between ranks share no resources; see
-`halocline.model.formula`.
+1/π is the time of a cell, measured on the fewest devices. 1/β is the time of a byte of halo, measured in an
+exchange alone. Each subdomain counts as a separate node. This assumption is exact if messages between ranks
+share no resources; see `halocline.model.formula`.
 """
 
 from __future__ import annotations

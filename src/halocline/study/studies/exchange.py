@@ -1,4 +1,4 @@
-"""Study of the exchange alone, with transfer methods added in turn (Pearson et al. 2020, Figs. 12, 13)."""
+"""Study of the exchange alone, with transfer methods added one by one (Pearson et al. 2020, Figs. 12, 13)."""
 
 from __future__ import annotations
 
