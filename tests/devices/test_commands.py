@@ -223,7 +223,7 @@ def test_a_grid_too_small_for_all_devices_is_rejected(opencl: Devices):
     grid = hc.Grid((3,), periodic=True)
     grid.field("u")
     with pytest.raises(
-        InputError, match=r"cut into 2 subdomains.*; select fewer devices than 2, such as open"
+        InputError, match=r"cut into 2 subdomains.*\. Select fewer devices than 2, such as open"
     ):
         hc.Simulation(
             grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1.0, order=6, device="opencl:0,1"
@@ -233,17 +233,17 @@ def test_a_grid_too_small_for_all_devices_is_rejected(opencl: Devices):
 @pytest.mark.parametrize(
     ("cells", "options", "advice"),
     [
-        (24, {"decomposition": "4"}, "name parts whose product is 2; take 2 subdomains a device"),
+        (24, {"decomposition": "4"}, "name parts whose product is 2. Use 2 subdomains per device"),
         (
             24,
             {"decomposition": "1"},
-            "name parts whose product is 2; select fewer devices than 2, such as opencl:0",
+            "name parts whose product is 2. Select fewer devices than 2, such as opencl:0",
         ),
-        (4, {"subdomains_per_rank": 3}, "fits is 4; take 2 subdomains a device (--subdomains-per-rank 2)"),
+        (4, {"subdomains_per_rank": 3}, "fits is 4. Use 2 subdomains per device (--subdomains-per-rank 2)"),
         (
             24,
             {"decomposition": "4", "device": "cpu"},
-            "is 1; take 4 subdomains a rank (--subdomains-per-rank 4)",
+            "is 1. Use 4 subdomains per rank (--subdomains-per-rank 4)",
         ),
     ],
 )
@@ -384,7 +384,7 @@ def test_a_grid_that_does_not_fit_is_rejected_before_allocation(tmp_path: Path, 
     assert result.returncode == 1
     assert re.fullmatch(
         r"halocline: error: device opencl:0 \(.*\): the 2 ranks that share it need 4\.6 GB, but only "
-        r"1\.\d GB are free: .*\n",
+        r"1\.\d GB are free\. Use more devices, .*\n",
         result.stderr.partition("This happened")[0],
     )
 

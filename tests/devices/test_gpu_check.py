@@ -153,7 +153,7 @@ def test_a_benchmark_without_a_device_is_reported() -> None:
     for device, words in (
         ("opencl:97", "there is no"),
         ("cpu", "expected cuda or opencl"),
-        ("gpu", "no inter"),
+        ("gpu", "not an interface"),
     ):
         done = subprocess.run([*command, device], capture_output=True, text=True, timeout=HANG, check=False)
         assert done.returncode == 1

@@ -53,8 +53,12 @@ def test_attributes_without_effect_are_rejected(objects: dict[str, Any]) -> None
 @pytest.mark.parametrize(
     ("kind", "name", "words"),
     [
-        ("Simulation", "time", r"time of a Simulation cannot be set: sim\.restart\(time=0\) sets the time"),
-        ("Simulation", "steps", r"restart\(time=0\)"),
+        (
+            "Simulation",
+            "time",
+            r"time of a Simulation cannot be set: sim\.start_new_run\(time=0\) sets the time",
+        ),
+        ("Simulation", "steps", r"start_new_run\(time=0\)"),
         ("Simulation", "tittle", r"a Simulation has no attribute 'tittle' \(did you mean 'title'\?\)"),
         (
             "Simulation",

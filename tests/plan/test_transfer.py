@@ -76,8 +76,8 @@ def test_one_process_copies_without_messages() -> None:
     assert methods_without_ranks(("self", "mpi")) == ("self", "peer", "mpi")
     assert methods_without_ranks(("rma", "mpi")) == ("peer", "mpi")
     assert needs_ranks(("peer", "mpi"), WHOLE) == ""
-    assert needs_ranks(("self", "mpi"), WHOLE).startswith("transfer method mpi needs ranks")
-    assert needs_ranks(("rma", "mpi"), WHOLE).startswith("transfer methods rma, mpi need ranks")
+    assert needs_ranks(("self", "mpi"), WHOLE).startswith("transfer method mpi needs several ranks")
+    assert needs_ranks(("rma", "mpi"), WHOLE).startswith("transfer methods rma, mpi need several ranks")
     alone = decompose((16,), 1, periodic=True, radius=1)
     assert needs_ranks(("self", "mpi"), alone) == ""
     assert needs_ranks(("mpi",), alone) != ""

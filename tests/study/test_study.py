@@ -149,7 +149,7 @@ def test_an_option_of_a_study_can_be_one_number() -> None:
     for wrong, words in (
         ("2,4", "expected one whole number"),
         ("0", "whole number from 1"),
-        ("a", "no whole"),
+        ("a", "not a whole number"),
     ):
         with pytest.raises(InputError, match=f"--subdomains {wrong}: .*{words}"):
             number(wrong)

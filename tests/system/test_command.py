@@ -86,7 +86,7 @@ def test_studies_leave_tables_and_pages(tmp_path):
     files = "--csv c.csv --html c.html --json c.json --pictures p"
     done = halocline(f"study convergence poisson --n 32,16 --threads 1 {files}", tmp_path)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"^16 +here .*\n32 +here ", done.stdout, re.MULTILINE)
+    assert re.search(r"^16 +this machine .*\n32 +this machine ", done.stdout, re.MULTILINE)
     records = json.loads((tmp_path / "c.json").read_text())
     assert [r["n"] for r in records] == [16, 32]
     assert records[0]["machine"]["host"]

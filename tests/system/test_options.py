@@ -105,7 +105,7 @@ def test_too_many_threads_are_rejected(tmp_path: Path) -> None:
     if most >= 4096:
         pytest.skip("this machine has as many threads as the range has")
     assert status == 2
-    assert f"take {most} at most" in err
+    assert f"Use at most {most}, " in err
 
 
 def test_messages_between_devices_can_be_predicted(tmp_path: Path) -> None:
@@ -123,6 +123,6 @@ def test_mailboxes_that_exceed_memory_are_rejected(tmp_path: Path) -> None:
     assert (status, out) == (1, "")
     assert re.fullmatch(
         r"halocline: error: the fields and mailboxes of the 2 ranks on this node need 237\.5 GB, but only "
-        r"[\d.,]+ GB are available. Use fewer mailboxes, a smaller grid, float32 or more nodes\n",
+        r"[\d.,]+ GB are available. Use fewer mailboxes, a smaller grid, float32 or more nodes\.\n",
         err,
     )

@@ -17,7 +17,7 @@ import cuda_standin
 from gpu_nodes import DGX_H100, SUMMIT
 from halocline.cli.doctor import devices as looks
 from halocline.cli.doctor import finding
-from halocline.cli.doctor.finding import Finding, line
+from halocline.cli.doctor.finding import Finding, line, problem_and_advice
 from halocline.run.devices import devices as present
 from halocline.run.devices import topology
 from halocline.run.devices.topology import Gpu, Topology
@@ -209,3 +209,15 @@ def test_a_check_without_devices_does_not_import_nvml(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)  # an import would fail
     findings()
+
+
+@pytest.mark.parametrize(
+    ("message", "parts"),
+    [
+        ("no compiler 'g++' on PATH. Install g++.", ("no compiler 'g++' on PATH", "Install g++")),
+        ("libcuda.so.1 is missing; install the driver", ("libcuda.so.1 is missing", "install the driver")),
+        ("the test failed\nat line 3", ("the test failed", "")),
+    ],
+)
+def test_the_last_sentence_of_an_error_is_the_advice(message: str, parts: tuple[str, str]) -> None:
+    assert problem_and_advice(RuntimeError(message)) == parts

@@ -65,6 +65,7 @@ def first_line(error: Exception) -> str:
 
 
 def problem_and_advice(error: Exception) -> tuple[str, str]:
-    """Return the problem and the advice of an error, which a semicolon separates in its message."""
-    text, _, advice = first_line(error).rpartition("; ")
-    return (text, advice) if text else (advice, "")
+    """Return the problem and the advice of an error, which is the last sentence or clause of its message."""
+    message = first_line(error).rstrip(".")
+    end = max(message.rfind("; "), message.rfind(". "))
+    return (message, "") if end < 0 else (message[:end], message[end + 2 :])

@@ -287,7 +287,8 @@ class Execution:
         try:
             return cut(subdomains_per_rank=self.subdomains_per_rank * devices, distance=distance)
         except InputError as error:
-            raise InputError(f"{error}{self._fitting_advice(cut, ranks, devices)}") from None
+            advice = self._fitting_advice(cut, ranks, devices)
+            raise InputError(f"{str(error).rstrip('.')}. {advice}" if advice else str(error)) from None
 
     def _fitting_advice(self, cut: Callable[..., Layout], ranks: int, devices: int) -> str:
         """Return advice for a grid that cannot be decomposed: numbers of subdomains or devices that work."""
@@ -297,14 +298,15 @@ class Execution:
         if subdomains is not None:
             owner = "rank" if self.devices.interface == "cpu" else "device"
             subdomain_text = f"{subdomains} subdomain{'' if subdomains == 1 else 's'}"
-            advice.append(f"take {subdomain_text} a {owner} (--subdomains-per-rank {subdomains})")
+            advice.append(f"use {subdomain_text} per {owner} (--subdomains-per-rank {subdomains})")
         fewer = next((d for d in range(devices - 1, 0, -1) if _fits(cut, count * d)), None)
         if fewer is not None:
             interface, indices = self.devices.interface, self.devices.indices or range(fewer)
             device_text = f"{interface}:{','.join(map(str, indices[:fewer]))}"
             device_advice = f"select fewer devices than {devices}, such as {device_text}"
             advice.append(device_advice if ranks == 1 else f"give each rank {fewer} of its {devices} devices")
-        return "; " * bool(advice) + ", or ".join(advice)
+        text = ", or ".join(advice)
+        return text[:1].upper() + text[1:]
 
 
 def _fits(cut: Callable[..., Layout], subdomains: int) -> bool:
