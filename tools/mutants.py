@@ -600,8 +600,8 @@ MUTATIONS = (
     Mutation(
         "held-later",
         "run/fields/fields.py",
-        "                self._set_walls(field)  # the field may have no values yet, or was set through a view\n",
-        "                pass\n",
+        "                self._set_walls(field)  #",
+        "                pass  #",
         "a run starts with points on walls that nobody gave their value",
         ("lang/test_boundary_walls.py",),
     ),
