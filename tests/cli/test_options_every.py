@@ -298,7 +298,7 @@ def test_every_option_has_an_effect_or_is_rejected(
     ("line", "words"),
     [
         ("ls ck --equations", "--equations: ck is a folder of checkpoints"),
-        ("view SAVED T.png --time 1", "time 1 is requested, but .* has no times"),
+        ("view SAVED T.png --time 1", "time 1 is requested, but .* contains no time series"),
         ("explain heat --n 8 --json - --code", "--code: --json - prints only the results"),
         ("explain heat --n 8 --scheme cg", "scheme 'cg' is unknown"),
         ("explain heat --n 8 --method cg --scheme rk3", "--method cg: heat is not a linear problem"),

@@ -107,4 +107,4 @@ def test_a_file_that_waits_beyond_the_end_time_of_the_command_is_ended(
     with pytest.raises(SystemExit) as ended:
         run(["run", str(runs), "--until", "0.02", "--checkpoint", "ck"])
     assert ended.value.code == 1
-    assert "has called run 10,000 times without a step since the end was reached" in capsys.readouterr().err
+    assert "has called sim.run 10,000 times after the end that this option sets" in capsys.readouterr().err

@@ -337,7 +337,7 @@ def test_a_launcher_of_another_mpi_is_detected(script):
     code, _, err = end(start(case, None, **{rank: "0", size: "4"}))
     assert code == 1
     assert err.startswith(
-        f"halocline: error: the launcher ({name}) started 4 processes, but it belongs to another MPI than"
+        f"halocline: error: the launcher ({name}) started 4 processes, but it belongs to a different MPI than"
     )
     assert f", or with {mpiexec()}\n" in err
     assert err.count("error:") == 1

@@ -77,7 +77,7 @@ def test_a_choice_selects_the_expected_devices() -> None:
     with pytest.raises(InputError, match=r"there is no opencl:1; expected only 0, as `halocline doctor`"):
         DeviceChoice.parse("opencl:1").select_visible(["PoCL"])
     with pytest.raises(
-        InputError, match=r"device 'cuda': there is none \(no driver\); see `halocline doctor`"
+        InputError, match=r"device 'cuda': no such device is installed \(no driver\)\. Run `halocline doctor`"
     ):
         DeviceChoice.parse("cuda").select_visible([], "no driver")
 
@@ -90,7 +90,7 @@ def test_devices_of_one_platform_work_together() -> None:
     assert DeviceChoice.parse("opencl:2").select_visible(platforms) == (2,)
     with pytest.raises(
         InputError,
-        match=r"^device 'opencl:1,2': opencl:1 is of the platform GPUs, but opencl:2 of PoCL; expected ",
+        match=r"^device 'opencl:1,2': opencl:1 belongs to the platform GPUs, but opencl:2 to PoCL\. Select ",
     ):
         DeviceChoice.parse("opencl:1,2").select_visible(platforms)
 

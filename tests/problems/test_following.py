@@ -401,9 +401,9 @@ def test_a_file_that_waits_beyond_the_end_of_the_command_is_ended(
     with pytest.raises(SystemExit) as ended:
         run(["run", str(runs), "--steps", "30", *words])
     assert ended.value.code == 1
-    assert "sw.py has called run 20 times without a step since the end was reached" in capsys.readouterr().err
+    assert "sw.py has called sim.run 20 times after the end that this option sets" in capsys.readouterr().err
     (warning,) = [log_record.message for log_record in caplog.records if log_record.levelname == "WARNING"]
-    assert "runs the simulation again, but the simulation has already reached this end" in warning
+    assert "runs the simulation again, but it has already reached the end that this option sets" in warning
     assert len(list(Path("ck").glob("step-*"))) == 1
 
 

@@ -28,5 +28,5 @@ def test_differences_between_grids_decrease_with_the_order(periodic: bool) -> No
     # means agree exactly; faces differ by the known error, divided by almost 1
     assert result[0] == pytest.approx((1 / 64 - 1 / 256) / (1 + 1 / 256), rel=1e-2)
     assert math.log2(float(result[0] or 0) / float(result[1] or 1)) == pytest.approx(2.0, abs=0.02)
-    with pytest.raises(InputError, match="no whole multiple of the 8"):
+    with pytest.raises(InputError, match="not a multiple of the 8 cells"):
         differences([state(8), state(12)])

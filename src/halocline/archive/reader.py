@@ -561,8 +561,8 @@ class Store:
             time = count - 1
         if not 0 <= time < count:
             raise InputError(
-                f"{self.path / name} has {count or 'no'} times yet; number {max(time, 0)}, counted from 0, "
-                "does not exist yet. Read again later."
+                f"{self.path / name} contains {count} output times so far. Index {max(time, 0)} does not "
+                "exist yet. Read again later."
             )
         lo, hi = lo or (0,) * len(space), space if hi is None else hi
         values: NDArray[Any] = self._read(info, (time, *lo), (time + 1, *hi), time)[0]

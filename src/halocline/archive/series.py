@@ -180,9 +180,9 @@ class Series:
             row_count = self._count(store, step)
         if row_count < count:
             raise InputError(
-                f"{self.path} has {row_count} times up to step {step}, but {count} when the checkpoint was "
-                "written, because a run from an older checkpoint removed some. Restart from an older "
-                "checkpoint, or choose another path."
+                f"{self.path} contains {row_count} output times up to step {step}. The checkpoint "
+                f"expects {count}, because a run from an older checkpoint has removed the others. "
+                "Restart from an older checkpoint, or choose another path."
             )
         for name, info in store.arrays.items():
             array = open_array(self.path, info, complete=True, rows=(0, row_count))

@@ -169,7 +169,9 @@ def _number(store: Store, time: float | None) -> int | None:
     """Return the index of the stored time nearest to a time; None for a store without times."""
     times = store.times
     if times is None and time is not None:
-        raise InputError(f"time {time:g} is requested, but {store.path} has no times. Leave it out.")
+        raise InputError(
+            f"time {time:g} is requested, but {store.path} contains no time series. Omit the time."
+        )
     if times is None:
         return None
     if not len(times):

@@ -207,8 +207,8 @@ def stage(
     label = program.unique_name("stage") if name is None else identifier(name, "stage name", "'flux_x'")
     if location is not None and not isinstance(location, str):
         raise InputError(
-            f"stage {label!r}: location is {short_repr(location)}; expected text such as 'cell' or 'face-x', "
-            "since a stage of one expression has one location"
+            f"stage {label!r}: location is {short_repr(location)}; expected one location as text, such as "
+            "'cell' or 'face-x', because the stage holds one expression"
         )
     staggered: tuple[bool, ...] | None
     if location is not None:
@@ -757,7 +757,7 @@ def when(condition: Any, *, often: float = 1.0) -> Any:
     """
     share = as_number(often, "hc.when: often")
     if not 0 < share <= 1:
-        raise InputError(f"hc.when: often is {share:g}; expected a share above 0 and at most 1")
+        raise InputError(f"hc.when: argument often={share:g}; expected a number above 0 and at most 1")
     return _conditional(trace.current("hc.when(...)"), condition, share, "when")
 
 

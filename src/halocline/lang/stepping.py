@@ -132,8 +132,8 @@ def stepping(
         raise unknown_name_error("time_step", time_step, TIME_STEPS)
     if time_step == "delayed" and not callable(dt):
         raise InputError(
-            f"time_step is 'delayed', but dt is {short_repr(dt)}; expected a function of fields, which is "
-            "reduced"
+            f"time_step='delayed' needs a dt that is reduced over fields, such as a function that returns "
+            f"hc.min(...); got dt={short_repr(dt)}"
         )
     function = lang.program_in(function) or function
     plain = function.function if isinstance(function, lang.ProgramFunction) else function

@@ -86,7 +86,8 @@ class DeviceChoice:
         if device_count == 0:
             reason = f" ({reason_for_none})" if reason_for_none else ""
             raise InputError(
-                f"device {str(self)!r}: there is none{reason}; see `halocline doctor`, or take cpu"
+                f"device {str(self)!r}: no such device is installed{reason}. Run `halocline doctor` for "
+                "details, or use cpu."
             )
         missing = [index for index in self.indices if index >= device_count]
         if missing:
@@ -101,9 +102,9 @@ class DeviceChoice:
         other = next((n for n in self.indices if platforms[n] != platforms[first]), None)
         if other is not None:
             raise InputError(
-                f"device {str(self)!r}: {self.interface}:{first} is of the platform {platforms[first]}, but "
-                f"{self.interface}:{other} of {platforms[other]}; expected devices of one platform, because "
-                "devices of different platforms cannot exchange halos"
+                f"device {str(self)!r}: {self.interface}:{first} belongs to the platform "
+                f"{platforms[first]}, but {self.interface}:{other} to {platforms[other]}. Select "
+                "devices of one platform, because devices of different platforms cannot exchange halos."
             )
         return self.indices
 

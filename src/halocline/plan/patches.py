@@ -290,8 +290,8 @@ def _table(
     if count > PATCHES.most:
         shape = " x ".join(f"{e[-1]:,}" for e in edges)
         raise InputError(
-            f"a subdomain of {shape} cells has {count:,} patches, more than the {PATCHES.most:,} that can be "
-            "planned: take more ranks, or larger patches"
+            f"a subdomain of {shape} cells has {count:,} patches, but at most {PATCHES.most:,} can be "
+            "planned. Use more ranks or larger patches."
         )
     intervals = [list(pairwise(e)) for e in edges]
     grid = np.indices([len(i) for i in intervals]).reshape(len(edges), -1)

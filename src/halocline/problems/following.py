@@ -511,16 +511,15 @@ class Following(FileObserver):
         ends = " ".join(option_texts[name] for name in ("--steps", "--until") if name in option_texts)
         if not self._has_warned and self._comm.rank == 0:
             log.warning(
-                "%s: %s runs the simulation again, but the simulation has already reached this end. These "
-                "runs do nothing.",
+                "%s: %s runs the simulation again, but it has already reached the end that this option sets. "
+                "Such a run does nothing.",
                 ends, self.subject.spelling,
             )  # fmt: skip
         self._has_warned = True
         if self._idle >= IDLE_RUNS:
             raise RunError(
-                f"{ends}: {self.subject.spelling} has called run {self._idle:,} times without a step since "
-                "the end was reached, because it waits for a step or time beyond this end. Leave the "
-                "option out."
+                f"{ends}: {self.subject.spelling} has called sim.run {self._idle:,} times after the end "
+                f"that this option sets. It waits for a later step or time. Omit {ends}."
             )
         self._idle += 1
 

@@ -642,9 +642,10 @@ class LinearProblem(Sealed):
         if reason == INCOMPATIBLE:
             mean = outcome.scalars[internal_name("total")] / math.prod(self.unknown.points)
             raise InputError(
-                f"{self.method}: the right-hand side, with the slopes at the walls, has the mean {mean:g}, "
-                "but the operator maps constants to zero. A solution exists only for the mean 0: subtract "
-                f"{mean:g} from the right-hand side, or give {self.unknown.name!r} a value at a wall"
+                f"{self.method}: the right-hand side, including the boundary derivatives, has the mean "
+                f"{mean:g}, but the operator maps constants to zero. A solution exists only for the "
+                f"mean 0. Subtract {mean:g} from the right-hand side, or prescribe "
+                f"{self.unknown.name!r} at a wall."
             )
         value = outcome.scalars[internal_name("curvature")]
         message = f"{self.method} broke down in iteration {iteration + 1}: {reason} ({value:g})"

@@ -58,8 +58,8 @@ def _restricted(values: NDArray[Any], shape: tuple[int, ...], on_faces: NDArray[
             ends = 1  # an axis has one more face than cells
         if (fine - ends) % max(1, count - ends):
             raise InputError(
-                f"a grid of {fine - ends} cells along an axis has no whole multiple of the {count - ends} of "
-                "the one before: expected sizes such as 64,128,256"
+                f"{fine - ends} cells along an axis are not a multiple of the {count - ends} cells of the "
+                "previous grid. Use sizes such as 64,128,256."
             )
         ratio = (fine - ends) // max(1, count - ends)
         axis_first = values.swapaxes(0, axis)

@@ -13,7 +13,7 @@ from halocline.run.domain.execution import Execution
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"patch": "large"}, "patch 'large': expected cells, 'tune' or 'caches'"),
+        ({"patch": "large"}, "patch 'large': expected edge lengths in cells, 'tune' or 'caches'"),
         ({"schedule": "random"}, "schedule 'random' is unknown; known: guided, static, dynamic"),
         ({"halo": "wide"}, "halo 'wide' is unknown; known: "),
         ({"packing": "some"}, "packing 'some' is unknown; known: all, last, none"),

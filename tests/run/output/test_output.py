@@ -136,7 +136,7 @@ def test_components_have_the_units_of_their_vector(tmp_path: Path) -> None:
             r"Slice: z is 1\.5; expected a number from 0 to 0\.8",
         ),
         (lambda sim: hc.Output("o", region=hc.Slice(x=0, y=0, z=0)), "use hc.Points"),
-        (lambda sim: hc.Output("o", region=hc.Slice(w=0)), "Slice has 'w'; expected some of x, y, z"),
+        (lambda sim: hc.Output("o", region=hc.Slice(w=0)), "Slice: unknown axis 'w'; the axes are x, y, z"),
         (lambda sim: hc.Output("o", region=hc.Box(x=(0.5, 0.2))), "expected its lower and upper end"),
         (lambda sim: hc.Output("o", region=hc.Box(x=(0.51, 0.52))), "no cell of"),
         (

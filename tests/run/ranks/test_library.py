@@ -109,7 +109,7 @@ def test_the_mpiexec_closest_to_the_library_is_used(tmp_path, no_path):
 def test_the_mpiexec_of_another_mpi_is_not_used(tmp_path, no_path, name, right_target, wrong_target):
     library = tmp_path / "usr" / "lib" / name
     wrong = program(library.parents[1] / "bin" / "mpiexec", wrong_target)
-    words = "belongs to another MPI than the library in use"
+    words = "belongs to a different MPI than the library in use"
     with pytest.raises(RunError, match=f"{re.escape(str(wrong))} {words}"):
         mpiexec(library)
     right = program(no_path / "mpiexec", right_target)
@@ -117,7 +117,7 @@ def test_the_mpiexec_of_another_mpi_is_not_used(tmp_path, no_path, name, right_t
 
 
 def test_a_missing_mpiexec_is_reported(tmp_path, no_path):
-    with pytest.raises(RunError, match="no mpiexec is installed beside the MPI library"):
+    with pytest.raises(RunError, match="no mpiexec is installed next to the MPI library"):
         mpiexec(tmp_path / "lib" / "libmpi.so.12")
 
 

@@ -270,5 +270,5 @@ def test_the_command_tunes_patches(nothing_known: Path, capfd: pytest.CaptureFix
     assert run(["explain", "poisson", "--n", "64"]) == 0
     output = capfd.readouterr().out
     assert "tuned: " in output or "that were tried" in output
-    with pytest.raises(InputError, match="patch 'tuna': expected cells, 'tune' or 'caches'"):
+    with pytest.raises(InputError, match="patch 'tuna': expected edge lengths in cells, 'tune' or 'caches'"):
         hc.Execution(patch="tuna")

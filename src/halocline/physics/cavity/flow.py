@@ -146,8 +146,8 @@ class Flow:
         beta2_min = values["r"] * (values["V_ref"] or usual) ** 2
         if not (0.0 < beta2_min < math.inf and 0.0 < fall < math.inf):
             raise InputError(
-                f"Ra, Pr, alpha, L, V_ref and r make β² at least {beta2_min:g} and g σ ΔT {fall:g}; "
-                "expected positive numbers: use other units"
+                f"with these Ra, Pr, alpha, L, V_ref and r, the minimum of β² is {beta2_min:g} and g σ ΔT is "
+                f"{fall:g}; expected positive finite numbers. Use other units."
             )
         extent = tuple(L * (n + 1) / (shape[0] + 1) for n in shape)
         gathered = values["gathered"]

@@ -154,7 +154,9 @@ class Execution:
         if self.methods is not None:
             object.__setattr__(self, "methods", chosen_methods(self.methods))
         if isinstance(self.patch, str) and self.patch not in (TUNE, BY_CACHES):
-            raise InputError(f"patch {self.patch!r}: expected cells, {TUNE!r} or {BY_CACHES!r}")
+            raise InputError(
+                f"patch {self.patch!r}: expected edge lengths in cells, {TUNE!r} or {BY_CACHES!r}"
+            )
         checked_choice("placement", self.placement, PLACEMENTS)
         checked_choice("kernels", self.kernels, WORDS)
         checked_choice("schedule", self.schedule, SCHEDULES)

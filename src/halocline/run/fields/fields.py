@@ -708,7 +708,7 @@ class Fields(Sealed):
             return
         expression = as_expr(value, "what is asked for")
         if not expression.varies or expression.grid is not self.grid:
-            raise InputError(f"{value!r}: expected a field of {self.grid!r} or an expression of them")
+            raise InputError(f"{value!r}: expected a field of {self.grid!r}, or an expression of such fields")
         number = as_number(expression)
         location, dtype = location_and_dtype(number)
         self.settle()

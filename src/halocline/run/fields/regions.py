@@ -113,9 +113,9 @@ class _AlongAxes(Region):
         kind = type(self).__name__
         for name in values:
             if name not in tuple(AXES):
-                raise InputError(f"{kind} has {name!r}; expected some of {', '.join(AXES)}")
+                raise InputError(f"{kind}: unknown axis {name!r}; the axes are {', '.join(AXES)}")
         if not values:
-            raise InputError(f"{kind} has no axis; expected some of {', '.join(AXES)}")
+            raise InputError(f"{kind} has no axis; expected a value for at least one of {', '.join(AXES)}")
         self.values = {name: plain(value) for name, value in values.items()}
 
     def __repr__(self) -> str:

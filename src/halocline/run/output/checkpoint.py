@@ -326,7 +326,8 @@ class Checkpoints(RunStore):
                 self.writer.finish()
             with self._removed_on_failure(folder):
                 raise RunError(
-                    f"{folder} is abandoned, because output {lost[0][0].path} before it could not be written"
+                    f"checkpoint {folder} is abandoned, because writing the output {lost[0][0].path} "
+                    "has failed"
                 )
         with self.timing():
             with self._removed_on_failure(folder):

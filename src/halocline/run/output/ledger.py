@@ -176,7 +176,7 @@ class Ledger:
         if path in self._owners:
             return self._owners[path]
         stored_name = ""
-        with self.comm.agreement(f"look at output {path}"):
+        with self.comm.agreement(f"inspect output {path}"):
             if self.comm.rank == 0 and is_file(path / GROUP):
                 stored_facts = facts(path)
                 if stored_facts.get("run") == self.run:

@@ -148,8 +148,8 @@ class Statistics:
             e = as_number(as_expr(statistic.expression, f"output {name!r}"))
             if not e.varies or e.grid is not grid:
                 raise InputError(
-                    f"output {name!r}: the statistic over time of {e!r}; expected a field of {grid!r} or an "
-                    "expression of them"
+                    f"output {name!r}: the statistic over time of {e!r}; expected a field of {grid!r}, or an "
+                    "expression of such fields"
                 )
             count = 2 if statistic.kind == "variance" else 1
             state_fields = [

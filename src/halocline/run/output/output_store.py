@@ -425,8 +425,8 @@ class OutputStore(RunStore):
         self.every = Every() if declaration.every is None else Every.parse("every", declaration.every)
         if declaration.exact and self.every.time is None:
             raise InputError(
-                f"output {self.path}: exact=True shortens steps to meet times, but every is "
-                f"{short_repr(declaration.every)}; give a time (a float)"
+                f"output {self.path}: exact=True requires a time interval, but `every` is "
+                f"{short_repr(declaration.every)}; expected a float, such as every=0.1"
             )
         self.count = self.committed = self.synced = 0
         self._is_continued = False
@@ -463,7 +463,7 @@ class OutputStore(RunStore):
         """
         saved, statistics = self._saved, self.contents.statistics
         before = (0, 0) if saved is None else (saved.step, saved.facts.get("rows", {}).get(self.owner, 0))
-        with self.comm.agreement(f"look at output {self.path}"):
+        with self.comm.agreement(f"inspect output {self.path}"):
             if self.comm.rank == 0:
                 forks.check(forks.STORES)
                 self._is_continued = self._series.check(overwrite=self.declaration.overwrite, before=before)

@@ -222,10 +222,10 @@ def mpiexec(library: Path | None = None) -> Path:
                 foreign.append(program)
     if foreign:
         raise RunError(
-            f"{foreign[0]} belongs to another MPI than the library in use, {library}. Install the mpiexec "
-            "of that library, or put it first on PATH"
+            f"{foreign[0]} belongs to a different MPI than the library in use, {library}. Install the "
+            "mpiexec of that library, or put it first on PATH."
         )
-    raise RunError(f"no mpiexec is installed beside the MPI library {library}, and there is none on PATH")
+    raise RunError(f"no mpiexec is installed next to the MPI library {library}, and no mpiexec is on PATH")
 
 
 class _SymbolInfo(ctypes.Structure):

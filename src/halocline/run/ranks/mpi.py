@@ -59,10 +59,10 @@ def world() -> Communicator:
         library = library_of_mpi4py(MPI)
         srun = f", or with `srun --mpi={'pmix' if '.so.40' in library else 'pmi2'}`"
         raise RunError(
-            f"the launcher ({parent.name}) started {parent.size} processes, but MPI sees only one: "
-            f"it belongs to another MPI than the library in use, {library}; "
-            "start the ranks with `halocline run FILE.py --ranks R`, or with that MPI's own mpiexec"
-            f"{srun if parent.name == 'Slurm' else ''}"
+            f"the launcher ({parent.name}) started {parent.size} processes, but MPI sees only one. "
+            f"The launcher belongs to a different MPI than the library in use, {library}. "
+            "Start the ranks with `halocline run FILE.py --ranks R`, or with the mpiexec of that library"
+            f"{srun if parent.name == 'Slurm' else ''}."
         )
     excepthook.install_again()
     setting = os.environ.get(IO_RANKS) or "0"
@@ -81,9 +81,9 @@ def _foreign(launch: Launcher) -> str:
     except RunError:
         program = "its mpiexec, which is not installed"
     return (
-        f"the launcher ({launch.name}) started {launch.size} processes, but it belongs to another MPI "
-        f"than the library in use, {library}: start the ranks with `halocline run FILE.py --ranks R`, or "
-        f"with {program}"
+        f"the launcher ({launch.name}) started {launch.size} processes, but it belongs to a different "
+        f"MPI than the library in use, {library}. Start the ranks with `halocline run FILE.py --ranks R`, or "
+        f"with {program}."
     )
 
 

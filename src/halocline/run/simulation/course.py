@@ -305,11 +305,11 @@ def run_bounds(arguments: RunArguments, *, timed: bool) -> tuple[float, float, E
         STEPS.check("steps", steps)
     interval = None if every is None else Every.parse("every", every)
     if interval is not None and arguments.callback is None:
-        raise InputError(f"every is {short_repr(every)}, but there is no callback")
+        raise InputError(f"argument every={short_repr(every)} needs a callback")
     if arguments.exact and (interval is None or interval.time is None):
         raise InputError(
-            f"exact=True shortens steps to meet times, but every is {short_repr(every)}; give a time (a "
-            "float)"
+            f"exact=True requires a time interval, but `every` is {short_repr(every)}; expected a "
+            "float, such as every=0.1"
         )
     if not timed and (until is not None or (interval is not None and interval.time is not None)):
         raise InputError(

@@ -68,7 +68,7 @@ class Setting:
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, as_number(getattr(self, name), f"{name} of a setting"))
         if not isinstance(self.whole, bool):
-            raise InputError(f"whole of a setting is {short_repr(self.whole)}; expected True or False")
+            raise InputError(f"argument whole={short_repr(self.whole)} of hc.setting; expected True or False")
         object.__setattr__(self, "words", as_texts(self.words, "words of a setting"))
 
     @property

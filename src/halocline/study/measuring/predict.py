@@ -166,8 +166,8 @@ def predict(
         MODELLED_RANKS.check(f"the number of ranks on {counted(count, 'node')}", count * per_node)
     if strategy.replace("x", "").isdigit():
         raise InputError(
-            f"decomposition {strategy} sets the parts, but a study cuts the grid for each number of nodes. "
-            "Use a strategy such as optimal."
+            f"decomposition {strategy} fixes the number of parts, but this study decomposes the grid "
+            "anew for each number of nodes. Use a strategy such as optimal."
         )
     if machine.device.kind == "cpu" and "gpu_aware" in chosen_methods(methods):
         raise InputError(

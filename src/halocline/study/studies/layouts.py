@@ -38,8 +38,8 @@ class Layouts(Study):
             ulps = ulps_of_states(models.setdefault(run.shape, state), state)
             if math.isinf(ulps):
                 raise RunError(
-                    f"{run.description}: values are not finite here, or in the first run of the same grid "
-                    "alone; please report this as a bug"
+                    f"{run.description}: this run and the first run of the same grid differ in which values "
+                    "are finite. Please report this as a bug."
                 )
             measurement["ulps"] = ulps
         return measurements
