@@ -60,7 +60,7 @@ def test_invalid_cuts_are_rejected() -> None:
     ):
         with pytest.raises(InputError, match=words):
             cut(sim, f, at)
-    with pytest.raises(InputError, match="a section has one or two axes; that of 3 axes holds 0 of them"):
+    with pytest.raises(InputError, match="a section has one or two axes, but 0 of 3 axes are cut"):
         cut(*numbered((4, 4, 4))[:2], {})
 
 

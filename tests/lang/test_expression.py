@@ -55,7 +55,7 @@ def test_an_expression_of_an_overwritten_value_is_an_error_at_its_line(kind: str
 
     name = "scalar 's'" if kind == "scalar" else "field 'u'"
     message = (
-        rf"test_expression.py:\d+: an expression uses the value that {name} had before it was set again; keep"
+        rf"test_expression.py:\d+: an expression uses the value that {name} had before it was set again\."
     )
     with pytest.raises(InputError, match=message):
         hc.Simulation(grid, hc.program(program))

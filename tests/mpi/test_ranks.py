@@ -339,7 +339,7 @@ def test_a_launcher_of_another_mpi_is_detected(script):
     assert err.startswith(
         f"halocline: error: the launcher ({name}) started 4 processes, but it belongs to a different MPI than"
     )
-    assert f", or with {mpiexec()}\n" in err
+    assert f", or with {mpiexec()}.\n" in err
     assert err.count("error:") == 1
     code, _, err = end(start(case, None, **{rank: "2", size: "4"}))
     assert (code, err) == (1, "")  # only the first rank of the launcher reports it
