@@ -312,7 +312,7 @@ def test_the_error_of_an_incompatible_problem_includes_slopes_in_the_mean() -> N
     linear.fields[f] = 0.5
     # the ghosts beyond x+ are 16 h = 2 more than their mirrors, in one of eight cells along x
     for start in ("zero", "last"):
-        with pytest.raises(InputError, match=r"slopes at the walls, has the mean 0.75, .* subtract 0.75 "):
+        with pytest.raises(InputError, match=r"boundary derivatives, has the mean 0.75, .* Subtract 0.75 "):
             linear.solve(start=start)
     linear.fields[f] = 0.5 - 0.75  # the correction that the error suggests
     solution = linear.solve(rtol=1e-10)

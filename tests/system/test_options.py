@@ -65,7 +65,7 @@ REFUSED = [
     (f"model poisson --n 64 --machine summit --ranks-per-node {HUGE}", f"{HUGE}; {W} 1 to 65,536"),
     ("model poisson --n 64 --machine stampede2-skx --methods gpu_aware", "are processors. Leave it out"),
     ("explain poisson --n 64 --threads 1000000000", f"'--threads': 1000000000; {W} 1 to 4,096"),
-    ("explain poisson --n 1000000000", "patches, more than the 20,000,000 that can be planned"),
+    ("explain poisson --n 1000000000", "patches, but at most 20,000,000 can be planned"),
     ("study convergence poisson --n 16 --ranks 0", f"'--ranks': 0; {W} 1 to"),
     ("solve poisson --n 1000000000", "the fields need 32,000,000,000.0 GB, but only "),
     ("solve poisson --n 30000000", "the fields need 28,800,000.0 GB, but only "),
