@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -45,6 +46,20 @@ def test_functions_accept_earlier_names_of_arguments() -> None:
     assert warned[0].filename == __file__
     with pytest.raises(hc.InputError, match="why and reason are the same; leave why out"):
         hc.Check.not_compared("error", reason="a", why="b")  # type: ignore[call-arg]
+
+
+def test_gathers_and_pictures_accept_the_earlier_name_of_the_expression(tmp_path: Path) -> None:
+    grid = hc.Grid((4,), periodic=True)
+    u = grid.field("u")
+    sim = hc.Simulation(grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1e-5)
+    sim[u] = [1.0, 2.0, 3.0, 4.0]
+    with pytest.warns(DeprecationWarning, match="gather: what has been renamed to expression") as warned:
+        values = sim.gather(what=2.0 * u)
+    assert warned[0].filename == __file__
+    assert values.tolist() == [2.0, 4.0, 6.0, 8.0]
+    with pytest.warns(DeprecationWarning, match="picture: what has been renamed to expression"):
+        hc.picture(sim, path=tmp_path / "u.png", what=u)
+    assert (tmp_path / "u.png").stat().st_size > 0
 
 
 def test_both_names_are_rejected() -> None:

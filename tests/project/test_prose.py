@@ -90,6 +90,20 @@ def test_plain_text_has_no_findings(lint, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("text", "is_prose"),
+    [
+        ("the run of this program ends at once", True),
+        ("expected one of a, b, c and d", True),
+        ("the sum and the product", True),
+        ("import numpy as np\nvalue = np.zeros(some_number)\n", False),
+        ("    for name in names:\n        print(name)\n", False),
+    ],
+)
+def test_embedded_programs_are_not_prose(lint, text, is_prose):
+    assert lint.is_prose(text) is is_prose
+
+
+@pytest.mark.parametrize(
     ("message", "word"),
     [
         ("Add a linter of prose\n", None),

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from halocline.deprecation import accept_earlier_argument, accept_earlier_names
 from halocline.errors import InputError
 from halocline.lang.values import as_name, as_number
+from halocline.run.simulation.settings import RENAMED, record_of
 from halocline.words import short_repr
-
-# Current names by earlier names. JSON records keep the earlier names as keys.
-RENAMED = {"most": "maximum", "least": "minimum"}
-_KEYS = {new: old for old, new in RENAMED.items()}
 
 
 @accept_earlier_names(RENAMED)
@@ -65,7 +62,7 @@ class Check:
 
     def facts(self) -> dict[str, Any]:
         """Return the check as data for a JSON record."""
-        return {_KEYS.get(name, name): value for name, value in asdict(self).items()}
+        return record_of(self)
 
     @property
     def passed(self) -> bool:

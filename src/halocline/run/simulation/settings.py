@@ -19,7 +19,12 @@ from halocline.words import short_repr
 BOUNDS = ("minimum", "above", "maximum", "below")
 # Current names by earlier names. JSON records keep the earlier names as keys.
 RENAMED = {"least": "minimum", "most": "maximum"}
-_KEYS = {new: old for old, new in RENAMED.items()}
+
+
+def record_of(bounded: Any) -> dict[str, Any]:
+    """Return the attributes of a setting or a check under the keys of JSON records."""
+    keys = {new: old for old, new in RENAMED.items()}
+    return {keys.get(name, name): value for name, value in asdict(bounded).items()}
 
 
 @accept_earlier_names(RENAMED)
@@ -87,7 +92,7 @@ class Setting:
 
     def facts(self) -> dict[str, Any]:
         """Return the setting as data for a JSON record."""
-        return {_KEYS.get(name, name): value for name, value in asdict(self).items()}
+        return record_of(self)
 
     def check(self, name: str, value: float | str) -> None:
         """Raise InputError if a value is out of range."""
