@@ -55,7 +55,8 @@ def test_an_expression_of_an_overwritten_value_is_an_error_at_its_line(kind: str
 
     name = "scalar 's'" if kind == "scalar" else "field 'u'"
     message = (
-        rf"test_expression.py:\d+: an expression uses the value that {name} had before it was set again\."
+        rf"test_expression.py:\d+: an expression uses the value that {name} had before it was set again\. "
+        "Store that value in another "
     )
     with pytest.raises(InputError, match=message):
         hc.Simulation(grid, hc.program(program))

@@ -92,7 +92,9 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_devices_of_different_platforms_are_not_mixed():
     assert [device.index for device in select_local_devices(DeviceChoice("opencl", (1, 0)))] == [1, 0]
     for refuse in (select_local_devices, lambda choice: planned_devices(choice, 1)):
-        with pytest.raises(InputError, match=r"opencl:0 belongs to the platform GPUs, but opencl:2 to PoCL"):
+        with pytest.raises(
+            InputError, match=r"opencl:0 belongs to the platform GPUs, but opencl:2 to PoCL\. Select "
+        ):
             refuse(DeviceChoice("opencl", (0, 2)))
     assert planned_devices(DeviceChoice("opencl"), 1)[0] == (("opencl:0", "opencl:1", "opencl:3"),)
     assert planned_devices(DeviceChoice("opencl", (0, 9)), 1)[1] == "not on this machine: opencl:9"

@@ -164,7 +164,8 @@ def test_ranks_read_the_same_time_of_a_store_that_grows(shared_tmp_path: Path) -
         assert Store(early).times.tolist() == [0.0, 0.1]
         np.testing.assert_array_equal(gathered, xarray.open_zarr(early)["T"].values[1])
     if sim.domain.comm.size == 1:
-        with pytest.raises(InputError, match=r"T contains 2 output times so far\. Index 2 does not"):
+        message = r"T contains 2 output times so far\. Index 2 does not exist yet\. Read again later\."
+        with pytest.raises(InputError, match=message):
             source_of(early / "T", sim.grid.fields["T"], 2).read((0, 0), (9, 12))
 
 

@@ -44,7 +44,10 @@ def test_strong_scaling_is_limited_by_latency() -> None:
         ({"nodes": [1, 0]}, "nodes is 0; expected a whole number from 1"),
         ({"nodes": [2, 3], "scaling": "weak"}, "3 nodes are not a multiple of 2"),
         ({"nodes": [1], "scaling": "big"}, "scaling 'big' is unknown; known: strong, weak"),
-        ({"nodes": [1], "strategy": "2x2"}, "decomposition 2x2 fixes the number of parts, but this study"),
+        (
+            {"nodes": [1], "strategy": "2x2"},
+            "decomposition 2x2 fixes the number of parts, but this study decomposes",
+        ),
         ({"nodes": [1], "ranks_per_node": 0}, "ranks per node is 0; expected a whole number from 1"),
     ],
 )
