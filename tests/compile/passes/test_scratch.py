@@ -94,7 +94,7 @@ def test_invalid_locations_are_rejected() -> None:
         run(location="face-z")
     with pytest.raises(InputError, match="stage 'twice': location 'middle' is unknown; expected one of cell"):
         run(location="middle")
-    with pytest.raises(InputError, match="expected text such as 'cell'"):
+    with pytest.raises(InputError, match="expected one location as text, such as 'cell'"):
         run(location=["cell"])
 
 

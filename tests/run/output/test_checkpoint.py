@@ -197,7 +197,8 @@ def test_truncated_output_is_not_continued_from_a_later_checkpoint(tmp_path: Pat
     again.run(steps=2, output=output())  # without a checkpoint, as after a kill
     later = heat()
     later.resume(folders[15])
-    with pytest.raises(InputError, match="has 8 times up to step 15, but 16 when"):
+    message = r"contains 8 output times up to step 15\. The checkpoint expects 16,"
+    with pytest.raises(InputError, match=message):
         later.run(steps=1, output=output())
     # if checkpoints are in the same folder, the one of the restart becomes the newest immediately
     again = heat()
