@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 from measure import arguments, in_turn, median, ratio, save
 
-from halocline.compile.driver import FLAGS, find_compiler, include_folder
+from halocline.compile.driver import FLAGS, find_compiler
+from halocline.compile.targets.cpu import include_folder
 
 DRIVER = Path(__file__).parents[1] / "tests" / "support" / "elementary_driver.cpp"
 FUNCTIONS = {"exp": 1, "log": 1, "sin": 1, "cos": 1, "pow": 2, "min": 2, "max": 2, "abs": 1, "sign": 1}

@@ -17,7 +17,7 @@ import pytest
 
 from halocline.compile.compiler import compile_program
 from halocline.compile.driver import LEVEL, Compiler
-from halocline.compile.headers import include_folder
+from halocline.compile.targets.cpu import include_folder
 from halocline.problems.problem import Problem
 from hang import HANG
 

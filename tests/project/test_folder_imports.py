@@ -23,7 +23,7 @@ ALLOWED = {
     "ir": set(),
     "passes": {"ir", "strategy"},
     "printers": {"ir", "strategy", "schedule"},
-    "targets": {"ir", "passes", "printers", "strategy", "schedule", "headers"},
+    "targets": {"ir", "passes", "printers", "strategy", "schedule"},
 }
 
 

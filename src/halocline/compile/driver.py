@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from halocline.compile.cache import cache_folder, cached, first_usable, trusted
-from halocline.compile.headers import include_folder
-from halocline.compile.targets.cpu import PART, STREAMING, number_of_parts
+from halocline.compile.targets.cpu import PART, STREAMING, include_folder, number_of_parts
 from halocline.errors import CompileError
 
 # These flags select the instruction set of the host, and none of them changes results. Kernels call only

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 import halocline as hc
-from halocline.compile.driver import find_compiler, include_folder
+from halocline.compile.driver import find_compiler
 from halocline.compile.ir.kernel import Kernel, Table
 from halocline.compile.ir.statements import Lanes, flat, roots
 from halocline.compile.passes.lanes import Columns, columns, lanes
 from halocline.compile.passes.loops import loops
+from halocline.compile.targets.cpu import include_folder
 from halocline.lang import trace
 from halocline.lang.expression import Expr
 from kernels import in_nest, kernel_of, loads, results

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from textwrap import shorten
 
 from halocline.compile.ir import statements as ir
@@ -25,6 +26,7 @@ from halocline.compile.passes.split import split
 from halocline.compile.printers.cpp import EXTERN, PRIVATE, print_calls, print_kernel
 from halocline.compile.printers.spelling import Names, Text, cpu_dialect, scalar_values, set_scalars
 from halocline.compile.schedule import NAME, Code
+from halocline.errors import CompileError
 
 # Macro that is defined if the fields exceed the cache. The source contains two variants of each kernel, and a
 # library contains one of them.
@@ -47,6 +49,15 @@ _HEADERS = {
     "reduce.hpp": "_deposit|hc_sum_",
     "rows.hpp": "hc_box",
 }
+
+
+def include_folder() -> Path:
+    """Return the folder that contains halocline/abi.h, in the installed package or the source tree."""
+    package = Path(__file__).resolve().parents[2]
+    for candidate in (package / "include", package.parents[1] / "native" / "include"):
+        if (candidate / "halocline" / "abi.h").is_file():
+            return candidate
+    raise CompileError(f"the headers of generated code are missing from {package}; install Halocline again")
 
 
 class Cpu:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 
-from halocline.compile.headers import include_folder
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.printers.spelling import DEVICE, Names, Text, scalar_values, set_scalars
+from halocline.compile.targets.cpu import include_folder
 
 # Without this option, a compiler may round differently from the host.
 OPENCL_OPTIONS = ("-cl-fp32-correctly-rounded-divide-sqrt",)
