@@ -238,7 +238,7 @@ class Courant:
     def rates(
         self, mhd: MHD, *, heat_gain: Operand | None = None, heat_loss: Operand | None = None
     ) -> dict[str, Expr]:
-        """Return the maximum over the grid of the rate of each limit; see `step`."""
+        """Return, for each limit of the time step, the largest rate on the grid (1 / time); see `step`."""
         grid, physics, gas, order = mhd.grid, mhd.physics, Gas(mhd.lnrho, mhd.s), trace.default_order()
         first, second = first_symbol(order), second_symbol(order)
         flow, squares, sixths = as_expr(0.0), as_expr(0.0), as_expr(0.0)
