@@ -10,7 +10,7 @@ unchanged.
 
 from __future__ import annotations
 
-from halocline.lang.expression import Expr, as_expr, index
+from halocline.lang.expression import Expr, as_expr, index, round_to
 from halocline.lang.functions import symmetric_sum, where
 from halocline.lang.grid import Field, Vector
 from halocline.lang.operators import shift
@@ -74,9 +74,11 @@ def mix(rho: Field, m: Vector, E: Field, b: Vector, cells: Scalar) -> None:
                 flux = where(beside(thin, a), through(value, a), other)
                 lower, upper = flux, shift(flux, a)
                 if not grid.periodic[a]:
-                    cell = index(grid, a)
-                    lower = where(cell > 0.0, lower, 0.0)
-                    upper = where(cell < grid.cells(a) - 1.0, upper, 0.0)
+                    # rounding keeps the sign of these numbers, so the comparisons are exact in float32 too
+                    from_first = round_to(index(grid, a), rho.dtype)
+                    from_last = round_to(index(grid, a) + (1.0 - grid.cells(a)), rho.dtype)
+                    lower = where(from_first > 0.0, lower, 0.0)
+                    upper = where(from_last < 0.0, upper, 0.0)
                 gains.append(lower - upper)
             total: Expr = old + symmetric_sum(*gains)
             return total
