@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from kept_runs import run_command_line
@@ -13,7 +14,9 @@ def test_a_resumed_solve_has_the_size_of_its_checkpoint(tmp_path: Path) -> None:
     keeps = ["--output", store, "--output-every", "20", "--checkpoint", folder]
     first = run_command_line("solve", "poisson", "--n", "24", "--dim", "3", "--rtol", "1e-3", *keeps)
     assert first.returncode == 0, first.stderr
-    assert "output and checkpoints; the run paused " in first.stdout
+    assert re.search(
+        r"^written +\S+ \S+ +output and checkpoints; the run paused \S+ \S+ for them", first.stdout, re.M
+    )
     done = run_command_line("solve", "poisson", "--resume", folder, *keeps, "--io-ranks", "1", "--json", "-")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
