@@ -99,9 +99,9 @@ class Paper:
     scale : callable, optional
         ``scale(seconds, row)`` converts the time of these passes to the unit of the values.
     device_time : float or callable, optional
-        Published time per pass and cell on one device of `machine`, in seconds, or a function
-        ``device_time(row)`` that returns this time for a configuration. The predicted times of sweeps on
-        these devices are scaled to the published time.
+        Published time per pass and cell on one device of `machine`, in seconds. A function
+        ``device_time(row)`` returns this time for a configuration. The predicted times of sweeps on these
+        devices are scaled to the published time.
     make_schedule : callable, optional
         ``make_schedule(row)`` returns the schedule and the shape of the grid, for a problem that is not a
         case.
