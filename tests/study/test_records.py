@@ -69,7 +69,7 @@ def test_a_damaged_value_gives_a_report_or_a_message(file: Path, tmp_path: Path)
         ("times", [], r"record 2: times: List should have at least 1 item"),
         ("note", math.inf, r"measurements\.1\.note is inf; expected a finite number"),
         ("note", "\ud800", r"measurements\.1\.note is '\\ud800'; expected .* valid text"),
-        ("study", 3, "record 2 is no measurement of a study"),
+        ("study", 3, "record 2 is not a measurement of a study"),
         ("study", "storng", "study 'storng' is unknown"),
     ],
 )

@@ -132,7 +132,7 @@ REFERENCES = {
     ),
     "devices": Reference(tables=_pencil_code_tables),
     "layouts": Reference(
-        note=_of_case(f"{SECTION}: after one step, the difference from a CPU solver is at most 2 ulps.")
+        note=_of_case(f"{SECTION}: after one step, a CPU solver differs by at most 2 ulps.")
     ),
     "orders": Reference(
         note=_of_case(

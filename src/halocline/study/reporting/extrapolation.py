@@ -17,7 +17,7 @@ from halocline.study.measurement import Measurement
 from halocline.study.reporting.errors import ORDER_TOLERANCE, by_line, cells
 from halocline.study.reporting.plots import draw_ideal, figure_of, style
 from halocline.study.reporting.quantities import size, text, wrap_notes
-from halocline.study.richardson import LEAST_GRIDS, SAFETY, SAFETY_UNKNOWN, Trend, limit
+from halocline.study.richardson import MIN_GRIDS, SAFETY, SAFETY_UNKNOWN, Trend, limit
 from halocline.words import joined
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def tables(measurements: Sequence[Measurement], results: Sequence[NumberResult])
         heads = ("", *(f"{size(m)}\nh = {m['spacing']:.4g}" for m in line))
         tables.append(Table("Numbers on each grid", heads, values, heading=heading))
         if line_results:
-            has_several, source = len(line) > LEAST_GRIDS, line[-1]["extrapolated"]["source"]
+            has_several, source = len(line) > MIN_GRIDS, line[-1]["extrapolated"]["source"]
             tables.append(
                 _limits_table(line_results, f"{heading}, extrapolated", several=has_several, source=source)
             )
@@ -204,9 +204,7 @@ def verdicts(measurements: Sequence[Measurement], results: Sequence[NumberResult
         line_results = _finest(_line_results(results, panel, label))
         finest = size(line[-1])
         if not line_results:
-            sentences.append(
-                f"{joined(panel, label)}: no order, as there are no {LEAST_GRIDS} grids in a row."
-            )
+            sentences.append(f"{joined(panel, label)}: no order, as there are no {MIN_GRIDS} grids in a row.")
             continue
         sentences += [f"{joined(panel, label)}: {_range(list(line_results.values()))}"]
         sentences += [f"{name}: {_sentence(number, finest)}" for name, number in line_results.items()]

@@ -12,7 +12,7 @@ from halocline.problems.files import is_file
 from halocline.study import differences
 from halocline.study.measurement import Measurement, is_solve
 from halocline.study.reporting.report import Group, Report
-from halocline.study.richardson import LEAST_GRIDS
+from halocline.study.richardson import MIN_GRIDS
 from halocline.study.study import Run, Study, StudyRequest
 
 
@@ -174,10 +174,10 @@ def _case_names_with_errors() -> list[str]:
 
 def _check_grid_count(sizes: Sequence[int]) -> None:
     """Raise InputError if the number of grids is too small for an order."""
-    if len(sizes) < LEAST_GRIDS:
+    if len(sizes) < MIN_GRIDS:
         raise InputError(
-            f"--n {','.join(map(str, sizes))}: expected {LEAST_GRIDS} numbers or more, because without an "
-            f"exact solution an order requires {LEAST_GRIDS} grids"
+            f"--n {','.join(map(str, sizes))}: expected {MIN_GRIDS} numbers or more, because without an "
+            f"exact solution an order requires {MIN_GRIDS} grids"
         )
 
 

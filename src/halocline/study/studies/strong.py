@@ -31,7 +31,7 @@ from halocline.study.studies.hybrid import hybrid_table
 from halocline.study.studies.orders import ORDERS, with_several_orders
 from halocline.study.studies.parts import PARTS_OF_A_STEP, VARIANTS
 from halocline.study.study import Run, Study, StudyRequest
-from halocline.study.ways import WAY_COMPARISON, WAYS, unless_varied
+from halocline.study.ways import COMPARED_OPTIONS, VARIANT_COMPARISON, unless_varied
 from halocline.words import counted, duration
 
 if TYPE_CHECKING:
@@ -262,10 +262,10 @@ STUDY = Strong(
         "halocline study strong cavity --n 32 --ranks 1,2 --communication baseline,v1,v2,v3 --set stages=1",
     ),
     contents=(
-        *(c.SAME_BITS, WAY_COMPARISON, unless_varied(SOLVES), unless_varied(STEPS), PARTS_OF_A_STEP),
+        *(c.SAME_BITS, VARIANT_COMPARISON, unless_varied(SOLVES), unless_varied(STEPS), PARTS_OF_A_STEP),
         replace(ORDERS, select_group=with_several_orders),
     ),
-    varied_options=WAYS,
+    varied_options=COMPARED_OPTIONS,
     variants=_variants,
     options=(
         (

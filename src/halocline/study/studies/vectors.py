@@ -9,7 +9,7 @@ from typing import Any
 from halocline.compile.driver import VECTOR_BITS, widest_vector
 from halocline.errors import InputError
 from halocline.run.domain.execution import chosen_devices
-from halocline.study.kernels import COMPILERS, LENGTHS
+from halocline.study.kernels import COMPILERS, VECTOR_LENGTHS
 from halocline.study.measurement import Measurement
 from halocline.study.measuring.instructions import with_instructions
 from halocline.study.reporting import columns as c
@@ -47,6 +47,6 @@ STUDY = Vectors(
     "update, the number of instructions and the share of the peak. The first runs compile the kernels.",
     examples=("halocline study vectors blast --n 64,64,64 --threads 1",),
     contents=(c.SAME_BITS, vectors.CONTENTS),
-    varied_options=(COMPILERS, LENGTHS),
+    varied_options=(COMPILERS, VECTOR_LENGTHS),
     ranks="1",
 )

@@ -18,7 +18,7 @@ from halocline.study.reporting.plots import Panel, draw
 from halocline.study.reporting.reference import with_notes
 from halocline.study.reporting.report import Column, Contents, Group, ordered_rows, row_table
 from halocline.study.study import Run, Study, StudyRequest
-from halocline.study.ways import WAY_COMPARISON, WAYS, unless_varied
+from halocline.study.ways import COMPARED_OPTIONS, VARIANT_COMPARISON, unless_varied
 from halocline.words import counted
 
 if TYPE_CHECKING:
@@ -148,8 +148,8 @@ STUDY = Weak(
         "halocline study weak mhd-benchmark --n 64 --ranks 1,2,4",
         "halocline study weak cavity --n 32 --ranks 1,2 --growth 2 --decomposition 1d-x,1d-z",
     ),
-    contents=(c.SAME_BITS, WAY_COMPARISON, unless_varied(WEAK)),
-    varied_options=WAYS,
+    contents=(c.SAME_BITS, VARIANT_COMPARISON, unless_varied(WEAK)),
+    varied_options=COMPARED_OPTIONS,
     options=(
         ("--growth G,G,...", "Rule by which the grid grows with the ranks: 1, 2, or 1,2 for both.", "1"),
     ),
