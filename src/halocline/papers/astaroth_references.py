@@ -70,7 +70,7 @@ def _pencil_code_tables(group: Group) -> Iterator[Table]:
     yield row_table(
         "Comparison with the Pencil Code",
         (
-            *(c.SIZE, c.HERE, c.UNIT_COUNT, c.NS),
+            *(c.SIZE, c.THIS_MACHINE, c.UNIT_COUNT, c.NS),
             Column("speed-up over\none CPU node", _speedup_over_node),
             Column("speed-up over one\ncore, per core", _speedup_over_core),
         ),

@@ -153,5 +153,5 @@ def build_report(study: Study, measurements: Sequence[Measurement], theory: Theo
         sentences=[*_automatic_values(measurements), *report.sentences],
         facts=facts,
         subject=report.subject or joined(first["scheme"] or first.get("method"), steps),
-        footer=report.footer or (solves.CLOCK if is_solve(first) else study.footer),
+        footer=report.footer or (solves.FOOTER if is_solve(first) else study.footer),
     )

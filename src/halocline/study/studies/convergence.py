@@ -71,7 +71,7 @@ class Convergence(Study):
                 solves.verdicts(members),
                 lambda: {"convergence.png": solves.plot(members)},
                 subject=f"{first['method']} to {first['rtol']:g}",
-                footer=solves.CLOCK,
+                footer=solves.FOOTER,
             )
         if "extrapolated" in first:
             limits = extrapolation.limits(members)

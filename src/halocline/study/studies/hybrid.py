@@ -13,7 +13,7 @@ from halocline.study.reporting import quantities as q
 from halocline.study.reporting.plots import Panel, draw
 from halocline.study.reporting.report import (
     NODES,
-    SPLIT,
+    RANKS_AND_THREADS,
     Contents,
     Group,
     ordered_rows,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def hybrid_table(group: Group, heading: str = "") -> Table:
     """Return the table of runs on equal numbers of cores or devices."""
-    columns = c.LAYOUT, c.units(group), c.CLOCK, c.SECONDS, c.SLOWER
+    columns = c.LAYOUT, c.units(group), c.CLOCK, c.SECONDS, c.RELATIVE_TIME
     rows = [row for equal_units in group.split(q.units) for row in ordered_rows(equal_units)]
     return row_table(f"Hybrid runs: equal {q.unit(group.first)}s", columns, rows, heading=heading)
 
@@ -45,13 +45,18 @@ def over_nodes(group: Group, heading: str = "") -> Iterator[Table]:
         comparison_key(equal_units.first): equal_units.best for equal_units in group.split(comparison_key)
     }
     yield pivot_table(
-        "Wall clock, HH:MM:SS and seconds", group, c.wall_clock, rows=SPLIT, columns=NODES, heading=heading
+        "Wall clock, HH:MM:SS and seconds",
+        group,
+        c.wall_clock,
+        rows=RANKS_AND_THREADS,
+        columns=NODES,
+        heading=heading,
     )
     yield pivot_table(
         "Time over that of the fastest split of the same nodes and cores",
         group,
         lambda m, g: f"{q.pace(m) / q.pace(bests[comparison_key(m)]):.2f}",
-        rows=SPLIT,
+        rows=RANKS_AND_THREADS,
         columns=NODES,
     )
 

@@ -149,7 +149,15 @@ def _tables_of_steps(group: Group) -> Iterator[Table]:
         yield row_table("Time per cell and step", columns, ordered_rows(size), note=note, heading=heading)
     yield row_table(
         "On the most cores or devices",
-        (c.SIZE, c.HERE, c.UNIT_COUNT, c.single_unit_time(group), c.NS, c.EFFICIENCY, c.FORMULA_SHARE),
+        (
+            c.SIZE,
+            c.THIS_MACHINE,
+            c.UNIT_COUNT,
+            c.single_unit_time(group),
+            c.NS,
+            c.EFFICIENCY,
+            c.FORMULA_SHARE,
+        ),
         [(size.last, size) for size in group.split(q.grid)],
         published=published_rows("strong", group),
         left=3,
