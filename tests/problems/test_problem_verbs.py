@@ -46,7 +46,7 @@ def test_a_part_of_a_solve_is_timed_for_as_many_iterations_as_it_takes(
         ("run poisson --n 8,4", "expected the same number of points along each axis"),
         ("study strong poisson --steps 3", "--steps 3: poisson is a linear problem without time steps"),
         ("study strong heat --method cg", "--method cg: heat is not a linear problem"),
-        ("study weak poisson --n 16 --growth 2", "--growth 2: poisson has one number for its size"),
+        ("study weak poisson --n 16 --growth 2", "--growth 2: the size of poisson is a single number"),
         (
             "study weak heat --n 16 --growth 3",
             "--growth 3: a number is 3; expected a whole number from 1",

@@ -52,7 +52,7 @@ def test_strong_scaling_is_compared_with_the_paper():
     sentences = report_of(STEPS, strong(), theory).sentences
     assert sentences[1] == (
         "512³: fastest with 2 ranks of 1 thread, 4.4 ns per cell and step: 1.82 times as fast as 1 rank of "
-        "1 thread, 91% of the speed by the formula."
+        "1 thread, 91% of the speed of the formula."
     )
 
 

@@ -62,7 +62,7 @@ def test_instructions_are_counted_for_each_length(tmp_path: Path) -> None:
     [
         (["--vectors", "96"], "--vectors 96: '96' is unknown; expected a list of 64, 128, 256, 512"),
         (["--compilers", "no-such"], "--compilers: no-such is not a program on PATH"),
-        (["--device", "opencl"], "vectors are those of the processor; use --device cpu"),
+        (["--device", "opencl"], "vector lengths apply only to CPUs. Use --device cpu"),
     ],
 )
 def test_invalid_input_is_one_error(words: list[str], message: str) -> None:

@@ -1,4 +1,4 @@
-"""Strong scaling with stencils of several orders (Pekkilä et al. 2022, Fig. 14)."""
+"""Study of strong scaling with stencils of several orders (Pekkilä et al. 2022, Fig. 14)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from halocline.study.study import Study, VariedOption
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NOTE = "Cells: ns per cell and step, and efficiency. Bytes of halo: per step and cell of all sides."
+NOTE = (
+    "Entries are the time in ns per cell and step, and the efficiency. The bytes of halo are those per step "
+    "and per cell of a side, summed over all sides."
+)
 
 
 def _side(direction: Sequence[int]) -> bool:
@@ -31,7 +34,7 @@ def _order(measurement: Measurement) -> int:
 
 
 def _halo(order: int | None, group: Group) -> str:
-    """Return the halo bytes per step and cell of a side, summed over all sides, as text; empty if unknown."""
+    """Return the halo bytes per step and per cell of a side, summed over all sides, as text."""
     exchanged = None if group.theory is None else group.theory.exchanges.get(order)
     if exchanged is None:
         return ""
@@ -68,7 +71,7 @@ def _figure(group: Group) -> Figure | None:
 
 
 def _sentences(group: Group) -> Iterator[str]:
-    """Yield a sentence for each size on the efficiency of the lowest and highest order."""
+    """Yield a sentence for each size on the efficiency of each order on the most cores or devices."""
     for size in group.split(q.grid):
         max_units = max(map(q.units, size.members))
         efficiencies = []
@@ -82,7 +85,7 @@ def _sentences(group: Group) -> Iterator[str]:
 
 
 def with_several_orders(group: Group) -> Group:
-    """Return the whole steps if they have more than one order, else an empty group."""
+    """Return the runs of whole steps if they have more than one order, else an empty group."""
     steps = c.whole_steps(group)
     return steps if len(steps.values("order")) > 1 else Group(())
 
@@ -92,8 +95,8 @@ STUDY = Study(
     "orders",
     title="Orders of differences",
     about="Measure strong scaling with stencils of several orders.",
-    help="Each order is run with each combination of ranks and threads, as in Fig. 14 of Pekkilä et al. "
-    "2022.",
+    help="The study runs each order with each combination of ranks and threads, as in Fig. 14 of Pekkilä et "
+    "al. 2022.",
     examples=("halocline study orders mhd-benchmark --n 64 --ranks 1,2 --orders 2,6",),
     contents=(ORDERS,),
     varied_options=(
