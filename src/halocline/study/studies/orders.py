@@ -14,6 +14,7 @@ from halocline.study.reporting.plots import draw
 from halocline.study.reporting.reference import with_notes
 from halocline.study.reporting.report import LAYOUTS, Axis, Column, Contents, Group, pivot_table
 from halocline.study.study import Study, VariedOption
+from halocline.words import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -81,7 +82,8 @@ def _sentences(group: Group) -> Iterator[str]:
                 efficiency = q.percent(q.efficiency(last, order.base))
                 efficiencies.append(f"{efficiency} at order {order.first['order']}")
         if len(efficiencies) > 1:
-            yield f"{q.size(size.first)} on {max_units}: efficiency {', '.join(efficiencies)}."
+            units = counted(max_units, q.unit(size.first))
+            yield f"{q.size(size.first)} on {units}: efficiency {', '.join(efficiencies)}."
 
 
 def with_several_orders(group: Group) -> Group:
