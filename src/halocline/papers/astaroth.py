@@ -69,7 +69,7 @@ def _efficiency(value: float, first: float, row: Row) -> str:
 @cache
 def operations(order: int) -> float:
     """Return the number of operations of the benchmark per cell and step."""
-    return float(sum(sweep.flops for sweep in _compiled(order, "read").pass_sweeps()))
+    return float(sum(sweep.flops for sweep in _compile_benchmark(order, "read").pass_sweeps()))
 
 
 def relative_operations(order: int) -> float:
@@ -132,7 +132,7 @@ def formula(row: Row) -> float | None:
 
 
 @cache
-def _compiled(order: int, halo: str) -> Any:
+def _compile_benchmark(order: int, halo: str) -> Any:
     """Return the schedule of the benchmark, which is the same for grids of all sizes."""
     from halocline.compile.compiler import compile_program
     from halocline.problems.problem import problem_of
@@ -148,19 +148,19 @@ def _schedule(row: Row) -> Any:
     exchanges.
     """
     part = row.get("part", STEP)
-    schedule = _compiled(row.get("order", ORDER), "uniform" if part == CORNERS else "edges")
+    schedule = _compile_benchmark(row.get("order", ORDER), "uniform" if part == CORNERS else "edges")
     changes: dict[str, Any] = {}
     if part == COMPUTING:
         changes = {"exchange": {}}
     elif part in (EXCHANGE, CORNERS):
         changes = {"bytes": 0.0, "flops": 0.0}
-    return replace(schedule, operations=_changed(schedule.operations, changes)), (row["n"],) * 3
+    return replace(schedule, operations=_with_changes(schedule.operations, changes)), (row["n"],) * 3
 
 
-def _changed(operations: Sequence[Operation], changes: dict[str, Any]) -> tuple[Operation, ...]:
+def _with_changes(operations: Sequence[Operation], changes: dict[str, Any]) -> tuple[Operation, ...]:
     """Return the operations of a schedule, with changed attributes of all sweeps."""
     return tuple(
-        replace(operation, body=_changed(operation.body, changes))
+        replace(operation, body=_with_changes(operation.body, changes))
         if isinstance(operation, Loop)
         else replace(operation, **changes)
         if isinstance(operation, Sweep)
@@ -200,7 +200,7 @@ def ns_on_node() -> float:
     return float(ns)
 
 
-def _predicted(rows: Sequence[Row], **conditions: Any) -> float | None:
+def _predicted_value(rows: Sequence[Row], **conditions: Any) -> float | None:
     """Return the predicted value of the configuration with these entries; None if there is none."""
     values = (
         row.get("predicted") for row in rows if all(row[name] == value for name, value in conditions.items())
@@ -217,7 +217,7 @@ def _quotients(rows: Sequence[Row]) -> Iterator[Quotient]:
     data = published("astaroth-fig10")
     for n in SIZES.values():
         (efficiency,) = data.values("efficiency", n=n, devices=64)
-        time_on_one, time_on_64 = (_predicted(rows, n=n, devices=devices) for devices in (1, 64))
+        time_on_one, time_on_64 = (_predicted_value(rows, n=n, devices=devices) for devices in (1, 64))
         if time_on_one is not None and time_on_64 is not None:
             yield f"efficiency for {n}³ cells on 64 devices", efficiency, time_on_one / 64 / time_on_64
     (ns,) = data.values("ns_per_cell_step", devices=1)
@@ -225,7 +225,7 @@ def _quotients(rows: Sequence[Row]) -> Iterator[Quotient]:
         ("one device", 1, ns),
         ("one node", DEVICES_PER_NODE, ns_on_node()),
     ):
-        predicted = _predicted(rows, n=256, devices=devices)
+        predicted = _predicted_value(rows, n=256, devices=devices)
         if predicted is not None:
             description = (
                 f"ns per cell and step on {units} (predicted for 256³ cells; published without size)"
@@ -264,10 +264,10 @@ def _formula_tables(rows: Sequence[Row]) -> Iterator[Table]:
 
 def _share_tables(rows: Sequence[Row]) -> Iterator[Table]:
     """Yield the table of predicted shares of the parts of a step, with the published ranges."""
-    counts = [count for count in DEVICE_COUNTS if _predicted(rows, part=STEP, devices=count)]
+    counts = [count for count in DEVICE_COUNTS if _predicted_value(rows, part=STEP, devices=count)]
 
     def time(part: str, devices: int) -> float:
-        return _predicted(rows, part=part, devices=devices) or 0.0
+        return _predicted_value(rows, part=part, devices=devices) or 0.0
 
     def longer(devices: int) -> float:
         return max(time(COMPUTING, devices), time(EXCHANGE, devices))
@@ -393,7 +393,7 @@ def _pencil_code_tables(rows: Sequence[Row]) -> Iterator[Table]:
                 q.nanoseconds(times * time(entry)) for times in entry[2:]
             ),
             "Astaroth\nns, predicted": lambda entry: q.nanoseconds(
-                _predicted(rows, n=SIZES[entry[0] or "small"], nodes=entry[1])
+                _predicted_value(rows, n=SIZES[entry[0] or "small"], nodes=entry[1])
             ),
         },
         note=q.wrap_notes(

@@ -21,7 +21,7 @@ GROWN_SHAPES = {  # functions that return the shape of the grid, by growth type
 }
 DEVICES_PER_NODE = 2
 SECONDS_PER_CELL = 1e-7 / published("cavity-table3").values("ssspnt", method="single")[0]  # on one device
-FITTED = (
+FITTED_NOTE = (
     "The predicted time per cell on one device is that of Table 3. Two numbers of the machine file are "
     "fitted: one to the baseline without GPUDirect and with decomposition along i (Table 3), and one to the "
     "baseline with GPUDirect and decomposition along k (Table 4). For the baseline with decomposition along "
@@ -113,12 +113,12 @@ _ALL_DECOMPOSITIONS = {**_SUBDOMAINS, "decomposition": "1d-x,1d-z,2d,3d"}
 _VERSIONS = {**_RANKS, "communication": "baseline,v3", "gpudirect": "off,on", "decomposition": "1d-x,1d-z"}
 _NODE_RUNS = {"nodes": "1,2,4,8,16", "per_node": "1,2,4,8,14,28", "threads": "1", "decomposition": "3d"}
 _LIBRARIES = {"communication": "v2,v3", "gpudirect": "off,on", "decomposition": "3d"}
-AXES = (
+AXIS_NOTE = (
     "1d-x divides the axis with the longest stride (k in the paper), and 1d-z divides the contiguous axis "
     "(i in the paper)."
 )
-SUBDOMAINS = f"Each rank has four subdomains, but counts as one core. {AXES}"
-ON_CPU = (
+SUBDOMAIN_NOTE = f"Each rank has four subdomains, but counts as one core. {AXIS_NOTE}"
+CPU_NOTE = (
     "The measurements use cores by default, and devices with --device. On cores, MPI does not access device "
     "memory."
 )
@@ -151,7 +151,7 @@ PAPERS = (
             "Number of cells along each axis of the grid, by decomposition and number of processors.",
             "weak",
             local_runs={**_RANKS, "n": "24", "growth": f"{growth}", "decomposition": "1d-x,1d-z,2d,3d"},
-            difference_note=AXES,
+            difference_note=AXIS_NOTE,
             value_key="shape",
             configurations=_growth_configurations(growth),
             formula=GROWN_SHAPES[growth],
@@ -168,10 +168,10 @@ PAPERS = (
             f"cavity-table{number}",
             f"ssspnt, {scaling} scaling",
             f"The problem has {problem_size}. Published and predicted values are the ssspnt of all devices "
-            f"together. Measured values are divided by the number of cores or devices. {FITTED}",
+            f"together. Measured values are divided by the number of cores or devices. {FITTED_NOTE}",
             scaling,
             local_runs={**_VERSIONS, **study_options},
-            difference_note=f"{AXES} {ON_CPU}",
+            difference_note=f"{AXIS_NOTE} {CPU_NOTE}",
             configurations=_version_configurations(f"cavity-table{number}"),
             value_key="ssspnt",
             **{**_SSSPNT, "row_key": "version", "column_key": "cut"}
@@ -219,7 +219,7 @@ PAPERS = (
         "ssspnt and efficiency in weak scaling, by growth type and decomposition.",
         "weak",
         local_runs={**_ALL_DECOMPOSITIONS, "n": "24", "growth": "1,2"},
-        difference_note=SUBDOMAINS,
+        difference_note=SUBDOMAIN_NOTE,
         configurations=_ALL_GROWTHS,
         row_key="decomposition",
         table_key="growth",
@@ -232,7 +232,7 @@ PAPERS = (
         "libraries.",
         "strong",
         local_runs={**_RANKS, **_STRONG, **_LIBRARIES},
-        difference_note=ON_CPU,
+        difference_note=CPU_NOTE,
         configurations=[
             {**row, "shape": _shape(256)} for row in _growth_configurations(2) if row["decomposition"] == "3d"
         ],
@@ -247,7 +247,7 @@ PAPERS = (
         "weak",
         local_runs={**_RANKS, **_WEAK, **_LIBRARIES},
         difference_note="The caption of the figure names decompositions along three axes, but the text names "
-        f"several decompositions (Section 4.6.2). {ON_CPU}",
+        f"several decompositions (Section 4.6.2). {CPU_NOTE}",
         configurations=[row for row in _growth_configurations(2) if row["decomposition"] == "3d"],
         row_key="decomposition",
         **_SSSPNT,
@@ -267,28 +267,28 @@ PAPERS = (
                 "Decompositions on CPUs",
                 "Strong and weak scaling on CPUs by decomposition.",
                 _ALL_DECOMPOSITIONS,
-                SUBDOMAINS,
+                SUBDOMAIN_NOTE,
             ),
             (
                 6,
                 "CPUs of several platforms",
                 f"Strong and weak scaling on the CPUs of several platforms. {JOIN_RESULTS}",
                 {**_SUBDOMAINS, "decomposition": "3d"},
-                f"The measurements are only for this machine. {SUBDOMAINS}",
+                f"The measurements are only for this machine. {SUBDOMAIN_NOTE}",
             ),
             (
                 8,
                 "Decompositions on devices",
                 "Strong and weak scaling on devices by decomposition.",
                 _ALL_DECOMPOSITIONS,
-                f"{SUBDOMAINS} {ON_CPU}",
+                f"{SUBDOMAIN_NOTE} {CPU_NOTE}",
             ),
             (
                 9,
                 "Devices of several platforms",
                 f"Strong and weak scaling on the devices of several platforms. {JOIN_RESULTS}",
                 {**_SUBDOMAINS, "decomposition": "3d"},
-                f"The measurements are only for this machine. {SUBDOMAINS} {ON_CPU}",
+                f"The measurements are only for this machine. {SUBDOMAIN_NOTE} {CPU_NOTE}",
             ),
             (
                 13,
@@ -298,7 +298,7 @@ PAPERS = (
                 "messages make no progress before MPI_Waitall, and runs with overlap are 20 to 30 % slower.",
                 {**_SUBDOMAINS, "communication": "v3,overlap", "decomposition": "3d"},
                 "In Halocline, MPI makes progress between patches, as in the variant of the paper with "
-                f"MPI_Testall. {SUBDOMAINS}",
+                f"MPI_Testall. {SUBDOMAIN_NOTE}",
             ),
         )
     ),
@@ -314,6 +314,6 @@ PAPERS = (
             "communication": "baseline,v1,v2,v3",
             "decomposition": "1d-x,2d,3d",
         },
-        difference_note=f"{SUBDOMAINS} {ON_CPU}",
+        difference_note=f"{SUBDOMAIN_NOTE} {CPU_NOTE}",
     ),
 )

@@ -60,8 +60,8 @@ class Listing(Paper):
     def tables(self, rows: Sequence[Row], machine: Machine | None) -> list[Table]:
         """Return a list with the only table."""
         title = "Published and computed values" if self.data.rows else "Computed by Halocline"
-        cited = wrap_notes(*self._citation)
-        return [table_of(title, rows, self.entries, left=self.left, note=cited, heading=self.title)]
+        note = wrap_notes(*self._citation)
+        return [table_of(title, rows, self.entries, left=self.left, note=note, heading=self.title)]
 
     def draw(self, rows: Sequence[Row]) -> Figure | None:
         """Return None, because a listing has no figure."""

@@ -60,10 +60,12 @@ def _cores(row: Row) -> str:
     return f"{counted(row['nodes'], 'node')}\n{cores}"
 
 
-SOLVE_TIME = "Measured times are those of the solve alone; published times include the start of the program."
-NODE_GROUPS = (
+SOLVE_TIME_NOTE = (
+    "Measured times are those of the solve alone; published times include the start of the program."
+)
+NODE_NOTE = (
     "Groups of ranks on one host represent the nodes, and exchange messages by MPI in the memory of the "
-    f"host. {SOLVE_TIME}"
+    f"host. {SOLVE_TIME_NOTE}"
 )
 # The measurements are those configurations of Table 4.1 for which this host has enough cores. The paper
 # divides the grid along one axis, and transfers all messages by MPI (Section 2).
@@ -86,7 +88,7 @@ _scaling_table = partial(
     problem="poisson",
     options={"method": "cg"},
     local_runs=_LOCAL_RUNS,
-    difference_note=NODE_GROUPS,
+    difference_note=NODE_NOTE,
     machine="stampede2-skx",
     sizes=(4096,),
     pass_count=iterations,
@@ -110,7 +112,7 @@ PAPERS = (
         "poisson",
         options={"method": "cg"},
         local_runs={"n": "512,1024,2048", "ranks": "1", "threads": "1"},
-        difference_note=SOLVE_TIME,
+        difference_note=SOLVE_TIME_NOTE,
         machine="stampede2-skx",
         compared_key="seconds",
         configurations=[
@@ -144,7 +146,7 @@ PAPERS = (
         configurations=_configurations("umbc-4.3"),
         local_runs={**_LOCAL_RUNS, "affinity": "close,scatter"},
         difference_note="KMP_AFFINITY has no effect with OpenMP libraries that do not read it, such as "
-        f"libgomp. {NODE_GROUPS}",
+        f"libgomp. {NODE_NOTE}",
     ),
     _scaling_table(
         "umbc-5.1",
@@ -165,7 +167,7 @@ PAPERS = (
             machine="dell-zenith",
             network=network,
             difference_note="One host has no network, so the measurements are those for Table 4.1. "
-            f"{NODE_GROUPS}",
+            f"{NODE_NOTE}",
         )
         for number, (name, network) in enumerate(NETWORKS.items(), 1)
     ),
@@ -180,7 +182,7 @@ PAPERS = (
         "Hybrid runs, two threads per core",
         configurations=_configurations("umbc-7.2"),
         local_runs={**_HYBRID_RUNS, "ranks": "2", "threads": "2"},
-        difference_note=f"The measurements use one node. {SOLVE_TIME}",
+        difference_note=f"The measurements use one node. {SOLVE_TIME_NOTE}",
     ),
 )
 REFERENCES = {"convergence": Reference(note=_note, result=published_for)}

@@ -29,7 +29,7 @@ OPTIONS = {"dim": 3, "steps": 6, "patch": "32"}
 THREAD_RUNS = {"n": "64", "ranks": "1", "threads": lambda: thread_counts(len(cores()))}
 ALL_CORES = {**THREAD_RUNS, "threads": lambda: f"{len(cores())}"}
 NODE_RUNS = {"n": "64", "nodes": "1,2,4,8,16", "per_node": "1,2,4", "threads": "1"}
-NODE_GROUPS = (
+NODE_NOTE = (
     "Groups of ranks on one host represent the nodes, and exchange messages by MPI in the memory of the host."
 )
 _figure = partial(Paper, problem="rj2a", options=OPTIONS, local_runs=THREAD_RUNS)
@@ -49,11 +49,11 @@ SPLITS = {"XEIL": (4, 4), "XCBDW": (2, 18), "XCKNL": (4, 16)}
 NODE_GRIDS = {1: (1, 1, 1), 27: (3, 3, 3), 150: (5, 5, 6), 512: (8, 8, 8), 648: (8, 9, 9)}
 NODE_GRIDS |= {4096: (16, 16, 16), 16224: (24, 26, 26)}
 BLUE_WATERS_ZONES = (160, 160, 160)  # zones of a node of Blue Waters: 4.1 million, as in Fig. 7
-MODEL_LIMITS = (
+MODEL_NOTE = (
     "The model contains neither the costs of calls of MPI by several threads, nor bottlenecks of a torus or "
     "dragonfly network. These costs are not fitted, because the paper states too few numbers."
 )
-FITTED_SPEED = (
+SPEED_NOTE = (
     "The predicted speed of all processors is fitted to the time of one thread on XCBDW (Table 4). This "
     "thread runs at the turbo clock rate."
 )
@@ -115,7 +115,7 @@ WEAK = _figure(
     "wombat-fig6",
     "Weak scaling on three machines",
     "Time of an update by number of nodes, with a constant number of zones per node. "
-    f"{FITTED_SPEED} {MODEL_LIMITS}",
+    f"{SPEED_NOTE} {MODEL_NOTE}",
     "weak",
     machine="xeil",
     configurations=[
@@ -126,13 +126,13 @@ WEAK = _figure(
     quotients=_node_quotients("wombat-fig6", "efficiency"),
     **_NODE_TABLE,
     local_runs=NODE_RUNS,
-    difference_note=f"{NODE_GROUPS} Each rank has 64³ zones, but each node of the paper has 4 to 14 million "
+    difference_note=f"{NODE_NOTE} Each rank has 64³ zones, but each node of the paper has 4 to 14 million "
     "(Table 6).",
 )
 STRONG = _figure(
     "wombat-fig8a",
     "Strong scaling",
-    f"Time of an update by number of nodes, for a constant grid. {FITTED_SPEED} {MODEL_LIMITS}",
+    f"Time of an update by number of nodes, for a constant grid. {SPEED_NOTE} {MODEL_NOTE}",
     "strong",
     machine="xcbdw",
     configurations=[
@@ -142,7 +142,7 @@ STRONG = _figure(
     quotients=_node_quotients("wombat-fig8a", "speedup"),
     **_NODE_TABLE,
     local_runs=NODE_RUNS,
-    difference_note=f"{NODE_GROUPS} The grid has 64³ zones instead of 86 to 393 million (Table 7). The size "
+    difference_note=f"{NODE_NOTE} The grid has 64³ zones instead of 86 to 393 million (Table 7). The size "
     "of the patches is constant.",
 )
 PAPERS = (
@@ -187,7 +187,7 @@ PAPERS = (
         "Patches",
         "Zones per second and node by edge length of the patches and number of ranks per node, on all cores "
         "of a node. On XCBDW and XCKNL, the published numbers are lower bounds for the best patches. The "
-        f"predictions contain no cost of patches. {FITTED_SPEED} If all cores are busy, their clock rate is "
+        f"predictions contain no cost of patches. {SPEED_NOTE} If all cores are busy, their clock rate is "
         "lower, and other processors reach a different share of their peak.",
         "patches",
         machine="xeil",
@@ -214,7 +214,7 @@ PAPERS = (
         "wombat-fig7",
         "Weak scaling on Blue Waters",
         "Time of an update on up to 16,224 nodes, for ten steps. By default, predictions are for up to 512 "
-        f"nodes. Predictions with --nodes 4096,16224 take some minutes each. {MODEL_LIMITS}",
+        f"nodes. Predictions with --nodes 4096,16224 take some minutes each. {MODEL_NOTE}",
         "weak",
         machine="blue-waters-xe",
         configurations=[
@@ -227,7 +227,7 @@ PAPERS = (
         **_NODE_TABLE,
         options={**OPTIONS, "steps": 10},
         local_runs=NODE_RUNS,
-        difference_note=f"{NODE_GROUPS} Each rank has 64³ zones, but each node of the paper has 4.1 million.",
+        difference_note=f"{NODE_NOTE} Each rank has 64³ zones, but each node of the paper has 4.1 million.",
     ),
     Paper(
         "wombat-table7",

@@ -48,7 +48,7 @@ def _difference(coarse: State, fine: State) -> float:
     """Return the mean difference divided by the maximum absolute value, as the maximum over all fields."""
     max_difference = 0.0
     for name in (field for field in coarse if not field.endswith(PLACES)):
-        restricted = _restricted(fine[name], coarse[name].shape, fine[name + PLACES])
+        restricted = _restrict(fine[name], coarse[name].shape, fine[name + PLACES])
         scale = float(np.abs(restricted).max())
         if scale:
             difference = float(np.abs(coarse[name] - restricted).mean()) / scale
@@ -56,7 +56,7 @@ def _difference(coarse: State, fine: State) -> float:
     return max_difference
 
 
-def _restricted(values: NDArray[Any], shape: tuple[int, ...], on_faces: NDArray[np.bool_]) -> NDArray[Any]:
+def _restrict(values: NDArray[Any], shape: tuple[int, ...], on_faces: NDArray[np.bool_]) -> NDArray[Any]:
     """Return the values of a fine grid on a coarse grid: means over cells, or values on common faces."""
     for axis, count in enumerate(shape):
         fine, extra_faces = values.shape[axis], 0

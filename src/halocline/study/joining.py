@@ -129,7 +129,7 @@ def _differing_conditions(problems: Mapping[Conditions, Group]) -> dict[tuple[st
         for name, value in fixed_conditions:
             values.setdefault(_kind(group), {}).setdefault(name, set()).add(value)
     return {
-        kind: {name for name, distinct in by_condition.items() if len(distinct) > 1}
+        kind: {name for name, distinct_values in by_condition.items() if len(distinct_values) > 1}
         for kind, by_condition in values.items()
     }
 
@@ -154,8 +154,8 @@ def _problem_report(
     study: Study, measurements: Sequence[Measurement], exchanged: dict[int | None, StepExchanges] | None
 ) -> Report:
     """Return the report of one problem, with tables of each source and of all sources together."""
-    distinct = Group(join_repeats(sorted(measurements, key=q.grid)))
-    repeats, parts = _repeat_sentences(distinct.members), distinct.split(source)
+    distinct_runs = Group(join_repeats(sorted(measurements, key=q.grid)))
+    repeats, parts = _repeat_sentences(distinct_runs.members), distinct_runs.split(source)
     theories = [
         None if exchanged is None else Theory.from_measurements(exchanged, part.members) for part in parts
     ]
@@ -164,7 +164,7 @@ def _problem_report(
     ]
     if len(parts) == 1:
         return replace(reports[0], sentences=[*repeats, *reports[0].sentences])
-    whole_runs = distinct.select(lambda m: m.get("only") is None)
+    whole_runs = distinct_runs.select(lambda m: m.get("only") is None)
     tables, sentences = list(_source_tables(whole_runs)), [*repeats, *_source_sentences(whole_runs)]
     for part, report in zip(parts, reports, strict=True):
         origin = source(part.first)
@@ -179,9 +179,9 @@ def _problem_report(
     )
 
 
-def _repeat_sentences(distinct: Sequence[Measurement]) -> list[str]:
+def _repeat_sentences(runs: Sequence[Measurement]) -> list[str]:
     """Return sentences on the repeats among the measurements; empty without repeats."""
-    repeated_runs = [m for m in distinct if "repeats" in m]
+    repeated_runs = [m for m in runs if "repeats" in m]
     if not repeated_runs:
         return []
     count = sum(m["repeats"] for m in repeated_runs)

@@ -48,7 +48,7 @@ def variants(fields: int, radius: int, ndim: int = 3) -> dict[str, dict[str, dic
     Options of the groups in STEP_GROUPS are those of `halocline.Execution`. All other options are those of
     `halocline.study.measuring.exchange.Bench`.
     """
-    narrow = [radius] + [1] * (fields - 1)
+    narrow_radii = [radius] + [1] * (fields - 1)
     decompositions = [
         name for name in DECOMPOSITIONS if not name.startswith("1d-") or name[3:] in AXES[:ndim]
     ]
@@ -57,7 +57,7 @@ def variants(fields: int, radius: int, ndim: int = 3) -> dict[str, dict[str, dic
         "edges and corners": {"with": {"corners": True}, "without": {"corners": False}},
         "halos": {
             "uniform": {"radius": radius},
-            f"per field ({', '.join(map(str, narrow))})": {"radius": narrow},
+            f"per field ({', '.join(map(str, narrow_radii))})": {"radius": narrow_radii},
         },
         "decompositions": {name: {"decomposition": name} for name in decompositions},
         "halos of a program": {"uniform": {"halo": "uniform"}, "as read": {"halo": "read"}},

@@ -203,7 +203,7 @@ def predict(
         decomposition = layout.decomposition
         memory = memory_of_node(schedule, layout)
         rates = Rates.of(machine, per_node, subdomains_per_rank, memory, threads).slowed(pace)
-        ways = (True, False) if overlap == "auto" else (bool(overlap),)
+        overlap_choices = (True, False) if overlap == "auto" else (bool(overlap),)
         traced_ranks = traced if count == counts[-1] else ()
         options: dict[str, Any] = {
             "methods": methods,
@@ -211,8 +211,11 @@ def predict(
             "passes": passes,
             "traced": traced_ranks,
         }
-        executed = partial(execute, schedule, layout, machine, rates=rates, **options)
-        best = min((executed(overlap=way) for way in ways), key=lambda prediction: prediction.seconds)
+        execute_layout = partial(execute, schedule, layout, machine, rates=rates, **options)
+        best = min(
+            (execute_layout(overlap=choice) for choice in overlap_choices),
+            key=lambda prediction: prediction.seconds,
+        )
         formula = step_time(
             grid_shape,
             count,

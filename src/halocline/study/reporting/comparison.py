@@ -67,11 +67,11 @@ def comparison(
 
     def sentences(group: Group) -> Iterator[str]:
         for runs in group.split(lambda m: (q.grid(m), layout(m))):
-            slowest, compared = max(runs.members, key=q.pace), reference(runs)
-            compared = runs.best if compared is slowest else compared
-            ratio = q.pace(slowest) / q.pace(compared)
+            slowest, compared_run = max(runs.members, key=q.pace), reference(runs)
+            compared_run = runs.best if compared_run is slowest else compared_run
+            ratio = q.pace(slowest) / q.pace(compared_run)
             fastest = f"{q.size(runs.first)} on {q.layout(runs.first)}: fastest with {label(runs.best)}"
-            slowest_text = f"; with {label(slowest)} {ratio:.2f} times as long as with {label(compared)}"
+            slowest_text = f"; with {label(slowest)} {ratio:.2f} times as long as with {label(compared_run)}"
             yield f"{fastest}{slowest_text if len(runs.members) > 1 else ''}."
 
     return Contents(tables, sentences, figures or {})

@@ -229,7 +229,7 @@ def verdicts(measurements: Sequence[Measurement], results: Sequence[NumberResult
 def _range_text(results: Sequence[NumberResult]) -> str:
     """Return a sentence on the asymptotic range of a line, as text after a colon."""
     expected = results[0]["expected_order"]
-    deviating = [
+    deviating_numbers = [
         f"{number['name']} ({number['trend'] if number['order'] is None else format(number['order'], '.2f')})"
         for number in results
         if number["trend"] != Trend.WITHIN_NOISE
@@ -237,14 +237,14 @@ def _range_text(results: Sequence[NumberResult]) -> str:
     ]
     if all(number["trend"] == Trend.WITHIN_NOISE for number in results):
         return "no number changes from grid to grid by more than the error of the iterations."
-    if not deviating:
+    if not deviating_numbers:
         return f"the grids are in the asymptotic range, with orders within {ORDER_TOLERANCE:g} of {expected}."
     is_above = any(
         number["order"] is not None and number["order"] > expected + ORDER_TOLERANCE for number in results
     )
     return (
         f"the grids are not in the asymptotic range of order {expected}. Numbers with other orders: "
-        f"{', '.join(deviating)}. The indices are only estimates."
+        f"{', '.join(deviating_numbers)}. The indices are only estimates."
         + (f" They are probably too small where the order is above {expected}." if is_above else "")
     )
 

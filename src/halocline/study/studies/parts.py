@@ -119,7 +119,7 @@ def _time(name: str, head: str) -> Column:
     return Column(head, lambda m, g: q.nanoseconds(times(g).get(name)))
 
 
-def _complete(group: Group) -> Group:
+def _complete_layouts(group: Group) -> Group:
     """Return the measurements on the grids and layouts for which all required parts were timed."""
     measurements = c.with_first_order(group)
 
@@ -130,7 +130,7 @@ def _complete(group: Group) -> Group:
     return measurements.select(lambda m: timed_parts[key(m)] >= REQUIRED_PARTS and _kind(m) in KINDS)
 
 
-PARTS_OF_A_STEP = Contents(_tables, _sentences, {"parts.png": _figure}, _complete)
+PARTS_OF_A_STEP = Contents(_tables, _sentences, {"parts.png": _figure}, _complete_layouts)
 
 
 VARIANTS = tuple({"only": only, "halo": halo} for only, halo in PARTS.values())

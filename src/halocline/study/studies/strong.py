@@ -80,9 +80,10 @@ def _sentences_of_solves(group: Group) -> Iterator[str]:
     for size in group.split(lambda m: m["n"]):
         n, best, base = size.first["n"], size.best, size.base
         iterations, sums = size.values("iterations"), size.values("checksum")
-        equal = f", all with the same bits: {max(iterations):,} iterations, checksum {max(sums)}."
-        unequal = f" gave {len(sums)} different results; please report this as a bug."
-        yield f"N = {n}: {len(size.members)} runs{equal if len(iterations) == len(sums) == 1 else unequal}"
+        equal_text = f", all with the same bits: {max(iterations):,} iterations, checksum {max(sums)}."
+        unequal_text = f" gave {len(sums)} different results; please report this as a bug."
+        is_equal = len(iterations) == len(sums) == 1
+        yield f"N = {n}: {len(size.members)} runs{equal_text if is_equal else unequal_text}"
         speedup_text = f": {q.speedup(best, base):.2f} times as fast as {q.layout(base)}"
         fastest = f"N = {n}: fastest with {q.layout(best)}, {duration(best['seconds'])}"
         yield f"{fastest}{'' if best is base else speedup_text}."
