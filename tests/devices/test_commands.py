@@ -106,7 +106,7 @@ def test_the_recorded_command_includes_devices_from_the_environment(tmp_path: Pa
     (record,) = json.loads((tmp_path / "s.json").read_text())
     assert "--device opencl:1" in record["command"]
     assert record["command"] in (tmp_path / "s.html").read_text()
-    assert "relative to those that copies within the same devices move" in result.stdout
+    assert "relative to the bytes per second of copies within the same devices." in result.stdout
 
 
 def test_a_traced_run_on_devices_draws_a_timeline(tmp_path: Path, opencl: Devices):

@@ -26,7 +26,7 @@ def test_this_machine_is_listed_after_those_of_the_paper() -> None:
     *published, this_machine_row = rows_of("wombat-table2")
     assert [row[0] for row in published] == ["Blue Waters", "XEIL", "XCBDW", "XCKNL"]
     machine = this_machine()
-    assert this_machine_row[0] == facts.HERE
+    assert this_machine_row[0] == facts.THIS_MACHINE
     assert this_machine_row[-2:] == (str(machine.simd_bits), str(machine.cores))
     assert "NUMA node" in facts.memory_in_words()
 
@@ -73,9 +73,9 @@ def test_the_mesh_plots_have_the_points_of_the_boundary(tmp_path: Path) -> None:
 def test_the_option_not_here_omits_this_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record = tmp_path / "f.json"
     assert command(["study", "paper", "pearson-table1", "--not-here", "--json", str(record)]) == 0
-    assert facts.HERE not in capsys.readouterr().out
+    assert facts.THIS_MACHINE not in capsys.readouterr().out
     assert command(["study", "paper", "wombat-table2", "--json", str(record)]) == 0
-    assert facts.HERE in capsys.readouterr().out
+    assert facts.THIS_MACHINE in capsys.readouterr().out
     (this_machine_facts,) = json.loads(record.read_text())["here"]
     assert this_machine_facts["cores_per_node"] == this_machine().cores
 

@@ -155,7 +155,7 @@ def test_replaced_parts_of_a_machine_are_reported() -> None:
         [{**row, "predicted": 1.0} for row in study.select_configurations(None, None)],
         study.prediction_machine(None),
     )
-    assert "its network exchanged for 1.25 GB/s and 20 µs" in tables[-1].note.replace("\n", " ")
+    assert "with a network of 1.25 GB/s and a latency of 20 µs" in tables[-1].note.replace("\n", " ")
     assert "Machine: zenith" in tables[0].note
 
 
@@ -219,7 +219,7 @@ def test_measurements_of_a_paper_fit_the_cores_of_this_machine(monkeypatch: pyte
 def test_options_without_effect_on_a_paper_are_rejected() -> None:
     with pytest.raises(InputError, match="study convergence compares no MPI libraries"):
         command(["study", "paper", "umbc-3.1", "--pythons", sys.executable])
-    with pytest.raises(InputError, match=r"--nodes 1,3: umbc-4\.1 has 1, 2, 4, 8, 16"):
+    with pytest.raises(InputError, match=r"--nodes 1,3: umbc-4\.1 has only 1, 2, 4, 8, 16"):
         command(["study", "paper", "umbc-4.1", "--nodes", "1,3", "--not-here"])
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from halocline.papers.astaroth import on_most, on_node
+from halocline.papers.astaroth import ns_on_64_devices, ns_on_node
 from halocline.papers.published import published
 from halocline.plan.machine import load_machine
 from halocline.study.measuring.predict import predict, prepare
@@ -76,9 +76,9 @@ def test_a_step_of_astaroth_scales_as_published() -> None:
         (row["n"], row["devices"]): row["predicted"] for row in predicted("astaroth-fig10", devices=(4, 64))
     }
     for n in (256, 512, 1024):
-        assert times[n, 4] == pytest.approx(on_node(), rel=0.1)
+        assert times[n, 4] == pytest.approx(ns_on_node(), rel=0.1)
     for n in (256, 1024):
-        assert one / times[n, 64] / 64 == pytest.approx(one / on_most(n) / 64, abs=0.1)
+        assert one / times[n, 64] / 64 == pytest.approx(one / ns_on_64_devices(n) / 64, abs=0.1)
 
 
 def test_one_thread_of_broadwell_takes_the_published_time() -> None:

@@ -46,7 +46,7 @@ def test_a_part_of_a_solve_is_timed_for_as_many_iterations_as_it_takes(
         ("run poisson --n 8,4", "expected the same number of points along each axis"),
         ("study strong poisson --steps 3", "--steps 3: poisson is a linear problem without time steps"),
         ("study strong heat --method cg", "--method cg: heat is not a linear problem"),
-        ("study weak poisson --n 16 --growth 2", "--growth 2: poisson has one number for its size"),
+        ("study weak poisson --n 16 --growth 2", "--growth 2: the size of poisson is a single number"),
         (
             "study weak heat --n 16 --growth 3",
             "--growth 3: a number is 3; expected a whole number from 1",
@@ -68,15 +68,18 @@ def test_a_part_of_a_solve_is_timed_for_as_many_iterations_as_it_takes(
         ("study exchange heat", "this study times the exchange alone"),
         ("study strong heat --steps 3 --pythons /nowhere/python", "there is no file /nowhere/python"),
         ("study paper umbc-9.9", "table or figure 'umbc-9.9' is unknown"),
-        ("study paper umbc-4.1 --n 100", "--n 100: umbc-4.1 has 1024, 2048, 4096"),
-        ("study paper wombat-fig4 --n 100", "--n 100: wombat-fig4 is not over n: leave it out"),
+        ("study paper umbc-4.1 --n 100", "--n 100: umbc-4.1 has only 1024, 2048, 4096"),
+        (
+            "study paper wombat-fig4 --n 100",
+            "--n 100: wombat-fig4 does not depend on n. Leave the option out.",
+        ),
         (
             "study paper wombat-fig4 --machine summit",
-            "--machine summit: the model predicts nothing of wombat",
+            "--machine summit: there is no prediction of wombat",
         ),
         (
             "study paper wombat-fig5 --machine summit",
-            "--machine summit: wombat-fig5 is predicted for xeil, xcbdw, xcknl: leave it out",
+            "--machine summit: the configurations of wombat-fig5 define their machines (xeil, xcbdw, xcknl)",
         ),
         ("study paper umbc-4.1 --machine nowhere", "nowhere"),
         ("study paper umbc-4.1 --not-here --ranks 2", "--ranks 2: --not-here measures nothing"),

@@ -110,7 +110,7 @@ def test_automatic_parameters_of_the_largest_grid_apply_to_all_runs() -> None:
     one = {**step(), "case": "cavity", **largest.facts}
     sentences = build_report(studies()["weak"], [one], None).sentences
     assert sentences[0] == (
-        "cavity: stages = 3 in all runs, as the case chooses for the largest grid, 128 x 128 x 128."
+        "cavity: stages = 3 in all runs, the automatic value for the largest grid, 128 x 128 x 128."
     )
 
 

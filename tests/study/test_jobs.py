@@ -116,7 +116,8 @@ def test_times_have_the_format_of_the_scheduler() -> None:
     forms = {"slurm": ["1", "60", "1-00:00:00", "7-23:59:59", "1:00:00"], "pbs": ["1:00:00", "100:30:00"]}
     wrong = ["00:00:00", "0", "0-00:00:00", "1:60:00", "1-24:00:00", "1-1", "01:00", "\u0661:00:00", "-1"]
     rejected = {"slurm": wrong, "pbs": [*wrong, "1", "60", "1-00:00:00"]}
-    expected = {"slurm": "such as 01:30:00, the same after days, such as 1-12:00:00, or minutes, such as 90"}
+    slurm = "(such as 01:30:00), days and a time (such as 1-12:00:00), or minutes (such as 90)"
+    expected = {"slurm": slurm, "pbs": "(such as 01:30:00)"}
     for system in some(jobs.SYSTEMS):
         for time in some(forms[system]):
             for script in some(scripts(["study", "strong", "heat"], "heat", system, time=time).values()):
@@ -124,7 +125,7 @@ def test_times_have_the_format_of_the_scheduler() -> None:
         for time in some(rejected[system]):
             with pytest.raises(InputError, match=r"--time .*: expected hours, minutes and seconds") as raised:
                 scripts(["study", "strong", "heat"], "heat", system, time=time)
-            assert str(raised.value).endswith(expected.get(system, "such as 01:30:00"))
+            assert str(raised.value).endswith(expected[system])
 
 
 def test_each_layout_has_a_script() -> None:
@@ -270,7 +271,7 @@ def test_files_of_another_study_are_kept(tmp_path: Path, monkeypatch: pytest.Mon
     text = script.read_text()
     for path in (script, script.with_suffix(".json")):
         path.write_text("of another study")
-        with pytest.raises(InputError, match=f"{path.name} exists already: .*--overwrite"):
+        with pytest.raises(InputError, match=rf"{path.name} exists already\. .*--overwrite"):
             run(line)
         assert path.read_text() == "of another study"
         monkeypatch.setattr(sys, "argv", ["halocline", *line, "--overwrite"])

@@ -52,7 +52,7 @@ def test_measurement_files_are_joined(tmp_path: Path) -> None:
     assert "Time per cell and step" in alone.stdout
     assert "of the formula" in alone.stdout.replace("\n", " ") or "formula" in alone.stdout
     (tmp_path / "empty.json").write_text("{}")
-    with pytest.raises(InputError, match="holds no measurements of a study"):
+    with pytest.raises(InputError, match="contains no measurements of a study"):
         joining.join_files([tmp_path / "empty.json"])
     with pytest.raises(InputError, match=r"result\.json is given twice"):
         joining.join_files([tmp_path / "result.json", tmp_path / "." / "result.json"])

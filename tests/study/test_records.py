@@ -69,7 +69,7 @@ def test_a_damaged_value_gives_a_report_or_a_message(file: Path, tmp_path: Path)
         ("times", [], r"record 2: times: List should have at least 1 item"),
         ("note", math.inf, r"measurements\.1\.note is inf; expected a finite number"),
         ("note", "\ud800", r"measurements\.1\.note is '\\ud800'; expected .* valid text"),
-        ("study", 3, "record 2 is no measurement of a study"),
+        ("study", 3, "record 2 is not a measurement of a study"),
         ("study", "storng", "study 'storng' is unknown"),
     ],
 )
@@ -102,5 +102,7 @@ def test_repeated_or_too_few_grids_have_no_order(tmp_path: Path) -> None:
     ):
         path.write_text(json.dumps({"measurements": chosen}))
         _, report = joining.join_files([path])
-        assert any("no order, as there are no 3 grids in a row" in text for text in report.sentences)
+        assert any(
+            "no order, because there are no 3 different grids in a row" in text for text in report.sentences
+        )
         assert report.figures() == {}

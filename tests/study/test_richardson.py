@@ -117,9 +117,9 @@ def test_differences_at_the_iteration_tolerance_have_no_order() -> None:
         ([1.0, 2.0], [4.0, 2.0, 1.0], 2.0, "expected three finite numbers"),
         ([1.0, 2.0, math.nan], [4.0, 2.0, 1.0], 2.0, "expected three finite numbers"),
         ([1.0, 2.0, 3.0], [4.0, 2.0], 2.0, "expected three finite numbers"),
-        ([1.0, 2.0, 3.0], [4.0, 2.0, 2.0], 2.0, "expected them to fall"),
-        ([1.0, 2.0, 3.0], [1.0, 2.0, 4.0], 2.0, "expected them to fall"),
-        ([1.0, 2.0, 3.0], [4.0, 2.0, 0.0], 2.0, "expected them to fall"),
+        ([1.0, 2.0, 3.0], [4.0, 2.0, 2.0], 2.0, "expected positive numbers that decrease"),
+        ([1.0, 2.0, 3.0], [1.0, 2.0, 4.0], 2.0, "expected positive numbers that decrease"),
+        ([1.0, 2.0, 3.0], [4.0, 2.0, 0.0], 2.0, "expected positive numbers that decrease"),
         ([1.0, 2.0, 3.0], [4.0, 2.0, 1.0], 0.0, "order 0.0: expected a number above 0"),
     ],
 )

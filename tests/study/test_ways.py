@@ -13,7 +13,7 @@ from halocline.study.layout import AFFINITIES
 from halocline.study.measuring.command import Command
 from halocline.study.reporting.report import Group
 from halocline.study.study import StudyRequest, studies
-from halocline.study.ways import WAY_COMPARISON, labels, unless_varied, varied_keys
+from halocline.study.ways import VARIANT_COMPARISON, labels, unless_varied, varied_keys
 from step_measurements import step
 
 
@@ -65,16 +65,16 @@ def ways() -> list[dict[str, Any]]:
 
 def test_efficiency_is_relative_to_the_measured_single_subdomain() -> None:
     """The base of the efficiency is the measured single subdomain (the cavity code, Tables 3 and 4)."""
-    times, rates, ratios = WAY_COMPARISON.tables(Group(ways()))
+    times, rates, ratios = VARIANT_COMPARISON.tables(Group(ways()))
     assert [row[0] for row in times.rows] == ["one subdomain", "v2", "v3"]
     assert [row[1:] for row in rates.rows] == [("4 (100%)", ""), ("", "3.2 (80%)"), ("", "4 (100%)")]
     assert [row[2] for row in ratios.rows] == ["", "1.00", "0.80"]
-    (sentence,) = WAY_COMPARISON.sentences(Group(ways()))
+    (sentence,) = VARIANT_COMPARISON.sentences(Group(ways()))
     assert sentence == "n = 16, 2 ranks of 1 thread: fastest is v3; v2 takes 1.25 times as long."
 
 
 def test_efficiency_needs_the_single_subdomain() -> None:
-    _, rates, _ = WAY_COMPARISON.tables(Group(ways()[1:]))
+    _, rates, _ = VARIANT_COMPARISON.tables(Group(ways()[1:]))
     assert [row[1] for row in rates.rows] == ["3.2", "4"]
     assert "which was not measured" in rates.note.replace("\n", " ")
 
@@ -85,7 +85,7 @@ def test_unused_gpudirect_is_reported() -> None:
     ]
     assert any(
         "MPI cannot send from device memory on this machine" in text
-        for text in WAY_COMPARISON.sentences(Group(runs))
+        for text in VARIANT_COMPARISON.sentences(Group(runs))
     )
 
 
@@ -105,8 +105,8 @@ def test_other_variables_are_shown_with_the_binding() -> None:
 
 
 def test_other_tables_are_omitted_if_configurations_are_compared() -> None:
-    assert unless_varied(WAY_COMPARISON).select_group(Group(ways())).members == []
-    assert WAY_COMPARISON.select_group(Group(ways()[:2])).members == []
+    assert unless_varied(VARIANT_COMPARISON).select_group(Group(ways())).members == []
+    assert VARIANT_COMPARISON.select_group(Group(ways()[:2])).members == []
 
 
 def test_the_baseline_of_efficiency_has_the_same_binding() -> None:
@@ -116,7 +116,7 @@ def test_the_baseline_of_efficiency_has_the_same_binding() -> None:
         for name, pair in rates.items()
         for ranks, rate in zip((1, 2), pair, strict=True)
     ]
-    _, table, _ = WAY_COMPARISON.tables(Group(runs))
+    _, table, _ = VARIANT_COMPARISON.tables(Group(runs))
     assert [row[1:] for row in table.rows] == [("4 (100%)", "4 (100%)"), ("8 (100%)", "4 (50%)")]
 
 
@@ -126,7 +126,7 @@ def test_orders_are_not_compared_as_configurations() -> None:
         for order in (2, 4)
         for name in ("v2", "v3")
     ]
-    tables = list(WAY_COMPARISON.tables(WAY_COMPARISON.select_group(Group(runs))))
+    tables = list(VARIANT_COMPARISON.tables(VARIANT_COMPARISON.select_group(Group(runs))))
     assert len(tables) == 3
     assert not any(";" in cell for table in tables for row in table.rows for cell in row)
 
@@ -137,7 +137,7 @@ def test_grids_of_one_size_have_separate_tables() -> None:
         for shape in ([16, 24], [24, 16])
         for name in ("v2", "v3")
     ]
-    times = [table for table in WAY_COMPARISON.tables(Group(runs)) if table.heading]
+    times = [table for table in VARIANT_COMPARISON.tables(Group(runs)) if table.heading]
     assert [table.heading.partition(":")[0] for table in times] == ["n = 16, 16 x 24", "n = 16, 24 x 16"]
     assert all(len(table.rows) == 2 and ";" not in table.rows[0][1] for table in times)
 
@@ -156,7 +156,7 @@ def test_devices_are_separate_configurations() -> None:
 def test_subdomains_of_a_rank_are_included_in_the_exchange() -> None:
     """One rank with four subdomains exchanges halos, so that it is no base of an efficiency."""
     runs = [step(ranks=1, parts=[2, 2], decomposition=cut, ssspnt=1.0) for cut in ("1d-x", "2d")]
-    _, rates, _ = WAY_COMPARISON.tables(Group(runs))
+    _, rates, _ = VARIANT_COMPARISON.tables(Group(runs))
     assert [row[:2] for row in rates.rows] == [("1d-x", "1"), ("2d", "1")]
 
 
@@ -169,5 +169,5 @@ def test_exclusive_options_are_detected_before_any_run() -> None:
 
 def test_a_data_file_is_not_run_as_a_program(tmp_path: Path) -> None:
     (tmp_path / "python").write_text("")
-    with pytest.raises(InputError, match="is no program; expected the Pythons of environments"):
+    with pytest.raises(InputError, match="is not executable; expected paths of Python interpreters"):
         plan_runs(request("strong", {"pythons": str(tmp_path / "python")}))

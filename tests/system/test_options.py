@@ -63,7 +63,7 @@ REFUSED = [
     (f"model poisson --n 64 --machine summit --nodes {HUGE}", f"{HUGE}; {W} 1 to 1,000,000"),
     ("model poisson --n 64 --machine summit --nodes 1000000", f"ranks on 1,000,000 nodes is 6000000; {W}"),
     (f"model poisson --n 64 --machine summit --ranks-per-node {HUGE}", f"{HUGE}; {W} 1 to 65,536"),
-    ("model poisson --n 64 --machine stampede2-skx --methods gpu_aware", "are processors. Leave it out"),
+    ("model poisson --n 64 --machine stampede2-skx --methods gpu_aware", "are CPUs. Leave gpu_aware out"),
     ("explain poisson --n 64 --threads 1000000000", f"'--threads': 1000000000; {W} 1 to 4,096"),
     ("explain poisson --n 1000000000", "patches, but at most 20,000,000 can be planned"),
     ("study convergence poisson --n 16 --ranks 0", f"'--ranks': 0; {W} 1 to"),

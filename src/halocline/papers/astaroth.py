@@ -1,7 +1,7 @@
 """Figures and tables of Astaroth on GPUs (Pekkilä et al. 2022, Section 5, Figs. 10 to 15, and Table B.1).
 
-The model executes plans of the program of the paper. Subdomains are assigned in Z-order to the devices of all
-ranks, in sequence. Each exchange contains the sides and edges of all eight fields.
+The model executes plans of the program of the paper. The subdomains are in Z-order over the devices of all
+ranks, which are numbered consecutively. Each exchange contains the sides and edges of all eight fields.
 """
 
 from __future__ import annotations
@@ -26,35 +26,40 @@ if TYPE_CHECKING:
     from halocline.model import StepTime
 
 SIZES = {"small": 256, "medium": 512, "large": 1024}
-DEVICES, NODES = (1, 2, 4, 8, 16, 32, 64), (1, 2, 4, 8, 16)
-OF_A_NODE = 4  # devices
+DEVICE_COUNTS, NODE_COUNTS = (1, 2, 4, 8, 16, 32, 64), (1, 2, 4, 8, 16)
+DEVICES_PER_NODE = 4
 CASE, ORDER = "mhd-benchmark", 6
-WATTS, WATTS_OF_CPUS = 300, {"Puhti": 2 * 125, "Mahti": 2 * 280}  # power of a V100, and of a node's CPUs
-MEMORY = {"V100": 863, "Xeon Gold 6230": 131}  # GiB/s (Section 3.1)
-BYTES = 3 * 8 * 8  # per halo cell and step: eight numbers in each of three exchanges
-PER_CELL, PER_HALO_CELL = 2.2e-9, 3.9e-9  # 1/π of a device, and 1/β of a node: 192 B at 46 GiB/s (Section 5)
+# design power in watts of a V100, and of the two CPUs of a node
+DEVICE_POWER, CPU_POWER = 300, {"Puhti": 2 * 125, "Mahti": 2 * 280}
+MEMORY_BANDWIDTH = {"V100": 863, "Xeon Gold 6230": 131}  # in GiB/s (Section 3.1)
+BYTES_PER_HALO_CELL = 3 * 8 * 8  # per step: eight numbers of 8 bytes in each of three exchanges
+# 1/π of a device, and 1/β of a node: 192 B at 46 GiB/s (Section 5)
+SECONDS_PER_CELL, SECONDS_PER_HALO_CELL = 2.2e-9, 3.9e-9
+# 1/β of a device within a node, at its NVLink bandwidth (Section 5)
+SECONDS_PER_HALO_CELL_WITHIN_NODE = BYTES_PER_HALO_CELL / (270 * 2**30)
 
-# bandwidth of a network card in B/s, fitted to 43 % for 512³ on 64 devices (Fig. 10); measured: 1.095e10
+# The bandwidth of a network card, in B/s, is fitted to the published efficiency of 43 % for 512³ cells on 64
+# devices (Fig. 10). The measured bandwidth is 1.095e10 B/s.
 NETWORK = {"bandwidth": 8.3e9}
-
-PER_HALO_CELL_WITHIN = BYTES / (270 * 2**30)  # 1/β of a device in a node, at its NVLink bandwidth (Section 5)
 
 # -- configurations ------------------------------------------------------------------------------------------
 
 
-def _place(n: int, devices: int, **more: Any) -> Row:
-    """Return a configuration with Z-order over all devices, placement in sequence, and GPU-aware MPI."""
-    nodes = max(1, devices // OF_A_NODE)
+def _configuration(n: int, devices: int, **further_options: Any) -> Row:
+    """Return a configuration with subdomains in Z-order over all devices, and GPU-aware MPI."""
+    nodes = max(1, devices // DEVICES_PER_NODE)
     layout = {"n": n, "devices": devices, "nodes": nodes, "ranks_per_node": devices // nodes}
     options = {"strategy": "morton", "placement": "trivial", "methods": "self,gpu_aware,mpi"}
-    return {**layout, **options, **more}
+    return {**layout, **options, **further_options}
 
 
-def _ns(seconds: float, row: Row) -> float:
+def _nanoseconds(seconds: float, row: Row) -> float:
+    """Return a time in nanoseconds per cell of the grid."""
     return 1e9 * seconds / float(prod(row["shape"]))
 
 
 def _efficiency(value: float, first: float, row: Row) -> str:
+    """Return the efficiency relative to the time `first` on one device, as text."""
     return f"  ({first / value / row['devices']:.1%})"
 
 
@@ -64,7 +69,7 @@ def _efficiency(value: float, first: float, row: Row) -> str:
 @cache
 def operations(order: int) -> float:
     """Return the number of operations of the benchmark per cell and step."""
-    return float(sum(sweep.flops for sweep in _compiled(order, "read").pass_sweeps()))
+    return float(sum(sweep.flops for sweep in _compile_benchmark(order, "read").pass_sweeps()))
 
 
 def relative_operations(order: int) -> float:
@@ -73,7 +78,7 @@ def relative_operations(order: int) -> float:
 
 
 def _traffic(radius: int, corners: bool) -> Traffic:
-    """Return the traffic of sides and edges, or also of corners, in cells."""
+    """Return the traffic of sides and edges, and of corners if `corners` is true, in cells."""
     offsets = product((-radius, 0, radius), repeat=3)
     segments = Footprint.from_offsets(o for o in offsets if corners or 0 in o)
     return Traffic.of([(segments, 1)], 3)
@@ -82,7 +87,8 @@ def _traffic(radius: int, corners: bool) -> Traffic:
 def step(row: Row, *, corners: bool = True) -> StepTime:
     """Return the time of a step by Eqs. 4 to 12, with the decomposition of Eq. 5.
 
-    Eqs. 2 and 3 count all segments of the halo. For other orders, 1/π is scaled by the number of operations.
+    Eqs. 2 and 3 of the paper count all segments of the halo. For orders other than 6, 1/π is scaled by the
+    number of operations.
     """
     from halocline.model import step_time
 
@@ -92,29 +98,32 @@ def step(row: Row, *, corners: bool = True) -> StepTime:
         row["nodes"],
         row["ranks_per_node"],
         traffic=_traffic(order // 2, corners),
-        per_cell=PER_CELL * (relative_operations(order) if order != ORDER else 1.0),
-        per_halo_cell=PER_HALO_CELL,
-        per_halo_cell_within=PER_HALO_CELL_WITHIN,
+        per_cell=SECONDS_PER_CELL * (relative_operations(order) if order != ORDER else 1.0),
+        per_halo_cell=SECONDS_PER_HALO_CELL,
+        per_halo_cell_within=SECONDS_PER_HALO_CELL_WITHIN_NODE,
     )
 
 
-def _exchange(row: Row, corners: bool) -> float:
+def _exchange_seconds(row: Row, corners: bool) -> float:
+    """Return the time of the exchange in a step by the formula, in seconds."""
     time = step(row, corners=corners)
     return max(time.between, time.within)
 
 
-PARTS: dict[str, Callable[[Row], float] | None] = {  # seconds of the parts of a step by the formula
+PARTS: dict[
+    str, Callable[[Row], float] | None
+] = {  # functions that return the time of a part of a step by the formula, in seconds
     "step": lambda row: step(row).seconds,
     "computing": lambda row: step(row).work,
-    "exchange": lambda row: _exchange(row, corners=False),
-    "exchange with corners": lambda row: _exchange(row, corners=True),
+    "exchange": lambda row: _exchange_seconds(row, corners=False),
+    "exchange with corners": lambda row: _exchange_seconds(row, corners=True),
     "synchronisation": None,  # not part of the formula
 }
 STEP, COMPUTING, EXCHANGE, CORNERS, SYNCHRONISATION = PARTS
 
 
 def formula(row: Row) -> float | None:
-    """Return the nanoseconds per cell and step, or of a part of the step, by the formula."""
+    """Return the time of a step or of a part of it by the formula, in nanoseconds per cell."""
     seconds = PARTS[row.get("part", STEP)]
     return None if seconds is None else 1e9 * seconds(row) / row["n"] ** 3
 
@@ -123,7 +132,7 @@ def formula(row: Row) -> float | None:
 
 
 @cache
-def _compiled(order: int, halo: str) -> Any:
+def _compile_benchmark(order: int, halo: str) -> Any:
     """Return the schedule of the benchmark, which is the same for grids of all sizes."""
     from halocline.compile.compiler import compile_program
     from halocline.problems.problem import problem_of
@@ -135,23 +144,23 @@ def _compiled(order: int, halo: str) -> Any:
 def _schedule(row: Row) -> Any:
     """Return the schedule and the grid shape of a configuration, for a step or a part of it.
 
-    For the time of the exchange alone, kernels take no time. For the time of computation alone, the schedule
-    has no exchanges.
+    In the schedule of the exchange alone, kernels take no time. The schedule of computation alone has no
+    exchanges.
     """
     part = row.get("part", STEP)
-    schedule = _compiled(row.get("order", ORDER), "uniform" if part == CORNERS else "edges")
+    schedule = _compile_benchmark(row.get("order", ORDER), "uniform" if part == CORNERS else "edges")
     changes: dict[str, Any] = {}
     if part == COMPUTING:
         changes = {"exchange": {}}
     elif part in (EXCHANGE, CORNERS):
         changes = {"bytes": 0.0, "flops": 0.0}
-    return replace(schedule, operations=_changed(schedule.operations, changes)), (row["n"],) * 3
+    return replace(schedule, operations=_with_changes(schedule.operations, changes)), (row["n"],) * 3
 
 
-def _changed(operations: Sequence[Operation], changes: dict[str, Any]) -> tuple[Operation, ...]:
-    """Return the operations with changed attributes of all sweeps."""
+def _with_changes(operations: Sequence[Operation], changes: dict[str, Any]) -> tuple[Operation, ...]:
+    """Return the operations of a schedule, with changed attributes of all sweeps."""
     return tuple(
-        replace(operation, body=_changed(operation.body, changes))
+        replace(operation, body=_with_changes(operation.body, changes))
         if isinstance(operation, Loop)
         else replace(operation, **changes)
         if isinstance(operation, Sweep)
@@ -160,94 +169,105 @@ def _changed(operations: Sequence[Operation], changes: dict[str, Any]) -> tuple[
     )
 
 
-def _on_one(row: Row) -> float | None:
-    """Return the seconds per cell and step on one device: 2.2 ns at order 6, else scaled by operations."""
+def _device_time(row: Row) -> float | None:
+    """Return the time per cell and step on one device, in seconds; None for the parts without computation.
+
+    The time is 2.2 ns at order 6. At other orders, it is scaled by the number of operations.
+    """
     if row.get("part") in (EXCHANGE, CORNERS):
         return None
-    return PER_CELL * relative_operations(row.get("order") or ORDER)
+    return SECONDS_PER_CELL * relative_operations(row.get("order") or ORDER)
 
 
 # -- derived tables ------------------------------------------------------------------------------------------
 
 
-def on_most(n: int) -> float:
-    """Return the nanoseconds per cell and step on 64 devices.
+def ns_on_64_devices(n: int) -> float:
+    """Return the time on 64 devices, in nanoseconds per cell and step.
 
-    This number follows from the time on one device and the published efficiency (Fig. 10).
+    The time follows from the published time on one device and the published efficiency (Fig. 10).
     """
-    (one,), (efficiency,) = (
+    (ns_on_one,), (efficiency,) = (
         published("astaroth-fig10").values("ns_per_cell_step", devices=1),
         published("astaroth-fig10").values("efficiency", n=n, devices=64),
     )
-    return float(one / 64 / efficiency)
+    return float(ns_on_one / 64 / efficiency)
 
 
-def on_node() -> float:
-    """Return the nanoseconds per cell and step on a node (Section 6)."""
+def ns_on_node() -> float:
+    """Return the published time on one node, in nanoseconds per cell and step (Section 6)."""
     (ns,) = published("astaroth-section6").values("ns_per_cell_step", way="processes, MPI")
     return float(ns)
 
 
-def _predicted(rows: Sequence[Row], **conditions: Any) -> float | None:
-    """Return the predicted value of a configuration; None if it is not predicted."""
+def _predicted_value(rows: Sequence[Row], **conditions: Any) -> float | None:
+    """Return the predicted value of the configuration with these entries; None if there is none."""
     values = (
         row.get("predicted") for row in rows if all(row[name] == value for name, value in conditions.items())
     )
     return next(values, None)
 
 
-def _over(value: float | None, other: float | None) -> str:
-    return f"{value / other:.2f}" if value is not None and other else ""
+def _ratio_text(numerator: float | None, denominator: float | None) -> str:
+    return f"{numerator / denominator:.2f}" if numerator is not None and denominator else ""
 
 
 def _quotients(rows: Sequence[Row]) -> Iterator[Quotient]:
-    """Yield published and predicted numbers: efficiencies on 64 devices, times on a device and on a node."""
+    """Yield the published and predicted efficiencies on 64 devices, and times on one device and one node."""
     data = published("astaroth-fig10")
     for n in SIZES.values():
         (efficiency,) = data.values("efficiency", n=n, devices=64)
-        one, most = (_predicted(rows, n=n, devices=devices) for devices in (1, 64))
-        if one is not None and most is not None:
-            yield f"efficiency of {n}³ cells on 64 devices", efficiency, one / 64 / most
+        time_on_one, time_on_64 = (_predicted_value(rows, n=n, devices=devices) for devices in (1, 64))
+        if time_on_one is not None and time_on_64 is not None:
+            yield f"efficiency for {n}³ cells on 64 devices", efficiency, time_on_one / 64 / time_on_64
     (ns,) = data.values("ns_per_cell_step", devices=1)
-    for place, devices, stated in (("one device", 1, ns), ("a node", OF_A_NODE, on_node())):
-        predicted = _predicted(rows, n=256, devices=devices)
+    for units, devices, published_ns in (
+        ("one device", 1, ns),
+        ("one node", DEVICES_PER_NODE, ns_on_node()),
+    ):
+        predicted = _predicted_value(rows, n=256, devices=devices)
         if predicted is not None:
-            yield f"ns per cell and step on {place}, of 256³ cells here (not stated)", stated, predicted
+            description = (
+                f"ns per cell and step on {units} (predicted for 256³ cells; published without size)"
+            )
+            yield description, published_ns, predicted
 
 
-def _theory(rows: Sequence[Row]) -> Iterator[Table]:
-    """Yield the table of measured performance over the formula, with published values (Figs. 10, 11)."""
-    most = [row for row in rows if row["devices"] == 64]
-    if not most:
+def _formula_tables(rows: Sequence[Row]) -> Iterator[Table]:
+    """Yield the table of measured performance relative to the formula (Figs. 10, 11)."""
+    rows_on_64 = [row for row in rows if row["devices"] == 64]
+    if not rows_on_64:
         return
     yield table_of(
-        "Measured performance over the formula, 64 devices",
-        most,
+        "Measured performance relative to the formula, 64 devices",
+        rows_on_64,
         {
             "cells": lambda row: f"{row['n']}³",
-            "measured\nns": lambda row: q.nanoseconds(on_most(row["n"])),
+            "measured\nns": lambda row: q.nanoseconds(ns_on_64_devices(row["n"])),
             "formula\nns": lambda row: q.nanoseconds(row["computed"]),
-            "share of the formula\nderived": lambda row: f"{row['computed'] / on_most(row['n']):.1%}",
+            "share of the formula\nderived": lambda row: (
+                f"{row['computed'] / ns_on_64_devices(row['n']):.1%}"
+            ),
             "\npublished": lambda row: q.percent(
                 *published("astaroth-fig11").values("of_theory", n=row["n"])
             ),
-            "bound by": lambda row: step(row).bound,
+            "limited by": lambda row: step(row).bound,
         },
         note=q.wrap_notes(
-            f"1/π = {1e9 * PER_CELL:.1f} ns per cell of a device. 1/β = {1e9 * PER_HALO_CELL:.1f} ns per "
-            "halo "
-            f"cell of a node: {BYTES} B at 46 GiB/s are {1e9 * BYTES / (46 * 2**30):.3f} ns. Q is that of a "
-            "node (Eq. 7). Measured times follow from the efficiencies of Fig. 10."
+            f"1/π = {1e9 * SECONDS_PER_CELL:.1f} ns per cell of a device. 1/β = "
+            f"{1e9 * SECONDS_PER_HALO_CELL:.1f} ns per halo cell of a node, because a transfer of "
+            f"{BYTES_PER_HALO_CELL} B at 46 GiB/s takes {1e9 * BYTES_PER_HALO_CELL / (46 * 2**30):.3f} ns. Q "
+            "is the traffic of a node (Eq. 7). The measured times follow from the efficiencies of Fig. 10."
         ),
     )
 
 
-def _shares(rows: Sequence[Row]) -> Iterator[Table]:
+def _share_tables(rows: Sequence[Row]) -> Iterator[Table]:
     """Yield the table of predicted shares of the parts of a step, with the published ranges."""
-    counts = [count for count in DEVICES if _predicted(rows, part=STEP, devices=count)]
+    counts = [count for count in DEVICE_COUNTS if _predicted_value(rows, part=STEP, devices=count)]
 
     def time(part: str, devices: int) -> float:
-        return _predicted(rows, part=part, devices=devices) or 0.0
+        return _predicted_value(rows, part=part, devices=devices) or 0.0
 
     def longer(devices: int) -> float:
         return max(time(COMPUTING, devices), time(EXCHANGE, devices))
@@ -256,10 +276,16 @@ def _shares(rows: Sequence[Row]) -> Iterator[Table]:
         return
     columns: dict[str, Callable[[int], str]] = {
         "devices": lambda devices: f"{devices}",
-        "exchange over\ncomputing": lambda devices: _over(time(EXCHANGE, devices), time(COMPUTING, devices)),
-        "exchange over\nthat on 4": lambda devices: _over(time(EXCHANGE, devices), time(EXCHANGE, OF_A_NODE)),
-        "step beyond\nthe longer": lambda devices: f"{time(STEP, devices) / longer(devices) - 1:+.1%}",
-        "corners\nof the step": lambda devices: (
+        "exchange /\ncomputation": lambda devices: _ratio_text(
+            time(EXCHANGE, devices), time(COMPUTING, devices)
+        ),
+        "exchange / exchange\non 4 devices": lambda devices: _ratio_text(
+            time(EXCHANGE, devices), time(EXCHANGE, DEVICES_PER_NODE)
+        ),
+        "excess of the step\nover the longer part": lambda devices: (
+            f"{time(STEP, devices) / longer(devices) - 1:+.1%}"
+        ),
+        "share of\ncorners": lambda devices: (
             f"{(time(CORNERS, devices) - time(EXCHANGE, devices)) / time(STEP, devices):.2%}"
         ),
     }
@@ -270,33 +296,41 @@ def _shares(rows: Sequence[Row]) -> Iterator[Table]:
         for name in ("overhead", "corners", "synchronisation")
     }
     predicted = table_of("Shares, predicted", counts, columns, left=0)
-    published_shares = ("paper", "below 1 to 4", "steady, 4 to 16", shares["overhead"], shares["corners"])
+    published_shares = (
+        *("paper", "below 1 for 1 to 4 devices", "constant for 4 to 16 devices"),
+        *(shares["overhead"], shares["corners"]),
+    )
     yield replace(
         predicted,
         rows=(*predicted.rows, published_shares),
         muted=(len(predicted.rows),),
         note=q.wrap_notes(
-            "Published ranges are rough ones over all devices; the exchange is hidden up to 4 devices and "
-            f"stagnates from 4 to 16. Synchronisation takes {shares['synchronisation']} of a step there; the "
-            "model has no barrier. Study parts measures it. A step can be shorter than its exchange alone: "
-            "links carry messages in the order in which these come, and computing changes that order."
+            "Published ranges are rough and cover all numbers of devices. According to the paper, the "
+            "exchange is hidden on up to 4 devices, and its time is constant from 4 to 16 devices. "
+            f"Synchronisation takes {shares['synchronisation']} of a step in the paper. The model has no "
+            "barrier, but `study parts` measures one. A predicted step can be shorter than its exchange "
+            "alone, because the order of the messages on a link depends on the computation."
         ),
     )
 
 
-def _orders(rows: Sequence[Row]) -> Iterator[Table]:
-    """Yield the table of the paper's statements on orders, next to results of the formula and the model."""
+def _order_tables(rows: Sequence[Row]) -> Iterator[Table]:
+    """Yield the table of the statements of the paper on orders, with results of the formula and the model."""
 
-    def bound(order: int) -> str:
-        limits = [count for count in DEVICES if step(_place(256, count, order=order)).bound != "work"]
+    def first_bound_count(order: int) -> str:
+        limits = [
+            count for count in DEVICE_COUNTS if step(_configuration(256, count, order=order)).bound != "work"
+        ]
         return f"{limits[0]} devices" if limits else "none"
 
     def efficiency(order: int, key: str) -> str:
-        one, many = (
+        time_on_one, time_on_32 = (
             next(row.get(key) for row in rows if (row["order"], row["devices"]) == (order, count))
             for count in (1, 32)
         )
-        return "" if one is None or many is None else q.percent(one / 32 / many)
+        if time_on_one is None or time_on_32 is None:
+            return ""
+        return q.percent(time_on_one / 32 / time_on_32)
 
     if {row["devices"] for row in rows} >= {1, 32}:
         yield table_of(
@@ -305,20 +339,20 @@ def _orders(rows: Sequence[Row]) -> Iterator[Table]:
             {
                 "order": lambda order: f"{order}",
                 "operations per\ncell and step": lambda order: f"{operations(order):,.0f}",
-                "bound by exchange\nfrom, formula": bound,
+                "limited by exchange\nfrom (formula)": first_bound_count,
                 "\npublished": lambda order: "8 devices" if order == 8 else "",
-                "efficiency on 32\nformula": lambda order: efficiency(order, "computed"),
+                "efficiency on 32\ndevices (formula)": lambda order: efficiency(order, "computed"),
                 "\npredicted": lambda order: efficiency(order, "predicted"),
                 "\npublished ": lambda order: "relatively high" if order == 2 else "",
             },
             note=q.wrap_notes(
-                f"One device takes {1e9 * PER_CELL:.1f} ns at sixth order, as published, and at other orders "
-                "as much more as these have more operations."
+                f"The time on one device is {1e9 * SECONDS_PER_CELL:.1f} ns at sixth order, as published. At "
+                "other orders, it is proportional to the number of operations."
             ),
         )
 
 
-SPEEDUPS: dict[str, Callable[[Any], str]] = {  # columns of published speed-ups
+SPEEDUP_COLUMNS: dict[str, Callable[[Any], str]] = {  # columns of published speed-ups
     "size": lambda entry: entry[0] or "any",
     "nodes": lambda entry: f"{entry[1]}",
     "speed-up": lambda entry: f"{entry[2]} to {entry[3]}",
@@ -340,62 +374,63 @@ def _speedups() -> list[tuple[str | None, int, float, float]]:
     ]
 
 
-def _against(rows: Sequence[Row]) -> Iterator[Table]:
+def _pencil_code_tables(rows: Sequence[Row]) -> Iterator[Table]:
     """Yield the times of the Pencil Code, derived from speed-ups, with predicted times of Astaroth."""
 
     def time(entry: Any) -> float:
-        return on_node() if entry[1] == 1 else on_most(SIZES[entry[0]])
+        return ns_on_node() if entry[1] == 1 else ns_on_64_devices(SIZES[entry[0]])
 
-    by_bandwidth = OF_A_NODE * MEMORY["V100"] / (2 * MEMORY["Xeon Gold 6230"])
+    cpu_bandwidth = 2 * MEMORY_BANDWIDTH["Xeon Gold 6230"]
+    bandwidth_ratio = DEVICES_PER_NODE * MEMORY_BANDWIDTH["V100"] / cpu_bandwidth
     puhti = published("astaroth-fig15a").values("speedup", machine="Puhti", nodes=1)
     yield table_of(
         "Speed-up over the Pencil Code, published",
         _speedups(),
         {
-            **SPEEDUPS,
+            **SPEEDUP_COLUMNS,
             "Astaroth\nns": lambda entry: q.nanoseconds(time(entry)),
-            "the Pencil Code\nns, derived": lambda entry: " to ".join(
+            "Pencil Code\nns, derived": lambda entry: " to ".join(
                 q.nanoseconds(times * time(entry)) for times in entry[2:]
             ),
-            "Astaroth\npredicted": lambda entry: q.nanoseconds(
-                _predicted(rows, n=SIZES[entry[0] or "small"], nodes=entry[1])
+            "Astaroth\nns, predicted": lambda entry: q.nanoseconds(
+                _predicted_value(rows, n=SIZES[entry[0] or "small"], nodes=entry[1])
             ),
         },
         note=q.wrap_notes(
-            "Speed-ups are ranges over both clusters; the least are those over Mahti. By the bandwidth of "
-            f"memory of a node of Puhti, {by_bandwidth:.1f} was expected (published: roughly 13), and "
-            f"{puhti[0]} to {puhti[1]} measured."
+            "Speed-ups are ranges over both clusters. The lower end is the speed-up relative to Mahti. From "
+            f"the memory bandwidths of a node of Puhti, {bandwidth_ratio:.1f} was expected (published: "
+            f"roughly 13). The paper measured {puhti[0]} to {puhti[1]}."
         ),
     )
 
 
-def _energy(rows: Sequence[Row]) -> Iterator[Table]:
+def _energy_tables(rows: Sequence[Row]) -> Iterator[Table]:
     """Yield the ratios of energy efficiency, derived from speed-ups and design powers."""
-    devices = OF_A_NODE * WATTS
+    device_power = DEVICES_PER_NODE * DEVICE_POWER
 
-    def ratio(entry: Any) -> str:
-        least, most = (
-            times * WATTS_OF_CPUS[name] / devices
-            for times, name in zip(entry[2:], ("Mahti", "Puhti"), strict=True)
+    def derived_ratio(entry: Any) -> str:
+        minimum, maximum = (
+            speedup * CPU_POWER[name] / device_power
+            for speedup, name in zip(entry[2:], ("Mahti", "Puhti"), strict=True)
         )
-        return f"{least:.1f} to {most:.1f}"
+        return f"{minimum:.1f} to {maximum:.1f}"
 
-    def printed(entry: Any) -> str:
+    def published_ratio(entry: Any) -> str:
         values = published("astaroth-fig15b").values("energy_ratio", size=entry[0], nodes=entry[1])
         return " to ".join(f"{value:g}" for value in values)
 
     yield table_of(
-        "Energy efficiency over that of the Pencil Code, by design power",
+        "Energy efficiency relative to the Pencil Code, by design power",
         _speedups(),
         {
-            **SPEEDUPS,
-            "ratio,\nderived": ratio,
-            "\npublished": printed,
+            **SPEEDUP_COLUMNS,
+            "ratio,\nderived": derived_ratio,
+            "\npublished": published_ratio,
         },
         note=q.wrap_notes(
-            f"Derived: speed-up times the design power of a node's processors ({WATTS_OF_CPUS['Mahti']} W on "
-            f"Mahti for the least, {WATTS_OF_CPUS['Puhti']} W on Puhti for the most) over the {devices} W of "
-            "its devices."
+            "The derived ratio is the speed-up times the design power of the CPUs of a node, divided by the "
+            f"{device_power} W of its devices. The lower end is for Mahti ({CPU_POWER['Mahti']} W), and "
+            f"the upper end for Puhti ({CPU_POWER['Puhti']} W)."
         ),
     )
 
@@ -410,18 +445,20 @@ _figure = partial(
     machine="puhti",
     network=NETWORK,
     make_schedule=_schedule,
-    configurations=[_place(n, devices) for n in (256, 512, 1024) for devices in DEVICES],
-    scale=_ns,
-    device_time=_on_one,
+    configurations=[_configuration(n, devices) for n in (256, 512, 1024) for devices in DEVICE_COUNTS],
+    scale=_nanoseconds,
+    device_time=_device_time,
     row_key="n",
     column_key="devices",
     table_key="grid",
     format_value=q.nanoseconds,
     unit="ns per cell and step",
 )
-_OF_NODES = [_place(n, OF_A_NODE * nodes) for n in SIZES.values() for nodes in NODES]
-_SMALL = {"n": "32", "ranks": "1,2", "threads": "1"}
-FIELDS = {  # fields of the benchmark, for Table B.1
+_NODE_CONFIGURATIONS = [
+    _configuration(n, DEVICES_PER_NODE * nodes) for n in SIZES.values() for nodes in NODE_COUNTS
+]
+_SMALL_RUNS = {"n": "32", "ranks": "1,2", "threads": "1"}
+FIELDS = {  # fields of the benchmark and their units, by the names in Table B.1
     "Logarithmic density": ("lnrho", "1"),
     "Velocity": ("u_x, u_y, u_z", "length/time"),
     "Specific entropy": ("s", "length²/(time² temperature)"),
@@ -432,7 +469,7 @@ PAPERS = (
     _figure(
         "astaroth-fig10",
         "Strong scaling",
-        "Devices varied for each size; behind times is the efficiency.",
+        "Time per cell and step by number of devices, for each size. The efficiency is in brackets.",
         "strong",
         local_runs={"n": "32,64", "ranks": "1,2", "threads": "1", "repeat": 3},
         comparison_text=_efficiency,
@@ -441,76 +478,81 @@ PAPERS = (
     _figure(
         "astaroth-fig11",
         "Strong scaling by the formula",
-        "The longer of computing and exchange; behind times is the efficiency. `astaroth-fig10` is measured.",
+        "The time is the longer of computation and exchange. The efficiency is in brackets. `study paper "
+        "astaroth-fig10` shows the measured efficiencies.",
         "strong",
         formula=formula,
         is_predicted=lambda row: False,
         machine=None,
         comparison_text=_efficiency,
-        derive=_theory,
-        difference_note="In the formula beside measurements each rank is a node, and sends the halos that "
-        "are read.",
+        derive=_formula_tables,
+        difference_note="For the measurements, the formula treats each rank as a node. Ranks exchange only "
+        "the halos that kernels read.",
     ),
     _figure(
         "astaroth-fig12",
         "A step and its parts",
-        "Computing, exchanges and synchronisation apart, 256³ cells.",
+        "Times of computation, exchange and synchronisation, timed separately, for 256³ cells.",
         "parts",
-        local_runs=_SMALL,
+        local_runs=_SMALL_RUNS,
         configurations=[
-            _place(256, devices, part=part)
+            _configuration(256, devices, part=part)
             for part in PARTS
-            for devices in DEVICES
+            for devices in DEVICE_COUNTS
             if part != SYNCHRONISATION
         ],
         formula=formula,
         row_key="part",
-        derive=_shares,
+        derive=_share_tables,
     ),
     _figure(
         "astaroth-fig13",
         "Weak scaling",
-        "As many cells for each device.",
+        "Time of a step with a constant number of cells per device.",
         "weak",
         local_runs={"n": "32,64", "ranks": "1,2", "threads": "1", "repeat": 3},
-        configurations=[_place(n, devices) for n in (128, 256, 512) for devices in DEVICES],
-        scale=lambda seconds, row: _ns(seconds, row) * row["devices"],
+        configurations=[_configuration(n, devices) for n in (128, 256, 512) for devices in DEVICE_COUNTS],
+        scale=lambda seconds, row: _nanoseconds(seconds, row) * row["devices"],
         is_weak=True,
         unit="ns per step and cell of a device",
     ),
     _figure(
         "astaroth-fig14",
-        "Orders",
-        "Order of differences varied, 256³ cells.",
+        "Orders of differences",
+        "Strong scaling for several orders of differences, with 256³ cells.",
         "orders",
-        local_runs={**_SMALL, "orders": "2,4,6,8"},
-        configurations=[_place(256, devices, order=order) for order in (2, 4, 6, 8) for devices in DEVICES],
+        local_runs={**_SMALL_RUNS, "orders": "2,4,6,8"},
+        configurations=[
+            _configuration(256, devices, order=order) for order in (2, 4, 6, 8) for devices in DEVICE_COUNTS
+        ],
         formula=formula,
         row_key="order",
-        derive=_orders,
+        derive=_order_tables,
     ),
     _figure(
         "astaroth-fig15a",
-        "Against a CPU solver",
-        "Nodes varied. Predicted is Astaroth's time; measured here are processors and devices.",
+        "Comparison with a CPU solver",
+        "Times by number of nodes. Predictions are for Astaroth. Measurements compare the cores and the "
+        "devices of this machine.",
         "devices",
-        local_runs=_SMALL,
-        configurations=_OF_NODES,
+        local_runs=_SMALL_RUNS,
+        configurations=_NODE_CONFIGURATIONS,
         column_key="nodes",
-        derive=_against,
-        difference_note="The solver on processors is the same program, not the Pencil Code.",
+        derive=_pencil_code_tables,
+        difference_note="The CPU solver of the measurements is Halocline, not the Pencil Code.",
     ),
     _figure(
         "astaroth-fig15b",
         "Energy",
-        "Cell updates per joule by the design power of devices, which `study strong --watts` takes too.",
+        "Cell updates per joule, computed from the design power of the devices. `study strong --watts` also "
+        "uses the design power.",
         "strong",
-        local_runs=_SMALL,
-        configurations=_OF_NODES,
+        local_runs=_SMALL_RUNS,
+        configurations=_NODE_CONFIGURATIONS,
         column_key="nodes",
-        scale=lambda seconds, row: 1e-6 * prod(row["shape"]) / (seconds * WATTS * row["devices"]),
+        scale=lambda seconds, row: 1e-6 * prod(row["shape"]) / (seconds * DEVICE_POWER * row["devices"]),
         unit="million cells per joule",
-        derive=_energy,
+        derive=_energy_tables,
     ),
     Derived(
         "astaroth-verification",
@@ -520,12 +562,13 @@ PAPERS = (
         CASE,
         options={"steps": 1},
         local_runs={"n": "32", "ranks": "1,2,4", "threads": "1"},
-        difference_note="Runs are compared with the first of them, not with another solver.",
+        difference_note="Each run is compared with the first run, not with another solver.",
     ),
     Derived(
         "astaroth-section6",
         "Processes of a node",
-        "One process with copies between subdomains, cut along one axis, and a process for each with MPI.",
+        "One process that copies halos between its subdomains, compared with one process per subdomain and "
+        "MPI. The single process divides the grid along one axis.",
         "processes",
         CASE,
         options={"steps": 10},
@@ -541,13 +584,13 @@ PAPERS = (
     Listing(
         "astaroth-b.1",
         "Fields",
-        "Fields of the equations, and those of `mhd-benchmark`. The paper states no units; those here follow "
-        "from the equations.",
+        "Fields of the equations in the paper, and the fields of `mhd-benchmark`. The paper states no units. "
+        "The units in the table follow from the equations.",
         configurations=published("astaroth-b.1").rows,
         entries={
             "field": lambda row: row["field"],
             "symbol": lambda row: row["symbol"],
-            "here": lambda row: FIELDS[row["field"]][0],
+            "in Halocline": lambda row: FIELDS[row["field"]][0],
             "unit": lambda row: FIELDS[row["field"]][1],
         },
         left=4,

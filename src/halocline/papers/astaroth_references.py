@@ -1,11 +1,11 @@
-"""Results of Astaroth for comparison with measurements of studies (Pekkilä et al. 2022, Section 5)."""
+"""Published results of Astaroth in the reports of studies (Pekkilä et al. 2022, Section 5)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
 from halocline.io.table import Table
-from halocline.papers.astaroth import CASE, ORDER, on_most, on_node
+from halocline.papers.astaroth import CASE, ORDER, ns_on_64_devices, ns_on_node
 from halocline.papers.published import published
 from halocline.study.measurement import Measurement
 from halocline.study.reporting import columns as c
@@ -17,59 +17,62 @@ SECTION = "Pekkilä et al. 2022, Section 5"
 CLUSTERS = ("Puhti", "Puhti and Mahti")
 
 
-def _is_same(group: Group) -> bool:
-    """Return True if the measurements have the case and the order of the paper."""
+def _is_same_problem(group: Group) -> bool:
+    """Return True if the measurements use the case and the order of the paper."""
     return bool(group.first["case"] == CASE and group.first["order"] == ORDER)
 
 
-def _on_most_devices(group: Group) -> Iterator[Sequence[str]]:
-    """Yield the published rows for 64 V100; their times follow from 1/π and the efficiencies."""
-    if not _is_same(group):
+def _rows_on_64_devices(group: Group) -> Iterator[Sequence[str]]:
+    """Yield the published rows for 64 V100. Their times follow from 1/π and the efficiencies."""
+    if not _is_same_problem(group):
         return
     measured, formula = published("astaroth-fig10"), published("astaroth-fig11")
     (ns,) = measured.values("ns_per_cell_step", devices=1)
     for n in (256, 512, 1024):
         (efficiency,) = measured.values("efficiency", n=n, devices=64)
         yield (
-            *(f"{n}³", "paper", "64 V100", f"{ns:g}", q.nanoseconds(on_most(n))),
+            *(f"{n}³", "paper", "64 V100", f"{ns:g}", q.nanoseconds(ns_on_64_devices(n))),
             *(q.percent(efficiency), q.percent(*formula.values("of_theory", n=n))),
         )
 
 
 def _node() -> tuple[float, tuple[int, ...], tuple[int, ...]]:
-    """Return the nanoseconds on the four V100 of a node, and two ranges of speed-ups over the Pencil Code.
+    """Return the time on the four V100 of a node in ns, and two ranges of its speed-up over the Pencil Code.
 
-    Both ranges are for one node. The first range is for Puhti, the second for both clusters together.
+    Both ranges are for one node. The first range is for Puhti, and the second range for both clusters.
     """
     puhti, both_clusters = (
         published("astaroth-fig15a").values("speedup", machine=name, nodes=1) for name in CLUSTERS
     )
-    return on_node(), puhti, both_clusters
+    return ns_on_node(), puhti, both_clusters
 
 
-def _over_node(m: Measurement, group: Group) -> str:
+def _speedup_over_node(m: Measurement, group: Group) -> str:
+    """Return the speed-up relative to the Pencil Code on a CPU node of Puhti, as text."""
     ns, puhti, _ = _node()
-    return "–".join(f"{ns * times / q.ns(m):.2g}" for times in puhti)
+    return "–".join(f"{ns * speedup / q.ns(m):.2g}" for speedup in puhti)
 
 
-def _over_core(m: Measurement, group: Group) -> str:
+def _speedup_over_core(m: Measurement, group: Group) -> str:
+    """Return the speed per core relative to the Pencil Code on one core, as text; empty on devices."""
     core = published("pencil-code").values("ns_per_cell_step", n=m["n"])
     if not core or m["devices"] or len(set(m["shape"])) > 1:
         return ""
     return f"{core[0] / (q.ns(m) * q.units(m)):.1f}"
 
 
-def _against_a_cpu_solver(group: Group) -> Iterator[Table]:
-    if not _is_same(group):
+def _pencil_code_tables(group: Group) -> Iterator[Table]:
+    """Yield the table that compares the measurements with the Pencil Code."""
+    if not _is_same_problem(group):
         return
-    ns, puhti, (fewest, most) = _node()
-    low, high = (q.nanoseconds(ns * times) for times in puhti)
+    ns, puhti, (minimum, maximum) = _node()
+    low, high = (q.nanoseconds(ns * speedup) for speedup in puhti)
     yield row_table(
-        "Against a CPU solver",
+        "Comparison with the Pencil Code",
         (
-            *(c.SIZE, c.HERE, c.UNIT_COUNT, c.NS),
-            Column("times as fast\nas its node", _over_node),
-            Column("as its core,\na core", _over_core),
+            *(c.SIZE, c.THIS_MACHINE, c.UNIT_COUNT, c.NS),
+            Column("speed-up over\none CPU node", _speedup_over_node),
+            Column("speed-up over one\ncore, per core", _speedup_over_core),
         ),
         [(size.best, size) for size in group.split(q.grid)],
         published=[
@@ -81,9 +84,10 @@ def _against_a_cpu_solver(group: Group) -> Iterator[Table]:
             ),
         ],
         note=q.wrap_notes(
-            f"Paper: {SECTION}, and 6: a node of two Xeon Gold 6230; {fewest}–{most} times over both "
-            "clusters, all sizes. One core: the Pencil Code as measured by this project on a machine with "
-            "AVX-512, over core times time here."
+            f"Paper: {SECTION}, and Section 6. A CPU node of Puhti has two Xeon Gold 6230. Over both "
+            f"clusters and all sizes, the published speed-up is {minimum}–{maximum}. The time of the Pencil "
+            "Code on one core was measured by this project on a machine with AVX-512. It is divided by the "
+            "number of cores times the measured time."
         ),
         left=3,
     )
@@ -94,39 +98,46 @@ def _parts(group: Group) -> Iterator[Sequence[str]]:
         data = published("astaroth-fig12")
         shares = [data.values("share", quantity=name) for name in ("overhead", "synchronisation", "corners")]
         overhead, synchronisation, corners = (
-            "to ".join(f"{s:.2%} ".replace(".00%", "%") for s in ends).strip() for ends in shares
+            "to ".join(f"{s:.2%} ".replace(".00%", "%") for s in bounds).strip() for bounds in shares
         )
         yield ("paper, 256³", "1-64 V100", overhead, synchronisation, "", corners)
 
 
 def _weak(group: Group) -> str:
     (ns,) = published("astaroth-fig10").values("ns_per_cell_step", devices=1)
-    return f"{SECTION}: {ns:g} ns on one V100." if _is_same(group) else ""
+    return f"{SECTION}: {ns:g} ns on one V100." if _is_same_problem(group) else ""
 
 
 def _of_case(*sentences: str) -> Callable[[Group], str]:
-    """Return a function that returns these sentences if the measurements use the case of the paper."""
+    """Return a function for the notes of a group: these sentences if the group has the case of the paper."""
     return lambda group: q.wrap_notes(*sentences) if group.first["case"] == CASE else ""
 
 
 REFERENCES = {
     "strong": Reference(
-        _on_most_devices,
-        lambda g: f"Paper: {SECTION}; its times follow from 1/π and the efficiencies." * _is_same(g),
-        _against_a_cpu_solver,
+        _rows_on_64_devices,
+        lambda g: (
+            f"Paper: {SECTION}. The times of the paper follow from 1/π and the efficiencies."
+            * _is_same_problem(g)
+        ),
+        _pencil_code_tables,
     ),
     "weak": Reference(note=_weak),
     "parts": Reference(
-        _parts, _of_case(f"Paper: {SECTION}; rough ranges over all devices, of the running time.")
+        _parts,
+        _of_case(
+            f"Paper: {SECTION}. The shares are rough ranges over all numbers of devices, relative to the "
+            "running time."
+        ),
     ),
-    "devices": Reference(tables=_against_a_cpu_solver),
+    "devices": Reference(tables=_pencil_code_tables),
     "layouts": Reference(
-        note=_of_case("Pekkilä et al. 2022, Section 5: at most 2 ulps after one step, from a CPU solver.")
+        note=_of_case(f"{SECTION}: after one step, a CPU solver differs by at most 2 ulps.")
     ),
     "orders": Reference(
         note=_of_case(
-            f"{SECTION}, 256³: second order scales to 32 devices, eighth order is bound by the exchange "
-            "from 8 on."
+            f"{SECTION}, 256³ cells: second order scales to 32 devices. From 8 devices on, the exchange "
+            "limits eighth order."
         )
     ),
 }

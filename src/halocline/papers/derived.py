@@ -15,17 +15,19 @@ if TYPE_CHECKING:
 
     from halocline.plan.machine import Machine
 
-Entries = Mapping[str, Callable[[Any], str]]  # columns of a table by their heads
+# functions that return the text of a cell for the row of a configuration, by the heads of the columns
+Entries = Mapping[str, Callable[[Any], str]]
 
 
 @dataclass(frozen=True)
 class Derived(Paper):
-    """Table or figure with further tables that follow from the values of its configurations.
+    """Table or figure with additional tables, which are derived from the values of its configurations.
 
     Parameters
     ----------
     derive : callable
-        ``derive(rows)`` yields these tables, for configurations with their computed and predicted values.
+        ``derive(rows)`` yields the additional tables. The argument is the list of configurations with their
+        computed and predicted values.
     """
 
     derive: Callable[[Sequence[Row]], Iterable[Table]] = lambda rows: ()
@@ -37,12 +39,12 @@ class Derived(Paper):
 
 @dataclass(frozen=True)
 class Listing(Paper):
-    """Table with one row per configuration, which contains published and computed values.
+    """Table with one row for each configuration. A row contains published and computed values.
 
     Parameters
     ----------
     entries : mapping of str to callable
-        Columns by their heads, as functions of the row of a configuration.
+        Functions ``text(row)`` that return the cells of a column, by the head of the column.
     left : int
         Number of leading columns that contain names.
     """
@@ -51,16 +53,16 @@ class Listing(Paper):
     left: int = 1
 
     def select_configurations(self, sizes: Iterable[int] | None, nodes: Iterable[int] | None) -> list[Row]:
-        """Return the configurations, with their computed values by name."""
+        """Return the configurations, with an entry for each computed value."""
         rows = [(row.pop("computed", {}), row) for row in super().select_configurations(sizes, nodes)]
         return [{**row, **computed} for computed, row in rows]
 
     def tables(self, rows: Sequence[Row], machine: Machine | None) -> list[Table]:
-        """Return the table."""
-        title = "Published and computed" if self.data.rows else "Computed here"
-        cited = wrap_notes(*self._citation)
-        return [table_of(title, rows, self.entries, left=self.left, note=cited, heading=self.title)]
+        """Return a list with the only table."""
+        title = "Published and computed values" if self.data.rows else "Computed by Halocline"
+        note = wrap_notes(*self._citation)
+        return [table_of(title, rows, self.entries, left=self.left, note=note, heading=self.title)]
 
     def draw(self, rows: Sequence[Row]) -> Figure | None:
-        """Return None: a listing has no figure."""
+        """Return None, because a listing has no figure."""
         return None

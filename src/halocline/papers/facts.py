@@ -1,4 +1,4 @@
-"""Facts of this machine and of runs on it, in the form of the set-up tables of papers."""
+"""Properties of this machine and of its runs, in the form of the set-up tables of papers."""
 
 from __future__ import annotations
 
@@ -24,12 +24,20 @@ from halocline.study.reporting.quantities import wrap_notes
 from halocline.study.reporting.report import Report
 from halocline.words import counted, joined
 
-HERE = "this machine"
+THIS_MACHINE = "this machine"
 UNKNOWN = "not known"
 
 
 def rows_below(rows: Callable[[], Sequence[Row]], *sentences: Callable[[], str]) -> Callable[[Paper], Report]:
-    """Return a function that reports the rows of a paper, followed by the rows of this machine."""
+    """Return a function that reports the rows of a paper, followed by rows of this machine.
+
+    Parameters
+    ----------
+    rows : callable
+        Function that returns the rows of this machine.
+    *sentences : callable
+        Functions that return the sentences of the report.
+    """
 
     def report(paper: Paper) -> Report:
         local_rows = list(rows())
@@ -46,11 +54,11 @@ def rows_below(rows: Callable[[], Sequence[Row]], *sentences: Callable[[], str])
 
 
 def system_row() -> list[Row]:
-    """Return this machine as a row of Table 2 of Mendygral et al. 2017."""
+    """Return the properties of this machine, as a row of Table 2 of Mendygral et al. 2017."""
     machine, hertz = this_machine(), clock_hertz()
     return [
         {
-            "machine": HERE,
+            "machine": THIS_MACHINE,
             "architecture": machine.system,
             "network": joined(*interconnects()) or "no adapter found",
             "topology": "one node",
@@ -63,13 +71,14 @@ def system_row() -> list[Row]:
 
 
 def memory_in_words() -> str:
-    """Return a sentence on caches and memory nodes, the subject of Section 3 of Mendygral et al. 2017."""
+    """Return a sentence on caches and NUMA nodes, as in Section 3 of Mendygral et al. 2017."""
     machine = this_machine()
     nodes = UNKNOWN if machine.numa_nodes is None else counted(machine.numa_nodes, "NUMA node")
-    return f"Here: {nodes}; {_caches(machine)}."
+    return f"This machine: {nodes}; {_caches(machine)}."
 
 
 def _caches(machine: Machine) -> str:
+    """Return the caches of a machine as text, such as "L1 of 32 KiB for 2 threads"."""
     return joined(
         *(
             f"L{cache.level} of {cache.bytes / 2**10:,.0f} KiB"
@@ -80,11 +89,11 @@ def _caches(machine: Machine) -> str:
 
 
 def flags_row() -> list[Row]:
-    """Return compiler flags and placement on this machine as a row of Table 3 of Mendygral et al. 2017."""
+    """Return the compiler flags and the thread placement, as a row of Table 3 of Mendygral et al. 2017."""
     machine = this_machine()
     flags = " ".join(flag for flag in _flags() if flag.startswith(("-O", "-m")))
     per_core = machine.hardware_threads // machine.cores
-    placement = f"one thread per core, which has {counted(per_core, 'hardware thread')}"
+    placement = f"one thread per core; a core has {counted(per_core, 'hardware thread')}"
     return [{"processor": machine.cpu or UNKNOWN, "flags": flags or UNKNOWN, "placement": placement}]
 
 
@@ -96,22 +105,30 @@ def _flags() -> tuple[str, ...]:
 
 
 def software_in_words() -> str:
-    """Return a sentence on compiler and MPI, as in Section 3 of Mendygral et al. 2017."""
+    """Return sentences on the compiler and on MPI, as in Section 3 of Mendygral et al. 2017."""
     machine = this_machine()
     compiler, mpi = machine.compiler_version or "no compiler", machine.mpi_version or "no MPI"
-    return f"Here: {compiler}; {mpi}. All flags of kernels: {' '.join(_flags()) or UNKNOWN}."
+    flags = " ".join(_flags()) or UNKNOWN
+    return f"This machine: {compiler}; {mpi}. Compiler flags of kernels: {flags}."
 
 
 def hardware_and_software(paper: Paper) -> Report:
-    """Return Table I of Pearson et al. 2020, with a further column of the same facts of this machine."""
+    """Return Table I of Pearson et al. 2020, with a further column for this machine."""
     local_facts = dict(_node_facts())
     published = [(row["quantity"], f"{row['value']}") for row in paper.data.rows]
     rows = tuple((name, value, local_facts[name]) for name, value in published)
-    table = Table("Published, and this machine", ("", "Summit", HERE), rows, left=3, note=paper.note)
+    table = Table(
+        "Published values, and values of this machine",
+        ("", "Summit", THIS_MACHINE),
+        rows,
+        left=3,
+        note=paper.note,
+    )
     return Report([table], [], facts={"here": local_facts})
 
 
 def _node_facts() -> Iterator[tuple[str, str]]:
+    """Yield the rows of Table I for this machine."""
     machine = this_machine()
     yield "CPU", f"{machine.cpu or UNKNOWN}, {counted(machine.cores, 'core')}"
     yield "OS", os_release() or UNKNOWN
@@ -136,7 +153,7 @@ def _why_none(interface: str) -> str:
 
 
 def _nvrtc() -> str:
-    """Return the version of NVRTC, which compiles kernels in place of nvcc."""
+    """Return the version of NVRTC, which compiles kernels instead of nvcc."""
     from halocline.compile.nvrtc import find_nvrtc
 
     try:
@@ -149,7 +166,7 @@ def _nvrtc() -> str:
 
 
 def links_of_node(name: str) -> Callable[[Paper], Report]:
-    """Return a function that reports the device links of a machine file and those of this machine."""
+    """Return a function that reports the links between devices in a machine file and on this machine."""
 
     def report(paper: Paper) -> Report:
         node, local_links = load_machine(name), links_here()
@@ -177,9 +194,9 @@ def _links(node: Node) -> Table:
         )
         for link in node.links
     )
-    heads = ("links", "GB/s one way", "both ways at once")
+    heads = ("links", "GB/s in one\ndirection", "both directions\nat once")
     return Table(
-        f"By the machine file of {node.title}",
+        f"Links in the machine file of {node.title}",
         heads,
         rows,
         note=wrap_notes(f"Sources: {' '.join(node.source.split())}"),
@@ -187,29 +204,40 @@ def _links(node: Node) -> Table:
 
 
 def bandwidth_table(names: Sequence[str], rates: Sequence[Sequence[float]], title: str) -> Table:
-    """Return the table of bandwidths between devices."""
+    """Return the table of bandwidths between devices.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names of the devices.
+    rates : sequence of sequence of float
+        Bandwidths in bytes per second: `rates[a][b]` from device a to device b.
+    title : str
+        Name of the machine.
+    """
     rows = tuple(
         (name, *("" if a == b else f"{1e-9 * rate:.1f}" for b, rate in enumerate(row)))
         for a, (name, row) in enumerate(zip(names, rates, strict=True))
     )
-    return Table(f"GB/s one way, where all devices send at once: {title}", ("", *names), rows)
+    heading = f"Bandwidth in one direction if all devices send at once, in GB/s: {title}"
+    return Table(heading, ("", *names), rows)
 
 
 def links_here() -> Table | str:
-    """Return the bandwidths between devices of this machine, or a sentence that states why none exist."""
+    """Return the table of bandwidths between devices of this machine, or a sentence why there is none."""
     from halocline.run.devices.topology import bandwidths, read_topology
 
     devices = _devices("cuda")
     if len(devices) < 2:
         count = counted(len(devices), "CUDA device") if devices else f"no CUDA device ({_why_none('cuda')})"
-        return f"Here: {count}, so no link between devices."
+        return f"This machine has {count}, and therefore no links between devices."
     topology, reason = read_topology([device.identity for device in devices])
     if topology is None:
-        return f"Here: links between devices are not known: {reason}."
-    return bandwidth_table([label(device) for device in devices], bandwidths(topology), HERE)
+        return f"The links between the devices of this machine are not known: {reason}."
+    return bandwidth_table([label(device) for device in devices], bandwidths(topology), THIS_MACHINE)
 
 
-# -- patches of runs here ------------------------------------------------------------------------------------
+# -- patches of runs on this machine -------------------------------------------------------------------------
 
 
 def patches_here(measured: Paper) -> tuple[int, ...]:
@@ -224,11 +252,13 @@ def patches_here(measured: Paper) -> tuple[int, ...]:
     return tuple(len(edges) - 1 for edges in plan.subdomains[0].patches.edges)
 
 
-def patch_rows(measured: Paper, **more: int) -> Callable[[], list[Row]]:
-    """Return a function that describes the set-up of a run on this machine, as a row of Tables 5 to 7."""
+def patch_rows(measured: Paper, **further_columns: int) -> Callable[[], list[Row]]:
+    """Return a function that returns the set-up of a run on this machine, as a row of Tables 5 to 7."""
 
     def rows() -> list[Row]:
         counts = dict(zip(("patches_1", "patches_2", "patches_3"), patches_here(measured), strict=True))
-        return [{"machine": HERE, **more, **counts, "patch": int(measured.options["patch"])}]
+        return [
+            {"machine": THIS_MACHINE, **further_columns, **counts, "patch": int(measured.options["patch"])}
+        ]
 
     return rows

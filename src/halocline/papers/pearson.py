@@ -13,39 +13,45 @@ from halocline.plan.transfer import AWARE_SETS, SETS
 from halocline.words import duration
 
 PLACEMENTS = {name: name for name in ("trivial", "random", "aware")}
-PLACED = (1440, 1452, 700)  # cells of the worst case for placement
-NODES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-OF_A_NODE = 6  # devices
-# cells along an axis, for one device and for all devices of one node: scripts/summit/run_256node_weak_spec.sh
-# and run_256node_strong_spec.sh of cwpearson/stencil, the repository that the paper names
-WEAK, STRONG = 750, 1363
-FLAT = "The network of the model has no bottlenecks but the cards of nodes"
+WORST_CASE_SHAPE = (1440, 1452, 700)  # cells of the worst case for placement
+NODE_COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+DEVICES_PER_NODE = 6
+# Cells along an axis for one device, and for all devices of one node. The numbers come from the scripts
+# scripts/summit/run_256node_weak_spec.sh and run_256node_strong_spec.sh of cwpearson/stencil, the repository
+# that the paper names.
+WEAK_CELLS, STRONG_CELLS = 750, 1363
+NETWORK_NOTE = "In the model, only the network cards of the nodes limit the bandwidth between nodes."
+SPEEDUP_NOTE = "In brackets: speed-up over MPI only."
 
 
 def _exchange(row: Row) -> Any:
-    """Return the schedule of four single-precision fields with halos of three layers, and the shape."""
+    """Return the schedule of an exchange of four single-precision fields, and the shape of the grid."""
     from halocline.lang.grid import Grid
     from halocline.study.measuring.exchange import exchange_schedule, weak_shape
 
-    shape = {None: PLACED, STRONG: (STRONG,) * 3}.get(row["n"]) or weak_shape(WEAK, OF_A_NODE * row["nodes"])
+    shape = {None: WORST_CASE_SHAPE, STRONG_CELLS: (STRONG_CELLS,) * 3}.get(row["n"])
+    shape = shape or weak_shape(WEAK_CELLS, DEVICES_PER_NODE * row["nodes"])
     return exchange_schedule(Grid(shape, periodic=True), 4, "float32", 3), shape
 
 
-def _places(
+def _configurations(
     n: int | None,
     names: Iterable[str],
-    nodes: Iterable[int] = NODES,
-    ranks: int = OF_A_NODE,
+    nodes: Iterable[int] = NODE_COUNTS,
+    ranks: int = DEVICES_PER_NODE,
     **options: dict[str, str],
 ) -> list[Row]:
-    """Return a configuration for each number of nodes and each name of options, with six devices per node."""
-    aware = "/ca" * any("gpu_aware" in text for known in options.values() for text in known.values())
-    fixed = {"n": n, "ranks_per_node": ranks, "subdomains_per_rank": OF_A_NODE // ranks, "passes": 2}
+    """Return a configuration for each number of nodes and each name, with six devices per node.
+
+    An entry of `options` contains the value of this option for each name.
+    """
+    is_aware = any("gpu_aware" in text for values in options.values() for text in values.values())
+    common = {"n": n, "ranks_per_node": ranks, "subdomains_per_rank": DEVICES_PER_NODE // ranks, "passes": 2}
     return [
         {
-            **{**fixed, "strategy": "bisection", "nodes": count, "transfer": name},
-            "run": f"{count}n/{ranks}r/{OF_A_NODE}g{aware}",
-            **{key: known[name] for key, known in options.items()},
+            **{**common, "strategy": "bisection", "nodes": count, "transfer": name},
+            "run": f"{count}n/{ranks}r/{DEVICES_PER_NODE}g{'/ca' * is_aware}",
+            **{key: values[name] for key, values in options.items()},
         }
         for count in nodes
         for name in names
@@ -53,19 +59,19 @@ def _places(
 
 
 def _speedups(
-    name: str, *stated: tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]
+    name: str, *comparisons: tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]
 ) -> Callable[[Sequence[Row]], Iterator[Quotient]]:
-    """Return a function that yields the speed-ups stated by the paper, published and predicted.
+    """Return a function that yields the published and predicted values of speed-ups.
 
-    An entry of `stated` consists of a description, the conditions of the published row, and the conditions of
-    the slower and of the faster configuration.
+    A comparison consists of a description, the conditions of the published row, the conditions of the slower
+    configuration, and those of the faster configuration.
     """
 
     def quotients(rows: Sequence[Row]) -> Iterator[Quotient]:
-        for description, published_row, slower, faster in stated:
+        for description, published_row, slower, faster in comparisons:
             times = [
-                [row["predicted"] for row in rows if all(row[key] == end[key] for key in end)]
-                for end in (slower, faster)
+                [row["predicted"] for row in rows if all(row[key] == conditions[key] for key in conditions)]
+                for conditions in (slower, faster)
             ]
             if all(times):
                 (published_speedup,) = published(name).values("speedup", **published_row)
@@ -83,23 +89,21 @@ _figure = partial(
     make_schedule=_exchange,
     row_key="transfer",
     format_value=duration,
-    unit="seconds of an exchange",
-    difference_note="Without --device, subdomains of processors take the place of devices, and +remote "
-    "copies nothing through the host. There is no barrier between the exchanges of a run.",
+    unit="seconds per exchange",
+    difference_note="Without --device, subdomains on cores replace the devices, and +remote needs no copies "
+    "through host memory. There is no barrier between the exchanges of a run.",
 )
-_ON_A_NODE: dict[str, Any] = {
+_NODE_TABLE: dict[str, Any] = {
     "row_key": "run",
     "column_key": "transfer",
     "comparison_text": lambda value, first, row: f" ({first / value:.2f})",
 }
-_SCALING: dict[str, Any] = {
-    **{
-        "comparison_text": _ON_A_NODE["comparison_text"],
-        "comparison_axis": "columns",
-        "nodes": (1, 8, 64, 256),
-    }
+_SCALING_TABLE: dict[str, Any] = {
+    "comparison_text": _NODE_TABLE["comparison_text"],
+    "comparison_axis": "columns",
+    "nodes": (1, 8, 64, 256),
 }
-_STAGED, _KERNEL, _AWARE = (
+_MPI_ONLY, _ALL_METHODS, _AWARE_MPI_ONLY = (
     {"run": f"1n/6r/6g{aware}", "transfer": name}
     for name, aware in (("+remote", ""), ("+kernel", ""), ("+remote", "/ca"))
 )
@@ -107,53 +111,64 @@ PAPERS = (
     Paper(
         "pearson-table1",
         "Hardware and software of a node",
-        "A node of Summit, and this one.",
+        "Properties of a node of Summit and of this machine.",
         facts=hardware_and_software,
     ),
     Paper(
         "pearson-fig10",
-        "A node and its bandwidths",
-        "The drawing has no readable numbers: links as the machine file has them, and those of this machine.",
+        "Bandwidths within a node",
+        "Bandwidths of the links in the machine file, and of the links of this machine. The drawing in the "
+        "paper has no readable numbers.",
         facts=links_of_node("summit"),
     ),
     _figure(
         "pearson-fig11",
         "Placement",
-        "One node; behind times is the speed-up over the trivial placement.",
-        configurations=_places(None, PLACEMENTS, (1,), ranks=1, placement=PLACEMENTS),
+        "Time of an exchange on one node by placement. In brackets: speed-up over the trivial placement.",
+        configurations=_configurations(None, PLACEMENTS, (1,), ranks=1, placement=PLACEMENTS),
         quotients=_speedups(
             "pearson-fig11",
             ("aware over trivial placement", {}, {"placement": "trivial"}, {"placement": "aware"}),
         ),
         study="placement",
         local_runs={"n": "90", "ranks": "1", "threads": "1"},
-        **{**_ON_A_NODE, "column_key": "placement"},
+        **{**_NODE_TABLE, "column_key": "placement"},
     ),
     _figure(
         "pearson-fig12a",
         "Transfer methods on one node",
-        "Methods added in turn, with 1, 2 and 6 ranks of the same six devices; behind times is the speed-up "
-        "over MPI alone. Rows with ca have MPI that is aware of devices.",
+        "Time of an exchange with transfer methods added one by one, for 1, 2 and 6 ranks on the same six "
+        f"devices. {SPEEDUP_NOTE} Rows with ca use CUDA-aware MPI.",
         configurations=[
-            place
+            configuration
             for sets in (SETS, AWARE_SETS)
             for ranks in (1, 2, 6)
-            for place in _places(WEAK, sets, (1,), ranks, methods=sets)
+            for configuration in _configurations(WEAK_CELLS, sets, (1,), ranks, methods=sets)
         ],
         quotients=_speedups(
             "pearson-fig12a",
-            ("+kernel over +remote", {"method": "+kernel", "against": "staged"}, _STAGED, _KERNEL),
-            ("+kernel over +remote, ca", {"method": "+kernel", "against": "cuda-aware"}, _AWARE, _KERNEL),
-            ("+remote, ca over +remote", {"method": "cuda-aware"}, _STAGED, _AWARE),
+            ("+kernel over +remote", {"method": "+kernel", "against": "staged"}, _MPI_ONLY, _ALL_METHODS),
+            (
+                "+kernel over +remote with CUDA-aware MPI",
+                {"method": "+kernel", "against": "cuda-aware"},
+                _AWARE_MPI_ONLY,
+                _ALL_METHODS,
+            ),
+            (
+                "+remote with CUDA-aware MPI over +remote",
+                {"method": "cuda-aware"},
+                _MPI_ONLY,
+                _AWARE_MPI_ONLY,
+            ),
         ),
         local_runs={"n": "32", "ranks": "1,2,6", "threads": "1", "subdomains": "6"},
-        **_ON_A_NODE,
+        **_NODE_TABLE,
     ),
     _figure(
         "pearson-fig12b",
         "Weak scaling of the exchange",
-        f"As many cells for each device; behind times is the speed-up over MPI alone. {FLAT}.",
-        configurations=_places(WEAK, SETS, methods=SETS),
+        f"Time of an exchange with a constant number of cells per device. {SPEEDUP_NOTE} {NETWORK_NOTE}",
+        configurations=_configurations(WEAK_CELLS, SETS, methods=SETS),
         quotients=_speedups(
             "pearson-fig12b",
             (
@@ -163,23 +178,24 @@ PAPERS = (
                 {"nodes": 256, "transfer": "+kernel"},
             ),
         ),
-        **_SCALING,
+        **_SCALING_TABLE,
     ),
     _figure(
         "pearson-fig12c",
-        "Weak scaling, MPI aware of devices",
-        "The same by MPI from device memory; `halocline study exchange exchange --device cuda` measures it "
-        f"where MPI takes that memory, in rows with ca. {FLAT}.",
-        configurations=_places(WEAK, AWARE_SETS, methods=AWARE_SETS),
+        "Weak scaling of the exchange with CUDA-aware MPI",
+        "Time of an exchange with a constant number of cells per device, with MPI messages from device "
+        "memory. If MPI supports device memory, `halocline study exchange exchange --device cuda` measures "
+        f"this time (rows with ca). {SPEEDUP_NOTE} {NETWORK_NOTE}",
+        configurations=_configurations(WEAK_CELLS, AWARE_SETS, methods=AWARE_SETS),
         study=None,
-        **_SCALING,
+        **_SCALING_TABLE,
     ),
     _figure(
         "pearson-fig13",
         "Strong scaling of the exchange",
-        f"The same grid; behind times is the speed-up over MPI alone. {FLAT}.",
-        configurations=_places(STRONG, SETS, methods=SETS),
-        **_SCALING,
+        f"Time of an exchange for a grid of constant size. {SPEEDUP_NOTE} {NETWORK_NOTE}",
+        configurations=_configurations(STRONG_CELLS, SETS, methods=SETS),
+        **_SCALING_TABLE,
         local_runs={"n": "64", "nodes": "1,2,4,8", "per_node": "1,2", "threads": "1", "scaling": "strong"},
     ),
 )

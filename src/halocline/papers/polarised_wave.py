@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 SIDES = (16, 32, 64)  # zones along the shorter side
 PERIODS = 5
-LIMITERS = {"central": "central, the default", "sweby": "sweby, the paper's"}
-Waves = Mapping[str, list["Curve"]]  # curves by limiter: one for each grid, then the exact solution
+LIMITERS = {"central": "central (default)", "sweby": "sweby (paper)"}
+Waves = Mapping[str, list["Curve"]]  # curves of each limiter: one for each grid, then the exact solution
 
 
 def after_five_periods(paper: Paper) -> Report:
-    """Return the report of Fig. 23, right, with both limiters."""
+    """Return the report of Fig. 23, right, for both limiters."""
     import numpy as np
 
     waves = {limiter: _curves(paper.problem, limiter) for limiter in LIMITERS}
@@ -28,17 +28,17 @@ def after_five_periods(paper: Paper) -> Report:
     for limiter, (*grids, exact) in waves.items():
         for n, curve in zip(SIDES, grids, strict=True):
             error = np.abs(curve.y - np.interp(curve.x, exact.x, exact.y)).mean()
-            size = np.abs(exact.y).max()
-            maximum = f"{np.abs(curve.y).max() / size:.3f}"
-            rows.append((LIMITERS[limiter], f"{2 * n} x {n}", maximum, f"{error / size:.3f}"))
-    heads = ("limiter", "zones", "greatest |B₂|\nover amplitude", "mean error\nover amplitude")
-    note = "The paper does not state the grids of this panel; these are of the panel on the left."
+            amplitude = np.abs(exact.y).max()
+            maximum = f"{np.abs(curve.y).max() / amplitude:.3f}"
+            rows.append((LIMITERS[limiter], f"{2 * n} x {n}", maximum, f"{error / amplitude:.3f}"))
+    heads = ("limiter", "zones", "maximum |B₂| /\namplitude", "mean error /\namplitude")
+    note = "The paper does not state the grids of this panel, so the grids are those of the left panel."
     table = Table(f"B₂ after {PERIODS} periods", heads, tuple(rows), left=2, note=note)
     return Report([table], [], lambda: {f"{paper.name}.png": _figure(waves)})
 
 
 def _curves(problem: str, limiter: str) -> list[Curve]:
-    """Return curves of the field against the coordinate along the wave: for each grid, and exact."""
+    """Return the curves of B₂ along the direction of the wave: for each grid, and the exact solution."""
     curves = []
     for n in SIDES:
         result = Problem(problem, (2 * n, n), {"limiting": limiter}, dim=2).run(until=float(PERIODS))
@@ -54,15 +54,15 @@ def _figure(waves: Waves) -> Any:
 
     panels = []
     for limiter, (*grids, exact) in waves.items():
-        marks: list[dict[str, Any]] = [
+        styles: list[dict[str, Any]] = [
             {"marker": ".", "linestyle": "", "markersize": 2.5, "color": colour} for colour in COLOURS
         ]
         curves = [
-            Curve(curve.x, curve.y, f"N = {n}", style=mark)
-            for n, curve, mark in zip(SIDES, grids, marks, strict=False)
+            Curve(curve.x, curve.y, f"N = {n}", style=style)
+            for n, curve, style in zip(SIDES, grids, styles, strict=False)
         ]
-        span = float(exact.x[0]), float(exact.x[-1])
+        limits = float(exact.x[0]), float(exact.x[-1])
         panels.append(
-            Lines([*curves, exact], f"$B_2$, limiter {LIMITERS[limiter]}", "$x_1$, along the wave", span)
+            Lines([*curves, exact], f"$B_2$, limiter {LIMITERS[limiter]}", "$x_1$, along the wave", limits)
         )
-    return canvas_of(Figure(panels, columns=2), f"cp-alfven in the plane, 2N x N zones, t = {PERIODS}")
+    return canvas_of(Figure(panels, columns=2), f"cp-alfven in 2D, 2N x N zones, t = {PERIODS}")

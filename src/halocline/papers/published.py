@@ -1,4 +1,4 @@
-"""Numbers of papers: data files with their source, place and units."""
+"""Published numbers of papers, from data files with their source, position in the paper and units."""
 
 from __future__ import annotations
 
@@ -13,17 +13,22 @@ FOLDER = files("halocline.papers").joinpath("data")
 
 @dataclass(frozen=True)
 class Published:
-    """Table of a paper, or the numbers that its text states about a figure.
+    """Published table, or the numbers that the text of a paper states about a figure.
 
     Attributes
     ----------
     source : str
         Authors, title and year.
     place : str
-        Table, section, page.
-    machine, about, units : str
+        Number of the table or figure, section, and page if known.
+    machine : str
+        Machine of the measurements.
+    about : str
+        Sentences on the varied and constant quantities, and on the method of measurement.
+    units : str
+        Units of the columns.
     rows : tuple of dict
-        Entries by the names of the columns; None for an empty entry, numbers as int or float.
+        Entries by the names of the columns. An empty entry is None, and a number is an int or a float.
     """
 
     source: str
@@ -34,7 +39,7 @@ class Published:
     rows: tuple[dict[str, Any], ...]
 
     def values(self, column: str, **conditions: Any) -> tuple[Any, ...]:
-        """Return the entries of a column in the rows that have the values `conditions`."""
+        """Return the entries of a column, from the rows whose other entries equal `conditions`."""
         return tuple(
             row[column] for row in self.rows if all(row[name] == value for name, value in conditions.items())
         )
@@ -42,7 +47,7 @@ class Published:
 
 @cache
 def published(name: str) -> Published:
-    """Return the content of a data file by name, such as "umbc-4.1"."""
+    """Return the content of the data file with this name, such as "umbc-4.1"."""
     lines = FOLDER.joinpath(f"{name}.csv").read_text().splitlines()
     facts = dict(line[2:].split(": ", 1) for line in lines if line.startswith("# ") and ": " in line)
     rows = csv.DictReader(line for line in lines if not line.startswith("#"))
@@ -50,9 +55,9 @@ def published(name: str) -> Published:
 
 
 def _value(text: str) -> Any:
-    for kind in (int, float):
+    for convert in (int, float):
         try:
-            return kind(text)
+            return convert(text)
         except ValueError:
             continue
     return text or None

@@ -1,4 +1,4 @@
-"""Register of the tables and figures of five papers, with a command or the reason for its absence."""
+"""Register of the tables and figures of five papers, with the command or a reason for each entry."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ class Entry:
     Attributes
     ----------
     paper : str
-        Short name of the paper, which is the prefix of the names of its data files.
+        Short name of the paper, such as "umbc". It is the first part of the names of its data files.
     result : str
-        Number in the paper, such as "Fig. 12 (a)".
+        Number of the entry in the paper, such as "Fig. 12 (a)".
     kind : {"result", "computed", "set-up", "schematic", "listing"}
         Kind of the entry. A "result" is a measurement, and "computed" is the result of a formula. A "set-up"
         consists of facts on machines and problems. A "schematic" is a drawing, and a "listing" is source
         code.
     subject : str
-        Subject of the result.
+        Description of the entry.
     command : str
-        Command of `halocline` for the same quantity; empty if there is none.
+        Command of `halocline` that reproduces the entry; empty if there is none.
     reason : str
-        Reason for the absence of a command.
+        Reason for the absence of a command; empty if there is one.
     """
 
     paper: str
@@ -37,5 +37,5 @@ class Entry:
     reason: str
 
 
-with files("halocline.papers").joinpath("register.csv").open() as _lines:
-    REGISTER = tuple(Entry(**row) for row in csv.DictReader(_lines))
+with files("halocline.papers").joinpath("register.csv").open() as _file:
+    REGISTER = tuple(Entry(**row) for row in csv.DictReader(_file))

@@ -13,7 +13,8 @@ from halocline.study.reporting.reference import Reference
 from halocline.study.reporting.report import Group
 from halocline.words import clock, counted
 
-NETWORKS = {  # bandwidth in B/s and latency in s; latencies are round numbers
+# Bandwidths in B/s and latencies in s. The latencies are typical rounded values.
+NETWORKS = {
     "Omni-Path": {"bandwidth": 1.25e10, "latency": 1.0e-6},
     "EDR InfiniBand": {"bandwidth": 1.25e10, "latency": 1.0e-6},
     "10 Gb Ethernet": {"bandwidth": 1.25e9, "latency": 2.0e-5},
@@ -21,14 +22,14 @@ NETWORKS = {  # bandwidth in B/s and latency in s; latencies are round numbers
 
 
 def poisson_convergence() -> dict[int, dict[str, Any]]:
-    """Return the published convergence study, by N."""
+    """Return the rows of the published convergence study, by N."""
     return {row["n"]: row for row in published("umbc-3.1").rows}
 
 
 def iterations(n: int) -> float:
     """Return the published number of iterations for N x N points.
 
-    For other N, the result is an estimate that grows with N.
+    If the paper has no such grid, the result is an estimate that is proportional to N.
     """
     row = poisson_convergence().get(n)
     return float(row["iterations"]) if row else 1.57 * n
@@ -36,70 +37,82 @@ def iterations(n: int) -> float:
 
 def published_for(measurement: Measurement) -> dict[str, Any] | None:
     """Return the published result of the same problem with the same tolerance; None if there is none."""
-    same = measurement["case"] == "poisson" and measurement["dim"] == 2 and measurement["rtol"] == 1e-6
-    return poisson_convergence().get(measurement["n"]) if same and measurement["converged"] else None
+    is_poisson_2d = measurement["case"] == "poisson" and measurement["dim"] == 2
+    if not (is_poisson_2d and measurement["rtol"] == 1e-6 and measurement["converged"]):
+        return None
+    return poisson_convergence().get(measurement["n"])
 
 
 def _note(group: Group) -> str:
     if not any(map(published_for, group.members)):
         return ""
-    return "paper: UMBC HPCF-2018-10, Table 3.1; one core of a Skylake 8160 up to N = 16384, 1024 beyond."
+    return (
+        "paper: UMBC HPCF-2018-10, Table 3.1. The runs use one core of a Skylake 8160 up to N = 16384,\n"
+        "and 1024 cores for larger N."
+    )
 
 
 def _cores(row: Row) -> str:
-    """Return the head of the column of Table 5.1 that contains a row."""
+    """Return the head of the column of Table 5.1 for the configuration of a row."""
     ranks = row["ranks_per_node"]
-    most = max(published("umbc-5.1").values("ranks_per_node", machine=row["machine"]))
-    cores = "1 core" if ranks == 1 else "all cores" if ranks == most else f"{ranks} of {most} cores"
+    all_ranks = max(published("umbc-5.1").values("ranks_per_node", machine=row["machine"]))
+    cores = "1 core" if ranks == 1 else "all cores" if ranks == all_ranks else f"{ranks} of {all_ranks} cores"
     return f"{counted(row['nodes'], 'node')}\n{cores}"
 
 
-OF_THE_SOLVE = "Times here are of the solve alone; those of the paper also have the start of the program."
-GROUPS = f"Nodes here are groups of ranks of one host, which exchange by MPI in its memory. {OF_THE_SOLVE}"
-# This is the part of Table 4.1 for which this host has enough cores. The grid of the paper is cut along one
-# axis, and MPI transfers all messages (Section 2).
-_GRID = {
+SOLVE_TIME_NOTE = (
+    "Measured times are those of the solve alone; published times include the start of the program."
+)
+NODE_NOTE = (
+    "Groups of ranks on one host represent the nodes, and exchange messages by MPI in the memory of the "
+    f"host. {SOLVE_TIME_NOTE}"
+)
+# The measurements are those configurations of Table 4.1 for which this host has enough cores. The paper
+# divides the grid along one axis, and transfers all messages by MPI (Section 2).
+_LOCAL_RUNS = {
     **{"n": "512,1024", "nodes": "1,2,4,8,16", "per_node": "1,2,4,8,16,32", "threads": "1"},
     **{"decomposition": "1d", "methods": "mpi", "affinity": "close"},
 }
 
 
-def _cut(name: str) -> list[Row]:
-    """Return the configurations of a table, with the grid cut along one axis (Section 2)."""
+def _configurations(name: str) -> list[Row]:
+    """Return the configurations of a table, with a decomposition along one axis (Section 2)."""
     return [{**row, "strategy": "1d"} for row in published(name).rows]
 
 
-# rows: processes of a node; columns: nodes
-_grid = partial(
+# tables with the processes per node in rows, and the nodes in columns
+_scaling_table = partial(
     Paper,
-    about="Nodes and processes per node varied, for each N.",
+    about="Wall-clock time by number of nodes and processes per node, for each N.",
     study="strong",
     problem="poisson",
     options={"method": "cg"},
-    local_runs=_GRID,
-    difference_note=GROUPS,
+    local_runs=_LOCAL_RUNS,
+    difference_note=NODE_NOTE,
     machine="stampede2-skx",
     sizes=(4096,),
     pass_count=iterations,
     value_key="seconds",
     format_published=clock,
 )
-_hybrid = partial(
-    _grid,
-    about="Processes times threads of a node varied, on more and more nodes.",
+_hybrid_table = partial(
+    _scaling_table,
+    about="Wall-clock time for divisions of the cores of each node into processes and threads, by number of "
+    "nodes.",
     study="hybrid",
 )
-_HYBRID = {"n": "512,1024", "decomposition": "1d", "methods": "mpi"}
+_HYBRID_RUNS = {"n": "512,1024", "decomposition": "1d", "methods": "mpi"}
 PAPERS = (
     Paper(
         "umbc-3.1",
         "Convergence",
-        "Finer and finer meshes on one core, and on 1024 cores for the largest.",
+        "Errors, iterations and times on successively finer meshes. The runs use one core, and 1024 cores "
+        "for the two finest meshes.",
         "convergence",
         "poisson",
         options={"method": "cg"},
         local_runs={"n": "512,1024,2048", "ranks": "1", "threads": "1"},
-        difference_note=OF_THE_SOLVE,
+        difference_note=SOLVE_TIME_NOTE,
         machine="stampede2-skx",
         compared_key="seconds",
         configurations=[
@@ -113,29 +126,33 @@ PAPERS = (
     Paper(
         "umbc-fig3.1",
         "Solution and error",
-        "Mesh plots of the numerical solution and of its error (--pictures, --html).",
+        "Mesh plots of the numerical solution and of its error. The options --pictures and --html draw them.",
         problem="poisson",
         options={"method": "cg"},
         facts=solution_and_error,
     ),
-    _grid("umbc-4.1", "Strong scaling, threads bound close", configurations=_cut("umbc-4.1")),
-    _grid(
+    _scaling_table(
+        "umbc-4.1", "Strong scaling, thread binding close", configurations=_configurations("umbc-4.1")
+    ),
+    _scaling_table(
         "umbc-4.2",
-        "Strong scaling, threads bound spread",
-        configurations=_cut("umbc-4.2"),
-        local_runs={**_GRID, "affinity": "close,spread"},
+        "Strong scaling, thread binding spread",
+        configurations=_configurations("umbc-4.2"),
+        local_runs={**_LOCAL_RUNS, "affinity": "close,spread"},
     ),
-    _grid(
+    _scaling_table(
         "umbc-4.3",
-        "Strong scaling, threads bound by KMP scatter",
-        configurations=_cut("umbc-4.3"),
-        local_runs={**_GRID, "affinity": "close,scatter"},
-        difference_note=f"The OpenMP library here may not read KMP_AFFINITY (libgomp does not). {GROUPS}",
+        "Strong scaling, thread binding by KMP_AFFINITY=scatter",
+        configurations=_configurations("umbc-4.3"),
+        local_runs={**_LOCAL_RUNS, "affinity": "close,scatter"},
+        difference_note="KMP_AFFINITY has no effect with OpenMP libraries that do not read it, such as "
+        f"libgomp. {NODE_NOTE}",
     ),
-    _grid(
+    _scaling_table(
         "umbc-5.1",
-        "Generations of machines",
-        about="One core, all cores of a node, and both on 32 nodes, of seven machines.",
+        "Generations of clusters",
+        about="Wall-clock time on one core and on all cores of a node, for one node and for 32 nodes of "
+        "seven clusters.",
         configurations=[{**row, "threads": 1, "cores": _cores(row)} for row in published("umbc-5.1").rows],
         is_predicted=lambda row: row["machine"] == "Stampede2",
         row_key="machine",
@@ -143,28 +160,29 @@ PAPERS = (
         comparison_text=lambda seconds, first, row: f"  ({first / seconds + 1e-9:.2f})",
     ),
     *(
-        _grid(
+        _scaling_table(
             f"umbc-6.{number}",
-            f"Networks: {name}",
-            configurations=_cut(f"umbc-6.{number}"),
+            f"Comparison of networks: {name}",
+            configurations=_configurations(f"umbc-6.{number}"),
             machine="dell-zenith",
             network=network,
-            difference_note=f"One host has no network: these are the runs of Table 4.1. {GROUPS}",
+            difference_note="One host has no network, so the measurements are those for Table 4.1. "
+            f"{NODE_NOTE}",
         )
         for number, (name, network) in enumerate(NETWORKS.items(), 1)
     ),
-    _hybrid(
+    _hybrid_table(
         "umbc-7.1",
-        "Hybrid runs, one thread a core",
-        configurations=_cut("umbc-7.1"),
-        local_runs={**_HYBRID, "nodes": "1,2", "per_node": "1,2", "threads": "1"},
+        "Hybrid runs, one thread per core",
+        configurations=_configurations("umbc-7.1"),
+        local_runs={**_HYBRID_RUNS, "nodes": "1,2", "per_node": "1,2", "threads": "1"},
     ),
-    _hybrid(
+    _hybrid_table(
         "umbc-7.2",
-        "Hybrid runs, two threads a core",
-        configurations=_cut("umbc-7.2"),
-        local_runs={**_HYBRID, "ranks": "2", "threads": "2"},
-        difference_note=f"Measured on one node. {OF_THE_SOLVE}",
+        "Hybrid runs, two threads per core",
+        configurations=_configurations("umbc-7.2"),
+        local_runs={**_HYBRID_RUNS, "ranks": "2", "threads": "2"},
+        difference_note=f"The measurements use one node. {SOLVE_TIME_NOTE}",
     ),
 )
 REFERENCES = {"convergence": Reference(note=_note, result=published_for)}

@@ -1,4 +1,4 @@
-"""WOMBAT: vectors, threads, patches and ranks of MHD with shocks (Mendygral et al. 2017, Section 3)."""
+"""Tables and figures of WOMBAT (Mendygral et al. 2017, Section 3): vectors, threads, patches and ranks."""
 
 from __future__ import annotations
 
@@ -24,71 +24,77 @@ from halocline.study.reporting.reference import Reference
 from halocline.study.reporting.report import Group
 from halocline.words import duration
 
-# The paper does not name the flow in its timings. All flows need the same operations in each zone.
+# The paper does not name the timed flow. Every flow needs the same operations in each zone.
 OPTIONS = {"dim": 3, "steps": 6, "patch": "32"}
-HERE = {"n": "64", "ranks": "1", "threads": lambda: doubled(len(cores()))}
-ALL_CORES = {**HERE, "threads": lambda: f"{len(cores())}"}
-NODES = {"n": "64", "nodes": "1,2,4,8,16", "per_node": "1,2,4", "threads": "1"}
-GROUPS = "Nodes here are groups of ranks of one host, which exchange by MPI in its memory."
-_figure = partial(Paper, problem="rj2a", options=OPTIONS, local_runs=HERE)
-_PATCHES = {"dim": 3, "steps": 6}  # the study sets the patches
+THREAD_RUNS = {"n": "64", "ranks": "1", "threads": lambda: thread_counts(len(cores()))}
+ALL_CORES = {**THREAD_RUNS, "threads": lambda: f"{len(cores())}"}
+NODE_RUNS = {"n": "64", "nodes": "1,2,4,8,16", "per_node": "1,2,4", "threads": "1"}
+NODE_NOTE = (
+    "Groups of ranks on one host represent the nodes, and exchange messages by MPI in the memory of the host."
+)
+_figure = partial(Paper, problem="rj2a", options=OPTIONS, local_runs=THREAD_RUNS)
+_PATCH_OPTIONS = {"dim": 3, "steps": 6}  # the study sets the patches
 
 
-def doubled(cores: int) -> str:
-    """Return the powers of two below a number of cores, then this number, as text."""
+def thread_counts(cores: int) -> str:
+    """Return the powers of two below a number of cores, followed by this number, as text."""
     return ",".join(map(str, (*(2**power for power in range((cores - 1).bit_length())), cores)))
 
 
 # -- configurations of predictions ---------------------------------------------------------------------------
 
-# ranks per node, and threads per rank, that use all cores of a node, for the efficiencies of Fig. 6
+# Ranks per node and threads per rank for the efficiencies of Fig. 6. Except on XCKNL, they use all cores.
 SPLITS = {"XEIL": (4, 4), "XCBDW": (2, 18), "XCKNL": (4, 16)}
-CUBES = {1: (1, 1, 1), 27: (3, 3, 3), 150: (5, 5, 6), 512: (8, 8, 8), 648: (8, 9, 9)}
-CUBES |= {4096: (16, 16, 16), 16224: (24, 26, 26)}  # numbers of nodes along the axes
-OF_A_NODE = (160, 160, 160)  # zones of a node of Blue Waters, 4.1 million as in Fig. 7
-LEFT_OUT = (
-    "The model knows neither what threads cost in MPI nor the bottlenecks of a torus or a dragonfly between "
-    "nodes; nothing is fitted to these numbers, which are too few."
+# numbers of nodes along the axes, by the total number of nodes
+NODE_GRIDS = {1: (1, 1, 1), 27: (3, 3, 3), 150: (5, 5, 6), 512: (8, 8, 8), 648: (8, 9, 9)}
+NODE_GRIDS |= {4096: (16, 16, 16), 16224: (24, 26, 26)}
+BLUE_WATERS_ZONES = (160, 160, 160)  # zones of a node of Blue Waters: 4.1 million, as in Fig. 7
+MODEL_NOTE = (
+    "The model contains neither the costs of calls of MPI by several threads, nor bottlenecks of a torus or "
+    "dragonfly network. These costs are not fitted, because the paper states too few numbers."
 )
-OF_TABLE_4 = "The pace of all processors is fitted to Table 4, one thread of XCBDW at its turbo clock."
+SPEED_NOTE = (
+    "The predicted speed of all processors is fitted to the time of one thread on XCBDW (Table 4). This "
+    "thread runs at the turbo clock rate."
+)
 
 
 def _zones(table: str, machine: str) -> tuple[int, ...]:
-    """Return the numbers of zones of a node or of the grid, along the axes, from a table of set-ups."""
+    """Return the number of zones along each axis, of a node or of the grid, from a table of set-ups."""
     (row,) = [row for row in published(table).rows if row["machine"] == machine]
     return tuple(row[f"patches_{axis}"] * row["patch"] for axis in (1, 2, 3))
 
 
-def _place(machine: str, zones: tuple[int, ...], nodes: int, ranks: int, threads: int) -> Row:
-    """Return the configuration of a machine and a number of nodes, with the zones of all nodes."""
+def _configuration(machine: str, zones: tuple[int, ...], nodes: int, ranks: int, threads: int) -> Row:
+    """Return the configuration for a grid of `zones` on several nodes of a machine."""
     host = {"machine": machine, "predicted_on": machine.lower().replace(" ", "-"), "nodes": nodes}
     split = {"run": f"{machine}, {ranks} x {threads}", "ranks_per_node": ranks, "threads": threads}
     return {"n": zones[0], "shape": zones, **host, **split}
 
 
-def _weak(machine: str, zones: tuple[int, ...], nodes: int, ranks: int, threads: int) -> Row:
-    """Return a configuration whose grid consists of the grids of its nodes."""
-    whole = tuple(of_node * count for of_node, count in zip(zones, CUBES[nodes], strict=True))
-    return _place(machine, whole, nodes, ranks, threads) | {"n": zones[0]}
+def _weak_configuration(machine: str, zones: tuple[int, ...], nodes: int, ranks: int, threads: int) -> Row:
+    """Return the configuration for a grid with `zones` on each of several nodes."""
+    shape = tuple(n * count for n, count in zip(zones, NODE_GRIDS[nodes], strict=True))
+    return _configuration(machine, shape, nodes, ranks, threads) | {"n": zones[0]}
 
 
-def _of_nodes(name: str, value: str) -> Callable[[Sequence[Row]], Iterator[Quotient]]:
-    """Return a function that yields efficiencies or speed-ups over one node, published and predicted."""
+def _node_quotients(name: str, value: str) -> Callable[[Sequence[Row]], Iterator[Quotient]]:
+    """Return a function that yields efficiencies or speed-ups relative to one node."""
 
     def quotients(rows: Sequence[Row]) -> Iterator[Quotient]:
         times = {(row["run"], row["nodes"]): row["predicted"] for row in rows}
         for row in published(name).rows:
             for (run, nodes), seconds in times.items():
                 machine, _, split = run.partition(", ")
-                of_row = nodes == row["nodes"] and split.startswith(f"{row['ranks_per_node']} x")
-                if of_row and row.get("machine", machine) == machine and (run, 1) in times:
+                is_row = nodes == row["nodes"] and split.startswith(f"{row['ranks_per_node']} x")
+                if is_row and row.get("machine", machine) == machine and (run, 1) in times:
                     description = f"{value} on {nodes:,} nodes, {run}"
                     yield description, row[value], times[run, 1] / seconds
 
     return quotients
 
 
-_ON: dict[str, Any] = {
+_NODE_TABLE: dict[str, Any] = {  # options of tables with nodes in columns
     "row_key": "run",
     "column_key": "nodes",
     "table_key": "grid",
@@ -101,159 +107,163 @@ _ON: dict[str, Any] = {
 THREADS = _figure(
     "wombat-fig4",
     "Threads of a node",
-    "Threads varied on one node: time of a zone (cell) and update.",
+    "Time per zone (cell) and update by number of threads, on one node.",
     "strong",
-    difference_note="The 14 to 57 million zones of Table 5 are 64³ here.",
+    difference_note="The grid has 64³ zones instead of 14 to 57 million (Table 5).",
 )
 WEAK = _figure(
     "wombat-fig6",
     "Weak scaling on three machines",
-    f"Time of an update by nodes, as many zones on each. {OF_TABLE_4} {LEFT_OUT}",
+    "Time of an update by number of nodes, with a constant number of zones per node. "
+    f"{SPEED_NOTE} {MODEL_NOTE}",
     "weak",
     machine="xeil",
     configurations=[
-        _weak(machine, _zones("wombat-table6", machine), nodes, *SPLITS[machine])
-        for machine, most in (("XEIL", 150), ("XCBDW", 512), ("XCKNL", 648))
-        for nodes in (1, 27, most)
+        _weak_configuration(machine, _zones("wombat-table6", machine), nodes, *SPLITS[machine])
+        for machine, max_nodes in (("XEIL", 150), ("XCBDW", 512), ("XCKNL", 648))
+        for nodes in (1, 27, max_nodes)
     ],
-    quotients=_of_nodes("wombat-fig6", "efficiency"),
-    **_ON,
-    local_runs=NODES,
-    difference_note=f"{GROUPS} Each rank has 64³ zones; a node of the paper has 4 to 14 million (Table 6).",
+    quotients=_node_quotients("wombat-fig6", "efficiency"),
+    **_NODE_TABLE,
+    local_runs=NODE_RUNS,
+    difference_note=f"{NODE_NOTE} Each rank has 64³ zones, but each node of the paper has 4 to 14 million "
+    "(Table 6).",
 )
 STRONG = _figure(
     "wombat-fig8a",
     "Strong scaling",
-    f"Speed-up by nodes. {OF_TABLE_4} {LEFT_OUT}",
+    f"Time of an update by number of nodes, for a constant grid. {SPEED_NOTE} {MODEL_NOTE}",
     "strong",
     machine="xcbdw",
     configurations=[
-        _place("XCBDW", _zones("wombat-table7", "XCBDW"), nodes, *SPLITS["XCBDW"])
+        _configuration("XCBDW", _zones("wombat-table7", "XCBDW"), nodes, *SPLITS["XCBDW"])
         for nodes in (1, 4, 16, 64, 384)
     ],
-    quotients=_of_nodes("wombat-fig8a", "speedup"),
-    **_ON,
-    local_runs=NODES,
-    difference_note=f"{GROUPS} The 86 to 393 million zones of Table 7 are 64³ here, and patches keep their "
-    "size.",
+    quotients=_node_quotients("wombat-fig8a", "speedup"),
+    **_NODE_TABLE,
+    local_runs=NODE_RUNS,
+    difference_note=f"{NODE_NOTE} The grid has 64³ zones instead of 86 to 393 million (Table 7). The size "
+    "of the patches is constant.",
 )
 PAPERS = (
     Paper(
         "wombat-table2",
         "Machines",
-        "Machines of the studies, and this one.",
+        "Machines of the performance studies, and this machine.",
         facts=rows_below(system_row, memory_in_words),
     ),
     _figure(
         "wombat-fig3",
         "Vector length",
-        "Vectors of 64 to 512 bits on all cores of a node: time of an update.",
+        "Time of an update for vector lengths of 64 to 512 bits, on all cores of a node.",
         "vectors",
         local_runs=ALL_CORES,
-        difference_note="The 30 million zones of the paper are 64³ here.",
+        difference_note="The grid has 64³ zones instead of 30 million.",
     ),
     Paper(
         "wombat-table3",
         "Compiler flags and placement",
-        "Flags and placement of threads by processor, and here.",
+        "Compiler flags and placement of threads for each processor, and for this machine.",
         facts=rows_below(flags_row, software_in_words),
     ),
     _figure(
         "wombat-table4",
         "Compilers and vectors",
-        "Instructions, time of an update and share of the peak on one thread.",
+        "Number of instructions, time of an update and share of the peak, on one thread.",
         "vectors",
-        local_runs={**HERE, "threads": "1"},
-        difference_note="As many zones as in the paper; instructions are counted in the disassembly, and "
-        "not by counters of the processor.",
+        local_runs={**THREAD_RUNS, "threads": "1"},
+        difference_note="The number of zones is that of the paper. Instructions are counted in the "
+        "disassembly, not by counters of the processor.",
     ),
     THREADS,
     Paper(
         "wombat-table5",
         "Set-up of thread scaling",
-        "Patches of the domain of Fig. 4, and of `halocline study paper wombat-fig4` here.",
+        "Patches of the domain in Fig. 4, and of `halocline study paper wombat-fig4` on this machine.",
         facts=rows_below(patch_rows(THREADS)),
     ),
     _figure(
         "wombat-fig5",
         "Patches",
-        "Edges of patches and ranks of a node varied on all of its cores: zones per second and node. On "
-        "XCBDW "
-        "and XCKNL the published numbers are the least of the best patches. Predicted with patches of no "
-        f"cost. {OF_TABLE_4} All cores have a lower clock, and other processors another share of their peak.",
+        "Zones per second and node by edge length of the patches and number of ranks per node, on all cores "
+        "of a node. On XCBDW and XCKNL, the published numbers are lower bounds for the best patches. The "
+        f"predictions contain no cost of patches. {SPEED_NOTE} If all cores are busy, their clock rate is "
+        "lower, and other processors reach a different share of their peak.",
         "patches",
         machine="xeil",
         compared_key="zones_per_second",
         configurations=[
-            _weak(machine, _zones("wombat-table6", machine), 27, *SPLITS[machine])
+            _weak_configuration(machine, _zones("wombat-table6", machine), 27, *SPLITS[machine])
             | {"zones_per_second": published("wombat-fig5").values("zones_per_second", machine=machine)[0]}
             for machine in SPLITS
         ],
         scale=lambda seconds, row: prod(row["shape"]) / seconds / row["nodes"],
-        **{**_ON, "unit": "zones per second and node", "format_value": "{:,.0f}".format},
-        options=_PATCHES,
+        **{**_NODE_TABLE, "unit": "zones per second and node", "format_value": "{:,.0f}".format},
+        options=_PATCH_OPTIONS,
         local_runs={**ALL_CORES, "patches": "16,32,64", "all_splits": True},
-        difference_note="One node instead of 27, and 64³ zones for all edges.",
+        difference_note="The measurements use one node instead of 27, and 64³ zones for all edge lengths.",
     ),
     Paper(
         "wombat-table6",
         "Set-up of weak scaling",
-        "Patches of a node of Fig. 6, and of a rank of `halocline study paper wombat-fig6` here.",
+        "Patches of a node in Fig. 6, and of a rank of `halocline study paper wombat-fig6` on this machine.",
         facts=rows_below(patch_rows(WEAK)),
     ),
     WEAK,
     _figure(
         "wombat-fig7",
         "Weak scaling on Blue Waters",
-        "Time of an update on up to 16,224 nodes, ten steps; predicted to 512 nodes; --nodes takes 4096 and "
-        f"16,224 too, some minutes each. {LEFT_OUT}",
+        "Time of an update on up to 16,224 nodes, for ten steps. By default, predictions are for up to 512 "
+        f"nodes. Predictions with --nodes 4096,16224 take some minutes each. {MODEL_NOTE}",
         "weak",
         machine="blue-waters-xe",
         configurations=[
-            _weak("Blue Waters XE", OF_A_NODE, nodes, ranks, threads)
-            for ranks, threads, most in ((4, 4, 4096), (1, 16, 16224))
-            for nodes in (1, 27, 512, most)
+            _weak_configuration("Blue Waters XE", BLUE_WATERS_ZONES, nodes, ranks, threads)
+            for ranks, threads, max_nodes in ((4, 4, 4096), (1, 16, 16224))
+            for nodes in (1, 27, 512, max_nodes)
         ],
         nodes=(1, 27, 512),
-        quotients=_of_nodes("wombat-fig7", "efficiency"),
-        **_ON,
+        quotients=_node_quotients("wombat-fig7", "efficiency"),
+        **_NODE_TABLE,
         options={**OPTIONS, "steps": 10},
-        local_runs=NODES,
-        difference_note=f"{GROUPS} Each rank has 64³ zones; a node of the paper has 4.1 million.",
+        local_runs=NODE_RUNS,
+        difference_note=f"{NODE_NOTE} Each rank has 64³ zones, but each node of the paper has 4.1 million.",
     ),
     Paper(
         "wombat-table7",
         "Set-up of strong scaling",
-        "Patches of the world grid of Fig. 8, and of `halocline study paper wombat-fig8a` here.",
+        "Patches of the world grid in Fig. 8, and of `halocline study paper wombat-fig8a` on this machine.",
         facts=rows_below(patch_rows(STRONG, ranks_per_node=1)),
     ),
     STRONG,
     _figure(
         "wombat-fig8b",
         "Thread-hot RMA",
-        "Time of an update by nodes, with MPI that lets one thread into one-sided communication, and all.",
+        "Time of an update by number of nodes. The paper compares two MPI libraries. In one library, one "
+        "thread at a time uses one-sided communication. In the other library, all threads use it at once.",
         "rma",
         local_runs={"n": "48", "ranks": "2", "threads": "1,2"},
-        difference_note="One-sided and two-sided messages are compared instead of two MPI libraries: the "
-        "lock-free one is not at hand. Threads take turns in MPI, and on the cores where there are fewer.",
+        difference_note="One-sided messages are compared with two-sided messages, because the second MPI "
+        "library is not available. The threads of a rank call MPI one after the other. If there are fewer "
+        "cores than threads, threads share cores.",
     ),
     _figure(
         "wombat-fig9",
-        "Schedules",
-        "Static and guided schedules of the loop over patches: zones a second, with 2 and 2.5 equal patches "
-        "of each thread.",
+        "Schedules of threads",
+        "Zones per second with static and guided schedules of the loop over patches, for 2 and 2.5 equal "
+        "patches per thread.",
         "patches",
-        options=_PATCHES,
+        options=_PATCH_OPTIONS,
         local_runs={
             **{"n": "80", "ranks": "1", "threads": "2"},
             **{"patches": "20,80,80;16,80,80", "schedules": "guided,static"},
         },
-        difference_note="One rank of 2 threads instead of 108 ranks of 16.",
+        difference_note="The measurement uses one rank with 2 threads instead of 108 ranks with 16 threads.",
     ),
     Paper(
         "wombat-fig23b",
         "Circularly polarised wave",
-        "B₂ of every zone over x₁ after five periods in the plane, on several grids.",
+        "B₂ of every zone against x₁ after five periods in 2D, on several grids.",
         problem="cp-alfven",
         facts=after_five_periods,
     ),
@@ -263,37 +273,37 @@ PAPERS = (
 
 
 def _best_patches(group: Group) -> str:
-    best = published("wombat-fig5")
-    machines = dict.fromkeys(best.values("machine"))
-    edges = [f"{best.values('patch', machine=name)[0]}³ on {name}" for name in machines]
-    return wrap_notes(f"Mendygral et al. 2017, Fig. 5: the best patches there are {', '.join(edges)}.")
+    data = published("wombat-fig5")
+    machines = dict.fromkeys(data.values("machine"))
+    sizes = [f"{data.values('patch', machine=name)[0]}³ on {name}" for name in machines]
+    return wrap_notes(f"Mendygral et al. 2017, Fig. 5: the best patch sizes are {', '.join(sizes)}.")
 
 
 def _vectors(group: Group) -> Iterator[Sequence[str]]:
-    """Yield the rows of Table 4 for runs of its size on one thread; for other 3D runs, the rows of Fig. 3."""
-    one = group.first
-    if tuple(one["shape"]) == (64, 64, 64) and group.values("threads") == {1}:
+    """Yield published rows: Table 4 for 64³ zones on one thread, and Fig. 3 for other runs in 3D."""
+    shape = tuple(group.first["shape"])
+    if shape == (64, 64, 64) and group.values("threads") == {1}:
         for row in published("wombat-table4").rows:
             bits = "256" if row["vector_ops"] else "64"
             yield (
                 *(bits, row["compiler"], "1 Broadwell thread", f"{row['seconds_per_step']:g}", ""),
                 *(f"{row['scalar_ops']:g}", f"{row['vector_ops']:g}", "", f"{row['peak_share']:.1%}"),
             )
-    elif len(one["shape"]) == 3:
+    elif len(shape) == 3:
         data = published("wombat-fig3")
-        for length, word in ((256, "about"), (512, "almost")):
-            (speedup,) = data.values("speedup", vector_bits=length, against_bits=64)
-            yield (f"{length}", "CCE", "KNL, 68 threads", "", f"{word} {speedup:g}", "", "", "", "")
+        for bits, precision in (("256", "about"), ("512", "almost")):
+            (speedup,) = data.values("speedup", vector_bits=int(bits), against_bits=64)
+            yield (bits, "CCE", "KNL, 68 threads", "", f"{precision} {speedup:g}", "", "", "", "")
 
 
-VECTORS = wrap_notes(
-    "Mendygral et al. 2017, Table 4 (of 100 steps of 64³ zones) and Fig. 3, whose time follows Amdahl's law "
-    "with about 0.65."
+VECTOR_NOTE = wrap_notes(
+    "Mendygral et al. 2017, Table 4 (100 steps with 64³ zones) and Fig. 3. The times in Fig. 3 follow "
+    "Amdahl's law, with about 0.65 of the time proportional to 1 / bits."
 )
 REFERENCES = {
     "patches": Reference(note=_best_patches),
     "vectors": Reference(
         _vectors,
-        lambda group: VECTORS if len(group.first["shape"]) == 3 else "",
+        lambda group: VECTOR_NOTE if len(group.first["shape"]) == 3 else "",
     ),
 }

@@ -1,6 +1,6 @@
-"""Convergence of problems without exact solution, from the differences between solutions on successive grids.
+"""Convergence of problems without an exact solution, from differences between solutions on successive grids.
 
-The difference between two solutions falls with the same power of the spacing as the error (Roache 1998,
+The difference between two solutions decreases with the same power of the spacing as the error (Roache 1998,
 Verification and Validation in Computational Science and Engineering, Chapter 5).
 """
 
@@ -23,13 +23,18 @@ State = Mapping[str, "NDArray[Any]"]
 
 
 def state(path: Path) -> dict[str, NDArray[Any]]:
-    """Return the fields that a run wrote, by name."""
+    """Return the fields in a file of a run (option --state), by name."""
     with np.load(path) as archive:
         return {name: archive[name] for name in archive}
 
 
 def differences(states: Sequence[State]) -> list[float | None]:
     """Return the difference between each grid and the next finer grid; None for the finest grid.
+
+    Parameters
+    ----------
+    states : sequence of mapping
+        Fields on each grid, the coarsest grid first.
 
     Raises
     ------
@@ -40,28 +45,29 @@ def differences(states: Sequence[State]) -> list[float | None]:
 
 
 def _difference(coarse: State, fine: State) -> float:
-    """Return the maximum, over all fields, of the mean difference divided by the largest absolute value."""
-    worst = 0.0
+    """Return the mean difference divided by the maximum absolute value, as the maximum over all fields."""
+    max_difference = 0.0
     for name in (field for field in coarse if not field.endswith(PLACES)):
-        restricted = _restricted(fine[name], coarse[name].shape, fine[name + PLACES])
+        restricted = _restrict(fine[name], coarse[name].shape, fine[name + PLACES])
         scale = float(np.abs(restricted).max())
         if scale:
-            worst = max(worst, float(np.abs(coarse[name] - restricted).mean()) / scale)
-    return worst
+            difference = float(np.abs(coarse[name] - restricted).mean()) / scale
+            max_difference = max(max_difference, difference)
+    return max_difference
 
 
-def _restricted(values: NDArray[Any], shape: tuple[int, ...], on_faces: NDArray[np.bool_]) -> NDArray[Any]:
-    """Return the values of a fine grid on a coarse grid: cell means, or values on common faces."""
+def _restrict(values: NDArray[Any], shape: tuple[int, ...], on_faces: NDArray[np.bool_]) -> NDArray[Any]:
+    """Return the values of a fine grid on a coarse grid: means over cells, or values on common faces."""
     for axis, count in enumerate(shape):
-        fine, ends = values.shape[axis], 0
+        fine, extra_faces = values.shape[axis], 0
         if on_faces[axis] and (fine - 1) % max(1, count - 1) == 0 and fine % count:
-            ends = 1  # an axis has one more face than cells
-        if (fine - ends) % max(1, count - ends):
+            extra_faces = 1  # an axis with walls has one more face than cells
+        if (fine - extra_faces) % max(1, count - extra_faces):
             raise InputError(
-                f"{fine - ends} cells along an axis are not a multiple of the {count - ends} cells of the "
-                "previous grid. Use sizes such as 64,128,256."
+                f"{fine - extra_faces} cells along an axis are not a multiple of the {count - extra_faces} "
+                "cells of the previous grid. Use sizes such as 64,128,256."
             )
-        ratio = (fine - ends) // max(1, count - ends)
+        ratio = (fine - extra_faces) // max(1, count - extra_faces)
         axis_first = values.swapaxes(0, axis)
         if on_faces[axis]:
             axis_first = axis_first[::ratio]

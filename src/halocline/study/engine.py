@@ -1,4 +1,4 @@
-"""Plan, measurements and report of a study."""
+"""Planning, measurements and report of a study."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from halocline.words import counted, joined
 
 
 def plan_runs(request: StudyRequest) -> list[Run]:
-    """Return the runs of a study, with the same automatic parameters in all runs of a problem.
+    """Return the runs of a study. All runs of a problem have the same automatic parameters.
 
-    The case chooses these parameters for the largest grid of the problem. Runs with different settings or
-    numbers of axes are different problems.
+    The case chooses automatic parameters for the largest grid of the problem. Runs with different settings or
+    different numbers of axes count as different problems.
     """
     runs = request.study.runs(request)
     for run in runs:
@@ -45,7 +45,7 @@ def plan_runs(request: StudyRequest) -> list[Run]:
 
 
 def _with_automatic(run: Run, values: Mapping[str, float], shape: tuple[int, ...]) -> Run:
-    """Return a run with automatic parameters that the case chose for a grid of another shape."""
+    """Return a run with the automatic parameters that the case chose for a grid of the given shape."""
     if not values:
         return run
     settings = (*run.command.settings, *(f"{name}={value:g}" for name, value in values.items()))
@@ -57,12 +57,12 @@ def _with_automatic(run: Run, values: Mapping[str, float], shape: tuple[int, ...
 
 
 def exchanges_by_order(request: StudyRequest, runs: Sequence[Run]) -> dict[int | None, StepExchanges]:
-    """Return the exchanges of a step for each order of differences.
+    """Return the exchanges of a step, by the order of differences.
 
     Raises
     ------
     InputError
-        A grid cannot be decomposed.
+        A grid cannot be decomposed for the ranks of a run.
     """
     from halocline.run.domain.execution import chosen_devices
 
@@ -86,7 +86,8 @@ def exchanges_by_order(request: StudyRequest, runs: Sequence[Run]) -> dict[int |
                 **vars(exchanges[key]),
             )
     if not request.has_settings and runs:
-        by_order[request.problems[0][1].order] = by_order[None]  # measurements contain this order
+        # the measurements of a file without settings contain the order of its problem
+        by_order[request.problems[0][1].order] = by_order[None]
     return by_order
 
 
@@ -97,7 +98,7 @@ def measure_runs(
     note: Callable[[str], None],
     keep: Callable[[list[Measurement]], None] = lambda measurements: None,
 ) -> list[Measurement]:
-    """Carry out the runs of a study one by one, and return all measurements.
+    """Measure the runs of a study one by one, and return all measurements.
 
     All runs are adapted to the devices of this machine before the first run begins.
 
@@ -110,7 +111,7 @@ def measure_runs(
     note : callable
         Function that receives a line of text before and after each run.
     keep : callable
-        Function that receives all measurements so far, after each run.
+        Function that is called after each run, with all measurements so far.
     """
     runs = [run.on_this_machine for run in runs]
     measurements: list[Measurement] = []
@@ -127,9 +128,9 @@ def measure_runs(
 
 
 def _automatic_values(measurements: Sequence[Measurement]) -> list[str]:
-    """Return sentences on the automatic parameters that all runs of a problem share."""
+    """Return sentences on the automatic parameters that are the same in all runs of a problem."""
     sentences = (
-        f"{m['case']}: {name} = {value:g} in all runs, as the case chooses for the largest grid, "
+        f"{m['case']}: {name} = {value:g} in all runs, the automatic value for the largest grid, "
         f"{' x '.join(map(str, m['automatic_for']))}."
         for m in measurements
         for name, value in m.get("automatic", {}).items()
@@ -138,7 +139,7 @@ def _automatic_values(measurements: Sequence[Measurement]) -> list[str]:
 
 
 def build_report(study: Study, measurements: Sequence[Measurement], theory: Theory | None) -> Report:
-    """Return the report of a study for its measurements."""
+    """Return the report of a study. Without `theory`, it contains no results of the closed formula."""
     report, first = study.report(Group(measurements, theory)), measurements[0]
     facts = dict(report.facts)
     if theory is not None and study.has_formula:
@@ -152,5 +153,5 @@ def build_report(study: Study, measurements: Sequence[Measurement], theory: Theo
         sentences=[*_automatic_values(measurements), *report.sentences],
         facts=facts,
         subject=report.subject or joined(first["scheme"] or first.get("method"), steps),
-        footer=report.footer or (solves.CLOCK if is_solve(first) else study.footer),
+        footer=report.footer or (solves.FOOTER if is_solve(first) else study.footer),
     )

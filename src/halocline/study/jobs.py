@@ -62,8 +62,9 @@ SYSTEMS = {
     "slurm": (SLURM, "sh", "sbatch"),
     "pbs": (PBS, "pbs", "qsub"),
 }  # header, file name extension, command
-SUBMIT = ("--submit", "--time", "--partition", "--account", "--directive")  # options with values
-LAYOUT = ("--ranks", "--threads", "--nodes", "--per-node")
+# options of jobs and of layouts, all with a value
+JOB_OPTIONS = ("--submit", "--time", "--partition", "--account", "--directive")
+LAYOUT_OPTIONS = ("--ranks", "--threads", "--nodes", "--per-node")
 OVERWRITE = "--overwrite"
 FLAGS = (OVERWRITE, "--exclusive")
 DIRECTIVE = re.compile(r"-[A-Za-z0-9_.,:;@+/=%\[\]-]*( [A-Za-z0-9_.,:;@+/=%\[\]-]+)*")
@@ -72,14 +73,14 @@ CLOCK = r"[0-9]{1,4}:[0-5][0-9]:[0-5][0-9]"
 TIMES = {  # time limit of a job: pattern and description
     "slurm": (
         re.compile(rf"{CLOCK}|[0-9]{{1,3}}-([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]|[0-9]{{1,6}}"),
-        "hours, minutes and seconds, such as 01:30:00, the same after days, such as 1-12:00:00, or minutes, "
-        "such as 90",
+        "hours, minutes and seconds (such as 01:30:00), days and a time (such as 1-12:00:00), or minutes "
+        "(such as 90)",
     ),
-    "pbs": (re.compile(CLOCK), "hours, minutes and seconds, such as 01:30:00"),
+    "pbs": (re.compile(CLOCK), "hours, minutes and seconds (such as 01:30:00)"),
 }
-# options and values that remain distinguishable when hyphens join them in a file name
-DISTINCT = re.compile(r"(--[a-z]+(-[a-z]+)* [A-Za-z0-9.]+ ?)*")
-MAX_STEM = 120  # maximum length of a file name; in a longer name, a digest replaces the options
+# options whose values are unambiguous in a file name, in which hyphens join all words
+UNAMBIGUOUS_OPTIONS = re.compile(r"(--[a-z]+(-[a-z]+)* [A-Za-z0-9.]+ ?)*")
+MAX_STEM = 120  # maximum length of a file name in characters; a digest replaces the options of a longer name
 BODY = """
 # Each run of the study starts its own ranks on the nodes of the job
 {%- if not affinity %}
@@ -92,10 +93,9 @@ export OMP_PLACES=cores OMP_PROC_BIND=close
 def scripts(
     request: StudyRequest, line: Sequence[str], system: str, job_options: Mapping[str, Any]
 ) -> dict[Path, str]:
-    """Return the job script of each layout, by path.
+    """Return one job script for each layout, by path.
 
-    The file name contains all options that the study varies. Jobs of different studies therefore have
-    different files.
+    The file name contains the options of the study. Jobs of different studies therefore have different files.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def scripts(
         raise InputError(f"--submit {system}: expected {' or '.join(SYSTEMS)}")
     _check_directives(system, job_options)
     head, end, _ = SYSTEMS[system]
-    words = _remove_options(line, (*SUBMIT, *LAYOUT))[1:]
+    words = _remove_options(line, (*JOB_OPTIONS, *LAYOUT_OPTIONS))[1:]
     for word in words:
         _check_word(word)
     template, files = Template(head + BODY), {}
@@ -145,18 +145,18 @@ def scripts(
 
 
 def check_new(files: Mapping[Path, str], *, overwrite: bool) -> None:
-    """Check that the scripts and the results of their jobs replace no other file.
+    """Check that the scripts, and the results of their jobs, do not replace other files.
 
     Raises
     ------
     InputError
-        A different script or a file of results exists, and `overwrite` is false.
+        A different script, or a file of results, exists already, and `overwrite` is false.
     """
     for path, text in files.items():
         for file in (path, results_of(path)):
             is_same = file == path and file.is_file() and file.read_bytes() == text.encode()
             if not overwrite and not is_same and (file.exists() or file.is_symlink()):
-                raise InputError(f"{file} exists already: move it, or overwrite it with {OVERWRITE}")
+                raise InputError(f"{file} exists already. Move it, or replace it with {OVERWRITE}.")
 
 
 def results_of(script: Path) -> Path:
@@ -165,19 +165,19 @@ def results_of(script: Path) -> Path:
 
 
 def _check_directives(system: str, job_options: Mapping[str, Any]) -> None:
-    """Raise InputError for a text that is invalid in a scheduler directive; directives have no quotes."""
+    """Raise InputError for a text that is invalid in a scheduler directive, which has no quotation marks."""
     for option in ("partition", "account"):
         text = job_options.get(option)
         if text is not None and not NAME.fullmatch(text):
             raise InputError(
-                f"--{option} {text!r}: expected a name of the letters A to Z, digits and _ . , : @ + / -, "
-                "which begins with a letter, a digit or _"
+                f"--{option} {text!r}: expected a name with the letters A to Z, digits and _ . , : @ + / -. "
+                "The first character is a letter, a digit or _."
             )
     for text in job_options.get("directive") or ():
         if not DIRECTIVE.fullmatch(text):
             raise InputError(
                 f"--directive {text!r}: expected an option of {SYSTEMS[system][2]}, such as "
-                "--constraint=skx, of letters, digits, spaces and _ . , : ; @ + / = % [ ] -"
+                "--constraint=skx, with letters, digits, spaces and _ . , : ; @ + / = % [ ] -"
             )
     time = job_options.get("time")
     form, words = TIMES[system]
@@ -186,18 +186,18 @@ def _check_directives(system: str, job_options: Mapping[str, Any]) -> None:
 
 
 def _check_word(word: str) -> None:
-    """Raise InputError for a word of the command that is not valid in a script."""
+    """Raise InputError for a word of the command that is invalid in a script."""
     if any(unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") for letter in word):
         raise InputError(
-            f"{word!r} holds a control character or is not UTF-8, so it is not valid in the script of a job: "
-            "choose another name"
+            f"{word!r} contains a control character or invalid UTF-8, which job scripts do not support. "
+            "Choose another name."
         )
 
 
 def _stem(request: StudyRequest, words: Sequence[str], layout: Layout) -> str:
-    """Return the name of a job: study, problem, sizes, options, threads, ranks per node, and number of nodes.
+    """Return the name of a job, which consists of the study, the problem, its options and the layout.
 
-    The name contains a digest of the command if the other parts are ambiguous, or if the name is too long.
+    If these parts are ambiguous or too long, the name also contains a digest of the command.
     """
     sizes = () if request.sizes is None else ("n", *request.sizes)
     nodes, threads = layout.nodes, (layout.threads, "thread" if layout.threads == 1 else "threads")
@@ -208,10 +208,10 @@ def _stem(request: StudyRequest, words: Sequence[str], layout: Layout) -> str:
             options.remove(word)
     problem = Path(request.command.name).stem[: MAX_STEM // 2]
     digest = hashlib.sha256(shlex.join(words).encode()).hexdigest()[:8]
-    is_distinct = request.command.name == problem and DISTINCT.fullmatch(" ".join(options))
+    is_unambiguous = request.command.name == problem and UNAMBIGUOUS_OPTIONS.fullmatch(" ".join(options))
     choices = ((*sizes, *options), (*sizes, *options, digest), (digest,))
-    for varied in choices[0 if is_distinct else 1 :]:
-        parts = (request.study.name, problem, *varied, *threads, *node_words)
+    for option_words in choices[0 if is_unambiguous else 1 :]:
+        parts = (request.study.name, problem, *option_words, *threads, *node_words)
         stem = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(map(str, parts))).strip("-.")
         if len(stem) <= MAX_STEM:
             break
@@ -219,7 +219,7 @@ def _stem(request: StudyRequest, words: Sequence[str], layout: Layout) -> str:
 
 
 def _remove_options(line: Sequence[str], options: Sequence[str]) -> list[str]:
-    """Return a command line without the given options and their values, and without the options in FLAGS."""
+    """Return a command line without these options and their values, and without the options in FLAGS."""
     remaining: list[str] = []
     words = iter(line)
     for word in words:

@@ -1,4 +1,4 @@
-"""Joint report of measurement files from any machines, MPI libraries and commits."""
+"""Joint report of measurement files, which may come from several machines, MPI libraries and commits."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from halocline.study.reporting import quantities as q
 from halocline.study.reporting.report import Column, Group, Report, by_layout, ordered_rows, row_table
 from halocline.study.reporting.theory import StepExchanges, Theory
 from halocline.study.study import Study, studies
-from halocline.study.ways import WAY_TEXTS, labels, varied_keys
+from halocline.study.ways import VARIANT_TEXTS, labels, varied_keys
 from halocline.words import counted, joined
 
 Conditions = tuple[tuple[str, str], ...]
 
 
 def parse_label(text: str) -> tuple[str, Path]:
-    """Return the label and the path in a text such as "NewRiver=a.json"; a path alone has no label."""
+    """Return the label and the path in a text such as "NewRiver=a.json"; the label may be missing."""
     name, separator, path = text.partition("=")
     return (name, Path(path)) if separator and path and not Path(text).exists() else ("", Path(text))
 
@@ -40,12 +40,13 @@ def join_files(files: Mapping[Path, str] | Sequence[Path]) -> tuple[list[Measure
     Parameters
     ----------
     files : sequence of Path, or mapping of Path to str
-        Paths of the files, with or without labels. Files with different labels count as different sources.
+        Paths of the files. In a mapping, the values are labels. Files with different labels count as
+        different sources.
 
     Raises
     ------
     InputError
-        A file cannot be read, contains no measurements of a study, or is given twice.
+        A file cannot be read, contains no measurements of a study, or occurs twice.
     """
     duplicate = next((path for path, count in Counter(map(Path.resolve, files)).items() if count > 1), None)
     if duplicate is not None:
@@ -67,7 +68,10 @@ def join_files(files: Mapping[Path, str] | Sequence[Path]) -> tuple[list[Measure
                 exchanges.setdefault(fixed_conditions, {}).update(exchanged)
     if not all_measurements:
         read_files = ", ".join(map(str, files))
-        raise InputError(f"{read_files}: no measurements of a study; expected what --json of a study wrote")
+        raise InputError(
+            f"{read_files}: no measurements of a study. Expected files that the option --json of a study "
+            "wrote."
+        )
     problems: dict[Conditions, Group] = {
         fixed_conditions_of(by_name[group.first["study"]], group.first): group
         for group in Group(all_measurements).split(lambda m: fixed_conditions_of(by_name[m["study"]], m))
@@ -102,10 +106,10 @@ def join_files(files: Mapping[Path, str] | Sequence[Path]) -> tuple[list[Measure
 
 
 def fixed_conditions_of(study: Study, measurement: Measurement) -> Conditions:
-    """Return the conditions that are fixed in the tables of a study, as pairs of name and value.
+    """Return the conditions that are constant in each table of a study, as pairs of name and value.
 
-    Measurements that differ in a fixed condition are not compared with each other. For an option that the
-    study varies, the result contains the base value: the value in runs that do not vary the option.
+    Measurements that differ in such a condition are in separate tables. For an option that the study varies,
+    the result contains the base value, which is the value in runs that do not vary the option.
     """
     varied_options = measurement.get("varied") or {}
     base = {name: RUN.get(name, EXECUTION.get(name)) for name in varied_options} | measurement.get("base", {})
@@ -125,7 +129,7 @@ def _differing_conditions(problems: Mapping[Conditions, Group]) -> dict[tuple[st
         for name, value in fixed_conditions:
             values.setdefault(_kind(group), {}).setdefault(name, set()).add(value)
     return {
-        kind: {name for name, distinct in by_condition.items() if len(distinct) > 1}
+        kind: {name for name, distinct_values in by_condition.items() if len(distinct_values) > 1}
         for kind, by_condition in values.items()
     }
 
@@ -150,8 +154,8 @@ def _problem_report(
     study: Study, measurements: Sequence[Measurement], exchanged: dict[int | None, StepExchanges] | None
 ) -> Report:
     """Return the report of one problem, with tables of each source and of all sources together."""
-    distinct = Group(join_repeats(sorted(measurements, key=q.grid)))
-    repeats, parts = _repeat_sentences(distinct.members), distinct.split(source)
+    distinct_runs = Group(join_repeats(sorted(measurements, key=q.grid)))
+    repeats, parts = _repeat_sentences(distinct_runs.members), distinct_runs.split(source)
     theories = [
         None if exchanged is None else Theory.from_measurements(exchanged, part.members) for part in parts
     ]
@@ -160,8 +164,8 @@ def _problem_report(
     ]
     if len(parts) == 1:
         return replace(reports[0], sentences=[*repeats, *reports[0].sentences])
-    whole = distinct.select(lambda m: m.get("only") is None)
-    tables, sentences = list(_source_tables(whole)), [*repeats, *_source_sentences(whole)]
+    whole_runs = distinct_runs.select(lambda m: m.get("only") is None)
+    tables, sentences = list(_source_tables(whole_runs)), [*repeats, *_source_sentences(whole_runs)]
     for part, report in zip(parts, reports, strict=True):
         origin = source(part.first)
         tables += [replace(t, heading=t.heading and f"{t.heading} ({origin})") for t in report.tables]
@@ -175,16 +179,16 @@ def _problem_report(
     )
 
 
-def _repeat_sentences(distinct: Sequence[Measurement]) -> list[str]:
-    """Return a sentence about the measurements that are joined as repeats, if any exist."""
-    repeated_runs = [m for m in distinct if "repeats" in m]
+def _repeat_sentences(runs: Sequence[Measurement]) -> list[str]:
+    """Return sentences on the repeats among the measurements; empty without repeats."""
+    repeated_runs = [m for m in runs if "repeats" in m]
     if not repeated_runs:
         return []
     count = sum(m["repeats"] for m in repeated_runs)
     spread = max(max(m["times"]) / min(m["times"]) for m in repeated_runs)
     return [
         f"{counted(count, 'measurement')} of {counted(len(repeated_runs), 'run')} are repeats with the same "
-        f"bits: times are medians of all of their runs, which differ by up to a factor of {spread:.2f}."
+        f"bits. Times are medians over the repeats, whose times differ by a factor of up to {spread:.2f}."
     ]
 
 
@@ -193,43 +197,45 @@ def _case_and_size(measurement: Measurement) -> Any:
 
 
 def _comparison_key(measurement: Measurement) -> Any:
-    """Return the key of the problem, the layout and the way to run; sources are compared for equal keys."""
-    names = ("study", "order", *(name for name in WAY_TEXTS if name != "mpi"))
-    ways = (
-        WAY_TEXTS[name](measurement) if name in WAY_TEXTS else str(measurement.get(name)) for name in names
+    """Return the key of the problem, the layout and the options. Sources are compared for equal keys."""
+    names = ("study", "order", *(name for name in VARIANT_TEXTS if name != "mpi"))
+    texts = (
+        VARIANT_TEXTS[name](measurement) if name in VARIANT_TEXTS else str(measurement.get(name))
+        for name in names
     )
-    return by_layout(measurement), ranks_of_node(measurement), q.grid(measurement), *ways
+    return by_layout(measurement), ranks_of_node(measurement), q.grid(measurement), *texts
 
 
 def _source_tables(group: Group) -> Iterator[Table]:
     """Yield a table of all sources for each case and size."""
-    bests = {_comparison_key(place.first): place.best for place in group.split(_comparison_key)}
-    slower = Column(
-        "over the fastest\nsource", lambda m, g: f"{q.pace(m) / q.pace(bests[_comparison_key(m)]):.2f}"
+    fastest = {_comparison_key(part.first): part.best for part in group.split(_comparison_key)}
+    ratio = Column(
+        "time relative to\nfastest source",
+        lambda m, g: f"{q.pace(m) / q.pace(fastest[_comparison_key(m)]):.2f}",
     )
     names = labels(group)
-    way = (Column("", lambda m, g: names[id(m)]),) if varied_keys(group) else ()
-    columns = (Column("", lambda m, g: source(m)), c.LAYOUT, *way, c.NS, c.SECONDS, slower, c.SSSPNT)
+    variant = (Column("", lambda m, g: names[id(m)]),) if varied_keys(group) else ()
+    columns = (Column("", lambda m, g: source(m)), c.LAYOUT, *variant, c.NS, c.SECONDS, ratio, c.SSSPNT)
     for same_size in group.split(_case_and_size):
         rows = ordered_rows(same_size, lambda m: (_comparison_key(m), source(m)))
         heading = f"{same_size.first['case']}, n = {same_size.first['n']}"
-        left = 2 + len(way)
+        left = 2 + len(variant)
         yield row_table("Machines, MPI libraries and commits", columns, rows, left=left, heading=heading)
 
 
 def _source_sentences(group: Group) -> Iterator[str]:
-    """Yield a sentence on the relative speed of each pair of sources, for each case and size."""
+    """Yield sentences on the relative speed of each pair of sources, for each case and size."""
     for same_size in group.split(_case_and_size):
 
         def name(m: Measurement) -> str:
             return str(m.get("label") or source(m))
 
-        places = [{name(m): q.pace(m) for m in place.members} for place in same_size.split(_comparison_key)]
+        times = [{name(m): q.pace(m) for m in part.members} for part in same_size.split(_comparison_key)]
         for first_source, second_source in combinations(sorted(set(map(name, same_size.members))), 2):
             ratios = [
-                place[second_source] / place[first_source]
-                for place in places
-                if first_source in place and second_source in place
+                by_source[second_source] / by_source[first_source]
+                for by_source in times
+                if first_source in by_source and second_source in by_source
             ]
             if ratios:
                 yield (

@@ -21,17 +21,19 @@ def _compiler(path: str) -> Mapping[str, str]:
 def _vectors(bits: str) -> Mapping[str, str]:
     widest = widest_vector() or VECTOR_BITS[-1]
     if int(bits) > widest:
-        raise InputError(f"--vectors {bits}: this CPU has vectors of {widest} bits at most; leave it out")
+        raise InputError(
+            f"--vectors {bits}: this CPU has vectors of at most {widest} bits. Leave {bits} out."
+        )
     return {VECTORS: bits}
 
 
 COMPILERS = VariedOption(
     "environment",
     "--compilers P,P,...",
-    "C++ compilers, each a name or path as for CXX.",
+    "C++ compilers, as names or paths (as in the variable CXX).",
     convert=_compiler,
 )
-LENGTHS = VariedOption(
+VECTOR_LENGTHS = VariedOption(
     "environment",
     "--vectors B,B,...",
     "Vector lengths in bits. Default: all lengths of this machine.",

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from halocline.words import counted, joined
 
 _UNBOUND = dict.fromkeys(("OMP_PROC_BIND", "OMP_PLACES", "KMP_AFFINITY"))
-# environment variables of each thread binding, as in Tables 4.1 to 4.3 and 7.2 of UMBC HPCF-2018-10; None
-# removes a variable
+# Environment variables of each thread binding, as in Tables 4.1 to 4.3 and 7.2 of UMBC HPCF-2018-10. The
+# value None removes a variable.
 AFFINITIES: Mapping[str, Mapping[str, str | None]] = {
     "none": _UNBOUND,
     "close": {**_UNBOUND, "OMP_PROC_BIND": "close", "OMP_PLACES": "cores"},
@@ -49,6 +49,6 @@ class Layout(NamedTuple):
 
     @property
     def description(self) -> str:
-        """Short description of the layout."""
+        """Description of the layout in a few words."""
         node_text = None if self.per_node is None else f"on {counted(self.nodes, 'node')}"
         return joined(f"ranks {self.ranks}", f"threads {self.threads}", node_text)

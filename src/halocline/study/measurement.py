@@ -9,13 +9,13 @@ from typing import Any
 
 Measurement = dict[str, Any]
 
-# conditions of a run, as opposed to its results
-PROBLEM = (
+# conditions of a run, in contrast to its results
+PROBLEM_CONDITIONS = (
     *("study", "case", "settings", "dim", "order", "scheme", "method", "rtol", "max_iterations"),
     *("steps", "warm_up", "growth", "scaling", "fields", "dtype", "radius", "corners"),
     *("panel", "line", "expected_order", "automatic", "watts"),
 )
-EXECUTION = (
+EXECUTION_CONDITIONS = (
     *("decomposition", "patch", "schedule", "methods", "methods_asked", "overlap", "packing"),
     *(
         "communication",
@@ -30,11 +30,11 @@ EXECUTION = (
     ),
     *("io_ranks", "environment", "python"),
 )
-PLACE = (  # conditions that form the rows and columns of tables
+TABLE_CONDITIONS = (  # conditions that may differ between the rows and columns of a table
     *("n", "shape", "ranks", "threads", "nodes", "ranks_per_node", "hosts", "parts", "methods_used"),
     *("cores_or_devices", "only", "halo"),
 )
-CONDITIONS = (*PROBLEM, *EXECUTION, *PLACE)
+CONDITIONS = (*PROBLEM_CONDITIONS, *EXECUTION_CONDITIONS, *TABLE_CONDITIONS)
 SOLVE_RESULTS = ("steps", "overlap")  # conditions of a run of steps, but results of a linear solve
 # results proportional to the time of a run, and results inversely proportional to it
 TIME_RESULTS = ("ns_per_cell_step", "seconds_per_iteration")
@@ -48,7 +48,7 @@ SOLVE_CONDITIONS = (
 
 
 def is_solve(measurement: Measurement) -> bool:
-    """Return whether a measurement is a linear solve, which is timed as a whole instead of per step."""
+    """Return True for a linear solve, which is timed as a whole instead of per step."""
     return "dof" in measurement
 
 
@@ -67,8 +67,8 @@ def mpi_library(measurement: Measurement) -> str:
 def source(measurement: Measurement) -> str:
     """Return the source of a measurement as text.
 
-    The text consists of the label of the file, the processor or device, the MPI library, and the commit or
-    version. It omits the host, because jobs on one cluster may run on different hosts.
+    The text contains the label of the file, the processor or device, the MPI library, and the commit or
+    version. It does not contain the host, because jobs on one cluster may run on different hosts.
     """
     machine = measurement["machine"]
     processor = measurement["devices"][0]["name"] if measurement["devices"] else machine["cpu"]
@@ -88,7 +88,7 @@ def conditions(
     without : collection of str
         Names of conditions to omit.
     instead : mapping of str to value, optional
-        Values that replace those of the measurement.
+        Values of conditions that replace the values of the measurement.
     """
     values = {name: measurement.get(name) for name in CONDITIONS}
     replacements = {name: value for name, value in (instead or {}).items() if name in values}
@@ -109,7 +109,7 @@ def conditions(
 def group_by(
     measurements: Iterable[Measurement], key: Callable[[Measurement], Any]
 ) -> dict[Any, list[Measurement]]:
-    """Return the measurements for each value of a key, in the order of the first occurrence."""
+    """Return the measurements by the value of a key, in the order of their first occurrence."""
     groups: dict[Any, list[Measurement]] = {}
     for m in measurements:
         groups.setdefault(key(m), []).append(m)
@@ -121,24 +121,25 @@ def _text(value: Any) -> str:
 
 
 def join_repeats(measurements: Iterable[Measurement]) -> list[Measurement]:
-    """Join measurements with the same conditions, source and checksum into one record with their median time.
+    """Join measurements with the same conditions, source and checksum into one record.
 
-    The `times` of the result are the seconds of all runs, and `repeats` is the number of measurements.
+    The time of this record is the median time. Its entry `times` contains the times of all runs in seconds,
+    and `repeats` is the number of measurements.
     """
     groups = group_by(measurements, lambda m: (source(m), m.get("checksum"), *conditions(m).items()))
     return [group[0] if len(group) == 1 else _merge_repeats(group) for group in groups.values()]
 
 
-def _merge_repeats(alike: Sequence[Measurement]) -> Measurement:
-    times = [time for m in alike for time in m["times"]]
-    repeats = sum(m.get("repeats", 1) for m in alike)
-    return {**median_record(alike, times), "times": times, "repeats": repeats}
+def _merge_repeats(repeats: Sequence[Measurement]) -> Measurement:
+    times = [time for m in repeats for time in m["times"]]
+    count = sum(m.get("repeats", 1) for m in repeats)
+    return {**median_record(repeats, times), "times": times, "repeats": count}
 
 
 def median_record(records: Sequence[dict[str, Any]], times: Sequence[float]) -> dict[str, Any]:
-    """Return the record whose time is nearest to the median of the times, scaled to this median.
+    """Return the record whose time is nearest to the median time, scaled to the median time.
 
-    Results that depend on the time are scaled in proportion.
+    Results that are proportional or inversely proportional to the time are scaled accordingly.
     """
     median_time = median(times)
     nearest = min(records, key=lambda record: abs(record["seconds"] - median_time))

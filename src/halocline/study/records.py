@@ -1,6 +1,6 @@
-"""Validation models of measurement files, applied to each record before a report uses it.
+"""Validation of measurement files: models of the records that `halocline study report` reads.
 
-Only reports of files import this module, because the import of the validation library is slow.
+Only this command imports the module, because the import of the validation library is slow.
 """
 
 from __future__ import annotations
@@ -22,18 +22,22 @@ from halocline.study.reporting.theory import StepExchanges
 from halocline.study.study import studies
 from halocline.words import validation_message
 
-SHORTEST, LONGEST = 1e-12, 1e12  # range of times in seconds, and of other measured numbers
-LEAST, MOST = 1e-100, 1e100  # range of the numbers of a problem, so that their ratios are finite
+MIN_MEASURED, MAX_MEASURED = 1e-12, 1e12  # range of times in seconds, and of other measured numbers
+MIN_MAGNITUDE, MAX_MAGNITUDE = (
+    1e-100,
+    1e100,
+)  # range of the numbers of a problem, whose ratios are then finite
 T = TypeVar("T")
 
 
-def _of(numbers: Range) -> Any:
+def _in_range(numbers: Range) -> Any:
+    """Return the constraint of a number to a range."""
     return Field(ge=numbers.least, le=numbers.most)
 
 
 def _ratios_are_finite(value: float) -> bool:
-    """Return whether the ratios of this number to other valid numbers are finite."""
-    return value == 0 or LEAST <= abs(value) <= MOST
+    """Return True if the ratios of this number to other valid numbers are finite."""
+    return value == 0 or MIN_MAGNITUDE <= abs(value) <= MAX_MAGNITUDE
 
 
 def _check_ratios(value: float) -> float:
@@ -43,19 +47,21 @@ def _check_ratios(value: float) -> float:
 
 
 Count = Annotated[int, Field(ge=1, le=2**63)]
-Cells = Annotated[int, _of(POINTS)]
+Cells = Annotated[int, _in_range(POINTS)]
 Amount = Annotated[int, Field(ge=0, le=2**63)]
-Positive = Annotated[float, Field(ge=SHORTEST, le=LONGEST)]
-NotNegative = Annotated[float, Field(ge=0.0, le=LONGEST)]
-Error = Annotated[float, Field(ge=0.0, le=MOST)]
+Positive = Annotated[float, Field(ge=MIN_MEASURED, le=MAX_MEASURED)]
+NotNegative = Annotated[float, Field(ge=0.0, le=MAX_MEASURED)]
+Error = Annotated[float, Field(ge=0.0, le=MAX_MAGNITUDE)]
 Order = Annotated[int, Field(ge=1, le=ORDER.most)]
 
 
-class _Part(BaseModel):
+class _Model(BaseModel):
+    """Base class of the models, which accepts no conversions and no infinite numbers."""
+
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
 
-class Place(_Part):
+class Place(_Model):
     """Device of a subdomain; see `halocline.run.devices.devices.OnDevice`."""
 
     model_config = ConfigDict(extra="forbid")
@@ -66,14 +72,14 @@ class Place(_Part):
     driver: str
 
 
-class CacheFacts(_Part):
+class CacheFacts(_Model):
     """Cache of a core; see `halocline.run.host.machine.Cache`."""
 
     level: Amount
     bytes: Amount
 
 
-class MachineFacts(_Part):
+class MachineFacts(_Model):
     """Machine and software of a run; see `halocline.run.host.machine.Machine`."""
 
     host: str
@@ -92,15 +98,15 @@ class MachineFacts(_Part):
     commit: str | None
 
 
-class OptionFacts(_Part):
-    """Options that a study varies; reports show options without a declared type as text."""
+class OptionFacts(_Model):
+    """Options that a study varies. Reports show options without a declared type as text."""
 
     model_config = ConfigDict(extra="allow")
     environment: dict[str, str | None] = Field(default={})
 
 
-class RunFacts(_Part):
-    """Record of any run; keys that no table reads are not validated.
+class RunFacts(_Model):
+    """Record of a run. Keys that no table reads are not validated.
 
     Keys with a default may be missing in records of earlier versions and of some commands.
     """
@@ -110,10 +116,10 @@ class RunFacts(_Part):
     n: Cells
     shape: Annotated[list[Cells], Field(min_length=AXES.least, max_length=AXES.most)]
     cells: Count
-    ranks: Annotated[int, _of(RANKS)]
-    threads: Annotated[int, _of(THREADS)]
-    nodes: Annotated[int, _of(NODES)] | None = None
-    hosts: Annotated[int, _of(NODES)] | None = None
+    ranks: Annotated[int, _in_range(RANKS)]
+    threads: Annotated[int, _in_range(THREADS)]
+    nodes: Annotated[int, _in_range(NODES)] | None = None
+    hosts: Annotated[int, _in_range(NODES)] | None = None
     ranks_of_node: Count | None = None
     parts: list[Count] = Field(default=[])
     methods_used: list[str] = Field(default=[])
@@ -128,8 +134,8 @@ class RunFacts(_Part):
     seconds: Positive
     times: Annotated[list[Positive], Field(min_length=1)]
     repeats: Count = 1
-    steps: Annotated[int, _of(STEPS)]
-    order: Annotated[int, _of(ORDER)] | None
+    steps: Annotated[int, _in_range(STEPS)]
+    order: Annotated[int, _in_range(ORDER)] | None
     scheme: str | None
     dtype: str | None = None
     settings: str | None = None
@@ -165,7 +171,7 @@ class RunFacts(_Part):
         return self
 
 
-class InstructionFacts(_Part):
+class InstructionFacts(_Model):
     """Number of floating-point instructions per cell and step."""
 
     scalar: NotNegative
@@ -187,9 +193,9 @@ class SolveFacts(RunFacts):
     ns_per_cell_step: Positive | None  # type: ignore[assignment]  # None without iterations
     checksum: str
     dof: Count
-    dim: Annotated[int, _of(AXES)]
+    dim: Annotated[int, _in_range(AXES)]
     method: str
-    iterations: Annotated[int, _of(STEPS)]
+    iterations: Annotated[int, _in_range(STEPS)]
     bandwidth_share: NotNegative | None
 
 
@@ -203,7 +209,7 @@ class ConvergedFacts(SolveFacts):
 
 
 class ErrorFacts(StepFacts):
-    """Record of a run whose error is compared with that of other grids."""
+    """Record of a run whose error is compared with the errors on other grids."""
 
     panel: str
     line: str
@@ -213,14 +219,14 @@ class ErrorFacts(StepFacts):
     time: float | None
 
 
-class ExtrapolatedFacts(_Part):
+class ExtrapolatedFacts(_Model):
     """Facts about extrapolated numbers; see `halocline.study.reporting.extrapolation.facts`."""
 
     names: Annotated[list[str], Field(min_length=1)]
     published: dict[str, Annotated[float, AfterValidator(_check_ratios)]]
     source: str
     noise: NotNegative
-    steps: Annotated[int, _of(STEPS)] | None
+    steps: Annotated[int, _in_range(STEPS)] | None
 
 
 class SteadyFacts(StepFacts):
@@ -231,7 +237,7 @@ class SteadyFacts(StepFacts):
     panel: str
     line: str
     expected_order: Order
-    spacing: Annotated[float, Field(ge=LEAST, le=MOST)]
+    spacing: Annotated[float, Field(ge=MIN_MAGNITUDE, le=MAX_MAGNITUDE)]
     extrapolated: ExtrapolatedFacts
 
     @model_validator(mode="after")
@@ -264,14 +270,14 @@ class PlacementFacts(RunFacts):
     link_time: NotNegative | None
 
 
-class TrafficFacts(_Part):
+class TrafficFacts(_Model):
     """Bytes of an exchange; see `halocline.plan.traffic.Traffic`."""
 
     weights: tuple[tuple[tuple[Annotated[int, Field(ge=-1, le=1)], ...], Count], ...]
     layers: tuple[tuple[Amount, Amount], ...]
 
 
-class ExchangedFacts(_Part):
+class ExchangedFacts(_Model):
     """Exchanges of a step; see `halocline.study.reporting.theory.StepExchanges`."""
 
     traffic: TrafficFacts
@@ -284,7 +290,10 @@ class ExchangedFacts(_Part):
         lengths = {
             "thickness": len(self.thickness),
             "traffic.layers": len(self.traffic.layers),
-            **{f"traffic.weights.{n}": len(way) for n, (way, _) in enumerate(self.traffic.weights)},
+            **{
+                f"traffic.weights.{n}": len(direction)
+                for n, (direction, _) in enumerate(self.traffic.weights)
+            },
         }
         for name, length in lengths.items():
             if length != axes:
@@ -292,14 +301,14 @@ class ExchangedFacts(_Part):
         return self
 
 
-class TheoryFacts(_Part):
+class TheoryFacts(_Model):
     """Constants of the closed formula; see `halocline.study.reporting.theory.Theory`."""
 
-    exchanged: tuple[tuple[Annotated[int, _of(ORDER)] | None, ExchangedFacts], ...] = ()
+    exchanged: tuple[tuple[Annotated[int, _in_range(ORDER)] | None, ExchangedFacts], ...] = ()
 
 
 def _facts_of(record: Mapping[str, Any]) -> type[RunFacts]:
-    """Return the model that validates a record."""
+    """Return the model of a record, which depends on its study and its keys."""
     study = studies().get(record["study"])
     runs_to_end = study is not None and study.runs_to_end
     if not record.keys().isdisjoint(("dof", "converged")):
@@ -311,7 +320,7 @@ def _facts_of(record: Mapping[str, Any]) -> type[RunFacts]:
 
 
 def read(path: Path) -> tuple[list[Measurement], dict[int | None, StepExchanges] | None]:
-    """Return the measurements of a file, and the exchanges of the closed formula by order or None.
+    """Return the measurements of a file, and the exchanges of a step by order; None for a missing formula.
 
     Raises
     ------
@@ -320,19 +329,24 @@ def read(path: Path) -> tuple[list[Measurement], dict[int | None, StepExchanges]
     """
     try:
         data = json.loads(path.read_text())
-    except (OSError, ValueError, RecursionError) as error:  # ValueError: no text, no JSON, a number too long
+    # a ValueError means that the file is not text, is not JSON, or contains a number with too many digits
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"cannot read {path}: {error}") from None
     measurements = data.get("measurements") if isinstance(data, dict) else data
     if not isinstance(measurements, list):
-        raise InputError(f"{path} holds no measurements of a study; expected what --json of a study wrote")
+        raise InputError(
+            f"{path} contains no measurements of a study. Expected a file that the option --json of a study "
+            "wrote."
+        )
     facts = data if isinstance(data, dict) else {}
     for number, record in enumerate(measurements, 1):
-        place_name = f"{path}, record {number}"
+        label = f"{path}, record {number}"
         if not isinstance(record, dict) or not isinstance(record.get("study"), str):
             raise InputError(
-                f"{place_name} is no measurement of a study; expected what --json of a study wrote"
+                f"{label} is not a measurement of a study. Expected a file that the option --json of a study "
+                "wrote."
             )
-        _validate(_facts_of(record).model_validate, record, place_name)
+        _validate(_facts_of(record).model_validate, record, label)
     exchanged = None
     if "theory" in facts:
         # A strict model accepts a JSON array as a tuple, but no Python list.
@@ -348,11 +362,11 @@ def read(path: Path) -> tuple[list[Measurement], dict[int | None, StepExchanges]
         for number, record in enumerate(measurements, 1):
             if axes - {len(record["shape"])}:
                 raise InputError(
-                    f"{path}, record {number}: shape is {record['shape']}, but theory is of a grid with "
+                    f"{path}, record {number}: shape is {record['shape']}, but theory is for a grid with "
                     f"{', '.join(map(str, sorted(axes)))} axes. Measure the study again."
                 )
-    for place, value in _numbers_and_texts(facts or measurements):
-        raise InputError(f"{path}: {place} is {value!r}; expected a finite number or a valid text")
+    for key, value in _invalid_values(facts or measurements):
+        raise InputError(f"{path}: {key} is {value!r}; expected a finite number or a valid text")
     return measurements, exchanged
 
 
@@ -363,20 +377,21 @@ def _validate(validate: Callable[[Any], T], record: Any, label: str) -> T:
         first, *further_errors = error.errors()
         count_text = f" (and {len(further_errors)} more)" if further_errors else ""
         raise InputError(
-            f"{label}: {validation_message(first)}{count_text}. Measure it again, or leave the file out."
+            f"{label}: {validation_message(first)}{count_text}. Measure the study again, or leave the file "
+            "out."
         ) from None
 
 
-def _numbers_and_texts(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the place and the value of each number that is not finite and each text with invalid Unicode."""
+def _invalid_values(value: Any, position: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the position and the value of numbers that are not finite, and of texts of invalid Unicode."""
     if isinstance(value, dict):
         for key, item in value.items():
-            yield from _numbers_and_texts(key, f"key {key!r}")
-            yield from _numbers_and_texts(item, f"{place}.{key}".lstrip("."))
+            yield from _invalid_values(key, f"key {key!r}")
+            yield from _invalid_values(item, f"{position}.{key}".lstrip("."))
     elif isinstance(value, list):
         for number, item in enumerate(value):
-            yield from _numbers_and_texts(item, f"{place}.{number}".lstrip("."))
+            yield from _invalid_values(item, f"{position}.{number}".lstrip("."))
     elif (isinstance(value, float) and not math.isfinite(value)) or (
         isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value)
     ):
-        yield place, value
+        yield position, value

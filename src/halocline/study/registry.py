@@ -13,7 +13,7 @@ from halocline.applications import STUDIES
 
 @cache
 def _modules() -> list[ModuleType]:
-    """Return the modules of all packages, each package in the order of its files."""
+    """Return the modules of all packages. Within a package, they are in the order of the file names."""
     return [
         import_module(f"{package}.{name}")
         for package in STUDIES
@@ -22,12 +22,12 @@ def _modules() -> list[ModuleType]:
 
 
 def declared(name: str) -> list[Any]:
-    """Return the values of a module-level name, from all modules that define it."""
+    """Return the values of a module-level variable, from all modules that define it."""
     return [getattr(module, name) for module in _modules() if hasattr(module, name)]
 
 
 def register() -> list[Any]:
-    """Return the entries of all tables and figures of papers: number, subject, command or reason."""
+    """Return the registered tables and figures of all papers, with their commands or reasons."""
     return [entry for entries in declared("REGISTER") for entry in entries]
 
 

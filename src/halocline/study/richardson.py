@@ -17,21 +17,21 @@ from enum import StrEnum
 from halocline.errors import InputError
 
 # minimum number of grids for an order without an exact solution
-LEAST_GRIDS = 3
+MIN_GRIDS = 3
 # safety factor of the index with the order from three grids (Roache)
 SAFETY = 1.25
 # safety factor of the index with the expected order (Roache, for two grids)
 SAFETY_UNKNOWN = 3.0
-# minimum order: differences that fall more slowly count as not falling
-LEAST_ORDER = 1e-6
-# tolerance of the order
-DIGITS = 1e-12
-# maximum of p ln r: the square of e^300 is still a float
-MOST = 300.0
+# minimum order: differences with a smaller order count as not falling
+MIN_ORDER = 1e-6
+# tolerance of the root finder for the order
+ROOT_TOLERANCE = 1e-12
+# maximum of p ln r, for which the square of r^p is still a finite float
+MAX_EXPONENT = 300.0
 
 
 class Trend(StrEnum):
-    """Behaviour of the differences between grids."""
+    """Behaviour of the differences between successive grids."""
 
     FALLS = "falls"
     OSCILLATES = "oscillates"
@@ -55,13 +55,13 @@ class Limit:
     value : float or None
         Limit f0 at zero spacing.
     index : float or None
-        Grid-convergence index of the finest grid, as a share of f1; None if f1 is 0. The distance between f1
-        and f0 is probably not larger.
+        Grid-convergence index of the finest grid, relative to f1; None if f1 is 0. It is probably an upper
+        bound of the distance between f1 and f0.
     safety : float
         Safety factor of the index: 1.25 for an observed order, 3 for the expected order.
     range_observed, range_expected : float or None
         GCI_23 / (r21^p GCI_12) with the observed order and with the expected order. Both values are near 1 in
-        the asymptotic range. The value with the observed order is f1/f2 by construction and contains little
+        the asymptotic range. The value with the observed order always equals f1/f2, so it contains little
         information. The value with the expected order shows the deviation of the observed order.
     """
 
@@ -85,22 +85,22 @@ def limit(
     values, spacings : sequence of float
         Values and spacings on three grids, the coarsest grid first.
     expected : float
-        Order for the index if no order is observed.
+        Order for the index if the differences give no order.
     noise : float
-        Relative error of the values, such as the remaining error at the end of iterations. Differences below
+        Relative error of the values, such as the remaining error of an iterative method. Differences below
         this fraction of f1 have no meaning.
 
     Raises
     ------
     InputError
-        The number of grids is not three, the spacings do not fall, the expected order is not positive, or a
-        number is not finite.
+        The number of grids is not three, the spacings do not decrease, the expected order is not positive,
+        or a number is not finite.
 
     Examples
     --------
     >>> from halocline.study.richardson import limit
-    >>> found = limit([1.16, 1.04, 1.01], [0.4, 0.2, 0.1])
-    >>> print(f"{found.trend}: order {found.order:.3f}, {found.value:.3f}, {found.index:.2%}")
+    >>> result = limit([1.16, 1.04, 1.01], [0.4, 0.2, 0.1])
+    >>> print(f"{result.trend}: order {result.order:.3f}, {result.value:.3f}, {result.index:.2%}")
     falls: order 2.000, 1.000, 1.24%
     """
     r21, r32 = _ratios(spacings)
@@ -130,8 +130,8 @@ def order(ratio: float, r21: float, r32: float) -> float | None:
 
     The equation is p ln r21 = ln(ε32/ε21) + ln((r21^p - 1) / (r32^p - 1)), Eqs. 3 of Celik et al. for
     differences of one sign. The iteration for p in the paper diverges if r32 is much larger than r21. The
-    absolute value in the paper turns growing differences into falling ones. This function finds the root of
-    the equation instead. The left side minus the last term rises with p, so that the root is unique.
+    absolute value in the paper treats growing differences like decreasing ones. This function finds the root
+    of the equation instead. The left side minus the last term increases with p, so the root is unique.
     """
     from scipy.optimize import brentq
 
@@ -143,12 +143,12 @@ def order(ratio: float, r21: float, r32: float) -> float | None:
         """Return ln(predicted ratio / observed ratio) for the order p."""
         return p * a32 + math.log(math.expm1(-p * a32) / math.expm1(-p * a21)) - math.log(ratio)
 
-    if excess(LEAST_ORDER) >= 0:
+    if excess(MIN_ORDER) >= 0:
         return None
     high = 1.0
     while excess(high) < 0:
         high *= 2.0
-    return float(brentq(excess, LEAST_ORDER, high, xtol=DIGITS, rtol=DIGITS))
+    return float(brentq(excess, MIN_ORDER, high, xtol=ROOT_TOLERANCE, rtol=ROOT_TOLERANCE))
 
 
 def index(fine: float, difference: float, ratio: float, p: float, safety: float) -> float | None:
@@ -173,13 +173,13 @@ def asymptotic(values: Sequence[float], spacings: Sequence[float], p: float) -> 
 
 def _power_minus_one(ratio: float, p: float) -> float:
     """Return r^p - 1, limited to about e^300."""
-    return math.expm1(min(p * math.log(ratio), MOST))
+    return math.expm1(min(p * math.log(ratio), MAX_EXPONENT))
 
 
 def _limit_without_order(
     trend: Trend, ratio: float | None, f1: float, difference: float, r21: float, expected: float
 ) -> Limit:
-    """Return the index for the expected order, with a larger safety factor, but no order and no limit."""
+    """Return the result without order and limit. The index has the expected order and a larger safety."""
     by_expected = index(f1, difference, r21, expected, SAFETY_UNKNOWN)
     return Limit(trend, ratio, None, None, by_expected, SAFETY_UNKNOWN, None, None)
 
@@ -190,5 +190,5 @@ def _ratios(spacings: Sequence[float]) -> tuple[float, float]:
         raise InputError(f"spacings {list(spacings)}: expected three finite numbers")
     h3, h2, h1 = spacings
     if not 0 < h1 < h2 < h3:
-        raise InputError(f"spacings {list(spacings)}: expected them to fall from grid to grid, and above 0")
+        raise InputError(f"spacings {list(spacings)}: expected positive numbers that decrease")
     return h2 / h1, h3 / h2

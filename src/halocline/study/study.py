@@ -1,7 +1,7 @@
 """Declaration of a study with its runs and its report, and the request of a user for a study.
 
-A study is the value STUDY of a module in a package that `halocline.applications` lists. The command line, the
-engine, tables, plots and pages follow from this declaration.
+A study is the value STUDY of a module in a package that `halocline.applications` lists. Halocline derives the
+command, the runs, the tables, the plots and the HTML page from this declaration.
 """
 
 from __future__ import annotations
@@ -18,7 +18,13 @@ from halocline.lang.grid import suggestion
 from halocline.problems.files import RESOLUTION, is_file
 from halocline.ranges import Range, whole_numbers
 from halocline.study.layout import Layout
-from halocline.study.measurement import PLACE, SOLVE_CONDITIONS, SOLVE_RESULTS, Measurement, is_solve
+from halocline.study.measurement import (
+    SOLVE_CONDITIONS,
+    SOLVE_RESULTS,
+    TABLE_CONDITIONS,
+    Measurement,
+    is_solve,
+)
 from halocline.study.registry import declared
 from halocline.study.reporting.quantities import nanoseconds, ns
 from halocline.study.reporting.report import Contents, Group, Report, report
@@ -28,15 +34,15 @@ if TYPE_CHECKING:
     from halocline.problems.problem import Problem
     from halocline.study.measuring.command import Command
 
-N = 64  # default number of cells along the first axis.
-WARM_UP = 2  # default number of warm-up steps, in runs with more steps than this.
-# options that act between subdomains only
+N = 64  # default number of cells along the first axis
+WARM_UP = 2  # default number of warm-up steps, for runs with more than two steps
+# options that have no effect on a single subdomain
 SUBDOMAIN_OPTIONS = ("communication", "gpudirect", "decomposition")
-ITERATIONS = 100  # default number of iterations of a timed part of a solve.
+ITERATIONS = 100  # default number of iterations, if only a part of a solve is timed
 
 
 def keyword(form: str) -> str:
-    """Return the parameter name for the form of an option: "orders" for "--orders O,O,..."."""
+    """Return the parameter name of an option, such as "orders" for the form "--orders O,O,..."."""
     return form.partition(" ")[0].lstrip("-").replace("-", "_")
 
 
@@ -47,11 +53,12 @@ class VariedOption:
     Parameters
     ----------
     name : str
-        Name of the option with underscores, such as "patch". Several varied options may set variables of
-        the option "environment".
+        Name of the option of a run with underscores, such as "patch". Several varied options may set
+        variables of the option "environment".
     form : str
         Form of the option of the study, such as "--patches B,B,...".
     help : str
+        Help text of the option.
     default : str, optional
         Default values, separated by commas; None to leave the option constant by default.
     numbers : Range, optional
@@ -59,9 +66,9 @@ class VariedOption:
     words : tuple of str
         Accepted texts; any text by default.
     convert : callable
-        Function that returns the value of the option for an element of the list.
+        Function that converts an element of the list to the value of the option.
     determined_conditions : tuple of str
-        Other conditions of a measurement that follow from the option.
+        Names of other conditions of a measurement that the option determines.
     """
 
     name: str
@@ -74,12 +81,12 @@ class VariedOption:
     determined_conditions: tuple[str, ...] = ()
 
     def values(self, text: str) -> list[Any]:
-        """Return the values in a list; semicolons separate values that contain commas.
+        """Return the values in a list. If values contain commas, semicolons separate the values.
 
         Raises
         ------
         InputError
-            A value is not a whole number within `numbers`, or is not in `words`.
+            A value is not a whole number in the range `numbers`, is not in `words`, or occurs twice.
         """
         flag = self.form.partition(" ")[0]
         if self.numbers is not None:
@@ -113,7 +120,7 @@ class Run:
     facts : mapping
         Entries of the measurement, in addition to those that the command reports.
     extra : mapping of str to str
-        Options for the first repetition only, such as pictures.
+        Options for the first repetition only, such as --pictures.
     on_devices : callable, optional
         Function that adapts the run to the devices of this machine. Job scripts are written without this
         step, because the machine that writes them may have no devices.
@@ -130,7 +137,7 @@ class Run:
 
     @property
     def on_this_machine(self) -> Run:
-        """Run, adapted to the devices of this machine; raises InputError if the devices are unsuitable."""
+        """Run, adapted to the devices of this machine. InputError is raised if the devices are unsuitable."""
         return self if self.on_devices is None else self.on_devices(self)
 
     @property
@@ -144,10 +151,10 @@ class Run:
         part += {"faces": ", all faces", "edges": ", with all edges", "uniform": ", with corners"}.get(
             command.halo, ""
         )
-        ways = [f"{name} {value}" for name in SUBDOMAIN_OPTIONS if (value := command.options.get(name))]
-        bound = " ".join(f"{name}={value}" for name, value in command.environment.items() if value)
+        options = [f"{name} {value}" for name in SUBDOMAIN_OPTIONS if (value := command.options.get(name))]
+        environment = " ".join(f"{name}={value}" for name, value in command.environment.items() if value)
         method_text = method(command.order, None, command.dtype)
-        return joined(cells, *command.settings, method_text, layout_text, *ways, bound) + part
+        return joined(cells, *command.settings, method_text, layout_text, *options, environment) + part
 
 
 @dataclass(frozen=True)
@@ -162,19 +169,19 @@ class StudyRequest:
     sizes : tuple of int, optional
         Values of the option --n.
     ranks, threads : tuple of int
-        Numbers of ranks, and numbers of threads of a rank. With `nodes`, the ranks are those of each node.
+        Numbers of ranks, and numbers of threads per rank. With `nodes`, the numbers of ranks are per node.
     study_options : mapping
-        Options of this study only.
+        Options of the study that are not options of its runs.
     scratch : Path
         Folder for files that runs write during the study.
     picture_folder : Path, optional
-        Folder for pictures of runs, if requested.
+        Folder for pictures of runs; None for no pictures.
     problem_cache : dict
         Cache of the problems by their options.
     nodes : tuple of int
         Numbers of nodes; empty if the launcher distributes the ranks.
     cores : int, optional
-        Maximum number of threads of all ranks, for layouts on `nodes`; by default there is no limit.
+        Maximum total number of threads for layouts on `nodes`; by default there is no limit.
     """
 
     study: Study
@@ -211,7 +218,7 @@ class StudyRequest:
 
     @cached_property
     def is_linear(self) -> bool:
-        """True for a linear problem, which is solved completely, with iterations as its steps."""
+        """True for a linear problem. Each run solves it completely, and its iterations count as steps."""
         from halocline.problems.files import case_names
 
         name = self.command.name
@@ -266,15 +273,16 @@ class StudyRequest:
         n = problem.shape[0] if problem.has_settings else problem.values.get(RESOLUTION)
         if type(n) is not int:
             raise InputError(
-                f"{self.command.name} sets no whole number {RESOLUTION} at its top, so larger grids for "
-                f"more ranks cannot be derived. Write {RESOLUTION} = 128 there, and create the grid from it."
+                f"{self.command.name} sets no whole number {RESOLUTION} at its top, so Halocline cannot "
+                f"derive larger grids for more ranks. Write {RESOLUTION} = 128 there, and create the grid "
+                f"from {RESOLUTION}."
             )
         return n
 
     def with_defaults(self) -> StudyRequest:
         """Return the request, with the steps, warm-up, order and scheme of the problem as defaults.
 
-        For a file without `steps`, the request remains unchanged.
+        For a file without `steps`, the result is the unchanged request.
         """
         if not self.has_settings or self.is_linear:
             return self
@@ -284,7 +292,8 @@ class StudyRequest:
             return self
         if steps is None:
             raise InputError(
-                f"{self.command.name} runs to a time, but a study measures a number of steps. Set --steps."
+                f"{self.command.name} runs until a given time, but a study measures a given number of steps. "
+                "Set --steps."
             )
         warm_up = self.study_options.get("warm_up")
         warm_up = min(WARM_UP, steps - 1) if warm_up is None else warm_up
@@ -315,18 +324,18 @@ class Study:
     varied_options : tuple of VariedOption
         Options that are varied, in addition to sizes, ranks and threads.
     variants : tuple of mapping, or function of the request
-        Sets of options. Each set is run for each size and layout.
+        Sets of options. The study runs each set for each size and layout.
     options : tuple of (form, help, default)
-        Further options of the command line, for `variants` and `runs`.
+        Further options of the command, which `variants` and `runs` use.
     subcommand : {"run", "bench"}
-        Command that is measured.
+        Command of the runs.
     runs_to_end : bool
         True if each run continues to the end of the problem, on one number of ranks and threads.
     ranks, threads : str
         Default lists of ranks and threads.
     has_formula : bool
-        True if the report includes the closed formula. The constants of the formula require a run of the
-        exchange alone.
+        True if the report includes the closed formula. One constant of the formula requires an additional
+        run of the exchange alone.
     repeat : int
         Default number of repetitions of each run.
     compared_conditions : tuple of str
@@ -358,11 +367,11 @@ class Study:
     @property
     def axes(self) -> frozenset[str]:
         """Conditions that may differ within one table, in addition to those of `variants`."""
-        varied = (*self.compared_conditions, *(option.name for option in self.varied_options))
-        return frozenset((*varied, *(("n", "shape") if self.runs_to_end else PLACE)))
+        names = (*self.compared_conditions, *(option.name for option in self.varied_options))
+        return frozenset((*names, *(("n", "shape") if self.runs_to_end else TABLE_CONDITIONS)))
 
     def determined_conditions(self, measurement: Measurement) -> frozenset[str]:
-        """Return the conditions of a measurement that follow from the options of `varied_options`."""
+        """Return the names of the conditions that the options in `varied_options` determine."""
         present_options = (
             option for option in self.varied_options if measurement.get(option.name) is not None
         )
@@ -376,16 +385,16 @@ class Study:
     # -- runs ------------------------------------------------------------------------------------------------
 
     def runs(self, request: StudyRequest) -> list[Run]:
-        """Return the runs of each size on each layout, with each set of options."""
+        """Return the runs for each size, layout and set of options."""
         request = request.with_defaults()
-        varied = self.option_sets(request)
-        commands = [request.command.with_options(**options) for options in varied]
+        option_sets = self.option_sets(request)
+        commands = [request.command.with_options(**options) for options in option_sets]
         if request.is_linear and any(command.only for command in commands):
-            # parts of a solve do not converge
+            # a solve of which only a part is timed does not converge
             commands = [command.with_options(steps=command.steps or ITERATIONS) for command in commands]
         runs = []
         for (size_option, problem), layout in itertools.product(request.problems, self.layouts(request)):
-            for command, options in _distinct_commands(commands, varied, layout):
+            for command, options in _distinct_commands(commands, option_sets, layout):
                 run = self.run_on_layout(replace(request, command=command), size_option, problem, layout)
                 runs.append(replace(run, facts={**run.facts, **_varied_facts(request, options)}))
         if (
@@ -403,19 +412,19 @@ class Study:
     def run_on_layout(
         self, request: StudyRequest, size_option: int | None, problem: Problem, layout: Layout
     ) -> Run:
-        """Return the run of a problem on a layout, for one set of options."""
+        """Return the run of a problem on a layout, with the options of the command of the request."""
         n = size_option if size_option is not None and not request.has_settings else problem.shape[0]
         return Run(
             request.command, n, problem.shape, layout, problem.shape if request.has_settings else size_option
         )
 
     def option_sets(self, request: StudyRequest) -> list[dict[str, Any]]:
-        """Return the sets of options that are run for each size and layout."""
+        """Return the sets of options that the study runs for each size and layout."""
         bases = self.variants(request) if callable(self.variants) else self.variants
         return [dict(base) | options for base in bases for options in self.option_combinations(request)]
 
     def option_combinations(self, request: StudyRequest) -> list[dict[str, Any]]:
-        """Return all combinations of the values of `varied_options`; mappings of one option are merged."""
+        """Return all combinations of the values of `varied_options`, as sets of options."""
         texts = [
             request.study_options.get(keyword(option.form)) or option.default
             for option in self.varied_options
@@ -446,7 +455,7 @@ class Study:
 
 
 def _merge_options(sets: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the union of several sets of options; mappings of the same option are merged."""
+    """Return the union of several sets of options. Mappings of the same option are merged."""
     options: dict[str, Any] = {}
     for name, value in itertools.chain.from_iterable(options_of_set.items() for options_of_set in sets):
         options[name] = {**options[name], **value} if name in options else value
@@ -454,15 +463,16 @@ def _merge_options(sets: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _distinct_commands(
-    commands: Sequence[Command], varied: Sequence[Mapping[str, Any]], layout: Layout
+    commands: Sequence[Command], option_sets: Sequence[Mapping[str, Any]], layout: Layout
 ) -> list[tuple[Command, Mapping[str, Any]]]:
-    """Return the distinct commands on a layout, with their options.
+    """Return the distinct commands on a layout, with their sets of options.
 
-    On one subdomain, commands are equal if they differ only in options that act between subdomains.
+    On one subdomain, options that act between subdomains have no effect. Commands that differ only in such
+    options count as equal.
     """
     from halocline.run.domain.execution import chosen_devices
 
-    pairs = list(zip(commands, varied, strict=True))
+    pairs = list(zip(commands, option_sets, strict=True))
     first = commands[0]
     if layout.ranks * first.subdomains_per_rank > 1 or str(chosen_devices(first.device)) != "cpu":
         return pairs
@@ -475,10 +485,10 @@ def _distinct_commands(
 
 
 def _varied_facts(request: StudyRequest, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that the study varied in a run, and the requested values of these options.
+    """Return the options that the study varies in a run, and the requested values of these options.
 
-    The timed parts of a solve run a fixed number of iterations, unlike the solve. Solve and parts receive the
-    base values of the solve.
+    A run that times only a part of a solve has a fixed number of iterations. Its base values are nevertheless
+    those of the whole solve.
     """
     command = request.command
     base = {name: getattr(command, name) for name in options}
@@ -488,14 +498,17 @@ def _varied_facts(request: StudyRequest, options: Mapping[str, Any]) -> dict[str
 
 
 def _exchange_runs(request: StudyRequest, runs: Sequence[Run]) -> list[Run]:
-    """Return the run that measures 1/β: the exchange alone of the largest grid on the fewest ranks.
+    """Return the run that measures 1/β: an exchange alone, with the largest grid on the fewest ranks.
 
-    The list is empty if all runs have one rank, and for a linear problem, which is timed only as a whole.
+    The list is empty if all runs have one rank. It is also empty for a linear problem, which is timed only as
+    a whole.
     """
-    between = [run for run in runs if run.layout.ranks > 1]
-    if not between or request.is_linear:
+    parallel_runs = [run for run in runs if run.layout.ranks > 1]
+    if not parallel_runs or request.is_linear:
         return []
-    smallest = min(between, key=lambda run: (run.layout.nodes, run.layout.ranks, -run.n, run.layout.threads))
+    smallest = min(
+        parallel_runs, key=lambda run: (run.layout.nodes, run.layout.ranks, -run.n, run.layout.threads)
+    )
     return [replace(smallest, command=smallest.command.with_options(only="exchange"))]
 
 

@@ -1,7 +1,7 @@
-"""Comparison of ways to run a problem: communication, decomposition, MPI library and thread binding.
+"""Comparison of variants of a run: communication, decomposition, MPI library and thread binding.
 
-The cavity code of Virginia Tech (Tables 3, 4 and Figs. 4 to 13) and UMBC HPCF-2018-10 (Tables 4.1 to 4.3)
-contain such comparisons.
+A variant is a set of options with which a problem is run. The papers on the cavity code of Virginia Tech
+(Tables 3, 4 and Figs. 4 to 13) and UMBC HPCF-2018-10 (Tables 4.1 to 4.3) compare such variants.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 def _python(text: str) -> str:
     if not Path(text).is_file():
-        raise InputError(f"--pythons: there is no file {text}; expected the Pythons of environments")
+        raise InputError(f"--pythons: there is no file {text}; expected paths of Python interpreters")
     if not os.access(text, os.X_OK):
-        raise InputError(f"--pythons: {text} is no program; expected the Pythons of environments")
+        raise InputError(f"--pythons: {text} is not executable; expected paths of Python interpreters")
     return text
 
 
-WAYS = (
+COMPARED_OPTIONS = (
     VariedOption(
         "communication",
         "--communication V,V,...",
@@ -48,8 +48,8 @@ WAYS = (
     VariedOption(
         "gpudirect",
         "--gpudirect on,off",
-        "Pass device memory to MPI (on) or copy messages to host memory first (off). This option is used "
-        "only with --communication, on devices.",
+        "Pass device memory to MPI (on), or copy messages to host memory first (off). This option requires "
+        "--communication, and has an effect only on devices.",
         words=("on", "off"),
     ),
     VariedOption(
@@ -79,14 +79,14 @@ WAYS = (
 
 
 def _environment(measurement: Measurement) -> str:
-    """Return the name of the thread binding, and other variables that are set, as text."""
+    """Return the name of the thread binding, and the other environment variables, as text."""
     set_variables = {name: value for name, value in measurement["environment"].items() if value is not None}
-    bound = {name: set_variables.pop(name) for name in AFFINITIES["none"] if name in set_variables}
+    binding = {name: set_variables.pop(name) for name in AFFINITIES["none"] if name in set_variables}
     variables_by_name = {
-        name: {k: v for k, v in binding.items() if v} for name, binding in AFFINITIES.items()
+        name: {k: v for k, v in variables.items() if v} for name, variables in AFFINITIES.items()
     }
-    names = [name for name, variables in variables_by_name.items() if variables == bound]
-    other_variables = bound | set_variables if not names else set_variables
+    names = [name for name, variables in variables_by_name.items() if variables == binding]
+    other_variables = binding | set_variables if not names else set_variables
     return " ".join(
         (*(f"binding {name}" for name in names), *(f"{k}={v}" for k, v in other_variables.items()))
     )
@@ -101,7 +101,8 @@ def _methods_used(measurement: Measurement) -> str:
     return "methods not recorded" if methods is None else f"by {', '.join(methods) or 'no message'}"
 
 
-WAY_TEXTS = {  # functions that return the text of a measurement, by the keys in which ways may differ
+# functions that return the text for a measurement, by the keys in which variants may differ
+VARIANT_TEXTS = {
     "communication": lambda m: m.get("communication") or "default",
     "gpudirect": lambda m: "GPUDirect" if m.get("gpudirect") == "on" else "no GPUDirect",
     "decomposition": lambda m: str(m.get("decomposition") or "optimal"),
@@ -111,24 +112,25 @@ WAY_TEXTS = {  # functions that return the text of a measurement, by the keys in
     "environment": _environment,
     "growth": _growth,
 }
-OBSERVED_TEXTS = {  # the same for observed keys, used only if no other key distinguishes runs
-    "parts": lambda m: " x ".join(map(str, m["parts"])) if m.get("parts") else "cut not recorded",
+OBSERVED_TEXTS = {  # functions for observed keys, used only if no other key distinguishes two runs
+    "parts": lambda m: " x ".join(map(str, m["parts"])) if m.get("parts") else "subdomains not recorded",
     "methods_used": _methods_used,
 }
-SINGLE_SUBDOMAIN_KEYS = ("mpi", "python", "device", "environment")  # keys that also affect one subdomain
+# keys that also have an effect on a single subdomain
+SINGLE_SUBDOMAIN_KEYS = ("mpi", "python", "device", "environment")
 
 
 def varied_keys(group: Group) -> list[str]:
-    """Return the keys of WAY_TEXTS in which the measurements of a group differ.
+    """Return the keys of VARIANT_TEXTS in which the measurements of a group differ.
 
-    Keys of OBSERVED_TEXTS follow if otherwise equal measurements differ in them. Options that act between
-    subdomains are compared only for runs on several subdomains. The key "python" is omitted if the MPI
-    libraries differ.
+    The result also contains the keys of OBSERVED_TEXTS in which otherwise equal measurements differ. Options
+    that act between subdomains are compared only for runs on several subdomains. The key "python" is omitted
+    if the MPI libraries differ.
     """
     with_subdomains = group.select(lambda m: q.subdomains(m) > 1).members or group.members
     names = [
         name
-        for name, text_of in WAY_TEXTS.items()
+        for name, text_of in VARIANT_TEXTS.items()
         if len(
             set(map(text_of, with_subdomains if name in (*SUBDOMAIN_OPTIONS, "growth") else group.members))
         )
@@ -141,7 +143,7 @@ def varied_keys(group: Group) -> list[str]:
             by_layout(m),
             f"{m['only']}",
             m["halo"],
-            *(WAY_TEXTS[name](m) for name in names),
+            *(VARIANT_TEXTS[name](m) for name in names),
         )
     )
     return names + [
@@ -152,32 +154,36 @@ def varied_keys(group: Group) -> list[str]:
 
 
 def unless_varied(contents: Contents) -> Contents:
-    """Return contents that are omitted if the group compares several ways."""
+    """Return contents that are omitted if the group compares several variants."""
     return replace(
         contents, select_group=lambda group: Group([]) if varied_keys(group) else contents.select_group(group)
     )
 
 
 def labels(group: Group) -> dict[int, str]:
-    """Return the way of each measurement as text, by the `id` of the measurement.
+    """Return the variant of each measurement as text, by the `id` of the measurement.
 
-    If only options between subdomains vary, the text of runs on one subdomain is "one subdomain".
+    If only options that act between subdomains vary, the text of runs on one subdomain is "one subdomain".
     """
     names = varied_keys(group)
-    ways = {id(m): joined(*((WAY_TEXTS | OBSERVED_TEXTS)[name](m) for name in names)) for m in group.members}
+    functions = VARIANT_TEXTS | OBSERVED_TEXTS
+    texts = {id(m): joined(*(functions[name](m) for name in names)) for m in group.members}
     single_subdomain = [m for m in group.members if q.subdomains(m) == 1]
-    if len({ways[id(m)] for m in single_subdomain}) == 1 and {*names} <= {*SUBDOMAIN_OPTIONS, "growth"}:
-        ways |= {id(m): "one subdomain" for m in single_subdomain}
-    return ways
+    if len({texts[id(m)] for m in single_subdomain}) == 1 and {*names} <= {*SUBDOMAIN_OPTIONS, "growth"}:
+        texts |= {id(m): "one subdomain" for m in single_subdomain}
+    return texts
 
 
 def _base(measurement: Measurement, group: Group) -> Measurement | None:
-    """Return the fastest run on one subdomain with the same threads, library, binding and device."""
+    """Return the fastest run on one subdomain with the same threads, library, binding and device.
+
+    The result is None if there is no such run.
+    """
     single_subdomain = group.with_same_threads(measurement).select(lambda m: q.subdomains(m) == 1)
     candidates = (
         m
         for m in single_subdomain.members
-        if all(WAY_TEXTS[k](m) == WAY_TEXTS[k](measurement) for k in SINGLE_SUBDOMAIN_KEYS)
+        if all(VARIANT_TEXTS[k](m) == VARIANT_TEXTS[k](measurement) for k in SINGLE_SUBDOMAIN_KEYS)
     )
     return min(candidates, key=q.pace, default=None)
 
@@ -187,44 +193,45 @@ def _time(measurement: Measurement, group: Group) -> str:
 
 
 def _rate(measurement: Measurement, group: Group) -> str:
-    """Return ssspnt, and in brackets the efficiency relative to one subdomain, as text."""
+    """Return ssspnt as text, followed by the efficiency relative to one subdomain in brackets."""
     base = _base(measurement, group)
     share = "" if base is None else f" ({q.percent(measurement['ssspnt'] / base['ssspnt'])})"
     return f"{q.text(measurement['ssspnt'])}{share}"
 
 
-def _sizes(group: Group, way_names: dict[int, str]) -> Iterator[tuple[str, Group]]:
+def _sizes(group: Group, variant_names: dict[int, str]) -> Iterator[tuple[str, Group]]:
     """Yield the size and the measurements of each table.
 
-    A table contains one n, or one grid if a way has several grids on one layout.
+    A table contains all grids with the same n. If a variant has several grids on one layout, a table contains
+    only one grid.
     """
     for size in group.split(lambda m: (m["n"], m["threads"])):
         text = f"n = {size.first['n']}"
-        cells = size.split(lambda m: (by_layout(m), way_names[id(m)]))
+        cells = size.split(lambda m: (by_layout(m), variant_names[id(m)]))
         if all(len(cell.split(q.grid)) == 1 for cell in cells):
             yield text, size
         else:
             yield from ((f"{text}, {q.size(grid.first)}", grid) for grid in size.split(q.grid))
 
 
-def _rows(group: Group, way_names: dict[int, str]) -> Axis:
-    """Return the rows of a table: the ways, and also the ranks per node if the number of nodes varies."""
-    order = list(dict.fromkeys(way_names.values()))
+def _rows(group: Group, variant_names: dict[int, str]) -> Axis:
+    """Return the axis of the rows: the variants, and the ranks per node if the number of nodes varies."""
+    order = list(dict.fromkeys(variant_names.values()))
 
     def per_node(m: Measurement) -> int:
         return ranks_of_node(m) if len(group.split(q.nodes)) > 1 else 0
 
     return Axis(
-        lambda m: (order.index(way_names[id(m)]), per_node(m)),
-        lambda m: way_names[id(m)] + (f", {per_node(m)} per node" if per_node(m) else ""),
+        lambda m: (order.index(variant_names[id(m)]), per_node(m)),
+        lambda m: variant_names[id(m)] + (f", {per_node(m)} per node" if per_node(m) else ""),
     )
 
 
 def _tables(group: Group) -> Iterator[Table]:
-    way_names = labels(group)
+    variant_names = labels(group)
     columns = NODES if len(group.split(q.nodes)) > 1 else RANKS
-    for cells, size in _sizes(group, way_names):
-        table = partial(pivot_table, rows=_rows(group, way_names), columns=columns, head="way")
+    for cells, size in _sizes(group, variant_names):
+        table = partial(pivot_table, rows=_rows(group, variant_names), columns=columns, head="variant")
         if is_solve(size.first):
             heading = q.heading(size.first)
             yield table("Wall clock, HH:MM:SS and seconds", size, c.wall_clock, heading=heading)
@@ -235,43 +242,43 @@ def _tables(group: Group) -> Iterator[Table]:
             note = (
                 "ssspnt is 1e-7 cells steps / (np seconds), with np the cores or devices (Eq. 6 of the "
                 "cavity code); in brackets, efficiency relative to one subdomain"
-                + ("." if has_base else ", which was not measured.")
+                + ("." if has_base else " (which was not measured).")
             )
             if all(m["ssspnt"] for m in size.members):
                 yield table("ssspnt and efficiency", size, _rate, note=q.wrap_notes(note))
-        firsts = {q.layout(m): m for m in reversed(size.members)}
+        references = {q.layout(m): m for m in reversed(size.members)}
 
-        def over(m: Measurement, g: Group, firsts: dict[str, Measurement] = firsts) -> str:
-            return f"{q.pace(m) / q.pace(firsts[q.layout(m)]):.2f}"
+        def ratio(m: Measurement, g: Group, references: dict[str, Measurement] = references) -> str:
+            return f"{q.pace(m) / q.pace(references[q.layout(m)]):.2f}"
 
-        yield table("Time relative to the first row on the same number of ranks", size, over)
+        yield table("Time relative to the first row on the same number of ranks", size, ratio)
 
 
 def _sentences(group: Group) -> Iterator[str]:
-    way_names = labels(group)
+    variant_names = labels(group)
     for size in group.split(lambda m: (m["n"], m["threads"])):
         last = size.split(by_layout)[-1]
         slowest, best = max(last.members, key=q.pace), last.best
         if slowest is not best:
             ratio = q.pace(slowest) / q.pace(best)
             yield (
-                f"n = {best['n']}, {q.layout(best)}: fastest is {way_names[id(best)]}; "
-                f"{way_names[id(slowest)]} takes {ratio:.2f} times as long."
+                f"n = {best['n']}, {q.layout(best)}: fastest is {variant_names[id(best)]}; "
+                f"{variant_names[id(slowest)]} takes {ratio:.2f} times as long."
             )
     gpudirect_runs = [m for m in group.members if m.get("gpudirect") == "on"]
     if gpudirect_runs and not any("gpu_aware" in (m.get("methods_used") or ()) for m in gpudirect_runs):
         yield (
-            "GPUDirect was requested, but MPI cannot send from device memory on this machine. These runs do "
+            "GPUDirect was requested, but MPI cannot send from device memory on this machine. The runs did "
             "not use GPUDirect."
         )
 
 
 def _figure(group: Group) -> Figure | None:
     steps = group.select(lambda m: m["ssspnt"])
-    way_names = labels(group)
+    variant_names = labels(group)
     if not steps.members:
         return None
-    order = list(dict.fromkeys(way_names.values()))
+    order = list(dict.fromkeys(variant_names.values()))
     return draw(
         [
             Panel(
@@ -279,8 +286,8 @@ def _figure(group: Group) -> Figure | None:
                 lambda m, g: m["ssspnt"],
                 f"n = {size.first['n']}",
                 "ssspnt",
-                line=lambda m: order.index(way_names[id(m)]),
-                label=lambda line: way_names[id(line.first)],
+                line=lambda m: order.index(variant_names[id(m)]),
+                label=lambda line: variant_names[id(line.first)],
                 log=False,
             )
             for size in steps.split(lambda m: m["n"])
@@ -288,11 +295,11 @@ def _figure(group: Group) -> Figure | None:
     )
 
 
-WAY_COMPARISON = Contents(
+VARIANT_COMPARISON = Contents(
     _tables,
     _sentences,
     {"ways.png": _figure},
     select_group=lambda group: (
-        whole if varied_keys(whole := c.with_first_order(c.whole_runs(group))) else Group([])
+        runs if varied_keys(runs := c.with_first_order(c.whole_runs(group))) else Group([])
     ),
 )

@@ -68,7 +68,7 @@ def test_cases_are_predicted_by_their_bytes_per_cell(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("--traced 8 --trace {}/t.json", "rank 8 is to be traced, but on 1 node there are 0 to 5"),
+        ("--traced 8 --trace {}/t.json", "traced rank is 8; expected 0 to 5, the ranks on 1 node"),
         ("--traced 1", "--traced 1 has no effect without --trace or --timeline: give one of these"),
         ("--picture {}/a.xyz", "a.xyz': expected a name that ends in .png, .pdf, .svg"),
         ("--trace {0}/same.json --json {0}/same.json", "same.json is given for two results"),

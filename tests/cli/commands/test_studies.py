@@ -12,7 +12,7 @@ from halocline.study.reporting.errors import ORDER_TOLERANCE
 
 HAVE = "one or the other: cavity, cavity-2d, cp-alfven, field-loop, heat, linear-wave, poisson, wave"
 WRONG = [
-    ("study convergence orszag-tang", "case orszag-tang has no exact solution to compare with, nor"),
+    ("study convergence orszag-tang", "case orszag-tang has neither an exact solution nor"),
     ("study convergence orszag-tang", HAVE),
     (
         "study convergence linear-wav",
@@ -40,7 +40,7 @@ WRONG = [
     ("study convergence cavity-2d --n 7,x,11", "--n 7,x,11"),
     ("study convergence cavity --dim 2", "dim is 2; expected 3"),
     ("study convergence cavity-2d --set Ra=-1", "Ra is -1; expected a number above 0"),
-    ("study convergence rotor", "no exact solution to compare with, nor numbers of a steady state"),
+    ("study convergence rotor", "neither an exact solution nor numbers of a steady state"),
     ("study convergence linear-wave --order 4", "No such option"),
 ]
 

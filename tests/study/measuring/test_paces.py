@@ -38,7 +38,7 @@ def test_ranks_measure_a_case_together_and_separately() -> None:
     case = {"case": "wave", "n": 64}
     for alone in (False, True):
         assert 1e-6 < host.run_task(2, {"do": "case", "case": case, "alone": alone}) < 1e-1
-    with pytest.raises(RunError, match="measuring on 1 rank failed:"):
+    with pytest.raises(RunError, match="the measurement on 1 rank failed:"):
         host.run_task(1, {"do": "case", "case": {"case": "tea"}, "alone": True})
 
 

@@ -46,7 +46,7 @@ def test_strong_scaling_is_limited_by_latency() -> None:
         ({"nodes": [1], "scaling": "big"}, "scaling 'big' is unknown; known: strong, weak"),
         (
             {"nodes": [1], "strategy": "2x2"},
-            "decomposition 2x2 fixes the number of parts, but this study decomposes",
+            "decomposition 2x2 has a fixed number of parts, but the prediction",
         ),
         ({"nodes": [1], "ranks_per_node": 0}, "ranks per node is 0; expected a whole number from 1"),
     ],

@@ -18,7 +18,7 @@ def test_times_are_those_of_the_measurements() -> None:
     group = Group([measurement(8.0), measurement(5.0, ranks=2)])
     assert cells(c.NS, group) == ["8", "5"]
     assert cells(c.EFFICIENCY, group) == ["100%", "80%"]
-    assert cells(c.SLOWER, group) == ["1.60", "1.00"]
+    assert cells(c.RELATIVE_TIME, group) == ["1.60", "1.00"]
     assert cells(c.units(group), group) == ["1", "2"]
     assert c.units(group).head == "cores"
     assert cells(c.single_unit_time(group), group) == ["8", "8"]

@@ -92,30 +92,30 @@ def test_tables_show_the_results_of_three_successive_grids() -> None:
 def test_verdicts_state_no_order_without_convergence() -> None:
     sentences = verdicts(GRIDS, limits(GRIDS))
     assert sentences[0] == (
-        "Steady state: the grids are not in the asymptotic range of order 2, as seen from speed "
-        "(oscillates): take the indices as estimates."
+        "Steady state: the grids are not in the asymptotic range of order 2. Numbers with other orders: "
+        "speed (oscillates). The indices are only estimates."
     )
     assert sentences[1].startswith("flux: 2 at spacing 0, order 2.00, index 0.061 % on 63²; 0.00 % from the ")
     assert sentences[2] == (
-        "speed: oscillates, so that order and limit are unknown; index 4.3 % on 63², by order 2 with a "
-        "factor of 3."
+        "speed: the number oscillates, so order and limit are unknown; index 4.3 % on 63² (with order 2 and "
+        "a factor of 3)."
     )
     assert len(sentences) == 3
     flux = with_options(names=["flux"])
     assert "in the asymptotic range, with orders within 0.2 of 2" in verdicts(flux, limits(flux))[0]
     steep = [measurement(n, 2.0 + 4.0 / (n + 1) ** 3, 1.0, names=["flux"]) for n in (7, 15, 31)]
-    assert "likely too small where the order is above 2." in verdicts(steep, limits(steep))[0]
+    assert "probably too small where the order is above 2." in verdicts(steep, limits(steep))[0]
     constant = with_options(names=["flux"], noise=0.1)
     assert "no number changes" in verdicts(constant, limits(constant))[0]
     close = [measurement(n, 2.0 + 4.0 / (n + 1) ** 2, 1.0, names=["flux"]) for n in (15, 19, 24)]
-    assert "15² and 19² differ 1.25 times only" in verdicts(close, limits(close))[2]
+    assert "15² and 19² differ only by a factor of 1.25" in verdicts(close, limits(close))[2]
 
 
 def test_the_picture_shows_values_and_errors() -> None:
     with styled():
         numbers, distances = plot(GRIDS, limits(GRIDS)).axes
     labels = [line.get_label() for line in numbers.lines if not line.get_label().startswith("_")]
-    assert labels == ["flux", "speed (oscillates), from 63²", "published"]
+    assert labels == ["flux", "speed (oscillates), relative to 63²", "published"]
     # a number without a limit is omitted
     assert [line.get_label() for line in distances.lines] == ["flux", "slope 2"]
     start, *_, end = distances.lines[0].get_ydata()
@@ -131,7 +131,7 @@ def test_a_run_must_be_steady() -> None:
     assert numbers(done) == named
     with pytest.raises(RunError, match=r"run box:\nthe run is not steady after 500 steps"):
         numbers({**done, "steps": 500})
-    with pytest.raises(RunError, match="not finite: speed"):
+    with pytest.raises(RunError, match="these numbers are not finite: speed"):
         numbers({**done, "diagnostics": {**named, "speed": None}})
 
 

@@ -74,7 +74,7 @@ def test_convergence_shows_the_published_row_below_the_measured_one():
     assert rows[1][8:] == ("0.031", "1.00")  # 4 N² numbers of 8 bytes in units of 1024³; VmRSS
     text = "\n".join(convergence.verdicts(ms))
     assert "N = 1024: 1,582 iterations, +1" in text
-    assert "in all its digits" in text
+    assert "as published in all digits" in text
 
 
 @pytest.mark.parametrize(

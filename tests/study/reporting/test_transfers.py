@@ -62,13 +62,13 @@ def test_methods_are_added_in_turn_and_compared_with_mpi_alone() -> None:
     assert times.rows[1][1:] == ("6 ms (1.00)", "3 ms (2.00)", "2 ms (3.00)", "1 ms (6.00)")
     assert volumes.rows[0][1] == "1 kB mpi"
     assert list(sentences(group)) == [
-        f"1n/{ranks}r/6g/58: all methods exchange 6.00 times as fast as MPI alone." for ranks in (1, 6)
+        f"1n/{ranks}r/6g/58: with all methods 6.00 times as fast as with MPI only." for ranks in (1, 6)
     ]
 
 
 def test_unused_methods_are_reported() -> None:
     (note, shared) = notes(Group([exchange("+remote")]))
-    assert note == "MPI from memory of devices (ca) is not measured: fields are in memory of the host."
+    assert note == "CUDA-aware MPI (ca) is not measured: fields are in memory of the host."
     assert shared == "1n/6r/6g/58: 6 threads of a host share its 2 cores."
     _, shared = notes(Group([exchange("+remote", nodes=3, hosts=1)]))
     assert shared == "3n/2r/2g/58 (on 1 host): 6 threads of a host share its 2 cores."

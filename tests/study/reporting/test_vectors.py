@@ -28,9 +28,14 @@ def test_the_vector_share_follows_from_amdahls_law() -> None:
     group = Group([run(bits, 100.0 * (0.35 + 0.65 * 64 / bits)) for bits in (64, 128, 256, 512)])
     assert amdahl(group) == pytest.approx(0.65)
     assert amdahl(Group([run(64, 100.0)])) is None
-    assert "0.65 of the time proportional to 1 / bits" in " ".join(CONTENTS.sentences(group))
+    assert "by Amdahl's law, 0.65 of the time is proportional to 1 / bits" in " ".join(
+        CONTENTS.sentences(group)
+    )
     slower = Group([run(64, 100.0), run(128, 110.0)])
-    assert "no share by Amdahl's law: -0.20" in " ".join(CONTENTS.sentences(slower))
+    words = (
+        "do not follow Amdahl's law, because the share of the time proportional to 1 / bits would be -0.20."
+    )
+    assert words in " ".join(CONTENTS.sentences(slower))
 
 
 def test_tables_show_each_length_before_published_rows() -> None:
@@ -71,9 +76,9 @@ def test_each_compiler_has_a_sentence_and_a_line() -> None:
     runs = [run(64, 100.0, machine=first), run(128, 75.0, machine=first)]
     runs += [run(64, 100.0, machine=second), run(128, 100.0, machine=second, instructions=None)]
     report_text = " ".join(CONTENTS.sentences(Group(runs)))
-    assert "g++ 12.2.0: as by Amdahl's law with 0.50 of the time" in report_text
-    assert "clang++ 14.0.6: as by Amdahl's law with 0.00 of the time" in report_text
-    assert "Instructions are not counted in all runs: this takes objdump" in report_text
+    assert "g++ 12.2.0: by Amdahl's law, 0.50 of the time" in report_text
+    assert "clang++ 14.0.6: by Amdahl's law, 0.00 of the time" in report_text
+    assert "The instructions of some runs are not counted. Counting requires objdump" in report_text
     assert "not counted" not in " ".join(CONTENTS.sentences(Group(runs[:2])))
     figure = CONTENTS.figures["vectors.png"](Group(runs))
     assert figure is not None

@@ -84,5 +84,5 @@ def test_values_of_a_steady_state_need_three_grids(tmp_path: Path) -> None:
 extrapolated = hc.Extrapolated(("mean",))"""
     file = tmp_path / "own.py"
     file.write_text(OWN.format(names=names))
-    with pytest.raises(InputError, match="expected 3 numbers or more"):
+    with pytest.raises(InputError, match="expected at least 3 numbers"):
         study(tmp_path, f"{file} --n 4,8")

@@ -20,5 +20,5 @@ def test_the_table_shows_all_orders():
     assert [row[2] for row in table.rows] == ["48", "192"]
     assert [row[4].split() for row in table.rows] == [["1", "100%"], ["4", "50%"]]
     assert report_of(ORDERS, result, theory).sentences == [
-        "256³ on 2: efficiency 100% at order 2, 50% at order 8."
+        "256³ on 2 cores: efficiency 100% at order 2, 50% at order 8."
     ]

@@ -25,11 +25,13 @@ def test_the_table_shows_the_parts_of_a_step():
     assert shares.rows[2][2:] == ("15% to 20%", "0.02% to 2%", "", "0.03% to 10%")
     assert shares.muted == (2,)
     assert report_of(PARTS_OF_A_STEP, result).sentences == [
-        "256³ on 2 ranks of 1 thread: exchange alone takes longer (the exchange 1.25 times as long as "
-        "computing), and a step 20% more than that."
+        "256³ on 2 ranks of 1 thread: the exchange takes 1.25 times as long as computation. A step takes 20% "
+        "longer than exchange alone."
     ]
     hidden = parts_of(2, 3.9, 4.0, 2.0, 2.0, 2.0, 0.1)
-    assert report_of(PARTS_OF_A_STEP, hidden).sentences[0].endswith("and a step no more than that.")
+    assert (
+        report_of(PARTS_OF_A_STEP, hidden).sentences[0].endswith("A step takes no longer than compute alone.")
+    )
 
 
 # -- runs ----------------------------------------------------------------------------------------------

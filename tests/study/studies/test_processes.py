@@ -36,5 +36,5 @@ def test_the_environment_may_select_the_devices(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_processes_of_several_nodes_are_not_compared() -> None:
-    with pytest.raises(InputError, match="--nodes 2: processes of one node are compared"):
+    with pytest.raises(InputError, match="--nodes 2: the study compares processes of one node"):
         plan_runs(request(2, nodes=(2,)))

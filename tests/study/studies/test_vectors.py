@@ -36,7 +36,9 @@ def test_every_compiler_is_measured_with_every_length() -> None:
 
 def test_unsupported_vector_lengths_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "widest_vector", lambda: 256)
-    with pytest.raises(InputError, match="--vectors 512: this CPU has vectors of 256 bits at most; leave it"):
+    with pytest.raises(
+        InputError, match=r"--vectors 512: this CPU has vectors of at most 256 bits\. Leave 512"
+    ):
         command([*LINE, "--vectors", "128,512"])
 
 
@@ -60,7 +62,7 @@ def test_instructions_are_counted_for_each_length(tmp_path: Path) -> None:
     [
         (["--vectors", "96"], "--vectors 96: '96' is unknown; expected a list of 64, 128, 256, 512"),
         (["--compilers", "no-such"], "--compilers: no-such is not a program on PATH"),
-        (["--device", "opencl"], "vectors are those of the processor; use --device cpu"),
+        (["--device", "opencl"], "vector lengths apply only to CPUs. Use --device cpu"),
     ],
 )
 def test_invalid_input_is_one_error(words: list[str], message: str) -> None:

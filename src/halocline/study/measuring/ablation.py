@@ -1,8 +1,8 @@
-"""Ablation of the exchange: times to exchange the same halos, with one option changed at a time.
+"""Ablation of the exchange: times of an exchange of halos, with one option changed at a time.
 
 The transfer methods are those of C. Pearson et al., Node-Aware Stencil Communication for Heterogeneous
 Supercomputers (2020), Figs. 7 and 8. The sets of transfer methods are those of Fig. 12 (+remote, +colo,
-+peer, +kernel), and one set with mailboxes.
++peer, +kernel), and one further set with mailboxes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ from halocline.words import duration
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-STEP_NOTE = "Whole steps of the heat equation, because an exchange alone has no computation to overlap with."
+STEP_NOTE = (
+    "Times of whole steps of the heat equation, because an exchange alone has no computation to overlap."
+)
 STEP_GROUPS = ("halos of a program", "overlap", "communication")  # groups that time whole steps
 DECOMPOSITIONS = ("optimal", "bisection", "1d-x", "1d-y", "1d-z")
 
@@ -43,10 +45,10 @@ DECOMPOSITIONS = ("optimal", "bisection", "1d-x", "1d-y", "1d-z")
 def variants(fields: int, radius: int, ndim: int = 3) -> dict[str, dict[str, dict[str, Any]]]:
     """Return the options of all timed variants, by group and name.
 
-    The options are those of `halocline.study.measuring.exchange.Bench`. For the groups in STEP_GROUPS, they
-    are those of `halocline.Execution`.
+    Options of the groups in STEP_GROUPS are those of `halocline.Execution`. All other options are those of
+    `halocline.study.measuring.exchange.Bench`.
     """
-    narrow = [radius] + [1] * (fields - 1)
+    narrow_radii = [radius] + [1] * (fields - 1)
     decompositions = [
         name for name in DECOMPOSITIONS if not name.startswith("1d-") or name[3:] in AXES[:ndim]
     ]
@@ -55,7 +57,7 @@ def variants(fields: int, radius: int, ndim: int = 3) -> dict[str, dict[str, dic
         "edges and corners": {"with": {"corners": True}, "without": {"corners": False}},
         "halos": {
             "uniform": {"radius": radius},
-            f"per field ({', '.join(map(str, narrow))})": {"radius": narrow},
+            f"per field ({', '.join(map(str, narrow_radii))})": {"radius": narrow_radii},
         },
         "decompositions": {name: {"decomposition": name} for name in decompositions},
         "halos of a program": {"uniform": {"halo": "uniform"}, "as read": {"halo": "read"}},
@@ -74,14 +76,14 @@ def measure(
     on_progress: Callable[[int], None] | None = None,
     **execution: Any,
 ) -> list[Measurement]:
-    """Time all variants in turn, in several rounds; all ranks must call this function.
+    """Time all variants in turn, in several rounds. All ranks must call this function.
 
     Parameters
     ----------
     shape : sequence of int
         Number of cells along each axis of the grid, which is periodic.
     fields, radius, dtype, **execution
-        Common options, which a variant may change; see `halocline.study.measuring.exchange.Bench`.
+        Common options; see `halocline.study.measuring.exchange.Bench`. A variant may change some of them.
     repeats : int
         Number of rounds, after one round that does not count.
     on_progress : callable, optional
@@ -123,18 +125,18 @@ def measure(
             (on_devices and not UNFIT_ON_DEVICES.keys().isdisjoint(method_names))
             or ("peer" not in method_names and world().mpi is None)
         ):
-            continue  # a method of this set is unavailable
+            continue  # the set contains an unavailable method
         try:
             bench = heat(shape, **options) if group in STEP_GROUPS else Bench(shape, **options)
         except InputError:
             if group != "decompositions":
-                raise  # only a decomposition may fail, because a grid can be too thin for slabs
+                raise  # only a decomposition may fail, because the grid may be too thin for slabs
             continue
         if group in STEP_GROUPS:
             bench.calibrate()
         methods = bench.prepared.plan.transfers.methods
         if group == "transfer methods" and methods in known_methods:
-            continue  # a set with the same available methods is already timed
+            continue  # another set has the same available methods
         known_methods.add(methods)
         benches[group, name] = bench
     for bench in benches.values():
@@ -157,14 +159,14 @@ def _record(
     *,
     predicted: bool = False,
 ) -> Measurement:
-    """Return the record of a variant.
+    """Return the record of a variant; see `measure` for the keys.
 
     Parameters
     ----------
     earlier_records : sequence of dict
         Records of the earlier variants.
     traffic : (int or None, dict)
-        Messages and bytes, as `busiest_rank_traffic` returns them.
+        Number of messages, and bytes by transfer method, as returned by `busiest_rank_traffic`.
     """
     first = next((other["seconds"] for other in earlier_records if other["group"] == group), seconds)
     messages, bytes_by_method = traffic
@@ -214,12 +216,12 @@ def predict_placements(
     return records
 
 
-GROUP = itemgetter("group")  # function that returns the group of a variant
+GROUP = itemgetter("group")  # function that returns the group of a record
 
 
-def _unit(measured: Measurement) -> str:
-    """Return "per step" or "per exchange", as text that follows the time of a record."""
-    return "per step" if measured["whole"] else "per exchange"
+def _unit(record: Measurement) -> str:
+    """Return the unit of a time: "per step" or "per exchange"."""
+    return "per step" if record["whole"] else "per exchange"
 
 
 def table(records: Sequence[Measurement]) -> list[Table]:
@@ -252,18 +254,19 @@ def plot(records: Sequence[Measurement]) -> Figure:
     figure = Figure(figsize=(8.4, 0.9 + 0.42 * len(records)), layout="constrained")
     all_axes = figure.subplots(len(groups), 1, height_ratios=heights, squeeze=False)[:, 0]
     for axes, (group, members) in zip(all_axes, groups.items(), strict=True):
-        predicted, places = members[0]["predicted"], range(len(members))
-        axes.barh(places, [1e3 * m["seconds"] for m in members], color=MUTED if predicted else COLOURS[0])
-        axes.set_yticks(places, [m["name"] for m in members])
+        is_predicted, positions = members[0]["predicted"], range(len(members))
+        times = [1e3 * m["seconds"] for m in members]
+        axes.barh(positions, times, color=MUTED if is_predicted else COLOURS[0])
+        axes.set_yticks(positions, [m["name"] for m in members])
         axes.invert_yaxis()
-        axes.set_title(group.capitalize() + (" (predicted)" if predicted else ""), loc="left")
+        axes.set_title(group.capitalize() + (" (predicted)" if is_predicted else ""), loc="left")
         axes.set_xlim(0, None)
-    figure.supxlabel("milliseconds per exchange, or per step in groups with kernels")
+    figure.supxlabel("milliseconds per exchange; milliseconds per step in groups of whole steps")
     return figure
 
 
 def verdicts(records: Sequence[Measurement]) -> list[str]:
-    """Return a sentence for each group on its fastest variant, compared with the other variants."""
+    """Return a sentence for each group, which compares its fastest variant with the other variants."""
     sentences = []
     for group, members in group_by(records, GROUP).items():
         best = min(members, key=lambda m: m["seconds"])

@@ -1,4 +1,4 @@
-"""Measurements that run `halocline run --json` in new processes, with the same results as for a user."""
+"""Measurements of commands, which run as separate processes, as if a user had called them with --json."""
 
 from __future__ import annotations
 
@@ -24,7 +24,11 @@ from halocline.run.host.machine import this_machine
 from halocline.study.layout import Layout
 from halocline.study.measurement import Measurement, median_record
 
-PER_RUN_OPTIONS = ("threads", "device", "trace")  # execution options that a study sets for each run
+PER_RUN_OPTIONS = (
+    "threads",
+    "device",
+    "trace",
+)  # execution options that a study sets separately for each run
 # options of every command that runs a problem, with their defaults
 EXECUTION = {
     option.name: option.default for option in fields(Execution) if option.name not in PER_RUN_OPTIONS
@@ -44,7 +48,7 @@ ENVIRONMENT = (  # variables for thread binding, network and code generation
     *("FI_PROVIDER", "UCX_TLS", "UCX_NET_DEVICES"),
     *("CXX", "HALOCLINE_VECTORS"),
 )
-NESTED = (  # entries of a measurement that a table omits
+NESTED_KEYS = (  # keys of a measurement that the rows of a CSV file do not contain in this form
     *("machine", "environment", "times", "devices", "shape", "parts", "methods_used", "joules_of"),
     *("parameters", "series", "diagnostics", "checksums", "events", "varied", "base"),
     *("automatic", "automatic_for", "extrapolated", "instructions"),
@@ -53,7 +57,7 @@ NESTED = (  # entries of a measurement that a table omits
 
 @dataclass(frozen=True)
 class Command:
-    """Measured command without size, ranks and threads: a problem, and the options that all runs share.
+    """Command of the runs of a study, without size, ranks and threads.
 
     Parameters
     ----------
@@ -61,13 +65,14 @@ class Command:
     name : str
         Name of a case, or path of a user's file.
     options : mapping of str to value
-        Options of the command, by their names with underscores. Other options have the values of DEFAULTS.
+        Options of the command, by their names with underscores. All other options have the values in
+        DEFAULTS.
     settings : tuple of str
         Values of the option --set, such as "nu=0.1".
     device : str or None
-        Device as in `halocline.Execution`; None for the device that the environment sets.
+        Device, as in `halocline.Execution`; None for the device that the environment sets.
     environment : mapping of str to str or None
-        Variables in addition to those of this process; None removes a variable.
+        Environment variables in addition to those of this process; None removes a variable.
     python : str
         Python interpreter that runs the command, for example that of an environment with another MPI.
     """
@@ -81,15 +86,15 @@ class Command:
     python: str = sys.executable
 
     def __getattr__(self, name: str) -> Any:
-        """Return the value of an option."""
+        """Return the value of an option, or its default."""
         if name.startswith("_"):
             raise AttributeError(name)
         return self.options.get(name, DEFAULTS[self.subcommand].get(name))
 
     def with_options(self, **options: Any) -> Command:
-        """Return a copy of the command with other options.
+        """Return a copy of the command with additional or changed options.
 
-        The names "environment", "python" and "device" replace the fields of the same names.
+        The options "environment", "python" and "device" replace the fields of these names.
         """
         field_values = {
             name: options.pop(name) for name in ("environment", "python", "device") if name in options
@@ -97,18 +102,18 @@ class Command:
         return replace(self, options={**self.options, **options}, **field_values)
 
     def check(self) -> None:
-        """Raise InputError for options of communication that contradict each other."""
+        """Raise InputError if options of communication contradict each other."""
         execution_options = {
             name: self.options[name] for name in ("communication", "halo", "packing") if name in self.options
         }
         Execution(**execution_options, gpudirect=self.gpudirect == "on")
 
     def arguments(self) -> dict[str, str]:
-        """Return the options for the command line, without options at their defaults.
+        """Return the options for the command line, without options that have their default values.
 
-        For a problem file, options at their defaults are included, because the file may set other defaults.
+        For a problem file, the result contains all options, because the file may have other defaults.
         """
-        own_defaults = self.subcommand == "run" and is_file(self.name)
+        has_own_defaults = self.subcommand == "run" and is_file(self.name)
         defaults = DEFAULTS[self.subcommand]
         explicit_options = {
             name: self.options[name] for name in (*defaults, *self.options) if name in self.options
@@ -116,28 +121,28 @@ class Command:
         command_options = {
             "--" + name.replace("_", "-"): f"{value}"
             for name, value in explicit_options.items()
-            if value is not None and (own_defaults or value != defaults.get(name))
+            if value is not None and (has_own_defaults or value != defaults.get(name))
         }
         if self.device is not None:
             command_options["--device"] = self.device
-        elif not own_defaults and (default_device := str(chosen_devices(None))) != "cpu":
-            command_options["--device"] = default_device  # the default may differ elsewhere
+        elif not has_own_defaults and (default_device := str(chosen_devices(None))) != "cpu":
+            command_options["--device"] = default_device  # other machines may have another default
         return command_options
 
     def variables(self) -> dict[str, str]:
-        """Return the environment of the command."""
+        """Return the environment variables of the command."""
         variables = {**os.environ, **self.environment}
         return {name: value for name, value in variables.items() if value is not None}
 
     def facts(self) -> dict[str, Any]:
-        """Return the entries of the record that the command does not report."""
+        """Return the entries of a record that the command itself does not report."""
         if self.subcommand == "bench":
             return {"case": self.name, "methods_asked": self.methods}
         python = {} if self.python == sys.executable else {"python": self.python}
         return {"settings": " ".join(self.settings), **python}
 
     def execution(self) -> dict[str, Any]:
-        """Return the execution options of a case, which records of older versions lack."""
+        """Return the execution options of a case. Records of earlier versions do not contain them."""
         if self.subcommand == "bench" or is_file(self.name):
             return {}
         names = [name for name in EXECUTION if name in ("decomposition", "patch", *self.options)]
@@ -152,7 +157,7 @@ def measure(
     repeat: int = 1,
     extra: Mapping[str, str] | None = None,
 ) -> Measurement:
-    """Run the command once or several times, and return its record, scaled to the median time.
+    """Run a command one or several times, and return its record, scaled to the median time.
 
     Parameters
     ----------
@@ -170,17 +175,17 @@ def measure(
     dict
         Entries of the record and facts of the problem, with these additional keys:
 
-        - `device`: chosen device.
+        - `device`: device of the run.
         - `command`: command line.
         - `started`: start time (UTC).
         - `times`: times of all runs, in seconds.
         - `machine`: see `halocline.run.host.machine.Machine`.
-        - `environment`: variables in ENVIRONMENT.
+        - `environment`: values of the variables in ENVIRONMENT.
 
     Raises
     ------
     InputError, RunError
-        The command failed. The error has the message of the command.
+        The command fails. The error contains the message of the command.
     """
     size = {} if n is None else {"--n": f"{n}" if isinstance(n, int) else ",".join(map(str, n))}
     options = {**size, **case.arguments(), **layout.options}
@@ -207,28 +212,26 @@ def measure(
         "started": started,
         "times": times,
         "environment": {name: case.variables().get(name) for name in ENVIRONMENT},
-        "machine": record.get("machine") or this_machine().as_dict(),  # a run with another MPI reports it
+        # with another MPI library, the run itself reports the machine
+        "machine": record.get("machine") or this_machine().as_dict(),
     }
 
 
 def with_common_keys(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record with the keys that all records have.
-
-    Records of exchanges and of older versions lack some of these keys.
-    """
-    places = {(place["device"], place["name"]) for place in record["devices"]}
-    record = {"cores_or_devices": len(places) or record["ranks"] * record["threads"], **record}
+    """Return a record, completed by keys that records of exchanges and of earlier versions do not contain."""
+    devices = {(place["device"], place["name"]) for place in record["devices"]}
+    record = {"cores_or_devices": len(devices) or record["ranks"] * record["threads"], **record}
     if "rate" not in record:
         return record
     cells = math.prod(record["shape"])
     missing_keys = ("order", "scheme", "only", "checksum", "share_of_bound", "joules_per_cell_step", "ssspnt")
-    own_facts = {
+    exchange_facts = {
         "cells": cells,
         "steps": 1,
         "halo": "read",
         "ns_per_cell_step": 1e9 * record["seconds"] / cells,
     }
-    return {**dict.fromkeys(missing_keys), **own_facts, **record}
+    return {**dict.fromkeys(missing_keys), **exchange_facts, **record}
 
 
 def _run(case: Command, words: Sequence[str]) -> dict[str, Any]:
@@ -241,13 +244,13 @@ def _run(case: Command, words: Sequence[str]) -> dict[str, Any]:
                 env=case.variables(),
             )  # fmt: skip
         except OSError as error:
-            raise InputError(f"{case.python} cannot be started as a Python: {error.strerror}") from None
+            raise InputError(f"cannot start the Python interpreter {case.python}: {error.strerror}") from None
         if process.returncode == 0:
             record: dict[str, Any] = json.loads(file.read_text())
             if "run" not in record:
                 return record
             if record["run"] is None:
-                raise InputError(f"{shlex.join(['halocline', *words])}: the file has run no problem")
+                raise InputError(f"{shlex.join(['halocline', *words])}: the file did not run a problem")
             return {**record, **record.pop("run")}
     if process.returncode in (130, -2):
         raise KeyboardInterrupt
@@ -257,7 +260,7 @@ def _run(case: Command, words: Sequence[str]) -> dict[str, Any]:
 
 
 def command_error(process: subprocess.CompletedProcess[str], label: str) -> InputError | RunError:
-    """Return the error for a failed command of Halocline, with the message of the command."""
+    """Return the error for a failed command of Halocline, which contains the message of the command."""
     message = (process.stderr.strip() or f"exit status {process.returncode}").removeprefix(
         "halocline: error: "
     )
@@ -265,7 +268,7 @@ def command_error(process: subprocess.CompletedProcess[str], label: str) -> Inpu
 
 
 def csv_text(measurements: Iterable[Measurement]) -> str:
-    """Return the measurements as comma-separated values, one per line, with the facts of the machine."""
+    """Return the measurements as comma-separated values, one measurement per line."""
     return as_rows([flatten(m) for m in measurements])
 
 
@@ -285,8 +288,11 @@ def _places(measurement: Measurement) -> list[OnDevice]:
 
 
 def flatten(measurement: Measurement) -> dict[str, Any]:
-    """Return a measurement without nested entries, with the facts of the machine that affect times."""
-    row = {key: value for key, value in measurement.items() if key not in NESTED}
+    """Return a measurement as one row: nested entries are converted to text or omitted.
+
+    The row contains the facts of the machine that influence times.
+    """
+    row = {key: value for key, value in measurement.items() if key not in NESTED_KEYS}
     for name in ("shape", "parts"):
         if name in measurement:
             row[name] = "x".join(map(str, measurement[name]))

@@ -1,4 +1,4 @@
-"""Machine description of this host: detected, or calibrated by measurements in parallel runs (`paces`)."""
+"""Machine description of this host, from the properties that the system reports or from measurements."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from halocline.study.measuring.predict import Case
 from halocline.words import amount, counted, duration
 
 HOST = "host"
-FLOPS = 3.2e10  # operations per second of a core without measurements: 16 per cycle at 2 GHz
+FLOPS = 3.2e10  # assumed operations per second of a core: 16 per cycle at 2 GHz
 
 
 def calibration_file() -> Path:
-    """Return the path of the calibration of this host, in the folder of compiled kernels."""
+    """Return the path of the calibration of this host, in the folder of the kernel cache."""
     return cache_folder() / "machines" / f"{platform.node() or HOST}.toml"
 
 
 def machine_named(name: str) -> Machine:
-    """Return a machine by name or file; "host" is this host, calibrated if a calibration exists.
+    """Return a machine by name or file. "host" is this host, with its calibration if there is one.
 
     Raises
     ------
@@ -53,12 +53,15 @@ def machine_named(name: str) -> Machine:
 
 
 def detect_host() -> Machine:
-    """Return this host as reported by the system, with a measured memory bandwidth (takes 0.1 s)."""
+    """Return this host with the properties that the system reports, and a measured memory bandwidth.
+
+    The measurement takes 0.1 s.
+    """
     facts = this_machine()
     bandwidth = triad_bandwidth(Communicator(), facts.cores, 4 * last_level_cache())
     return _machine(
-        "Detected; the bandwidth is that of a += s * b on all cores, the operations are multiply-adds of "
-        "vectors. Latencies are round figures.",
+        "Detected. The bandwidth is that of a += s * b on all cores, and the operations are multiply-adds of "
+        "vectors. Latencies are typical rounded values.",
         bandwidth=bandwidth,
         flops=multiply_add_peak(Communicator(), facts.cores) or FLOPS * facts.cores,
         latency=2e-7,
@@ -77,11 +80,11 @@ def _machine(
     messages: float,
     overhead: float,
     measured: Measured | None,
-    **of_device: Any,
+    **device_values: Any,
 ) -> Machine:
-    """Return the machine of one node, whose sockets are linked by a board.
+    """Return the machine with one node. Its devices are the sockets, which a board connects.
 
-    All numbers are totals of the node, except those in `of_device`, which apply to one socket or core.
+    Numbers are totals of the node. The numbers in `device_values` are those of one socket or core.
     """
     facts, count = this_machine(), sockets()
     device = Device(
@@ -95,12 +98,12 @@ def _machine(
         latency=latency,
         messages=messages / count,
         cache=last_level_cache() / count,
-        **of_device,
+        **device_values,
     )
     ends = tuple((f"device{n}", "board") for n in range(count))
     title = f"This host ({facts.cores} cores in {count} socket{'s' if count > 1 else ''}, {device.model})"
     if measured is None:
-        title += ", detected; `halocline model calibrate` measures it"
+        title += ", detected; `halocline model calibrate` measures this host"
     return Machine(
         name=HOST,
         title=title,
@@ -125,19 +128,19 @@ def run_task(ranks: int, task: Mapping[str, Any]) -> Any:
         The task fails on the ranks.
     """
     words = ["-m", "halocline.study.measuring.paces", json.dumps(task)]
-    process = run_on_ranks(ranks, words, HALOCLINE_DEVICE="cpu")  # measures the host, not its devices
+    process = run_on_ranks(ranks, words, HALOCLINE_DEVICE="cpu")  # without devices
     if process.returncode:
-        raise command_error(process, f"measuring on {counted(ranks, 'rank')} failed:")
+        raise command_error(process, f"the measurement on {counted(ranks, 'rank')} failed:")
     return json.loads(process.stdout)
 
 
 def calibrate(on_progress: Callable[[int], None] | None = None) -> Machine:
     """Measure this host with one rank and with one rank per core, and return it as a machine.
 
-    Both measurements take some seconds. First, all ranks run kernels at the same time, without communication.
-    The kernels have known numbers of bytes, operations and sums. Each kernel runs with fields that fit into
-    the cache, and with fields that exceed the cache. Then exchanges and reductions between the ranks are
-    timed.
+    Each of the two measurements takes some seconds. First, all ranks run kernels at the same time, without
+    communication. The numbers of bytes, operations and sums of these kernels are known. Each kernel runs with
+    fields that fit into the cache, and with fields that exceed the cache. Then the ranks time exchanges and
+    reductions.
 
     Raises
     ------
@@ -169,7 +172,8 @@ def machine_from_measurements(measurements: Sequence[Mapping[str, Any]]) -> Mach
     signal = all_ranks.get("signal") or (begin + message) / 2
     colocated, large = all_ranks.get("large colocated"), all_ranks.get("large message")
     latency = max(signal, 0.0)  # `begin` is not subtracted, because it overlaps with the latency
-    # a message costs the overheads of sender and receiver; a longer latency replaces one of the overheads
+    # The time of a message contains the overhead of the sender and that of the receiver. If the latency is
+    # longer than the overhead, it replaces one of the two.
     overhead = max(0.0, message - begin) / 2
     if overhead < latency:
         overhead = max(0.0, message - begin - latency)
@@ -204,24 +208,25 @@ def machine_from_measurements(measurements: Sequence[Mapping[str, Any]]) -> Mach
 def roofline(rows: Sequence[Mapping[str, float]]) -> tuple[float, float, float]:
     """Return the times of a byte, an operation and a summand that best fit the times of kernels.
 
-    The times are in seconds and not negative. The fit minimizes the sum of the squared relative errors.
+    The times are in seconds, and none of them is negative. The fit minimizes the sum of the squared relative
+    errors.
     """
     from scipy.optimize import nnls
 
     work = np.array([[row["bytes"], row["flops"], row["sums"]] for row in rows])
     seconds = np.array([row["seconds"] for row in rows])
     unit_times, _ = nnls(work / seconds[:, None], np.ones(len(rows)))
-    min_byte_time = 1e-3 * seconds.min() / work[:, 0].max()  # the time of a byte is positive
+    min_byte_time = 1e-3 * seconds.min() / work[:, 0].max()  # a bandwidth must be finite
     return max(float(unit_times[0]), float(min_byte_time)), float(unit_times[1]), float(unit_times[2])
 
 
 def toml_text(machine: Machine) -> str:
-    """Return a machine as the text of a file that `load_machine` reads."""
+    """Return a machine in the format of machine files, which `load_machine` reads."""
     return tomli_w.dumps(_round_numbers(machine.model_dump(exclude_none=True)))
 
 
 def _round_numbers(value: Any) -> Any:
-    """Return a value with all numbers rounded to six digits; measurements are less accurate."""
+    """Return a value with all numbers rounded to six digits, because measurements are less accurate."""
     if isinstance(value, Mapping):
         return {key: _round_numbers(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -230,7 +235,7 @@ def _round_numbers(value: Any) -> Any:
 
 
 def table(machine: Machine) -> Table:
-    """Return a table of the measured costs of sweeps and messages of a calibrated machine."""
+    """Return the table of the measured costs of sweeps and messages of a calibrated machine."""
     measured = machine.measured
     assert measured is not None
     columns: dict[str, Callable[[Throughput], str]] = {
@@ -242,8 +247,8 @@ def table(machine: Machine) -> Table:
     }
     network, device = machine.network, machine.device
     note = (
-        f"overhead: {duration(measured.begin)} per sweep, {duration(network.overhead)} per message sent or "
-        f"received\nlatency of a word to a neighbour: {duration(device.latency)}; reduction: "
+        f"overhead: {duration(measured.begin)} per sweep, {duration(network.overhead)} per sent or received "
+        f"message\nlatency of a signal to a neighbour: {duration(device.latency)}; reduction: "
         f"{duration(measured.hop)} per doubling of the ranks\npacking: {measured.packing / 1e9:.1f} GB/s; "
         f"copies from a neighbour: {measured.copying / 1e9:.1f} GB/s; messages: "
         f"{(device.messages or 0.0) / 1e9:.1f} GB/s"
@@ -255,16 +260,16 @@ def table(machine: Machine) -> Table:
 
 
 def measured_pace(case: Mapping[str, Any], prepared_case: Case, machine: Machine, ranks: int) -> float:
-    """Return the measured time of the sweeps of a case, 1/π, divided by the time predicted for `machine`.
+    """Return the measured time of the sweeps of a case (1/π), divided by the time predicted for `machine`.
 
-    J. Pekkilä et al. (2022), Section 3.1, measure π by running the case on one device. This function runs the
-    case on several ranks at the same time, because the ranks share memory. Each rank runs the case alone. The
-    model predicts the exchanges.
+    J. Pekkilä et al. (2022), Section 3.1, measure π with the case on one device. This function runs the case
+    on several ranks at the same time, because the ranks share memory. The ranks do not communicate, because
+    the model predicts the exchanges.
 
     Parameters
     ----------
     case : mapping
-        Name of the case as "case" and size on a rank as "n". Further keys are "settings", "dim", "order",
+        Name of the case ("case") and size on a rank ("n"). Optional keys are "settings", "dim", "order",
         "scheme" and "dtype".
     prepared_case : Case
         Schedule and shape of the case.
@@ -277,9 +282,9 @@ def measured_pace(case: Mapping[str, Any], prepared_case: Case, machine: Machine
     seconds = run_task(ranks, {"do": "case", "case": dict(case), "alone": True})
     layout: Layout = lay_out(shape, 1, traffic=Traffic.of_schedule(schedule), periodic=schedule.periodic)
     memory = memory_of_node(schedule, layout)
-    # rates of kernels with the fields of one rank, slowed down by the other ranks
+    # rates of kernels with the fields of one rank, while the other ranks also use the memory
     rates = Rates.of(machine, ranks, memory=memory)
     expected = execute(schedule, layout, machine, rates=rates).seconds
     if not expected > 0:
-        raise InputError(f"{machine.title}: a pass takes no time")
+        raise InputError(f"{machine.title}: the predicted time of a pass is 0")
     return float(seconds) / expected

@@ -16,15 +16,15 @@ from halocline.study.measurement import Measurement
 if TYPE_CHECKING:
     from halocline.study.study import Run
 
-OPTIONS = ("dim", "order", "scheme", "dtype")  # options of a command that affect the source
+OPTIONS = ("dim", "order", "scheme", "dtype")  # options of a command that influence the generated source
 
 
 def with_instructions(runs: Sequence[Run], measurements: Sequence[Measurement]) -> list[Measurement]:
     """Return the measurements with `instructions`, the floating-point instructions per cell and step.
 
-    Runs have different kernel libraries if their problem, order, scheme, data type, compiler or environment
-    differ. The entry is None without a disassembler. It is also None for a file without settings, whose
-    program exists only during a run of the file.
+    The kernel library of a run depends on its problem, order, scheme, data type, compiler and environment.
+    Without a disassembler, `instructions` is None. It is also None for a file without settings, because the
+    program of such a file exists only while the file runs.
     """
     has_disassembler = shutil.which(DISASSEMBLER) is not None
     sources: dict[Any, str | None] = {}
@@ -33,16 +33,16 @@ def with_instructions(runs: Sequence[Run], measurements: Sequence[Measurement]) 
         key = run.size_option, run.command.settings, *(getattr(run.command, name) for name in OPTIONS)
         if key not in sources:
             sources[key] = _source(run)
-        source, counted = sources[key], None
+        source, instructions = sources[key], None
         if source is not None and has_disassembler:
             with environment(run.command.environment):
-                counted = instructions_of(source, measurement["shape"][-1])
-        results.append({**measurement, "instructions": counted and asdict(counted)})
+                instructions = instructions_of(source, measurement["shape"][-1])
+        results.append({**measurement, "instructions": instructions and asdict(instructions)})
     return results
 
 
 def _source(run: Run) -> str | None:
-    """Return the generated source of a run."""
+    """Return the generated source of a run; None for a file without settings."""
     command = run.command
     options = {name: getattr(command, name) for name in OPTIONS}
     problem = problem_of(command.name, run.shape, command.settings, **options)

@@ -1,9 +1,9 @@
 """Share of the exchange that overlaps with computation, from separate times of exchange and computation.
 
 The hidden share of the exchange is 1 - (t_step - t_compute) / t_exchange. Here, t_step is the time of a whole
-step, t_compute of a step without messages, and t_exchange of a step without kernels. Steps without messages
-read outdated halos, and steps without kernels compute nothing. These runs therefore have separate problems,
-whose fields are discarded.
+step. The times t_compute and t_exchange are those of a step without messages and of a step without kernels.
+Steps without messages read outdated halos, and steps without kernels compute nothing. Therefore the timed
+runs have separate problems, whose fields are discarded.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from halocline.study.measuring.exchange import busiest_rank_traffic, received_te
 from halocline.study.reporting.quantities import text
 from halocline.words import duration
 
-# sets of transfer methods by the method between ranks; the methods within a rank are the same
+# Sets of transfer methods, by the method between ranks. The methods within a rank are the same in all sets.
 METHODS = {
     "colocated": "self,peer,colocated,mpi",
     "mpi": "self,peer,mpi",
@@ -108,22 +108,22 @@ def measure(
     Returns
     -------
     list of dict
-        Record of each set of transfer methods. Times are medians in seconds on the slowest rank. The keys
+        Record of each set of transfer methods. Times are medians on the slowest rank, in seconds. The keys
         are:
 
         - `name`: name of the set in METHODS.
         - `parts`: number of subdomains along each axis.
         - `ranks`, `threads`: number of ranks, and number of threads of a rank.
         - `messages`: number of messages that the busiest rank sends in a step.
-        - `bytes_by_method`: bytes into the subdomains of the busiest rank, by transfer method.
+        - `bytes_by_method`: bytes that the subdomains of the busiest rank receive, by transfer method.
         - `step`: time of a step with overlap.
         - `waiting`: time of a step without overlap, in which all patches wait for all messages.
         - `compute`: time of a step without messages.
         - `exchange`: time of a step without kernels.
         - `neither`: time of a step without messages and kernels.
-        - `share`, `share_waiting`: hidden share of the exchange with overlap and without overlap. The time of
-          the exchange is `exchange` minus `neither`. The shares are None if the scatter of this difference is
-          larger than the difference.
+        - `share`, `share_waiting`: hidden share of the exchange with overlap, and without overlap. The time
+          of the exchange is `exchange` minus `neither`. The shares are None if this difference is smaller
+          than its scatter.
 
     Raises
     ------
@@ -138,7 +138,7 @@ def measure(
         bench = make(methods=methods, **execution)
         transfers = bench.prepared.plan.transfers.methods
         if name in transfers or not bench.prepared.domain.devices:
-            # a fallback replaces an unavailable method; sets with the same available methods are timed once
+            # Fallbacks replace unavailable methods. Sets with the same available methods are timed once.
             by_transfers.setdefault(transfers, (name, bench))
     benches = dict(by_transfers.values())
     for bench in benches.values():
@@ -158,11 +158,11 @@ def measure(
 def _overlap_record(name: str, prepared: Prepared, times: dict[str, list[float]]) -> Measurement:
     """Return the record of one set of transfer methods.
 
-    Times of successive runs are subtracted from each other, because the speed of a machine drifts.
+    Differences are taken between successive runs, because the speed of a machine drifts.
     """
 
-    def median_difference(more: str, less: str) -> float:
-        return statistics.median(a - b for a, b in zip(times[more], times[less], strict=True))
+    def median_difference(kind: str, subtracted_kind: str) -> float:
+        return statistics.median(a - b for a, b in zip(times[kind], times[subtracted_kind], strict=True))
 
     def share(kind: str) -> float | None:
         return 1 - median_difference(kind, "compute") / exchange if exchange > scatter else None
@@ -185,7 +185,7 @@ def _overlap_record(name: str, prepared: Prepared, times: dict[str, list[float]]
 
 
 def table(records: Sequence[Measurement]) -> Table:
-    """Return a table with a row for each set of methods."""
+    """Return the table of times and hidden shares, with a row for each set of methods."""
     columns: dict[str, Callable[[Measurement], str]] = {
         "": lambda m: m["name"],
         "bytes into the\nbusiest rank": received_text,
@@ -196,17 +196,18 @@ def table(records: Sequence[Measurement]) -> Table:
         "hidden": lambda m: text(m["share"], ".0%"),
         "hidden without\noverlap": lambda m: text(m["share_waiting"], ".0%"),
     }
-    note = "1 - (step - compute alone) / exchange alone; medians of runs in turn."
+    note = "The hidden share is 1 - (step - compute alone) / exchange alone. Times are medians of runs in "
+    "turn."
     return table_of("Hidden share of the exchange", records, columns, left=2, note=note)
 
 
 def verdict(records: Sequence[Measurement]) -> list[str]:
-    """Return a sentence for each set of methods."""
+    """Return a sentence on the hidden share and the effect of overlap, for each set of methods."""
     sentences = []
     for m in records:
         gain = m["waiting"] / m["step"]
         times = f"{gain:.2f} times as fast" if gain >= 1 else f"{1 / gain:.2f} times as slow"
-        share_text = "the exchange is too short to measure the hidden share"
+        share_text = "the exchange is too short for a measurement of the hidden share"
         if m["share"] is not None:
             share_text = f"{m['share']:.0%} of the exchange is hidden"
         sentences.append(f"{m['name']}: {share_text}; steps are {times} with overlap.")

@@ -1,6 +1,7 @@
-"""Measurements of the host for the model, under mpiexec: on each rank alone, or on all ranks together.
+"""Measurements of this host for the model, in a parallel run of several ranks.
 
-`python -m halocline.study.measuring.paces TASK` reads a task as JSON, and the first rank prints the result.
+Ranks run `python -m halocline.study.measuring.paces TASK`, where TASK is JSON. The first rank prints the
+result.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from halocline.run.tuning.patches import run_in_turn
 from halocline.solvers.schemes import Euler
 from halocline.study.measuring.exchange import Bench
 
-ROUNDS = 10  # number of rounds; the fastest counts, because disturbances only lengthen a round.
-ROUND = 0.02  # approximate duration of a round, in seconds.
-SIDE, RADIUS = 128, 3  # number of cells along an axis and of halo layers, in the large exchange
+ROUNDS = 10  # number of rounds, of which the fastest counts, because disturbances only lengthen a round
+ROUND_SECONDS = 0.02  # approximate duration of a round
+SIDE, RADIUS = 128, 3  # number of cells along each axis of a rank, and of halo layers, in the large exchange
 
 
 # -- sweeps with known numbers of bytes, operations and sums -------------------------------------------------
@@ -36,31 +37,31 @@ SIDE, RADIUS = 128, 3  # number of cells along an axis and of halo layers, in th
 
 @program
 def scaled(u: Any, v: Any) -> None:
-    """Scale a field: 16 bytes and one operation per cell."""
+    """Scale a field, with 16 bytes and one operation per cell."""
     v.set(0.5 * u)
 
 
 @program
 def triad(u: Any, v: Any, w: Any) -> None:
-    """Compute McCalpin's triad: 24 bytes and two operations per cell."""
+    """Compute McCalpin's triad, with 24 bytes and two operations per cell."""
     u.set(v + 0.5 * w)
 
 
 @program
 def inner(u: Any, v: Any) -> None:
-    """Compute an inner product: 16 bytes and one sum per cell."""
+    """Compute an inner product, with 16 bytes and one summand per cell."""
     scalar("s").set(total(u * v))
 
 
 @program
 def updated(u: Any, v: Any) -> None:
-    """Update a field and sum its squares, as in conjugate gradients: 24 bytes and one sum per cell."""
+    """Update a field and sum its squares, with 24 bytes and one summand per cell."""
     u.set(0.5 * u + 0.5 * v)
     scalar("s").set(total(u * u))
 
 
 def steps(order: int) -> Callable[..., Any]:
-    """Return explicit diffusion: 16 bytes per cell; operations depend on the order and the number of axes."""
+    """Return the equation of diffusion, which needs 16 bytes per cell in an explicit step."""
 
     def diffusion(u: Any) -> Any:
         return {u: laplacian(u, order=order)}
@@ -68,7 +69,7 @@ def steps(order: int) -> Callable[..., Any]:
     return diffusion
 
 
-# kernels by name: function of the time derivatives or program, names of the fields, number of axes
+# kernels by name: program or function of the time derivatives, names of the fields, number of axes
 KERNELS: dict[str, tuple[Any, str, int]] = {
     "scaled": (scaled, "uv", 2),
     "triad": (triad, "uvw", 2),
@@ -83,15 +84,15 @@ KERNELS: dict[str, tuple[Any, str, int]] = {
 
 
 def kernel_timer(name: str, memory: float) -> tuple[StepBench, Grid]:
-    """Return the timer and the grid of a kernel on this rank alone, with about `memory` bytes of fields."""
+    """Return the timer and the grid of a kernel on one rank, with about `memory` bytes of fields."""
     function, names, dim = KERNELS[name]
-    explicit = not isinstance(function, ProgramFunction)
-    fields = len(names) + explicit  # plus a second buffer
+    is_explicit = not isinstance(function, ProgramFunction)
+    fields = len(names) + is_explicit  # an explicit step needs a second buffer
     edge = max(16, round((memory / 8 / fields) ** (1 / dim)) // 16 * 16)
     grid = Grid((edge,) * dim, periodic=True)
     for field in names:
         grid.field(field)
-    stepping: dict[str, Any] = {"scheme": Euler(), "dt": 1e-9} if explicit else {}
+    stepping: dict[str, Any] = {"scheme": Euler(), "dt": 1e-9} if is_explicit else {}
     sim = Simulation(grid, function, communicator=Communicator(), threads=1, **stepping)
     return StepBench(sim, sim.program), grid
 
@@ -102,23 +103,23 @@ def best_times(timers: Mapping[str, PassTimer], comm: Communicator) -> dict[str,
     The timers run in turn, each on all ranks at the same time.
     """
 
-    def together(timer: PassTimer) -> Callable[[], float]:
-        timer.calibrate(ROUND)
+    def run_on_all_ranks(timer: PassTimer) -> Callable[[], float]:
+        timer.calibrate(ROUND_SECONDS)
 
-        def once() -> float:
+        def slowest_time() -> float:
             comm.barrier()
             return max(comm.allgather(timer.run()))
 
-        return once
+        return slowest_time
 
-    times = run_in_turn({name: together(timer) for name, timer in timers.items()}, ROUNDS)
+    times = run_in_turn({name: run_on_all_ranks(timer) for name, timer in timers.items()}, ROUNDS)
     return {name: min(seconds) for name, seconds in times.items()}
 
 
 def kernels(memory: float, comm: Communicator) -> list[dict[str, float]]:
-    """Return the time and the work of each kernel per cell, with about `memory` bytes of fields.
+    """Return the time and the work per cell of each kernel, with about `memory` bytes of fields.
 
-    All ranks run a kernel at the same time, each rank by itself.
+    All ranks run a kernel at the same time, but do not communicate.
     """
     timers = {name: kernel_timer(name, memory) for name in KERNELS}
     seconds = best_times({name: timer for name, (timer, _) in timers.items()}, comm)
@@ -136,7 +137,7 @@ def kernels(memory: float, comm: Communicator) -> list[dict[str, float]]:
     return rows
 
 
-# -- between ranks -------------------------------------------------------------------------------------------
+# -- communication -------------------------------------------------------------------------------------------
 
 
 def exchange_timer(
@@ -159,7 +160,7 @@ def exchange_timer(
 
 
 def reduction_timer(comm: Communicator) -> PassTimer:
-    """Return a timer of a sweep over sixteen cells per rank, with a sum over all ranks."""
+    """Return a timer of a sweep over 16 cells per rank, with a sum over all ranks."""
     grid = Grid((16 * comm.size,))
     grid.field("u")
 
@@ -173,7 +174,7 @@ def reduction_timer(comm: Communicator) -> PassTimer:
 
 
 def communication_times(comm: Communicator) -> dict[str, float | None]:
-    """Return the times of exchanges and reductions in seconds; None for an unavailable transfer method."""
+    """Return the times of exchanges and reductions, in seconds; None for an unavailable transfer method."""
     self_comm, ranks = Communicator(), comm.size
     small, large = (16 * ranks, 16), (SIDE * ranks, SIDE, SIDE)
     timers: dict[str, PassTimer | None] = {
@@ -197,7 +198,7 @@ def communication_times(comm: Communicator) -> dict[str, float | None]:
 
 
 def measure_host(comm: Communicator) -> dict[str, Any]:
-    """Return all measurements of this host with the ranks of a communicator."""
+    """Return all measurements of this host on the ranks of a communicator."""
     cache = last_level_cache()
     sizes = {"inside": cache / 6 / comm.size, "outside": 3.0 * cache}
     return {
@@ -210,7 +211,11 @@ def measure_host(comm: Communicator) -> dict[str, Any]:
 
 
 def run(task: dict[str, Any], comm: Communicator) -> Any:
-    """Return the result of a task: "host", or a case on each rank by itself ("alone") or on all ranks."""
+    """Return the result of a task.
+
+    The task "host" returns all measurements of this host. The task "case" returns the time of a pass of a
+    case, which runs on each rank separately ("alone") or on all ranks together.
+    """
     if task["do"] == "host":
         return measure_host(comm)
     case, task_comm = task["case"], Communicator() if task["alone"] else comm

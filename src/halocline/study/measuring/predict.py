@@ -1,4 +1,4 @@
-"""Predicted scaling of a case on a machine: the model executes the plan of every rank."""
+"""Predicted scaling of a case on a machine, by a model that executes the plans of all ranks."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class ScalingPrediction:
     shape, parts : tuple of int
         Shape of the grid, and number of subdomains along each axis.
     seconds : float
-        Time of one pass of the program's loop by discrete-event execution, in seconds.
+        Time of one pass of the loop of the program, computed by discrete-event simulation, in seconds.
     formula : float
-        Time by the closed formula max(τ_W, τ_Q), in seconds.
+        Time of one pass, computed by the closed formula max(τ_W, τ_Q), in seconds.
     bound : str
         Dominant term of the closed formula: "work", "between nodes" or "within the node".
     efficiency : float
@@ -114,32 +114,32 @@ def predict(
         Shape of the grid; for weak scaling, the shape on the first number of nodes.
     machine : Machine
     nodes : sequence of int
-        Numbers of nodes. The predictions are in ascending order.
+        Numbers of nodes. The predictions are in ascending order of these numbers.
     ranks_per_node : int, optional
         Number of ranks on a node; by default one for each device.
     subdomains_per_rank : int
         Number of subdomains of a rank. Each subdomain has its own device if the node has enough devices.
     threads : int, optional
-        Number of threads of a rank; by default the number of its cores. A small number may limit the memory
-        bandwidth of the rank.
+        Number of threads of a rank; by default the number of its cores. The memory bandwidth of a rank with
+        few threads may be smaller.
     scaling : {"strong", "weak"}
     strategy : str
-        Strategy of the decomposition over nodes, and over the ranks of a node.
+        Strategy of the decomposition, over the nodes and over the ranks of a node.
     placement : {"aware", "trivial", "random"}
         Assignment of the subdomains of a node to its ranks; see `halocline.plan.place`.
     methods : str or iterable of str, optional
         Allowed transfer methods; see `halocline.plan.chosen_methods`.
     packing : str
-        Selection of the MPI messages that are packed; see `halocline.plan.transfer.PACKING`.
+        Name of the rule that selects the packed messages; see `halocline.plan.transfer.PACKING`.
     overlap : bool or "auto"
         True for overlap of exchange and computation. "auto" selects the faster choice, as a run does.
     passes : int
-        Number of executed passes. The first pass does not count.
+        Number of simulated passes. The first pass does not count.
     traced : sequence of int
         Ranks whose events on the last number of nodes are recorded.
     pace : float
-        Ratio of the actual time of sweeps to the time predicted from bytes and operations; see
-        `halocline.study.measuring.host.pace_of`.
+        Factor for the times of sweeps that the model predicts from bytes and operations; see
+        `halocline.study.measuring.host.measured_pace`.
     on_progress : callable, optional
         Function that is called with the number of completed entries of `nodes`.
 
@@ -160,25 +160,25 @@ def predict(
         raise InputError(f"pace is {pace!r}; expected a positive number")
     counts = sorted(set(nodes))
     if not counts:
-        raise InputError("nodes is empty; expected one number of nodes or more")
+        raise InputError("nodes is empty; expected at least one number of nodes")
     for count in counts:
         NODES.check("nodes", count)
         MODELLED_RANKS.check(f"the number of ranks on {counted(count, 'node')}", count * per_node)
     if strategy.replace("x", "").isdigit():
         raise InputError(
-            f"decomposition {strategy} fixes the number of parts, but this study decomposes the grid "
-            "anew for each number of nodes. Use a strategy such as optimal."
+            f"decomposition {strategy} has a fixed number of parts, but the prediction decomposes the grid "
+            "for each number of nodes. Use a strategy such as optimal."
         )
     if machine.device.kind == "cpu" and "gpu_aware" in chosen_methods(methods):
         raise InputError(
-            "transfer method gpu_aware applies to devices with their own memory, but those of "
-            f"{machine.name} are processors. Leave it out."
+            "transfer method gpu_aware requires devices with separate memory, but the devices of "
+            f"{machine.name} are CPUs. Leave gpu_aware out."
         )
     last = counts[-1] * per_node
     for rank in traced:
         if not 0 <= rank < last:
             raise InputError(
-                f"rank {rank} is to be traced, but on {counted(counts[-1], 'node')} there are 0 to {last - 1}"
+                f"traced rank is {rank}; expected 0 to {last - 1}, the ranks on {counted(counts[-1], 'node')}"
             )
     traffic, periodic = Traffic.of_schedule(schedule), schedule.periodic
     cut_options: dict[str, Any] = {"strategy": strategy, "traffic": traffic, "periodic": periodic}
@@ -186,7 +186,8 @@ def predict(
     for count in counts:
         if scaling == "weak" and count % counts[0]:
             raise InputError(
-                f"{count} nodes are not a multiple of {counts[0]}: weak scaling needs whole grids"
+                f"{count} nodes are not a multiple of {counts[0]} nodes. Weak scaling requires multiples of "
+                "the first number of nodes."
             )
         grid_shape = tuple(shape) if scaling == "strong" else grown(shape, count // counts[0])
         layout = lay_out(
@@ -202,7 +203,7 @@ def predict(
         decomposition = layout.decomposition
         memory = memory_of_node(schedule, layout)
         rates = Rates.of(machine, per_node, subdomains_per_rank, memory, threads).slowed(pace)
-        ways = (True, False) if overlap == "auto" else (bool(overlap),)
+        overlap_choices = (True, False) if overlap == "auto" else (bool(overlap),)
         traced_ranks = traced if count == counts[-1] else ()
         options: dict[str, Any] = {
             "methods": methods,
@@ -210,8 +211,11 @@ def predict(
             "passes": passes,
             "traced": traced_ranks,
         }
-        executed = partial(execute, schedule, layout, machine, rates=rates, **options)
-        best = min((executed(overlap=way) for way in ways), key=lambda prediction: prediction.seconds)
+        execute_layout = partial(execute, schedule, layout, machine, rates=rates, **options)
+        best = min(
+            (execute_layout(overlap=choice) for choice in overlap_choices),
+            key=lambda prediction: prediction.seconds,
+        )
         formula = step_time(
             grid_shape,
             count,
@@ -241,7 +245,7 @@ def predict(
 
 
 def table(predictions: Sequence[ScalingPrediction], machine: Machine, scaling: str) -> Table:
-    """Return the table of predictions, one row for each number of nodes."""
+    """Return the table of predictions, with a row for each number of nodes."""
     columns: dict[str, Callable[[ScalingPrediction], str]] = {
         "nodes": lambda p: f"{p.nodes:,}",
         "ranks": lambda p: f"{p.ranks:,}",
@@ -249,20 +253,20 @@ def table(predictions: Sequence[ScalingPrediction], machine: Machine, scaling: s
         "subdomains": lambda p: "x".join(map(str, p.parts)),
         "time per\npass": lambda p: duration(p.seconds),
         "closed\nformula": lambda p: duration(p.formula),
-        "bound by": lambda p: p.bound,
+        "limited by": lambda p: p.bound,
         "efficiency": lambda p: f"{p.efficiency:.2f}",
         "cells/s": lambda p: f"{p.cells_per_second:.3g}",
     }
     note = (
-        f"{machine.title}.\nThe model of links and memory executed the plan of every rank. The closed "
-        "formula\ncontains no latency, shared links or reductions, and adds the times of all\n"
-        "messages of a node."
+        f"{machine.title}.\nThe time per pass is the result of a simulation of the plans of all ranks. The "
+        "closed\nformula contains no latencies, shared links or reductions, and adds the times of\n"
+        "all messages of a node."
     )
     return table_of(f"Predicted {scaling} scaling", predictions, columns, left=0, note=note)
 
 
 def verdict(predictions: Sequence[ScalingPrediction]) -> str:
-    """Return the result of the study as a sentence."""
+    """Return the result of the prediction as one or two sentences."""
     if len(predictions) == 1:
         (prediction,) = predictions
         nodes = counted(prediction.nodes, "node")
@@ -282,7 +286,7 @@ def plot(predictions: Sequence[ScalingPrediction], scaling: str) -> Figure:
 
     figure, (left, right) = figure_of(2, 2)
     nodes = [p.nodes for p in predictions]
-    left.plot(nodes, [p.seconds for p in predictions], "o-", label="executed by the model")
+    left.plot(nodes, [p.seconds for p in predictions], "o-", label="simulation")
     left.plot(nodes, [p.formula for p in predictions], "s--", label="closed formula")
     ideal = [
         predictions[0].seconds * (predictions[0].ranks / p.ranks if scaling == "strong" else 1.0)

@@ -1,1 +1,1 @@
-"""Tables, plots and pages of measurements."""
+"""Tables, plots and HTML pages of measurements."""

@@ -13,24 +13,24 @@ from halocline.words import clock, counted, in_seconds, joined, method
 
 
 def formula_share(measurement: Measurement, group: Group) -> float | None:
-    """Return the time by the closed formula divided by the measured time; None if a constant is unknown."""
+    """Return the time of the closed formula divided by the measured time; None if a constant is unknown."""
     expected = group.formula(measurement)
     return None if expected is None else expected / q.ns(measurement)
 
 
 def ideal(x: float, line: Group) -> float:
-    """Return the time of ideal scaling, which is inversely proportional to the number of devices or cores."""
+    """Return the time of ideal scaling on `x` cores or devices, relative to the base of a group."""
     return q.units(line.base) * q.pace(line.base) / x
 
 
-def _updates(measurement: Measurement) -> float | None:
+def _updates_per_joule(measurement: Measurement) -> float | None:
     """Return the millions of cell updates per joule; None if the energy is unknown."""
     joules = measurement["joules_per_cell_step"]
     return 1e-6 / joules if joules else None
 
 
 def _updates_by_design_power(measurement: Measurement) -> float | None:
-    """Return the millions of cell updates per joule, by the design power of the cores or devices."""
+    """Return the millions of cell updates per joule, computed from the design power."""
     watts = measurement.get("watts")
     return 1e3 / (q.ns(measurement) * q.units(measurement) * watts) if watts else None
 
@@ -38,7 +38,7 @@ def _updates_by_design_power(measurement: Measurement) -> float | None:
 LAYOUT = Column("", lambda m, g: q.layout(m))
 SIZE = Column("cells", lambda m, g: q.size(m))
 UNIT_COUNT = Column("", lambda m, g: counted(q.units(m), q.unit(m)))
-HERE = Column("", lambda m, g: "this machine")
+THIS_MACHINE = Column("", lambda m, g: "this machine")
 NS = Column("ns per cell\nand step", lambda m, g: q.nanoseconds(m["ns_per_cell_step"]))
 UPDATE = Column("seconds\nper update", lambda m, g: q.text(q.update_seconds(m)))
 RATE = Column("million cells per\nsecond and node", lambda m, g: q.text(q.node_rate(m)))
@@ -51,56 +51,56 @@ EFFICIENCY = Column("\nefficiency", lambda m, g: q.percent(q.efficiency(m, g.bas
 BANDWIDTH_SHARE = Column("share of the\nbandwidth", lambda m, g: q.percent(m["share_of_bound"]))
 PEAK_SHARE = Column("share of the\npeak", lambda m, g: q.percent(m["share_of_peak"]))
 SSSPNT = Column("ssspnt", lambda m, g: q.text(m["ssspnt"]))
-ENERGY = Column("million cells\nper joule", lambda m, g: q.text(_updates(m)))
+ENERGY = Column("million cells\nper joule", lambda m, g: q.text(_updates_per_joule(m)))
 SECONDS = Column("\nseconds", lambda m, g: in_seconds(m["seconds"]))
 CLOCK = Column("wall clock\nHH:MM:SS", lambda m, g: clock(m["seconds"]))
-SLOWER = Column("time over\nthe fastest", lambda m, g: f"{q.pace(m) / q.pace(g.best):.2f}")
+RELATIVE_TIME = Column("relative to\nthe fastest", lambda m, g: f"{q.pace(m) / q.pace(g.best):.2f}")
 
 
 def wall_clock(measurement: Measurement, group: Group) -> str:
-    """Return the time of a run as text: HH:MM:SS, then seconds."""
+    """Return the time of a run as text, in the form HH:MM:SS and in seconds."""
     return f"{clock(measurement['seconds'])}  {in_seconds(measurement['seconds']):>8}"
 
 
 def units(group: Group) -> Column:
-    """Return the column of the numbers of cores or devices."""
+    """Return the column of the number of cores or devices."""
     return Column(f"{q.unit(group.first)}s", lambda m, g: f"{q.units(m)}")
 
 
 def single_unit_time(group: Group) -> Column:
-    """Return the column of the times on one core or device, as extrapolated by ideal scaling."""
+    """Return the column of the time on one core or device, extrapolated from the base by ideal scaling."""
     head = f"ns on one\n{q.unit(group.first)}"
     return Column(head, lambda m, g: q.nanoseconds(q.ns(g.base) * q.units(g.base)))
 
 
 def optional_columns(group: Group) -> list[Column]:
-    """Return those columns of ssspnt, measured energy and design power for which any run has a value."""
+    """Return the columns of ssspnt, measured energy and design power, if any run has a value."""
     power = f"{group.first.get('watts') or 0:g} W each"
     by_design = Column(f"million cells per\njoule, {power}", lambda m, g: q.text(_updates_by_design_power(m)))
     columns = {"ssspnt": SSSPNT, "joules_per_cell_step": ENERGY, "watts": by_design}
     return [column for key, column in columns.items() if any(m.get(key) for m in group.members)]
 
 
-# -- groups --------------------------------------------------------------------------------------------------
+# -- selection of measurements -------------------------------------------------------------------------------
 
 
 def whole_runs(group: Group) -> Group:
-    """Return the solves and whole steps of all orders, with default halos or the option --communication."""
+    """Return the whole solves and steps, with default halos or the option --communication."""
     return group.select(lambda m: m["only"] is None and (m["halo"] == "read" or m.get("communication")))
 
 
 def whole_steps(group: Group) -> Group:
-    """Return the whole steps of all orders."""
+    """Return the runs of whole steps, with default halos or the option --communication."""
     return whole_runs(group).select(lambda m: not is_solve(m))
 
 
 def with_first_order(group: Group) -> Group:
-    """Return the measurements of the order that was measured first."""
+    """Return the measurements whose order is that of the first measurement."""
     return group.select(lambda m: m["order"] == group.first["order"])
 
 
 def size_label(line: Group, panel: Group) -> str:
-    """Return the grid size of a line, with the threads of a rank if they differ within the panel."""
+    """Return the grid size of a line, with the number of threads if the panel contains several numbers."""
     threads = f", {counted(line.first['threads'], 'thread')} per rank"
     return q.size(line.first) + (threads if len(panel.values("threads")) > 1 else "")
 
@@ -111,7 +111,7 @@ def panels_of_sizes(
     label: Callable[[Group], str],
     ideal: Callable[[float, Group], float] | None = None,
 ) -> list[Panel]:
-    """Return one panel for each size and number of threads, with the times per cell and step; see `Panel`."""
+    """Return one panel of times per cell and step for each size and number of threads; see `Panel`."""
     return [
         Panel(
             *(size, lambda m, g: q.ns(m), size_label(size, group), "ns per cell and step"),
@@ -124,7 +124,7 @@ def panels_of_sizes(
 
 
 def _same_bits(group: Group) -> Iterator[str]:
-    """Yield a sentence for each problem on the equality of the results of its runs."""
+    """Yield a sentence for each problem, which compares the checksums of its runs."""
 
     def problem(m: Measurement) -> tuple[Any, ...]:
         names = ("case", "settings", "scheme", "dtype", "method")
@@ -133,8 +133,8 @@ def _same_bits(group: Group) -> Iterator[str]:
     for same_problem in group.select(lambda m: m["checksum"] is not None).split(problem):
         first, count, sums = same_problem.first, len(same_problem.members), same_problem.values("checksum")
         method_text = method(first["order"], None, first.get("dtype"))
-        problem_of = joined(q.size(first), method_text, counted(first["steps"], "step"))
-        run_text = f"{problem_of}: {counted(count, 'run')}"
+        problem_text = joined(q.size(first), method_text, counted(first["steps"], "step"))
+        run_text = f"{problem_text}: {counted(count, 'run')}"
         if len(sums) > 1:
             yield f"{run_text} gave {len(sums)} different results; please report this as a bug."
         elif count > 1:

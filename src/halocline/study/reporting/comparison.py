@@ -1,4 +1,4 @@
-"""Report of a study that compares several ways to do the same run."""
+"""Report of a study that compares variants of the same run."""
 
 from __future__ import annotations
 
@@ -18,27 +18,26 @@ if TYPE_CHECKING:
 def comparison(
     head: str,
     label: Callable[[Measurement], str],
-    *more: Column,
+    *further_columns: Column,
     order: Callable[[Measurement], Any] | None = None,
     note: Callable[[Group], str] = lambda group: "",
     base: str | None = None,
     layout: Callable[[Measurement], Any] = by_layout,
     figures: Mapping[str, Callable[[Group], Figure | None]] | None = None,
 ) -> Contents:
-    """Return the tables and sentences of a comparison: times by label for each size, and the fastest runs.
+    """Return the contents of a comparison: tables of times for each size, and sentences on the fastest runs.
 
     Parameters
     ----------
     head : str
         Head of the column of labels.
     label : callable
-        Function that returns the name of a run.
-    *more : Column
-        Further columns.
+        Function that returns the name of the variant of a run.
+    *further_columns : Column
     order : callable, optional
-        Sort key of the rows of a layout; the label by default.
+        Sort key of the rows of a layout; `label` by default.
     note : callable
-        Function that returns the text below the table of a group.
+        Function that returns the note of the table of a group.
     base : str, optional
         Label of the reference run; by default the reference is the fastest run.
     layout : callable
@@ -53,25 +52,26 @@ def comparison(
         base_runs = same_layout.select(lambda m: label(m) == base).members
         return base_runs[0] if base_runs else same_layout.best
 
-    def over(m: Measurement, group: Group) -> str:
+    def relative_time(m: Measurement, group: Group) -> str:
         same_layout = group.select(lambda other: layout(other) == layout(m))
         return f"{q.pace(m) / q.pace(reference(same_layout)):.2f}"
 
     def tables(group: Group) -> Iterator[Table]:
-        names, times = Column(head, lambda m, g: label(m)), Column(f"over\n{base or 'the fastest'}", over)
+        names = Column(head, lambda m, g: label(m))
+        ratios = Column(f"relative to\n{base or 'the fastest'}", relative_time)
         for size in group.split(q.grid):
             rows = ordered_rows(size, lambda m: (layout(m), row_key(m)))
             heading = q.heading(size.first)
-            columns = (names, c.LAYOUT, c.NS, times, *more)
+            columns = (names, c.LAYOUT, c.NS, ratios, *further_columns)
             yield row_table("Times", columns, rows, left=2, note=note(size), heading=heading)
 
     def sentences(group: Group) -> Iterator[str]:
         for runs in group.split(lambda m: (q.grid(m), layout(m))):
-            slowest, compared = max(runs.members, key=q.pace), reference(runs)
-            compared = runs.best if compared is slowest else compared
-            times = q.pace(slowest) / q.pace(compared)
+            slowest, compared_run = max(runs.members, key=q.pace), reference(runs)
+            compared_run = runs.best if compared_run is slowest else compared_run
+            ratio = q.pace(slowest) / q.pace(compared_run)
             fastest = f"{q.size(runs.first)} on {q.layout(runs.first)}: fastest with {label(runs.best)}"
-            slowest_text = f"; with {label(slowest)} {times:.2f} times as long as with {label(compared)}"
+            slowest_text = f"; with {label(slowest)} {ratio:.2f} times as long as with {label(compared_run)}"
             yield f"{fastest}{slowest_text if len(runs.members) > 1 else ''}."
 
     return Contents(tables, sentences, figures or {})

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-ORDER_TOLERANCE = 0.2  # tolerance below the expected order
-SMALL_RANGE = 50.0  # ratio of the ends of an axis, below which powers of ten are too few marks
+ORDER_TOLERANCE = 0.2  # tolerance of an observed order
+SMALL_RANGE = 50.0  # ratio of the ends of an axis, below which an axis needs more marks than powers of ten
 ERROR = "error"
 COLUMNS = 3  # maximum number of panels in a row
 
@@ -34,9 +34,9 @@ def lines(
     dim: int | None = None,
     sizes: tuple[int, ...] | None = None,
 ) -> list[tuple[str, Family]]:
-    """Return the label and the family of each line of a case that matches the parameters of the case.
+    """Return the lines of a case that match its parameters, as pairs of label and family.
 
-    Each returned family has one line. If no line matches, the only family consists of the default grid of the
+    Each returned family has one line. If no line matches, the only family contains the default grid of the
     case and coarser grids.
 
     Parameters
@@ -47,7 +47,7 @@ def lines(
     dim : int, optional
         Number of axes; by default that of each family.
     sizes : tuple of int, optional
-        Numbers of cells along the first axis, instead of those of the families.
+        Numbers of cells along the first axis; by default those of each family.
     """
     families = [
         replace(family, sizes=sizes or family.sizes, lines=(line,))
@@ -57,15 +57,15 @@ def lines(
         if all(parameters.get(name, value) == value for name, value in line.items())
     ]
     if not families:
-        whole = problem.default_cells(dim)
-        halves = tuple(sorted({max(1, whole[0] // part) for part in (4, 2, 1)}))
-        families = [Family(f"{len(whole)}D", len(whole), sizes or halves)]
-    unnamed = "" if problem.known.is_extrapolated else ERROR
-    return [(_label(family, families) or unnamed, family) for family in families]
+        shape = problem.default_cells(dim)
+        default_sizes = tuple(sorted({max(1, shape[0] // ratio) for ratio in (4, 2, 1)}))
+        families = [Family(f"{len(shape)}D", len(shape), sizes or default_sizes)]
+    default_label = "" if problem.known.is_extrapolated else ERROR
+    return [(_label(family, families) or default_label, family) for family in families]
 
 
 def _label(family: Family, families: Sequence[Family]) -> str:
-    """Return the parameters of the line of a family, and the number of axes if it varies within the panel."""
+    """Return the parameters of the line of a family, and its number of axes if the panel has several."""
     (line,) = family.lines
     values = (value if isinstance(value, str) else f"{name} {value:g}" for name, value in line.items())
     axes = {other.dim for other in families if other.title == family.title}
@@ -73,12 +73,12 @@ def _label(family: Family, families: Sequence[Family]) -> str:
 
 
 def cells(measurement: Measurement) -> int:
-    """Return the number of cells along the shortest side."""
+    """Return the number of cells along the shortest axis."""
     return int(min(measurement["shape"]))
 
 
 def by_panel(measurements: Sequence[Measurement]) -> dict[str, dict[str, list[Measurement]]]:
-    """Return the runs of each line of each panel, from the coarsest to the finest grid."""
+    """Return the runs by panel and line, from the coarsest to the finest grid."""
     return {
         panel: {
             label: sorted(line, key=cells) for label, line in group_by(members, itemgetter("line")).items()
@@ -94,12 +94,12 @@ def by_line(measurements: Sequence[Measurement]) -> list[tuple[str, str, list[Me
 
 
 def _has_several_axes(lines: Mapping[str, Sequence[Measurement]]) -> bool:
-    """Return whether any grid of a panel has several axes."""
+    """Return True if any grid of a panel has several axes."""
     return any(len(m["shape"]) > 1 for line in lines.values() for m in line)
 
 
 def order(coarse: Measurement, fine: Measurement) -> float | None:
-    """Return the power of the spacing with which the error falls from one grid to another.
+    """Return the power of the spacing with which the error decreases from one grid to another.
 
     The result is None if the grids have the same size, or if an error is 0 or unknown.
     """
@@ -110,7 +110,7 @@ def order(coarse: Measurement, fine: Measurement) -> float | None:
 
 
 def orders(measurements: Sequence[Measurement]) -> list[dict[str, Any]]:
-    """Return, for each line, the order over all grids and over the finest two, and the expected order."""
+    """Return the orders of each line: over all grids, over the finest two grids, and the expected order."""
     return [
         {
             "panel": panel,
@@ -126,7 +126,7 @@ def orders(measurements: Sequence[Measurement]) -> list[dict[str, Any]]:
 
 
 def tables(measurements: Sequence[Measurement], error_name: str = ERROR) -> list[Table]:
-    """Return a table of errors and orders for each panel, with `error_name` as the name of the error."""
+    """Return a table of errors and orders for each panel."""
     title, tables = f"{error_name[0].upper()}{error_name[1:]}", []
     for panel, lines in by_panel(measurements).items():
         rows, has_several_axes = [], _has_several_axes(lines)
@@ -146,16 +146,16 @@ def tables(measurements: Sequence[Measurement], error_name: str = ERROR) -> list
                 )
         heads = ("", *(["cells"] if has_several_axes else []), "N", "error", "order")
         note = "N: cells along the shorter side. " if has_several_axes else "N: cells. "
-        note += "Order: log(error ratio) / log(ratio of N), from the row above."
+        note += "Order: log(error ratio) / log(ratio of N), relative to the row above."
         heading = f"{measurements[0]['case']}: {panel}"
         tables.append(Table(title, heads, tuple(rows), left=len(heads) - 3, note=note, heading=heading))
     return tables
 
 
 def verdicts(measurements: Sequence[Measurement]) -> list[str]:
-    """Return a sentence on the order of each line."""
+    """Return a sentence for each line on its order."""
     sentences = [
-        f"{joined(panel, label)}: no order, as there is one grid."
+        f"{joined(panel, label)}: no order, because there is only one grid."
         for panel, label, line in by_line(measurements)
         if len(line) == 1
     ]
@@ -163,21 +163,21 @@ def verdicts(measurements: Sequence[Measurement]) -> list[str]:
         name, ns = joined(line["panel"], line["line"]), line["cells"]
         order_over_all, last_order, expected = line["order"], line["last_order"], line["expected_order"]
         if order_over_all is None or last_order is None:
-            sentences.append(f"{name}: no order, as an error is 0 or unknown.")
+            sentences.append(f"{name}: no order, because an error is 0 or unknown.")
             continue
         sentence = f"{name}: order {order_over_all:.2f} from N = {ns[0]} to {ns[-1]}"
         if len(ns) > 2:
             sentence += f", {last_order:.2f} from {ns[-2]} on"
         if expected is not None:
             sentence += f"; expected {expected}" + (
-                ": not reached" if last_order < expected - ORDER_TOLERANCE else ""
+                " (not reached)" if last_order < expected - ORDER_TOLERANCE else ""
             )
         sentences.append(f"{sentence}.")
     return sentences
 
 
 def plot(measurements: Sequence[Measurement], error_name: str = ERROR) -> Figure:
-    """Return a figure with a panel for each title: errors over N, and the expected slope."""
+    """Return a figure of errors over N, with a panel for each title, and lines of the expected slopes."""
     panels = by_panel(measurements)
     figure, axes = figure_of(len(panels), COLUMNS)
     for number, (ax, (panel, lines)) in enumerate(zip(axes, panels.items(), strict=True)):
@@ -197,21 +197,21 @@ def _draw(ax: Axes, lines: Mapping[str, Sequence[Measurement]]) -> None:
     for number, (label, line) in enumerate(lines.items()):
         with_error = [m for m in line if m["error"]]
         xs, ys = [cells(m) for m in with_error], [m["error"] for m in with_error]
-        # later lines have smaller markers, because lines may coincide
+        # lines may coincide, so later lines have smaller markers
         ax.plot(xs, ys, **style(number), markersize=max(3.0, 8.0 - 1.5 * number), label=label)
     ax.set_yscale("log")
     runs = [m for line in lines.values() for m in line]
     for expected in sorted({line[0]["expected_order"] for line in lines.values()} - {None}):
         same_order = [m for m in runs if m["error"] and m["expected_order"] == expected]
         if same_order:
-            ends = [pick(map(cells, same_order)) for pick in (min, max)]
-            # the reference line is drawn above all errors
+            xs = [function(map(cells, same_order)) for function in (min, max)]
+            # the reference line is above all errors
             height = 1.5 * max(m["error"] * cells(m) ** expected for m in same_order)
-            draw_ideal(ax, ends, [height / n**expected for n in ends], f"slope -{expected}")
+            draw_ideal(ax, xs, [height / n**expected for n in xs], f"slope -{expected}")
     low, high = ax.get_ylim()
     if high / low < SMALL_RANGE:
         ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        no_thresholds = (math.inf, math.inf)  # with these thresholds, every mark has a label
+        no_thresholds = (math.inf, math.inf)  # every mark has a label
         ax.yaxis.set_major_formatter(
             LogFormatterSciNotation(labelOnlyBase=False, minor_thresholds=no_thresholds)
         )
@@ -221,7 +221,7 @@ def _draw(ax: Axes, lines: Mapping[str, Sequence[Measurement]]) -> None:
 
 
 def check_proportion(problem: Problem, dim: int, n: int) -> None:
-    """Raise InputError if n cells along the first axis require fractions of cells along another axis.
+    """Raise InputError if a grid with n cells along the first axis cannot have the proportions of the case.
 
     Errors on grids with different proportions are not comparable.
     """
@@ -229,6 +229,6 @@ def check_proportion(problem: Problem, dim: int, n: int) -> None:
     multiple = math.lcm(*(shape[0] // math.gcd(shape[0], cells) for cells in shape))
     if n % multiple:
         raise InputError(
-            f"--n {n}: on {dim} axes expected a multiple of {multiple}, so that all grids have the "
-            f"proportion of {' x '.join(map(str, shape))}"
+            f"--n {n}: expected a multiple of {multiple} for {dim} axes, because all grids have the "
+            f"proportions of {' x '.join(map(str, shape))} cells"
         )

@@ -1,4 +1,4 @@
-"""Extrapolation of numbers of a steady state from several grids, for cases without exact solution."""
+"""Extrapolation of results of a steady state from several grids, for cases without an exact solution."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from halocline.study.measurement import Measurement
 from halocline.study.reporting.errors import ORDER_TOLERANCE, by_line, cells
 from halocline.study.reporting.plots import draw_ideal, figure_of, style
 from halocline.study.reporting.quantities import size, text, wrap_notes
-from halocline.study.richardson import LEAST_GRIDS, SAFETY, SAFETY_UNKNOWN, Trend, limit
+from halocline.study.richardson import MIN_GRIDS, SAFETY, SAFETY_UNKNOWN, Trend, limit
 from halocline.words import joined
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-LEAST_RATIO = 1.3  # minimum ratio of two spacings, as Celik et al. 2008 advise
-MARK = "*"  # mark of an index with the expected order
-NO_ORDER_REASONS = {  # reasons for a missing order
-    Trend.OSCILLATES: "oscillates",
-    Trend.DOES_NOT_FALL: "the difference does not fall",
-    Trend.WITHIN_NOISE: "changes only within the error of the iterations",
+MIN_SPACING_RATIO = 1.3  # minimum ratio of two spacings, as recommended by Celik et al. 2008
+MARK = "*"  # mark of an index that uses the expected order
+NO_ORDER_REASONS = {  # reasons for a missing order, as subject and verb
+    Trend.OSCILLATES: "the number oscillates",
+    Trend.DOES_NOT_FALL: "the differences do not decrease",
+    Trend.WITHIN_NOISE: "the number changes only within the error of the iterations",
 }
 NumberResult = dict[str, Any]
 
@@ -37,8 +37,8 @@ NumberResult = dict[str, Any]
 def facts(problem: Problem) -> dict[str, Any]:
     """Return the data for the report of a steady state: the grid spacing, and the numbers to extrapolate.
 
-    Errors of differences are expanded in powers of the spacing. On a stretched axis, the spacing is that of
-    the mapped coordinate.
+    The errors of numerical derivatives are expanded in powers of the spacing. On a stretched axis, the
+    spacing is that of the mapped coordinate.
     """
     names, values = problem.known, problem.values
     extrapolation = names.extrapolated
@@ -57,43 +57,44 @@ def facts(problem: Problem) -> dict[str, Any]:
 
 
 def numbers(measurement: Measurement) -> dict[str, float]:
-    """Return the numbers of a run that are extrapolated, by name.
+    """Return the numbers of a run that the report extrapolates, by name.
 
     Raises
     ------
     RunError
-        The run is not steady, or a number is not finite.
+        The final state of the run is not steady, or a number is not finite.
     """
     extrapolation = measurement["extrapolated"]
     if extrapolation["steps"] is not None and measurement["steps"] >= extrapolation["steps"]:
         raise RunError(
-            f"{measurement['command']}:\nthe run is not steady after {measurement['steps']:,} steps, so "
-            "that no number can be extrapolated. Run it with --every to print its residuals."
+            f"{measurement['command']}:\nthe run is not steady after {measurement['steps']:,} steps, so its "
+            "numbers cannot be extrapolated. Use --every to print the residuals of the run."
         )
     values = {name: measurement["diagnostics"][name] for name in extrapolation["names"]}
     missing_names = [name for name, value in values.items() if value is None]
     if missing_names:
-        raise RunError(f"{measurement['command']}:\nnot finite: {joined(*missing_names)}")
+        raise RunError(f"{measurement['command']}:\nthese numbers are not finite: {joined(*missing_names)}")
     return values
 
 
 def numbers_text(values: Mapping[str, float]) -> str:
-    """Return the numbers of a run as one line of text."""
+    """Return the extrapolated numbers of a run as one line of text."""
     return joined(*(f"{name} {value:.6g}" for name, value in values.items()))
 
 
 def limits(measurements: Sequence[Measurement]) -> list[NumberResult]:
-    """Return the order, limit and index of each number for every three successive grids, coarse grids first.
+    """Return the order, limit and index of each number, for each group of three successive grids.
 
-    The keys of a measurement include the numbers, the result of `facts`, and the facts of the line.
+    A measurement contains the numbers, the result of `facts`, and the facts of its line. The results of
+    coarse grids come first.
     """
     results = []
     for panel, label, line in by_line(measurements):
-        for name, three in product(_number_names(line), zip(line, line[1:], line[2:], strict=False)):
-            spacings = [m["spacing"] for m in three]
+        for name, grids in product(_number_names(line), zip(line, line[1:], line[2:], strict=False)):
+            spacings = [m["spacing"] for m in grids]
             if not spacings[0] > spacings[1] > spacings[2]:
                 continue  # a grid was measured twice
-            fine, values = three[-1], [m[name] for m in three]
+            fine, values = grids[-1], [m[name] for m in grids]
             expected, extrapolation = fine["expected_order"], fine["extrapolated"]
             result = asdict(limit(values, spacings, expected, extrapolation["noise"]))
             extrapolated, published = result.pop("value"), extrapolation["published"].get(name)
@@ -103,7 +104,7 @@ def limits(measurements: Sequence[Measurement]) -> list[NumberResult]:
                     "panel": panel,
                     "line": label,
                     "name": name,
-                    "cells": [cells(m) for m in three],
+                    "cells": [cells(m) for m in grids],
                     "spacings": spacings,
                     "values": values,
                     **result,
@@ -117,7 +118,7 @@ def limits(measurements: Sequence[Measurement]) -> list[NumberResult]:
 
 
 def _number_names(line: Sequence[Measurement]) -> list[str]:
-    """Return the names of the numbers that are extrapolated from the grids of one line."""
+    """Return the names of the extrapolated numbers of a line."""
     names: list[str] = line[-1]["extrapolated"]["names"]
     return names
 
@@ -127,8 +128,8 @@ def _line_results(results: Sequence[NumberResult], panel: str, label: str) -> li
 
 
 def _finest(results: Sequence[NumberResult]) -> dict[str, NumberResult]:
-    """Return the result of each number on the finest three grids, by name."""
-    return {number["name"]: number for number in results}
+    """Return the results for the finest three grids, by the name of the number."""
+    return {result["name"]: result for result in results}  # results of finer grids replace others
 
 
 def tables(measurements: Sequence[Measurement], results: Sequence[NumberResult]) -> list[Table]:
@@ -141,7 +142,7 @@ def tables(measurements: Sequence[Measurement], results: Sequence[NumberResult])
         heads = ("", *(f"{size(m)}\nh = {m['spacing']:.4g}" for m in line))
         tables.append(Table("Numbers on each grid", heads, values, heading=heading))
         if line_results:
-            has_several, source = len(line) > LEAST_GRIDS, line[-1]["extrapolated"]["source"]
+            has_several, source = len(line) > MIN_GRIDS, line[-1]["extrapolated"]["source"]
             tables.append(
                 _limits_table(line_results, f"{heading}, extrapolated", several=has_several, source=source)
             )
@@ -149,8 +150,11 @@ def tables(measurements: Sequence[Measurement], results: Sequence[NumberResult])
 
 
 def _limits_table(results: Sequence[NumberResult], heading: str, *, several: bool, source: str) -> Table:
-    """Return the table of the extrapolation from every three successive grids, with published numbers."""
-    published = any(number["published"] for number in results)
+    """Return the table of extrapolated numbers, with published numbers if there are any.
+
+    If `several` is true, the results come from several groups of three successive grids.
+    """
+    has_published = any(number["published"] for number in results)
     columns: list[tuple[str, Callable[[NumberResult], str]]] = [
         *([("N", lambda number: ", ".join(map(str, number["cells"])))] if several else []),
         ("ratio", lambda number: text(number["ratio"])),
@@ -159,7 +163,7 @@ def _limits_table(results: Sequence[NumberResult], heading: str, *, several: boo
         ("index %", lambda number: _percent(number["index"]) + MARK * (number["order"] is None)),
         ("range", lambda number: text(number["range_expected"], ".2f")),
     ]
-    if published:
+    if has_published:
         columns.append(("published", lambda number: text(number["published"], ".6g")))
         columns.append(("difference %", lambda number: _percent(number["difference"], "+.2f")))
     names = ["", *(number["name"] for number in results)]
@@ -169,28 +173,29 @@ def _limits_table(results: Sequence[NumberResult], heading: str, *, several: boo
     )
     expected = results[0]["expected_order"]
     notes = [
-        "ratio: of the difference between the coarser two grids to that between the finer two.",
-        f"order: observed (Celik et al. 2008); expected {expected}.",
-        f"index: grid-convergence index of the finest grid, {SAFETY:g} times its estimated error (Roache "
-        "1994).",
-        f"range: index of the coarser two grids over that of the finer two times r^{expected}; 1 in the "
-        "asymptotic range.",
+        "ratio: difference between the coarser two grids, divided by the difference between the finer two.",
+        f"order: observed order (Celik et al. 2008). The expected order is {expected}.",
+        f"index: grid-convergence index of the finest grid, which is {SAFETY:g} times the estimated error of "
+        "this grid (Roache 1994).",
+        "range: index of the coarser two grids, divided by the index of the finer two grids and by "
+        f"r^{expected}. It is 1 in the asymptotic range.",
     ]
     if any(number["order"] is None for number in results):
         notes.append(
-            f"{MARK} the order is unknown: index by order {expected} with a factor of {SAFETY_UNKNOWN:g}."
+            f"{MARK}: the order is unknown. The index uses order {expected} and a factor of "
+            f"{SAFETY_UNKNOWN:g}."
         )
     if any(number["trend"] == Trend.WITHIN_NOISE for number in results):
         notes.append("within noise: the finer two grids differ only within the error of the iterations.")
-    if published:
-        notes.append(f"published: {source}; difference: of the extrapolated number from the published one.")
-    title = "Extrapolated from every three grids" if several else "Extrapolated from these"
+    if has_published:
+        notes.append(f"published: {source}. difference: extrapolated number / published number - 1.")
+    title = "Extrapolated from three successive grids" if several else "Extrapolated from these grids"
     heads = ("", *(head for head, _ in columns))
     return Table(title, heads, rows, left=2 if several else 1, note=wrap_notes(*notes), heading=heading)
 
 
 def _percent(share: float | None, form: str = ".2g") -> str:
-    """Return a share in percent as text without a percent sign; large shares are whole numbers."""
+    """Return a share in percent as text without a percent sign."""
     if share is None:
         return ""
     percent = 100.0 * share
@@ -198,30 +203,33 @@ def _percent(share: float | None, form: str = ".2g") -> str:
 
 
 def verdicts(measurements: Sequence[Measurement], results: Sequence[NumberResult]) -> list[str]:
-    """Return sentences on the asymptotic range of the finest three grids of each line, and on each number."""
+    """Return sentences on the asymptotic range of each line, and on the extrapolation of each number."""
     sentences = []
     for panel, label, line in by_line(measurements):
         line_results = _finest(_line_results(results, panel, label))
         finest = size(line[-1])
         if not line_results:
             sentences.append(
-                f"{joined(panel, label)}: no order, as there are no {LEAST_GRIDS} grids in a row."
+                f"{joined(panel, label)}: no order, because there are no {MIN_GRIDS} different grids in a "
+                "row."
             )
             continue
-        sentences += [f"{joined(panel, label)}: {_range(list(line_results.values()))}"]
-        sentences += [f"{name}: {_sentence(number, finest)}" for name, number in line_results.items()]
+        sentences += [f"{joined(panel, label)}: {_range_text(list(line_results.values()))}"]
+        sentences += [f"{name}: {_result_text(number, finest)}" for name, number in line_results.items()]
         for coarse, fine in pairwise(line):
-            if (ratio := coarse["spacing"] / fine["spacing"]) < LEAST_RATIO:
+            if (ratio := coarse["spacing"] / fine["spacing"]) < MIN_SPACING_RATIO:
                 sentences.append(
-                    f"The spacings of {size(coarse)} and {size(fine)} differ {ratio:.2f} times only, so that "
-                    f"orders are uncertain: {LEAST_RATIO} is advised."
+                    f"The spacings of {size(coarse)} and {size(fine)} differ only by a factor of "
+                    f"{ratio:.2f}, so orders are uncertain. A factor of at least {MIN_SPACING_RATIO} is "
+                    "recommended."
                 )
     return sentences
 
 
-def _range(results: Sequence[NumberResult]) -> str:
+def _range_text(results: Sequence[NumberResult]) -> str:
+    """Return a sentence on the asymptotic range of a line, as text after a colon."""
     expected = results[0]["expected_order"]
-    deviating = [
+    deviating_numbers = [
         f"{number['name']} ({number['trend'] if number['order'] is None else format(number['order'], '.2f')})"
         for number in results
         if number["trend"] != Trend.WITHIN_NOISE
@@ -229,24 +237,26 @@ def _range(results: Sequence[NumberResult]) -> str:
     ]
     if all(number["trend"] == Trend.WITHIN_NOISE for number in results):
         return "no number changes from grid to grid by more than the error of the iterations."
-    if not deviating:
+    if not deviating_numbers:
         return f"the grids are in the asymptotic range, with orders within {ORDER_TOLERANCE:g} of {expected}."
     is_above = any(
         number["order"] is not None and number["order"] > expected + ORDER_TOLERANCE for number in results
     )
     return (
-        f"the grids are not in the asymptotic range of order {expected}, as seen from "
-        f"{', '.join(deviating)}: take the indices as estimates"
-        + (f", likely too small where the order is above {expected}." if is_above else ".")
+        f"the grids are not in the asymptotic range of order {expected}. Numbers with other orders: "
+        f"{', '.join(deviating_numbers)}. The indices are only estimates."
+        + (f" They are probably too small where the order is above {expected}." if is_above else "")
     )
 
 
-def _sentence(result: NumberResult, finest: str) -> str:
+def _result_text(result: NumberResult, finest: str) -> str:
+    """Return a sentence on the extrapolation of a number, as text after a colon."""
     expected, index = result["expected_order"], _percent(result["index"])
-    index_text = f"index {index} % on {finest}" if index else f"no index, as it is 0 on {finest}"
+    index_text = f"index {index} % on {finest}" if index else f"no index, because the number is 0 on {finest}"
     if result["order"] is None:
-        by = f", by order {expected} with a factor of {result['safety']:g}" if index else ""
-        return f"{NO_ORDER_REASONS[result['trend']]}, so that order and limit are unknown; {index_text}{by}."
+        order_text = f" (with order {expected} and a factor of {result['safety']:g})" if index else ""
+        return f"{NO_ORDER_REASONS[result['trend']]}, so order and limit are unknown; "
+        f"{index_text}{order_text}."
     sentence = f"{result['extrapolated']:.6g} at spacing 0, order {result['order']:.2f}, {index_text}"
     if result["difference"] is not None:
         deviation = _percent(abs(result["difference"]), ".2f")
@@ -255,10 +265,10 @@ def _sentence(result: NumberResult, finest: str) -> str:
 
 
 def plot(measurements: Sequence[Measurement], results: Sequence[NumberResult]) -> Figure:
-    """Return a figure with two panels for each line of three grids or more.
+    """Return a figure with two panels for each line of at least three grids.
 
-    The first panel shows the numbers and their limits against the square of the spacing. The second panel
-    shows the distances from the limits against the spacing.
+    The first panel shows the numbers and their limits over the square of the spacing. The second panel shows
+    the distances from the limits over the spacing.
     """
     lines = [line for line in by_line(measurements) if _line_results(results, *line[:2])]
     figure, axes = figure_of(2 * len(lines), 2)
@@ -271,9 +281,9 @@ def plot(measurements: Sequence[Measurement], results: Sequence[NumberResult]) -
 
 
 def _draw_numbers(ax: Axes, line: Sequence[Measurement], results: Mapping[str, NumberResult]) -> None:
-    """Draw the differences of numbers from the limit in percent.
+    """Draw the differences of the numbers from their limits, in percent.
 
-    Without a limit, the reference is the number on the finest grid.
+    If a number has no limit, the reference is its value on the finest grid.
     """
     xs = [m["spacing"] ** 2 for m in line]
     for number, (name, result) in enumerate(results.items()):
@@ -282,7 +292,7 @@ def _draw_numbers(ax: Axes, line: Sequence[Measurement], results: Mapping[str, N
         if not reference:
             continue
         ys = [100.0 * (m[name] / reference - 1.0) for m in line]
-        trend_text = f" ({result['trend']}), from {size(line[-1])}"
+        trend_text = f" ({result['trend']}), relative to {size(line[-1])}"
         ax.plot(xs, ys, **style(number), label=name + ("" if limit_ is not None else trend_text))
         if limit_ is not None:
             ax.plot([xs[-1], 0.0], [ys[-1], 0.0], ":", color=style(number)["color"])

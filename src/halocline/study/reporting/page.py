@@ -1,4 +1,4 @@
-"""HTML page of a study in a single file without scripts, suitable for print."""
+"""HTML page of a study, in a single file without scripts, which can also be printed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from halocline.words import amount
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-OPTIONS = (  # options of measurements on the page
+OPTIONS = (  # options of the measurements that the page lists
     *("method", "rtol", "decomposition", "patch", "max_iterations"),
     *("scheme", "dtype", "steps", "warm_up", "settings"),
 )
@@ -40,7 +40,7 @@ def page(report: Report, figures: Sequence[Figure], pictures: Sequence[Path], **
         - `lead`: sentence below the heading.
         - `facts`: machine and software of the measurements by name, if any exist.
         - `command`: command that created the page.
-        - `commands`: commands that this command ran, each as a separate process.
+        - `commands`: commands that this command ran as separate processes.
     """
     from jinja2 import Environment, PackageLoader
 
@@ -55,7 +55,7 @@ def page(report: Report, figures: Sequence[Figure], pictures: Sequence[Path], **
 
 
 def groups(tables: Sequence[Table]) -> list[list[Table]]:
-    """Return the tables, grouped by heading."""
+    """Return groups of tables. A table with a heading begins a group."""
     groups: list[list[Table]] = []
     for table in tables:
         if table.heading or not groups:
@@ -65,7 +65,7 @@ def groups(tables: Sequence[Table]) -> list[list[Table]]:
 
 
 def svg(figure: Figure) -> str:
-    """Return a figure as an SVG element, whose text has the font of the page."""
+    """Return a figure as an SVG element. Its text has the font of the page."""
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     text = out.getvalue()
@@ -74,13 +74,16 @@ def svg(figure: Figure) -> str:
 
 
 def _without_family(match: re.Match[str]) -> str:
-    """Return a font without families: only the size remains of `font: 10px 'DejaVu Sans', sans-serif`."""
+    """Return the style of a font without its families, such as "font-size: 10px"."""
     size = re.search(r"[\d.]+px", match[0])
     return f"font-size: {size[0]}" if size else "font-family: inherit"
 
 
 def facts_of_machine(machine: Mapping[str, Any]) -> dict[str, str]:
-    """Return the facts of a machine and its software; see `halocline.run.host.machine.Machine.as_dict`."""
+    """Return the properties of a machine and its software as texts, by name.
+
+    The argument is the result of `halocline.run.host.machine.Machine.as_dict`.
+    """
     caches = ", ".join(f"L{c['level']} {c['bytes'] // 1024:,} KiB" for c in machine["caches"])
     return {
         "host": f"{machine['host']}, {machine['system']}",
@@ -94,14 +97,14 @@ def facts_of_machine(machine: Mapping[str, Any]) -> dict[str, str]:
 
 
 def facts_of_measurements(measurements: Sequence[Measurement]) -> dict[str, str]:
-    """Return facts on the machine and software, and the options that all measurements share."""
+    """Return the machine and software of the measurements, and their common options, as texts by name."""
     first = measurements[0]
-    shared = [k for k in OPTIONS if first.get(k) and all(m.get(k) == first[k] for m in measurements)]
-    shared = [k for k in shared if k != "scheme" or "method" not in shared]  # for solves, both are equal
+    common = [k for k in OPTIONS if first.get(k) and all(m.get(k) == first[k] for m in measurements)]
+    common = [k for k in common if k != "scheme" or "method" not in common]  # for solves, both are equal
     return {
         **facts_of_machine(first["machine"]),
         **({"devices": devices_of(measurements[-1])} if first["devices"] else {}),
         "environment": ", ".join(f"{k}={v or 'not set'}" for k, v in first["environment"].items()),
-        "options": ", ".join(f"{k.replace('_', ' ')} {first[k]}" for k in shared),
+        "options": ", ".join(f"{k.replace('_', ' ')} {first[k]}" for k in common),
         "time": f"{measurements[0]['started']} to {measurements[-1]['started']}",
     }

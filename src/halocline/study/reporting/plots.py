@@ -1,4 +1,4 @@
-"""Figures of studies: lines over the number of cores or devices, on axes that show doublings."""
+"""Figures of studies: lines over the number of cores or devices, on logarithmic axes."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 IDEAL = "ideal"
-COLUMNS = 2  # maximum number of panels in a row, so that text is legible on a page
+COLUMNS = 2  # maximum number of panels in a row, for legible text on a page
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Lines over the number of cores or devices, or over another property of measurements.
+    """Panel of a figure: lines over the number of cores or devices, or over another property.
 
     Parameters
     ----------
     group : Group
     y : callable
-        Function ``y(measurement, line)`` for the ordinate; None for no point.
+        Function ``y(measurement, line)`` that returns the ordinate of a point; None for no point.
     title, ylabel : str
     line : callable
-        Key of a line. Measurements with equal keys form a line.
+        Function that returns the key of a measurement. Measurements with equal keys form a line.
     label : callable
-        Function that returns the name of a line for its group.
+        Function that returns the name of a line. Its argument is the group of the measurements of the line.
     ideal : callable, optional
-        Function ``ideal(x, line)`` for a dotted line.
+        Function ``ideal(x, line)`` that returns the ordinate of a dotted reference line.
     x : callable
         Function that returns the abscissa of a measurement.
     xlabel : str
@@ -76,7 +76,7 @@ class Panel:
 def draw(
     panels: Sequence[Panel], *, title: str = "", legend_columns: int = 3, share_y: bool = False
 ) -> Figure | None:
-    """Return a figure with panels and one legend below them; None without panels."""
+    """Return a figure with panels, and one legend below the panels; None without panels."""
     if not panels:
         return None
     figure, axes = figure_of(len(panels), COLUMNS, title=title, share_y=share_y)
@@ -85,7 +85,7 @@ def draw(
         panel.draw(ax)
         if number % columns and panel.ylabel == panels[number - 1].ylabel:
             ax.set_ylabel("")
-    # one legend below the panels, with the ideal lines last
+    # the reference lines are the last entries of the legend
     entries = sorted(zip(*axes[0].get_legend_handles_labels(), strict=True), key=lambda e: e[1] == IDEAL)
     if entries:
         handles, labels = map(list, zip(*entries, strict=True))
@@ -120,6 +120,6 @@ def style(number: int) -> dict[str, Any]:
 
 
 def draw_ideal(ax: Axes, xs: Sequence[float], ys: Sequence[float], name: str = IDEAL) -> None:
-    """Draw a dotted reference line; only the first line of a panel has an entry in the legend."""
+    """Draw a dotted reference line. Only the first line with this name has an entry in the legend."""
     is_labelled = any(line.get_label() == name for line in ax.lines)
     ax.plot(xs, ys, ":", color=MUTED, linewidth=1.1, zorder=1, label=None if is_labelled else name)

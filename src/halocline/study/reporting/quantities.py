@@ -1,4 +1,4 @@
-"""Quantities derived from measurements, and their texts: times, speed-up, efficiency, layouts."""
+"""Quantities that are derived from measurements, such as times, speed-up and efficiency, and their texts."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from halocline.words import counted, joined, method
 
 Key = Callable[[Measurement], Any]
 
-WIDTH = 92  # maximum length of a line of notes, in characters
+WIDTH = 92  # maximum length of a line of a note, in characters
 
 
 def units(measurement: Measurement) -> int:
-    """Return the number of devices, or of cores without devices."""
+    """Return the number of devices of a run; without devices, the number of cores."""
     return int(measurement["cores_or_devices"])
 
 
 def unit(measurement: Measurement) -> str:
-    """Return the noun for the number of `units`: "device" or "core"."""
+    """Return the noun for `units`: "device" or "core"."""
     return "device" if measurement["devices"] else "core"
 
 
 def nodes(measurement: Measurement) -> int:
-    """Return the number of nodes of a run; 1 for a record of an older Halocline."""
+    """Return the number of nodes of a run; 1 if the record of an earlier version lacks it."""
     return int(measurement.get("nodes") or 1)
 
 
@@ -37,7 +37,7 @@ def host_text(measurement: Measurement, before: str = " ") -> str:
 
 
 def grid(measurement: Measurement) -> tuple[int, tuple[int, ...]]:
-    """Return the key of the grid: its number of cells, then its shape."""
+    """Return the sort key of the grid: its number of cells and its shape."""
     return measurement["cells"], tuple(measurement["shape"])
 
 
@@ -47,12 +47,12 @@ def subdomains(measurement: Measurement) -> int:
 
 
 def _workers(measurement: Measurement) -> int:
-    """Return the number of devices, or of ranks without devices."""
+    """Return the number of devices of a run; without devices, the number of ranks."""
     return len(measurement["devices"]) or int(measurement["ranks"])
 
 
 def layout(measurement: Measurement) -> str:
-    """Return a short description of ranks, threads, devices and nodes."""
+    """Return a short text on the ranks, threads, devices and nodes of a run."""
     ranks, count = counted(measurement["ranks"], "rank"), nodes(measurement)
     on_nodes = f" on {counted(count, 'node')}{host_text(measurement)}" if count > 1 else ""
     if measurement["devices"]:
@@ -61,7 +61,7 @@ def layout(measurement: Measurement) -> str:
 
 
 def ns(measurement: Measurement) -> float:
-    """Return the nanoseconds per cell and step, with all devices or cores together."""
+    """Return the wall-clock time per cell of the grid and step, in nanoseconds."""
     return float(measurement["ns_per_cell_step"])
 
 
@@ -76,12 +76,12 @@ def node_rate(measurement: Measurement) -> float:
 
 
 def rank_ns(measurement: Measurement) -> float:
-    """Return the nanoseconds per step and cell of one rank, which are constant in ideal weak scaling."""
+    """Return the time per step and cell of one rank, in nanoseconds. It is constant in ideal weak scaling."""
     return ns(measurement) * _workers(measurement)
 
 
 def pace(measurement: Measurement) -> float:
-    """Return the time for comparisons: seconds of a whole solve, or nanoseconds per cell and step."""
+    """Return the time for comparisons: seconds for a whole solve, or else nanoseconds per cell and step."""
     return float(measurement["seconds"]) if is_solve(measurement) else ns(measurement)
 
 
@@ -104,18 +104,18 @@ def size(measurement: Measurement) -> str:
 
 
 def case_text(measurement: Measurement) -> str:
-    """Return the case, the order and the scheme, and the precision if it is not float64, for a heading."""
+    """Return the case, the order, the scheme, and a precision other than float64, as text for a heading."""
     method_text = method(measurement["order"], measurement["scheme"], measurement.get("dtype"))
     return joined(measurement["case"], method_text)
 
 
 def heading(measurement: Measurement) -> str:
-    """Return the heading of the tables of one size."""
+    """Return the heading of the tables for one grid."""
     return f"{size(measurement)}: {measurement['cells']:,} cells, {case_text(measurement)}"
 
 
 def wrap_notes(*sentences: str) -> str:
-    """Return notes as text, with line breaks after each note and at the width of a terminal."""
+    """Return sentences as lines of at most WIDTH characters. Each argument begins a new line."""
     return "\n".join(textwrap.fill(sentence, WIDTH) for sentence in sentences)
 
 
@@ -130,7 +130,7 @@ def percent(share: float | None) -> str:
 
 
 def nanoseconds(value: float | None) -> str:
-    """Return a number with three digits as text without an exponent; empty for None."""
+    """Return a number as text with three digits and without an exponent; empty for None."""
     if value is None:
         return ""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

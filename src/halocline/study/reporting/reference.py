@@ -1,4 +1,4 @@
-"""Published results for comparison with measurements, which papers declare as REFERENCES by study."""
+"""Published results in the reports of studies. Papers declare them as REFERENCES, by study."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ class Reference:
     Parameters
     ----------
     rows : callable
-        Function that returns published rows. The table of the study shows them below the measured rows.
+        Function that returns rows of published results, which are below the measured rows of a table.
     note : callable
-        Function that returns the text below the table of the study; empty for no text.
+        Function that returns the note on the published results; an empty text for no note.
     tables : callable
-        Function that returns further tables.
+        Function that returns additional tables.
     result : callable
-        Function that returns the published result for the solve of a measurement; None if nothing is
-        published.
+        Function that returns the published result of the same solve as a measurement; None if there is none.
     """
 
     rows: Callable[[Group], Iterable[Sequence[str]]] = lambda group: ()

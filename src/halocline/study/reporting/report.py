@@ -1,4 +1,4 @@
-"""Groups of measurements, their tables, and the report of a study."""
+"""Groups of measurements, tables of groups, and the report of a study."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Group:
 
     @property
     def first(self) -> Measurement:
-        """First measurement, for properties that all measurements share."""
+        """First measurement, for properties that all measurements have in common."""
         return self.members[0]
 
     @cached_property
     def base(self) -> Measurement:
-        """Measurement that speed-ups are relative to: the fastest on the fewest devices or cores."""
+        """Reference of speed-ups: the fastest measurement on the fewest devices or cores."""
         return min(self.members, key=lambda m: (units(m), pace(m)))
 
     @property
@@ -52,15 +52,15 @@ class Group:
         return max(self.members, key=lambda m: (units(m), -pace(m)))
 
     def select(self, condition: Callable[[Measurement], Any]) -> Group:
-        """Return the measurements for which a condition is true."""
+        """Return the group of the measurements for which a condition is true."""
         return Group([m for m in self.members if condition(m)], self.theory)
 
     def with_same_threads(self, measurement: Measurement) -> Group:
-        """Return the measurements with the same threads per rank, which give 1/π and the efficiency."""
+        """Return the group with the same number of threads per rank, for 1/π and the efficiency."""
         return self.select(lambda m: m["threads"] == measurement["threads"])
 
     def split(self, key: Key) -> list[Group]:
-        """Return a group for each value of a key, in the order of the values."""
+        """Return a group for each value of a key, sorted by value."""
         members = group_by(self.members, key)
         return [Group(members[value], self.theory) for value in sorted(members)]
 
@@ -69,7 +69,7 @@ class Group:
         return {m[name] for m in self.members}
 
     def formula(self, measurement: Measurement) -> float | None:
-        """Return the nanoseconds per cell and step by the closed formula; None without its constants."""
+        """Return the time of the closed formula in ns per cell and step; None without its constants."""
         theory = self.theory
         return None if theory is None else theory.ns(measurement, self.with_same_threads(measurement).base)
 
@@ -80,21 +80,21 @@ Cell = Callable[[Measurement, Group], str]
 
 
 class Column(NamedTuple):
-    """Column of a table: its head, and a function that returns the text of a cell."""
+    """Column of a table: head, and function that returns the text of a cell."""
 
     head: str
     cell: Cell
 
 
 class Axis(NamedTuple):
-    """Rows or columns of a pivot table: functions that return the sort key and the label of a measurement."""
+    """Axis of a pivot table: functions that return the sort key and the label of a measurement."""
 
     key: Key
     label: Callable[[Measurement], str]
 
 
 def by_layout(measurement: Measurement) -> Any:
-    """Return the sort key of a run: its cores or devices, ranks, threads, nodes and hosts."""
+    """Return the layout of a run as a sort key: cores or devices, ranks, threads, nodes and hosts."""
     hosts = measurement.get("hosts") or 1
     return units(measurement), measurement["ranks"], measurement["threads"], nodes(measurement), hosts
 
@@ -111,7 +111,7 @@ def row_table(
 ) -> Table:
     """Return a table with a row for each pair of a measurement and its group.
 
-    `published` are further rows from another source. For other parameters see `halocline.io.table.Table`.
+    The rows in `published` are below these rows. For the other parameters see `halocline.io.table.Table`.
     """
     measured = [tuple(column.cell(m, group) for column in columns) for m, group in rows]
     published_rows = [tuple(row) for row in published]
@@ -121,7 +121,7 @@ def row_table(
 
 
 def ordered_rows(group: Group, key: Key = by_layout) -> list[tuple[Measurement, Group]]:
-    """Return all measurements of a group as rows of a table, sorted by a key."""
+    """Return the pairs of measurement and group for `row_table`, sorted by a key."""
     return [(m, group) for m in sorted(group.members, key=key)]
 
 
@@ -143,7 +143,7 @@ NODES = Axis(
     lambda m: (nodes(m), m.get("hosts") or 1), lambda m: counted(nodes(m), "node") + host_text(m, "\n")
 )
 PER_NODE = Axis(ranks_of_node, lambda m: f"{counted(ranks_of_node(m), 'rank')} per node")
-SPLIT = Axis(
+RANKS_AND_THREADS = Axis(
     lambda m: (ranks_of_node(m), m["threads"]),
     lambda m: f"{counted(ranks_of_node(m), 'rank')} per node, {counted(m['threads'], 'thread')} each",
 )
@@ -162,25 +162,35 @@ def pivot_table(
     note: str = "",
     heading: str = "",
 ) -> Table:
-    """Return a table with a cell for each measurement, arranged by two properties.
+    """Return a table with one cell for each pair of row and column.
 
-    `head` is the head of the row labels. `lead` are columns to the left of the cells, for the base
-    measurement of each row.
+    Parameters
+    ----------
+    rows, columns : Axis
+    head : str
+        Head of the column of row labels.
+    lead : sequence of Column
+        Columns to the left of the cells. They show the base measurement of each row.
     """
-    cells: dict[Any, str] = {}  # a cell contains both values if two runs gave different bits
+    # a cell contains several values if runs with the same conditions gave different bits
+    cells: dict[Any, str] = {}
     for m in group.members:
-        place, text = (rows.key(m), columns.key(m)), cell(m, group)
-        cells[place] = f"{cells[place]}; {text}" if place in cells else text
-    across = group.split(columns.key)
+        position, text = (rows.key(m), columns.key(m)), cell(m, group)
+        cells[position] = f"{cells[position]}; {text}" if position in cells else text
+    column_groups = group.split(columns.key)
     body = tuple(
         (
             rows.label(row.first),
             *(column.cell(row.base, row) for column in lead),
-            *(cells.get((rows.key(row.first), columns.key(column.first)), "") for column in across),
+            *(cells.get((rows.key(row.first), columns.key(column.first)), "") for column in column_groups),
         )
         for row in group.split(rows.key)
     )
-    heads = (head, *(column.head for column in lead), *(columns.label(column.first) for column in across))
+    heads = (
+        head,
+        *(column.head for column in lead),
+        *(columns.label(column.first) for column in column_groups),
+    )
     return Table(title, heads, body, note=note, heading=heading)
 
 
@@ -195,15 +205,15 @@ class Report:
     ----------
     tables : list of Table
     sentences : list of str
-        Sentences of the report.
+        Sentences above the tables.
     figures : callable
         Function that returns the figures by file name.
     facts : dict
-        Facts for the JSON file, in addition to the measurements.
+        Entries of the JSON file, in addition to the measurements.
     subject : str
-        Subject of the measurements for the page; by default the scheme and the steps.
+        Description of the measured runs; by default the scheme and the number of steps.
     footer : str
-        Explanation of the numbers.
+        Explanation of the measured quantities.
     """
 
     tables: list[Table]
@@ -216,7 +226,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Contents:
-    """Part of a report, as functions of a group of measurements.
+    """Functions that create a part of a report from a group of measurements.
 
     Parameters
     ----------
@@ -227,7 +237,8 @@ class Contents:
     figures : mapping of str to callable
         Functions that return a figure or None, by file name.
     select_group : callable
-        Function that selects the group from all measurements. The part is omitted if the group is empty.
+        Function that selects the group from the group of all measurements. If the selected group is empty,
+        the report omits the part.
     """
 
     tables: Callable[[Group], Iterable[Table]] = lambda group: ()
@@ -237,20 +248,20 @@ class Contents:
 
 
 def with_note(tables: Iterable[Table], note: str) -> list[Table]:
-    """Return tables with a further note below each table that has a heading.
+    """Return tables with an additional note below each table that has a heading.
 
     If no table has a heading, the note is below the first table.
     """
     all_tables = list(tables)
-    noted = [n for n, table in enumerate(all_tables) if table.heading] or [0]
+    numbers = [n for n, table in enumerate(all_tables) if table.heading] or [0]
     return [
-        replace(table, note=f"{table.note}\n{wrap_notes(note)}".strip()) if n in noted else table
+        replace(table, note=f"{table.note}\n{wrap_notes(note)}".strip()) if n in numbers else table
         for n, table in enumerate(all_tables)
     ]
 
 
 def report(contents: Iterable[Contents], group: Group) -> Report:
-    """Return the report with several contents for the same measurements."""
+    """Return the report of measurements with several contents."""
     parts = [(part, part_group) for part in contents if (part_group := part.select_group(group)).members]
 
     def figures() -> dict[str, Figure]:

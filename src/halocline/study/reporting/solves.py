@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 VECTORS = 4  # number of vectors of conjugate gradients: x, r, p, and q or the next p
-CLOCK = (
+FOOTER = (
     "Times are wall-clock times of the solve, between two barriers. "
-    "Observed memory is VmRSS of the host, summed over the ranks; 1 GB = 1024³ bytes."
+    "Observed memory is VmRSS on the host, summed over the ranks; 1 GB = 1024³ bytes."
 )
 HEADS = (*("N", "", "DOF", "error", "ratio", "iter."), *("time\nHH:MM:SS", "\nseconds"))
 MEMORY = ("memory GB\npredicted", "\nobserved")
@@ -31,7 +31,7 @@ MEMORY_BESIDE_DEVICES = ("memory GB, devices\npredicted", "host\nobserved")
 def predicted_bytes(n: int, dim: int) -> int:
     """Return the memory of the vectors of conjugate gradients, by UMBC HPCF-2018-10, Section 3.
 
-    The vectors have 4 n^dim numbers of 8 bytes in total.
+    The four vectors have n^dim numbers of 8 bytes each.
     """
     return VECTORS * 8 * int(n**dim)
 
@@ -44,7 +44,7 @@ def published_for(measurement: Measurement) -> dict[str, Any] | None:
 
 
 def table(measurements: Sequence[Measurement]) -> Table:
-    """Return the table of the measurements, each with the published row of the same N below it."""
+    """Return the table of measurements. The published row of the same N is below each measured row."""
     rows: list[tuple[str, ...]] = []
     published: list[int] = []
     ratios = [None, *(_ratio(coarse, fine) for coarse, fine in pairwise(measurements))]
@@ -69,7 +69,7 @@ def table(measurements: Sequence[Measurement]) -> Table:
 def _results(
     error: float | None, ratio: float | None, iterations: str, seconds: float
 ) -> tuple[str, str, str, str, str]:
-    """Return the columns that measured and published rows share."""
+    """Return the texts of the columns that measured and published rows have in common."""
     return (
         "unknown" if error is None else f"{error:.4e}",
         "" if ratio is None else f"{ratio:.2f}",
@@ -83,7 +83,7 @@ def _ratio(coarse: Measurement, fine: Measurement) -> float | None:
 
 
 def verdicts(measurements: Sequence[Measurement]) -> list[str]:
-    """Return sentences on the agreement of the measurements with published results and with theory."""
+    """Return sentences that compare the measurements with published results and with second order."""
     sentences = []
     for m in measurements:
         other = published_for(m)
@@ -98,32 +98,33 @@ def verdicts(measurements: Sequence[Measurement]) -> list[str]:
     for coarse, fine in pairwise(measurements):
         if coarse["converged"] and fine["converged"] and fine["n"] == 2 * coarse["n"]:
             ratio = _ratio(coarse, fine)
-            falls = (
-                "no ratio, as an error is 0 or unknown"
+            ratio_text = (
+                "no ratio, because an error is 0 or unknown"
                 if ratio is None
-                else f"the error falls {ratio:.2f} times"
+                else f"the error decreases by a factor of {ratio:.2f}"
             )
-            sentences.append(f"N = {coarse['n']} to {fine['n']}: {falls} (second order: 4).")
+            sentences.append(f"N = {coarse['n']} to {fine['n']}: {ratio_text} (second order: 4).")
     return sentences
 
 
 def _agreement(measured: float | None, published: float) -> str:
+    """Return the measured error, compared with the published error, as text after "is"."""
     if measured is None:
-        return f"unknown; {published:.4e} is published"
-    a, b = f"{measured:.4e}", f"{published:.4e}"
-    if a == b:
-        return f"the published one in all its digits, {b}"
-    return f"{a}, {abs(measured / published - 1):.2%} from the published {b}"
+        return f"unknown (published: {published:.4e})"
+    measured_text, published_text = f"{measured:.4e}", f"{published:.4e}"
+    if measured_text == published_text:
+        return f"{measured_text}, as published in all digits"
+    return f"{measured_text}, {abs(measured / published - 1):.2%} from the published {published_text}"
 
 
 def plot(measurements: Sequence[Measurement]) -> Figure:
-    """Return the figure of error and iterations over N, with the published values."""
+    """Return the figure of errors and iterations over N, with the published values."""
     figure, (errors, counts) = figure_of(2, 2)
     converged_runs = [m for m in measurements if m["converged"] and m["error_max"] and m["iterations"]]
     ns = [m["n"] for m in converged_runs]
     published = [row for row in map(published_for, converged_runs) if row]
     ring: dict[str, Any] = {"markersize": 11, "markerfacecolor": "none", "markeredgecolor": MUTED}
-    for ax, key, title in ((errors, "error_max", "Greatest error"), (counts, "iterations", "Iterations")):
+    for ax, key, title in ((errors, "error_max", "Maximum error"), (counts, "iterations", "Iterations")):
         if published:
             xs, ys = [row["n"] for row in published], [row[key] for row in published]
             ax.plot(xs, ys, "o", **ring, label="paper")

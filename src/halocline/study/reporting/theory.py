@@ -1,8 +1,8 @@
-"""Closed formula for comparison with measurements, with measured constants.
+"""Closed formula with measured constants, for comparison with measurements.
 
-1/π is the time of a cell, measured on the fewest devices. 1/β is the time of a byte of halo, measured in an
-exchange alone. Each subdomain counts as a separate node. This assumption is exact if messages between ranks
-share no resources; see `halocline.model.formula`.
+The constant 1/π is the time per cell, measured on the fewest devices. The constant 1/β is the time per byte
+of halo, measured in an exchange alone. Each subdomain counts as a separate node. This assumption is exact if
+messages between ranks share no resources; see `halocline.model.formula`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class StepExchanges:
 
 
 def step_exchanges(problem: Problem) -> StepExchanges:
-    """Return the exchanges of a step, without allocating fields."""
+    """Return the exchanges of a step. The function allocates no fields."""
     grid = problem.grid
     schedule = compile_program(problem.program, grid)
     return StepExchanges(
@@ -67,12 +67,12 @@ class Theory:
     def from_measurements(
         cls, exchanges: Mapping[int | None, StepExchanges], measurements: Sequence[Measurement]
     ) -> Theory:
-        """Return the theory, with 1/β from the exchange of the largest grid on the fewest subdomains."""
+        """Return the formula with 1/β from the exchange of the largest grid on the fewest subdomains."""
         exchange_runs = [m for m in measurements if (m["only"], m["halo"]) == ("exchange", "read")]
-        runs_between = [m for m in exchange_runs if subdomains(m) > 1 and m["order"] in exchanges]
-        if not runs_between:
+        parallel_runs = [m for m in exchange_runs if subdomains(m) > 1 and m["order"] in exchanges]
+        if not parallel_runs:
             return cls(exchanges, None)
-        smallest = min(runs_between, key=lambda m: (subdomains(m), -m["cells"], m["threads"]))
+        smallest = min(parallel_runs, key=lambda m: (subdomains(m), -m["cells"], m["threads"]))
         halo_bytes = _formula(exchanges[smallest["order"]], smallest, per_cell=0.0, per_byte=1.0).between
         return cls(
             exchanges,
@@ -81,14 +81,16 @@ class Theory:
         )
 
     def ns(self, measurement: Measurement, base: Measurement) -> float | None:
-        """Return the nanoseconds per cell and step; None if the exchange or a required 1/β is unknown.
+        """Return the time of a step in nanoseconds per cell.
+
+        The result is None if the exchange or a required 1/β is unknown.
 
         Parameters
         ----------
         measurement : dict
             Measurement with the shape, the subdomains and the order.
         base : dict
-            Measurement that gives 1/π, the time of a cell on one subdomain.
+            Measurement from which 1/π follows, the time per cell on one subdomain.
         """
         exchanges = self.exchanges.get(measurement["order"])
         if exchanges is None or (self.per_byte is None and subdomains(measurement) > 1):

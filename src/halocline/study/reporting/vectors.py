@@ -1,4 +1,4 @@
-"""Report of a study of vector lengths: time and instructions of an update."""
+"""Report of a study of vector lengths: time and number of instructions of an update."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from halocline.study.reporting.report import Column, Contents, Group, by_layout,
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-STEPS = 100  # number of steps whose instructions Table 4 counts
+STEPS = 100  # number of steps for the numbers of instructions, as in Table 4
 
 
 def bits(measurement: Measurement) -> int:
@@ -30,7 +30,10 @@ def bits(measurement: Measurement) -> int:
 
 
 def amdahl(group: Group) -> float | None:
-    """Return p of T(b) = (1 - p + p b₀ / b) T(b₀) by least squares; b₀ is the shortest vector length."""
+    """Return p of T(b) = (1 - p + p b₀ / b) T(b₀) by least squares, where b₀ is the shortest vector length.
+
+    The result is None if there are not two vector lengths.
+    """
     runs_with_bits = group.select(bits).members
     base = min(runs_with_bits, key=bits, default=group.first)
     reductions = [(1.0 - bits(base) / bits(m), 1.0 - q.ns(m) / q.ns(base)) for m in runs_with_bits]
@@ -38,7 +41,7 @@ def amdahl(group: Group) -> float | None:
     return sum(x * y for x, y in reductions) / weight if weight else None
 
 
-def _over_the_shortest(measurement: Measurement, group: Group) -> str:
+def _speedup_over_shortest(measurement: Measurement, group: Group) -> str:
     same_line = group.select(lambda m: _line(m) == _line(measurement))
     return f"{q.ns(min(same_line.members, key=bits)) / q.ns(measurement):.2f}"
 
@@ -47,19 +50,19 @@ def _line(measurement: Measurement) -> Any:
     return q.grid(measurement), by_layout(measurement), _compiler(measurement)
 
 
-def _counted(kind: str, measurement: Measurement, group: Group) -> str:
+def _instruction_count(kind: str, measurement: Measurement, group: Group) -> str:
     count = measurement.get("instructions")
     return "" if count is None else f"{1e-9 * count[kind] * measurement['cells'] * STEPS:.3g}"
 
 
 def _compiler(measurement: Measurement) -> str:
-    """Return the name and version of the compiler, such as "g++ 12.2.0", without the packager's text."""
+    """Return the name and version number of the compiler, such as "g++ 12.2.0"."""
     machine = measurement["machine"]
     version = re.search(r"\d+(\.\d+)+", machine["compiler_version"] or "")
     return " ".join((Path(machine["compiler"] or "unknown").name, *([version[0]] if version else [])))
 
 
-def _words(measurement: Measurement) -> str:
+def _line_text(measurement: Measurement) -> str:
     return f"{q.size(measurement)} on {q.layout(measurement)}, {_compiler(measurement)}"
 
 
@@ -70,37 +73,43 @@ def _tables(group: Group) -> Iterator[Table]:
     )
     columns = (
         *(Column("bits", lambda m, g: f"{bits(m)}" if bits(m) else "default"), compiler),
-        *(c.LAYOUT, c.UPDATE, Column("over the\nshortest", _over_the_shortest)),
-        *(Column(f"10⁹ {kind}\ninstructions", partial(_counted, kind)) for kind in ("scalar", "vector")),
+        *(c.LAYOUT, c.UPDATE, Column("speed-up over\nthe shortest", _speedup_over_shortest)),
+        *(
+            Column(f"10⁹ {kind}\ninstructions", partial(_instruction_count, kind))
+            for kind in ("scalar", "vector")
+        ),
         *(c.PEAK_SHARE, without_fma),
     )
     note = q.wrap_notes(
-        f"Floating-point instructions of {STEPS} steps, counted in the disassembly; those of scalar loops "
-        "with branches are a lower bound. The peak is that of multiply-adds on the widest vectors, half of "
-        "it without them."
+        f"Floating-point instructions of {STEPS} steps are counted in the disassembly. The numbers for "
+        "scalar loops with branches are lower bounds. The peak is that of multiply-adds with the longest "
+        "vectors. Without multiply-adds (FMA), it is half of this peak."
     )
     for size in group.split(q.grid):
         rows = ordered_rows(size, lambda m: (_line(m), bits(m)))
-        note_of_size, of_paper = with_notes("vectors", size, note), published_rows("vectors", size)
+        size_note, paper_rows = with_notes("vectors", size, note), published_rows("vectors", size)
         heading = q.heading(size.first)
         yield row_table(
-            "Time per update", columns, rows, note=note_of_size, heading=heading, published=of_paper, left=3
+            "Time per update", columns, rows, note=size_note, heading=heading, published=paper_rows, left=3
         )
 
 
 def _sentences(group: Group) -> Iterator[str]:
     for line in group.split(_line):
-        share, line_text = amdahl(line), _words(line.first)
+        share, line_text = amdahl(line), _line_text(line.first)
         if share is None:
             continue
         if 0.0 <= share <= 1.0:
-            yield f"{line_text}: as by Amdahl's law with {share:.2f} of the time proportional to 1 / bits."
+            yield f"{line_text}: by Amdahl's law, {share:.2f} of the time is proportional to 1 / bits."
         else:
-            yield f"{line_text}: no share by Amdahl's law: {share:.2f} of the time would follow 1 / bits."
+            yield (
+                f"{line_text}: the times do not follow Amdahl's law, because the share of the time "
+                f"proportional to 1 / bits would be {share:.2f}."
+            )
     if any(measurement.get("instructions") is None for measurement in group.members):
         yield (
-            "Instructions are not counted in all runs: this takes objdump (binutils of Debian), g++, x86-64, "
-            "and a case or a file with settings."
+            "The instructions of some runs are not counted. Counting requires objdump (Debian package "
+            "binutils), g++, x86-64, and a case or a file with settings."
         )
 
 
@@ -112,9 +121,9 @@ def _figure(group: Group) -> Figure | None:
         "Time per update",
         "seconds per update",
         line=_line,
-        label=lambda line: _words(line.first),
+        label=lambda line: _line_text(line.first),
         x=bits,
-        xlabel="bits of a vector",
+        xlabel="vector length in bits",
         log=False,
     )
     return draw([panel] if runs_with_bits.members else [])

@@ -1,4 +1,4 @@
-"""Ablation study: runs with one option changed at a time."""
+"""Ablation study: each run changes one option of the baseline."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from halocline.study.study import Study
 BASE = "baseline"
 CHANGES: dict[str, dict[str, Any]] = {
     BASE: {},
-    "halos of one width, with corners": {"halo": "uniform"},
+    "uniform halo width, with corners": {"halo": "uniform"},
     "no overlap": {"overlap": "off"},
-    "messages not packed": {"packing": "none", "methods": "self,peer,mpi"},
-    "MPI alone (+remote)": {"methods": "mpi"},
+    "no packing of messages": {"packing": "none", "methods": "self,peer,mpi"},
+    "MPI only (+remote)": {"methods": "mpi"},
     "MPI and shared memory (+colo)": {"methods": "colocated,mpi"},
     "mailboxes": {"methods": "self,peer,rma,mpi"},
     "slabs": {"decomposition": "1d"},
@@ -30,8 +30,8 @@ def change(measurement: Measurement) -> str:
     return next((name for name, options_of_change in CHANGES.items() if options_of_change == varied), options)
 
 
-def _number(measurement: Measurement) -> tuple[int, str]:
-    """Return the sort key of a run by the order of `CHANGES`, with other changes last."""
+def _sort_key(measurement: Measurement) -> tuple[int, str]:
+    """Return the sort key of a run, by the order of `CHANGES`. Other changes are last."""
     name = change(measurement)
     return (list(CHANGES).index(name) if name in CHANGES else len(CHANGES)), name
 
@@ -39,11 +39,12 @@ def _number(measurement: Measurement) -> tuple[int, str]:
 STUDY = Study(
     "ablation",
     title="Ablation",
-    about="Measure the cost of one changed option at a time.",
-    help="Each run changes one option: halo widths (uniform), overlap (off), transfer methods, "
-    "decomposition, patch or schedule. `halocline study ablation exchange` times the exchange alone.",
+    about="Measure the effect of options on the time, with one changed option at a time.",
+    help="Each run changes one option of the baseline: halo widths (uniform), overlap (off), packing, "
+    "transfer methods, decomposition, patch or schedule. `halocline study ablation exchange` times the "
+    "exchange alone.",
     examples=("halocline study ablation mhd-benchmark --n 32 --ranks 2",),
-    contents=(comparison("", change, order=_number, base=BASE),),
+    contents=(comparison("", change, order=_sort_key, base=BASE),),
     variants=tuple(CHANGES.values()),
     ranks="2",
     repeat=3,

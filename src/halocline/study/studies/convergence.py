@@ -1,4 +1,4 @@
-"""Convergence study: solutions on finer grids, compared with exact or published results or each other."""
+"""Convergence study: errors of solutions on successively finer grids, or numbers of their steady states."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from halocline.problems.files import is_file
 from halocline.study import differences
 from halocline.study.measurement import Measurement, is_solve
 from halocline.study.reporting.report import Group, Report
-from halocline.study.richardson import LEAST_GRIDS
+from halocline.study.richardson import MIN_GRIDS
 from halocline.study.study import Run, Study, StudyRequest
 
 
 class Convergence(Study):
-    """Study that runs a problem to its end, on successively finer grids."""
+    """Study that runs a problem to its end on successively finer grids."""
 
     pictures = ("convergence.png",)
 
     def runs(self, request: StudyRequest) -> list[Run]:
-        """Return a run for each grid of a solve, of a file, or of each line of a problem."""
+        """Return a run for each grid. A case may have several lines with different parameters."""
         if request.is_linear:
             return _solve_runs(request)
         names = request.build_problem().known
@@ -30,9 +30,8 @@ class Convergence(Study):
             return _line_runs(request)
         if not is_file(request.command.name):
             raise InputError(
-                f"case {request.command.name} has no exact solution to compare with, nor numbers of a steady "
-                "state to extrapolate; cases that have one or the other: "
-                f"{', '.join(_case_names_with_errors())}"
+                f"case {request.command.name} has neither an exact solution nor numbers of a steady state to "
+                f"extrapolate. Cases that have one of them are {', '.join(_case_names_with_errors())}."
             )
         return _file_runs(request)
 
@@ -46,7 +45,7 @@ class Convergence(Study):
         return "done" if measurement["error"] is None else f"error {measurement['error']:.4e}"
 
     def add_derived_results(self, runs: Sequence[Run], measurements: list[Measurement]) -> list[Measurement]:
-        """Return the measurements with differences between grids, or with numbers of a steady state."""
+        """Return the measurements, extended by differences between grids or numbers of a steady state."""
         from halocline.study.reporting import extrapolation
 
         if "--state" in runs[0].extra:
@@ -61,7 +60,7 @@ class Convergence(Study):
         return measurements
 
     def report(self, group: Group) -> Report:
-        """Return the report of solves with published results, of steady states, or of errors."""
+        """Return the report of solves, of steady states, or of errors."""
         from halocline.study.reporting import errors, extrapolation, solves
 
         members, first = group.members, group.first
@@ -71,7 +70,7 @@ class Convergence(Study):
                 solves.verdicts(members),
                 lambda: {"convergence.png": solves.plot(members)},
                 subject=f"{first['method']} to {first['rtol']:g}",
-                footer=solves.CLOCK,
+                footer=solves.FOOTER,
             )
         if "extrapolated" in first:
             limits = extrapolation.limits(members)
@@ -80,20 +79,20 @@ class Convergence(Study):
                 extrapolation.verdicts(members, limits),
                 lambda: {"convergence.png": extrapolation.plot(members, limits)} if limits else {},
                 {"extrapolated": limits},
-                "Numbers of the steady state on finer and finer grids",
-                "Numbers are those at the end of each run, which is its steady state.",
+                "Numbers of the steady state on successively finer grids",
+                "Numbers are those of the steady state at the end of each run.",
             )
         name = first["error_is"]
-        between = name == differences.NAME
-        compared = members[:-1] if between else members  # no grid is finer than the last one
+        is_difference = name == differences.NAME
+        compared = members[:-1] if is_difference else members  # the finest grid has no next finer grid
         footer = "Errors are those at the end of each run."
         return Report(
             errors.tables(members, name),
             errors.verdicts(compared),
             lambda: {"convergence.png": errors.plot(compared, name)} if compared else {},
             {"orders": errors.orders(compared)},
-            f"{'Differences between' if between else 'Errors on'} finer and finer grids",
-            "Differences are of the fields at the end." if between else footer,
+            f"{'Differences between' if is_difference else 'Errors on'} successively finer grids",
+            "Differences are those of the fields at the end of each run." if is_difference else footer,
         )
 
 
@@ -106,7 +105,7 @@ def _solve_runs(request: StudyRequest) -> list[Run]:
     runs = [Run(request.command, shape[0], shape, layout, shape) for shape in shapes]
     if request.picture_folder is not None:
         extra = {"--pictures": str(request.picture_folder)}
-        # a trace of devices prevents graph replay
+        # on devices, a trace would prevent the replay of graphs
         if chosen_devices(request.command.device).interface == "cpu":
             extra["--trace"] = str(request.scratch / "trace.json")
         runs[-1] = replace(runs[-1], extra=extra)
@@ -164,7 +163,7 @@ def _line_runs(request: StudyRequest) -> list[Run]:
 
 
 def _case_names_with_errors() -> list[str]:
-    """Return the cases that have an exact solution, or numbers to extrapolate."""
+    """Return the names of the cases that have an exact solution, an error, or numbers to extrapolate."""
     from halocline.problems.files import case_names, path_of
     from halocline.run.simulation.script import Script
 
@@ -174,21 +173,21 @@ def _case_names_with_errors() -> list[str]:
 
 def _check_grid_count(sizes: Sequence[int]) -> None:
     """Raise InputError if the number of grids is too small for an order."""
-    if len(sizes) < LEAST_GRIDS:
+    if len(sizes) < MIN_GRIDS:
         raise InputError(
-            f"--n {','.join(map(str, sizes))}: expected {LEAST_GRIDS} numbers or more, because without an "
-            f"exact solution an order requires {LEAST_GRIDS} grids"
+            f"--n {','.join(map(str, sizes))}: expected at least {MIN_GRIDS} numbers, because an order "
+            f"without an exact solution requires {MIN_GRIDS} grids"
         )
 
 
 def _check_times(measurements: Sequence[Measurement]) -> None:
-    """Raise InputError if runs end at different times, because their fields are not comparable."""
+    """Raise InputError if runs end at different times. Their fields are then not comparable."""
     times = [m["time"] for m in measurements]
     if any(time is not None and abs(time - times[0]) > 1e-9 * abs(times[0]) for time in times):
         ends = ", ".join(f"t = {m['time']:g} with n = {m['n']}" for m in measurements)
         raise InputError(
-            f"{measurements[0]['case']} ends at {ends}. Use sim.run(until=...), so that all grids end at "
-            "the same time."
+            f"{measurements[0]['case']} ends at different times: {ends}. Use sim.run(until=...), so that all "
+            "runs end at the same time."
         )
 
 
@@ -196,15 +195,15 @@ STUDY = Convergence(
     "convergence",
     title="Convergence",
     about="Measure the convergence of errors or steady-state numbers on refined grids.",
-    help="Each run continues to the end of the problem. Cases with an exact solution are, among others, "
+    help="Each run continues to the end of the problem. Cases with an exact solution are, for example, "
     "[bold]poisson[/] (Table 3.1 of UMBC HPCF-2018-10), [bold]linear-wave[/] (Fig. 13 of Mendygral et al. "
     "2017) and [bold]cp-alfven[/] (Fig. 23, left, of Mendygral et al. 2017). --dim and --set select the "
     "lines of these figures.\n\n[bold]cavity[/] and [bold]cavity-2d[/] have no exact solution, but a steady "
     "state. With three or more grids, the study reports for each result the order of convergence, the value "
     "extrapolated to spacing 0, and the grid-convergence index (Roache 1994; Celik et al. 2008).\n\nA file "
-    "that calls hc.cells and defines error, exact or extrapolated is studied like a case. For any other "
-    "file, the result on each grid is compared with the function exact(t) of the file. If there is none, it "
-    "is compared with the result on the next finer grid.",
+    "that calls hc.cells and defines error, exact or extrapolated is treated like a case. For any other "
+    "file, the result on each grid is compared with the function exact(t) of the file. If the file has no "
+    "such function, the result is compared with the result on the next finer grid.",
     examples=(
         "halocline study convergence poisson --n 256,512,1024",
         "halocline study convergence linear-wave --n 64,128,256 --dim 1",

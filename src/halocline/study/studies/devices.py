@@ -1,4 +1,4 @@
-"""Study of processors and devices with the same problem (Pekkilä et al. 2022, Fig. 15)."""
+"""Study that compares CPUs and devices on the same problem (Pekkilä et al. 2022, Fig. 15)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from halocline.study.study import Study, StudyRequest
 
 
 def device_variants(request: StudyRequest) -> list[dict[str, Any]]:
-    """Return the options of a run on the CPU, and of a run on the requested or else the present devices."""
+    """Return the options of a run on CPUs, and of a run on the requested or the present devices."""
     from halocline.run.devices.devices import present_interface
 
     requested_device = request.command.device
@@ -28,7 +28,7 @@ def interface(measurement: Measurement) -> str:
     return str(measurement.get("device") or "cpu").partition(":")[0]
 
 
-def _faster(measurement: Measurement, group: Group) -> str:
+def _speedup(measurement: Measurement, group: Group) -> str:
     times = [q.pace(m) for m in group.members if interface(m) == "cpu"]
     return f"{min(times) / q.pace(measurement):.2f}" if times else ""
 
@@ -38,9 +38,9 @@ def _tables(group: Group) -> Iterator[Table]:
         Column("", lambda m, g: interface(m)),
         c.LAYOUT,
         c.NS,
-        Column("times as fast\nas cores", _faster),
+        Column("speed-up\nover cores", _speedup),
     )
-    note = "Relative to the fastest run on cores of the same machine."
+    note = "The speed-up is relative to the fastest run on the cores of the same machine."
     for size in group.split(q.grid):
         rows = ordered_rows(size, lambda m: (interface(m), m["ranks"]))
         optional_columns, heading = c.optional_columns(size), q.heading(size.first)
@@ -51,7 +51,7 @@ def _tables(group: Group) -> Iterator[Table]:
 
 STUDY = Study(
     "devices",
-    title="Processors and devices",
+    title="CPUs and devices",
     about="Compare the cores and the devices of this machine on one problem.",
     help="The report follows Fig. 15 of Pekkilä et al. 2022. --device selects the devices. By default, the "
     "study uses all devices of this machine.",

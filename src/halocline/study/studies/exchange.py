@@ -17,7 +17,10 @@ from halocline.study.study import Run, Study, StudyRequest
 class Exchange(Study):
     """Study of the command `halocline bench exchange`."""
 
-    footer = "Times are of one exchange on the slowest rank: mean of 30 without barriers, median of the runs."
+    footer = (
+        "Times are those of one exchange on the slowest rank. A run gives the mean over 30 exchanges without "
+        "barriers between them. The tables show the median of the runs."
+    )
 
     def runs(self, request: StudyRequest) -> list[Run]:
         """Return a run for each size, layout and set of transfer methods."""
@@ -43,7 +46,7 @@ class Exchange(Study):
 
 STUDY = Exchange(
     "exchange",
-    title="The exchange of halos",
+    title="Exchange of halos",
     about="Time the halo exchange alone, with transfer methods added one by one.",
     help="Four fields in single precision with halos of three cells are exchanged, as in Pearson et al. "
     "2020. The problem must be `exchange`. `halocline study ablation exchange` times more variants.",

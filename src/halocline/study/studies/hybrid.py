@@ -1,4 +1,7 @@
-"""Study of hybrid runs: the same cores split into ranks and threads (UMBC HPCF-2018-10, Tables 7.1, 7.2)."""
+"""Study of hybrid runs, which divide the same cores into ranks and threads.
+
+Reports follow UMBC HPCF-2018-10, Tables 7.1 and 7.2. A split is a division of cores into ranks and threads.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from halocline.study.reporting import quantities as q
 from halocline.study.reporting.plots import Panel, draw
 from halocline.study.reporting.report import (
     NODES,
-    SPLIT,
+    RANKS_AND_THREADS,
     Contents,
     Group,
     ordered_rows,
@@ -29,29 +32,35 @@ if TYPE_CHECKING:
 
 def hybrid_table(group: Group, heading: str = "") -> Table:
     """Return the table of runs on equal numbers of cores or devices."""
-    columns = c.LAYOUT, c.units(group), c.CLOCK, c.SECONDS, c.SLOWER
+    columns = c.LAYOUT, c.units(group), c.CLOCK, c.SECONDS, c.RELATIVE_TIME
     rows = [row for equal_units in group.split(q.units) for row in ordered_rows(equal_units)]
-    return row_table(f"Hybrid runs: equal {q.unit(group.first)}s", columns, rows, heading=heading)
+    title = f"Hybrid runs on equal numbers of {q.unit(group.first)}s"
+    return row_table(title, columns, rows, heading=heading)
 
 
 def comparison_key(measurement: Measurement) -> Any:
-    """Return the numbers of nodes, hosts and cores as a key; splits with equal keys are compared."""
+    """Return the numbers of nodes, hosts and cores as a key. Splits with equal keys are compared."""
     return q.nodes(measurement), measurement.get("hosts") or 1, q.units(measurement)
 
 
 def over_nodes(group: Group, heading: str = "") -> Iterator[Table]:
-    """Yield tables with splits in rows and nodes in columns: times, and ratios to the fastest split."""
-    bests = {
+    """Yield tables of times and of relative times, with splits in rows and nodes in columns."""
+    fastest = {
         comparison_key(equal_units.first): equal_units.best for equal_units in group.split(comparison_key)
     }
     yield pivot_table(
-        "Wall clock, HH:MM:SS and seconds", group, c.wall_clock, rows=SPLIT, columns=NODES, heading=heading
+        "Wall clock, HH:MM:SS and seconds",
+        group,
+        c.wall_clock,
+        rows=RANKS_AND_THREADS,
+        columns=NODES,
+        heading=heading,
     )
     yield pivot_table(
-        "Time over that of the fastest split of the same nodes and cores",
+        "Time relative to the fastest division of the same nodes and cores",
         group,
-        lambda m, g: f"{q.pace(m) / q.pace(bests[comparison_key(m)]):.2f}",
-        rows=SPLIT,
+        lambda m, g: f"{q.pace(m) / q.pace(fastest[comparison_key(m)]):.2f}",
+        rows=RANKS_AND_THREADS,
         columns=NODES,
     )
 
@@ -69,11 +78,11 @@ def _figure(group: Group) -> Figure | None:
         group,
         lambda m, g: q.pace(m) / q.pace(g.best),
         "Hybrid runs",
-        "time over the fastest run on the same cores",
+        "time relative to the fastest run on the same cores",
         line=lambda m: (q.grid(m), q.nodes(m), q.units(m)),
         label=lambda line: f"{c.size_label(line, line)}, {q.units(line.first)} cores",
         x=ranks_of_node,
-        xlabel="ranks of a node",
+        xlabel="ranks per node",
         log=False,
     )
     return draw([panel])
@@ -83,15 +92,16 @@ def _sentences(group: Group) -> Iterator[str]:
     for equal_units in group.split(lambda m: (q.grid(m), q.units(m))):
         slowest = max(equal_units.members, key=q.pace)
         if slowest is not equal_units.best:
-            times = f"{q.pace(slowest) / q.pace(equal_units.best):.2f} times as long"
+            ratio_text = f"{q.pace(slowest) / q.pace(equal_units.best):.2f} times as long"
             size_text = f"{q.size(slowest)} on {counted(q.units(slowest), q.unit(equal_units.first))}"
-            yield f"{size_text}: fastest with {q.layout(equal_units.best)}; with {q.layout(slowest)} {times}."
+            yield f"{size_text}: fastest with {q.layout(equal_units.best)}; with {q.layout(slowest)} "
+            f"{ratio_text}."
 
 
 def splits(layouts: Iterable[Layout]) -> list[Layout]:
-    """Return all splits of the cores of each node into ranks and threads.
+    """Return all splits of the cores of a node, for each layout.
 
-    The number of cores of a node is the number of its ranks times the number of threads of a rank.
+    The number of cores of a node is the number of its ranks, multiplied by the number of threads of a rank.
     """
     all_layouts = set()
     for layout in layouts:
@@ -103,7 +113,7 @@ def splits(layouts: Iterable[Layout]) -> list[Layout]:
 
 
 class Hybrid(Study):
-    """Study of all splits of the cores into ranks and threads."""
+    """Study of all splits of the same cores."""
 
     def layouts(self, request: StudyRequest) -> list[Layout]:
         return splits(request.layouts)

@@ -17,29 +17,29 @@ from halocline.study.reporting.report import Column, Contents, Group, ordered_ro
 from halocline.study.studies.devices import device_variants
 from halocline.study.study import Run, Study, StudyRequest, VariedOption
 
-NOTE = "Relative to the first run of the same grid, value by value."
-CUT = Column("decomposition", lambda m, g: m.get("decomposition") or "")
-ULPS = Column("greatest\ndifference, ulps", lambda m, g: q.text(m.get("ulps")))
+NOTE = "Differences are relative to the first run on the same grid, value by value."
+DECOMPOSITION = Column("decomposition", lambda m, g: m.get("decomposition") or "")
+ULPS = Column("maximum\ndifference, ulps", lambda m, g: q.text(m.get("ulps")))
 
 
 class Layouts(Study):
-    """Study that compares the fields of its runs."""
+    """Study that compares the final fields of its runs."""
 
     def runs(self, request: StudyRequest) -> list[Run]:
-        """Return the runs, which write their fields to files."""
+        """Return the runs. Each run writes its fields to a file."""
         runs = enumerate(super().runs(request))
         return [replace(run, extra={"--state": str(request.scratch / f"{k}.npz")}) for k, run in runs]
 
     def add_derived_results(self, runs: Sequence[Run], measurements: list[Measurement]) -> list[Measurement]:
         """Return the measurements with the maximum difference from the first run on the same grid."""
-        models: dict[tuple[int, ...], str] = {}
+        references: dict[tuple[int, ...], str] = {}
         for run, measurement in zip(runs, measurements, strict=True):
             state = run.extra["--state"]
-            ulps = ulps_of_states(models.setdefault(run.shape, state), state)
+            ulps = ulps_of_states(references.setdefault(run.shape, state), state)
             if math.isinf(ulps):
                 raise RunError(
-                    f"{run.description}: this run and the first run of the same grid differ in which values "
-                    "are finite. Please report this as a bug."
+                    f"{run.description}: a value is finite in this run or in the first run on the same "
+                    "grid, but not in both runs. Please report this as a bug."
                 )
             measurement["ulps"] = ulps
         return measurements
@@ -49,15 +49,15 @@ def _tables(group: Group) -> Iterator[Table]:
     for size in group.split(q.grid):
         rows = ordered_rows(size, lambda m: (m.get("device") or "", m["ranks"], m.get("decomposition") or ""))
         options = {"note": with_notes("layouts", size, NOTE), "heading": q.heading(size.first)}
-        yield row_table("Differences", (c.LAYOUT, CUT, ULPS), rows, left=2, **options)
+        yield row_table("Differences", (c.LAYOUT, DECOMPOSITION, ULPS), rows, left=2, **options)
 
 
 STUDY = Layouts(
     "layouts",
     title="Differences between layouts",
     about="Compare fields between decompositions, numbers of ranks, and devices.",
-    help="The report contains the maximum difference of the fields at the end of a run (Eqs. 15 and 16 of "
-    "Pekkilä et al. 2022). The unit of the difference is the unit in the last place.",
+    help="The report contains the maximum difference between the fields at the end of the runs (Eqs. 15 and "
+    "16 of Pekkilä et al. 2022). The difference is in units in the last place.",
     examples=("halocline study layouts mhd-benchmark --n 32 --steps 1 --ranks 1,2,4",),
     contents=(c.SAME_BITS, Contents(_tables)),
     variants=device_variants,

@@ -1,4 +1,4 @@
-"""Strong scaling with stencils of several orders (Pekkilä et al. 2022, Fig. 14)."""
+"""Study of strong scaling with stencils of several orders (Pekkilä et al. 2022, Fig. 14)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,15 @@ from halocline.study.reporting.plots import draw
 from halocline.study.reporting.reference import with_notes
 from halocline.study.reporting.report import LAYOUTS, Axis, Column, Contents, Group, pivot_table
 from halocline.study.study import Study, VariedOption
+from halocline.words import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NOTE = "Cells: ns per cell and step, and efficiency. Bytes of halo: per step and cell of all sides."
+NOTE = (
+    "Entries are the time in ns per cell and step, and the efficiency. The bytes of halo are those per step "
+    "and per cell of a side, summed over all sides."
+)
 
 
 def _side(direction: Sequence[int]) -> bool:
@@ -31,7 +35,7 @@ def _order(measurement: Measurement) -> int:
 
 
 def _halo(order: int | None, group: Group) -> str:
-    """Return the halo bytes per step and cell of a side, summed over all sides, as text; empty if unknown."""
+    """Return the halo bytes per step and per cell of a side, summed over all sides, as text."""
     exchanged = None if group.theory is None else group.theory.exchanges.get(order)
     if exchanged is None:
         return ""
@@ -68,7 +72,7 @@ def _figure(group: Group) -> Figure | None:
 
 
 def _sentences(group: Group) -> Iterator[str]:
-    """Yield a sentence for each size on the efficiency of the lowest and highest order."""
+    """Yield a sentence for each size on the efficiency of each order on the most cores or devices."""
     for size in group.split(q.grid):
         max_units = max(map(q.units, size.members))
         efficiencies = []
@@ -78,11 +82,12 @@ def _sentences(group: Group) -> Iterator[str]:
                 efficiency = q.percent(q.efficiency(last, order.base))
                 efficiencies.append(f"{efficiency} at order {order.first['order']}")
         if len(efficiencies) > 1:
-            yield f"{q.size(size.first)} on {max_units}: efficiency {', '.join(efficiencies)}."
+            units = counted(max_units, q.unit(size.first))
+            yield f"{q.size(size.first)} on {units}: efficiency {', '.join(efficiencies)}."
 
 
 def with_several_orders(group: Group) -> Group:
-    """Return the whole steps if they have more than one order, else an empty group."""
+    """Return the runs of whole steps if they have more than one order, else an empty group."""
     steps = c.whole_steps(group)
     return steps if len(steps.values("order")) > 1 else Group(())
 
@@ -92,8 +97,8 @@ STUDY = Study(
     "orders",
     title="Orders of differences",
     about="Measure strong scaling with stencils of several orders.",
-    help="Each order is run with each combination of ranks and threads, as in Fig. 14 of Pekkilä et al. "
-    "2022.",
+    help="The study runs each order with each combination of ranks and threads, as in Fig. 14 of Pekkilä et "
+    "al. 2022.",
     examples=("halocline study orders mhd-benchmark --n 64 --ranks 1,2 --orders 2,6",),
     contents=(ORDERS,),
     varied_options=(

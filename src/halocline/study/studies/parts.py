@@ -1,4 +1,4 @@
-"""Study of a step and its parts, each timed alone (Pekkilä et al. 2022, Fig. 12)."""
+"""Study of a step and its parts, which are timed separately (Pekkilä et al. 2022, Fig. 12)."""
 
 from __future__ import annotations
 
@@ -28,13 +28,12 @@ PARTS = {
 }
 WHOLE, COMPUTE, EXCHANGE, EDGES, CORNERS, SYNCHRONISATION = PARTS
 KINDS = {kind: name for name, kind in PARTS.items()}
-REQUIRED_PARTS = {
-    PARTS[name] for name in (WHOLE, COMPUTE, EXCHANGE, CORNERS)
-}  # records of older versions lack the other parts
+# records of earlier versions may lack all other parts
+REQUIRED_PARTS = {PARTS[name] for name in (WHOLE, COMPUTE, EXCHANGE, CORNERS)}
 NOTE = (
     "Times are in ns per cell and step.",
-    "All edges: the exchange of all sides and edges of all fields. All corners: with all corners too.",
-    "Synchronisation: a barrier of all devices and ranks after each sweep. Steps have no such barrier.",
+    "All edges: exchange of all sides and edges of all fields. All corners: also with all corners.",
+    "Synchronisation: barrier of all devices and ranks after each sweep. Whole steps have no such barrier.",
 )
 
 
@@ -43,23 +42,23 @@ def _kind(measurement: Measurement) -> tuple[str | None, str]:
 
 
 def times(group: Group) -> dict[str, float]:
-    """Return the nanoseconds of the parts of one layout, by the names of PARTS."""
+    """Return the times of the parts on one layout, in nanoseconds, by the names in PARTS."""
     return {KINDS[_kind(m)]: q.ns(m) for m in group.members}
 
 
 def overhead(parts: dict[str, float]) -> float:
-    """Return the relative excess of the time of a step over max(time of computation, time of exchange)."""
+    """Return the time of a step divided by the longer of computation and exchange, minus 1."""
     return parts[WHOLE] / max(parts[COMPUTE], parts[EXCHANGE]) - 1
 
 
-def share(parts: dict[str, float], more: str, less: str | None = None) -> float | None:
-    """Return the time of a part, minus that of another part if given, as a share of the whole step.
+def share(parts: dict[str, float], part: str, subtracted_part: str | None = None) -> float | None:
+    """Return the time of a part, minus the time of another part, as a share of the whole step.
 
-    The result is None if a part was not timed.
+    Without another part, nothing is subtracted. The result is None if a part was not timed.
     """
-    if more not in parts or (less is not None and less not in parts):
+    if part not in parts or (subtracted_part is not None and subtracted_part not in parts):
         return None
-    return (parts[more] - (parts[less] if less else 0.0)) / parts[WHOLE]
+    return (parts[part] - (parts[subtracted_part] if subtracted_part else 0.0)) / parts[WHOLE]
 
 
 def _tables(group: Group) -> Iterator[Table]:
@@ -69,7 +68,7 @@ def _tables(group: Group) -> Iterator[Table]:
         _time(SYNCHRONISATION, "synchro-\nnisation"),
     )
     shares = (
-        Column("excess over\nthe longer", lambda m, g: f"{overhead(times(g)):+.0%}"),
+        Column("excess over\nlonger part", lambda m, g: f"{overhead(times(g)):+.0%}"),
         Column("synchro-\nnisation", lambda m, g: q.text(share(times(g), SYNCHRONISATION), ".2%")),
         Column("added by\nedges", lambda m, g: q.text(share(times(g), EDGES, EXCHANGE), "+.1%")),
         Column("added by\ncorners", lambda m, g: q.text(share(times(g), CORNERS, EDGES), "+.1%")),
@@ -81,7 +80,7 @@ def _tables(group: Group) -> Iterator[Table]:
             (c.LAYOUT, c.units(size), *columns),
             layouts,
             note=q.wrap_notes(*NOTE),
-            heading=f"{q.size(size.first)}: compute and exchange measured separately",
+            heading=f"{q.size(size.first)}: computation and exchange, timed separately",
         )
         yield row_table(
             "Shares of the whole step",
@@ -91,7 +90,7 @@ def _tables(group: Group) -> Iterator[Table]:
             note=with_notes(
                 "parts",
                 size,
-                "Excess: time of a step beyond the longer of compute and exchange, over the longer.",
+                "Excess: time of a step divided by the longer of computation and exchange, minus 1.",
             ),
         )
 
@@ -103,16 +102,16 @@ def _figure(group: Group) -> Figure | None:
 
 
 def _sentences(group: Group) -> Iterator[str]:
-    """Yield a sentence for each size on the longest part of a step on the largest number of devices."""
+    """Yield sentences for each size on the longer part of a step, on the most cores or devices."""
     for size in group.split(q.grid):
         last = size.split(by_layout)[-1]
         parts = times(last)
         longer = max((COMPUTE, EXCHANGE), key=lambda name: parts[name])
         ratio, excess = parts[EXCHANGE] / parts[COMPUTE], overhead(parts)
-        step = f"{excess:.0%} more than that" if excess >= 0.005 else "no more than that"
+        excess_text = f"{excess:.0%} longer" if excess >= 0.005 else "no longer"
         yield (
-            f"{q.size(last.first)} on {q.layout(last.first)}: {longer} takes longer (the exchange "
-            f"{ratio:.2f} times as long as computing), and a step {step}."
+            f"{q.size(last.first)} on {q.layout(last.first)}: the exchange takes {ratio:.2f} times as long "
+            f"as computation. A step takes {excess_text} than {longer}."
         )
 
 
@@ -120,18 +119,18 @@ def _time(name: str, head: str) -> Column:
     return Column(head, lambda m, g: q.nanoseconds(times(g).get(name)))
 
 
-def _complete(group: Group) -> Group:
-    """Return the measurements of those grids and layouts for which all required parts were timed."""
+def _complete_layouts(group: Group) -> Group:
+    """Return the measurements on the grids and layouts for which all required parts were timed."""
     measurements = c.with_first_order(group)
 
-    def place(m: Measurement) -> Any:
+    def key(m: Measurement) -> Any:
         return q.grid(m), by_layout(m)
 
-    timed = {place(layout.first): set(map(_kind, layout.members)) for layout in measurements.split(place)}
-    return measurements.select(lambda m: timed[place(m)] >= REQUIRED_PARTS and _kind(m) in KINDS)
+    timed_parts = {key(layout.first): set(map(_kind, layout.members)) for layout in measurements.split(key)}
+    return measurements.select(lambda m: timed_parts[key(m)] >= REQUIRED_PARTS and _kind(m) in KINDS)
 
 
-PARTS_OF_A_STEP = Contents(_tables, _sentences, {"parts.png": _figure}, _complete)
+PARTS_OF_A_STEP = Contents(_tables, _sentences, {"parts.png": _figure}, _complete_layouts)
 
 
 VARIANTS = tuple({"only": only, "halo": halo} for only, halo in PARTS.values())
@@ -139,8 +138,8 @@ STUDY = Study(
     "parts",
     title="A step and its parts",
     about="Time whole steps and their parts: computation, exchange and synchronisation.",
-    help="The parts are timed for each combination of ranks and threads, as in Fig. 12 of Pekkilä et al. "
-    "2022. The exchange is timed with and without edges and corners.",
+    help="The study times the parts for each combination of ranks and threads, as in Fig. 12 of Pekkilä et "
+    "al. 2022. It times the exchange with and without edges and corners.",
     examples=("halocline study parts mhd-benchmark --n 64 --ranks 1,2",),
     contents=(PARTS_OF_A_STEP,),
     variants=VARIANTS,

@@ -1,4 +1,4 @@
-"""Study of patch sizes and schedules of threads (WOMBAT: Mendygral et al. 2017, Figs. 5 and 9)."""
+"""Study of patch sizes and schedules of threads (Mendygral et al. 2017, Figs. 5 and 9)."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 def edge(measurement: Measurement) -> int:
-    """Return the edge of a patch along the contiguous axis; 0 if it is chosen automatically."""
+    """Return the edge length of a patch along the contiguous axis; 0 if Halocline chose the patch."""
     text = str(measurement.get("patch") or "").rpartition(",")[2]
     return int(text) if text.isdecimal() else 0
 
 
 def label(measurement: Measurement) -> str:
-    """Return the patch, and the schedule unless it is the default."""
+    """Return the patch size, and a schedule other than the default, as text."""
     schedule = measurement.get("schedule") or "guided"
     return str(measurement.get("patch") or "by cache size") + (
         "" if schedule == "guided" else f", {schedule}"
@@ -51,14 +51,14 @@ def _figure(group: Group) -> Figure | None:
         line=lambda m: (q.grid(m), by_layout(m), m.get("schedule") or "guided"),
         label=_label_of_line,
         x=edge,
-        xlabel="edge of a patch, in cells",
+        xlabel="edge length of a patch, in cells",
         log=False,
     )
     return draw([panel] if with_edge.members else [])
 
 
 class Patches(Study):
-    """Study of patches for given numbers of ranks and threads, or for all splits of the same cores."""
+    """Study of patches on the requested layouts, or on all divisions of the same cores."""
 
     def layouts(self, request: StudyRequest) -> list[Layout]:
         return splits(request.layouts) if request.study_options.get("all_splits") else request.layouts
@@ -68,7 +68,7 @@ STUDY = Patches(
     "patches",
     title="Patches",
     about="Compare patch sizes and schedules of threads.",
-    help="Each patch size is run with each combination of ranks and threads, as in Figs. 5 and 9 of "
+    help="The study runs each patch size with each combination of ranks and threads, as in Figs. 5 and 9 of "
     "Mendygral et al. 2017.",
     examples=(
         "halocline study patches orszag-tang --n 192 --patches 16,32,64 --threads 1,2",
@@ -99,8 +99,8 @@ STUDY = Patches(
     options=(
         (
             "--all-splits",
-            "Run with each division of the same cores into ranks and threads. The number of cores is ranks "
-            "times threads.",
+            "Run with each division of the same cores into ranks and threads. The number of cores is the "
+            "product of ranks and threads.",
             False,
         ),
     ),

@@ -11,13 +11,16 @@ from halocline.study.reporting.report import Contents
 from halocline.study.reporting.transfers import placement_tables
 from halocline.study.study import Run, Study, StudyRequest
 
-SHAPE = (1440, 1452, 700)  # worst case of Pearson et al., with subdomains of 720 x 484 x 700
+SHAPE = (1440, 1452, 700)  # worst case of Pearson et al., with subdomains of 720 x 484 x 700 cells
 
 
 class Placement(Study):
     """Study of the command `halocline bench exchange --placement`."""
 
-    footer = "Times are of one exchange on the slowest rank: the median of runs of 30 exchanges."
+    footer = (
+        "Times are those of one exchange on the slowest rank. They are medians of runs with 30 exchanges "
+        "each."
+    )
 
     def runs(self, request: StudyRequest) -> list[Run]:
         """Return a run for each size, layout and placement."""
@@ -42,10 +45,10 @@ STUDY = Placement(
     "placement",
     title="Placement",
     about="Time the halo exchange alone for several placements of subdomains on devices.",
-    help="The study compares placement in order with placement by the links between devices. The grid has "
-    "the proportions of the worst case of Pearson et al. 2020, with N cells along the first axis. The "
-    "problem must be `exchange`. `halocline study paper pearson-fig11` predicts the result for a node of "
-    "Summit.",
+    help="The study compares trivial placement (in order) with placement by the links between devices. The "
+    "grid has the proportions of the worst case of Pearson et al. 2020, with N cells along the first axis. "
+    "The problem must be `exchange`. `halocline study paper pearson-fig11` predicts the result for a node "
+    "of Summit.",
     examples=("halocline study placement exchange --n 720 --device cuda --ranks 1",),
     contents=(Contents(placement_tables),),
     options=(("--subdomains S", f"{SUBDOMAINS_HELP}.", "6"),),

@@ -1,4 +1,4 @@
-"""Study of one process per node in comparison with one per subdomain (Pekkilä et al. 2022, Section 6)."""
+"""Study that compares one process per node with one per subdomain (Pekkilä et al. 2022, Section 6)."""
 
 from __future__ import annotations
 
@@ -24,14 +24,19 @@ def process_mode(measurement: Measurement) -> str:
 
 
 def _in_one_process(run: Run) -> Run:
-    """Return a run with the methods of COPIES as one process with all subdomains; others unchanged."""
+    """Return a run as one process with all subdomains, if it has the transfer methods of COPIES.
+
+    Any other run is returned unchanged.
+    """
     if run.command.methods != COPIES["methods"]:
         return run
     from halocline.run.domain.execution import chosen_devices
 
     on_devices, (ranks, threads, _) = chosen_devices(run.command.device).interface != "cpu", run.layout
     if run.layout.nodes > 1:
-        raise InputError(f"--nodes {run.layout.nodes}: processes of one node are compared: give 1")
+        raise InputError(
+            f"--nodes {run.layout.nodes}: the study compares processes of one node. Use --nodes 1."
+        )
     node_options = {"subdomains_per_rank": 1 if on_devices else ranks}
     facts = {**run.facts, "varied": {**run.facts["varied"], **node_options}}
     layout = Layout(1, 1 if on_devices else ranks * threads)
@@ -39,16 +44,16 @@ def _in_one_process(run: Run) -> Run:
 
 
 class Processes(Study):
-    """Study that compares the same subdomains in one process and in several processes."""
+    """Study that distributes the same subdomains over one process and over several processes."""
 
     def runs(self, request: StudyRequest) -> list[Run]:
-        """Return the runs with several processes, and those with all subdomains in one process."""
+        """Return the runs with several processes, and the runs with all subdomains in one process."""
         return [_in_one_process(run) for run in super().runs(request)]
 
 
 STUDY = Processes(
     "processes",
-    title="Processes of a node",
+    title="Processes per node",
     about="Compare one process with many subdomains to one process per subdomain.",
     help="A single process copies halo cells between its subdomains, and several processes send MPI "
     "messages, as in Section 6 of Pekkilä et al. 2022. On CPUs, the single process divides the grid along "

@@ -10,7 +10,7 @@ from halocline.study.study import VariedOption
 
 
 def label(measurement: Measurement) -> str:
-    """Return "rma" for one-sided messages, else the transfer methods of the run."""
+    """Return the method of messages between ranks, such as "rma" for one-sided messages."""
     methods = str(measurement["methods"])
     return next((name for name in ("rma", "gpu_aware", "mpi") if name in methods.split(",")), methods)
 
@@ -20,8 +20,8 @@ STUDY = Weak(
     title="One-sided messages",
     about="Compare one-sided MPI communication through mailboxes with two-sided MPI.",
     help="Each rank has N cells along the first axis, and one or several threads. Any thread can make "
-    "progress on messages. Mendygral et al. 2017 (Fig. 8, right) compare MPI libraries that permit one-sided "
-    "communication by one thread with libraries that permit it by all threads at once.",
+    "progress on messages. Mendygral et al. 2017 (Fig. 8, right) compare two MPI libraries: one in which one "
+    "thread at a time uses one-sided communication, and one in which all threads use it at once.",
     examples=("halocline study rma blast --n 32 --ranks 2 --threads 1,2",),
     contents=(
         c.SAME_BITS,

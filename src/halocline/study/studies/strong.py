@@ -1,7 +1,7 @@
 """Study of strong scaling: one problem on increasing numbers of ranks and threads.
 
-Reports of solves follow UMBC HPCF-2018-10, Tables 4.1 and 7.1. Reports of steps follow Pekkilä et al. 2022,
-Figs. 10, 11, 15.
+Reports on linear solves follow UMBC HPCF-2018-10, Tables 4.1 and 7.1. Reports on time steps follow Pekkilä et
+al. 2022, Figs. 10, 11 and 15.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from halocline.study.studies.hybrid import hybrid_table
 from halocline.study.studies.orders import ORDERS, with_several_orders
 from halocline.study.studies.parts import PARTS_OF_A_STEP, VARIANTS
 from halocline.study.study import Run, Study, StudyRequest
-from halocline.study.ways import WAY_COMPARISON, WAYS, unless_varied
+from halocline.study.ways import COMPARED_OPTIONS, VARIANT_COMPARISON, unless_varied
 from halocline.words import counted, duration
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from halocline.problems.problem import Problem
 
-MOST_WATTS = 1e6
+MAX_WATTS = 1e6
 
 # -- solves --------------------------------------------------------------------------------------------------
 
@@ -62,12 +62,12 @@ def _tables_of_solves(group: Group) -> Iterator[Table]:
         yield pivot_table(
             "Efficiency", size, lambda m, g: f"{q.efficiency(m, g.base):.2f}", note=note, **axes
         )
-        copies, triad = "copies within the same devices move", "a += s * b moves on the same cores"
+        copies, triad = "copies within the same devices", "a += s * b on the same cores"
         yield pivot_table(
             "Share of the measured bandwidth",
             size,
             lambda m, g: f"{m['bandwidth_share']:.0%}" if m["bandwidth_share"] else "",
-            note="Bytes per second that an iteration must move, relative to those that "
+            note="Bytes that the iterations must move per second, relative to the bytes per second of "
             f"{copies if m['devices'] else triad}.",
             **axes,
         )
@@ -80,12 +80,13 @@ def _sentences_of_solves(group: Group) -> Iterator[str]:
     for size in group.split(lambda m: m["n"]):
         n, best, base = size.first["n"], size.best, size.base
         iterations, sums = size.values("iterations"), size.values("checksum")
-        equal = f", all with the same bits: {max(iterations):,} iterations, checksum {max(sums)}."
-        unequal = f" gave {len(sums)} different results; please report this as a bug."
-        yield f"N = {n}: {len(size.members)} runs{equal if len(iterations) == len(sums) == 1 else unequal}"
-        times = f": {q.speedup(best, base):.2f} times as fast as {q.layout(base)}"
+        equal_text = f", all with the same bits: {max(iterations):,} iterations, checksum {max(sums)}."
+        unequal_text = f" gave {len(sums)} different results; please report this as a bug."
+        is_equal = len(iterations) == len(sums) == 1
+        yield f"N = {n}: {len(size.members)} runs{equal_text if is_equal else unequal_text}"
+        speedup_text = f": {q.speedup(best, base):.2f} times as fast as {q.layout(base)}"
         fastest = f"N = {n}: fastest with {q.layout(best)}, {duration(best['seconds'])}"
-        yield f"{fastest}{'' if best is base else times}."
+        yield f"{fastest}{'' if best is base else speedup_text}."
 
 
 def _figure_of_solves(group: Group) -> Figure | None:
@@ -94,7 +95,7 @@ def _figure_of_solves(group: Group) -> Figure | None:
     def per_node(m: Measurement) -> int:
         return ranks_of_node(m) if over_nodes else 0
 
-    def _on(line: Group) -> str:
+    def per_node_text(line: Group) -> str:
         return f", {counted(ranks_of_node(line.first), 'rank')} per node" if over_nodes else ""
 
     bases = {size.first["n"]: size.base for size in group.split(lambda m: m["n"])}
@@ -105,7 +106,7 @@ def _figure_of_solves(group: Group) -> Figure | None:
         "",
         line=lambda m: (m["n"], m["threads"], per_node(m)),
         label=lambda line: (
-            f"N = {line.first['n']}, {counted(line.first['threads'], 'thread')} per rank{_on(line)}"
+            f"N = {line.first['n']}, {counted(line.first['threads'], 'thread')} per rank{per_node_text(line)}"
         ),
         ideal=lambda x, line: x,
     )
@@ -124,19 +125,19 @@ SOLVES = Contents(
 # -- steps ---------------------------------------------------------------------------------------------------
 
 
-def _constants(group: Group) -> str:
+def _formula_note(group: Group) -> str:
+    """Return the note on the reference of the efficiency and on the constants of the closed formula."""
     text = (
-        f"Efficiency is relative to {q.layout(group.base)}. The formula is max(work, exchange), with 1/π as "
-        "measured on the fewest ranks of as many threads"
+        f"Efficiency is relative to {q.layout(group.base)}. The formula is max(work, exchange). Its constant "
+        "1/π is measured on the fewest ranks with the same number of threads."
     )
     theory = group.theory
     if theory is not None and theory.per_byte is not None:
-        subdomains = f"{theory.measured_on} subdomains"
         text += (
-            f", and 1/β = {1e9 * theory.per_byte:.3g} ns per byte, measured by an exchange alone between "
-            f"{subdomains}"
+            f" Its constant 1/β = {1e9 * theory.per_byte:.3g} ns per byte is measured with an exchange alone "
+            f"between {theory.measured_on} subdomains."
         )
-    return q.wrap_notes(f"{text}.")
+    return q.wrap_notes(text)
 
 
 def _tables_of_steps(group: Group) -> Iterator[Table]:
@@ -145,11 +146,19 @@ def _tables_of_steps(group: Group) -> Iterator[Table]:
             *(c.LAYOUT, c.units(size), c.NS, c.IDEAL, c.FORMULA, c.EFFICIENCY, c.SPEEDUP),
             *(c.FORMULA_SHARE, c.BANDWIDTH_SHARE, c.PEAK_SHARE, *c.optional_columns(size)),
         )
-        heading, note = q.heading(size.base), _constants(size)
+        heading, note = q.heading(size.base), _formula_note(size)
         yield row_table("Time per cell and step", columns, ordered_rows(size), note=note, heading=heading)
     yield row_table(
         "On the most cores or devices",
-        (c.SIZE, c.HERE, c.UNIT_COUNT, c.single_unit_time(group), c.NS, c.EFFICIENCY, c.FORMULA_SHARE),
+        (
+            c.SIZE,
+            c.THIS_MACHINE,
+            c.UNIT_COUNT,
+            c.single_unit_time(group),
+            c.NS,
+            c.EFFICIENCY,
+            c.FORMULA_SHARE,
+        ),
         [(size.last, size) for size in group.split(q.grid)],
         published=published_rows("strong", group),
         left=3,
@@ -169,7 +178,7 @@ def _sentences_of_steps(group: Group) -> Iterator[str]:
         if best is not base:
             share = c.formula_share(best, size)
             fastest += f": {q.ns(base) / q.ns(best):.2f} times as fast as {q.layout(base)}"
-            fastest += "" if share is None else f", {q.percent(share)} of the speed by the formula"
+            fastest += "" if share is None else f", {q.percent(share)} of the speed of the formula"
         yield f"{fastest}."
 
 
@@ -198,7 +207,7 @@ def _figure_of_energy(group: Group) -> Figure | None:
     panel = Panel(
         with_energy,
         lambda m, g: 1e-6 / m["joules_per_cell_step"],
-        f"Energy efficiency, of {' and '.join(with_energy.first['joules_of'])}",
+        f"Energy efficiency of {' and '.join(with_energy.first['joules_of'])}",
         "million cell updates per joule",
         line=_line,
         label=lambda line: c.size_label(line, with_energy),
@@ -216,7 +225,7 @@ STEPS = Contents(
 
 
 def _variants(request: StudyRequest) -> list[dict[str, Any]]:
-    """Return the options of the parts of a step and of further orders, if the user requests them."""
+    """Return the options for the parts of a step and for further orders, if requested."""
     from halocline.ranges import ORDER, whole_numbers
 
     order, text = request.command.order, request.study_options.get("orders")
@@ -226,7 +235,7 @@ def _variants(request: StudyRequest) -> list[dict[str, Any]]:
 
 
 class Strong(Study):
-    """Study of strong scaling, with an optional design power per core or device."""
+    """Study of strong scaling. The user may set the design power of a core or device."""
 
     def run_on_layout(
         self, request: StudyRequest, size_option: int | None, problem: Problem, layout: Layout
@@ -242,8 +251,8 @@ def _watts(text: str) -> float:
         watts = float(text)
     except ValueError:
         watts = 0.0
-    if not 0.0 < watts <= MOST_WATTS:
-        raise InputError(f"--watts {text}: expected a power in watts above 0, such as 300 of a device")
+    if not 0.0 < watts <= MAX_WATTS:
+        raise InputError(f"--watts {text}: expected a power in watts above 0, such as 300 for a device")
     return watts
 
 
@@ -251,10 +260,10 @@ STUDY = Strong(
     "strong",
     title="Strong scaling",
     about="Measure the strong scaling of a problem with ranks and threads.",
-    help="Each problem size N is run with each combination of ranks and threads. The report contains times, "
-    "speed-up and efficiency. For linear problems, it follows Tables 4.1 and 7.1 of UMBC HPCF-2018-10. For "
-    "time-dependent problems, it follows Figs. 10 to 12, 14 and 15 of Pekkilä et al. 2022. The closed "
-    "formula of this paper, max(work, exchange), is evaluated with measured constants.",
+    help="The study runs each problem size N with each combination of ranks and threads. The report "
+    "contains times, speed-up and efficiency. For linear problems, it follows Tables 4.1 and 7.1 of UMBC "
+    "HPCF-2018-10. For time-dependent problems, it follows Figs. 10 to 12, 14 and 15 of Pekkilä et al. "
+    "2022. The closed formula of this paper, max(work, exchange), is evaluated with measured constants.",
     examples=(
         "halocline study strong poisson --n 1024 --ranks 1,2 --threads 1,2",
         "halocline study strong mhd-benchmark --n 64,128 --ranks 1,2 --parts",
@@ -262,10 +271,10 @@ STUDY = Strong(
         "halocline study strong cavity --n 32 --ranks 1,2 --communication baseline,v1,v2,v3 --set stages=1",
     ),
     contents=(
-        *(c.SAME_BITS, WAY_COMPARISON, unless_varied(SOLVES), unless_varied(STEPS), PARTS_OF_A_STEP),
+        *(c.SAME_BITS, VARIANT_COMPARISON, unless_varied(SOLVES), unless_varied(STEPS), PARTS_OF_A_STEP),
         replace(ORDERS, select_group=with_several_orders),
     ),
-    varied_options=WAYS,
+    varied_options=COMPARED_OPTIONS,
     variants=_variants,
     options=(
         (
@@ -277,7 +286,7 @@ STUDY = Strong(
         (
             "--watts W",
             "Design power of a device in watts, or of a core (power of a processor divided by its number of "
-            "cores). With this option, the tables also show cell steps per joule, in millions.",
+            "cores). With this option, the tables also show cell updates per joule, in millions.",
             None,
         ),
         (

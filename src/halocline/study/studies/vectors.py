@@ -1,4 +1,4 @@
-"""Study of vector lengths and compilers, with instruction counts (Mendygral et al. 2017, Section 3.1.1)."""
+"""Study of vector lengths and compilers (Mendygral et al. 2017, Section 3.1.1)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from halocline.compile.driver import VECTOR_BITS, widest_vector
 from halocline.errors import InputError
 from halocline.run.domain.execution import chosen_devices
-from halocline.study.kernels import COMPILERS, LENGTHS
+from halocline.study.kernels import COMPILERS, VECTOR_LENGTHS
 from halocline.study.measurement import Measurement
 from halocline.study.measuring.instructions import with_instructions
 from halocline.study.reporting import columns as c
@@ -21,13 +21,16 @@ class Vectors(Study):
     """Study that counts the instructions of each kernel library."""
 
     def option_sets(self, request: StudyRequest) -> list[dict[str, Any]]:
-        """Return the environments of the compilers and vector lengths; by default all lengths of this CPU."""
+        """Return the environments of all combinations of compilers and vector lengths.
+
+        The default vector lengths are those of this CPU.
+        """
         device = chosen_devices(request.command.device)
         if device.interface != "cpu":
-            raise InputError(f"--device {device}: vectors are those of the processor; use --device cpu")
+            raise InputError(f"--device {device}: vector lengths apply only to CPUs. Use --device cpu.")
         lengths = ",".join(str(bits) for bits in VECTOR_BITS if bits <= (widest_vector() or 128))
-        given_options = {**request.study_options, "vectors": request.study_options.get("vectors") or lengths}
-        sets = super().option_sets(replace(request, study_options=given_options))
+        study_options = {**request.study_options, "vectors": request.study_options.get("vectors") or lengths}
+        sets = super().option_sets(replace(request, study_options=study_options))
         return [
             {"environment": {**request.command.environment, **options_of_set["environment"]}}
             for options_of_set in sets
@@ -47,6 +50,6 @@ STUDY = Vectors(
     "update, the number of instructions and the share of the peak. The first runs compile the kernels.",
     examples=("halocline study vectors blast --n 64,64,64 --threads 1",),
     contents=(c.SAME_BITS, vectors.CONTENTS),
-    varied_options=(COMPILERS, LENGTHS),
+    varied_options=(COMPILERS, VECTOR_LENGTHS),
     ranks="1",
 )

@@ -1,4 +1,4 @@
-"""Study of weak scaling: equal work per rank (Pekkilä et al. 2022, Fig. 13; the cavity code, Tables 1, 2)."""
+"""Study of weak scaling, with constant work per rank (Pekkilä et al. 2022; Xue and Roy 2020)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from halocline.study.reporting.plots import Panel, draw
 from halocline.study.reporting.reference import with_notes
 from halocline.study.reporting.report import Column, Contents, Group, ordered_rows, row_table
 from halocline.study.study import Run, Study, StudyRequest
-from halocline.study.ways import WAY_COMPARISON, WAYS, unless_varied
+from halocline.study.ways import COMPARED_OPTIONS, VARIANT_COMPARISON, unless_varied
 from halocline.words import counted
 
 if TYPE_CHECKING:
@@ -26,19 +26,22 @@ if TYPE_CHECKING:
 
     from halocline.problems.problem import Problem
 
-GROWTHS = {1: "Axes are doubled in turn.", 2: "The axes that are cut are longer."}
+GROWTHS = {  # notes on the growth of the grid, by growth type
+    1: "The grid doubles along one axis after the other.",
+    2: "The grid grows along the axes of the decomposition.",
+}
 EFFICIENCY = Column("\nefficiency", lambda m, g: q.percent(efficiency(m, g)))
 
 
 def efficiency(measurement: Measurement, group: Group) -> float:
-    """Return the step time on the fewest ranks with as many threads, divided by the step time of a run."""
+    """Return the step time on the fewest ranks with the same number of threads, divided by that of a run."""
     return q.rank_ns(group.with_same_threads(measurement).base) / q.rank_ns(measurement)
 
 
 def _tables(group: Group) -> Iterator[Table]:
     for size in group.split(lambda m: m["n"]):
-        grows = GROWTHS.get(size.first.get("growth") or 0, "All axes are longer.")
-        note = f"{grows} Efficiency is relative to the fewest ranks of as many threads."
+        growth = GROWTHS.get(size.first.get("growth") or 0, "The grid grows along all axes.")
+        note = f"{growth} Efficiency is relative to the fewest ranks with the same number of threads."
         yield row_table(
             "Time of a step",
             (
@@ -88,7 +91,7 @@ class Weak(Study):
     """Study of grids that grow with the ranks."""
 
     def runs(self, request: StudyRequest) -> list[Run]:
-        """Return the runs of each growth; runs on one subdomain are the same for all and occur once."""
+        """Return the runs of each growth type. Runs on one subdomain do not depend on it, and occur once."""
         options = request.study_options
         first, *other_growths = whole_numbers(options.get("growth") or "1", "--growth", Range(1, 2))
         runs = super().runs(replace(request, study_options={**options, "growth": first}))
@@ -124,13 +127,13 @@ class Weak(Study):
 
 
 def _growth(request: StudyRequest) -> int | None:
-    """Return the growth, 1 or 2; None for a problem whose size is a single number."""
+    """Return the growth type, 1 or 2; None for a problem whose size is a single number."""
     growth = int(request.study_options.get("growth") or 1)
     if request.has_settings and not request.is_linear:
         return growth
     if growth == 2:
         raise InputError(
-            f"--growth 2: {request.command.name} has one number for its size, so all axes grow. Leave the "
+            f"--growth 2: the size of {request.command.name} is a single number, so all axes grow. Leave the "
             "option out."
         )
     return None
@@ -140,16 +143,16 @@ STUDY = Weak(
     "weak",
     title="Weak scaling",
     about="Measure the weak scaling of a problem with ranks.",
-    help="Each rank has N cells along the first axis. With growth 1, the grid doubles along the next axis "
-    "for each doubling of the ranks. Then each rank has a cube, and the ranks follow a Z-order curve (Fig. "
-    "13 of Pekkilä et al. 2022). With growth 2, the grid grows along the axes of its decomposition (the "
-    "cavity code, Tables 1 and 2).",
+    help="Each rank has N cells along the first axis. With growth 1, each doubling of the ranks doubles the "
+    "grid along the next axis. The subdomain of each rank is then a cube, and the ranks follow a Z-order "
+    "curve (Fig. 13 of Pekkilä et al. 2022). With growth 2, the grid grows along the axes of its "
+    "decomposition (the cavity code, Tables 1 and 2).",
     examples=(
         "halocline study weak mhd-benchmark --n 64 --ranks 1,2,4",
         "halocline study weak cavity --n 32 --ranks 1,2 --growth 2 --decomposition 1d-x,1d-z",
     ),
-    contents=(c.SAME_BITS, WAY_COMPARISON, unless_varied(WEAK)),
-    varied_options=WAYS,
+    contents=(c.SAME_BITS, VARIANT_COMPARISON, unless_varied(WEAK)),
+    varied_options=COMPARED_OPTIONS,
     options=(
         ("--growth G,G,...", "Rule by which the grid grows with the ranks: 1, 2, or 1,2 for both.", "1"),
     ),
