@@ -301,7 +301,7 @@ WRONG = [
     ("solve poisson --n 16 --dim 4", "'--dim': 4; expected a whole number from 1 to 3"),
     ("solve poisson --n 16 --max-iterations -1", "'--max-iterations': -1; expected a whole number from 0"),
     ("solve poisson --n 16 --json /proc/halocline/r.json", "cannot write /proc/halocline/r.json"),
-    ("run missing.py", "there is no file missing.py"),
+    ("run missing.py", "file missing.py does not exist"),
 ]
 
 WRONG_BEFORE_RANKS = [
@@ -322,7 +322,7 @@ WRONG_BEFORE_RANKS = [
     ("run alfven-decay --set nu", "--set nu: expected nu=VALUE; `halocline cases NAME` lists the parameters"),
     ("run alfven-decay --set nu=1 --set nu=2", "nu is given twice"),
     ("run alfven-decay --stepz 5", "No such option: --stepz"),
-    ("run alfven-decay --n 8,x", "--n 8,x: expected whole numbers"),
+    ("run alfven-decay --n 8,x", "--n 8,x: expected positive whole numbers"),
 ]
 
 

@@ -244,7 +244,7 @@ def test_programs_without_time_have_steps(tmp_path: Path, capsys: pytest.Capture
     solution.fields[u] = stored["u"].isel(step=[-1])
     np.testing.assert_array_equal(solution.fields.gather(u), stored["u"].values[-1])
     assert run(["ls", str(path)]) == 0
-    assert f"{count} of them, from 0 to {10 * (count - 1)}" in capsys.readouterr().out
+    assert f"{count} steps, from 0 to {10 * (count - 1)}" in capsys.readouterr().out
     assert views._title(store, 1) == "cg-fused, step 10"
 
 
