@@ -76,7 +76,7 @@ def step_time(
     radius : int, per axis int or (lower, upper)
         Number of halo layers; all sides, edges and corners are exchanged.
     traffic : Traffic, optional
-        Data of the actual exchanges, instead of `radius`. The unit of halo data is then one byte, not one cell.
+        Data of the actual exchanges, instead of `radius`. The unit of halo data is then one byte.
     per_cell : float
         1/π: seconds per cell on a device.
     per_halo_cell : float

@@ -56,9 +56,9 @@ class Rates:
         """Return the rates of a rank.
 
         If the machine file has measured rates, the result is based on them. For more ranks per node than in
-        the measurement, the rates decrease in proportion. Without measured rates, each rank has an equal share
-        of the devices of a node. On CPUs, the number of threads limits the bandwidth, the arithmetic and the
-        caches of a rank.
+        the measurement, the rates decrease in proportion. Without measured rates, the ranks share the devices
+        of a node equally. On CPUs, the number of threads limits the bandwidth, the arithmetic and the caches
+        of a rank.
 
         Parameters
         ----------
