@@ -385,7 +385,7 @@ def test_a_folder_without_rights_is_reported() -> None:
     try:
         for path in (Path("/usr/a.zarr"), Path("/proc/a.zarr")):
             for options in ({"output": hc.Output(path)}, {"checkpoint": hc.Checkpoint(path)}):
-                with pytest.raises(RunError, match=rf"{path} cannot be made: \w+"):
+                with pytest.raises(RunError, match=rf"{path} cannot be created: \w+"):
                     sim.run(steps=1, **options)
     finally:
         if root:
