@@ -36,7 +36,9 @@ def test_ls_shows_the_checkpoint_to_resume_from(
         "checkpoint" in text
     )
     assert f"--resume {last}" in text
-    with pytest.raises(InputError, match=f"complete checkpoints there, the latest last: .*{last.name}$"):
+    with pytest.raises(
+        InputError, match=f"complete checkpoints in the folder, the newest last: .*{last.name}$"
+    ):
         newest(folder)
     (folder / "newest.json").write_text(json.dumps({"checkpoint": ""}))
     assert (
@@ -97,7 +99,7 @@ def test_ls_lists_stores_and_checkpoints(
     ("change", "words"),
     [
         (lambda facts: facts.pop("time"), "it lacks time"),
-        (lambda facts: facts["fields"].pop("T"), "its facts of the run differ from those that were written"),
+        (lambda facts: facts["fields"].pop("T"), "its facts differ from the stored digest"),
         (lambda facts: facts.update(time=3), ""),
         (lambda facts: facts.update(identity=[]), ""),
     ],

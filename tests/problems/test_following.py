@@ -259,7 +259,7 @@ def test_a_file_writes_checkpoints_and_is_resumed(runs: Path, capsys: pytest.Cap
     with pytest.raises(SystemExit) as ended:
         run(["run", str(runs), "--checkpoint", "ck"])
     assert ended.value.code == 2
-    assert "restart from it (--resume), choose another folder, or overwrite it" in capsys.readouterr().err
+    assert "Restart from it (--resume), choose another folder, or overwrite it" in capsys.readouterr().err
     assert resumed_results(runs, "--checkpoint", "ck", "--overwrite") == first
     with pytest.raises(SystemExit) as ended:
         run(["run", str(runs), "--resume", "ck", "--n", "8"])

@@ -303,7 +303,7 @@ WRONG = [
     ("solve poisson --n 16 --dim 4", "'--dim': 4; expected a whole number from 1 to 3"),
     ("solve poisson --n 16 --max-iterations -1", "'--max-iterations': -1; expected a whole number from 0"),
     ("solve poisson --n 16 --json /proc/halocline/r.json", "cannot write /proc/halocline/r.json"),
-    ("run missing.py", "file missing.py does not exist"),
+    ("run missing.py", "there is no file missing.py"),
 ]
 
 WRONG_BEFORE_RANKS = [

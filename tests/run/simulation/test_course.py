@@ -336,7 +336,7 @@ def test_a_restart_needs_the_same_blocks(tmp_path: Path) -> None:
     for name in makers:
         for other, active in makers.items():
             if name != other:
-                with pytest.raises(InputError, match="is of another program: its grid differs"):
+                with pytest.raises(InputError, match="belongs to another program: its grid differs"):
                     simulation(active).resume(tmp_path / name)
 
 

@@ -37,7 +37,7 @@ class FileOrCase(TyperCommand):
         except Exception as error:
             if ctx.allow_extra_args and hasattr(error, "possibilities"):  # an unknown option
                 if not Path(str(target)).exists():
-                    raise InputError(f"file {target} does not exist") from None
+                    raise InputError(f"there is no file {target}") from None
                 problem = f"halocline run has no option {getattr(error, 'option_name', '')}"
                 error.message = f"{problem}. Write options of {target} after --."  # type: ignore[attr-defined]
             raise

@@ -106,7 +106,7 @@ class RunStore:
     ----------
     path : str or path
     kind : str
-        Noun for messages: "output" or "checkpoints".
+        Content of the folder, for messages: "output" or "checkpoints".
     store : FieldStore
     io_threads : int
         Number of compression threads, and of writer threads, on this rank. I/O ranks replace these threads.
@@ -123,7 +123,7 @@ class RunStore:
         if ranks is None:
             self.writer = Writer(partial(attach, threads=context(io_threads)))
         else:
-            # no limit of pending bytes, because sending releases the memory of chunks
+            # no limit of pending bytes, because a sent chunk releases its memory
             self.writer = Writer(partial(RemoteArray, ranks), math.inf)
         self._seconds = 0.0
         self._targets: dict[str, Any] = {}  # arrays of parts
