@@ -72,7 +72,7 @@ def test_explain_reports_devices_kernels_and_launches(opencl: Devices):
 
 def test_explain_distinguishes_unsupported_and_disabled_methods(opencl: Devices):
     explanation = str(explanation_on("opencl", ranks=2))
-    assert "the same node, but OpenCL processes share no memory of devices" in explanation
+    assert "the same node, but OpenCL processes cannot share device memory" in explanation
     assert "the same node, but colocated is off" in str(explanation_on("cuda:0,1", ranks=2, methods="mpi"))
 
 

@@ -651,7 +651,7 @@ def array_at(path: Path) -> tuple[Store, ArrayInfo]:
     if not is_file(file):
         array_names = ", ".join(sorted(inner.parent.name for inner in path.parent.glob(f"*/{arrays.GROUP}")))
         raise InputError(
-            f"there is no array {path}" + (f"; {path.parent} has {array_names}" if array_names else "")
+            f"there is no array {path}" + (f"; {path.parent} contains {array_names}" if array_names else "")
         )
     metadata = read_object(file)
     if metadata.get("node_type") == "group":

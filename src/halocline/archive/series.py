@@ -115,7 +115,7 @@ class Series:
         Raises
         ------
         InputError
-            The path contains something else than output of this run, or the store is damaged.
+            The path contains other data than output of this run, or the store is damaged.
         """
         path, self._continued = self.path, None
         if not has_file(path, arrays.GROUP):
@@ -325,7 +325,7 @@ class Series:
                 yield file, int(number)
 
     def _show(self, count: int, specs: Mapping[str, ArraySpec] | None = None) -> None:
-        """Write the metadata for a number of times. The group metadata, which readers open, are last."""
+        """Write the metadata for a number of times. The group metadata, which readers open, is last."""
         if specs is None:
             for name, spec in self.specs(count).items():
                 write_json(self.path / name / arrays.GROUP, spec.metadata, synced=False)

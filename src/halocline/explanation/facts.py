@@ -33,7 +33,7 @@ TOTALS = ("messages", "bytes_sent", "bytes_not_packed", "reductions")  # totals 
 # transfer methods that are unavailable for an interface of devices, with the reason
 UNABLE = {
     "opencl": {
-        "colocated": "OpenCL processes share no memory of devices",
+        "colocated": "OpenCL processes cannot share device memory",
         "gpu_aware": "MPI libraries cannot read the memory of OpenCL devices",
     }
 }

@@ -234,8 +234,8 @@ def _step(step: Step, number: int, *, corners: bool) -> Iterator[str]:
         yield from _wrapped(_chain(chain), inner)
     yield from (inner + line for line in _stages(step))
     if step.messages:
-        sent = _sent(step.bytes_sent, step.bytes_not_packed)
-        yield f"{inner}{counted(step.messages, 'message')}, {sent}"
+        volume = _volume_text(step.bytes_sent, step.bytes_not_packed)
+        yield f"{inner}{counted(step.messages, 'message')}, {volume}"
     if step.bytes_copied:
         yield f"{inner}{amount(step.bytes_copied)} copied within the rank"
 
@@ -244,16 +244,16 @@ def _wrapped(line: str, indent: str) -> list[str]:
     return textwrap.wrap(line, WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")
 
 
-def _sent(size: int, unpacked: int) -> str:
+def _volume_text(size: int, unpacked: int) -> str:
     return f"{amount(size)} sent" + (f", including {amount(unpacked)} without packing" if unpacked else "")
 
 
 def _chain(chain: Chain) -> str:
     """Return the chain of stages that causes the halo width on a side, with their distances in layers."""
-    target, *rest = chain.links
-    names = [target.name, *(f"{link.name} ({link.layers})" for link in rest)]
+    target, *sources = chain.links
+    names = [target.name, *(f"{link.name} ({link.layers})" for link in sources)]
     side = f"{AXES[chain.axis]}{'+' if chain.side > 0 else '-'}"
-    return f"{counted(rest[-1].layers, 'layer')} on {side} because of {' <- '.join(names)}"
+    return f"{counted(sources[-1].layers, 'layer')} on {side} because of {' <- '.join(names)}"
 
 
 def _stages(step: Step) -> Iterator[str]:
@@ -302,9 +302,9 @@ def _totals(explanation: Explained, bound: Bound | None) -> Iterator[str]:
     yield "One pass of the loop on this rank"
     costs = f"{explanation.bytes_per_cell:g} bytes and {explanation.flops_per_cell:g} flops per cell"
     yield f"  {counted(explanation.sweeps_per_pass, 'sweep')}: {costs}"
-    sent = _sent(explanation.total("bytes_sent"), explanation.total("bytes_not_packed"))
+    volume = _volume_text(explanation.total("bytes_sent"), explanation.total("bytes_not_packed"))
     reductions = counted(sum(bool(step.reductions) for step in explanation.loop), "reduction")
-    yield f"  {counted(explanation.total('messages'), 'message')}, {sent}; {reductions} over all ranks"
+    yield f"  {counted(explanation.total('messages'), 'message')}, {volume}; {reductions} over all ranks"
     if explanation.on is not None:
         counts = dict(explanation.on.launches)
         counts["cells"] += counts["halo"]

@@ -178,7 +178,7 @@ def test_ranks_read_the_same_time_of_a_store_that_grows(shared_tmp_path: Path) -
             lambda path: path,
             r"is a store; expected the path of one of its arrays, .*: T, step, time, v, x, x_face, y",
         ),
-        (lambda path: path / "S", r"there is no array .*S; .*a\.zarr has T, step"),
+        (lambda path: path / "S", r"there is no array .*S; .*a\.zarr contains T, step"),
         (lambda path: "nowhere/T", "there is no array nowhere/T"),
         (lambda path: path / "v", "field 'T' has axes x, y, but .*v has x_face, y"),
         (lambda path: xarray.open_zarr(path)["T"], "has 3 times; choose one"),

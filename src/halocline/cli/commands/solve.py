@@ -79,7 +79,7 @@ def poisson(
         )
     parameters: dict[str, float | str] = {"rtol": rtol}
     if method is not None:
-        method_named(method)  # the error for an unknown method names --method; a later one would name --set
+        method_named(method)  # here the error names --method, whereas a later check would name --set
         parameters["method"] = method
     run(
         "poisson",

@@ -227,7 +227,8 @@ def _check_disjoint(paths: Sequence[str | Path]) -> None:
                 )
             if path in other.parents or other in path.parents:
                 raise InputError(
-                    f"one of the folders {other_path} and {paths[n]} contains the other. Separate them."
+                    f"one of the folders {other_path} and {paths[n]} contains the other. Use "
+                    "separate folders."
                 )
 
 

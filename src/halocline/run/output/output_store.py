@@ -277,9 +277,9 @@ class OutputContents:
     def _check_units(self, contents_by_name: Collection[str]) -> None:
         """Raise InputError if `units` names an array that does not exist in the output."""
         vectors = (name for name in self.grid.vectors if f"{name}_x" in contents_by_name)
-        known = [*contents_by_name, *vectors, TIME, *AXES[: self.grid.ndim]]
+        valid_names = [*contents_by_name, *vectors, TIME, *AXES[: self.grid.ndim]]
         for name in self.units:
-            checked_choice("name in units", name, known)
+            checked_choice("name in units", name, valid_names)
 
     # --- use in a run ---
 
@@ -304,13 +304,13 @@ class OutputContents:
         if self._program.statements:
             if self.statistics is not None:
                 self.fields.values.setdefault(self.statistics.weight.name, 0.0)
-            known = self.grid.fields
-            known.update((f.name, f) for f in self._computed)
+            grid_fields = self.grid.fields
+            grid_fields.update((f.name, f) for f in self._computed)
             try:
                 self._prepared = prepare(self.fields.store, self._program, self.fields.values)
             finally:
                 for f in self._computed:
-                    known.pop(f.name)
+                    grid_fields.pop(f.name)
 
     def release(self) -> None:
         """Free the memory of the computed fields."""

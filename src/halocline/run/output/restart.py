@@ -313,7 +313,7 @@ def _fields(saved: Saved) -> dict[str, dict[str, str]]:
 
 
 def load_state(session: Session, saved: Saved, changes: Mapping[str, tuple[float, float]]) -> None:
-    """Set a session to the state of a checkpoint, except for changed parameters. All ranks call this."""
+    """Set a session to the state of a checkpoint, except for changed parameters. All ranks take part."""
     grid = session.fields.grid
     store = session.fields.store
     fields = [grid.fields[name] for name in _fields(saved)]
