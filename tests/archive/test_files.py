@@ -30,7 +30,7 @@ def test_a_mapping_is_read_back_unchanged(synced: bool, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[1]", "is damaged: it holds a list; expected an object"),
+        ("[1]", "is damaged: it contains a list; expected an object"),
         ("{", "is not a JSON file of Halocline, or it is damaged"),
         ("[" * 100_000, "is not a JSON file"),
         (None, "cannot be read: No such file"),

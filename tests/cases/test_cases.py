@@ -393,5 +393,5 @@ def test_options_without_effect_are_rejected(options: dict[str, Any], words: str
 
 def test_invalid_numbers_of_cells_are_rejected():
     for text in ("²", "8,²", "0", "8,", "-8"):
-        with pytest.raises(InputError, match=f"--n {text}: expected whole numbers"):
+        with pytest.raises(InputError, match=f"--n {text}: expected positive whole numbers"):
             cells_of(text)

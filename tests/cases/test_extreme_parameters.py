@@ -67,4 +67,4 @@ def test_a_run_from_a_steady_state_has_a_record(capsys: pytest.CaptureFixture[st
     output = capsys.readouterr()
     record = json.loads(output.out)
     assert (record["steps"], record["ns_per_cell_step"]) == (0, None)
-    assert "the run begins at time 0, and it is steady there, which is its end" in output.err
+    assert "the run begins at time 0, and the run is already steady at this time" in output.err

@@ -14,7 +14,7 @@ import typer
 from declared_commands import ALL
 from halocline.cli import options
 from halocline.cli.commands import command, group, parameters
-from halocline.cli.options import general_option, panel, place, whole
+from halocline.cli.options import general_option, panel, place, whole_number
 from halocline.cli.texts import execution_of
 from halocline.errors import InputError
 from halocline.ranges import POINTS
@@ -110,7 +110,7 @@ class Cells:
         of a docstring.
     """
 
-    cells_of_it: Annotated[int, panel("Problem")("--cells-of-it N", whole(POINTS))] = 4
+    cells_of_it: Annotated[int, panel("Problem")("--cells-of-it N", whole_number(POINTS))] = 4
     settings: Annotated[list[str], panel("Problem")("--set NAME=VALUE")] = options.NO_TEXTS
     corners: Annotated[bool, general_option("--corners/--no-corners", help="Edges too.")] = True
 
@@ -138,9 +138,9 @@ def test_options_have_values_and_help_texts() -> None:
     assert [option.name for option in parameters(Cells, "settings")] == ["settings"]
     more = [Parameter("k", Parameter.KEYWORD_ONLY, default="2", annotation=str)]
     assert ran(["--k", "3"], more) == {"k": "3"}
-    with pytest.raises(Exception, match="it is empty; expected the name of a folder"):
+    with pytest.raises(Exception, match="the name is empty; expected the name of a folder"):
         place("folder")("")
-    with pytest.raises(Exception, match="it contains a null character; expected the name of a folder"):
+    with pytest.raises(Exception, match="the name contains a null character; expected the name of a folder"):
         place("folder")("a\0b")
 
 

@@ -299,7 +299,7 @@ def test_every_option_has_an_effect_or_is_rejected(
     [
         ("ls ck --equations", "--equations: ck is a folder of checkpoints"),
         ("view SAVED T.png --time 1", "time 1 is requested, but .* contains no time series"),
-        ("explain heat --n 8 --json - --code", "--code: --json - prints only the results"),
+        ("explain heat --n 8 --json - --code", "--code: with --json -, the command prints only JSON"),
         ("explain heat --n 8 --scheme cg", "scheme 'cg' is unknown"),
         ("explain heat --n 8 --method cg --scheme rk3", "--method cg: heat is not a linear problem"),
         ("model poisson --n 8 --machine summit --scheme cg", "--scheme cg: poisson is a linear problem"),

@@ -14,7 +14,7 @@ from halocline.errors import InputError
 def test_files_are_checked_before_any_work(tmp_path: Path) -> None:
     output.check_files(None, "-", tmp_path / "a.json", tmp_path / "b.csv")
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(InputError, match=r"a\.json is given for two results"):
+    with pytest.raises(InputError, match=r"a\.json is the file of two options"):
         output.check_files(tmp_path / "a.json", None, tmp_path / "a.json")
     with pytest.raises(InputError, match=f"cannot write {tmp_path}: "):
         output.check_files(tmp_path)

@@ -70,7 +70,7 @@ def test_a_run_beyond_the_requested_steps_does_nothing(tmp_path: Path) -> None:
     wave("--steps", "5", "--checkpoint", tmp_path / "c")
     more = ["--resume", tmp_path / "c", "--checkpoint", tmp_path / "d", "--output", tmp_path / "a.zarr"]
     done = wave("--steps", "3", *more)
-    assert f"nothing was done: {tmp_path / 'c'} is at step 5 (time" in done["said"]
+    assert f"no step was computed: checkpoint {tmp_path / 'c'} is already at step 5 (time" in done["said"]
     assert "wrote" not in done["said"]
     assert "checkpoints are in" not in done["said"]
     assert [path.name for path in tmp_path.iterdir()] == ["c"]
@@ -84,8 +84,8 @@ def test_the_time_of_writing_is_reported(tmp_path: Path) -> None:
     ]
     time = r"\S+ \w?s"
     assert re.fullmatch(
-        rf"written +\S+ kB +output and checkpoints; the run paused {time} for them, "
-        rf"{time} of it for the disk",
+        rf"written +\S+ kB +output and checkpoints; the run paused {time} for writing, "
+        rf"including {time} for the disk",
         line,
     )
 
@@ -106,8 +106,8 @@ def test_the_time_of_writing_is_reported(tmp_path: Path) -> None:
         (["--checkpoint", "c", "--time-limit", "10"], "time_limit is '10'; expected a time such as"),
         (["--output", "a.zarr", "--output-every", "0"], "--output a.zarr: every is 0; expected a positive"),
         (["--output", "c", "--checkpoint", "c"], "c is the path of two outputs"),
-        (["--resume", "none"], "no checkpoint in none: there is no such folder"),
-        (["--resume", "."], "no checkpoint in .: no checkpoint there is complete"),
+        (["--resume", "none"], "no checkpoint in none: the folder does not exist"),
+        (["--resume", "."], "no checkpoint in .: the folder contains no complete checkpoint"),
         (["--output", "file"], "file is not a store of Halocline"),
         (["--checkpoint", "file"], "file is a file; expected a folder"),
         (["--only", "compute", "--output", "a.zarr"], "--output a.zarr"),
@@ -170,7 +170,10 @@ def test_io_ranks_under_a_launcher_need_the_variable(tmp_path: Path) -> None:
     words += ["--io-ranks", "1", "--output", str(tmp_path / "a.zarr")]
     done = subprocess.run([str(mpiexec()), "-n", "2", *words], capture_output=True, text=True, timeout=HANG)
     assert done.returncode != 0
-    assert "set HALOCLINE_IO_RANKS=1 there, which makes the last 1 of them I/O ranks" in done.stderr
+    assert (
+        "Set HALOCLINE_IO_RANKS=1 in its environment, so that the last 1 of them become I/O ranks"
+        in done.stderr
+    )
 
 
 def test_no_final_output_is_written_after_the_warm_up(tmp_path: Path) -> None:
@@ -187,7 +190,7 @@ def test_final_output_is_written_of_a_run_that_ends_in_the_warm_up(tmp_path: Pat
         "--resume", folder, "--output", store, *goal, "--warm-up", "2" if "--steps" in goal else "100000"
     )
     assert steps_of(store)[-1] == record_data["steps"]
-    assert "nothing was done" not in record_data["said"]
+    assert "no step was computed" not in record_data["said"]
 
 
 def test_damage_is_not_reported_as_changed_parameters(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_output_has_its_times_and_arrays() -> None:
     ("times", "steps", "line"),
     [
         ([], [], "times        none yet"),
-        (None, [3, 9], "steps        2 of them, from 3 to 9"),
+        (None, [3, 9], "steps        2 steps, from 3 to 9"),
         (None, None, ""),
     ],
 )
@@ -64,10 +64,10 @@ def test_a_checkpoint_has_the_command_that_wrote_it() -> None:
 @pytest.mark.parametrize(
     ("checkpoints", "note"),
     [
-        ([BROKEN, WHOLE], "Restart from the newest with --resume c."),
+        ([BROKEN, WHOLE], "Restart from the newest checkpoint with --resume c."),
         (
             [{**WHOLE, "newest": False}, BROKEN],
-            "b is damaged. Restart from the last complete one with --resume c/a.",
+            "b is damaged. Restart from the last complete checkpoint with --resume c/a.",
         ),
         ([BROKEN], "None of these checkpoints is complete."),
         ([{**BROKEN, "step": 3}], "b is damaged; it lost T."),

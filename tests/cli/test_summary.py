@@ -37,7 +37,7 @@ def test_diagnostics_are_rows_below_one_head(capsys: pytest.CaptureFixture[str])
 def test_checks_are_a_table_with_a_verdict() -> None:
     passed, failed = Check("mass", 0.0, maximum=1.0, about="gas"), Check("energy", 2.0, maximum=1.0)
     text = judgement([passed, failed])
-    assert "1 check of 2 failed." in text
+    assert "1 of 2 checks failed." in text
     assert [line.split()[-1] for line in text.splitlines() if line.startswith(("mass", "energy"))] == [
         "passed", "FAILED",
     ]  # fmt: skip

@@ -12,7 +12,7 @@ from halocline.run.tuning.patches import BY_CACHES, TUNE
 def test_cells_are_parsed() -> None:
     assert [cells_of(text) for text in (None, "64", "64, 32,1")] == [None, [64], [64, 32, 1]]
     for text in ("0", "-3", "8,", "8x8", "1.5", ""):
-        with pytest.raises(InputError, match=f"--n {text}: expected whole numbers of cells"):
+        with pytest.raises(InputError, match=f"--n {text}: expected positive whole numbers of cells"):
             cells_of(text)
 
 

@@ -142,9 +142,9 @@ def test_explain_reports_uniform_halos(capfd: pytest.CaptureFixture[str]) -> Non
     line = ["explain", "poisson", "--n", "64", "--ranks", "4", "--halo"]
     assert run([*line, "uniform"]) == 0
     output = capfd.readouterr().out
-    assert "Halos are uniform: every exchange carries all fields that are ever exchanged" in output
+    assert "Uniform halos: each exchange transfers all exchanged fields with the widest halo width" in output
     assert "because halos are uniform" in output
-    assert "no corner is read" not in output
+    assert "corners are neither read nor exchanged" not in output
     assert run([*line, "read"]) == 0
     assert "uniform" not in capfd.readouterr().out
     with pytest.raises(InputError, match="halo 'wide' is unknown; known: read, faces, edges, uniform"):

@@ -65,14 +65,14 @@ def test_explain_reports_devices_kernels_and_launches(opencl: Devices):
     assert explanation.on.launches["copy"] == packed > 0
     text = str(explanation)
     assert "4 ranks with 1 device each" in text
-    assert "(copies within opencl:1, measured now; 2 ranks share it)" in text
-    for word in ("a += s * b", "cache", "predicted", "thread at work"):
+    assert "(measured now: copies within opencl:1, which 2 ranks share)" in text
+    for word in ("a += s * b", "cache", "predicted", "multiply-adds"):
         assert word not in text
 
 
 def test_explain_distinguishes_unsupported_and_disabled_methods(opencl: Devices):
     explanation = str(explanation_on("opencl", ranks=2))
-    assert "the same node, but OpenCL processes share no memory of devices" in explanation
+    assert "the same node, but OpenCL processes cannot share device memory" in explanation
     assert "the same node, but colocated is off" in str(explanation_on("cuda:0,1", ranks=2, methods="mpi"))
 
 
@@ -100,16 +100,18 @@ def test_launches_are_consistent_with_their_table(opencl: Devices):
     text = str(explanation)
     inside = sum(k["launches"] for k in listed if k["over"] == "halo")
     assert inside > 0
-    assert f"launches: {sum(k['launches'] for k in listed)} of sweeps, {inside} of these in the halo" in text
+    assert f"launches: {sum(k['launches'] for k in listed)} for sweeps, {inside} of these in the halo" in text
     assert "1 rank with 2 devices: 2 x 1 subdomains" in text
 
 
 def test_explain_uses_the_selected_kernels(tmp_path: Path, opencl: Devices):
     result = halocline("explain poisson --n 64 --device opencl:0 --kernels planes", tmp_path)
     assert result.returncode == 0, result.stderr
-    assert "Strategy of sweeps: planes, " in result.stdout
+    assert "Strategy of the kernels: planes, " in result.stdout
     assert explanation_on("opencl:0").on.strategy.startswith("queue, ")  # type: ignore[union-attr]
-    with pytest.raises(InputError, match="kernels tune: explain does not measure; expected auto, direct, q"):
+    with pytest.raises(
+        InputError, match="kernels is tune, but explain does not measure kernels; expected auto, direct, q"
+    ):
         explanation_on("opencl:0", kernels="tune")
     sim = heat(device="opencl:0", kernels="tune")  # of a run, the choice without a measurement
     assert hc.explain(sim).on.strategy.startswith("queue, ")  # type: ignore[union-attr]
@@ -123,7 +125,7 @@ def test_explain_reports_missing_devices(tmp_path: Path, opencl: Devices):
     ]
     assert explanation.bound() is None
     assert "Not on this machine: opencl:9." in str(explanation)
-    assert "bound by memory: not known, since this machine does not have the devices" in str(explanation)
+    assert "bound by memory: unknown, because this machine does not have the devices" in str(explanation)
     line = "explain poisson --n 64 --device cuda:0,1 --ranks 2 --json e.json"
     result = halocline(line, tmp_path, CUDA_VISIBLE_DEVICES="")
     assert result.returncode == 0, result.stderr

@@ -53,9 +53,9 @@ def test_exchanged_edges_are_those_of_the_equations():
     kernels = [nests.kernel for nests in arranged(ready.program, ready.grid).nests.values()]
     assert explanation.flops_per_cell == sum(operations(k, nest) for k in kernels for nest in k.body)
     text = "\n".join(lines(explanation, None))
-    assert "u_x, A_x: each reads 3 layers on x-, x+" in text
+    assert "halos of u_x, A_x: 3 layers on x-, x+" in text
     # 24 arrays instead of 16, and the reason
-    assert text.count("  (next ") == 8
-    assert "second buffer, its next values, where it is written while neighbours are still read" in text
+    assert text.count("  (second buffer)") == 8
+    assert "writes new values to a second buffer if it still reads old values of neighbouring cells" in text
     assert "start1 = t; t = t + (0.3333333333333333 * dt)" in text  # time at the start of a step
     assert "'" not in text[text.index("Operations") : text.index("One pass")]

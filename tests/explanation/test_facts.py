@@ -36,9 +36,9 @@ def test_only_required_segments_are_exchanged():
     r, p = first.halos
     assert (r.field, r.travels, r.walls) == ("r", ("x-", "x+", "y-", "y+"), ())
     assert (p.field, p.travels) == ("p", ())
-    assert "this sweep computes it in the halo" in p.reason
+    assert "this sweep also computes the field in the halo" in p.reason
     assert second.messages == 0
-    assert "sweep 3 computes it in the halo" in second.halos[0].reason
+    assert "sweep 3 also computes the field in the halo" in second.halos[0].reason
     assert explanation.bytes_per_cell == 64
     assert (first.messages, first.bytes_sent) == (4, 4 * 128 * 8)
     assert "conjugate gradients: curvature = dot(p, A(p))" in first.statements
@@ -118,7 +118,7 @@ def test_a_simulation_is_explained_for_its_ranks_and_for_more() -> None:
     assert len(explanation.plan.subdomains[0].patches.table) == 8 * 4
     assert hc.explain(sim, ranks=4).plan.decomposition.parts == (1, 4)
     text = str(hc.explain(sim, ranks=4, decomposition="optimal", threads=1))
-    assert "4 ranks of 1 thread: 4 x 1 subdomains, optimal" in text
+    assert "4 ranks of 1 thread: 4 x 1 subdomains, decomposition optimal" in text
     assert "predicted:" in text
     u = grid.find("u")
     assert "sweep 2" in str(hc.explain(hc.LinearProblem(lambda u: u - hc.laplacian(u), u, 1.0)))

@@ -25,14 +25,14 @@ def test_explain_gives_the_reason_of_each_exchange() -> None:
     exchange, *sweeps = [step for step in result.steps if step.kind in ("exchange", "sweep")]
     assert exchange.kind == "exchange"
     assert {halo.field: halo.reason for halo in exchange.halos} == {
-        "k": "the loop reads it in each pass and never assigns it"
+        "k": "each pass of the loop reads the field, and no pass assigns the field"
     }
     assert exchange.messages == 1
     reasons = {(n, halo.field): halo.reason for n, sweep in enumerate(sweeps, 1) for halo in sweep.halos}
-    assert reasons[1, "k"] == "it is still there from the exchange before the loop"
-    assert reasons[2, "k"] == "it is still there from the exchange before the loop"
-    assert reasons[1, "u"] == "its values have changed since they were last in the halo"
-    assert reasons[2, "w"] == "its values have changed since they were last in the halo"
+    assert reasons[1, "k"] == "the halo is still valid from the exchange before the loop"
+    assert reasons[2, "k"] == "the halo is still valid from the exchange before the loop"
+    assert reasons[1, "u"] == "the field has changed since its last exchange"
+    assert reasons[2, "w"] == "the field has changed since its last exchange"
     assert "exchange  once, before the loop" in str(result)
     assert result.as_dict()["pass"]["sweeps"] == len(sweeps)
 
@@ -51,10 +51,10 @@ def test_explain_distinguishes_unfilled_and_too_narrow_halos() -> None:
         {halo.field: halo.reason for halo in step.halos} for step in result.steps if step.kind == "sweep"
     ]
     assert reasons == [
-        {"u": "nothing has filled its halo before"},
+        {"u": "the halo has not been filled before"},
         {
-            "u": "it is read farther away than the exchange before sweep 1 reaches",
-            "v": "its values have changed since they were last in the halo",
+            "u": "the sweep reads more halo cells than the exchange before sweep 1 filled",
+            "v": "the field has changed since its last exchange",
         },
     ]
 

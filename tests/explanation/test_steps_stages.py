@@ -11,9 +11,9 @@ def test_explain_shows_the_lifetime_of_stages() -> None:
     grid.field("u")
     sim = hc.Simulation(grid, hc.program(lambda u: u.set(0.5 * chain(u, 3) + 0.1)), patch=100)
     text = str(hc.explain(sim))
-    assert "3 stages in 2 arrays, 1.66 kB a patch" in text  # 104 and 102 points, rows of whole cache lines
-    assert "s0 (1): loops 1 to 2 of 4, 8 bytes a point, layers around x- 2, x+ 2\n" in text
-    assert "s2 (1): loops 3 to 4 of 4, 8 bytes a point\n" in text
+    assert "3 stages in 2 arrays, 1.66 kB per patch" in text  # 104 and 102 points, rows of whole cache lines
+    assert "s0 (1): loop nests 1 to 2 of 4, 8 bytes per point, additional layers x- 2, x+ 2\n" in text
+    assert "s2 (1): loop nests 3 to 4 of 4, 8 bytes per point\n" in text
 
 
 def test_explain_shows_the_longest_chain_of_stages() -> None:

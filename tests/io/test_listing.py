@@ -28,24 +28,29 @@ def test_ls_shows_the_checkpoint_to_resume_from(
         assert run(["ls", str(folder)]) == 0
         return capsys.readouterr().out
 
-    assert f"Restart from the newest with --resume {folder}." in listing()
+    assert f"Restart from the newest checkpoint with --resume {folder}." in listing()
     (folder / "newest.json").unlink()
     text = listing()
     assert (
-        " has no newest.json, the file that names the newest checkpoint. Restart from the last complete one"
-        in text
+        " has no newest.json, the file that names the newest checkpoint. Restart from the last complete "
+        "checkpoint" in text
     )
     assert f"--resume {last}" in text
-    with pytest.raises(InputError, match=f"complete checkpoints there, the latest last: .*{last.name}$"):
+    with pytest.raises(
+        InputError, match=f"complete checkpoints in the folder, the newest last: .*{last.name}$"
+    ):
         newest(folder)
     (folder / "newest.json").write_text(json.dumps({"checkpoint": ""}))
-    assert "names '', but this folder is not a checkpoint. Restart from the last complete one" in listing()
+    assert (
+        "names '', but this folder is not a checkpoint. Restart from the last complete checkpoint"
+        in listing()
+    )
     (folder / "newest.json").write_text("{")
     assert "newest.json is not a JSON file of Halocline, or it is damaged. Restart" in listing()
     (folder / "newest.json").write_text(json.dumps({"checkpoint": last.name}))
     (last / "zarr.json").unlink()
     assert (
-        f"names {last.name!r}, but this folder is not a checkpoint. Restart from the last complete one"
+        f"names {last.name!r}, but this folder is not a checkpoint. Restart from the last complete checkpoint"
         in listing()
     )
     for file in folder.glob("step-*/zarr.json"):
@@ -83,10 +88,10 @@ def test_ls_lists_stores_and_checkpoints(
     assert actual["arrays"]["T"]["location"] == "cell"
     with pytest.raises(InputError, match="no such file or folder"):
         run(["ls", str(stores / "none")])
-    expected = "no Zarr store; expected the path of output or of a checkpoint, such as"
-    with pytest.raises(InputError, match=rf"{expected} \S+ in it$"):
+    expected = "no Zarr store; expected the path of an output store or a checkpoint, such as"
+    with pytest.raises(InputError, match=rf"{expected} \S+$"):
         run(["ls", str(stores)])
-    with pytest.raises(InputError, match=rf"{expected} {re.escape(str(newest))} in it$"):
+    with pytest.raises(InputError, match=rf"{expected} {re.escape(str(newest))}$"):
         run(["view", str(newest.parent), str(stores / "T.png")])
 
 
@@ -94,7 +99,7 @@ def test_ls_lists_stores_and_checkpoints(
     ("change", "words"),
     [
         (lambda facts: facts.pop("time"), "it lacks time"),
-        (lambda facts: facts["fields"].pop("T"), "its facts of the run differ from those that were written"),
+        (lambda facts: facts["fields"].pop("T"), "its facts differ from the stored digest"),
         (lambda facts: facts.update(time=3), ""),
         (lambda facts: facts.update(identity=[]), ""),
     ],
@@ -123,10 +128,10 @@ def test_ls_reports_a_checkpoint_with_a_missing_chunk(
     assert run(["ls", str(path)]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert f"{last.name} incomplete 3" in text
-    assert "its chunk c.0.0 is missing: restore the file from a copy of the store. Restart from" in text
-    assert f"Restart from the last complete one with --resume {older}" in text
+    assert "its chunk c.0.0 is missing. Restore the file from a copy of the store. Restart from" in text
+    assert f"Restart from the last complete checkpoint with --resume {older}" in text
     next(older.glob("v/c.*")).unlink()
     assert run(["ls", str(path)]) == 0
-    assert "is missing: restore the file from a copy of the store." in " ".join(
+    assert "is missing. Restore the file from a copy of the store." in " ".join(
         capsys.readouterr().out.split()
     )

@@ -204,7 +204,7 @@ def test_the_command_draws_views(stores: Path, tmp_path: Path, capsys: pytest.Ca
     assert Image.open(target).size[0] > 300
     with pytest.raises(InputError, match="--at z: expected an axis and a coordinate"):
         run(["view", str(stores / "fields.zarr"), str(target), "--at", "z"])
-    with pytest.raises(InputError, match=r"--at z=0\.2: axis z is cut at 0.1 already"):
+    with pytest.raises(InputError, match=r"--at z=0\.2: the coordinate of axis z is already 0\.1"):
         run(["view", str(stores / "fields.zarr"), str(target), "--at", "z=0.1", "--at", "z=0.2"])
     with pytest.raises(InputError, match=r"a cut at x = 0.5 leaves no axis to draw"):
         run(["view", str(stores / "line.zarr"), str(target), "--at", "x=0.5"])

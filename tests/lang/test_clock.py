@@ -448,7 +448,7 @@ def test_older_checkpoints_restart_at_their_time(varying: bool, tmp_path: Path) 
         simulation.run(until=0.0125)
     assert result(again)[1:] == result(sim)[1:]
     other = heat(**{"scheme": hc.RK2(), **options})
-    with pytest.raises(InputError, match=r"is of another program: its (equations|fields) differ"):
+    with pytest.raises(InputError, match=r"belongs to another program: its (equations|fields) differ"):
         other.resume(tmp_path)
 
 

@@ -144,7 +144,7 @@ def test_placement_uses_the_links_of_a_node() -> None:
 def test_invalid_executions_are_rejected() -> None:
     schedule, cut = heat(16, 4, (2, 2))
     with pytest.raises(
-        InputError, match=r"4 ranks, 1 on a node, need 4 nodes; machine 'm' has 3\. Use fewer nodes"
+        InputError, match=r"4 ranks \(1 per node\) need 4 nodes, but machine 'm' has 3\. Use fewer nodes"
     ):
         execute(schedule, cut, machine().model_copy(update={"nodes": 3}))
     with pytest.raises(InputError, match="passes is 1; expected at least 2"):

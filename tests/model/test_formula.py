@@ -53,7 +53,7 @@ def test_one_node_needs_no_network() -> None:
 
 
 def test_invalid_numbers_are_rejected() -> None:
-    with pytest.raises(InputError, match=r"per_cell is -1; expected seconds, not negative"):
+    with pytest.raises(InputError, match=r"per_cell is -1; expected a time in seconds of at least 0"):
         step_time((8, 8), 1, per_cell=-1, per_halo_cell=1.0)
     with pytest.raises(InputError, match="cannot be cut"):
         step_time((8, 8), 100, per_cell=1.0, per_halo_cell=1.0)

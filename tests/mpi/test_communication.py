@@ -225,4 +225,4 @@ def test_explain_shows_unpacked_messages(capsys: pytest.CaptureFixture[str]) -> 
         sent[name] = explanation["pass"]["bytes_sent"], explanation["pass"]["bytes_not_packed"]
     assert sent["v2"][0] == sent["v3"][0] > sent["v2"][1] > sent["v3"][1] == 0
     assert run(["explain", "cavity", *options[:-2], "--communication", "v2"]) == 0
-    assert "of it not packed" in capsys.readouterr().out
+    assert " without packing" in capsys.readouterr().out

@@ -74,4 +74,4 @@ def test_the_command_prints_the_register(capsys: pytest.CaptureFixture[str]) -> 
     out = capsys.readouterr().out
     for entry in REGISTER:
         assert (entry.command or entry.reason) in out
-    assert f"of {len(REGISTER)} have a command" in out
+    assert f"of {len(REGISTER)} tables and figures have a command" in out

@@ -259,7 +259,7 @@ def test_a_file_writes_checkpoints_and_is_resumed(runs: Path, capsys: pytest.Cap
     with pytest.raises(SystemExit) as ended:
         run(["run", str(runs), "--checkpoint", "ck"])
     assert ended.value.code == 2
-    assert "restart from it (--resume), choose another folder, or overwrite it" in capsys.readouterr().err
+    assert "Restart from it (--resume), choose another folder, or overwrite it" in capsys.readouterr().err
     assert resumed_results(runs, "--checkpoint", "ck", "--overwrite") == first
     with pytest.raises(SystemExit) as ended:
         run(["run", str(runs), "--resume", "ck", "--n", "8"])
@@ -422,7 +422,7 @@ def test_results_are_written_before_an_option_without_effect_is_reported(
     assert record["checks"][0]["passed"]
     assert np.load("s.npz")["T"].shape == (16, 16)
     (tmp_path / "a.py").write_text("n = 1\n")
-    with pytest.raises(InputError, match=r"^--state none\.npz: .* makes no simulation"):
+    with pytest.raises(InputError, match=r"^--state none\.npz: .* creates no simulation"):
         run(["run", "a.py", "--state", "none.npz", "--json", "r.json"])
     assert json.loads(Path("r.json").read_text())["run"] is None
     assert not Path("none.npz").exists()
@@ -432,9 +432,9 @@ def test_results_are_written_before_an_option_without_effect_is_reported(
 def test_a_resumed_file_without_a_step_prints_a_note(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     resumed_results(runs, "--checkpoint", "ck")
     resumed_results(runs, "--resume", "ck", "--steps", "25")
-    assert "nothing was done" not in capsys.readouterr().err
+    assert "no step was computed" not in capsys.readouterr().err
     resumed_results(runs, "--resume", "ck")
-    assert "nothing was done: ck is at step 20 (time 0.02) already" in capsys.readouterr().err
+    assert "no step was computed: checkpoint ck is already at step 20 (time 0.02)" in capsys.readouterr().err
 
 
 def test_an_end_before_the_start_is_rejected(runs: Path) -> None:
@@ -499,7 +499,7 @@ def test_complete_runs_call_nothing_on_resume(runs: Path) -> None:
 
 def test_diagnostics_are_those_of_files_with_settings(runs: Path) -> None:
     runs.write_text(RUNS + "\n\ndef diagnostics():\n    return {}\n")
-    with pytest.raises(InputError, match=r"^--csv a\.csv: .* declares no settings, .* by hc\.setting$"):
+    with pytest.raises(InputError, match=r"^--csv a\.csv: .* declares no settings, .* with hc\.setting\.$"):
         run(["run", str(runs), "--threads", "1", "--csv", "a.csv"])
     assert not Path("a.csv").exists()
 

@@ -195,7 +195,7 @@ def test_new_writes_a_file_that_runs(
     assert command(["new", "waves.py", "--from", "wave"]) == 0
     assert Path("waves.py").read_text() == (CASES / "wave.py").read_text()
     for words, message in (
-        (["new", "mine.py"], "mine.py exists already: choose another name"),
+        (["new", "mine.py"], r"mine.py exists already\. Choose another name"),
         (["new", "other", "--from", "wav"], r"--from: case 'wav' is unknown \(did you mean 'wave'\?\)"),
         (["new", ""], "NAME is ''; expected the name of a file"),
         (["new", "folder/.py"], "NAME is 'folder/.py'; expected the name of a file"),

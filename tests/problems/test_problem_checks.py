@@ -315,7 +315,7 @@ def test_the_command_checks_and_prints_the_verdict(tmp_path: Path, capsys: pytes
     out = capsys.readouterr().out
     world().barrier()
     if first:
-        assert "1 check of 3 failed." in out
+        assert "1 of 3 checks failed." in out
         assert "FAILED" in out
         checks = json.loads((tmp_path / "a.json").read_text())["checks"]
         assert [check["passed"] for check in checks] == [True, True, False]
@@ -359,7 +359,7 @@ def test_a_parameter_below_its_minimum_is_rejected(value: float, fits: bool):
 
 def test_invalid_checks_are_rejected():
     message = refused("run", "decay", "--check")
-    assert message == "--check: decay has no check. `halocline cases` marks the cases that have one."
+    assert message == "--check: decay has no check. `halocline cases NAME` shows whether a case has a check."
     message = refused("run", "sink", "--check", "--only", "compute", "--steps", "2")
     assert message.startswith("--check: with --only compute")
     ready = Problem("decay")

@@ -107,9 +107,9 @@ def test_explain_distinguishes_exchanged_and_unused_sides(tmp_path):
     (sides,) = {
         line.strip()
         for line in of_halos.splitlines()
-        if line.strip().startswith("A_y: reads") and "x-y-" in line
+        if line.strip().startswith("halo of A_y: ") and "x-y-" in line
     }
-    assert "copied within the rank on y-, y+; still there on x-, x+" in sides
+    assert "copied within the rank on y-, y+; still valid on x-, x+" in sides
     assert "not exchanged" not in sides
 
 
@@ -117,7 +117,9 @@ def test_explain_prints_the_plan(tmp_path):
     result = halocline("explain poisson --n 1024 --ranks 64 --json e.json", tmp_path)
     assert result.returncode == 0
     assert "8 x 8 subdomains" in result.stdout
-    assert "p: reads 1 layer on x-, x+, y-, y+; not exchanged" in result.stdout.replace("\n" + " " * 18, " ")
+    assert "halo of p: 1 layer on x-, x+, y-, y+; not exchanged" in result.stdout.replace(
+        "\n" + " " * 18, " "
+    )
     explanation = json.loads((tmp_path / "e.json").read_text())
     assert explanation["pass"]["bytes_per_cell"] == 64
     assert explanation["bound"]["seconds_per_pass"] > 0
@@ -322,7 +324,7 @@ WRONG_BEFORE_RANKS = [
     ("run alfven-decay --set nu", "--set nu: expected nu=VALUE; `halocline cases NAME` lists the parameters"),
     ("run alfven-decay --set nu=1 --set nu=2", "nu is given twice"),
     ("run alfven-decay --stepz 5", "No such option: --stepz"),
-    ("run alfven-decay --n 8,x", "--n 8,x: expected whole numbers"),
+    ("run alfven-decay --n 8,x", "--n 8,x: expected positive whole numbers"),
 ]
 
 

@@ -95,7 +95,7 @@ def test_meaningless_values_are_rejected_immediately(tmp_path: Path, line: str, 
 def test_a_name_must_not_be_empty(tmp_path: Path, line: str, option: str) -> None:
     status, out, err = run(line, tmp_path, option, "")
     assert (status, out) == (2, "")
-    assert f"'{option}': it is empty; expected the name of a f" in err
+    assert f"'{option}': the name is empty; expected the name of a f" in err
     assert not list(tmp_path.iterdir())
 
 

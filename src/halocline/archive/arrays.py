@@ -1,4 +1,4 @@
-"""Chunked arrays on disk in Zarr version 3, which TensorStore reads and writes, also in the background."""
+"""Chunked arrays on disk in Zarr version 3, with TensorStore for reads and for writes in the background."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 GROUP = "zarr.json"  # name of the metadata file of a group or array
-# lossless; the byte shuffle groups the exponents, which hardly change, so that Zstandard compresses them well
+# lossless; after the byte shuffle, exponents are adjacent, and Zstandard compresses these similar bytes well
 COMPRESSION = {"name": "blosc", "configuration": {
     "cname": "zstd", "clevel": 1, "shuffle": "shuffle", "blocksize": 0,
 }}  # fmt: skip
@@ -27,7 +27,7 @@ COMPRESSIONS = ("zstd", "none")
 
 
 def _tensorstore() -> Any:
-    """Return the module of TensorStore, which is slow to import.
+    """Import TensorStore on first use, because the import is slow, and return the module.
 
     Raises
     ------
@@ -84,13 +84,13 @@ class ArraySpec:
 
     @property
     def row_size(self) -> int:
-        """Number of elements at one time, for an array whose first axis is time."""
+        """Number of elements per time, for an array whose first axis is time."""
         return prod(self.shape[1:])
 
     @property
     def metadata(self) -> dict[str, Any]:
         """Content of the file `zarr.json`."""
-        import numpy as np  # imported late: processes without arrays import this module too
+        import numpy as np  # imported on use, because processes without arrays import this module too
 
         codecs: list[dict[str, Any]] = [{"name": "bytes", "configuration": {"endian": "little"}}]
         if self.compression == "zstd":
@@ -153,7 +153,7 @@ class StoredArray:
     ----------
     handle : tensorstore.TensorStore
     folder : path
-        Folder of the array; messages name it.
+        Folder of the array, for messages.
     """
 
     def __init__(self, handle: Any, folder: Path) -> None:
@@ -194,7 +194,7 @@ class StoredArray:
         try:
             self.write(lo, values).result()
         except (ValueError, OSError) as error:
-            if "Error reading" in str(error):  # TensorStore first reads the chunk, for its other elements
+            if "Error reading" in str(error):  # TensorStore first reads the other elements of the chunk
                 raise RunError(
                     f"{self.folder} is damaged ({_cause(error)}), so nothing was written to it. Restore the "
                     "file from a copy of the store, or choose another path."
@@ -237,7 +237,7 @@ def create(folder: Path, spec: ArraySpec, threads: Any = None) -> StoredArray:
 def create_all(
     folder: Path, specs: Mapping[str, ArraySpec], fixed: Mapping[str, tuple[ArraySpec, NDArray[Any]]]
 ) -> None:
-    """Create the arrays of a store; readers find the arrays only after the group metadata is written.
+    """Create the arrays of a store. Readers find the arrays only after the group metadata is written.
 
     Parameters
     ----------
@@ -284,7 +284,7 @@ def _opened(
     spec: dict[str, Any] = {
         "driver": "zarr3",
         "kvstore": {"driver": "file", "path": f"{folder.resolve()}/"},
-        "store_data_equal_to_fill_value": True,  # every chunk is stored; so a missing one is an error
+        "store_data_equal_to_fill_value": True,  # every chunk is stored, so a missing chunk is an error
     }
     if metadata is not None:
         spec["metadata"] = metadata
@@ -343,7 +343,7 @@ class Writer:
     attach : callable (path, ArraySpec) -> array
         Function that opens an existing array, such as `halocline.archive.arrays.attach`. The method `write`
         of the array returns a future, like `halocline.archive.arrays.StoredArray.write`.
-    room : float
+    max_pending_bytes : float
         Maximum size of the waiting chunks, in bytes. A call of `write` waits if its chunk exceeds this size.
 
     Attributes
@@ -356,11 +356,11 @@ class Writer:
         First error of a chunk. After an error the writer ignores further chunks.
     """
 
-    def __init__(self, attach: Callable[[Path, ArraySpec], Any], room: float = BUFFERS) -> None:
-        self.attach, self.room = attach, room
+    def __init__(self, attach: Callable[[Path, ArraySpec], Any], max_pending_bytes: float = BUFFERS) -> None:
+        self.attach, self.max_pending_bytes = attach, max_pending_bytes
         self.waited, self.written = 0.0, 0
         self._pending: deque[tuple[int, int, Any, Any]] = deque()  # size, first index, future and array
-        self._held = 0  # size of the pending chunks, in bytes
+        self._pending_size = 0  # size of the pending chunks, in bytes
         self.failure: RunError | None = None
         self._first_lost: int | None = None  # index of the first chunk that could not be written
 
@@ -373,24 +373,24 @@ class Writer:
         if self.failure is not None:
             return
         self._await_done()
-        while self._pending and self._held + values.nbytes > self.room:
+        while self._pending and self._pending_size + values.nbytes > self.max_pending_bytes:
             self._await_one()
         began = perf_counter()
-        future = array.write(lo, values)  # an array on I/O ranks has a buffer limit of its own
+        future = array.write(lo, values)  # arrays on I/O ranks have their own buffer limit
         self.waited += perf_counter() - began
         self._pending.append((values.nbytes, lo[0], future, array))
-        self._held += values.nbytes
+        self._pending_size += values.nbytes
         self.written += values.nbytes
 
     @property
     def done(self) -> bool:
-        """True if the writes of all chunks have ended, with or without an error."""
+        """True if the writes of all chunks have ended, successfully or with an error."""
         return all(future.done() for _, _, future, _ in self._pending)
 
     @property
     def first_open(self) -> int | None:
         """Index along the first axis of the first chunk that is not on disk; None if all are on disk."""
-        self._await_done()  # the write of a failed chunk has ended, too
+        self._await_done()  # a failed write counts as ended
         if self._first_lost is not None:
             return self._first_lost
         return self._pending[0][1] if self._pending else None
@@ -410,13 +410,13 @@ class Writer:
             raise failure
 
     def _await_done(self) -> None:
-        """Process the results of completed writes, up to the first chunk that is still being written."""
+        """Process the results of completed writes, up to the first incomplete write."""
         while self._pending and self._pending[0][2].done():
             self._await_one()
 
     def _await_one(self) -> None:
         size, index, future, array = self._pending.popleft()
-        self._held -= size
+        self._pending_size -= size
         began = perf_counter()
         try:
             future.result()

@@ -1,4 +1,4 @@
-"""Files that are complete or absent, even if a process dies."""
+"""Files that are either complete or absent, even if a process dies during a write."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def write_json(path: Path, content: Any, *, synced: bool = True) -> None:
     RunError
         The file cannot be written.
     """
-    # without indentation, as a run writes several files for each output
+    # without indentation, because a run writes several files for each output
     text = json.dumps(content, allow_nan=False, default=json_value)
     with (
         _reporting(RunError, path, "cannot be written"),
@@ -107,7 +107,7 @@ def read_object(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise InputError(f"{path} is not a JSON file of Halocline, or it is damaged") from None
     if not isinstance(content, dict):
-        raise InputError(f"{path} is damaged: it holds a {type(content).__name__}; expected an object")
+        raise InputError(f"{path} is damaged: it contains a {type(content).__name__}; expected an object")
     return content
 
 
@@ -117,7 +117,7 @@ def as_path(value: Any, label: str) -> Path:
     Raises
     ------
     InputError
-        The value is no path. The message contains `label`, the name of the value.
+        The value is not a path. The message contains `label`, the name of the value.
     """
     try:
         if not isinstance(value, str) or value:
@@ -190,7 +190,7 @@ def _is_plain(path: Path, is_kind: Callable[[int], bool], kind: str) -> bool:
 
 
 def plain_files(folder: Path) -> dict[str, int]:
-    """Return the size of each plain file in a folder, in bytes, by file name.
+    """Return the sizes of the plain files in a folder, in bytes, by file name.
 
     Raises
     ------
@@ -215,11 +215,11 @@ def sync(path: Path) -> None:
         The disk reports an error.
     """
     with _reporting(RunError, path, "cannot be written"):
-        number = os.open(path, os.O_RDONLY)
+        descriptor = os.open(path, os.O_RDONLY)
         try:
-            os.fsync(number)
+            os.fsync(descriptor)
         finally:
-            os.close(number)
+            os.close(descriptor)
 
 
 def make_folder(folder: Path) -> None:
@@ -236,7 +236,7 @@ def make_folder(folder: Path) -> None:
     except FileExistsError:
         raise RunError(f"{folder} is a file; expected a folder, or a path that does not exist") from None
     except OSError as error:
-        raise RunError(f"folder {folder} cannot be made: {error.strerror}") from None
+        raise RunError(f"folder {folder} cannot be created: {error.strerror}") from None
     if not os.access(folder, os.W_OK | os.X_OK):
         raise RunError(
             f"folder {folder} cannot be written to. Choose another folder, or change its permissions."
@@ -316,7 +316,7 @@ class FolderLock:
                 file = self.path.open("a+")
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # otherwise the previous owner of the lock has removed this file in the meantime
+                # if the files differ, the previous owner of the lock has removed this file
                 if os.path.samestat(os.fstat(file.fileno()), self.path.stat()):
                     self._file = file
             except BlockingIOError:
@@ -324,8 +324,8 @@ class FolderLock:
                 owner = file.read().strip() or "another process"
                 file.close()
                 raise InputError(
-                    f"{content} in {folder}: {owner} is writing there. Wait until it ends, or choose "
-                    "another path."
+                    f"{content} in {folder}: {owner} is writing there. Wait until that process ends, or "
+                    "choose another path."
                 ) from None
             except FileNotFoundError:
                 pass

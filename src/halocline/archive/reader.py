@@ -28,7 +28,7 @@ TIME, STEP = "time", "step"  # dimensions that arrays grow along; STEP if the pr
 GROWING = (TIME, STEP)
 POINT = "point"  # dimension of values at single points
 UNNAMED = "axis"  # prefix of the name of an axis without a name; a number follows
-RESTORE = "restore the file from a copy of the store"
+RESTORE = "Restore the file from a copy of the store"
 SMALL = 256 << 20  # maximum size of a read without a check of the available memory, in bytes
 TEXT = 200  # maximum length of a metadata text in a message, in characters
 
@@ -116,7 +116,7 @@ class ArrayInfo:
         return self.chunk
 
     def chunk_file(self, numbers: Sequence[int]) -> str:
-        """Return the name of the file that holds a chunk, in the folder of the array."""
+        """Return the name of the file of a chunk in the folder of the array."""
         prefix, separator = self.key
         return separator.join([*([prefix] if prefix else []), *map(str, numbers)]) or "0"
 
@@ -127,7 +127,7 @@ def array_info(file: Path, name: str, metadata: dict[str, Any]) -> ArrayInfo:
     Parameters
     ----------
     file : path
-        File that holds the metadata; messages name it.
+        File with the metadata, for messages.
 
     Raises
     ------
@@ -136,7 +136,7 @@ def array_info(file: Path, name: str, metadata: dict[str, Any]) -> ArrayInfo:
     """
     location = PurePosixPath(name)
     if location.is_absolute() or ".." in location.parts or not location.parts:
-        raise InputError(f"{file} names an array {name!r}; expected a name of an array inside the store")
+        raise InputError(f"{file} names an array {name!r}; expected the name of an array inside the store")
     try:
         shape = _counts("shape", metadata["shape"], 0)
         chunk = _counts("chunk shape", metadata["chunk_grid"]["configuration"]["chunk_shape"], 1)
@@ -161,13 +161,13 @@ def array_info(file: Path, name: str, metadata: dict[str, Any]) -> ArrayInfo:
 
 def _counts(name: str, value: Any, minimum: int) -> tuple[int, ...]:
     if not isinstance(value, list) or not all(type(n) is int and n >= minimum for n in value):
-        raise ValueError(f"its {name} is {value!r}; expected numbers from {minimum} on")
+        raise ValueError(f"its {name} is {value!r}; expected integers of at least {minimum}")
     return tuple(value)
 
 
 def damaged(file: Path, reason: str) -> InputError:
     """Return the error for a file that Halocline cannot interpret."""
-    return InputError(f"{file} is damagedor has a format that Halocline does not read: {reason}")
+    return InputError(f"{file} is damaged or has a format that Halocline does not read: {reason}")
 
 
 def open_array(
@@ -182,7 +182,7 @@ def open_array(
         Description of the array in the group metadata.
     complete : bool
         True for an array that Halocline wrote: every chunk is stored, and the group repeats all of its
-        metadata. Other programs leave out chunks whose elements all have the fill value.
+        metadata. Other programs do not write chunks whose elements all have the fill value.
     rows : (int, int), optional
         Half-open range of times whose chunks are checked; by default all times.
 
@@ -212,7 +212,7 @@ def open_array(
         array = arrays.read(folder)
     except InputError as error:
         raise damaged(file, str(error).removeprefix(f"{folder} cannot be read: ")) from None
-    # the loop above compares the shape; other programs may change keys in _FREE only for the array
+    # the loop above compares the shapes; other programs may change the keys in _FREE in the array only
     mismatch = difference(disk_info.metadata, info.metadata, {"shape"} if complete else {"shape", *_FREE})
     if mismatch is not None:
         raise _contradiction(file, store, *mismatch)
@@ -233,14 +233,14 @@ def difference(
     return None
 
 
-_OPTIONAL: dict[str, Any] = {"attributes": {}, "storage_transformers": []}  # keys that may be left out
+_OPTIONAL: dict[str, Any] = {"attributes": {}, "storage_transformers": []}  # keys that may be missing
 _FREE = {"attributes", "dimension_names"}  # keys that may differ between an array and its group
 
 
 def _contradiction(file: Path, store: Path, key: str, array_value: str, group_value: str) -> InputError:
     return InputError(
-        f"{file} says {key} {array_value[:TEXT]}, but {store / arrays.GROUP} says {group_value[:TEXT]}. One "
-        "of them is damaged, or a run is writing to the store: then read it again."
+        f"{file} has {key} {array_value[:TEXT]}, but {store / arrays.GROUP} has {group_value[:TEXT]}. One of "
+        "the files is damaged, or a run is writing to the store. In the latter case, read the store again."
     )
 
 
@@ -254,7 +254,7 @@ def check_memory(folder: Path, size: int, part: str) -> None:
     Parameters
     ----------
     folder : path
-        Folder of the array; the message names it.
+        Folder of the array, for the message.
     size : int
         Memory of the part, in bytes.
     part : str
@@ -284,7 +284,7 @@ def check_chunks(store: Path, info: ArrayInfo, rows: tuple[int, int] | None = No
         axis = info.dimensions.index(info.growing)
         lo[axis], hi[axis] = rows
     ranges = [range(l // c, -(-h // c)) for l, h, c in zip(lo, hi, info.chunk, strict=True)]
-    # one directory listing serves all chunks; for the chunks of a single time, single lookups are faster
+    # one directory listing is enough for all chunks; for a single time, separate lookups are faster
     sizes = {} if rows is not None and rows[1] - rows[0] == 1 else plain_files(folder)
     for numbers in _lattice(ranges):
         file = info.chunk_file(numbers)
@@ -301,8 +301,8 @@ def _lattice(ranges: Sequence[range]) -> Iterator[tuple[int, ...]]:
         yield ()
         return
     for first in ranges[0]:
-        for rest in _lattice(ranges[1:]):
-            yield (first, *rest)
+        for later_numbers in _lattice(ranges[1:]):
+            yield (first, *later_numbers)
 
 
 def _damaged_chunk(
@@ -314,9 +314,9 @@ def _damaged_chunk(
         axis = info.dimensions.index(info.growing)
         first = numbers[axis] * info.chunk[axis]
         last = min(first + info.chunk[axis], shape[axis]) - 1
-        rows = f", with {info.growing} number {first}" + (f" to {last}" if last > first else "")
+        rows = f" ({info.growing} index {first}" + (f" to {last})" if last > first else ")")
     return InputError(
-        f"{folder} is damaged: its chunk {info.chunk_file(numbers)} is {state}{rows}: {RESTORE}"
+        f"{folder} is damaged: its chunk {info.chunk_file(numbers)} is {state}{rows}. {RESTORE}"
     )
 
 
@@ -339,7 +339,7 @@ def _facts(attributes: Any) -> dict[str, Any]:
 class Store:
     """Group of arrays on disk, for reading.
 
-    The constructor reads the metadata once. The group therefore appears unchanged if a run extends the store.
+    The constructor reads the metadata once. Later extensions of the store by a run are therefore not visible.
 
     Parameters
     ----------
@@ -371,8 +371,8 @@ class Store:
         elif not bare:
             problem = "no such file or folder" if not path.exists() else "no Zarr store"
             inner_store = max((file.parent for file in path.glob(f"*/{arrays.GROUP}")), default=None)
-            hint = "" if inner_store is None else f", such as {inner_store} in it"
-            raise InputError(f"{path}: {problem}; expected the path of output or of a checkpoint{hint}")
+            hint = "" if inner_store is None else f", such as {inner_store}"
+            raise InputError(f"{path}: {problem}; expected the path of an output store or a checkpoint{hint}")
         attributes = group.get("attributes") or {}
         if not isinstance(attributes, dict):
             raise damaged(path / arrays.GROUP, f"its attributes are {attributes!r}; expected an object")
@@ -391,7 +391,7 @@ class Store:
             file = self.path / arrays.GROUP
             inline = consolidated.get("metadata") if isinstance(consolidated, dict) else None
             if not isinstance(inline, dict) or not all(isinstance(item, dict) for item in inline.values()):
-                raise damaged(file, "its consolidated metadata holds no objects")
+                raise damaged(file, "its consolidated metadata contains entries that are not objects")
             metadata_by_name = inline
             files = dict.fromkeys(metadata_by_name, file)
         return {
@@ -508,8 +508,8 @@ class Store:
         ----------
         name : str
         time : int, optional
-            Index of the only time to read. Only the chunks of this time are checked. By default, all chunks
-            are checked.
+            Index of the time to read. The method then checks only the chunks of this time. By default, it
+            checks all chunks.
 
         Raises
         ------
@@ -554,7 +554,7 @@ class Store:
         if info.dimensions[0] != info.growing:
             raise InputError(
                 f"{self.path / name} has axes {', '.join(info.dimensions)}; expected {info.growing} as the "
-                "first"
+                "first axis"
             )
         count, *space = info.shape
         if time is None:
@@ -562,7 +562,7 @@ class Store:
         if not 0 <= time < count:
             raise InputError(
                 f"{self.path / name} contains {count} output times so far. Index {max(time, 0)} does not "
-                "exist yet. Read again later."
+                "exist yet. Read the array again later."
             )
         lo, hi = lo or (0,) * len(space), space if hi is None else hi
         values: NDArray[Any] = self._read(info, (time, *lo), (time + 1, *hi), time)[0]
@@ -591,7 +591,7 @@ class Store:
             if values.dtype.kind == "f" and np.isnan(values[box]).all():
                 raise InputError(
                     f"{folder} is damaged: its chunk {chunk} is missing. "
-                    "It was removed, or never written because all of its values were nan"
+                    "The file was removed, or it was not written because all of its values are nan"
                 )
         return values
 
@@ -600,8 +600,8 @@ class Store:
     ) -> list[tuple[str, tuple[slice, ...]]]:
         """Return the names of chunk files that do not exist, each with its index range in the values.
 
-        Other programs leave out chunks that contain only the fill value. A read returns the fill value for
-        them.
+        Other programs do not write chunks that contain only the fill value. A read returns the fill value for
+        these chunks.
         """
         sides, missing_chunks = list(zip(lo, hi, info.chunk, strict=True)), []
         for numbers in product(*(range(l // c, -(-h // c)) for l, h, c in sides)):
@@ -643,7 +643,7 @@ def array_at(path: Path) -> tuple[Store, ArrayInfo]:
         The array does not exist, or its metadata is damaged.
     """
     if os.path.islink(path) and not is_file(path.parent / arrays.GROUP):
-        path = path.resolve()  # the link is in no store, but its target may be
+        path = path.resolve()  # the link is not in a store, but its target may be in one
     file = path / arrays.GROUP
     if not is_file(file):  # names in a store are normalized like Python identifiers
         file = path.parent / as_name(path.name, "array name") / arrays.GROUP
@@ -651,7 +651,7 @@ def array_at(path: Path) -> tuple[Store, ArrayInfo]:
     if not is_file(file):
         array_names = ", ".join(sorted(inner.parent.name for inner in path.parent.glob(f"*/{arrays.GROUP}")))
         raise InputError(
-            f"there is no array {path}" + (f"; {path.parent} has {array_names}" if array_names else "")
+            f"there is no array {path}" + (f"; {path.parent} contains {array_names}" if array_names else "")
         )
     metadata = read_object(file)
     if metadata.get("node_type") == "group":

@@ -49,7 +49,8 @@ class Series:
     fixed : mapping of str to (ArraySpec, array)
         Other arrays, such as coordinates.
     described : mapping
-        Further facts in JSON form. A run continues a store only if these facts and the arrays are equal.
+        Further facts in JSON form. A run continues a store only if these facts and the arrays of the store
+        agree with those of the run.
     run : str
         Identifier of the run that writes the store; only this run continues it.
     attributes : mapping
@@ -109,12 +110,12 @@ class Series:
         overwrite : bool
             True if output of another run may be removed.
         before : (int, int)
-            A step, and the required number of times up to this step.
+            A step, and the required number of times in the store up to this step.
 
         Raises
         ------
         InputError
-            The path contains something else than output of this run, or the store is damaged.
+            The path contains other data than output of this run, or the store is damaged.
         """
         path, self._continued = self.path, None
         if not has_file(path, arrays.GROUP):
@@ -139,8 +140,8 @@ class Series:
         if not overwrite:
             content = "other output of this run" if is_same_run else "output of another run"
             raise InputError(
-                f"{path} holds {content}. Choose another path, restart from the checkpoint of that run, or "
-                "overwrite it (overwrite=True, --overwrite)."
+                f"{path} holds {content}. Choose another path, restart from the checkpoint of that run, "
+                "or overwrite the store (overwrite=True, --overwrite)."
             )
         return False
 
@@ -166,7 +167,7 @@ class Series:
             Number of rows up to that step when the checkpoint was written.
         """
         row_count = 0
-        if store.arrays:  # otherwise the process that created the store died early
+        if store.arrays:  # without arrays, the process that created the store died early
             visible_count = store.arrays[STEP].times if STEP in store.arrays else 0  # published times
             group, expected = self.path / arrays.GROUP, self._all(visible_count)
             if {*store.arrays} != {*expected}:
@@ -176,7 +177,7 @@ class Series:
             for name, spec in expected.items():
                 if (mismatch := difference(store.arrays[name].metadata, spec.metadata)) is not None:
                     key, value, expected_text = mismatch
-                    raise damaged(group, f"it says {key} {value} of array {name!r}; expected {expected_text}")
+                    raise damaged(group, f"array {name!r} has {key} {value}; expected {expected_text}")
             row_count = self._count(store, step)
         if row_count < count:
             raise InputError(
@@ -190,7 +191,7 @@ class Series:
                 line = self.fixed[name][1]
                 if array.read((0,) * line.ndim, line.shape).tobytes() != line.tobytes():
                     raise InputError(
-                        f"{self.path / name} is damaged: its coordinates differ from those of the grid; "
+                        f"{self.path / name} is damaged: its coordinates differ from those of the grid. "
                         f"{RESTORE}"
                     )
             elif row_count % (rows := info.chunk[0]):  # the next commit rewrites these rows
@@ -217,7 +218,7 @@ class Series:
         store, part = self._continued, {"step": step, **note}
         if store is None or not store.arrays:
             self._facts["parts"] = [part]
-            self._show(0, {})  # records the run, in case this process dies before the arrays exist
+            self._show(0, {})  # identifies the run if this process dies before the arrays exist
             clear_folder(self.path, arrays.GROUP)
             arrays.create_all(self.path, self.specs(0), self.fixed)
             self._show(0)
@@ -229,7 +230,9 @@ class Series:
             self.attributes["history"] += f"\n{history}"
         self._facts["parts"] = parts
         count = self._count(store, step)
-        self._show(count, self._all(count))  # the group first: it must not list more times than arrays have
+        self._show(
+            count, self._all(count)
+        )  # the group first, because it must not list more times than the arrays have
         self._show(count)
         for name, spec in self._growing.items():
             for file, number in self._chunks(name):
@@ -261,7 +264,7 @@ class Series:
             The times cannot be written.
         """
         count, column = first + len(rows), 2
-        unsynced = arrays.context(1, sync=False)  # small chunks, which the run often rewrites
+        unsynced = arrays.context(1, sync=False)  # the run often rewrites these small chunks
         columns = {name: spec for name, spec in self.specs(count).items() if spec.chunk[0] > 1}
         for name, spec in columns.items():
             self._check_before(first, name, spec)
@@ -304,10 +307,12 @@ class Series:
         written: list[Path] = []
         for name, spec in self._growing.items():
             written.append(self.path / name / arrays.GROUP)
-            if spec.chunk[0] > 1:  # `commit` does not sync its chunks; other chunks are synced when written
+            if (
+                spec.chunk[0] > 1
+            ):  # `commit` does not sync the chunks of columns; other chunks are synced when written
                 chunks = self._chunks(name)
                 written += [file for file, number in chunks if (number + 1) * spec.chunk[0] > first]
-        with ThreadPoolExecutor(SYNCS) as pool:  # a file system commits them together
+        with ThreadPoolExecutor(SYNCS) as pool:  # the file system can combine simultaneous syncs
             list(pool.map(sync, written))
         for name in self._growing:
             sync(self.path / name)
@@ -320,7 +325,7 @@ class Series:
                 yield file, int(number)
 
     def _show(self, count: int, specs: Mapping[str, ArraySpec] | None = None) -> None:
-        """Write the metadata for a number of times; the group metadata, which readers open, is last."""
+        """Write the metadata for a number of times. The group metadata, which readers open, is last."""
         if specs is None:
             for name, spec in self.specs(count).items():
                 write_json(self.path / name / arrays.GROUP, spec.metadata, synced=False)
@@ -342,15 +347,15 @@ def rows_of(width: int, itemsize: int) -> int:
     return max(2, min(ROWS, CHUNK // (width * itemsize)))
 
 
-def last_owner(known: Mapping[str, Any]) -> str:
+def last_owner(store_facts: Mapping[str, Any]) -> str:
     """Return the name of the output that wrote the last part of a store; empty if it is unknown.
 
     Parameters
     ----------
-    known : mapping
+    store_facts : mapping
         Result of `halocline.archive.reader.facts`.
     """
     try:
-        return str(known["parts"][-1]["owner"])
+        return str(store_facts["parts"][-1]["owner"])
     except (KeyError, IndexError, TypeError):
         return ""

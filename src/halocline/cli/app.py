@@ -44,7 +44,7 @@ def run(words: list[str]) -> int:
     Raises
     ------
     InputError
-        The parser rejects the command line. Exceptions raised by a command are not caught.
+        The parser rejects the command line. Exceptions that a command raises are passed on.
     """
     command = typer.main.get_command(app)
     try:
@@ -53,7 +53,7 @@ def run(words: list[str]) -> int:
     except typer.Exit as end:
         return end.exit_code
     except Exception as error:
-        message = getattr(error, "format_message", None)  # method of exceptions of the parser
+        message = getattr(error, "format_message", None)  # exceptions of the parser have this method
         if message is None:
             raise
         if not message():

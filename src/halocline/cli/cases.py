@@ -44,41 +44,41 @@ def _facts(problem: Problem) -> dict[str, Any]:
 
 def _axes(sizes: Sequence[tuple[int, ...]]) -> str:
     counts = sorted(map(len, sizes))
-    least, most = counts[0], counts[-1]
-    if len(counts) == most - least + 1:
-        return str(most) if least == most else f"{least}-{most}"
+    minimum, maximum = counts[0], counts[-1]
+    if len(counts) == maximum - minimum + 1:
+        return str(maximum) if minimum == maximum else f"{minimum}-{maximum}"
     return ",".join(map(str, counts))
 
 
 def _list() -> str:
     scripts = ((name, Script(path_of(name))) for name in case_names())
     rows = tuple((name, _axes(script.default_cells), script.about) for name, script in scripts)
-    note = "halocline cases NAME shows the parameters of a case, halocline run NAME runs it."
+    note = "`halocline cases NAME` shows the parameters of a case. `halocline run NAME` runs the case."
     return Table("Cases", ("name", "axes", "about"), rows, left=3, note=note).text().rstrip()
 
 
 def _page(problem: Problem) -> str:
-    names, defined, declared = problem.known, problem.script.defined, problem.declared
+    names, defined, parameters = problem.known, problem.script.defined, problem.declared
     rows, origins = [], dict[str, list[str]]()
-    for key, p in declared.items():
+    for key, p in parameters.items():
         value = p.default if isinstance(p.default, str) else f"{p.default:g}"
         rows.append((key, value, p.range.removeprefix("a "), p.unit, p.about))
         origins.setdefault(p.origin, []).append(key)
     default = problem.default_cells()
     steps = None if names.steps is None else f"{names.steps} steps"
     end = joined(steps if names.until is None else f"to time {names.until:g}")
-    further = [
+    extra_lines = [
         f"{'':9} {' x '.join(map(str, size))} cells with --dim {dim}"
         for dim, size in problem.sizes.items()
         if size != default
     ]
     study = f"halocline study convergence {problem.name}"
     if "check" in defined:
-        further.append(f"{'check':9} --check compares the result with the conditions of the case")
+        extra_lines.append(f"{'check':9} --check compares the result with the conditions of the case")
     if "error" in defined:
-        further.append(f"{'error':9} {study} shows its decrease on finer grids")
+        extra_lines.append(f"{'error':9} {study} shows the error on finer grids")
     if names.is_extrapolated:
-        further.append(f"{'limits':9} {study} extrapolates its numbers from finer grids")
+        extra_lines.append(f"{'limits':9} {study} extrapolates results to grid spacing 0")
     heads = ("name", "default", "range", "unit", "meaning")
     table = Table("Parameters, for --set NAME=VALUE", heads, tuple(rows), left=5)
     return "\n".join(
@@ -88,7 +88,7 @@ def _page(problem: Problem) -> str:
             f"{'origin':9} {problem.script.origin}",
             f"{'axes':9} {_axes(list(problem.sizes.values()) or [problem.shape])}",
             f"{'default':9} {joined(' x '.join(map(str, default)) + ' cells', end)}",
-            *further,
+            *extra_lines,
             "",
             table.text().rstrip(),
             "",

@@ -17,23 +17,23 @@ from halocline.run.ranks.library import launcher
 def main() -> int:
     """Run the command with the words of sys.argv, and return its exit status.
 
-    The status is 0 for success, 2 for invalid input, 130 after Ctrl-C, 143 after SIGTERM, and 1 for all other
-    errors. It is also 1 if an output stream cannot be written. If several ranks run the command, each error
-    is printed once.
+    The status is 0 for success, 2 for invalid input, 75 after an early stop with a checkpoint, 130 after
+    Ctrl-C, and 143 after SIGTERM. For all other errors, and for an output stream that cannot be written, the
+    status is 1. If several ranks run the command, each error is printed once.
     """
     process.seldom()
     streams.open_closed()
-    started = launcher()
-    is_alone = started is None or started.size == 1
+    parent = launcher()
+    is_alone = parent is None or parent.size == 1
     if is_alone and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, terminate)  # among several ranks, MPI ends the remaining ones
+        signal.signal(signal.SIGTERM, terminate)  # with several ranks, MPI ends the others
     words = sys.argv[1:]
-    if started and started.rank and words[:1] != ["run"] and not {"-h", "--help"}.isdisjoint(words):
+    if parent and parent.rank and words[:1] != ["run"] and not {"-h", "--help"}.isdisjoint(words):
         return 0  # the first rank prints the help text
     try:
         from halocline.cli.app import run
 
-        # prints warnings unless the user's script configures logging
+        # this handler prints warnings unless the file of the user configures logging
         logging.lastResort = streams.Warnings()
         status = run(words)
         sys.stdout.flush()

@@ -39,7 +39,7 @@ def one_of(*values: str) -> Callable[[Any], Any]:
     return reader(" or ".join(values), lambda text: meanings[str(text)])
 
 
-def whole(numbers: Range) -> Callable[[Any], int]:
+def whole_number(numbers: Range) -> Callable[[Any], int]:
     """Return a reader of a whole number in a range."""
     return reader(numbers, lambda text: numbers.check("", int(text) if is_whole(str(text)) else text))
 
@@ -70,9 +70,9 @@ def place(noun: str, kind: Callable[[str], Any] = Path) -> Callable[[str], Any]:
 
     def read(text: str) -> Any:
         if not text:
-            raise typer.BadParameter(f"it is empty; expected the name of a {noun}")
+            raise typer.BadParameter(f"the name is empty; expected the name of a {noun}")
         if "\0" in text:
-            raise typer.BadParameter(f"it contains a null character; expected the name of a {noun}")
+            raise typer.BadParameter(f"the name contains a null character; expected the name of a {noun}")
         return kind(text)
 
     return read
@@ -108,19 +108,19 @@ result_option = panel("Results")
 
 # -- problem ---------------------------------------------------------------------------------------------
 
-CELLS_OF_RANK = problem_option("--n N", whole(ranges.POINTS), "Cells along each axis per rank.")
-DIM = problem_option("--dim 1|2|3", whole(ranges.AXES), "Number of axes of the grid.")
-RADIUS = problem_option("--radius R", whole(ranges.RADIUS), "Halo width in cells.")
-FIELDS = problem_option("--fields F", whole(ranges.FIELDS), "Number of fields.")
+CELLS_OF_RANK = problem_option("--n N", whole_number(ranges.POINTS), "Cells along each axis per rank.")
+DIM = problem_option("--dim 1|2|3", whole_number(ranges.AXES), "Number of axes of the grid.")
+RADIUS = problem_option("--radius R", whole_number(ranges.RADIUS), "Halo width in cells.")
+FIELDS = problem_option("--fields F", whole_number(ranges.FIELDS), "Number of fields.")
 DTYPE = problem_option("--dtype float32|float64", help="Precision of the fields.")
 
 # -- numerical method ----------------------------------------------------------------------------------------
 
 METHOD_OF_CASE = numerics_option(
     "--method cg|cg-fused",
-    help="Method of a linear solve. [bold]cg[/]: conjugate gradients as in UMBC HPCF-2018-10, with 11 array "
-    "reads and writes per iteration. [bold]cg-fused[/] (default): the same method in two sweeps, with 8 "
-    "array reads and writes.",
+    help="Method of a linear solve. [bold]cg[/]: conjugate gradients as in the technical report UMBC "
+    "HPCF-2018-10, with 11 array reads and writes per iteration. [bold]cg-fused[/] (default): the same "
+    "method in two sweeps, with 8 array reads and writes.",
 )
 DTYPE_OF_CASE = numerics_option(
     "--dtype float64|float32",
@@ -133,7 +133,7 @@ RTOL = numerics_option(
 )
 MAX_ITERATIONS = numerics_option(
     "--max-iterations K",
-    whole(ranges.STEPS),
+    whole_number(ranges.STEPS),
     "Maximum number of iterations of a linear solve. A solve that stops at this number counts as "
     "not converged.",
 )
@@ -153,16 +153,16 @@ class CaseOptions:
     settings
         Value of a parameter of the problem. The option may be repeated.
     order
-        Order of accuracy of the differences in space. Default: 6. Cases with a fixed scheme reject this
+        Order of accuracy of the finite differences. Default: 6. Cases with a fixed scheme reject this
         option.
     scheme
         Time integration scheme. Default: rk3. Cases with a fixed scheme reject this option.
     """
 
     n: Annotated[str | None, problem_option("--n N[,M[,K]]")] = None
-    dim: Annotated[int | None, problem_option("--dim 1|2|3", whole(ranges.AXES))] = None
+    dim: Annotated[int | None, problem_option("--dim 1|2|3", whole_number(ranges.AXES))] = None
     settings: Annotated[list[str], problem_option("--set NAME=VALUE")] = NO_TEXTS
-    order: Annotated[int | None, numerics_option("--order 2|4|6|...", whole(ranges.ORDER))] = None
+    order: Annotated[int | None, numerics_option("--order 2|4|6|...", whole_number(ranges.ORDER))] = None
     scheme: Annotated[str | None, numerics_option("--scheme euler|rk2|rk3|rk4|ssprk3")] = None
     dtype: Annotated[str | None, DTYPE_OF_CASE] = None
     method: Annotated[str | None, METHOD_OF_CASE] = None
@@ -172,12 +172,12 @@ class CaseOptions:
 
 RANKS = execution_option(
     "--ranks R",
-    whole(ranges.RANKS),
-    "Number of processes. For two or more, the command starts mpiexec. The option is not necessary if the "
-    "command itself is started by mpiexec.",
+    whole_number(ranges.RANKS),
+    "Number of processes (MPI ranks). For two or more, the command starts mpiexec. Leave the option out if "
+    "mpiexec starts the command.",
 )
 REPEAT = execution_option(
-    "--repeat K", whole(ranges.REPEATS), "Number of runs per measurement. The median is reported."
+    "--repeat K", whole_number(ranges.REPEATS), "Number of runs per measurement. The median is reported."
 )
 DECOMPOSITION = execution_option(
     "--decomposition HOW",
@@ -186,9 +186,10 @@ DECOMPOSITION = execution_option(
 )
 METHODS = execution_option(
     "--methods M,M,...",
-    help=f"Allowed transfer methods between subdomains: {', '.join(TRANSFERS)}. For each pair of subdomains, "
-    "the first allowed method in this order that is applicable is used. Default: all but rma. A single "
-    "process uses self and peer.",
+    help=f"Allowed transfer methods between subdomains: {', '.join(TRANSFERS)}. [bold]self[/] and "
+    "[bold]peer[/] copy within a rank, and [bold]colocated[/] copies between ranks of a node. The other "
+    "methods use MPI. Each pair of subdomains uses the first allowed and applicable method, in this order. "
+    "Default: all but rma. A single process uses self and peer.",
 )
 COMMUNICATION = execution_option(
     "--communication " + "|".join(COMMUNICATIONS),
@@ -208,8 +209,9 @@ class Execution:
         Threads per rank. Default: OMP_NUM_THREADS if it is set; otherwise the number of cores divided by the
         number of ranks. With devices, each rank has one thread.
     device
-        Processor or devices for the computation. Each device holds a subdomain, and the ranks of a node
-        share the devices of the node. cuda:0,1 selects two devices; without numbers, all devices are used.
+        Processor or devices for the computation. Each device computes one subdomain by default. The ranks of
+        a node share the devices of the node. cuda:0,1 selects two devices; without numbers, all devices are
+        used.
         Default: the environment variable HALOCLINE_DEVICE if it is set; otherwise cpu.
     patch
         Size of the patches in cells along each axis. A thread computes one patch at a time. [bold]tune[/]:
@@ -221,26 +223,28 @@ class Execution:
         Treat every R ranks as a node. Default: the nodes that MPI reports.
     placement
         Placement of the subdomains of a node on its devices. [bold]aware[/]: placement with the shortest
-        message time on the links between devices. [bold]trivial[/]: in order. [bold]random[/]: at random.
+        message time on the links between devices. [bold]trivial[/]: in the order of the subdomain numbers.
+        [bold]random[/]: at random.
     mailboxes
         Number of mailboxes per message, for the transfer method rma.
     schedule
         Assignment of patches to threads. [bold]static[/]: each thread computes its assigned patches.
-        [bold]dynamic[/]: a thread that has finished a patch takes the next patch of all. [bold]guided[/]:
-        like static, but idle threads take patches from other threads.
+        [bold]dynamic[/]: each thread takes the next patch from a common list. [bold]guided[/]: like static,
+        but idle threads take patches from other threads.
     kernels
         Method by which device threads read neighbouring cells. [bold]direct[/]: from global memory.
-        [bold]queue[/]: along the slowest axis from registers. [bold]planes[/]: like queue, but along the
-        other axes from shared memory. [bold]tune[/]: measure all methods before the first run and store the
-        fastest one. [bold]auto[/]: the stored method if there is one; otherwise queue.
+        [bold]queue[/]: from registers along the slowest axis, and from global memory along the other axes.
+        [bold]planes[/]: like queue, but from shared memory along the other axes. [bold]tune[/]: measure all
+        methods before the first run and store the fastest one. [bold]auto[/]: the stored method if there is
+        one; otherwise queue.
     overlap
         While messages are in transit, compute the patches that do not need them. [bold]auto[/]: measure on
         and off in the first passes and select the faster one.
     halo
         Extent of the exchanged halos. [bold]read[/]: only cells that kernels read. All other values are for
         comparison. [bold]uniform[/]: for all exchanged fields, the widest halo with all edges and corners.
-        [bold]edges[/]: like uniform, but corners in 3D only if kernels read the corners of any field.
-        [bold]faces[/]: like edges, but edges only if kernels read the edges of any field.
+        [bold]edges[/]: like uniform, but without corners in 3D unless kernels read the corners of a field.
+        [bold]faces[/]: like edges, but without edges unless kernels read the edges of a field.
     packing
         MPI messages that are packed into buffers: all messages, only messages along the [bold]last[/] axis,
         or none (for comparison). MPI reads unpacked messages from the fields. Devices copy unpacked messages
@@ -252,24 +256,24 @@ class Execution:
         Interval at which subdomains move between ranks to balance the load: steps ('50 steps'), simulated
         time (0.5) or wall-clock time ('30 min'). Requires --subdomains-per-rank.
     ranks_active
-        Number of ranks that hold subdomains; the other ranks wait. Default: all.
+        Number of ranks that compute subdomains; the other ranks wait. Default: all.
     trace
         Write a trace of threads and messages for Perfetto or chrome://tracing.
     """
 
-    threads: Annotated[int | None, execution_option("--threads T", whole(ranges.THREADS))] = None
+    threads: Annotated[int | None, execution_option("--threads T", whole_number(ranges.THREADS))] = None
     device: Annotated[str | None, execution_option("--device cpu|cuda[:i,j]|opencl[:i,j]")] = None
     decomposition: Annotated[str, DECOMPOSITION] = "optimal"
     patch: Annotated[str | None, execution_option("--patch B[,B[,B]]|tune|caches")] = None
     subdomains_per_rank: Annotated[
-        int, execution_option("--subdomains-per-rank K", whole(ranges.SUBDOMAINS))
+        int, execution_option("--subdomains-per-rank K", whole_number(ranges.SUBDOMAINS))
     ] = 1
     ranks_per_node: Annotated[
-        int | None, execution_option("--ranks-per-node R", whole(ranges.RANKS_PER_NODE))
+        int | None, execution_option("--ranks-per-node R", whole_number(ranges.RANKS_PER_NODE))
     ] = None
     placement: Annotated[str, execution_option("--placement aware|trivial|random")] = "aware"
     methods: Annotated[str | None, METHODS] = None
-    mailboxes: Annotated[int, execution_option("--mailboxes M", whole(ranges.MAILBOXES))] = 2
+    mailboxes: Annotated[int, execution_option("--mailboxes M", whole_number(ranges.MAILBOXES))] = 2
     schedule: Annotated[str, execution_option("--schedule guided|static|dynamic")] = "guided"
     kernels: Annotated[str, execution_option("--kernels auto|tune|direct|queue|planes")] = "auto"
     overlap: Annotated[str, execution_option("--overlap auto|on|off")] = "auto"
@@ -278,11 +282,13 @@ class Execution:
     communication: Annotated[str | None, COMMUNICATION] = None
     gpudirect: Annotated[str, execution_option("--gpudirect on|off")] = "off"
     balance: Annotated[str | None, execution_option("--balance EVERY")] = None
-    ranks_active: Annotated[int | None, execution_option("--ranks-active K", whole(ranges.RANKS))] = None
+    ranks_active: Annotated[int | None, execution_option("--ranks-active K", whole_number(ranges.RANKS))] = (
+        None
+    )
     trace: Annotated[Path | None, result_option("--trace FILE", place("file"))] = None
 
 
-BALANCE_OPTIONS = ("balance", "ranks_active")  # options of Execution that move subdomains
+BALANCE_OPTIONS = ("balance", "ranks_active")  # options of Execution for load balancing
 COMPARISON_OPTIONS = ("halo", "packing", "communication", "gpudirect")  # options of Execution for comparisons
 
 # -- output and checkpoints ----------------------------------------------------------------------------------
@@ -311,8 +317,8 @@ class StorageOptions:
         Number of checkpoints to keep; older ones are deleted. Default: 2.
     resume
         Restart from this checkpoint, or from the newest checkpoint in this folder, on any number of ranks.
-        Results are bit-for-bit those of an uninterrupted run. --steps and --until count from the original
-        start.
+        The results are bit-for-bit identical to those of an uninterrupted run. --steps and --until count
+        from the original start.
     time_limit
         Maximum wall-clock time of the run. Shortly before this limit, the run writes a checkpoint and exits
         with status 75. Default: the end of the Slurm job, if there is one.
@@ -326,12 +332,14 @@ class StorageOptions:
     output_every: Annotated[str | None, storage_option("--output-every 'K steps'|T|'30 min'")] = None
     checkpoint: Annotated[Path | None, storage_option("--checkpoint FOLDER", place("folder"))] = None
     checkpoint_every: Annotated[str | None, storage_option("--checkpoint-every 'K steps'|T|'30 min'")] = None
-    keep: Annotated[int | None, storage_option("--keep K", whole(ranges.CHECKPOINTS))] = None
+    keep: Annotated[int | None, storage_option("--keep K", whole_number(ranges.CHECKPOINTS))] = None
     resume: Annotated[Path | None, storage_option("--resume FOLDER", place("folder"))] = None
     overwrite: Annotated[bool, OVERWRITE] = False
     time_limit: Annotated[str | None, storage_option("--time-limit '11 h 50 min'")] = None
-    io_threads: Annotated[int | None, storage_option("--io-threads K", whole(ranges.IO_THREADS))] = None
-    io_ranks: Annotated[int, storage_option("--io-ranks K", whole(ranges.IO_RANKS))] = 0
+    io_threads: Annotated[int | None, storage_option("--io-threads K", whole_number(ranges.IO_THREADS))] = (
+        None
+    )
+    io_ranks: Annotated[int, storage_option("--io-ranks K", whole_number(ranges.IO_RANKS))] = 0
 
 
 # -- results -------------------------------------------------------------------------------------------------
@@ -370,8 +378,8 @@ class ResultOptions:
     csv
         Write the time series of diagnostics, one CSV line per time.
     pictures
-        Draw the final fields in this folder, or the quantities and figures that the case defines. For a
-        file, the fields of its last problem are drawn.
+        Draw pictures in this folder: the final fields, or the quantities and figures that the case defines.
+        For a Python file, the pictures show its last problem.
     check
         Run the check of the case on the result. Exit with status 1 if the check fails.
     state

@@ -19,8 +19,7 @@ STDOUT = "-"
 
 def is_first_rank() -> bool:
     """Return True on the first rank, the only rank that prints and writes."""
-    started = launcher()
-    return started is None or world().rank == 0
+    return launcher() is None or world().rank == 0
 
 
 def say(text: str) -> None:
@@ -30,14 +29,14 @@ def say(text: str) -> None:
 
 
 def check_files(*targets: str | Path | None) -> None:
-    """Raise InputError if a file cannot be written; all ranks call this, before any work."""
+    """Raise InputError if a file cannot be written. All ranks call this function before the computation."""
     paths = [Path(target) for target in targets if target is not None and str(target) != STDOUT]
     for path in paths:
         if paths.count(path) > 1:
-            raise InputError(f"{path} is given for two results. Choose another file for one of them.")
-    wrong = world().bcast(next(filter(None, map(_write_problem, paths)), None) if is_first_rank() else None)
-    if wrong:
-        raise InputError(wrong)
+            raise InputError(f"{path} is the file of two options. Choose two different files.")
+    problem = world().bcast(next(filter(None, map(_write_problem, paths)), None) if is_first_rank() else None)
+    if problem:
+        raise InputError(problem)
 
 
 def check_pictures(*targets: Path | None) -> None:
@@ -49,7 +48,7 @@ def check_pictures(*targets: Path | None) -> None:
 
 
 def _write_problem(target: Path) -> str | None:
-    """Return a message if a file cannot be written, else None."""
+    """Return a message if a file cannot be written; otherwise None."""
     reason = not_writable_reason(target)
     return f"cannot write {target}: {reason}" if reason else None
 

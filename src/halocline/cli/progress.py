@@ -37,16 +37,17 @@ def progress(
 ) -> Iterator[Callable[..., None] | None]:
     """Show a description and a count during the block.
 
-    The context manager yields a function of the count and an optional text; None on all ranks but the first.
-    Without a terminal, as in a batch job, a line is written after one minute, and then every ten minutes.
+    On the first rank, the context manager yields a function with two arguments: the count and an optional
+    text. On all other ranks, it yields None. Without a terminal, as in a batch job, a line is written after
+    one minute, and then every ten minutes.
 
     Parameters
     ----------
     description, unit : str or callable
-        Description of the work, and unit of the count. A callable can return a text that changes.
+        Description of the work, and unit of the count. A callable returns the current text.
     """
-    started = launcher()
-    if started is not None and started.rank > 0:
+    parent = launcher()
+    if parent is not None and parent.rank > 0:
         yield None
         return
     stream = _open(terminal())
@@ -67,7 +68,7 @@ def progress(
         TimeElapsedColumn(),
         console=console,
         transient=True,
-        redirect_stdout=sys.stdout.isatty(),  # print above the progress line
+        redirect_stdout=sys.stdout.isatty(),  # printed lines appear above the progress line
         redirect_stderr=sys.stderr.isatty(),
     )
     with stream, lines as live_lines:

@@ -1,4 +1,4 @@
-"""Start of the present command on several ranks."""
+"""Start of the current command on several ranks."""
 
 from __future__ import annotations
 
@@ -35,28 +35,29 @@ def start_ranks(
     per_node : int, optional
         Ranks per node.
     needs_mpi : bool
-        True if a single rank is also started with MPI, for messages to itself.
+        True to start MPI even for a single rank, which sends messages to itself.
 
     Raises
     ------
     InputError
         A launcher has started a different number of ranks or I/O ranks.
     """
-    started = launcher()
-    several = (ranks or 1) > 1 or io_ranks > 0
-    if started is not None and not (started.size == 1 and several):
+    parent = launcher()
+    needs_several = (ranks or 1) > 1 or io_ranks > 0
+    if parent is not None and not (parent.size == 1 and needs_several):
         size = world().size
         if ranks not in (None, size):
             raise InputError(
-                f"--ranks is {ranks}, but the launcher ({started.name}) started {size}. Leave --ranks out "
-                "there."
+                f"--ranks is {ranks}, but the launcher ({parent.name}) started {size}. Leave --ranks out, or "
+                f"start {ranks} ranks."
             )
         if io_ranks and os.environ.get(IO_RANKS) != str(io_ranks):
             raise InputError(
-                f"--io-ranks is {io_ranks}, but the launcher ({started.name}) has started the ranks: set "
-                f"{IO_RANKS}={io_ranks} there, which makes the last {io_ranks} of them I/O ranks"
+                f"--io-ranks is {io_ranks}, but the launcher ({parent.name}) has already started all ranks. "
+                f"Set {IO_RANKS}={io_ranks} in its environment, so that the last {io_ranks} of them become "
+                "I/O ranks."
             )
-    elif several or (needs_mpi and started is None):
+    elif needs_several or (needs_mpi and parent is None):
         share_terminal()
         command = [sys.executable, "-m", "halocline.cli", *sys.argv[1:]]
         raise typer.Exit(launch(ranks or 1, command, io_ranks=io_ranks, threads=threads, per_node=per_node))

@@ -1,4 +1,4 @@
-"""Output of the results of a study: tables, sentences, files, a page and pictures."""
+"""Output of the results of a study: tables, sentences, data files, a page and pictures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write_report(
     *,
     record: Any,
     rows: str = "",
-    drawn: Sequence[Path] = (),
+    run_pictures: Sequence[Path] = (),
     **texts: Any,
 ) -> None:
     """Print a report, and write the requested files.
@@ -37,10 +37,10 @@ def write_report(
         Data for the JSON.
     rows : str
         Text of the CSV file.
-    drawn : sequence of Path
-        Pictures that the runs have drawn.
+    run_pictures : sequence of Path
+        Picture files that the runs of the study have written.
     **texts
-        Texts of `halocline.study.reporting.page.page`, except its command.
+        Other arguments of `halocline.study.reporting.page.page`, except its command.
     """
     json, csv, html, folder = (results.get(name) for name in ("json", "csv", "html", "pictures"))
     if json != "-":
@@ -63,8 +63,8 @@ def write_report(
                     save(figure, picture_files[-1])
             if html:
                 command = shlex.join(command_line())
-                write(html, page(report, list(figures.values()), drawn, command=command, **texts))
-    if folder and drawn:
+                write(html, page(report, list(figures.values()), run_pictures, command=command, **texts))
+    if folder and run_pictures:
         folder.mkdir(parents=True, exist_ok=True)
-        picture_files += [Path(shutil.copy(path, folder)) for path in drawn]
+        picture_files += [Path(shutil.copy(path, folder)) for path in run_pictures]
     report_written([json, csv, html, *picture_files])

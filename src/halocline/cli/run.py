@@ -1,4 +1,4 @@
-"""Implementation of `halocline run`: run of a problem file or case, with its report."""
+"""Implementation of `halocline run`, which runs a problem file or case and prints a report."""
 
 from __future__ import annotations
 
@@ -59,17 +59,17 @@ def run(
         Options of `halocline.problems.problem.Problem`.
     of_runs : mapping
         Options of `halocline.problems.run_options.RunOptions`.
-    results : Results
+    results : ResultOptions
     ranks : int, optional
     arguments : sequence of str
         Arguments of the file.
     execution : mapping
-        Options of `halocline.Execution` on the command line.
+        Options of `halocline.run.domain.execution.Execution` that the command line sets.
     """
     until, every, only, resume, io_ranks = (
         of_runs.get(key) for key in ("until", "every", "only", "resume", "io_ranks")
     )
-    if launcher() is not None:  # before the file runs: I/O ranks remain in this call until the end of the run
+    if launcher() is not None:  # I/O ranks remain in this call until the end of the run
         start_ranks(ranks, io_ranks or 0)
     problem = _problem(name, resume, of_problem)
     trace, device, threads, per_node = (
@@ -81,11 +81,9 @@ def run(
     _check_options(problem, check=results.check, csv=csv)
     if only is not None:
         other_options = {"until": until, "every": every, "csv": csv, "pictures": pictures, "state": state}
-        stores_given = {
-            key: of_runs[key].path for key in ("output", "checkpoint") if of_runs[key] is not None
-        }
+        store_paths = {key: of_runs[key].path for key in ("output", "checkpoint") if of_runs[key] is not None}
         check_part(
-            only, {**other_options, "trace": trace, **stores_given, "resume": resume, "check": results.check}
+            only, {**other_options, "trace": trace, **store_paths, "resume": resume, "check": results.check}
         )
     if problem.has_settings and launcher() is None and ((ranks or 1) > 1 or io_ranks):
         _ = problem.program  # detects invalid parameters before ranks start
@@ -117,7 +115,7 @@ def run(
             if results.check:
                 checks = result.check()
     except BaseException as error:
-        if every is not None and series:  # the series before a failure helps to find its cause
+        if every is not None and series:  # the series before a failure helps to find the cause of the failure
             _write_series(csv, series)
         _report_of_file(problem, error)
         raise
@@ -135,10 +133,12 @@ def run(
         write_json(json, _as_json(problem, result, checks, facts))
     if result.record is not None and result.record.series is not None:
         _write_series(csv, result.record.series)
-    drawn = [] if pictures is None or not has_problem else _draw(problem, result, pictures, trace is not None)
+    picture_files: list[Path] = []
+    if pictures is not None and has_problem:
+        picture_files = _draw(problem, result, pictures, trace is not None)
     is_finished = observer.finished_step is not None
     stores = [] if is_finished else observer.output.stores
-    report_written([json, csv, *([state, trace] if has_problem else []), *drawn, *stores])
+    report_written([json, csv, *([state, trace] if has_problem else []), *picture_files, *stores])
     checkpoint = of_runs.get("checkpoint")
     if checkpoint is not None and "--checkpoint" not in observer.unused and not is_finished:
         note(f"checkpoints are in {checkpoint.path}; restart with --resume {checkpoint.path}")
@@ -151,8 +151,8 @@ def run(
                 **{key: value for key, value in execution.items() if key not in ENVIRONMENT},
                 **{"state": state, "pictures": pictures},
             },
-            f"{problem.spelling} makes no simulation and no linear problem, so the option has no effect. "
-            "Leave it out.",
+            f"{problem.spelling} creates no simulation and no linear problem, so the option has no effect. "
+            "Leave the option out.",
         )
     if checks is not None and not all(check.passed for check in checks):
         raise typer.Exit(1)
@@ -192,22 +192,26 @@ def _check_options(problem: Problem, *, check: bool, csv: Path | None) -> None:
     defined, name = problem.script.defined, problem.spelling
     if check and CHECK not in defined:
         if problem.is_file:
-            raise InputError(f"--check: {name} has no function {CHECK}(problem) at its top level. Write one.")
-        raise InputError(f"--check: {name} has no check. `halocline cases` marks the cases that have one.")
+            raise InputError(
+                f"--check: {name} has no function {CHECK}(problem) at its top level. Define the function."
+            )
+        raise InputError(
+            f"--check: {name} has no check. `halocline cases NAME` shows whether a case has a check."
+        )
     if csv is not None and "diagnostics" not in defined:
         raise InputError(
-            f"--csv {csv}: {name} has no function diagnostics() at its top, and so no time series: leave it "
-            "out, or write numbers over time with hc.Output(fields={...}) in the file"
+            f"--csv {csv}: {name} has no function diagnostics() at its top level, so the run has no time "
+            "series. Leave --csv out, or write a time series with hc.Output(fields={...}) in the file."
         )
     if csv is not None and not problem.has_settings:
         raise InputError(
-            f"--csv {csv}: {name} declares no settings, and commands use diagnostics() of files with "
-            "settings only: declare the cells by hc.cells, or a parameter by hc.setting"
+            f"--csv {csv}: {name} declares no settings, but commands call diagnostics() only for files with "
+            "settings. Declare the cells with hc.cells, or a parameter with hc.setting."
         )
 
 
 def _heading(problem: Problem) -> str:
-    """Return the name of a problem, with its cells if they are known."""
+    """Return the name of a problem, with its numbers of cells if they are known."""
     return joined(problem.name, " x ".join(map(str, problem.shape)) if problem.is_known else "")
 
 
@@ -216,15 +220,15 @@ def _note_nothing(problem: Problem, result: Result, of_runs: Mapping[str, Any]) 
     record, finished = result.record, result.observer.finished_step
     if finished is not None:
         time = "" if record is None or record.time is None else f" (time {record.time:g})"
-        note(f"nothing was done: {of_runs['resume']} is at step {finished:,}{time} already")
+        note(f"no step was computed: checkpoint {of_runs['resume']} is already at step {finished:,}{time}")
     elif problem.has_settings and record is not None and record.time is not None and record.steps == 0:
         outcome = result.outcome
         if outcome is not None and outcome.reason in (problem.names.ends or ()):
-            end = f"it is {outcome.reason} there, which"
+            end = f"the run is already {outcome.reason} at this time"
         else:
             until = of_runs.get("until")
-            end = f"step {of_runs.get('steps')}" if until is None else f"time {until:g}"
-        note(f"nothing was done: the run begins at time {record.time:g}, and {end} is its end")
+            end = f"its end is step {of_runs.get('steps')}" if until is None else f"its end is time {until:g}"
+        note(f"no step was computed: the run begins at time {record.time:g}, and {end}")
 
 
 def _say(

@@ -23,7 +23,7 @@ def _output(listing: dict[str, Any], equations: bool) -> str:
         span += f", steps {steps[0]:,} to {steps[-1]:,}" if steps else ""
         head.append(f"{'times':12} {counted(len(times), 'time')}, {span}")
     elif steps and times is None:
-        head.append(f"{'steps':12} {len(steps):,} of them, from {steps[0]:,} to {steps[-1]:,}")
+        head.append(f"{'steps':12} {counted(len(steps), 'step')}, from {steps[0]:,} to {steps[-1]:,}")
     elif times is not None or steps is not None:
         head.append(f"{'times':12} none yet")
     head += _parameters(listing)
@@ -68,16 +68,14 @@ def _checkpoints(listing: dict[str, Any], equations: bool) -> str:
         "written": lambda checkpoint: checkpoint["made"] or "-",
         "on disk": lambda checkpoint: amount(checkpoint["bytes"]),
     }
-    path, whole = (
-        listing["path"],
-        [checkpoint for checkpoint in listing["checkpoints"] if checkpoint["whole"]],
-    )
+    path = listing["path"]
+    complete_checkpoints = [checkpoint for checkpoint in listing["checkpoints"] if checkpoint["whole"]]
     if any(checkpoint["newest"] for checkpoint in listing["checkpoints"]):
-        note = f"Restart from the newest with --resume {path}."
-    elif whole:
+        note = f"Restart from the newest checkpoint with --resume {path}."
+    elif complete_checkpoints:
         note = (
-            f"{listing['problem'].partition(';')[0]}. Restart from the last complete one with "
-            f"--resume {Path(path) / whole[-1]['name']}."
+            f"{listing['problem'].partition(';')[0]}. Restart from the last complete checkpoint with "
+            f"--resume {Path(path) / complete_checkpoints[-1]['name']}."
         )
     else:
         has_complete = any(checkpoint["step"] is not None for checkpoint in listing["checkpoints"])

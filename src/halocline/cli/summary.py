@@ -47,11 +47,13 @@ def rows_of(problem: Problem) -> Callable[[Mapping[str, Any]], None]:
 
 
 def part_line(problem: Problem, result: Result, only: str) -> str:
-    """Return a line with the time of a part of the steps."""
+    """Return a line with the time of one part of all steps."""
 
     record = result.record
     if record is None:
-        raise InputError(f"--only {only}: {problem.spelling} has run no problem with steps to time")
+        raise InputError(
+            f"--only {only}: {problem.spelling} ran no problem with steps, so there is nothing to time"
+        )
     ns = record.ns_per_cell_step
     time_per_cell = "" if ns is None else f", {ns:.4g} ns per cell and step"
     return f"{PARTS[only]}: {duration(record.seconds)} for {counted(record.steps, 'step')}{time_per_cell}"
@@ -67,15 +69,15 @@ def judgement(checks: Sequence[Check]) -> str:
 
     columns: dict[str, Callable[[Check], str]] = {
         "check": lambda check: check.name,
-        "what it compares": lambda check: check.about,
+        "description": lambda check: check.about,
         "value": lambda check: number(float(check.value)) if check.compared else "",
         "expected": lambda check: check.bound,
         "result": verdict,
     }
     failed = sum(not check.passed for check in checks)
     left_out = sum(not check.compared for check in checks)
-    note = f"{counted(failed, 'check')} of {len(checks)} failed." if failed else "All checks passed."
-    note += f" {left_out} could not be evaluated." if left_out else ""
+    note = f"{failed} of {counted(len(checks), 'check')} failed." if failed else "All checks passed."
+    note += f" {counted(left_out, 'check')} could not be evaluated." if left_out else ""
     return table_of("Checks", checks, columns, left=2, note=note).text().rstrip()
 
 
@@ -116,9 +118,9 @@ def event_lines(events: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def summary(problem: Problem, result: Result) -> str:
-    """Return the results of a run, and its speed, as a table."""
+    """Return the results and the speed of a run as a table."""
 
-    r, whole = result.record, result.outcome
+    r, outcome = result.record, result.outcome
     assert r is not None
     title = f"{problem.title}, {hardware_text(r.ranks, r.threads, r.devices)}"
     rows: list[Row] = []
@@ -126,8 +128,8 @@ def summary(problem: Problem, result: Result) -> str:
         rows.append(
             ("timed part", r.only, f"{PARTS[r.only]}, {_steps(problem, r)}; fields have no valid values")
         )
-    elif isinstance(whole, Solution):
-        rows += _solved(whole, result)
+    elif isinstance(outcome, Solution):
+        rows += _solved(outcome, result)
     else:
         rows += _reached(problem, r)
     if r.error is not None:
@@ -140,8 +142,8 @@ def summary(problem: Problem, result: Result) -> str:
         from halocline.run.tuning.patches import text_of
 
         rows.append(("patches", text_of(result.tuned), ""))
-    if r.ranks > 1 and whole is not None:
-        rows.append(("overlap", str(whole.overlap), ""))
+    if r.ranks > 1 and outcome is not None:
+        rows.append(("overlap", str(outcome.overlap), ""))
     rows += _balancing(r)
     rows += _writing(r)
     owner = "host memory" if r.devices else "resident memory"
@@ -182,12 +184,12 @@ def _solved(solution: Solution, result: Result) -> list[Row]:
         (
             "residual",
             f"{solution.residual_relative:.3g}",
-            "norm relative to the right-hand side, updated by the iterations",
+            "norm relative to that of the right-hand side, updated in each iteration",
         ),
         (
             "true residual",
             f"{solution.true_residual_relative:.3g}",
-            f"b - A x relative to the right-hand side, computed after the last iteration{limit}",
+            f"norm of b - A x relative to that of b, computed after the last iteration{limit}",
         ),
     ]
 
@@ -195,14 +197,18 @@ def _solved(solution: Solution, result: Result) -> list[Row]:
 def _speed(result: Result, unit: str) -> list[Row]:
     """Return rows with the time of a step or iteration, and rates relative to the peak and bandwidth."""
 
-    r, whole = result.record, result.outcome
+    r, outcome = result.record, result.outcome
     rows: list[Row] = []
     assert r is not None
     ns = r.ns_per_cell_step
-    if ns is not None or whole is not None:
+    if ns is not None or outcome is not None:
         note = ""
-        if whole is not None and r.only is None:
-            parts = {"compute": whole.compute, "exchange": whole.exchange, "reductions": whole.reduction}
+        if outcome is not None and r.only is None:
+            parts = {
+                "compute": outcome.compute,
+                "exchange": outcome.exchange,
+                "reductions": outcome.reduction,
+            }
             shares = (f"{name} {part / r.seconds if r.seconds else 0:.0%}" for name, part in parts.items())
             note = ", ".join(shares)
         rows.append(("wall time", duration(r.seconds), note))
@@ -234,7 +240,7 @@ def _speed(result: Result, unit: str) -> list[Row]:
 
 
 def _balancing(record: Record) -> list[Row]:
-    """Return a row on load balancing, if it took place."""
+    """Return a row on load balancing; no row if the run did not balance."""
     balances = record.balances
     if balances is None:
         return []
@@ -242,13 +248,13 @@ def _balancing(record: Record) -> list[Row]:
         "balances",
         str(int(balances["count"])),
         f"{duration(balances['seconds'])}, {counted(int(balances['moved']), 'subdomain')} moved "
-        f"({amount(int(balances['bytes']))}); maximum work of a rank before the last one "
+        f"({amount(int(balances['bytes']))}); before the last balance, the rank with the most work had "
         f"{balances['before']:.2f} times the mean",
     )]  # fmt: skip
 
 
 def _writing(record: Record) -> list[Row]:
-    """Return rows with the cost of output and checkpoints, if there are any."""
+    """Return rows with the cost of output and checkpoints; no rows if nothing was written."""
 
     if not record.written_bytes:
         return []
@@ -256,6 +262,6 @@ def _writing(record: Record) -> list[Row]:
     return [(
         "written",
         amount(record.written_bytes),
-        f"output and checkpoints{writers}; the run paused {duration(record.writing_seconds)} for them, "
-        f"{duration(record.waiting_seconds)} of it for the disk",
+        f"output and checkpoints{writers}; the run paused {duration(record.writing_seconds)} for writing, "
+        f"including {duration(record.waiting_seconds)} for the disk",
     )]  # fmt: skip

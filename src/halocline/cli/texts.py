@@ -23,12 +23,12 @@ def reject(options: Mapping[str, object], reason: str) -> None:
 
 
 def cells_of(text: str | None) -> list[int] | None:
-    """Return the numbers of cells of --n."""
+    """Return the numbers of cells that --n sets."""
     if text is None:
         return None
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isdecimal() and int(part) > 0 for part in parts):
-        raise InputError(f"--n {text}: expected whole numbers of cells from 1, such as 64 or 64,64,32")
+        raise InputError(f"--n {text}: expected positive whole numbers of cells, such as 64 or 64,64,32")
     return [int(part) for part in parts]
 
 
@@ -39,8 +39,8 @@ def check_part(only: str, other_options: Mapping[str, object]) -> None:
     if only not in PARTS:
         raise InputError(f"--only {only}: expected one of {', '.join(PARTS)}")
     for option, value in other_options.items():
-        reason = f"with --only {only} a fixed number of steps is timed, and the fields are invalid"
-        reject({option: value}, f"{reason}; leave --{option} out")
+        reason = f"--only {only} times a fixed number of steps, and the fields are then invalid"
+        reject({option: value}, f"{reason}. Leave --{option} out.")
 
 
 def execution_of(values: dict[str, Any]) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def is_on(text: str) -> bool:
 
 
 def overlap_of(text: str) -> bool | str:
-    """Return the choice of --overlap: "auto", True or False."""
+    """Return the value of --overlap: "auto", True or False."""
     if text not in ("auto", "on", "off"):
         raise InputError(f"--overlap {text}: expected auto, on or off")
     return text if text == "auto" else text == "on"
@@ -89,8 +89,9 @@ def storage_options(values: dict[str, Any], *, of_file: bool = False) -> dict[st
     Parameters
     ----------
     values : dict
+        Option values by name.
     of_file : bool
-        True for a file. A file may write output and checkpoints itself.
+        True for a problem file, which may write output and checkpoints itself.
 
     Raises
     ------
@@ -118,7 +119,7 @@ def storage_options(values: dict[str, Any], *, of_file: bool = False) -> dict[st
 
 
 def _output_settings(kind: type[Any], option: str, path: Any, options: dict[str, Any]) -> Any:
-    """Return the output or checkpoints of an option; None without a path."""
+    """Return the `Output` or `Checkpoint` that an option declares; None without a path."""
     try:
         settings = {name: value for name, value in options.items() if value is not None}
         return None if path is None else kind(path, **settings)

@@ -27,7 +27,7 @@ class DevicePlan:
     ----------
     interface : {"cuda", "opencl"}
     devices : list of dict
-        Devices of the rank. `device`: "cuda:0", or "cuda" if the number is unknown. `name`: model, None if
+        Devices of the rank. `device`: "cuda:0", or "cuda" if the number is unknown. `name`: model; None if
         this machine does not have the device. `subdomains`: subdomains on the device. `ranks`: number of
         ranks that share the device. `memory_bytes`: memory of this rank on the device, namely fields with
         padded rows, scratch memory, message buffers, and small amounts of other data. `free_bytes`: free
@@ -67,7 +67,7 @@ class DevicePlan:
     def present(self) -> tuple[Any, ...]:
         """Native device objects of the rank; empty if this machine does not have all devices of the plan."""
         native_devices = devices_here(self.interface)
-        matches = [native_devices.get(planned["device"]) for planned in self.devices]
+        matches = [native_devices.get(device["device"]) for device in self.devices]
         return tuple(matches) if all(matches) else ()
 
 
@@ -88,7 +88,7 @@ def planned_devices(choice: DeviceChoice, ranks_of_node: int) -> tuple[Labels, s
         reason = native().why_no_devices(interface)
         return (
             ((interface,),) * ranks_of_node,
-            f"one device is planned for each rank, since there is none on this machine ({reason})",
+            f"this machine has no devices ({reason}), so the plan assumes one device per rank",
         )
     device_shares = share_devices(len(names), ranks_of_node)
     unknown = f"not on this machine: {', '.join(lacking)}" if lacking else ""
@@ -110,7 +110,9 @@ def planned_links(interface: str, labels: Labels, subdomains_per_rank: int) -> D
     """Return the links between devices; the distance is None if this machine lacks some of the devices."""
     native_devices = devices_here(interface)
     if any(name not in native_devices for names in labels for name in names):
-        return DeviceLinks(None, "their links are not known, since not all are on this machine")
+        return DeviceLinks(
+            None, "the links are unknown, because this machine does not have all of the devices"
+        )
     identities = [[native_devices[name].identity for name in names] for names in labels]
     return links_between(identities, subdomains_per_rank, interface)
 
@@ -153,7 +155,7 @@ def _kernels(
 ) -> tuple[list[dict[str, Any]], dict[str, int]]:
     """Return the kernels of every sweep, and the number of launches of each kind in one pass of the loop."""
     names = [info.name for info in schedule.fields]
-    launched = dict.fromkeys(("cells", "halo", "boundary", "copy", "reductions", "scalars"), 0)
+    launch_counts = dict.fromkeys(("cells", "halo", "boundary", "copy", "reductions", "scalars"), 0)
     device_of = {subdomain.number: n // subdomains_per_device for n, subdomain in enumerate(plan.subdomains)}
     of_pass = schedule.pass_numbers()
     kernels: list[dict[str, Any]] = []
@@ -164,16 +166,16 @@ def _kernels(
         launches: dict[tuple[str, str], list[Launch]] = {}
         for subdomain in plan.subdomains:
             todo = subdomain.sweeps[n]
-            planned = sweep_launches(schedule, sweep, subdomain, todo)
-            for over, launch in _by_kind(subdomain, planned):
+            sweep_plan = sweep_launches(schedule, sweep, subdomain, todo)
+            for over, launch in _by_kind(subdomain, sweep_plan):
                 launches.setdefault((launch.kernel.name, over), []).append(launch)
-                launched[over] += in_pass
+                launch_counts[over] += in_pass
             if in_pass:
-                launched["copy"] += sum(message.packed for message in (*todo.sends, *todo.receives))
+                launch_counts["copy"] += sum(message.packed for message in (*todo.sends, *todo.receives))
                 for source in {copy.subdomain for copy in todo.copies}:
                     # copies between devices of one rank are packed and unpacked
-                    launched["copy"] += 1 if device_of[source] == device_of[subdomain.number] else 2
-                launched["reductions"] += len(planned.partials)
+                    launch_counts["copy"] += 1 if device_of[source] == device_of[subdomain.number] else 2
+                launch_counts["reductions"] += len(sweep_plan.partials)
         for (name, over), of_kernel in launches.items():
             largest = max(of_kernel, key=lambda launch: launch.cells.size)
             kernels.append(
@@ -193,14 +195,14 @@ def _kernels(
     if plan.decomposition.count == 1:
         loops = [operation for operation in schedule.operations if isinstance(operation, Loop)]
         inside = flat(loops or schedule.operations)
-        launched["scalars"] = sum(isinstance(operation, (Scalars, Stop, Loop)) for operation in inside)
-    return kernels, launched
+        launch_counts["scalars"] = sum(isinstance(operation, (Scalars, Stop, Loop)) for operation in inside)
+    return kernels, launch_counts
 
 
-def _by_kind(subdomain: SubdomainPlan, planned: SweepLaunches) -> Iterator[tuple[str, Launch]]:
+def _by_kind(subdomain: SubdomainPlan, sweep_plan: SweepLaunches) -> Iterator[tuple[str, Launch]]:
     """Yield all launches in one subdomain, each with the kind of its cells."""
-    for launch in (*planned.fills, *planned.rims):
+    for launch in (*sweep_plan.fills, *sweep_plan.rims):
         yield "boundary", launch
-    for number, item in enumerate(planned.items):  # patches come first
+    for number, item in enumerate(sweep_plan.items):  # patches come first
         for launch in item.launches:
             yield ("cells" if number < len(subdomain.patches) else "halo"), launch

@@ -112,10 +112,12 @@ def explain_program(
         cut = layout.decomposition
         rank = layout.home(cut.rank_of([parts // 2 for parts in cut.parts]))[0]
     if not 0 <= rank < ranks:
-        raise InputError(f"rank {rank} of {ranks}: expected one from 0 to {ranks - 1}")
+        raise InputError(
+            f"rank is {rank}; expected a number from 0 to {ranks - 1}, because there are {ranks} ranks"
+        )
     methods = _methods(settings, layout)
     transfers = Transfers(layout, methods, settings.packing)
-    plan, patches_by = _planned(schedule, transfers, rank, 1 if uses_devices else threads, settings)
+    plan, patches_by = _plan_of_run(schedule, transfers, rank, 1 if uses_devices else threads, settings)
     on_devices = None
     if strategy is not None:
         if not labels:
@@ -144,14 +146,16 @@ def explain_program(
 
 
 def _strategy(kernels: str) -> Strategy:
-    """Return the strategy of kernels that a user names; by default, the initial strategy of a run."""
+    """Return the kernel strategy of a name; by default, the initial strategy of a run."""
     if kernels == TUNE:
-        raise InputError("kernels tune: explain does not measure; expected auto, direct, queue or planes")
+        raise InputError(
+            "kernels is tune, but explain does not measure kernels; expected auto, direct, queue or planes"
+        )
     return Strategy() if kernels == AUTO else Strategy(kernels)
 
 
 def _methods(execution: Execution, layout: Layout) -> tuple[str, ...]:
-    """Return the transfer methods of a run, and print its notices about other methods."""
+    """Return the transfer methods of a run. Print its notices about methods that it cannot use."""
     interface, methods = execution.devices.interface, execution.allowed_methods
     notices = list(execution.ignored_options)
     if layout.ranks == 1 and not has_ranks():
@@ -170,12 +174,12 @@ def _methods(execution: Execution, layout: Layout) -> tuple[str, ...]:
     return methods
 
 
-def _planned(
+def _plan_of_run(
     schedule: Schedule, transfers: Transfers, rank: int, threads: int, execution: Execution
 ) -> tuple[RankPlan, str]:
     """Return the plan that a run on this machine would use, and the origin of its patch shape."""
-    planned = partial(plan_rank, schedule, transfers, rank, threads=threads, cache=level_2_cache())
-    plan = planned(patch=execution.patch_shape)
+    plan_with = partial(plan_rank, schedule, transfers, rank, threads=threads, cache=level_2_cache())
+    plan = plan_with(patch=execution.patch_shape)
     if execution.patch_shape is not None:
         return plan, "as given"
     if schedule.device is not None:
@@ -183,13 +187,13 @@ def _planned(
     if execution.patch != BY_CACHES:
         layout = transfers.layout
         on_node = min(execution.ranks_per_node or layout.ranks, layout.ranks)
-        with contextlib.suppress(CompileError):  # without a compiler nothing was measured
+        with contextlib.suppress(CompileError):  # without a compiler, no patch shape has been measured
             library = library_path(schedule.source, streaming=exceeds_cache(plan, on_node))
             key = tuning.key(library.stem, transfers, threads, on_node, execution.schedule, schedule.blocks)
-            known = tuning.recall_patches(key, schedule.ndim)
-            if known is not None:
-                plan = plan if known.choice is None else planned(patch=known.choice)
-                return plan, known.comparison(tuning.BY_CACHE_SIZE)
+            tuned = tuning.recall_patches(key, schedule.ndim)
+            if tuned is not None:
+                plan = plan if tuned.choice is None else plan_with(patch=tuned.choice)
+                return plan, tuned.comparison(tuning.BY_CACHE_SIZE)
     return plan, tuning.BY_CACHE_SIZE
 
 
@@ -208,7 +212,7 @@ def explain(problem: Any, **options: Any) -> Explanation:
     -------
     Explanation
         Fields, halos, exchanges with their reasons, bytes and flops, the bound and the predicted time.
-        ``print`` shows them as text.
+        ``print`` shows the explanation as text.
 
     Raises
     ------
@@ -228,14 +232,14 @@ def explain(problem: Any, **options: Any) -> Explanation:
         raise InputError(
             f"problem is {short_repr(problem)}; expected an hc.Simulation or an hc.LinearProblem"
         )
-    planned = {"ranks": domain.comm.size, **asdict(domain.execution), "threads": domain.threads}
+    defaults = {"ranks": domain.comm.size, **asdict(domain.execution), "threads": domain.threads}
     if domain.execution.kernels == TUNE:
-        planned["kernels"] = AUTO  # an explanation makes no measurements for the choice of kernels
+        defaults["kernels"] = AUTO  # an explanation makes no measurements for the choice of kernels
     if "ranks" not in options:  # by default, the ranks of the problem
-        planned["ranks_per_node"] = domain.comm.ranks_per_node
-        planned["nodes_of_ranks"] = () if "ranks_per_node" in options else domain.comm.nodes_of_ranks
+        defaults["ranks_per_node"] = domain.comm.ranks_per_node
+        defaults["nodes_of_ranks"] = () if "ranks_per_node" in options else domain.comm.nodes_of_ranks
         if domain.transfers is not None:
-            planned["methods"] = domain.transfers.methods
+            defaults["methods"] = domain.transfers.methods
         if options.keys().isdisjoint({"device", "ranks_per_node", "subdomains_per_rank"}):
-            planned |= {"places": domain.places, "links": domain.device_links}
-    return explain_program(problem.program, domain.grid, **{**planned, **options})
+            defaults |= {"places": domain.places, "links": domain.device_links}
+    return explain_program(problem.program, domain.grid, **{**defaults, **options})

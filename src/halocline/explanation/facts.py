@@ -25,15 +25,15 @@ from halocline.run.measurements.peak import multiply_add_peak
 from halocline.run.ranks.communicator import Communicator
 
 LATENCY = 2e-6  # seconds
-# Memory accesses per byte, by transfer method: two for each copy, packing or unpacking; and latencies per
-# message. A message that the receiver fetches waits for a signal, a request and the answer.
+# Memory accesses per byte of a halo, by transfer method. Each copy, packing or unpacking has two accesses.
 CROSSINGS = {"self": 2, "peer": 2, "colocated": 2, "rma": 4, "mpi": 4}
+# Latencies per message, by transfer method. With `rma`, a message needs a signal, a request and the answer.
 LATENCIES = {"self": 0, "peer": 0, "colocated": 1, "rma": 3, "mpi": 1}
 TOTALS = ("messages", "bytes_sent", "bytes_not_packed", "reductions")  # totals over the steps of one pass
 # transfer methods that are unavailable for an interface of devices, with the reason
 UNABLE = {
     "opencl": {
-        "colocated": "OpenCL processes share no memory of devices",
+        "colocated": "OpenCL processes cannot share device memory",
         "gpu_aware": "MPI libraries cannot read the memory of OpenCL devices",
     }
 }
@@ -61,14 +61,14 @@ class Bound:
     limit : {"memory", "arithmetic"}
         Resource with the longer time.
     latency : float or None
-        Assumed seconds from rank to rank, typical of shared memory and of fast networks.
+        Assumed latency of a message in seconds, typical of shared memory and of fast networks.
     predicted : float or None
         Sum of `seconds_per_pass` and the times of messages and reductions, without overlap. Each message and
         each of the log2(ranks) hops of a reduction takes one latency. The memory bandwidth limits the
-        transfer of halos. The methods "mpi" and "rma" pack and unpack them; other methods copy them once.
+        transfer of halos. The methods "mpi" and "rma" pack and unpack halos; other methods copy halos once.
         None for devices, whose links are unknown.
     exceeds_cache : bool or None
-        True if the kernels are those for fields that exceed the last-level cache; None for devices.
+        True if the fields exceed the last-level cache, for which the kernels differ; None for devices.
     """
 
     bandwidth: float
@@ -142,7 +142,7 @@ class Explained:
 
     @property
     def link_time(self) -> float | None:
-        """Message time on the links of a node, over that of the trivial placement; None for the latter."""
+        """Message time on the links of a node, relative to placement in order; None if placed in order."""
         return link_time(self.plan.layout, Traffic.of_schedule(self.schedule), self.links.distance)
 
     @property
@@ -191,7 +191,7 @@ class Explained:
 
     @property
     def memory(self) -> int:
-        """Bytes of the rank in the memory of its fields."""
+        """Memory of this rank in bytes: its fields on the CPU, or all of its memory on devices."""
         return self.plan.memory if self.on is None else self.on.memory
 
     def bound(self) -> Bound | None:
@@ -217,10 +217,8 @@ class Explained:
         flops = multiply_add_peak(Communicator(), plan.threads, dtype=dtype)
         memory, arithmetic = self.bytes_per_cell / bandwidth, self.flops_per_cell / (flops or math.inf)
         seconds, limit = cells * max(memory, arithmetic), "memory" if memory >= arithmetic else "arithmetic"
-        volume, waits = (
-            0,
-            math.ceil(math.log2(ranks)) * sum(bool(step.reductions) for step in self.loop),
-        )
+        volume = 0
+        waits = math.ceil(math.log2(ranks)) * sum(bool(step.reductions) for step in self.loop)
         for number, peer, _, size in self._arrivals():
             method = plan.transfers.method(number, peer)
             volume += CROSSINGS[method] * size

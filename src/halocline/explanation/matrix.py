@@ -14,7 +14,7 @@ from halocline.words import amount
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST = 128  # maximum number of subdomains that a reader can distinguish in a picture
+MAX_SUBDOMAINS = 128  # for more subdomains, the squares of the picture are too small
 
 
 def traffic(schedule: Schedule, transfers: Transfers) -> dict[tuple[int, int], tuple[str, int]]:
@@ -35,19 +35,21 @@ def traffic(schedule: Schedule, transfers: Transfers) -> dict[tuple[int, int], t
         There are more than 128 subdomains.
     """
     count = transfers.layout.decomposition.count
-    if count > MOST:
-        raise InputError(f"a picture of {count} subdomains cannot be read; expected at most {MOST}")
-    sent: dict[tuple[int, int], tuple[str, int]] = {}
+    if count > MAX_SUBDOMAINS:
+        raise InputError(f"the picture would show {count} subdomains; expected at most {MAX_SUBDOMAINS}")
+    volumes: dict[tuple[int, int], tuple[str, int]] = {}
     for number in range(count):
         plan = plan_subdomain(schedule, transfers, number)
         for peer, _, size in plan.arrivals(schedule.pass_numbers()):
-            previous = sent.get((peer, number), ("", 0))[1]
-            sent[peer, number] = transfers.method(peer, number), previous + size
-    return sent
+            previous = volumes.get((peer, number), ("", 0))[1]
+            volumes[peer, number] = transfers.method(peer, number), previous + size
+    return volumes
 
 
 def plot(schedule: Schedule, transfers: Transfers) -> Figure:
-    """Draw the communication matrix: one square per pair, with a colour per method and a size by bytes.
+    """Draw the communication matrix with one square per pair of subdomains.
+
+    The colour of a square shows the transfer method, and the size of the square shows the bytes.
 
     Raises
     ------
@@ -59,16 +61,16 @@ def plot(schedule: Schedule, transfers: Transfers) -> Figure:
 
     from halocline.io.style import COLOURS, FAINT, MUTED
 
-    sent, layout = traffic(schedule, transfers), transfers.layout
+    volumes, layout = traffic(schedule, transfers), transfers.layout
     count = layout.decomposition.count
     order = [number for rank in range(layout.ranks) for number in layout.owned(rank)]
     positions = {number: i for i, number in enumerate(order)}
-    largest = max((size for _, size in sent.values()), default=1)
+    largest = max((size for _, size in volumes.values()), default=1)
     colours = dict(zip(METHODS, COLOURS, strict=False))
     figure = Figure(figsize=(6.4, 7.1))
     figure.set_layout_engine("constrained", h_pad=0.12, w_pad=0.08)  # inches
     axes = figure.subplots()
-    for (sender, receiver), (method, size) in sent.items():
+    for (sender, receiver), (method, size) in volumes.items():
         edge = 0.92 * max(0.25, (size / largest) ** 0.5)
         corner = positions[receiver] - edge / 2, positions[sender] - edge / 2
         axes.add_patch(Rectangle(corner, edge, edge, facecolor=colours[method], linewidth=0))
@@ -85,14 +87,14 @@ def plot(schedule: Schedule, transfers: Transfers) -> Figure:
         aspect="equal",
         xlim=(-0.5, count - 0.5),
         ylim=(count - 0.5, -0.5),
-        xlabel="to subdomain (lines: ranks, dark: nodes)",
-        ylabel="from subdomain",
+        xlabel="receiving subdomain (lines separate ranks, dark lines nodes)",
+        ylabel="sending subdomain",
         title=f"One pass of the loop; the largest square is {amount(largest)}",
     )
     sums: Counter[str] = Counter()
-    for method, size in sent.values():
+    for method, size in volumes.values():
         sums[method] += size
-    labels = {m: f"{m}, {amount(sums[m])} in all" for m in METHODS if m in sums}
+    labels = {m: f"{m}, {amount(sums[m])} in total" for m in METHODS if m in sums}
     handles = [Patch(color=colours[m], label=label) for m, label in labels.items()]
     figure.legend(handles=handles, loc="outside lower center", ncols=2)
     return figure

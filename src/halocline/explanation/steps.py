@@ -18,7 +18,7 @@ from halocline.lang.grid import AXES
 from halocline.lang.trace import INTERNAL
 from halocline.plan.rank import RankPlan, SweepPlan
 
-LONG = 32  # maximum characters of a reduction that is shown with its terms
+MAX_FORMULA = 32  # maximum number of characters of a reduction that is shown with its terms
 
 
 def side(direction: Direction) -> str:
@@ -90,7 +90,7 @@ class Step:
     share : float
         Expected fraction of the passes of the loop in which a sweep runs.
     stages : tuple of StageUse
-        Intermediates of a sweep in scratch memory.
+        Stages of a sweep in scratch memory.
     chains : tuple of Chain
         Longest chains of stages on each side of a cell.
     scratch : int
@@ -138,7 +138,7 @@ class _Steps:
         self.nests = graphs.nests
         self.schedule, self.plan, self.subdomain, self.halo = schedule, plan, plan.subdomains[0], halo
         self.plans = zip(*(subdomain.sweeps for subdomain in plan.subdomains), strict=True)
-        self.names: dict[str, str] = {}  # names that the compiler generated, with their definitions
+        self.names: dict[str, str] = {}  # definitions of names that the compiler generated
         self.sweeps = list(schedule.sweeps())
         self.bodies = list(_bodies(schedule.operations))
 
@@ -155,9 +155,9 @@ class _Steps:
                     loop = next(g for g, _ in pairs[i + 1 :] if isinstance(g, LoopGraph))
                     yield from self._exchange(operation, depth, loop)
             elif isinstance(graph, ScalarGraph):
-                assigned = tuple(self._assignments(graph))
-                if assigned:
-                    yield Step("scalars", depth, assigned)
+                assignments = tuple(self._assignments(graph))
+                if assignments:
+                    yield Step("scalars", depth, assignments)
             elif isinstance(graph, StopGraph) and isinstance(operation, Stop):
                 if not operation.error:
                     yield Step(
@@ -184,16 +184,18 @@ class _Steps:
         sums = {
             n for n, value in graph.statements if value.op == "scalar" and value.attribute[0] in self.names
         }
-        generated: dict[str, str] = {}  # compiler-generated scalars, shown only when an operand changes
+        definitions: dict[str, str] = {}  # compiler-generated scalars, shown only when an operand changes
         for name, value in graph.statements:
             text = self._with_definitions(_plain(value))
-            changed = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
-            for stale in [key for key, definition in self.names.items() if changed.search(definition)]:
-                del self.names[stale]
-                if stale in generated:
-                    yield f"{stale.lstrip(INTERNAL)} = {generated[stale]}"
+            operand = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+            for outdated_name in [
+                key for key, definition in self.names.items() if operand.search(definition)
+            ]:
+                del self.names[outdated_name]
+                if outdated_name in definitions:
+                    yield f"{outdated_name.lstrip(INTERNAL)} = {definitions[outdated_name]}"
             if name.startswith(INTERNAL):
-                self.names[name] = generated[name] = text
+                self.names[name] = definitions[name] = text
             elif name not in sums:
                 yield f"{name.rstrip(INTERNAL)} = {text}"
 
@@ -225,17 +227,17 @@ class _Steps:
         )
 
     def _exchange(self, sweep: Sweep, depth: int, loop: LoopGraph) -> Iterator[Step]:
-        """Yield the exchange before a loop; nothing if this rank has no neighbour to exchange with."""
+        """Yield the exchange before a loop; no step if this rank has no neighbours."""
         plans = next(self.plans)
-        assigned = {f.name for inside in sweeps(loop.body) for f in inside.sets}
+        assigned_fields = {f.name for inside in sweeps(loop.body) for f in inside.sets}
         halos = []
         for field, footprint in sorted(sweep.exchange.items()):
             halo = self._halo(sweep, field, footprint)
-            reason = "the loop reads it in each pass and never assigns it"
+            reason = "each pass of the loop reads the field, and no pass assigns the field"
             if self.halo != "read":
                 reason = "halos are uniform"
-            elif halo.field in assigned:
-                reason = "each pass of the loop leaves it valid for the next one"
+            elif halo.field in assigned_fields:
+                reason = "each pass of the loop leaves the halo valid for the next pass"
             width = tuple((place, layers) for place, layers in halo.width if place not in halo.walls)
             if width:
                 halos.append(replace(halo, width=width, walls=(), reason=reason))
@@ -243,21 +245,21 @@ class _Steps:
             yield Step("exchange", depth, (), tuple(halos), (), (), *_traffic(plans))
 
     def _halo(self, sweep: Sweep, field: int, footprint: Footprint) -> Halo:
-        sent = {d for d, _ in sweep.exchange.get(field, ())}
+        exchanged = {d for d, _ in sweep.exchange.get(field, ())}
         peers = {d: self.plan.decomposition.neighbour(self.subdomain.number, d) for d, _ in footprint}
         neighbours = {d: p for d, p in peers.items() if p is not None}
-        copied = {
+        copied_directions = {
             d
             for d, p in neighbours.items()
-            if d in sent and self.plan.transfers.is_copied(self.subdomain.number, p)
+            if d in exchanged and self.plan.transfers.is_copied(self.subdomain.number, p)
         }
         return Halo(
             field=self.schedule.fields[field].name,
             width=tuple((side(d), max(w)) for d, w in sorted(footprint, key=lambda s: in_order(s[0]))),
-            travels=sides((sent & neighbours.keys()) - copied),
-            copied=sides(copied),
+            travels=sides((exchanged & neighbours.keys()) - copied_directions),
+            copied=sides(copied_directions),
             walls=sides(peers.keys() - neighbours.keys()),
-            reason=self._exchange_reason(sweep, field, bool(sent)),
+            reason=self._exchange_reason(sweep, field, bool(exchanged)),
         )
 
     def _exchange_reason(self, sweep: Sweep, field: int, is_exchanged: bool) -> str:
@@ -272,15 +274,19 @@ class _Steps:
             earlier = other.exchange.get(field, Footprint())
             before = f"before sweep {self._number(i)}" if other.computes else "before the loop"
             if name in other.names and is_exchanged:
-                return "its values have changed since they were last in the halo"
+                return "the field has changed since its last exchange"
             if name in other.names and other.halo_kernel is not None:
                 sweep_name = "this sweep" if i == index else f"sweep {self._number(i)}"
-                return f"{sweep_name} computes it in the halo too, from what is there already"
+                return f"{sweep_name} also computes the field in the halo, from valid halo cells"
             if earlier and not is_exchanged:
-                return f"it is still there from the exchange {before}"
+                return f"the halo is still valid from the exchange {before}"
             if earlier and i != index and required - earlier:
-                return f"it is read farther away than the exchange {before} reaches"
-        return "nothing has filled its halo before" if is_exchanged else "boundary conditions alone fill it"
+                return f"the sweep reads more halo cells than the exchange {before} filled"
+        return (
+            "the halo has not been filled before"
+            if is_exchanged
+            else "only boundary conditions fill the halo"
+        )
 
     def _number(self, i: int) -> int:
         """Return the displayed number of a sweep: its number among the sweeps that compute."""
@@ -298,7 +304,7 @@ class _Steps:
 
 
 def _traffic(plans: Sequence[SweepPlan]) -> tuple[int, int, int, int]:
-    """Return numbers of a rank before a sweep: messages, bytes sent, bytes sent unpacked, bytes copied."""
+    """Return the messages, bytes sent, bytes sent without packing, and bytes copied before a sweep."""
     return (
         sum(len(plan.sends) for plan in plans),
         sum(plan.bytes_sent for plan in plans),
@@ -322,7 +328,7 @@ def _bodies(operations: Iterable[Operation], first: int = 0) -> Iterator[range]:
 def _sum(root: Expr) -> str:
     """Return the text of a reduction, without its terms if they are long."""
     formula = text(root)
-    return formula if len(formula) <= LONG else f"{root.attribute[0]}(...)"
+    return formula if len(formula) <= MAX_FORMULA else f"{root.attribute[0]}(...)"
 
 
 def _plain(root: Expr) -> str:

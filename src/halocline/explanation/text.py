@@ -1,4 +1,4 @@
-"""Explanation as text."""
+"""Text of an explanation, as `halocline explain` prints it."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 
 WIDTH = 100
 OVERLAP = {
-    True: "patches inside run meanwhile",
-    False: "patches wait until all has come",
-    "auto": "whether patches inside run meanwhile is decided by measuring, in the first passes of a run",
+    True: "overlap: patches that need no message are computed during the exchange",
+    False: "no overlap: patches are computed after all messages have arrived",
+    "auto": "overlap: the first passes of a run measure on and off, and the run uses the faster choice",
 }
 
 LAUNCHES = {
-    "cells": "of sweeps",
+    "cells": "for sweeps",
     "halo": "of these in the halo",
-    "boundary": "of boundary conditions",
-    "copy": "that move halos",
-    "reductions": "that finish reductions",
-    "scalars": "of scalars, stops and loops",
+    "boundary": "for boundary conditions",
+    "copy": "for halo transfers",
+    "reductions": "for the last stages of reductions",
+    "scalars": "for scalars, stops and loops",
 }
 HEADS = {"loop": "repeat ", "when": "when      ", "stop": "stop      ", "scalars": "scalars   "}
-SECOND = """A field has a second buffer, its next values, where it is written while neighbours are still read.
-The two change places after the sweep."""
+SECOND = """A sweep writes new values to a second buffer if it still reads old values of neighbouring cells.
+The two buffers of the field are swapped after the sweep."""
 
 
 def lines(explanation: Explained, bound: Bound | None) -> Iterator[str]:
@@ -52,9 +52,9 @@ def lines(explanation: Explained, bound: Bound | None) -> Iterator[str]:
         yield ""
         yield from _devices(explanation.on, _placement(explanation))
     if explanation.halo != "read":
-        more = {"faces": "on all faces", "edges": "with all edges", "uniform": "with all edges and corners"}
-        yield "Halos are uniform: every exchange carries all fields that are ever exchanged, as wide as the"
-        yield f"widest, {more[explanation.halo]}, whether that is read or not"
+        segments = {"faces": "faces", "edges": "faces and edges", "uniform": "faces, edges and corners"}
+        yield "Uniform halos: each exchange transfers all exchanged fields with the widest halo width, on all"
+        yield f"{segments[explanation.halo]}, even if the sweep does not read these cells"
     yield ""
     yield "Operations"
     number = 0
@@ -85,12 +85,12 @@ def _cut(explanation: Explained) -> Iterator[str]:
             f"with {counted(len(explanation.on.devices), 'device')}{' each' if layout.ranks > 1 else ''}"
         )
     nodes = f" on {counted(layout.nodes, 'node')}" if layout.nodes > 1 else ""
-    subdomains = f"{_by(cut.parts)} subdomain{'' if cut.count == 1 else 's'}, {cut.strategy}"
+    subdomains = f"{_by(cut.parts)} subdomain{'' if cut.count == 1 else 's'}, decomposition {cut.strategy}"
     yield f"{counted(layout.ranks, 'rank')} {workers}{nodes}: {subdomains}"
     slabs = explanation.alternative
     if slabs and slabs.parts != cut.parts and cut.cost and layout.nodes == 1:
-        volume = f"  moves {amount(cut.cost)} into and out of a subdomain"
-        yield f"{volume}; slabs, {_by(slabs.parts)}, would move {slabs.cost / cut.cost:.3g} times that"
+        volume = f"  each subdomain sends and receives at most {amount(cut.cost)} per pass"
+        yield f"{volume}; with slabs ({_by(slabs.parts)}), {slabs.cost / cut.cost:.3g} times as much"
     has_several = len(plan.subdomains) > 1 or layout.nodes > 1
     if has_several:
         yield f"  rank {plan.rank}{f', on node {layout.node(plan.rank)}' if nodes else ''}:"
@@ -100,7 +100,7 @@ def _cut(explanation: Explained) -> Iterator[str]:
             f"{lo} to {hi - 1}" for lo, hi in zip(subdomain.box.lo, subdomain.box.hi, strict=True)
         )
         name = f"subdomain {subdomain.number}" if has_several else f"rank {plan.rank}"
-        yield f"  {name} at ({place}): {_by(subdomain.box.shape)} cells, {extent}"
+        yield f"  {name} at ({place}): {_by(subdomain.box.shape)} cells, indices {extent}"
     shapes = [
         tuple(map(int, patch[1] - patch[0]))
         for subdomain in plan.subdomains
@@ -110,11 +110,11 @@ def _cut(explanation: Explained) -> Iterator[str]:
         cells = sum(subdomain.box.size for subdomain in plan.subdomains)
         yield f"  {sum(map(prod, shapes)):,} of these {cells:,} cells are in active blocks"
     sizes = [_by(shape) for shape in sorted(set(shapes), reverse=True)]
-    listed = ", ".join(sizes[:3]) + (", ..." if len(sizes) > 3 else "")
+    size_list = ", ".join(sizes[:3]) + (", ..." if len(sizes) > 3 else "")
     count = f"{len(shapes):,} patch{'' if len(shapes) == 1 else 'es'}"
     waits = any(subdomain.neighbours for subdomain in plan.subdomains)
-    ready = f"; {explanation.inner_patches} of them wait for no message" if waits else ""
-    yield f"  {count} ({listed} cells), {explanation.patches_by}{ready}"
+    ready = f"; {explanation.inner_patches} of these can be computed during the exchange" if waits else ""
+    yield f"  {count} ({size_list} cells), shape {explanation.patches_by}{ready}"
 
 
 def _routes(explanation: Explained) -> Iterator[str]:
@@ -130,12 +130,12 @@ def _routes(explanation: Explained) -> Iterator[str]:
         if not has_several:
             ends = [route["side"], home]
         rows.append([*ends, route["method"], route["why"], amount(route["bytes"])])
-    heads = [*["subdomain"] * has_several, "side", "from", "method", "because", "bytes"]
-    yield from _table("Where its halos come from in one pass of the loop", heads, rows, len(heads) - 1)
+    heads = [*["subdomain"] * has_several, "side", "source", "method", "reason", "bytes"]
+    yield from _table("Sources of the halos in one pass of the loop", heads, rows, len(heads) - 1)
     sums: Counter[str] = Counter()
     for route in routes:
         sums[route["method"]] += route["bytes"]
-    yield "in all: " + ", ".join(f"{amount(size)} by {method}" for method, size in sums.items())
+    yield "total: " + ", ".join(f"{amount(size)} by {method}" for method, size in sums.items())
     yield ""
 
 
@@ -146,7 +146,7 @@ def _fields(explanation: Explained) -> Iterator[str]:
     for info, *fields in zip(explanation.schedule.fields, *plans, strict=True):
         name = info.name
         if name.endswith("'"):
-            name, note = f"{name}  (next {name[:-1]})", SECOND
+            name, note = f"{name}  (second buffer)", SECOND
         sizes = (field.bytes if explanation.on is None else storage_bytes(field) for field in fields)
         halo = (f"{lower}, {upper}" for lower, upper in info.halo)
         rows.append([name, info.dtype, *halo, amount(sum(sizes))])
@@ -158,15 +158,13 @@ def _devices(on: DevicePlan, placement: str) -> Iterator[str]:
     """Yield the devices of the rank and the kernels that the rank launches on them."""
     columns: dict[str, Callable[[dict[str, Any]], str]] = {
         "device": lambda device: device["device"],
-        "": lambda device: device["name"] or "",
+        "model": lambda device: device["name"] or "",
         "subdomains": lambda device: ", ".join(map(str, device["subdomains"])),
-        "ranks on it": lambda device: str(device["ranks"]),
+        "ranks": lambda device: str(device["ranks"]),
         "memory": lambda device: amount(device["memory_bytes"]),
-        "free now": lambda device: "" if device["free_bytes"] is None else amount(device["free_bytes"]),
+        "free memory": lambda device: "" if device["free_bytes"] is None else amount(device["free_bytes"]),
     }
-    note = (
-        "Memory of this rank: fields with padded rows, and scratch memory; buffers of messages come on top."
-    )
+    note = "Memory of this rank: fields with padded rows, scratch memory and message buffers."
     if on.unknown:
         note += f"\n{on.unknown[0].upper()}{on.unknown[1:]}."
     devices = table_of("Devices of this rank", on.devices, columns, left=3, note=note)
@@ -182,25 +180,25 @@ def _devices(on: DevicePlan, placement: str) -> Iterator[str]:
             kernels.append([str(sweep), counted(len(boundary), "kernel"), "boundary", "", "", *counts, ""])
         kernels += [_kernel(use) for use in uses if use["over"] != "boundary"]
     sizes = ["threads\nper block", "cells per\nthread", "thread\nblocks", "\nlaunches"]
-    heads, note = ["sweep", "kernel", "over", *sizes, ""], f"Strategy of sweeps: {on.strategy}."
+    heads, note = ["sweep", "kernel", "region", *sizes, ""], f"Strategy of the kernels: {on.strategy}."
     yield from _table("Kernels of this rank", heads, kernels, 3, note)
 
 
 def _placement(explanation: Explained) -> str:
     """Return the reason for the placement of the subdomains of a node on its devices."""
     slots, ratio = explanation.plan.layout.slots, explanation.link_time
-    sentence = "Subdomains of a node lie on its devices in order"
+    sentence = "The subdomains of a node are on its devices in order"
     if ratio is not None:
-        sentence = f"Subdomains of a node lie on slots {', '.join(map(str, slots))} of its devices"
+        sentence = f"The subdomains of a node are on slots {', '.join(map(str, slots))} of its devices"
     if explanation.links.reason:
-        sentence += f": {explanation.links.reason}"
+        sentence += f" ({explanation.links.reason})"
     if ratio is not None:
-        sentence += f"; their messages load the links {ratio:.3g} times as long as in order"
+        sentence += f". Their messages occupy the links for {ratio:.3g} times the time of placement in order"
     return f"{sentence}."
 
 
 def _kernel(use: dict[str, Any]) -> list[str]:
-    notes = [counted(use["reductions"], "sum")] * bool(use["reductions"]) + ["scratch"] * use["scratch"]
+    notes = [counted(use["reductions"], "reduction")] * bool(use["reductions"]) + ["scratch"] * use["scratch"]
     sizes = ["x".join(map(str, use["group"])), str(use["march"])]
     counts = [f"{use[name]:,}" for name in ("groups", "launches")]
     return [str(use["sweep"]), use["kernel"], use["over"], *sizes, *counts, ", ".join(notes)]
@@ -220,8 +218,8 @@ def _step(step: Step, number: int, *, corners: bool) -> Iterator[str]:
         for statement in step.statements or ("",):
             yield head + statement
             head = inner
-        sums = f"; {counted(step.reductions, 'sum')} over all ranks" if step.reductions else ""
-        yield f"{inner}{step.bytes:g} bytes and {step.flops:g} flops a cell{sums}"
+        reductions = f"; {counted(step.reductions, 'reduction')} over all ranks" if step.reductions else ""
+        yield f"{inner}{step.bytes:g} bytes and {step.flops:g} flops per cell{reductions}"
     names: dict[Halo, list[str]] = {}
     for halo in step.halos:
         names.setdefault(replace(halo, field=""), []).append(halo.field)
@@ -229,15 +227,15 @@ def _step(step: Step, number: int, *, corners: bool) -> Iterator[str]:
         yield from _wrapped(_halo(halo, fields), inner)
     faces = all(len(place) == 2 for halo in step.halos for place, _ in halo.width)
     if step.kind == "sweep" and step.halos and faces and not corners:
-        yield inner + "no corner is read, so none is filled"
+        yield inner + "corners are neither read nor exchanged"
     if step.local:
-        yield f"{inner}{', '.join(step.local)}: at the cell itself alone, no halo"
+        yield f"{inner}{', '.join(step.local)}: accessed only in the computed cell, no halo"
     for chain in step.chains:
         yield from _wrapped(_chain(chain), inner)
     yield from (inner + line for line in _stages(step))
     if step.messages:
-        sent = _sent(step.bytes_sent, step.bytes_not_packed)
-        yield f"{inner}{counted(step.messages, 'message')}, {sent}"
+        volume = _volume_text(step.bytes_sent, step.bytes_not_packed)
+        yield f"{inner}{counted(step.messages, 'message')}, {volume}"
     if step.bytes_copied:
         yield f"{inner}{amount(step.bytes_copied)} copied within the rank"
 
@@ -246,32 +244,32 @@ def _wrapped(line: str, indent: str) -> list[str]:
     return textwrap.wrap(line, WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")
 
 
-def _sent(size: int, unpacked: int) -> str:
-    return f"{amount(size)} sent" + (f", {amount(unpacked)} of it not packed" if unpacked else "")
+def _volume_text(size: int, unpacked: int) -> str:
+    return f"{amount(size)} sent" + (f", including {amount(unpacked)} without packing" if unpacked else "")
 
 
 def _chain(chain: Chain) -> str:
     """Return the chain of stages that causes the halo width on a side, with their distances in layers."""
-    target, *rest = chain.links
-    names = [target.name, *(f"{link.name} ({link.layers})" for link in rest)]
+    target, *sources = chain.links
+    names = [target.name, *(f"{link.name} ({link.layers})" for link in sources)]
     side = f"{AXES[chain.axis]}{'+' if chain.side > 0 else '-'}"
-    return f"{counted(rest[-1].layers, 'layer')} on {side} because of {' <- '.join(names)}"
+    return f"{counted(sources[-1].layers, 'layer')} on {side} because of {' <- '.join(names)}"
 
 
 def _stages(step: Step) -> Iterator[str]:
-    """Yield the intermediates of a sweep, with their loops, layers around a patch, and arrays."""
+    """Yield the stages of a sweep, with their loop nests, additional layers around a patch, and arrays."""
     if not step.stages:
         return
     loops = 1 + max(stage.last for stage in step.stages)
     slots = len({stage.slot for stage in step.stages})
-    memory = f"{amount(step.scratch)} a patch" if step.scratch else "in shared memory of thread blocks"
+    memory = f"{amount(step.scratch)} per patch" if step.scratch else "in shared memory of thread blocks"
     yield f"{counted(len(step.stages), 'stage')} in {counted(slots, 'array')}, {memory}"
     names_by_use: dict[str, list[str]] = {}
     for stage in step.stages:
         layers = [(AXES[axis], *layers) for axis, layers in enumerate(stage.layers) if any(layers)]
         around = ", ".join(f"{axis}- {lower}, {axis}+ {upper}" for axis, lower, upper in layers)
-        use = f"loops {stage.first + 1} to {stage.last + 1} of {loops}, {stage.item} bytes a point"
-        use += f", layers around {around}" if around else ""
+        use = f"loop nests {stage.first + 1} to {stage.last + 1} of {loops}, {stage.item} bytes per point"
+        use += f", additional layers {around}" if around else ""
         names_by_use.setdefault(use, []).append(f"{stage.name} ({stage.slot + 1})")
     for use, names in names_by_use.items():
         line = f"{', '.join(names)}: {use}"
@@ -279,80 +277,81 @@ def _stages(step: Step) -> Iterator[str]:
 
 
 def _halo(halo: Halo, fields: Sequence[str]) -> str:
-    """Return the read distance of fields, and the sources of their halos."""
+    """Return the halo widths that a sweep reads, and the sources of the halos."""
     places: dict[int, list[str]] = {}
     for place, width in halo.width:
         places.setdefault(width, []).append(place)
-    read = "; ".join(f"{counted(width, 'layer')} on {', '.join(on)}" for width, on in places.items())
-    parts = [f"{', '.join(fields)}: {'each ' if len(fields) > 1 else ''}reads {read}"]
-    rest = [place for place, _ in halo.width if place not in {*halo.travels, *halo.copied, *halo.walls}]
+    widths = " and ".join(f"{counted(width, 'layer')} on {', '.join(on)}" for width, on in places.items())
+    parts = [f"{'halo' if len(fields) == 1 else 'halos'} of {', '.join(fields)}: {widths}"]
+    remaining = [place for place, _ in halo.width if place not in {*halo.travels, *halo.copied, *halo.walls}]
     if halo.travels:
         parts.append(f"exchanged on {', '.join(halo.travels)}, because {halo.reason}")
     if halo.copied:
         parts.append(f"copied within the rank on {', '.join(halo.copied)}")
-    if rest and (halo.travels or halo.copied):
-        parts.append(f"still there on {', '.join(rest)}")
-    elif rest:
+    if remaining and (halo.travels or halo.copied):
+        parts.append(f"still valid on {', '.join(remaining)}")
+    elif remaining:
         parts.append(f"not exchanged, because {halo.reason}")
     if halo.walls:
-        parts.append(f"from the boundary conditions on {', '.join(halo.walls)}")
+        parts.append(f"filled by boundary conditions on {', '.join(halo.walls)}")
     return "; ".join(parts)
 
 
 def _totals(explanation: Explained, bound: Bound | None) -> Iterator[str]:
     """Yield the costs of one pass of the loop, its bound, and the transfer methods."""
-    yield "One pass of the loop, this rank"
-    costs = f"{explanation.bytes_per_cell:g} bytes and {explanation.flops_per_cell:g} flops a cell"
+    yield "One pass of the loop on this rank"
+    costs = f"{explanation.bytes_per_cell:g} bytes and {explanation.flops_per_cell:g} flops per cell"
     yield f"  {counted(explanation.sweeps_per_pass, 'sweep')}: {costs}"
-    sent = _sent(explanation.total("bytes_sent"), explanation.total("bytes_not_packed"))
+    volume = _volume_text(explanation.total("bytes_sent"), explanation.total("bytes_not_packed"))
     reductions = counted(sum(bool(step.reductions) for step in explanation.loop), "reduction")
-    yield f"  {counted(explanation.total('messages'), 'message')}, {sent}; {reductions} over all ranks"
+    yield f"  {counted(explanation.total('messages'), 'message')}, {volume}; {reductions} over all ranks"
     if explanation.on is not None:
         counts = dict(explanation.on.launches)
         counts["cells"] += counts["halo"]
-        launched = [f"{count:,} {LAUNCHES[kind]}" for kind, count in counts.items() if count]
-        yield f"  launches: {', '.join(launched) or 'none'}"
-    yield f"  memory of its fields: {amount(explanation.memory)}"
+        launches = [f"{count:,} {LAUNCHES[kind]}" for kind, count in counts.items() if count]
+        yield f"  launches: {', '.join(launches) or 'none'}"
+    place = "of the fields" if explanation.on is None else "on the devices"
+    yield f"  memory {place}: {amount(explanation.memory)}"
     yield from _bound(explanation, bound)
     methods = dict.fromkeys(route["method"] for route in explanation.routes)
     packing = explanation.plan.transfers.packing
     for method in methods:
         yield f"  {method}: {METHODS[method]}"
         if method in BY_MPI and packing != "all":
-            yield f"    but packed is {PACKING[packing]}"
+            yield f"    packing is restricted to: {PACKING[packing]}"
     if not COPIED.issuperset(methods):
         yield "  " + OVERLAP[explanation.overlap]
 
 
 def _bound(explanation: Explained, bound: Bound | None) -> Iterator[str]:
     if bound is None:
-        yield "  bound by memory: not known, since this machine does not have the devices"
+        yield "  bound by memory: unknown, because this machine does not have the devices"
         return
     rates = [f"{bound.bandwidth / 1e9:.1f} GB/s"]
     if bound.flops is not None:
         rates.append(f"{bound.flops / 1e9:.1f} Gflop/s")
     yield (
-        f"  bound by {bound.limit}: {duration(bound.seconds_per_pass)} a pass of the largest subdomain, at "
-        f"{' and '.join(rates)} a rank"
+        f"  bound by {bound.limit}: {duration(bound.seconds_per_pass)} per pass for the largest subdomain, "
+        f"at {' and '.join(rates)} per rank"
     )
     if explanation.on is not None:
         names = ", ".join(device["device"] for device in explanation.on.devices)
         shared = max(device["ranks"] for device in explanation.on.devices)
-        together = f"; {shared} ranks share it" if shared > 1 else ""
-        yield f"  (copies within {names}, measured now{together})"
+        together = f", which {shared} ranks share" if shared > 1 else ""
+        yield f"  (measured now: copies within {names}{together})"
         return
     assert bound.predicted is not None
     assert bound.latency is not None
-    at_once = counted(bound.threads_measured, "thread")
-    yield f"  (a += s * b with {at_once} at work, and multiply-adds of vectors on one, measured now)"
+    threads = counted(bound.threads_measured, "thread")
+    yield f"  (measured now: a += s * b on {threads}, and vector multiply-adds on one thread)"
     yield (
-        f"  predicted: {duration(bound.predicted)} a pass, with {duration(bound.latency)} for each message "
-        "and each hop of a reduction, as is usual"
+        f"  predicted: {duration(bound.predicted)} per pass, with an assumed latency of "
+        f"{duration(bound.latency)} per message and per hop of a reduction"
     )
     if bound.exceeds_cache:
         yield (
-            "  kernels prefetch, and write results past the cache, because the fields exceed it "
+            "  kernels use prefetches and streaming stores, because the fields exceed the cache "
             "(-DHC_STREAMING)"
         )
     else:
-        yield "  kernels leave caching to the processor, because the fields of a node fit into its cache"
+        yield "  kernels use no prefetches and no streaming stores, because the fields fit into the cache"

@@ -22,7 +22,7 @@ def _colours() -> dict[str, str]:
     """Return the colour of each kind of event."""
     from halocline.io.style import COLOURS, FAINT, INK
 
-    *bright, grey = COLOURS  # grey for messages, because many of them lie behind other events
+    *bright, grey = COLOURS  # grey for messages, because other events cover many messages
     of_devices = ("#f0e442", "#8c510a", "#01665e", FAINT, "#b2abd2")
     return dict(zip(TRACE_EVENTS, (*bright, INK, grey, *of_devices), strict=True))
 
@@ -51,7 +51,7 @@ def draw_timeline(domain: Domain, path: Path, *, share: float | None = None) -> 
     domain : Domain
     path : Path
     share : float, optional
-        Share of the traced time in the picture; by default, the picture shows a fixed number of events.
+        Fraction of the traced time in the picture. By default, the picture shows a fixed number of events.
     """
     from halocline.io.style import save, styled
 
@@ -99,7 +99,7 @@ def plot(
         spans.setdefault((event.kind, row), []).append((unit * (begin - first), unit * (end - begin)))
     for kind in TRACE_EVENTS:
         for position, row in enumerate(rows):
-            # overlapping events are darker
+            # transparency makes overlapping events darker
             alpha = 0.4 if row in shared else 1.0
             if (kind, row) not in spans:
                 continue

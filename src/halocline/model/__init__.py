@@ -1,4 +1,4 @@
-"""Prediction of the time of a plan: closed formula, and discrete-event execution."""
+"""Prediction of the time of a plan, by a closed formula or by discrete-event simulation."""
 
 from halocline.model.execute import Prediction, execute
 from halocline.model.formula import StepTime, step_time

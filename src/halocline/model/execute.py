@@ -1,22 +1,22 @@
-"""Discrete-event execution of a plan on a machine file instead of hardware.
+"""Discrete-event simulation of a plan, with the rates of a machine file.
 
-Every rank does one operation at a time, for all of its subdomains. At the beginning of a sweep, the rank
-packs cells, posts messages and makes copies. The rank then unpacks messages that have arrived and runs
-patches that are ready. Patches that wait for the same messages are one piece of work. A rank with GPUs makes
-calls on the host, and each call takes the time of a kernel launch. Every GPU runs the kernels that pack,
-unpack and copy, one at a time.
+Each rank executes one operation at a time, for all of its subdomains. At the beginning of a sweep, the rank
+packs cells, posts messages and makes copies. The rank then unpacks messages that have arrived, and computes
+patches whose messages are unpacked. Patches that wait for the same messages form one piece of work. A rank
+with GPUs makes calls on the host, and each call takes the time of a kernel launch. Each GPU executes the
+kernels that pack, unpack and copy one after another.
 
 Messages between two ranks use the transfer method of the pair (`halocline.plan.transfer`). Most messages are
 packed and sent. With `rma`, a message is packed and announced, and the receiver fetches it. With `colocated`,
 the receiver copies the message directly from the cells of the sender. The sender must not overwrite these
 cells before the copy ends. Between GPUs, a `colocated` message is packed, copied and unpacked without MPI. An
-`mpi` message between GPUs is copied to the host, sent, and copied from the host. Each message queues at each
-link and card of its route, and occupies the link or card until the last byte has passed. The first byte
-continues to the next link before the last byte arrives.
+`mpi` message between GPUs is copied to the host, sent, and copied from the host. Each message waits for each
+link and network card of its route, and occupies the link or card until the last byte has passed. The first
+byte continues to the next link before the last byte arrives.
 
 A reduction ends when the last rank has entered the reduction and all hops of a tree are complete. The
-schedule defines the sweeps that wait for the result. Without latency and without shared links, the time is
-that of the closed formula of `halocline.model.formula`.
+schedule defines the sweeps that wait for the result. Without latency and without shared links, the result
+equals the closed formula of `halocline.model.formula`.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ class Prediction:
 class _Share:
     """Work of one sweep, for a subdomain or for all subdomains of a rank.
 
-    Subdomains of the same shape, walls and methods use the same object. The peers of its messages are those
-    of one such subdomain; the directions are valid for all of them. Each message of the plan is stored with
-    the index of its subdomain on the rank.
+    Subdomains of the same shape, walls and methods use the same object. The peers in its messages are valid
+    for one of these subdomains only, but the directions are valid for all of them. Each message is stored
+    with the index of its subdomain on the rank.
     """
 
     sweep: Sweep
@@ -75,12 +75,12 @@ class _Share:
     receives: tuple[tuple[int, Message], ...]
     copying: float  # Seconds of the copies by the rank itself.
     copies: tuple[tuple[int, int, int], ...]  # Copies by devices of the rank: source, target, bytes.
-    pieces: tuple[tuple[int, float], ...]  # Required messages (as bits), and seconds.
+    pieces: tuple[tuple[int, float], ...]  # Pieces of work: required messages (as bits), and seconds.
     in_place: bool
 
     @property
     def name(self) -> str:
-        """Name of the sweep, for people."""
+        """Name of the sweep in traces."""
         return " and ".join(self.sweep.names) or self.sweep.kernel
 
     @cached_property
@@ -144,7 +144,7 @@ def execute(
     passes : int
         Number of passes, at least two.
     overlap : bool
-        True to run patches that need no message while messages are in transit.
+        True to compute patches that need no message while messages are in transit.
     traced : sequence of int
         Ranks whose events are recorded.
     patch : int or sequence of int, optional
@@ -158,16 +158,16 @@ def execute(
     """
     if layout.nodes > machine.nodes:
         raise InputError(
-            f"{layout.ranks} ranks, {layout.ranks_per_node} on a node, need {layout.nodes} nodes; machine "
+            f"{layout.ranks} ranks ({layout.ranks_per_node} per node) need {layout.nodes} nodes, but machine "
             f"{machine.name!r} has {machine.nodes}. Use fewer nodes, or more ranks per node."
         )
     if passes < 2:
         raise InputError(f"passes is {passes}; expected at least 2, because the first pass is not counted")
-    chosen = DEFAULT if methods is None else chosen_methods(methods)
+    allowed_methods = DEFAULT if methods is None else chosen_methods(methods)
     if rates is None:
         memory = memory_of_node(schedule, layout)
         rates = Rates.of(machine, layout.ranks_per_node, layout.subdomains_per_rank, memory)
-    transfers = Transfers(layout, chosen, packing)
+    transfers = Transfers(layout, allowed_methods, packing)
     plan = partial(plan_subdomain, schedule, transfers, patch=patch)
     work = _Work(schedule, transfers, machine, rates, plan)
     return _Run(work, Routes(machine, layout), overlap, frozenset(traced))(passes)
@@ -188,7 +188,9 @@ class _Work:
         self.plan = plan
         self.layout, self.cut = transfers.layout, transfers.layout.decomposition
         self.sweeps, self.waits = list(schedule.pass_sweeps()), schedule.pass_waits()
-        self.pulls = machine.device.kind == "cpu"  # ranks copy cells, and pull colocated messages
+        self.pulls = (
+            machine.device.kind == "cpu"
+        )  # ranks copy cells, also from the memory of colocated senders
         self.directions = sorted(
             {d for s in self.sweeps for footprint in s.exchange.values() for d, _ in footprint}
         )
@@ -210,8 +212,8 @@ class _Work:
         """Return the properties that determine the work of a subdomain.
 
         The properties are the shape, the walls, and the methods of all neighbours. If a rank has several
-        subdomains, the device is another property, since the rank copies between its devices. If blocks of
-        the grid are inactive, the subdomain itself is the only property.
+        subdomains, the device is another property, because the rank copies between its devices. If blocks of
+        the grid are inactive, the number of the subdomain is the only property.
         """
         if self.schedule.blocks is not None:
             return (subdomain,)
@@ -233,7 +235,7 @@ class _Work:
         return self.kinds[kind]
 
     def _share_of_sweep(self, sweep: Sweep, todo: SweepPlan, plan: SubdomainPlan) -> _Share:
-        # A sweep that runs only in some passes counts in every pass, with the average of its work.
+        # A sweep that runs only in some passes counts in each pass with its average work.
         seconds = self.rates.per_cell(sweep, self.schedule.dtype_of(sweep)) * sweep.share
         table = plan.patches.table
         cells = (table[:, 1, :] - table[:, 0, :]).prod(axis=1)
@@ -251,14 +253,14 @@ class _Work:
             copying, copies = sum(size / self._copying(a, b) for a, b, size in copies), ()
         return _Share(sweep, sends, receives, copying, copies, _in_order(pieces), todo.in_place)
 
-    def lent(self, message: Message) -> bool:
+    def is_copied_by_receiver(self, message: Message) -> bool:
         """Return True if the receiver copies a message directly from the cells of the sender."""
         return self.pulls and message.method == "colocated"
 
     def unpacking_time(self, message: Message, sweep: Sweep) -> float:
-        """Return the seconds to unpack a message, or the minimum seconds of a copy by the receiver."""
-        rate = self.rates.copying if self.lent(message) else None
-        # With `rma`, the receiver fetches from a mailbox and sends an acknowledgement.
+        """Return the seconds to unpack a message, or the minimum seconds of its copy by the receiver."""
+        rate = self.rates.copying if self.is_copied_by_receiver(message) else None
+        # With `rma`, the receiver fetches the message from a mailbox and sends an acknowledgement.
         calls = {"colocated": 0, "rma": 2}.get(message.method, 1)
         return sweep.share * (
             message.bytes / (rate or self.rates.packing) + calls * self.machine.network.overhead
@@ -275,14 +277,14 @@ class _Work:
 def _calls(message: Message) -> int:
     """Return the number of host calls with which a device sends or receives a message.
 
-    The calls start the kernel that packs or unpacks, and a copy if MPI does not access the memory of the
-    device.
+    The calls start the kernel that packs or unpacks. If MPI does not access device memory, they also start a
+    copy.
     """
     return int(message.packed) + int(message.method != "gpu_aware")
 
 
 def _rows(message: Message) -> int:
-    """Return the number of rows of cells that MPI or a copy reads from the fields one by one."""
+    """Return the number of rows of cells that MPI or a copy reads separately from the fields."""
     if message.packed:
         return 0
     return sum(prod(box.shape[:-1]) for _, box in message.parts)
@@ -314,12 +316,14 @@ class _Run:
         self.remaining_pieces: list[list[tuple[int, float]]] = [[] for _ in ranks]
         self.copying = [0] * len(ranks)  # Number of active copies between devices.
         self.serial_messages: list[list[Travel]] = [[] for _ in ranks]  # Messages sent one after another.
-        self.lent: list[dict[int, int]] = [{} for _ in ranks]  # Pending copies by neighbours, by sweep.
+        self.pending_copies: list[dict[int, int]] = [
+            {} for _ in ranks
+        ]  # Pending copies by neighbours, by sweep.
         self.busy = [True] * len(ranks)
         self.pending_reduction: list[int | None] = [None] * len(ranks)  # Sweep of the pending result.
         self.ranks_in_reduction: dict[int, int] = {}  # Number of ranks in a reduction, by sweep.
         self.result_times: dict[int, float] = {}  # Time of the result, by sweep.
-        self.waiting: dict[int, list[tuple[int, float]]] = {}  # Waiting ranks and their start times.
+        self.waiting: dict[int, list[tuple[int, float]]] = {}  # Waiting ranks and start times, by sweep.
         self.spans: list[TraceEvent] = []
 
     def __call__(self, passes: int) -> Prediction:
@@ -348,7 +352,7 @@ class _Run:
     # --- events ---
 
     def _begin(self, rank: int, current_time: float) -> None:
-        """Begin a sweep: announce cells that receivers copy, pack and post other messages, and copy."""
+        """Begin a sweep: announce cells that receivers copy, pack and post all other messages, and copy."""
         share, sweep = self._share(rank), self.current_sweep[rank]
         rates, part = self.work.rates, share.sweep.share
         overhead = part * self.routes.machine.network.overhead
@@ -361,8 +365,8 @@ class _Run:
             self._schedule(self._launch(rank, time), self._continue, rank)
             return
         for n, (_, send) in enumerate(share.sends):
-            if self.work.lent(send):
-                self.lent[rank][sweep] = self.lent[rank].get(sweep, 0) + 1
+            if self.work.is_copied_by_receiver(send):
+                self.pending_copies[rank][sweep] = self.pending_copies[rank].get(sweep, 0) + 1
                 self._schedule(current_time, self._send, rank, sweep, n)
                 continue
             packing_end = time + _bytes_per_pass(send, share.sweep) / rates.packing
@@ -374,9 +378,9 @@ class _Run:
         self._schedule(time + share.copying, self._continue, rank)
 
     def _launch(self, rank: int, current_time: float) -> float:
-        """Start the packing and copying on the devices of a rank, in the order of the host calls.
+        """Start packing and copies on the devices of a rank, in the order of the host calls.
 
-        The result is the end time of the calls.
+        Return the end time of the calls.
         """
         share, sweep, time = self._share(rank), self.current_sweep[rank], current_time
         launch = share.sweep.share * self.routes.machine.device.launch
@@ -403,7 +407,7 @@ class _Run:
         self._schedule(end, self._send, rank, sweep, n)
 
     def _copy(self, rank: int, copy: tuple[int, int, int], current_time: float) -> None:
-        """Copy by a kernel within a device, or from the memory of another device."""
+        """Start a copy within a device, or from the memory of another device."""
         a, b, size = copy
         home = self.subdomains_of_rank[rank][0]
         if a == b:
@@ -438,7 +442,7 @@ class _Run:
         numbers = self.shares[peer_rank][sweep % self.sweeps].numbers
         number = numbers[local, tuple(-d for d in send.direction)]
         hops, latency = self.routes.hops_between(subdomain, peer, send.method)
-        if self.work.lent(send):
+        if self.work.is_copied_by_receiver(send):
             self._schedule(current_time + latency, self._deliver, peer_rank, sweep, number)
             return
         # With `rma`, a signal and a request precede the data.
@@ -506,9 +510,9 @@ class _Run:
 
     def _release_cells(self, rank: int, sweep: int, current_time: float) -> None:
         """Record that a neighbour has copied cells, so that the rank may overwrite them."""
-        self.lent[rank][sweep] -= 1
-        if not self.lent[rank][sweep]:
-            del self.lent[rank][sweep]
+        self.pending_copies[rank][sweep] -= 1
+        if not self.pending_copies[rank][sweep]:
+            del self.pending_copies[rank][sweep]
         if not self.busy[rank]:
             self._continue(rank, current_time)
 
@@ -516,7 +520,7 @@ class _Run:
         """End the unpacking or copying of a message."""
         self.unpacked[rank] |= 1 << number
         local, message = self._share(rank).receives[number]
-        if self.work.lent(message):
+        if self.work.is_copied_by_receiver(message):
             subdomain = self.subdomains_of_rank[rank][local]
             peer = self._peer(subdomain, message)
             latency = self.routes.hops_between(subdomain, peer)[1]
@@ -531,7 +535,7 @@ class _Run:
         local, message = share.receives[number]
         if not self.work.pulls:
             machine, is_mpi = self.routes.machine, message.method != "colocated"
-            calls = _calls(message) - (not is_mpi)  # the sender made the copy
+            calls = _calls(message) - (not is_mpi)  # the sender has made the copy
             seconds = is_mpi * machine.network.overhead + calls * machine.device.launch
             calls_end = current_time + share.sweep.share * seconds
             self._record(rank, "unpack", "launch", current_time, calls_end)
@@ -539,7 +543,7 @@ class _Run:
             self._schedule(calls_end, self._continue, rank)
             return
         end, name = current_time + self.work.unpacking_time(message, share.sweep), "unpack"
-        if self.work.lent(message):
+        if self.work.is_copied_by_receiver(message):
             subdomain = self.subdomains_of_rank[rank][local]
             peer = self._peer(subdomain, message)
             hops = self.routes.read_hops(peer, subdomain)
@@ -577,8 +581,8 @@ class _Run:
         unpacked, all_messages = self.unpacked[rank], (1 << len(share.receives)) - 1
         ready = not self.copying[rank] and (self.overlap or unpacked == all_messages)
         # A sweep waits until neighbours have copied the cells of earlier sweeps. A sweep in place also waits
-        # until neighbours have copied its own cells.
-        if any(sweep < self.current_sweep[rank] or share.in_place for sweep in self.lent[rank]):
+        # until neighbours have copied the cells of this sweep.
+        if any(sweep < self.current_sweep[rank] or share.in_place for sweep in self.pending_copies[rank]):
             ready = False
         for i, (needs, seconds) in enumerate(self.remaining_pieces[rank]):
             if ready and needs & ~unpacked == 0:
@@ -599,7 +603,7 @@ class _Run:
             self._end_sweep(rank, current_time)
 
     def _reduce(self, rank: int, current_time: float) -> None:
-        """Enter a reduction, and continue without its result.
+        """Enter a reduction, and continue without waiting for its result.
 
         Events are processed in the order of time. Therefore all contributions are available when the last
         rank enters.

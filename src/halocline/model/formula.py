@@ -1,4 +1,4 @@
-"""Closed performance formula of Astaroth: the larger of the times of work and traffic.
+"""Closed performance formula of Astaroth: the maximum of the times for work and for traffic.
 
 J. Pekkilä et al., Scalable communication for high-order stencil computations using CUDA-aware MPI, Parallel
 Computing 111 (2022), Section 3.1, Eq. 4, and Section 3.2, Eqs. 5 to 12.
@@ -22,7 +22,7 @@ class StepTime:
     Attributes
     ----------
     parts : tuple of int
-        Number of subdomains along each axis; each device has one subdomain.
+        Number of subdomains along each axis, with one subdomain per device.
     work : float
         τ_W: time for all cells of a device.
     between : float
@@ -41,7 +41,7 @@ class StepTime:
 
     @property
     def seconds(self) -> float:
-        """Time of a step, max(τ_W, τ_Q) + τ_0, with the larger of both τ_Q (Eqs. 4, 5 and 11)."""
+        """Time of a step, max(τ_W, τ_Q) + τ_0, with the larger τ_Q (Eqs. 4, 5 and 11)."""
         return max(self.work, self.between, self.within) + self.overhead
 
     @property
@@ -80,8 +80,8 @@ def step_time(
     per_cell : float
         1/π: seconds per cell on a device.
     per_halo_cell : float
-        1/β: seconds per halo cell that a node sends or receives. The time includes all fields and all
-        exchanges that the caller counts in a step.
+        1/β: seconds per halo cell that a node sends or receives. This time includes all fields and all
+        exchanges of a step.
     per_halo_cell_within : float
         Seconds per halo cell between two devices of a node; 0 if such transfers take no time.
     overhead : float
@@ -92,7 +92,7 @@ def step_time(
     Raises
     ------
     InputError
-        A time is negative, or the grid cannot be divided in this way.
+        A time is negative, or the grid cannot be divided into this number of subdomains.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def step_time(
     }
     for name, value in times.items():
         if not value >= 0:
-            raise InputError(f"{name} is {value!r}; expected seconds, not negative")
+            raise InputError(f"{name} is {value!r}; expected a time in seconds of at least 0")
     if traffic is None:
         traffic = Traffic.of_radius(radius, len(shape))
     decomposition = decompose_levels(
@@ -121,9 +121,11 @@ def step_time(
     largest_box = [-(-n // p) for n, p in zip(decomposition.shape, decomposition.parts, strict=True)]
     node_box = [-(-n // p) for n, p in zip(decomposition.shape, over_nodes, strict=True)]
     network_cells = exchange_cost(traffic, decomposition.shape, decomposition.periodic, "node")(over_nodes)
-    # The halo cells that a device with neighbours on all sides receives, and the part from its own node.
-    received = exchange_cost(traffic, node_box, (True,) * len(node_box), "node")(per_device) // 2
-    cells_within = received - exchange_cost(traffic, node_box, (True,) * len(node_box), "device")(per_device)
+    # Halo cells that a device with neighbours on all sides receives, and their part from its own node.
+    halo_cells = exchange_cost(traffic, node_box, (True,) * len(node_box), "node")(per_device) // 2
+    cells_within = halo_cells - exchange_cost(traffic, node_box, (True,) * len(node_box), "device")(
+        per_device
+    )
     between = network_cells * per_halo_cell if nodes > 1 else 0.0
     within = cells_within * per_halo_cell_within if devices > 1 else 0.0
     return StepTime(decomposition.parts, prod(largest_box) * per_cell, between, within, overhead)

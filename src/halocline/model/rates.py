@@ -18,21 +18,21 @@ class Rates:
     Attributes
     ----------
     bandwidth : float
-        Bytes per second that sweeps move.
+        Bytes per second in sweeps.
     packing : float
-        Bytes per second that the rank, or each of its GPUs, packs, unpacks or copies.
+        Bytes per second in packing, unpacking and copies, for the rank or for each of its GPUs.
     begin : float
-        Seconds of a sweep in addition to its patches, for kernel launches and for waking threads.
+        Seconds per sweep in addition to its patches, for kernel launches and for the wake-up of threads.
     per_flop, per_sum : float
-        Measured seconds of an operation, and of a summand of a sum over the grid, in addition to the time for
+        Measured seconds per operation, and per summand of a sum over the grid. They are added to the time for
         the bytes.
     copying : float, optional
-        Bytes per second that the rank copies out of the memory of another rank; `packing` by default.
+        Bytes per second in copies from the memory of another rank; `packing` by default.
     hop : float, optional
-        Seconds of a reduction from one rank of a node to another and back. The default follows from the links
-        and the overhead.
+        Seconds of a reduction for one hop between two ranks of a node and back. The default follows from the
+        links and the overhead.
     flops : float
-        Maximum operations of float64 per second. Operations and data movement overlap.
+        Maximum number of float64 operations per second. Operations and data movement overlap.
     """
 
     bandwidth: float
@@ -55,9 +55,10 @@ class Rates:
     ) -> Rates:
         """Return the rates of a rank.
 
-        If the machine file has measured rates, the result is based on them. If there are more ranks than were
-        measured, the ranks take turns. Otherwise, a rank has its share of the devices of a node. On
-        processors, the number of threads limits the bandwidth, the arithmetic and the caches of a rank.
+        If the machine file has measured rates, the result is based on them. For more ranks per node than in
+        the measurement, the rates decrease in proportion. Without measured rates, the ranks share the devices
+        of a node equally. On CPUs, the number of threads limits the bandwidth, the arithmetic and the caches
+        of a rank.
 
         Parameters
         ----------
@@ -91,7 +92,7 @@ class Rates:
                 flops *= cores / device.cores
         rate = bandwidth
         if cores is not None and device.cache_bandwidth is not None:
-            cached = min(1.0, device.cache / (part * memory))  # share of the fields that stays in the cache
+            cached = min(1.0, device.cache / (part * memory))  # share of the fields that fits into the cache
             rate = 1.0 / (
                 cached / max(bandwidth, cores * device.cache_bandwidth) + (1.0 - cached) / bandwidth
             )

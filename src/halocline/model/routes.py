@@ -1,4 +1,4 @@
-"""Links of all nodes of a machine, and the messages that cross them."""
+"""Links of all nodes of a machine, and the messages that pass through these links."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from halocline.plan.machine import Host, Machine, Route
 
 @dataclass(frozen=True)
 class Hop:
-    """Resource on the route of a message: one direction of a link, a network card, or a copying rank.
+    """Resource on the route of a message: one direction of a link, a network card, or a rank that copies.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class Hop:
     latency : float
         Latency in seconds.
     store_and_forward : bool
-        True if a message continues only after its last byte has passed.
+        True if a message continues to the next hop only after its last byte has passed.
     per_row : float
         Seconds per row of a message that is not packed.
     """
@@ -38,16 +38,16 @@ class Hop:
     per_row: float = 0.0
 
 
-RECEIVER = ("", "")  # ends of the copies that a receiving rank makes
+RECEIVER = ("", "")  # ends of a copy by the receiving rank
 
 
 @dataclass(slots=True)
 class Travel:
-    """Bytes on their way from one subdomain to another.
+    """Message or copy in transit from one subdomain to another.
 
     `earliest_arrival` is the earliest time at which all bytes can have arrived. If `is_pulled` is True, the
     message occupies its receiver until this time, after the latency has passed. `rows` is the number of rows
-    if the message is not packed.
+    of an unpacked message.
     """
 
     sender: int
@@ -59,7 +59,7 @@ class Travel:
     begin: float
     earliest_arrival: float
     is_pulled: bool
-    share: float = 1.0  # Share of the passes in which the message is sent.
+    share: float = 1.0  # Fraction of the passes in which the message is sent.
     rows: int = 0
     is_serial: bool = False  # True if a rank sends its messages one after another.
     hops_passed: int = 0  # Number of hops that the message has passed.
@@ -69,7 +69,7 @@ COPIED = -1
 
 
 class Routes:
-    """Links of all nodes, and the time at which each becomes free."""
+    """Links of all nodes, and the time at which each link becomes free."""
 
     def __init__(self, machine: Machine, layout: Layout) -> None:
         self.machine, self.layout = machine, layout
@@ -90,7 +90,8 @@ class Routes:
         ranks : int
             Number of ranks.
         hop : float, optional
-            Seconds from one rank of a node to another and back; by default from the links and the overhead.
+            Seconds from one rank of a node to another and back. The default follows from the links and the
+            overhead.
         """
         inside = min(ranks, self.layout.ranks_per_node)
         nodes = -(-ranks // self.layout.ranks_per_node)
@@ -101,7 +102,7 @@ class Routes:
         return 2 * ceil(log2(nodes)) * (network.latency + 2 * network.overhead) + ceil(log2(inside)) * hop
 
     def cross(self, message: Travel, current_time: float) -> float:
-        """Move a message across its next hop, and return its arrival time at the following hop."""
+        """Move a message through its next hop, and return its arrival time at the following hop."""
         hop = message.hops[message.hops_passed]
         if hop.ends == RECEIVER:
             key = self.rank[message.receiver], hop.ends
@@ -120,20 +121,20 @@ class Routes:
     ) -> tuple[float, float]:
         """Queue a kernel on the device of a subdomain, or on another device of its node.
 
-        The result is the start time and the end time of the kernel.
+        Return the start time and the end time of the kernel.
         """
-        key = self._kernel_server(subdomain, device)
+        key = self._device_queue(subdomain, device)
         begin = max(current_time, self.free_at.get(key, 0.0))
         self.free_at[key] = end = begin + seconds
         return begin, end
 
     def idle_time(self, subdomains: Iterable[int], current_time: float) -> float:
-        """Return the time at which the devices of the subdomains have completed their kernels."""
+        """Return the time at which the devices of the subdomains have completed all queued kernels."""
         return max(
-            current_time, *(self.free_at.get(self._kernel_server(subdomain), 0.0) for subdomain in subdomains)
+            current_time, *(self.free_at.get(self._device_queue(subdomain), 0.0) for subdomain in subdomains)
         )
 
-    def _kernel_server(self, subdomain: int, device: int | None = None) -> tuple[int, tuple[str, str]]:
+    def _device_queue(self, subdomain: int, device: int | None = None) -> tuple[int, tuple[str, str]]:
         number = self.device[subdomain] if device is None else device
         return self.node[subdomain], (f"device{number}", "kernels")
 
@@ -151,10 +152,9 @@ class Routes:
         return list(self._links(True, self.machine.route(f"device{a}", f"device{b}")))
 
     def read_hops(self, sender: int, receiver: int) -> list[Hop]:
-        """Return the links that are crossed by reads from the memory of another subdomain.
+        """Return the links through which a rank reads the memory of another subdomain.
 
-        Between subdomains on the same device, the result is empty: the memory of the device limits these
-        reads.
+        The result is empty for subdomains on the same device, because the device memory limits these reads.
         """
         return [] if self.device[sender] == self.device[receiver] else self.hops_between(sender, receiver)[0]
 
@@ -197,11 +197,11 @@ class Routes:
             sender_card, receiver_card = machine.card(a), machine.card(b)
             yield from self._links(True, machine.route(sender_socket, sender_card))
             yield Hop(True, (sender_card, "network"), network.bandwidth, network.latency + network.overhead)
-            *more, last = (
+            *inner_hops, last = (
                 Hop(False, ("network", receiver_card), network.bandwidth, 0.0),
                 *self._links(False, machine.route(receiver_card, receiver_socket)),
             )
-            yield from more
+            yield from inner_hops
             yield replace(last, store_and_forward=True)
         yield self._staged(host, False, machine.route(receiver_socket, f"device{b}"))
 
@@ -215,7 +215,7 @@ class Routes:
         )
 
     def _links(self, at_sender: bool, route: Route, max_bandwidth: float = inf) -> Iterator[Hop]:
-        """Yield the links of a route; the bandwidth of a link of a device is at most `max_bandwidth`."""
+        """Yield the links of a route. The bandwidth of links at devices is at most `max_bandwidth`."""
         for start, end, link in route:
             ends = (start, end) if link.duplex or start < end else (end, start)
             bandwidth = min(link.bandwidth, max_bandwidth) if {start, end} & self.devices else link.bandwidth

@@ -37,7 +37,7 @@ def test_a_complete_grid_shape_is_accepted(tmp_path: Path) -> None:
     )
     for more, words in (
         ("--scaling weak", "--scaling weak: --n 12,8,10 sets the whole grid. Leave it out."),
-        ("--dim 2", "--n 12,8,10: expected one number, or 2 for the axes of --dim 2"),
+        ("--dim 2", "--n 12,8,10: expected one number, or 2 numbers for --dim 2"),
         ("--timeline t.png", "--timeline t.png: the timeline shows the trace. Add --trace FILE."),
         ("--placement near", "placement 'near' is unknown; known: aware, trivial, random"),
     ):

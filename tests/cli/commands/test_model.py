@@ -69,9 +69,9 @@ def test_cases_are_predicted_by_their_bytes_per_cell(
     ("options", "words"),
     [
         ("--traced 8 --trace {}/t.json", "traced rank is 8; expected 0 to 5, the ranks on 1 node"),
-        ("--traced 1", "--traced 1 has no effect without --trace or --timeline: give one of these"),
+        ("--traced 1", "--traced 1 has no effect without --trace or --timeline. Add one of them"),
         ("--picture {}/a.xyz", "a.xyz': expected a name that ends in .png, .pdf, .svg"),
-        ("--trace {0}/same.json --json {0}/same.json", "same.json is given for two results"),
+        ("--trace {0}/same.json --json {0}/same.json", "same.json is the file of two options"),
     ],
 )
 def test_invalid_output_files_are_rejected_before_any_work(options: str, words: str, tmp_path: Path) -> None:

@@ -68,8 +68,8 @@ def test_options_of_a_file_follow_two_dashes(tmp_path: Path, capsys: pytest.Capt
         (["--n", "4"], "--n 4: .*a.py sets no whole number n at its top"),
         (["--set", "k=2"], "'k' is unknown"),
         (["--check"], r"--check: .*a.py has no function check\(problem\) at its top"),
-        (["--rank", "2"], "has no option --rank; options of .*a.py itself follow -- .*--ranks"),
-        (["--bogus"], "has no option --bogus; options of .*a.py itself follow --"),
+        (["--rank", "2"], r"has no option --rank\. Write options of .*a.py after --\. .*--ranks"),
+        (["--bogus"], r"has no option --bogus\. Write options of .*a.py after --\."),
         (["--submit", "slurm"], "has no option --submit"),
         (["-3"], "has no option -3"),
     ):

@@ -88,7 +88,7 @@ def test_without_devices_nothing_is_missing(
     by_name = findings()
     assert {finding.state for finding in by_name.values()} == {"absent"}
     assert by_name["CUDA"].text == by_name["OpenCL"].text == "no driver here"
-    assert by_name["MPI with devices"].text.startswith("unknown until verified at set-up")
+    assert by_name["MPI with devices"].text.startswith("not tested here: at its start, a run")
     assert not hasattr(drivers, "identities_read"), "NVML is for CUDA devices"
 
 
@@ -98,9 +98,9 @@ def test_devices_are_listed_one_a_line_with_their_facts(drivers: SimpleNamespace
     by_name = findings()
     assert by_name["CUDA"].text == "1 device, --device cuda"
     assert by_name["OpenCL"].text == "2 devices, --device opencl"
-    text = "NVIDIA H100 80GB HBM3, 17.0 GB, sm_70, 80 units, float64, driver 550.54.15"
+    text = "NVIDIA H100 80GB HBM3, 17.0 GB, sm_70, 80 compute units, float64, driver 550.54.15"
     assert sorted(by_name["cuda:0"].text.split(", ")) == sorted(text.split(", "))
-    assert ", no float64 with fma, which runs need, " in by_name["opencl:0"].text
+    assert ", no float64 with multiply-add, which runs require, " in by_name["opencl:0"].text
     assert ", float64, " in by_name["opencl:1"].text
     assert by_name["opencl:1"].as_dict()["facts"]["identity"] == "made up #1"
     assert "facts" not in by_name["OpenCL"].as_dict()
@@ -128,7 +128,7 @@ def test_links_without_nvml_count_as_equal(drivers: SimpleNamespace) -> None:
     assert drivers.identities_read == [gpu.uuid for gpu in SUMMIT.gpus]
     assert by_name["NVML"].state == "missing"
     assert (by_name["NVML"].text, by_name["NVML"].advice) == (
-        "no NVML: all links count as equal",
+        "no NVML; all links are treated as equal",
         "install it",
     )
     assert "links" not in by_name

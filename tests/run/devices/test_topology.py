@@ -205,7 +205,7 @@ def test_explain_shows_the_placement_with_its_reason(
     sim = hc.Simulation(grid, lambda T: {T: hc.laplacian(T)}, scheme=hc.Euler(), dt=1e-5)
     in_order = hc.explain(sim, device=choice, decomposition=(2, 2), subdomains_per_rank=2)
     text = " ".join(str(in_order).split())
-    assert "lie on its devices in order: OpenCL does not report how devices are linked." in text
+    assert "are on its devices in order (OpenCL does not report how devices are linked)." in text
     assert in_order.as_dict()["placement"]["link_time"] is None
     # subdomains 0 and 2, and 1 and 3, share the long side; the default order separates them
     driven = [[gpu.uuid for gpu in SUMMIT.gpus[:2]]]
@@ -216,11 +216,11 @@ def test_explain_shows_the_placement_with_its_reason(
     assert placement["strategy"] == "aware"
     assert placement["why"] == "links as NVML reports them, driver 550.54.15"
     assert 0 < placement["link_time"] < 1
-    assert f"slots {', '.join(map(str, placement['slots']))} of its devices: links as NVML" in str(placed)
+    assert f"slots {', '.join(map(str, placement['slots']))} of its devices (links as NVML" in str(placed)
 
 
 def test_links_of_another_machine_are_unknown() -> None:
     from halocline.explanation.device import planned_links
 
     reason = planned_links("cuda", (("cuda:97",), ("cuda:98",)), 1).reason
-    assert reason == "their links are not known, since not all are on this machine"
+    assert reason == "the links are unknown, because this machine does not have all of the devices"

@@ -164,7 +164,9 @@ def test_ranks_read_the_same_time_of_a_store_that_grows(shared_tmp_path: Path) -
         assert Store(early).times.tolist() == [0.0, 0.1]
         np.testing.assert_array_equal(gathered, xarray.open_zarr(early)["T"].values[1])
     if sim.domain.comm.size == 1:
-        message = r"T contains 2 output times so far\. Index 2 does not exist yet\. Read again later\."
+        message = (
+            r"T contains 2 output times so far\. Index 2 does not exist yet\. Read the array again later\."
+        )
         with pytest.raises(InputError, match=message):
             source_of(early / "T", sim.grid.fields["T"], 2).read((0, 0), (9, 12))
 
@@ -176,7 +178,7 @@ def test_ranks_read_the_same_time_of_a_store_that_grows(shared_tmp_path: Path) -
             lambda path: path,
             r"is a store; expected the path of one of its arrays, .*: T, step, time, v, x, x_face, y",
         ),
-        (lambda path: path / "S", r"there is no array .*S; .*a\.zarr has T, step"),
+        (lambda path: path / "S", r"there is no array .*S; .*a\.zarr contains T, step"),
         (lambda path: "nowhere/T", "there is no array nowhere/T"),
         (lambda path: path / "v", "field 'T' has axes x, y, but .*v has x_face, y"),
         (lambda path: xarray.open_zarr(path)["T"], "has 3 times; choose one"),
@@ -261,8 +263,8 @@ DAMAGES: dict[str, tuple[Callable[[Path], Any], str, bool]] = {
     "no chunk": (lambda path: (path / "T/c.2.0.0").unlink(), r"chunk c\.2\.0\.0 is missing", False),
     "no chunk of x": (lambda path: (path / "x/c.0").unlink(), r"chunk c\.0 is missing", False),
     "half a chunk of y": (chunk(lambda b: b[:9], "y/c.0"), "y is damaged: ", True),
-    "more points": (metadata(lambda a: {**a, "shape": [3, 9, 13]}), r"says shape \(3, 9, 13\), but", False),
-    "fewer times": (metadata(lambda a: {**a, "shape": [2, 9, 12]}), r"says shape \(2, 9, 12\), but", False),
+    "more points": (metadata(lambda a: {**a, "shape": [3, 9, 13]}), r"has shape \(3, 9, 13\), but", False),
+    "fewer times": (metadata(lambda a: {**a, "shape": [2, 9, 12]}), r"has shape \(2, 9, 12\), but", False),
     "a shape that is none": (
         metadata(lambda a: {**a, "shape": 3}),
         r"T/zarr\.json is damaged.*its shape is 3",
@@ -270,7 +272,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], Any], str, bool]] = {
     ),
     "another type": (
         metadata(lambda a: {**a, "data_type": "float32"}),
-        "says type float32, but .* says float64",
+        "has type float32, but .* has float64",
         False,
     ),
     "a codec there is not": (
@@ -299,12 +301,12 @@ DAMAGES: dict[str, tuple[Callable[[Path], Any], str, bool]] = {
     ),
     "an array of the group that is none": (
         metadata(array(lambda a: 3), "."),
-        r"a\.zarr/zarr\.json.*holds no objects",
+        r"a\.zarr/zarr\.json.*contains entries that are not objects",
         False,
     ),
     "other points in the group": (
         metadata(array(lambda a: {**a, "shape": [3, 8, 12]}), "."),
-        "8 points along x, which has 9 coordinates|says shape",
+        "8 points along x, which has 9 coordinates|has shape",
         False,
     ),
     "attributes of the group": (metadata(lambda g: {**g, "attributes": [1]}, "."), "attributes are", False),

@@ -129,7 +129,7 @@ def test_components_have_the_units_of_their_vector(tmp_path: Path) -> None:
         (lambda sim: hc.Output("o", [2 * sim.grid.fields["T"]]), "which has no name"),
         (lambda sim: hc.Output("o", {"x": sim.grid.fields["T"]}), "output name 'x'"),
         (lambda sim: hc.Output("o", {"a b": sim.grid.fields["T"]}), "output name 'a b'"),
-        (lambda sim: hc.Output("o", ["T", "T"]), "output 'T' is given twice"),
+        (lambda sim: hc.Output("o", ["T", "T"]), "two arrays of the output have the name 'T'"),
         (lambda sim: hc.Output("o", {"u": hc.Grid(4).field("u")}), "belongs to another grid"),
         (
             lambda sim: hc.Output("o", region=hc.Slice(z=1.5)),

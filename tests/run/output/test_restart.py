@@ -163,7 +163,7 @@ def test_another_program_is_rejected_with_the_differences(make: Any, words: str,
     heat().run(steps=2, checkpoint=hc.Checkpoint(tmp_path))
     with pytest.raises(InputError, match=words) as refused:
         make().resume(tmp_path)
-    assert "is of another program" in str(refused.value)
+    assert "belongs to another program" in str(refused.value)
 
 
 def saved(path: Path, **options: Any) -> Path:
@@ -178,9 +178,9 @@ def resumed(path: Path) -> hc.Simulation:
 
 
 def test_a_missing_checkpoint_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no checkpoint in .*: there is no such folder"):
+    with pytest.raises(InputError, match=r"no checkpoint in .*: the folder does not exist"):
         resumed(tmp_path / "none")
-    with pytest.raises(InputError, match="no checkpoint there is complete"):
+    with pytest.raises(InputError, match="the folder contains no complete checkpoint"):
         resumed(tmp_path)
     (tmp_path / "newest.json").write_text('{"checkpoint": "../elsewhere"}')
     with pytest.raises(InputError, match=r"names '\.\./elsewhere', but this folder is not a checkpoint"):
@@ -261,7 +261,8 @@ def test_one_rank_checks_the_arrays_of_a_checkpoint(
     sim.domain.comm.barrier()
     again["T"] = 1.0
     with pytest.raises(
-        InputError, match=r"T is damaged: its chunk c\.0\.0 is missing.*there are no other checkpoints"
+        InputError,
+        match=r"T is damaged: its chunk c\.0\.0 is missing.*the folder contains no other complete checkpoint",
     ):
         again.resume(shared_tmp_path)
     assert (again.steps, float(np.max(again["T"]))) == (2, 1.0)  # unchanged

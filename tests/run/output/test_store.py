@@ -37,7 +37,7 @@ def test_nothing_is_overwritten_by_default(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=words):
             heat().run(steps=1, output=hc.Output(tmp_path / other, overwrite=True))
     assert (tmp_path / "notes" / "thesis.txt").read_text() == "all of it"
-    with pytest.raises(RunError, match="cannot be made"):
+    with pytest.raises(RunError, match="cannot be created"):
         heat().run(steps=1, output=hc.Output("/proc/none/a.zarr"))
 
 
@@ -99,5 +99,5 @@ def test_a_store_with_damaged_metadata_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="it has no consolidated metadata"):
         sim.run(steps=1, output=hc.Output(path, every=hc.steps(1)))
     group.write_text("[]")
-    with pytest.raises(InputError, match="is damaged: it holds a list; expected an object"):
+    with pytest.raises(InputError, match="is damaged: it contains a list; expected an object"):
         sim.run(steps=1, output=hc.Output(path, every=hc.steps(1)))

@@ -336,7 +336,7 @@ def test_a_restart_needs_the_same_blocks(tmp_path: Path) -> None:
     for name in makers:
         for other, active in makers.items():
             if name != other:
-                with pytest.raises(InputError, match="is of another program: its grid differs"):
+                with pytest.raises(InputError, match="belongs to another program: its grid differs"):
                     simulation(active).resume(tmp_path / name)
 
 
@@ -348,7 +348,7 @@ def test_ranks_agree_on_existing_files(shared_tmp_path: Path) -> None:
         path.mkdir()
         (path / "zarr.json").write_text("[]")
     comm.barrier()
-    with pytest.raises(InputError, match=r"zarr\.json is damaged: it holds a list"):
+    with pytest.raises(InputError, match=r"zarr\.json is damaged: it contains a list"):
         sim.run(steps=1, output=hc.Output(path))
     with pytest.raises(InputError, match=r"output and checkpoints are .*all ranks must give the same"):
         sim.run(steps=1, output=hc.Output(shared_tmp_path / f"{comm.rank}.zarr"))

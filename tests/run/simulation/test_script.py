@@ -117,9 +117,11 @@ def test_execution_options_are_rejected_for_a_file_without_a_problem(
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "a.py"
     path.write_text("import sys\nassert sys.argv[1:] == ['--patch', '4']\n")
-    with pytest.raises(InputError, match=f"^{words[0]}\\b.*so the option has no effect. Leave it out"):
+    with pytest.raises(
+        InputError, match=rf"^{words[0]}\b.*so the option has no effect\. Leave the option out"
+    ):
         run(["run", str(path), *words, "--", "--patch", "4"])
-    with pytest.raises(InputError, match="has run no problem with steps to time"):
+    with pytest.raises(InputError, match="ran no problem with steps, so there is nothing to time"):
         run(["run", str(path), "--only", "compute", "--", "--patch", "4"])
 
 

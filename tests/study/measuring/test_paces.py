@@ -49,7 +49,7 @@ def test_the_command_measures_the_time_of_a_cell(tmp_path: Path, capfd: pytest.C
     record_data = json.loads(record.read_text())
     assert record_data["pace_measured_at"] == 64
     assert (
-        f"Measured sweeps take {record_data['pace']:.2f} times the time predicted" in capfd.readouterr().out
+        f"Measured sweeps take {record_data['pace']:.2f} times as long as predicted" in capfd.readouterr().out
     )
     assert record_data["runs"][0]["seconds"] > 0
     with pytest.raises(InputError, match=r"--machine is summit\. Use --machine host"):

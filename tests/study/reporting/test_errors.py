@@ -242,7 +242,7 @@ def test_a_run_prints_its_error(
     assert command(["run", "without"]) == 0
     assert "\nerror " not in capsys.readouterr().out
     assert command(["cases", "decay"]) == 0
-    assert "halocline study convergence decay shows its decrease" in capsys.readouterr().out
+    assert "halocline study convergence decay shows the error on finer grids" in capsys.readouterr().out
 
 
 # -- the study -----------------------------------------------------------------------------------------

@@ -11,12 +11,12 @@ from typing import Annotated, Any, get_args
 import typer
 from typer.core import TyperGroup
 
-# The help text of a group is the docstring of its module. The help text of a command is that of its function.
+# The docstring of a module is the help text of a group. The docstring of a function is that of a command.
 EXAMPLES = "\n\nExamples\n--------\n"  # begins the section Examples of a help text
 
 
 class CaseByName(TyperGroup):
-    """Group that runs its command CASE if the next word is not the name of one of its commands."""
+    """Group that runs the command CASE if the next word is not the name of a command."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]

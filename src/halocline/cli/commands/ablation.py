@@ -34,7 +34,7 @@ def exchange(
 
     The grid is periodic. The changed options are the transfer methods (+remote, +colo, +peer, +kernel of
     Pearson et al. 2020, and mailboxes), edges and corners, uniform or individual halo widths, and
-    decompositions. For a node of another machine, a model predicts the gain by the placement of subdomains.
+    decompositions. For a node of another machine, a model predicts the gain from the placement of subdomains.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def exchange(
     settings: dict[str, Any] = {"fields": fields, "radius": radius, "dtype": dtype}
     with (
         devices_in_use() as devices_met,
-        progress("all variants in turn", f"of {repeat} rounds") as on_progress,
+        progress("variants in turn", f"of {repeat} rounds") as on_progress,
     ):
         variants = study.measure(shape, **settings, repeats=repeat, on_progress=on_progress, **execution)
     places = devices_met(comm)
@@ -89,8 +89,8 @@ def exchange(
         study.table(variants),
         study.verdicts(variants),
         lambda: {"ablation.png": study.plot(variants)},
-        footer="Time of one exchange on the slowest rank: the median of runs of 30 exchanges, all variants "
-        "in turn.",
+        footer="Median time of one exchange on the slowest rank. Each run has 30 exchanges, and the variants "
+        "run in turn.",
     )
     if results["json"] != "-":
         say(lead)

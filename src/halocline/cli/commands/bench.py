@@ -43,8 +43,8 @@ def exchange(
 ) -> None:
     """Time the halo exchange alone, without a stencil.
 
-    The fields are on a periodic grid and have halos of the same width. A run has 30 exchanges, as in the
-    study of node-aware communication of Pearson et al.
+    The grid is periodic, and all fields have the same halo width. A run has 30 exchanges, as in Pearson et
+    al. 2020.
 
     Parameters
     ----------
@@ -96,10 +96,10 @@ def exchange(
     if scaling is not None and scaling not in growth:
         raise unknown_name_error("scaling", scaling, list(growth))
     if len(cells) > 1:
-        reject({"scaling": scaling}, f"--n {n} sets the whole grid. Leave it out.")
+        reject({"scaling": scaling}, f"--n {n} sets the whole grid. Leave --scaling out.")
         AXES.check("dim", dim)
         if len(cells) != dim:
-            raise InputError(f"--n {n}: expected one number, or {dim} for the axes of --dim {dim}")
+            raise InputError(f"--n {n}: expected one number, or {dim} numbers for --dim {dim}")
     shape = tuple(cells) if len(cells) > 1 else weak_shape(cells[0], growth[scaling or "weak"], dim)
     settings: dict[str, Any] = {"radius": radius, "fields": fields, "dtype": dtype, "corners": corners}
 
@@ -113,20 +113,20 @@ def exchange(
         )
     kind = "sides, edges and corners" if corners else "sides"
     subject = f"{counted(fields, dtype + ' field')} of {'x'.join(map(str, shape))} cells"
-    time = f"{duration(timing['seconds'])} an exchange, {timing['rate'] / 1e9:.2f} GB/s of the busiest rank"
+    time = f"{duration(timing['seconds'])} per exchange, {timing['rate'] / 1e9:.2f} GB/s on the busiest rank"
     lines = [
         f"Exchange of {subject}, radius {radius}, {kind}",
         "",
         f"{'ranks':12} {layout_text(timing)}, subdomains {'x'.join(map(str, timing['parts']))}",
         *(
-            f"{method:12} {amount(size)} into the subdomains of the busiest rank"
+            f"{method:12} {amount(size)} received by the busiest rank"
             for method, size in timing["bytes_by_method"].items()
         ),
         f"{'time':12} {time}",
     ]
     if (shares := timing["trace"]) is not None:
         text = f"packing or unpacking {shares['packing']:.0%} of the time, "
-        text += f"queueing work {shares['launching']:.0%}, " * bool(timing["devices"])
-        lines.append(f"{'trace':12} {text}{shares['at_once']:.2f} operations at once")
+        text += f"queueing work for devices {shares['launching']:.0%}, " * bool(timing["devices"])
+        lines.append(f"{'trace':12} {text}{shares['at_once']:.2f} simultaneous operations on average")
     scaling = "strong" if len(cells) > 1 else scaling or "weak"
     print_results("\n".join(lines), json, timing | {"scaling": scaling}, trace, timeline)

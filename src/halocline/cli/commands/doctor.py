@@ -15,7 +15,7 @@ def doctor(json: Annotated[str | None, options.JSON] = None) -> None:
     """Check the installation and report missing parts with advice.
 
     The checks cover the compiler, MPI, cores, memory bandwidth, the cache folder and GPUs. The exit status is
-    0 if a solve can run, else 1.
+    0 if a solve can run; otherwise it is 1.
 
     Examples
     --------
@@ -35,14 +35,14 @@ def doctor(json: Annotated[str | None, options.JSON] = None) -> None:
             findings.append(finding)
             if json != "-":
                 say(line(finding))
-    able = all(f.state == "found" for f in findings if f.is_required)
-    facts = {"able": able, "findings": [finding.as_dict() for finding in findings]}
+    is_able = all(f.state == "found" for f in findings if f.is_required)
+    facts = {"able": is_able, "findings": [finding.as_dict() for finding in findings]}
     write_json(json, {**facts, "machine": this_machine().as_dict()})
     if json != "-":
-        if able:
+        if is_able:
             say("\nA solve can run. Try: halocline solve poisson --n 512")
         else:
             say("\nNo solve can run yet. Install the parts marked ✗ above.")
         report_written([json])
-    if not able:
+    if not is_able:
         sys.exit(1)

@@ -18,7 +18,7 @@ import typer
 from halocline import ranges
 from halocline.cli import options
 from halocline.cli.commands import CaseByName, command, group
-from halocline.cli.options import execution_option, place, result_option, whole
+from halocline.cli.options import execution_option, place, result_option, whole_number
 from halocline.cli.output import check_files, check_pictures, is_first_rank, report_written, say, write_json
 from halocline.errors import InputError
 from halocline.words import printable
@@ -31,7 +31,7 @@ app = group(__doc__, CaseByName)
 
 @dataclass
 class PlannedExecution(options.Execution):
-    """Options of an execution that is planned but does not run.
+    """Options of an execution that is planned without a run.
 
     Attributes
     ----------
@@ -39,10 +39,10 @@ class PlannedExecution(options.Execution):
         Threads per rank.
     kernels
         Method by which device threads read neighbouring cells; see `halocline solve poisson --help`.
-        [bold]auto[/]: queue.
+        [bold]auto[/] selects queue.
     """
 
-    threads: Annotated[int, execution_option("--threads T", whole(ranges.THREADS))] = 1
+    threads: Annotated[int, execution_option("--threads T", whole_number(ranges.THREADS))] = 1
     kernels: Annotated[str, execution_option("--kernels auto|direct|queue|planes")] = "auto"
 
 
@@ -64,8 +64,8 @@ class ReportOptions:
         Draw the matrix of message sizes and transfer methods between subdomains.
     """
 
-    ranks: Annotated[int, execution_option("--ranks R", whole(ranges.RANKS))] = 1
-    rank: Annotated[int | None, execution_option("--rank K", whole(ranges.RANK))] = None
+    ranks: Annotated[int, execution_option("--ranks R", whole_number(ranges.RANKS))] = 1
+    rank: Annotated[int | None, execution_option("--rank K", whole_number(ranges.RANK))] = None
     code: Annotated[bool, result_option("--code")] = False
     passes: Annotated[bool, result_option("--passes")] = False
     picture: Annotated[Path | None, result_option("--picture FILE", place("file"))] = None
@@ -85,7 +85,8 @@ def case(context: typer.Context, **values: Any) -> None:
 
     The problem is a case of `halocline cases`, or the first problem of a Python file. The report covers
     fields and halos, exchanges and their reasons, messages, bytes, flops, memory and patches. It also gives
-    the minimum time that the memory of this machine allows. The command does not start ranks.
+    the minimum time of a step on this machine, from measured rates of memory and arithmetic. The command does
+    not start ranks.
 
     Examples
     --------
@@ -104,7 +105,7 @@ def case(context: typer.Context, **values: Any) -> None:
     check_pictures(report.picture)
     if report.json == "-" and (report.code or report.passes):
         option = "--code" if report.code else "--passes"
-        raise InputError(f"{option}: --json - prints only the results. Give --json a file")
+        raise InputError(f"{option}: with --json -, the command prints only JSON. Write the JSON to a file.")
     problem = problem_of(str(context.info_name), cells_of(values.pop("n")), **values)
     explanation = explain_program(
         problem.program, problem.grid, ranks=report.ranks, rank=report.rank, **execution

@@ -19,7 +19,7 @@ import typer
 from halocline import ranges
 from halocline.cli import options
 from halocline.cli.commands import CaseByName, command, group
-from halocline.cli.options import execution_option, place, result_option, whole
+from halocline.cli.options import execution_option, place, result_option, whole_number
 from halocline.cli.output import (
     check_files,
     check_pictures,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from halocline.study.measuring.predict import ScalingPrediction
 
 app = group(__doc__, CaseByName)
-SHOWN = 4  # ranks of a trace by default
+DEFAULT_TRACED = 4  # number of traced ranks by default
 PASSED = ("ranks_per_node", "scaling", "placement", "methods")  # options that are passed unchanged
 
 
@@ -56,7 +56,8 @@ class PredictionOptions:
         number of nodes. For each doubling of the nodes, the grid doubles along the next axis.
     placement
         Placement of the subdomains of a node on its devices. [bold]aware[/]: placement with the shortest
-        message time on the links between devices. [bold]trivial[/]: in order. [bold]random[/]: at random.
+        message time on the links between devices. [bold]trivial[/]: in the order of the subdomain numbers.
+        [bold]random[/]: at random.
     overlap
         While messages are in transit, compute the patches that do not need them. [bold]auto[/]: select the
         faster of on and off.
@@ -75,7 +76,7 @@ class PredictionOptions:
 
     nodes: Annotated[str, execution_option("--nodes K,K,...")] = "1"
     ranks_per_node: Annotated[
-        int | None, execution_option("--ranks-per-node R", whole(ranges.RANKS_PER_NODE))
+        int | None, execution_option("--ranks-per-node R", whole_number(ranges.RANKS_PER_NODE))
     ] = None
     scaling: Annotated[str, execution_option("--scaling strong|weak")] = "strong"
     decomposition: Annotated[str, options.DECOMPOSITION] = "optimal"
@@ -87,7 +88,7 @@ class PredictionOptions:
     trace: Annotated[Path | None, result_option("--trace FILE", place("file"))] = None
     traced: Annotated[str | None, result_option("--traced R,R,...")] = None
     timeline: Annotated[Path | None, result_option("--timeline FILE", place("file"))] = None
-    measure: Annotated[int | None, execution_option("--measure N", whole(ranges.POINTS))] = None
+    measure: Annotated[int | None, execution_option("--measure N", whole_number(ranges.POINTS))] = None
 
 
 @command(app, "CASE", options.CaseOptions, PredictionOptions)
@@ -99,7 +100,7 @@ def case(
     """Predict the time of a step or iteration of a case or file.
 
     The problem is a case of `halocline cases`, or the first problem of a Python file. A performance model of
-    links and memory simulates the step. The report compares the result with the closed formula
+    links, memory and arithmetic simulates the step. The report compares the result with the closed formula
     max(work, traffic). The command does not start ranks.
 
     Parameters
@@ -130,7 +131,7 @@ def case(
     check_pictures(request.picture, request.timeline)
     if request.traced is not None and request.trace is None and request.timeline is None:
         raise InputError(
-            f"--traced {request.traced} has no effect without --trace or --timeline: give one of these"
+            f"--traced {request.traced} has no effect without --trace or --timeline. Add one of them."
         )
     machine_model = host.machine_named(machine)
     problem = problem_of(name, cells_of(n), **values)
@@ -148,7 +149,9 @@ def case(
         pace = host.measured_pace(task, small_problem, machine_model, per_node)
     ranks: list[int] | range = range(0)
     if request.trace is not None or request.timeline is not None:
-        first_ranks = range(min(SHOWN, max(counts) * (request.ranks_per_node or machine_model.device.count)))
+        first_ranks = range(
+            min(DEFAULT_TRACED, max(counts) * (request.ranks_per_node or machine_model.device.count))
+        )
         ranks = first_ranks if request.traced is None else whole_numbers(request.traced, "--traced", RANK)
     with progress(
         f"{title.partition(';')[0]} on {machine_model.name}", f"of {len(counts)} numbers of nodes"
@@ -175,7 +178,7 @@ def case(
     ]
     if measure is not None:
         settings |= {"pace": pace, "pace_measured_at": measure}
-        lines += [f"Measured sweeps take {pace:.2f} times the time predicted from bytes and operations."]
+        lines += [f"Measured sweeps take {pace:.2f} times as long as predicted from bytes and operations."]
     if request.json != "-":
         say("\n".join(lines))
     write_json(request.json, {**facts, **settings, "runs": runs})
@@ -206,10 +209,9 @@ def _draw(predictions: "list[ScalingPrediction]", request: PredictionOptions) ->
 def calibrate(file: Annotated[Path | None, result_option("--file FILE", place("file"))] = None) -> None:
     """Measure this host for predictions with --machine host.
 
-    The measurement takes about 15 seconds. Run no other program during this time. It measures bytes per
-    second, operations per second and sums per second of sweeps. These are measured in cache and in memory,
-    with one rank and with one rank per core. It also measures packing, messages, copies between ranks, and
-    reductions.
+    The measurement takes about 15 seconds. Run no other program during this time. The command measures bytes,
+    operations and sums per second of sweeps. It measures them for data in cache and in memory, with one rank
+    and with one rank per core. It also measures packing, messages, copies between ranks, and reductions.
 
     Parameters
     ----------
@@ -227,7 +229,7 @@ def calibrate(file: Annotated[Path | None, result_option("--file FILE", place("f
 
     target = host.calibration_file() if file is None else file
     if file is None and is_first_rank():
-        with suppress(OSError):  # check_files reports it
+        with suppress(OSError):  # check_files reports this error
             own_folder(target.parent)
     check_files(target)
     with progress("calibrating this host", "of 2 numbers of ranks") as on_progress:

@@ -39,10 +39,10 @@ def new(
     if path.name == ".py":
         raise InputError(f"NAME is {name!r}; expected the name of a file, such as mine")
     if path.exists():
-        raise InputError(f"{path} exists already: choose another name, or remove it")
-    known = case_names()
-    if case not in known:
-        raise unknown_name_error("--from: case", case, known)
+        raise InputError(f"{path} exists already. Choose another name, or remove the file.")
+    names = case_names()
+    if case not in names:
+        raise unknown_name_error("--from: case", case, names)
     check_files(path)
     write(path, path_of(case).read_text())
     note(f"wrote {path}; run it with: halocline run {path}")

@@ -43,9 +43,9 @@ def heat(
 ) -> None:
     """Measure the overlap in explicit steps of the heat equation.
 
-    The box is periodic, and the differences in space are of order 2 R. For each transfer method between
-    ranks, the command alternates between whole steps, steps without overlap, steps without messages
-    (compute), and steps without kernels (exchange). The hidden share is 1 - (step - compute) / exchange.
+    The grid is periodic, and the finite differences have order 2 R. For each transfer method between ranks,
+    the command alternates between complete steps, steps without overlap, steps without messages (compute),
+    and steps without kernels (exchange). The hidden share is 1 - (step - compute) / exchange.
 
     Examples
     --------
@@ -79,8 +79,8 @@ def case(context: typer.Context, **values: Any) -> None:
     """Measure the overlap in steps or iterations of a case or file.
 
     The problem is a case of `halocline cases`, or a Python file. For each transfer method between ranks, the
-    command alternates between whole steps, steps without overlap, steps without messages (compute), and steps
-    without kernels (exchange). The hidden share is 1 - (step - compute) / exchange.
+    command alternates between complete steps, steps without overlap, steps without messages (compute), and
+    steps without kernels (exchange). The hidden share is 1 - (step - compute) / exchange.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def _show(
     from halocline.study.measuring import overlap
 
     check_files(json)
-    progress_line = progress("whole steps and parts of them in turn", f"of {repeat} rounds")
+    progress_line = progress("complete steps and parts of steps in turn", f"of {repeat} rounds")
     with devices_in_use() as devices_met, progress_line as on_progress:
         timings = overlap.measure(make, repeats=repeat, on_progress=on_progress, **execution)
     places = devices_met(world())

@@ -18,7 +18,7 @@ from halocline.cli.options import (
     problem_option,
     result_option,
     step_interval,
-    whole,
+    whole_number,
 )
 from halocline.errors import InputError
 from halocline.problems.files import is_file as names_file
@@ -39,13 +39,13 @@ class FileOrCase(TyperCommand):
                 if not Path(str(target)).exists():
                     raise InputError(f"there is no file {target}") from None
                 problem = f"halocline run has no option {getattr(error, 'option_name', '')}"
-                error.message = f"{problem}; options of {target} itself follow --"  # type: ignore[attr-defined]
+                error.message = f"{problem}. Write options of {target} after --."  # type: ignore[attr-defined]
             raise
 
     def _target(self, args: list[str]) -> str | None:
         """Return the first word that is not an option or the value of an option."""
-        valued = [parameter for parameter in self.params if not getattr(parameter, "is_flag", False)]
-        options = {name for parameter in valued for name in parameter.opts if name.startswith("-")}
+        with_values = [parameter for parameter in self.params if not getattr(parameter, "is_flag", False)]
+        options = {name for parameter in with_values for name in parameter.opts if name.startswith("-")}
         words = iter(args)
         for word in words:
             if not word.startswith("-"):
@@ -65,7 +65,7 @@ class RunCommandOptions(options.CaseOptions):
         Maximum number of steps. Default: no maximum if --until is set; otherwise the run ends at the end of
         the case.
     until
-        Simulated time at the end. The last step is shortened to end at T.
+        Simulated time at the end of the run. The last step is shortened to end at T.
     warm_up
         Exclude the first K steps from the timing.
     only
@@ -73,16 +73,16 @@ class RunCommandOptions(options.CaseOptions):
         without kernels. [bold]synchronisation[/]: only a barrier of all devices and ranks after each sweep.
         With this option, the fields are invalid, so the run has no diagnostics, checksum, pictures or series.
     every
-        Compute diagnostics every K steps (5 or '5 steps'). The run prints them and writes them to the files
-        of
-        --json and --csv. If a run of the file has a callback, it is also called every K steps.
+        Compute diagnostics every K steps (5 or '5 steps'). The run prints the diagnostics, and writes them to
+        the files of --json and --csv. If a run of a file has a callback, the callback is also called every K
+        steps.
     """
 
-    steps: Annotated[int | None, problem_option("--steps S", whole(ranges.STEPS))] = None
+    steps: Annotated[int | None, problem_option("--steps S", whole_number(ranges.STEPS))] = None
     until: Annotated[
         float | None, problem_option("--until T", finite("a finite time, 0 or more", lambda time: time >= 0))
     ] = None
-    warm_up: Annotated[int, problem_option("--warm-up K", whole(ranges.STEPS))] = 0
+    warm_up: Annotated[int, problem_option("--warm-up K", whole_number(ranges.STEPS))] = 0
     only: Annotated[str | None, result_option("--only compute|exchange|synchronisation")] = None
     every: Annotated[int | None, result_option("--every K", step_interval(ranges.SOME_STEPS))] = None
     ranks: Annotated[int | None, options.RANKS] = None
@@ -110,13 +110,11 @@ def run(
 
     For a file, the options replace arguments in the file. The options --steps, --until, --every, --output,
     --checkpoint and --resume replace the arguments of each run. --trace and the options under Execution,
-    except
-    --ranks, replace the arguments of each simulation and linear problem. --set replaces numbers and texts
-    that are assigned at the top of the file, and --n replaces the value of n. For a file with hc.setting and
-    hc.cells, the options
-    --set, --n and --dim apply as for a case. --order and --scheme apply to equations, but not to programs.
-    --check calls the function check(problem) of the file. An option without effect on the file is an error.
-    Words after -- are arguments of the file.
+    except --ranks, replace the arguments of each simulation and linear problem. --set replaces numbers and
+    texts that are assigned at the top level of the file, and --n replaces the value of n. For a file with
+    hc.setting and hc.cells, the options --set, --n and --dim apply as for a case. --order and --scheme apply
+    to equations, but not to programs. --check calls the function check(problem) of the file. An option
+    without effect on the file is an error. Words after -- are arguments of the file.
 
     Parameters
     ----------
@@ -142,14 +140,14 @@ def run(
     from halocline.cli.texts import cells_of, execution_of, storage_options
     from halocline.problems.problem import settings_of
 
-    execution, keeping = execution_of(values), storage_options(values, of_file=names_file(target))
+    execution, storage = execution_of(values), storage_options(values, of_file=names_file(target))
     results_of_run, ranks = ResultOptions(**options.take_options(ResultOptions, values)), values.pop("ranks")
     of_problem = options.take_options(options.CaseOptions, values)
     of_problem |= {"n": cells_of(of_problem["n"]), "replacements": settings_of(of_problem.pop("settings"))}
     run_problem(
         target,
         of_problem,
-        {**values, **keeping},
+        {**values, **storage},
         results_of_run,
         ranks=ranks,
         arguments=context.args,

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from halocline import ranges
 from halocline.cli import options
 from halocline.cli.commands import command, group
-from halocline.cli.options import problem_option, whole
+from halocline.cli.options import problem_option, whole_number
 from halocline.errors import InputError
 
 app = group(__doc__)
@@ -37,8 +37,8 @@ class ResultOptions(options.ResultOptions):
     without=("csv", "check", "state", "balance"),
 )
 def poisson(
-    n: Annotated[int | None, problem_option("--n N", whole(ranges.POINTS))] = None,
-    dim: Annotated[int | None, problem_option("--dim 1|2|3", whole(ranges.AXES))] = None,
+    n: Annotated[int | None, problem_option("--n N", whole_number(ranges.POINTS))] = None,
+    dim: Annotated[int | None, problem_option("--dim 1|2|3", whole_number(ranges.AXES))] = None,
     method: Annotated[str | None, options.METHOD_OF_CASE] = None,
     rtol: Annotated[float, options.RTOL] = 1e-6,
     max_iterations: Annotated[int | None, options.MAX_ITERATIONS] = None,
@@ -48,10 +48,10 @@ def poisson(
 ) -> None:
     """Solve the Poisson equation -Δu = f with u = 0 on the boundary.
 
-    The domain is the unit interval, square or cube. The exact solution is u = Π sin²(π x); see UMBC
-    HPCF-2018-10. This command is a short form of `halocline run poisson`. Results are bit-for-bit identical
-    for all numbers of ranks and threads, decompositions and patches; the checksum shows this. With --resume,
-    the numbers of points and axes and the method come from the checkpoint.
+    The domain is the unit interval, square or cube. The exact solution is u = Π sin²(π x); see the technical
+    report UMBC HPCF-2018-10. This command is a short form of `halocline run poisson`. Results are bit-for-bit
+    identical for all numbers of ranks and threads, decompositions and patches; the checksum shows this. With
+    --resume, the method and the numbers of points and axes come from the checkpoint.
 
     Parameters
     ----------
@@ -72,17 +72,19 @@ def poisson(
     from halocline.cli.texts import execution_of, storage_options
     from halocline.solvers.cg import method_named
 
-    execution, keeping = execution_of(values), storage_options(values)
-    if n is None and keeping["resume"] is None:
-        raise InputError("Missing option '--n': give the interior points along each axis, such as --n 512")
+    execution, storage = execution_of(values), storage_options(values)
+    if n is None and storage["resume"] is None:
+        raise InputError(
+            "Missing option '--n': expected the interior points along each axis, such as --n 512"
+        )
     parameters: dict[str, float | str] = {"rtol": rtol}
     if method is not None:
-        method_named(method)  # raises an error for an unknown method, which names --method instead of --set
+        method_named(method)  # here the error names --method, whereas a later check would name --set
         parameters["method"] = method
     run(
         "poisson",
         {"n": None if n is None else [n], "replacements": parameters, "dim": dim, "dtype": dtype},
-        {"steps": max_iterations, **keeping},
+        {"steps": max_iterations, **storage},
         ResultOptions(**values),
         ranks=ranks,
         execution=execution,

@@ -9,7 +9,7 @@ import typer
 from halocline import ranges
 from halocline.cli import options
 from halocline.cli.commands import command, group
-from halocline.cli.options import general_option, whole
+from halocline.cli.options import general_option, whole_number
 from halocline.cli.output import check_files, print_results, report_written
 from halocline.cli.progress import progress
 from halocline.errors import InputError
@@ -48,7 +48,7 @@ def ls(
     check_files(json)
     listing = described(path)
     if equations and listing["kind"] == "checkpoints":
-        raise InputError(f"--equations: {path} is a folder of checkpoints: give the path of one checkpoint")
+        raise InputError(f"--equations: {path} is a folder of checkpoints; expected a single checkpoint")
     print_results(TEXTS[listing["kind"]](listing, equations), json, listing)
 
 
@@ -60,7 +60,7 @@ def view(
     time: Annotated[float | None, general_option("--time T")] = None,
     at: Annotated[list[str], general_option("--at AXIS=COORDINATE")] = options.NO_TEXTS,
     spectrum: Annotated[bool, general_option("--spectrum")] = False,
-    every: Annotated[int, general_option("--every K", whole(ranges.SOME_STEPS))] = 1,
+    every: Annotated[int, general_option("--every K", whole_number(ranges.SOME_STEPS))] = 1,
 ) -> None:
     """Draw output or a checkpoint as a picture or film.
 
@@ -79,7 +79,7 @@ def view(
         Coordinate of the plane or line to draw, such as z=0.5 for a plane normal to z. The option may be
         given twice. Default: the middle of z.
     spectrum
-        Draw the power spectrum of whole fields, summed over shells of wavenumbers.
+        Draw the power spectrum of complete fields, summed over shells of wavenumbers.
     every
         Draw every K-th time in a film.
 
@@ -108,7 +108,7 @@ def _cuts(texts: Sequence[str]) -> dict[str, float]:
         axis, _, value = text.partition("=")
         name = axis.strip()
         if name in cuts:
-            raise InputError(f"--at {text}: axis {name} is cut at {cuts[name]:g} already")
+            raise InputError(f"--at {text}: the coordinate of axis {name} is already {cuts[name]:g}")
         try:
             cuts[name] = float(value)
         except ValueError:

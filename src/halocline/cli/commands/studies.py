@@ -1,4 +1,4 @@
-"""Commands of `halocline study`: one per declared study, and commands for papers and reports."""
+"""Commands of `halocline study`: one for each study, and commands for papers and reports."""
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ from halocline.cli.options import (
     panel,
     problem_option,
     take_options,
-    whole,
+    whole_number,
 )
 from halocline.cli.output import STDOUT, check_files, note, report_written, say, write, write_json
 from halocline.cli.progress import progress, share_terminal
@@ -70,8 +70,8 @@ class StudyRunOptions(options.CaseOptions):
     """
 
     n: Annotated[str | None, problem_option("--n N,N,...")] = None
-    steps: Annotated[int | None, problem_option("--steps S", whole(ranges.SOME_STEPS))] = None
-    warm_up: Annotated[int | None, problem_option("--warm-up K", whole(ranges.STEPS))] = None
+    steps: Annotated[int | None, problem_option("--steps S", whole_number(ranges.SOME_STEPS))] = None
+    warm_up: Annotated[int | None, problem_option("--warm-up K", whole_number(ranges.STEPS))] = None
     rtol: Annotated[float | None, options.RTOL] = None
     max_iterations: Annotated[int | None, options.MAX_ITERATIONS] = None
     ranks: Annotated[int | None, options.RANKS] = None
@@ -183,11 +183,11 @@ GROUPS = {
     "ablation": ablation.app,
     "overlap": overlap.app,
 }  # groups with the study of the same name and further commands
-for declared in studies().values():
-    if declared.name in GROUPS:
-        add(GROUPS[declared.name], declared, "CASE")
+for definition in studies().values():
+    if definition.name in GROUPS:
+        add(GROUPS[definition.name], definition, "CASE")
     else:
-        add(app, declared, declared.name)
+        add(app, definition, definition.name)
 for name, commands_of_group in GROUPS.items():
     app.add_typer(commands_of_group, name=name)
 
@@ -240,12 +240,12 @@ def paper(
     from halocline.study import engine
 
     _check_single_process()
-    chosen = {"ranks": ranks, "threads": threads, "device": device, "pythons": pythons}
-    explicit_options = {option: value for option, value in chosen.items() if value}
-    known = declared_papers()
-    if name not in known:
-        raise unknown_name_error("table or figure", name, list(known))
-    paper = known[name]
+    measurement_options = {"ranks": ranks, "threads": threads, "device": device, "pythons": pythons}
+    explicit_options = {option: value for option, value in measurement_options.items() if value}
+    papers_by_name = declared_papers()
+    if name not in papers_by_name:
+        raise unknown_name_error("table or figure", name, list(papers_by_name))
+    paper = papers_by_name[name]
     sizes, counts = (
         None if text is None else whole_numbers(text, option, numbers)
         for text, option, numbers in ((n, "--n", POINTS), (nodes, "--nodes", NODES))
@@ -253,7 +253,7 @@ def paper(
     places, machine_model = paper.select_configurations(sizes, counts), paper.prediction_machine(machine)
     if not (paper.measured_studies and measure_here):
         reason = "--not-here measures nothing" if paper.measured_studies else f"{name} has nothing to measure"
-        reject(chosen, f"{reason}: leave it out")
+        reject(measurement_options, f"{reason}. Leave the option out.")
     measurements: list[Measurement] = []
     reports: list[Report] = []
     with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
@@ -284,11 +284,11 @@ def paper(
 
     def figures() -> dict[str, Any]:
         picture = paper.draw(places)
-        drawn = {} if picture is None else {f"{name}.png": picture}
+        all_figures = {} if picture is None else {f"{name}.png": picture}
         for number, report in enumerate(reports, 1):
             prefix = f"{number}-" if len(reports) > 1 else ""
-            drawn |= {prefix + file: figure for file, figure in report.figures().items()}
-        return drawn
+            all_figures |= {prefix + file: figure for file, figure in report.figures().items()}
+        return all_figures
 
     cited = {"name": name, "source": paper.data.source, "place": paper.data.place}
     facts = {"paper": {**cited, "settings": list(paper.options.get("settings", ()))}, "places": places}
@@ -316,32 +316,35 @@ def _of_paper(
     study: str,
     problem: str,
     options: Mapping[str, Any],
-    chosen: Mapping[str, Any],
+    explicit_options: Mapping[str, Any],
     scratch: Path,
     results: Files,
 ) -> StudyRequest:
-    """Return the request for a study that measures a table or figure on this machine."""
-    declared = studies()[study]
-    request_options: dict[str, Any] = {"ranks": declared.ranks, "threads": declared.threads}
+    """Return the request for the study that measures a table or figure on this machine."""
+    definition = studies()[study]
+    request_options: dict[str, Any] = {"ranks": definition.ranks, "threads": definition.threads}
     request_options |= (
-        {keyword(form): default for form, _, default in declared.options} | dict(options) | dict(chosen)
+        {keyword(form): default for form, _, default in definition.options}
+        | dict(options)
+        | dict(explicit_options)
     )
     request_options.pop("repeat", None)
-    if "ranks" in chosen:
+    if "ranks" in explicit_options:
         request_options |= {"nodes": None, "per_node": None}
-    if "pythons" in chosen and not any(
-        keyword(option.form) == "pythons" for option in declared.varied_options
+    if "pythons" in explicit_options and not any(
+        keyword(option.form) == "pythons" for option in definition.varied_options
     ):
         raise InputError(
-            f"--pythons {chosen['pythons']}: study {study} compares no MPI libraries: leave it out"
+            f"--pythons {explicit_options['pythons']}: study {study} does not compare MPI libraries. Leave "
+            "--pythons out."
         )
-    for option in ("ranks", "threads") if declared.runs_to_end else ():
+    for option in ("ranks", "threads") if definition.runs_to_end else ():
         if "," in request_options[option]:
             raise InputError(
-                f"--{option} {request_options[option]}: study {declared.name} takes one number: give one"
+                f"--{option} {request_options[option]}: study {definition.name} accepts only one number"
             )
-    request = _request(declared, problem, request_options, scratch, results)
-    return request if "ranks" in chosen else replace(request, cores=len(cores()))
+    request = _request(definition, problem, request_options, scratch, results)
+    return request if "ranks" in explicit_options else replace(request, cores=len(cores()))
 
 
 @command(app, "papers")
@@ -361,7 +364,7 @@ def papers() -> None:
     )
     heads = ("paper", "", "kind", "subject", "command or reason")
     commands = sum(bool(entry.command) for entry in entries)
-    note = f"{commands} of {len(rows)} have a command."
+    note = f"{commands} of {len(rows)} tables and figures have a command."
     say(Table("Tables and figures of papers", heads, rows, left=5, note=note).text().rstrip())
 
 
@@ -386,16 +389,16 @@ def report(files: Annotated[list[str], typer.Argument(metavar="FILES...")], **va
     from halocline.study import joining
 
     check_files(values["json"], values["csv"], values["html"])
-    named = [joining.parse_label(file) for file in files]
-    paths = [path for _, path in named]
+    labelled_files = [joining.parse_label(file) for file in files]
+    paths = [path for _, path in labelled_files]
     measurements, joint_report = joining.join_files(
-        {path: label for label, path in named} if len(set(paths)) == len(paths) else paths
+        {path: label for label, path in labelled_files} if len(set(paths)) == len(paths) else paths
     )
     names = ", ".join(dict.fromkeys(m["study"] for m in measurements))
     _write_report(measurements, joint_report, values, title=f"Report: {names}")
 
 
-# -- the work of the commands --------------------------------------------------------------------------------
+# -- implementation of the commands --------------------------------------------------------------------------
 
 
 def measure(
@@ -404,18 +407,19 @@ def measure(
     """Run a study, and print its tables."""
     _check_single_process()
     results, submit = take_options(ReportFileOptions, values), take_options(Submit, values)
-    problem = f"./{problem}" if problem.startswith("-") else problem  # otherwise runs parse it as an option
+    # the parser of a run would read a leading minus as an option
+    problem = f"./{problem}" if problem.startswith("-") else problem
     if (values["nodes"] or values["per_node"]) and source("ranks").name == "COMMANDLINE":
-        reject({"ranks": values["ranks"]}, "--per-node sets the ranks of each node: leave it out")
+        reject({"ranks": values["ranks"]}, "--per-node sets the ranks of each node. Leave --ranks out.")
     with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
         request = _request(study, problem, values, Path(scratch), results)
         if submit["submit"] is not None:
-            reject(results, "halocline study report writes the page and tables of all jobs: leave it out")
+            reject(results, "halocline study report writes the results of all jobs. Leave the option out.")
             _submit(request, submit)
             return
         reject(
             {**submit, "directive": submit["directive"] or None},
-            "the option applies only to jobs of --submit: leave it out",
+            "the option applies only to jobs of --submit. Leave it out.",
         )
         measurements, report = _measured(request, results, repeat)
         _write_report(
@@ -424,7 +428,9 @@ def measure(
             results,
             title=f"{study.title}: {measurements[0]['case']}",
             record=measurements if request.is_linear else None,
-            drawn=[] if request.picture_folder is None else sorted(request.picture_folder.glob("*.png")),
+            run_pictures=(
+                [] if request.picture_folder is None else sorted(request.picture_folder.glob("*.png"))
+            ),
         )
 
 
@@ -445,10 +451,12 @@ def _request(
     ranks, threads = _layouts(ranks, threads, command.device, option)
     if study.runs_to_end and (len(nodes or (1,)), len(ranks)) != (1, 1):
         raise InputError(
-            f"study {study.name} takes one number of nodes and one number of ranks per node: give one of each"
+            f"study {study.name} accepts only one number of nodes and one number of ranks per node"
         )
-    drawn = scratch / "pictures" if results["pictures"] or results["html"] else None
-    return StudyRequest(study, command, numbers, ranks, threads, remaining, scratch, drawn, nodes=nodes or ())
+    picture_folder = scratch / "pictures" if results["pictures"] or results["html"] else None
+    return StudyRequest(
+        study, command, numbers, ranks, threads, remaining, scratch, picture_folder, nodes=nodes or ()
+    )
 
 
 def _command(study: Study, problem: str, remaining: dict[str, Any]) -> "Command":
@@ -475,7 +483,7 @@ def _command(study: Study, problem: str, remaining: dict[str, Any]) -> "Command"
     if study.subcommand != "run":
         reject(
             {**problem_options, **steps, "set": settings or None, **run_options},
-            f"the study sets this for {problem}: leave it out",
+            f"the study sets this option for {problem}. Leave the option out.",
         )
         return Command(study.subcommand, problem, {}, (), device, environment)
     subject = Problem(problem)
@@ -483,16 +491,16 @@ def _command(study: Study, problem: str, remaining: dict[str, Any]) -> "Command"
         orders = {"orders": remaining.get("orders")} if study.options else {}
         run_options["dtype"] = problem_options.pop("dtype")
         decided = {**problem_options, **steps, **orders}
-        reject(decided, f"{problem} is a file without settings, which sets this itself: leave it out")
+        reject(decided, f"{problem} is a file without settings, and sets the value itself. Leave it out.")
     else:
         of_linear = {name: problem_options.pop(name) for name in LINEAR_OPTIONS}
         run_options |= {**problem_options, **steps}
         del run_options["warm_up"]
         if subject.is_linear:
-            reject(steps, f"{problem} is a linear problem without time steps: leave it out")
+            reject(steps, f"{problem} is a linear problem without time steps. Leave the option out.")
             run_options["steps"] = of_linear.pop("max_iterations")
         else:
-            reject(of_linear, f"{problem} is not a linear problem: leave it out")
+            reject(of_linear, f"{problem} is not a linear problem. Leave the option out.")
         settings += tuple(f"{name}={value}" for name, value in of_linear.items() if value is not None)
     options = {name: value for name, value in run_options.items() if value is not None}
     return Command("run", problem, options, settings, device, environment)
@@ -517,10 +525,10 @@ def _layouts(
         default = 1 if on_devices else default_threads(Communicator(ranks_of_node=ranks or 1))
         return (ranks or 1,), (threads or default,)
     counts = tuple(sorted(whole_numbers(ranks, option, RANKS if option == "--ranks" else RANKS_PER_NODE)))
-    several = tuple(sorted(whole_numbers(str(1 if threads is None else threads), "--threads", THREADS)))
-    if on_devices and max(several) > 1:
-        raise InputError(f"--threads {threads}: on devices each rank has 1 thread. Leave it out")
-    return counts, several
+    thread_counts = tuple(sorted(whole_numbers(str(1 if threads is None else threads), "--threads", THREADS)))
+    if on_devices and max(thread_counts) > 1:
+        raise InputError(f"--threads {threads}: on devices each rank has 1 thread. Leave --threads out.")
+    return counts, thread_counts
 
 
 def _measured(
@@ -535,13 +543,14 @@ def _measured(
     pictures = [folder / name for name in study.pictures] if folder else []
     check_files(results["json"], results["csv"], results["html"], *pictures)
     exchanged = engine.exchanges_by_order(request, runs) if request.command.subcommand != "bench" else {}
-    share_terminal()  # the output of the runs is captured, but their progress is shown
+    share_terminal()  # the study captures the output of the runs, but shows their progress
 
-    def keep(done: list[Measurement]) -> None:  # a job that ends early keeps the completed runs
+    # Completed runs are written at once, so that a job that ends early does not lose them.
+    def save(measurements: list[Measurement]) -> None:
         if results["json"] != STDOUT:
-            write_json(results["json"], {"measurements": done})
+            write_json(results["json"], {"measurements": measurements})
 
-    measurements = engine.measure_runs(study, runs, repeat or study.repeat, note, keep)
+    measurements = engine.measure_runs(study, runs, repeat or study.repeat, note, save)
     return measurements, engine.build_report(
         study, measurements, Theory.from_measurements(exchanged, measurements)
     )
@@ -554,9 +563,9 @@ def _write_report(
     *,
     title: str,
     record: Any = None,
-    drawn: Sequence[Path] = (),
+    run_pictures: Sequence[Path] = (),
 ) -> None:
-    """Print and write the report of measurements. By default, the JSON contains the record of a study."""
+    """Print and write the report of measurements. Without `record`, the JSON has measurements and facts."""
     from halocline import __version__
     from halocline.study.measuring.command import csv_text, devices_of
     from halocline.study.reporting.page import facts_of_measurements
@@ -573,7 +582,7 @@ def _write_report(
         rows=csv_text(measurements) if results["csv"] else "",
         facts=facts_of_measurements(measurements),
         commands=[m["command"] for m in measurements],
-        drawn=drawn,
+        run_pictures=run_pictures,
     )
 
 
@@ -581,7 +590,7 @@ def _check_single_process() -> None:
     """Raise InputError if several ranks run this command, because a study starts its own ranks."""
     started = launcher()
     if started is not None and started.size != 1:
-        raise InputError("a study starts mpiexec itself: run it without mpiexec, and give --ranks")
+        raise InputError("a study starts mpiexec itself. Run the command without mpiexec, and set --ranks.")
 
 
 def _submit(request: StudyRequest, submit: Mapping[str, Any]) -> None:

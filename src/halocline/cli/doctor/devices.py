@@ -16,7 +16,7 @@ from halocline.words import counted
 if TYPE_CHECKING:
     from halocline.run.devices.topology import Topology
 
-# facts of a device in the record, with the attributes of the native description
+# keys of a device in the JSON record, with the attributes of the native device object
 FACTS = {
     **{
         name: name
@@ -32,14 +32,14 @@ def cuda(machine: Machine) -> Iterator[Finding]:
     devices = yield from _devices("cuda", "CUDA")
     yield nvrtc(is_required=bool(devices))
     if not devices:
-        yield Finding("NVML", "absent", "not queried; only links between CUDA devices need it")
+        yield Finding("NVML", "absent", "not queried, because only links between CUDA devices need it")
         return
     from halocline.run.devices.topology import read_topology
 
     topology, reason = read_topology([device.identity for device in devices])
     if topology is None:
         text, _, advice = reason.partition("; ")
-        yield Finding("NVML", "missing", f"{text}: all links count as equal", advice)
+        yield Finding("NVML", "missing", f"{text}; all links are treated as equal", advice)
         return
     yield Finding("NVML", "found", f"driver {topology.driver}", facts=asdict(topology))
     if len(devices) > 1:
@@ -54,7 +54,7 @@ def nvrtc(is_required: bool) -> Finding:
         library = find_nvrtc()
     except CompileError as error:
         if not is_required:
-            return Finding("NVRTC", "absent", "not found; only CUDA devices need it")
+            return Finding("NVRTC", "absent", "not found, but only CUDA devices need it")
         return Finding("NVRTC", "missing", *problem_and_advice(error))
     architectures = f"sm_{min(library.architectures)} to sm_{max(library.architectures)}"
     return Finding("NVRTC", "found", f"{'.'.join(map(str, library.version))}, compiles for {architectures}")
@@ -71,7 +71,7 @@ def _links(topology: Topology, names: Sequence[str]) -> Finding:
     kinds = {link(topology, a, b) for a in places for b in places if a < b}
     wide = max(8, *map(len, names)) + 2
     lines = [
-        "GB/s in one direction, with all devices sending at once",
+        "GB/s in one direction, while all devices send",
         " " * wide + "".join(f"{n:>{wide}}" for n in names),
     ]
     for name, row in zip(names, rates, strict=True):
@@ -91,7 +91,7 @@ def opencl(machine: Machine) -> Iterator[Finding]:
 
 
 def _devices(interface: str, title: str) -> Generator[Finding, None, list[Any]]:
-    """Yield a finding for each device of an interface; load its library on the first call."""
+    """Yield a finding for each device of an interface. The first call loads the library of the interface."""
     if not native_code_loads():
         return []
     try:
@@ -108,14 +108,14 @@ def _devices(interface: str, title: str) -> Generator[Finding, None, list[Any]]:
     for device in devices:
         facts = {name: getattr(device, attribute) for name, attribute in FACTS.items()}
         model = [device.name, device.platform if len(platforms) > 1 else "", device.architecture]
-        sizes = [f"{device.memory / 1e9:.1f} GB", counted(device.units, "unit")]
-        doubles = "float64" if device.doubles else "no float64 with fma, which runs need"
+        sizes = [f"{device.memory / 1e9:.1f} GB", counted(device.units, "compute unit")]
+        doubles = "float64" if device.doubles else "no float64 with multiply-add, which runs require"
         parts = [*model, *sizes, doubles, f"driver {device.driver}"]
         yield Finding(label(device), "found", ", ".join(filter(None, parts)), facts=facts)
     return devices
 
 
 def mpi_with_devices(machine: Machine) -> Iterator[Finding]:
-    """Yield the finding on MPI with device memory. Only a run can verify that MPI supports it."""
-    text = "unknown until verified at set-up: a run with --device sends a small message and compares"
+    """Yield the finding on MPI with device memory. Only a run can verify that MPI supports device memory."""
+    text = "not tested here: at its start, a run with --device tests MPI with a small message"
     yield Finding("MPI with devices", "absent", text)

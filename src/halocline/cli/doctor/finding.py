@@ -19,7 +19,7 @@ class Finding:
     name : str
         Name of the part.
     state : {"found", "missing", "absent"}
-        State of the part; "absent" means missing but not required.
+        State of the part. "absent" is a missing part that is not required.
     text : str
         Description of the part or problem.
     advice : str
@@ -45,10 +45,10 @@ class Finding:
 
 
 def line(finding: Finding) -> str:
-    """Return a finding as text for the report. Further lines of its text and advice are indented."""
+    """Return a finding as text for the report. All lines but the first are indented."""
     sign = {"found": "✓", "missing": "✗", "absent": "–"}[finding.state]
-    text, *more = [*finding.text.splitlines(), *finding.advice.splitlines()]
-    return "\n".join([f"{sign} {finding.name:17} {text}", *(f"{'':20}{line}" for line in more)])
+    first, *further_lines = [*finding.text.splitlines(), *finding.advice.splitlines()]
+    return "\n".join([f"{sign} {finding.name:17} {first}", *(f"{'':20}{line}" for line in further_lines)])
 
 
 def native_code_loads() -> bool:
@@ -65,7 +65,7 @@ def first_line(error: Exception) -> str:
 
 
 def problem_and_advice(error: Exception) -> tuple[str, str]:
-    """Return the problem and the advice of an error, which is the last sentence or clause of its message."""
+    """Return the problem and the advice of an error. The advice is the last part of its message."""
     message = first_line(error).rstrip(".")
     end = max(message.rfind("; "), message.rfind(". "))
     return (message, "") if end < 0 else (message[:end], message[end + 2 :])

@@ -47,9 +47,8 @@ def compiler(machine: Machine) -> Iterator[Finding]:
     if writable:
         start = time.monotonic()
         try:
-            library = compile_library(
-                f"{TRIAL}// {time.time_ns()}\n"
-            )  # unique source, so that no cached library is used
+            # the source is unique, so that no cached library is used
+            library = compile_library(f"{TRIAL}// {time.time_ns()}\n")
             for file in library.parent.glob(f"{library.stem}.*"):
                 file.unlink(missing_ok=True)
         except CompileError as error:
@@ -87,19 +86,19 @@ def native_code(machine: Machine) -> Iterator[Finding]:
 def mpi(machine: Machine) -> Iterator[Finding]:
     """Yield findings on the MPI library and on two ranks."""
     if machine.mpi_library is None:
-        advice = "pip install mpich; or install the system's MPI (Debian: libmpich-dev) and build anew"
-        yield Finding("MPI library", "missing", "native code finds none", advice)
+        advice = "Run pip install mpich, or install the MPI of the system (Debian: libmpich-dev) and rebuild"
+        yield Finding("MPI library", "missing", "native code does not find an MPI library", advice)
         return
     yield Finding("MPI library", "found", f"{machine.mpi_version} ({machine.mpi_library})")
     if launcher() is not None:
         comm = world()
-        text = f"{comm.size} of this run, threads {comm.thread_level}"
+        text = f"{comm.size} in this run, MPI thread level {comm.thread_level}"
         yield Finding("ranks", "found", text)
         return
     try:
         yield _two_ranks()
     except HaloclineError as error:
-        yield Finding("ranks", "missing", first_line(error), "runs in one process work without it")
+        yield Finding("ranks", "missing", first_line(error), "Runs with one process work without MPI")
 
 
 def _two_ranks() -> Finding:
@@ -109,18 +108,19 @@ def _two_ranks() -> Finding:
     program = mpiexec()
     start = time.monotonic()
     try:
-        done = run_on_ranks(2, ["-c", RANKS], timeout=PATIENCE)
+        completed = run_on_ranks(2, ["-c", RANKS], timeout=PATIENCE)
     except subprocess.TimeoutExpired:
         raise RunError(f"{program} -n 2 did not end within {PATIENCE:g} s") from None
-    answer = done.stdout.split()
-    if done.returncode != 0 or len(answer) != 2 or answer[0] != "2":
-        lines = (done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}").splitlines()
-        raise RunError(f"{program} -n 2 failed: {lines[-1]}")
+    answer = completed.stdout.split()
+    if completed.returncode != 0 or len(answer) != 2 or answer[0] != "2":
+        text = completed.stderr.strip() or completed.stdout.strip() or f"exit status {completed.returncode}"
+        raise RunError(f"{program} -n 2 failed: {text.splitlines()[-1]}")
     seconds = time.monotonic() - start
-    text = f"two started in {seconds:.1f} s, MPI thread level {answer[1]}, one MPI in mpi4py and native code"
+    text = f"two started in {seconds:.1f} s with MPI thread level {answer[1]} and the same MPI library in "
+    text += "mpi4py and native code"
     if answer[1] == "multiple":
         return Finding("ranks", "found", f"{text} ({program})")
-    return Finding("ranks", "missing", text, "an MPI whose thread level is multiple is needed")
+    return Finding("ranks", "missing", text, "Install an MPI library with thread level multiple")
 
 
 def processor(machine: Machine) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Checkpoints of a run: stores with one time each. A pointer file names the newest complete checkpoint."""
+"""Checkpoints of a run: stores with a single time. A pointer file names the newest complete checkpoint."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ from halocline.run.output.restart import (
 from halocline.run.output.store import Part, RunStore, coordinate
 from halocline.words import short_repr
 
-# Minimum time in seconds between the stop of a run and its time limit.
+# A run stops at least this time before its time limit, in seconds.
 MARGIN = 60.0
-# Name of the stop file. The run stops if this file exists in the folder of checkpoints.
+# Name of the stop file. A run stops if its folder of checkpoints contains this file.
 STOP = "stop"
 # Runs of this process that wrote checkpoints or were resumed from a checkpoint.
 _own_runs: set[str] = set()
@@ -58,7 +58,7 @@ _own_runs: set[str] = set()
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Checkpoints of a run, from which a run resumes with identical bits on any number of ranks.
+    """Checkpoints of a run, from which the run can restart on any number of ranks with identical bits.
 
     Parameters
     ----------
@@ -70,12 +70,12 @@ class Checkpoint:
         its end and before an early stop. Early stops are requested by SIGTERM, SIGUSR1 or SIGINT, by a file
         named "stop" in the folder, or by the time limit.
     keep : int
-        Number of newest checkpoints that are retained.
+        Number of checkpoints to keep. The run removes older checkpoints.
     overwrite : bool
         If True, the run may remove checkpoints of another run from the folder.
     time_limit : str, optional
-        Time from the start of the process by which the run must end, such as "11 h 50 min". By default the
-        run ends before its Slurm job.
+        Maximum time from the start of the process to the end of the run, such as "11 h 50 min". By default,
+        the run ends before its Slurm job.
     io_threads : int
         Number of threads per rank that compress and write during computation.
 
@@ -101,7 +101,7 @@ class Checkpoint:
         if self.time_limit is not None and wall_clock("time_limit", self.time_limit) <= MARGIN:
             raise InputError(
                 f"time_limit is {short_repr(self.time_limit)}; expected more than {MARGIN:g} s, because a "
-                "run stops this time before the limit"
+                f"run stops {MARGIN:g} s before the limit"
             )
 
 
@@ -166,7 +166,7 @@ class Checkpoints(RunStore):
         return self.path / STOP
 
     def check(self) -> None:
-        """Check that the run may write to the folder, without changes on disk.
+        """Check that the run may write to the folder. Change nothing on disk.
 
         Raises
         ------
@@ -175,7 +175,7 @@ class Checkpoints(RunStore):
         RunError
             This process is a fork of a process that has written stores.
         """
-        with self.comm.agreement(f"look at {self.path} for checkpoints"):
+        with self.comm.agreement(f"inspect {self.path} for checkpoints"):
             if self.comm.rank != 0:
                 return
             forks.check(forks.STORES)
@@ -187,8 +187,8 @@ class Checkpoints(RunStore):
             foreign = self._foreign_checkpoints()
             if foreign and not self.declaration.overwrite:
                 raise InputError(
-                    f"{self.path} holds checkpoints of another run, the newest {foreign[-1].name}: "
-                    "restart from it (--resume), choose another folder, or overwrite it (--overwrite)"
+                    f"{self.path} holds checkpoints of another run, the newest {foreign[-1].name}. Restart "
+                    "from it (--resume), choose another folder, or overwrite it (--overwrite)."
                 )
 
     def _foreign_checkpoints(self) -> list[Path]:
@@ -200,9 +200,9 @@ class Checkpoints(RunStore):
     def begin(self, step: int) -> None:
         """Prepare the folder before the run computes anything.
 
-        Checkpoints of other processes are removed. Checkpoints of earlier runs of this process are retained
-        until the first checkpoint of this run is complete. Until then, the newest of these earlier
-        checkpoints remains the newest checkpoint of the folder.
+        Checkpoints of other processes are removed. Checkpoints of earlier runs of this process are kept until
+        the first checkpoint of this run is complete. Until then, the newest of them remains the newest
+        checkpoint of the folder.
 
         If the run was resumed from a checkpoint of this folder, this checkpoint becomes the newest. The run
         then removes output of later steps.
@@ -347,12 +347,12 @@ class Checkpoints(RunStore):
         self.finish()
 
     def _missing(self) -> list[tuple[OutputStore, int]]:
-        """Return each output whose rows before the checkpoint are not all on disk, with their number."""
+        """Return each output that lacks rows before the checkpoint on disk, with the number of these rows."""
         counts = zip(self.outputs, self._rows, strict=False)
         return [(output, count) for output, count in counts if output.synced < count]
 
     def _remove_old(self, newest: Path) -> None:
-        """Remove old checkpoints, checkpoints of earlier runs, and incomplete ones."""
+        """Remove old checkpoints, checkpoints of earlier runs, and incomplete checkpoints."""
         older = [
             folder
             for folder in folders(self.path, complete=True)

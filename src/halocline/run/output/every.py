@@ -139,6 +139,6 @@ def warn_of_number(value: object) -> None:
     """Warn once per process if an interval is an integer."""
     if whole(value) is not None:
         say_once(
-            "an interval that is a bare whole number, such as 5, counts steps, but 5.0 is simulated time; "
-            'write hc.steps(5) or "5 steps". A later release rejects bare whole numbers.'
+            "an integer interval such as 5 counts steps, but 5.0 is simulated time. Write "
+            'hc.steps(5) or "5 steps". A later release rejects integers.'
         )

@@ -57,7 +57,7 @@ class Ledger:
         """Begin a new run, without a checkpoint and without files."""
         self.resumed: Saved | None = None
         self.run = ""
-        self._owners: dict[Path, str] = {}  # name of the output of each store that this run has begun
+        self._owners: dict[Path, str] = {}  # output name of each store that this run has begun
 
     def read(
         self,
@@ -111,7 +111,7 @@ class Ledger:
         checkpoint: Checkpoint | None = None,
         extra_facts: Callable[[], Mapping[str, Any]] | None = None,
     ) -> RunFiles:
-        """Return the checked files of a run, without changes on disk.
+        """Return the files of a run after a check. Change nothing on disk.
 
         Parameters
         ----------
@@ -172,7 +172,7 @@ class Ledger:
         return stores
 
     def _owner(self, path: Path, used_names: Collection[str]) -> str:
-        """Return the earlier name of the output in the store at `path`, or an unused name."""
+        """Return the name of the output that wrote the store at `path`, or an unused name."""
         if path in self._owners:
             return self._owners[path]
         stored_name = ""
@@ -203,10 +203,10 @@ def _outputs_of(output: Any) -> list[Output]:
     if output is None or isinstance(output, Output):
         return [] if output is None else [output]
     if isinstance(output, (list, tuple)):
-        wrong = [declaration for declaration in output if not isinstance(declaration, Output)]
-        if not wrong:
+        invalid = [declaration for declaration in output if not isinstance(declaration, Output)]
+        if not invalid:
             return list(output)
-        output = wrong[0]
+        output = invalid[0]
     example = _example("hc.Output", output)
     raise InputError(f"output is {short_repr(output)}; expected an hc.Output{example}, or a list of them")
 
@@ -223,14 +223,13 @@ def _check_disjoint(paths: Sequence[str | Path]) -> None:
         for other, other_path in zip(resolved_paths[:n], paths[:n], strict=True):
             if path == other:
                 raise InputError(
-                    f"{paths[n]} is the path of two outputs or checkpoints: give one of them another path"
+                    f"{paths[n]} is the path of two outputs or checkpoints. Choose different paths."
                 )
             if path in other.parents or other in path.parents:
                 raise InputError(
-                    f"one of the folders {other_path} and {paths[n]} contains the other: use separate folders"
+                    f"one of the folders {other_path} and {paths[n]} contains the other. Use "
+                    "separate folders."
                 )
-            if path in other.parents or other in path.parents:
-                raise InputError(f"{other_path} and {paths[n]} are nested. Choose separate folders.")
 
 
 def _check_every(label: str, interval: object, session: Session) -> None:
@@ -245,7 +244,7 @@ def _check_every(label: str, interval: object, session: Session) -> None:
 
 
 def add_rows(recorded: Sequence[tuple[OutputStore, Recorded]], history: NDArray[Any]) -> None:
-    """Append rows of numbers, which the steps have computed, to the outputs.
+    """Append rows of numbers that the steps have computed to the outputs.
 
     Parameters
     ----------
@@ -322,7 +321,7 @@ class RunFiles:
 
     @property
     def recorded(self) -> list[tuple[OutputStore, Recorded]]:
-        """Outputs that consist only of numbers, which steps can compute, each with these numbers."""
+        """Outputs that consist only of numbers, together with these numbers, which steps can compute."""
         return [(output, r) for output in self.outputs if (r := output.recorded) is not None]
 
     @property

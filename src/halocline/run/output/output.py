@@ -148,7 +148,7 @@ class Statistics:
             e = as_number(as_expr(statistic.expression, f"output {name!r}"))
             if not e.varies or e.grid is not grid:
                 raise InputError(
-                    f"output {name!r}: the statistic over time of {e!r}; expected a field of {grid!r}, or an "
+                    f"output {name!r} is a statistic over time of {e!r}; expected a field of {grid!r}, or an "
                     "expression of such fields"
                 )
             count = 2 if statistic.kind == "variance" else 1
@@ -157,7 +157,7 @@ class Statistics:
             ]
             self._items.append((statistic.kind, e, state_fields))
             self.fields += state_fields
-            # the quotient is NaN if no step is counted yet, otherwise 1
+            # the quotient weight / weight is 1, or NaN before the first step
             self.values[name] = (
                 state_fields[1] / self.weight if count == 2 else state_fields[0] * (self.weight / self.weight)
             )
@@ -169,8 +169,8 @@ class Statistics:
     def _field(self, grid: Grid, name: str, e: Expr) -> Field:
         location, dtype = location_and_dtype(e)
         name = f"{name}_{location.replace('-', '_')}_{dtype}"
-        known = grid.fields.get(name)  # a run may continue earlier statistics
-        return Field(grid, name, location, dtype, None, internal=True) if known is None else known
+        existing = grid.fields.get(name)  # a run may continue earlier statistics
+        return Field(grid, name, location, dtype, None, internal=True) if existing is None else existing
 
     def add(self, weight: Expr) -> None:
         """Add statements to the program that accumulate the current fields, multiplied by a weight."""
@@ -219,12 +219,12 @@ class Output:
         such as ``{"energy": hc.sum(0.5 * u**2)}``. By default, the output contains all fields of the user.
     every : float, hc.steps or str, optional
         Interval between two rows: a float is simulated time, ``hc.steps(5)`` or "5 steps" a number of steps,
-        and a text such as "30 min" wall-clock time. If no step ends at a due time, the row follows the first
-        step past this time. The initial state is written too. Without an interval, the run writes only the
-        initial and the final state.
+        and a text such as "30 min" wall-clock time. If no step ends at a due time, the run writes the row
+        after the first step past this time. The run also writes the initial state. Without an interval, it
+        writes only the initial and the final state.
     exact : bool
-        True to shorten steps so that they end at the due times, which changes the result. This applies to
-        simulated time only.
+        True to shorten steps so that they end at the due times. This changes the result, and requires an
+        interval of simulated time.
     region : Slice, Box, Coarsen or Points, optional
         Part of the grid to write; by default the whole grid.
     window : {"output", "run"}

@@ -87,17 +87,19 @@ class OutputContents:
         self._stencils: dict[str, tuple[Field, Stencils]] = {}
         self._lines: dict[str, tuple[int, NDArray[Any]]] = {}  # axis and coordinates of each dimension
         self._prepared: Prepared | None = None
-        program, computed_fields, named = (
+        program, computed_fields, contents_by_name = (
             Program("output"),
             list[Field](),
             self._named_contents(declaration.fields),
         )
-        self._check_units(named)
-        statistics = {name: content for name, content in named.items() if isinstance(content, Statistic)}
-        self._texts = {name: _text(content) for name, content in named.items()}
+        self._check_units(contents_by_name)
+        statistics = {
+            name: content for name, content in contents_by_name.items() if isinstance(content, Statistic)
+        }
+        self._texts = {name: _text(content) for name, content in contents_by_name.items()}
         self.statistics = Statistics(self.grid, owner, statistics) if statistics else None
         with trace.tracing(program):
-            for name, content in named.items():
+            for name, content in contents_by_name.items():
                 kind = content.kind if isinstance(content, Statistic) else None
                 if isinstance(content, Statistic):
                     assert self.statistics is not None
@@ -112,7 +114,9 @@ class OutputContents:
             part.spec.dtype == "float32" != part.field.dtype for part in self.parts.values()
         ) or any(spec.dtype != "float64" for spec in self.columns.values())
         self._program, self._computed = program, computed_fields
-        for f in computed_fields:  # computed at each write, and therefore not part of the state
+        for f in (
+            computed_fields
+        ):  # these fields are computed at each write, and are therefore not part of the state
             self.grid.fields.pop(f.name)
 
     # --- declaration ---
@@ -130,17 +134,17 @@ class OutputContents:
             )
         if not fields:
             raise InputError("fields is empty; expected a field or an expression, or None for all fields")
-        named: dict[str, Expr | Field | Statistic] = {}
+        contents_by_name: dict[str, Expr | Field | Statistic] = {}
         for name, content in self._pairs(fields):
-            if name in named:
-                raise InputError(f"output {name!r} is given twice. Rename one of them.")
-            named[name] = self._check_content(name, content)
-        for name in named:
+            if name in contents_by_name:
+                raise InputError(f"two arrays of the output have the name {name!r}. Rename one of them.")
+            contents_by_name[name] = self._check_content(name, content)
+        for name in contents_by_name:
             if not name.isidentifier() or name in RESERVED:
                 raise InputError(
                     f"output name {name!r}: expected an identifier other than {', '.join(RESERVED)}"
                 )
-        return named
+        return contents_by_name
 
     def _pairs(self, fields: Sequence[Any] | Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         """Yield names and contents of arrays. A vector gives one pair per component."""
@@ -161,7 +165,7 @@ class OutputContents:
                 yield from zip(component_names(base, len(components)), components, strict=True)
 
     def _check_content(self, name: str, content: Any) -> Expr | Field | Statistic:
-        """Return the content of an array.
+        """Return the content of an array as a field, expression or statistic.
 
         Raises
         ------
@@ -174,7 +178,7 @@ class OutputContents:
             return self.fields.stored(content)
         expression = as_expr(content, f"output {name!r}")
         if expression.grid is not None and expression.grid is not self.grid:
-            raise InputError(f"output {name!r} is of another grid, {expression.grid!r}")
+            raise InputError(f"output {name!r} belongs to another grid, {expression.grid!r}")
         return expression
 
     # --- computation ---
@@ -206,23 +210,23 @@ class OutputContents:
         output_field.set(_average(values, block))
         return output_field
 
-    def _add_field(self, name: str, held: Field, kind: str | None) -> None:
-        """Add an array for a field. If the field is a statistic, `kind` is the kind of the statistic."""
+    def _add_field(self, name: str, source_field: Field, kind: str | None) -> None:
+        """Add an array for a field. For a statistic, `kind` is the kind of the statistic."""
         region = self.region
         if isinstance(region, Points):
             # With interpolation "nearest", the values have the coordinates and axis names of the field.
             is_nearest = region.interpolate == "nearest"
-            axes = dimensions(held.staggered if is_nearest else (False,) * self.grid.ndim)
-            lines = region.coordinates(self.grid, held.staggered)
+            axes = dimensions(source_field.staggered if is_nearest else (False,) * self.grid.ndim)
+            lines = region.coordinates(self.grid, source_field.staggered)
             self._lines.update(zip(axes, enumerate(lines), strict=False))
             attributes = {**self._attributes(name, kind, (), *axes), "interpolation": region.interpolate}
-            self._stencils[name] = held, region.stencils(self.grid, held.staggered)
-            self._add_column(name, (len(region.places),), self.dtype or held.dtype, attributes)
+            self._stencils[name] = source_field, region.stencils(self.grid, source_field.staggered)
+            self._add_column(name, (len(region.places),), self.dtype or source_field.dtype, attributes)
             return
-        points = region.choose(self.grid, held.staggered)
+        points = region.choose(self.grid, source_field.staggered)
         blocks = [f"{AXES[axis]}: mean" for axis in points.axes] if region.block > 1 else []
         part = Part.of(
-            held, points, (self.axis,), dtype=self.dtype, compression=self.compression,
+            source_field, points, (self.axis,), dtype=self.dtype, compression=self.compression,
             attributes=self._attributes(name, kind, blocks),
         )  # fmt: skip
         self._lines |= part.lines
@@ -270,12 +274,12 @@ class OutputContents:
         units = self.units.get(name, self.units.get(vector) if vector in self.grid.vectors else None)
         return {} if units is None else {"units": units}
 
-    def _check_units(self, named: Collection[str]) -> None:
+    def _check_units(self, contents_by_name: Collection[str]) -> None:
         """Raise InputError if `units` names an array that does not exist in the output."""
-        vectors = (name for name in self.grid.vectors if f"{name}_x" in named)
-        known = [*named, *vectors, TIME, *AXES[: self.grid.ndim]]
+        vectors = (name for name in self.grid.vectors if f"{name}_x" in contents_by_name)
+        valid_names = [*contents_by_name, *vectors, TIME, *AXES[: self.grid.ndim]]
         for name in self.units:
-            checked_choice("name in units", name, known)
+            checked_choice("name in units", name, valid_names)
 
     # --- use in a run ---
 
@@ -300,13 +304,13 @@ class OutputContents:
         if self._program.statements:
             if self.statistics is not None:
                 self.fields.values.setdefault(self.statistics.weight.name, 0.0)
-            known = self.grid.fields
-            known.update((f.name, f) for f in self._computed)
+            grid_fields = self.grid.fields
+            grid_fields.update((f.name, f) for f in self._computed)
             try:
                 self._prepared = prepare(self.fields.store, self._program, self.fields.values)
             finally:
                 for f in self._computed:
-                    known.pop(f.name)
+                    grid_fields.pop(f.name)
 
     def release(self) -> None:
         """Free the memory of the computed fields."""
@@ -323,7 +327,9 @@ class OutputContents:
         scalars = {} if self._prepared is None else self._prepared.run(self.fields.values).scalars
         if not self._stencils:
             return [scalars[scalar] for scalar, _ in self._numbers.values()]
-        points = {name: (held, stencils.points) for name, (held, stencils) in self._stencils.items()}
+        points = {
+            name: (source_field, stencils.points) for name, (source_field, stencils) in self._stencils.items()
+        }
         values = point_values(self.fields.store, points)
         if values is None:
             return []
@@ -430,7 +436,7 @@ class OutputStore(RunStore):
             )
         self.count = self.committed = self.synced = 0
         self._is_continued = False
-        self._room = 0  # number of rows in the arrays that are open for writing
+        self._open_rows = 0  # number of rows in the arrays that are open for writing
         self.last_step = -1
         described = self.contents.description(session.program)
         if self.contents.statistics is not None:
@@ -452,7 +458,7 @@ class OutputStore(RunStore):
         self._rows: list[NDArray[Any]] = []  # not committed yet
 
     def check(self) -> None:
-        """Check that the output can be created or continued, without changes on disk.
+        """Check that the output can be created or continued. Change nothing on disk.
 
         Raises
         ------
@@ -471,8 +477,8 @@ class OutputStore(RunStore):
         is_known = saved is None or statistics is None or statistics.are_saved_in(saved.facts)
         if self._is_continued and saved is not None and not is_known:
             raise InputError(
-                f"output {self.path} has statistics over time, but checkpoint {saved.folder} is of a run "
-                "that did not write this output: choose another path"
+                f"output {self.path} has statistics over time, but the run of checkpoint {saved.folder} "
+                "did not write this output. Choose another path."
             )
 
     def begin(self, step: int) -> None:
@@ -507,9 +513,9 @@ class OutputStore(RunStore):
             statistics = self.contents.statistics
             if statistics is not None and self.declaration.window == "output":
                 self.fields.values[statistics.weight.name] = 0.0
-            if self.contents.parts and self.count >= self._room:
-                self._room = (self.count // ROWS + 1) * ROWS
-                specs = self._series.specs(self._room)
+            if self.contents.parts and self.count >= self._open_rows:
+                self._open_rows = (self.count // ROWS + 1) * ROWS
+                specs = self._series.specs(self._open_rows)
                 with self.comm.agreement(f"write output {self.path}"):
                     self.attach(self.path, {name: specs[name] for name in self.contents.parts})
             for name, part in self.contents.parts.items():
@@ -595,7 +601,7 @@ class OutputStore(RunStore):
             self._commit_complete()
 
     def _commit_complete(self) -> None:
-        """Publish each row if all ranks have written its chunks, and those of all earlier rows, to disk."""
+        """Publish each row whose chunks, and the chunks of all earlier rows, are on disk on all ranks."""
         first_open = self.writer.first_open
         complete = -self.comm.most(-(self.count if first_open is None else first_open))
         if complete <= self.committed:
@@ -625,7 +631,7 @@ class OutputStore(RunStore):
             self._infinite[step, name] += infinite
 
     def _warn(self) -> None:
-        """Warn once of values that became infinite, with the first such step and the number of values."""
+        """Warn once about values that became infinite, with the first such step and their number."""
         if self._warned or not self.contents.narrows:
             return
         counts = sum(self.comm.allgather(self._infinite), Counter[tuple[int, str]]())

@@ -159,7 +159,7 @@ def _problem(facts: Mapping[str, Any]) -> str:
             else validation_message(first)
         )
     if facts.get(DIGEST, digest(facts)) != digest(facts):  # checkpoints of earlier versions have no digest
-        return "its facts of the run differ from those that were written"
+        return "its facts differ from the stored digest"
     return ""
 
 
@@ -180,11 +180,11 @@ def newest(path: Path) -> Path:
     if is_file(path / arrays.GROUP):
         return path
     if not path.is_dir():
-        raise InputError(f"no checkpoint in {path}: there is no such folder")
+        raise InputError(f"no checkpoint in {path}: the folder does not exist")
     pointer = path / POINTER
     if not is_file(pointer):
         if not folders(path, complete=True):
-            raise InputError(f"no checkpoint in {path}: no checkpoint there is complete")
+            raise InputError(f"no checkpoint in {path}: the folder contains no complete checkpoint")
         raise InputError(
             f"{path} has no {POINTER}, the file that names the newest checkpoint{_list_others(pointer)}"
         )
@@ -203,8 +203,8 @@ def _list_others(path: Path) -> str:
     """Return a text that lists the complete checkpoints in the folder of a path."""
     other_checkpoints = [folder for folder in folders(path.parent, complete=True) if folder != path]
     if not other_checkpoints:
-        return "; there are no other checkpoints"
-    return f"; complete checkpoints there, the latest last: {', '.join(map(str, other_checkpoints))}"
+        return "; the folder contains no other complete checkpoint"
+    return f"; complete checkpoints in the folder, the newest last: {', '.join(map(str, other_checkpoints))}"
 
 
 def folders(path: Path, *, complete: bool = False) -> list[Path]:
@@ -249,16 +249,16 @@ def check(saved: Saved, session: Session) -> None:
             verb = "differs" if part == "grid" else "differ"
             lines = "\n".join(_difference(saved_text, current_text))
             raise OtherProgramError(
-                f"checkpoint {saved.folder} is of another program: its {part} {verb} (-: there, +: here)\n"
-                f"{lines}"
+                f"checkpoint {saved.folder} belongs to another program: its {part} {verb} (-: checkpoint, "
+                f"+: this run)\n{lines}"
             )
     for name, description in _fields(saved).items():
         field = grid.fields.get(name)
         if field is None or (field.dtype, field.location) != (description["dtype"], description["location"]):
             saved_text = f"{description['dtype']}, {description['location']}"
-            current_text = "none" if field is None else f"{field.dtype}, {field.location}"
+            current_text = "missing" if field is None else f"{field.dtype}, {field.location}"
             raise InputError(
-                f"checkpoint {saved.folder} has a field {name!r} ({saved_text}); here it is {current_text}"
+                f"field {name!r} is {saved_text} in checkpoint {saved.folder}, but {current_text} in this run"
             )
 
 
@@ -292,8 +292,8 @@ def changed_parameters(
     saved_values = {name: float.fromhex(text) for name, text in saved.facts["parameters"].items()}
     if unknown := sorted({*saved_values} ^ {*parameters}):
         raise InputError(
-            f"checkpoint {saved.folder} is of another program: parameter {unknown[0]} is "
-            f"{'only there' if unknown[0] in saved_values else 'only here'}"
+            f"checkpoint {saved.folder} belongs to another program: only "
+            f"{'the checkpoint' if unknown[0] in saved_values else 'this run'} has parameter {unknown[0]}"
         )
     changes = {
         name: (saved_values[name], new) for name, new in parameters.items() if saved_values[name] != new
@@ -301,19 +301,19 @@ def changed_parameters(
     for name, (before, new) in changes.items():
         if name not in change:
             raise InputError(
-                f"parameter {name} is {new!r}, but checkpoint {saved.folder} was written with {before!r}: "
-                f"give the same, or change it on purpose (change=[{name!r}], --set {name}={new!r})"
+                f"parameter {name} is {new!r}, but checkpoint {saved.folder} was written with {before!r}. "
+                f"Use the same value, or allow the change with change=[{name!r}] or --set {name}={new!r}."
             )
     return changes
 
 
 def _fields(saved: Saved) -> dict[str, dict[str, str]]:
-    """Return the fields of a checkpoint without those of statistics, because outputs load the latter."""
+    """Return the fields of a checkpoint, except those of statistics, which outputs load."""
     return {n: d for n, d in saved.facts["fields"].items() if not n.startswith(PREFIX)}
 
 
 def load_state(session: Session, saved: Saved, changes: Mapping[str, tuple[float, float]]) -> None:
-    """Set a session to the state of a checkpoint, except for changed parameters. All ranks call this."""
+    """Set a session to the state of a checkpoint, except for changed parameters. All ranks take part."""
     grid = session.fields.grid
     store = session.fields.store
     fields = [grid.fields[name] for name in _fields(saved)]
@@ -323,7 +323,7 @@ def load_state(session: Session, saved: Saved, changes: Mapping[str, tuple[float
     values = session.fields.values
     saved_values = {name: v for name, v in saved.facts["values"].items() if not name.startswith(PREFIX)}
     session.forget_time_steps()
-    if DT in changes:  # with a new length, the count of time steps starts again
+    if DT in changes:  # with a new time step, the count of time steps restarts
         saved_values = {name: v for name, v in saved_values.items() if name not in STATE}
     values.update(_numbers(saved_values))
     values.update({CONSTANT_STEP if name == DT else name: value for name, (_, value) in changes.items()})

@@ -32,28 +32,28 @@ class Part:
     ----------
     field : Field
         Field that contains the values at the time of writing.
-    chosen : FieldPoints
+    points : FieldPoints
         Points of the array.
     spec : ArraySpec
         Description of the array with zero rows.
     """
 
     field: Field
-    chosen: FieldPoints
+    points: FieldPoints
     spec: ArraySpec
 
     @classmethod
     def of(
         cls,
         field: Field,
-        chosen: FieldPoints,
+        points: FieldPoints,
         growing: Sequence[str] = (),
         *,
         dtype: str | None = None,
         attributes: Mapping[str, Any] | None = None,
         compression: str = "zstd",
     ) -> Part:
-        """Return the array of chosen points, in chunks that do not depend on the number of ranks.
+        """Return the array of the selected points, in chunks that do not depend on the number of ranks.
 
         Parameters
         ----------
@@ -64,17 +64,17 @@ class Part:
             Type of the values on disk; by default that of the field.
         """
         dtype, names = dtype or field.dtype, dimensions(field.staggered)
-        shape = (0,) * len(growing) + chosen.shape
-        chunk = (1,) * len(growing) + chunk_shape(chosen.shape, ITEMSIZE[dtype])
-        axes = (*growing, *(names[axis] for axis in chosen.axes))
-        facts = {**(attributes or {}), **chosen.at}
-        return cls(field, chosen, ArraySpec(shape, chunk, dtype, axes, facts, compression))
+        shape = (0,) * len(growing) + points.shape
+        chunk = (1,) * len(growing) + chunk_shape(points.shape, ITEMSIZE[dtype])
+        axes = (*growing, *(names[axis] for axis in points.axes))
+        facts = {**(attributes or {}), **points.at}
+        return cls(field, points, ArraySpec(shape, chunk, dtype, axes, facts, compression))
 
     @property
     def lines(self) -> dict[str, tuple[int, NDArray[Any]]]:
         """Axis and coordinates of each dimension."""
         names = dimensions(self.field.staggered)
-        axes = zip(self.chosen.axes, self.chosen.coordinates, strict=True)
+        axes = zip(self.points.axes, self.points.coordinates, strict=True)
         return {names[axis]: (axis, line) for axis, line in axes}
 
 
@@ -106,7 +106,7 @@ class RunStore:
     ----------
     path : str or path
     kind : str
-        Noun for messages: "output" or "checkpoints".
+        Content of the folder, for messages: "output" or "checkpoints".
     store : FieldStore
     io_threads : int
         Number of compression threads, and of writer threads, on this rank. I/O ranks replace these threads.
@@ -123,7 +123,7 @@ class RunStore:
         if ranks is None:
             self.writer = Writer(partial(attach, threads=context(io_threads)))
         else:
-            # no limit of pending bytes, because sending releases the memory of chunks
+            # no limit of pending bytes, because a sent chunk releases its memory
             self.writer = Writer(partial(RemoteArray, ranks), math.inf)
         self._seconds = 0.0
         self._targets: dict[str, Any] = {}  # arrays of parts
@@ -183,7 +183,7 @@ class RunStore:
         int
             Number of finite values that become infinite in the precision of the array.
         """
-        selection, axes = part.chosen.selection, part.chosen.axes
+        selection, axes = part.points.selection, part.points.axes
         inner = dict(zip(axes, part.spec.chunk[len(row) :], strict=True))
         grid = ChunkGrid(selection.shape, tuple(inner.get(a, 1) for a in range(len(selection.shape))))
         infinite = 0
