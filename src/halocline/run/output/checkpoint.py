@@ -175,7 +175,7 @@ class Checkpoints(RunStore):
         RunError
             This process is a fork of a process that has written stores.
         """
-        with self.comm.agreement(f"look at {self.path} for checkpoints"):
+        with self.comm.agreement(f"check {self.path} for checkpoints"):
             if self.comm.rank != 0:
                 return
             forks.check(forks.STORES)

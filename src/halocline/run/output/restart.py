@@ -249,7 +249,8 @@ def check(saved: Saved, session: Session) -> None:
             verb = "differs" if part == "grid" else "differ"
             lines = "\n".join(_difference(saved_text, current_text))
             raise OtherProgramError(
-                f"checkpoint {saved.folder} is of another program: its {part} {verb} (-: there, +: here)\n"
+                f"checkpoint {saved.folder} is of another program: its {part} {verb} "
+                "(-: checkpoint, +: this run)\n"
                 f"{lines}"
             )
     for name, description in _fields(saved).items():
@@ -258,7 +259,8 @@ def check(saved: Saved, session: Session) -> None:
             saved_text = f"{description['dtype']}, {description['location']}"
             current_text = "none" if field is None else f"{field.dtype}, {field.location}"
             raise InputError(
-                f"checkpoint {saved.folder} has a field {name!r} ({saved_text}); here it is {current_text}"
+                f"checkpoint {saved.folder} has a field {name!r} ({saved_text}), but in this run it is "
+                f"{current_text}"
             )
 
 
@@ -293,7 +295,7 @@ def changed_parameters(
     if unknown := sorted({*saved_values} ^ {*parameters}):
         raise InputError(
             f"checkpoint {saved.folder} is of another program: parameter {unknown[0]} is "
-            f"{'only there' if unknown[0] in saved_values else 'only here'}"
+            f"{'only in the checkpoint' if unknown[0] in saved_values else 'only in this run'}"
         )
     changes = {
         name: (saved_values[name], new) for name, new in parameters.items() if saved_values[name] != new
@@ -302,7 +304,7 @@ def changed_parameters(
         if name not in change:
             raise InputError(
                 f"parameter {name} is {new!r}, but checkpoint {saved.folder} was written with {before!r}: "
-                f"give the same, or change it on purpose (change=[{name!r}], --set {name}={new!r})"
+                f"use the same value, or allow the change (change=[{name!r}], --set {name}={new!r})"
             )
     return changes
 
