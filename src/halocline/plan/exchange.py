@@ -135,9 +135,9 @@ def exchange(
                     Subdomain(subdomain.decomposition, peer) if peer != this_subdomain else subdomain
                 )
                 segment = subdomain.segment(points, direction, width)
-                whole = peer_subdomain.source(peer_subdomain.owned(field), direction, width)
-                for source in peer_subdomain.pieces(whole, blocks):
-                    target = source.shift(tuple(map(sub, segment.lo, whole.lo)))
+                source_box = peer_subdomain.source(peer_subdomain.owned(field), direction, width)
+                for source in peer_subdomain.pieces(source_box, blocks):
+                    target = source.shift(tuple(map(sub, segment.lo, source_box.lo)))
                     if transfers.is_copied(this_subdomain, peer):
                         size = target.size * ITEMSIZE[field.dtype]
                         copies.append(Copy(number_of_field, source, target, peer, size))

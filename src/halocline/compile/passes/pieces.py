@@ -136,11 +136,11 @@ class _Rows:
         """
         (strip,) = work
         assert isinstance(strip, ir.Strip)
-        whole: ir.Body = (
+        complete_line: ir.Body = (
             *self.fetch(self.newest(rows), AHEAD, length),
             self.store_to_buffers(replace(strip, span="line"), lanes=True),
         )
-        whole += tuple(
+        complete_line += tuple(
             ir.StreamingStore(s.array, self.buffer(n), line=True)
             for n, s in self.buffered.items()
             if isinstance(s, ir.Store)
@@ -148,10 +148,10 @@ class _Rows:
         reduced = {*self.sums, *self.deposits}
         rest = (self.store_to_buffers(replace(strip, span="piece"), only=reduced),)
         if not reduced:
-            return (ir.Lines(whole, rest, length),)
+            return (ir.Lines(complete_line, rest, length),)
         body: ir.Body = tuple(ir.OpenSum(n, s.slot) for n, s in self.sums.items())
         body += (ir.LaneSums(tuple(self.sums), length),) if self.sums else ()
-        body += (ir.Lines(whole, rest, length, "block"),)
+        body += (ir.Lines(complete_line, rest, length, "block"),)
         body += tuple(ir.AddLaneSums(n) for n in self.sums)
         body += tuple(ir.CloseSum(n, s.slot, self.buffer(n)) for n, s in self.sums.items())
         return (ir.RowBlocks((*body, *self.deposited()), PIECE),)

@@ -74,7 +74,7 @@ def _move_field(
             new_storages[number] = store.new_storage(name, _points(cut.box(number), info, cut).shape, device)
             if number in old_storages:  # the subdomain moves to another device of this rank
                 with store.host_access([new_storages[number]]) as (target,):
-                    store.whole(target)[...] = store.whole(store.on_host([old_storages[number]])[0])
+                    store.interior(target)[...] = store.interior(store.on_host([old_storages[number]])[0])
         for piece in plan.sends:
             (on_host,) = store.on_host([old_storages[piece.subdomain]])
             views = [view.reshape(-1) for view in _views(store, on_host, piece, cut, info)]
@@ -112,7 +112,7 @@ def _views(
     store: FieldStore, storage: Any, piece: Piece, cut: Decomposition, info: FieldInfo
 ) -> Iterator[NDArray[Any]]:
     """Yield views of the points of a piece in active blocks. `storage` belongs to the subdomain."""
-    first, whole = cut.box(piece.subdomain).lo, store.whole(storage)
+    first, points = cut.box(piece.subdomain).lo, store.interior(storage)
     for box in _active_boxes(store, piece, cut, info):
         lo, hi = tuple(map(sub, box.lo, first)), tuple(map(sub, box.hi, first))
-        yield whole[tuple(map(slice, lo, hi))]
+        yield points[tuple(map(slice, lo, hi))]

@@ -66,10 +66,10 @@ Place = tuple[int, ...]
 
 def assembled_pieces(pieces: Iterable[tuple[Place, NDArray[Any]]], shape: Place, dtype: str) -> NDArray[Any]:
     """Return an array that contains pieces at their first indices, and zeros elsewhere."""
-    whole = np.zeros(shape, dtype)
+    result = np.zeros(shape, dtype)
     for origin, piece in pieces:
-        whole[tuple(map(slice, origin, map(add, origin, piece.shape)))] = piece
-    return whole
+        result[tuple(map(slice, origin, map(add, origin, piece.shape)))] = piece
+    return result
 
 
 class FieldStore:
@@ -321,7 +321,7 @@ class FieldStore:
         """
         storages = self.on_host(self.of(field))
         if self.blocks is None:
-            views = [self.whole(storage) for storage in storages]
+            views = [self.interior(storage) for storage in storages]
             for view in views if self.domain.devices else ():
                 view.flags.writeable = False
             return views
@@ -329,7 +329,7 @@ class FieldStore:
         # written.
         pieces = [(n, (lo, piece)) for (n, lo), piece in self._pieces(storages)]
         copies = [
-            assembled_pieces((piece for m, piece in pieces if m == n), self.whole(s).shape, field.dtype)
+            assembled_pieces((piece for m, piece in pieces if m == n), self.interior(s).shape, field.dtype)
             for n, s in enumerate(storages)
         ]
         for copied in copies:
@@ -358,7 +358,7 @@ class FieldStore:
         """
         storages, domain = self.of(field), self.domain
         if not domain.devices:
-            return [self.whole(s)[tuple(points.T)] for s, points in zip(storages, indices, strict=True)]
+            return [self.interior(s)[tuple(points.T)] for s, points in zip(storages, indices, strict=True)]
         finders, lead = domain.finders(), 3 - domain.grid.ndim
         with device_errors("fields cannot be read"):
             return [
@@ -403,7 +403,7 @@ class FieldStore:
         for lo, hi in self.blocks.pieces(first, tuple(map(add, first, points))):
             yield tuple(map(sub, lo, first)), tuple(map(sub, hi, first))
 
-    def whole(self, storage: Any) -> NDArray[Any]:
+    def interior(self, storage: Any) -> NDArray[Any]:
         """Return a view of the points of a storage in host memory, without halo."""
         view: NDArray[Any] = storage.view()[(0,) * (3 - self.domain.grid.ndim)]
         return view
@@ -416,7 +416,7 @@ class FieldStore:
     def _pieces(self, storages: Sequence[Any]) -> list[tuple[tuple[int, Place], NDArray[Any]]]:
         """Return boxes of the points in active blocks: local subdomain index, local first index, and view."""
         return [
-            ((n, lo), self.whole(storage)[tuple(map(slice, lo, hi))])
+            ((n, lo), self.interior(storage)[tuple(map(slice, lo, hi))])
             for n, storage in enumerate(storages)
             for lo, hi in self.active(n, storage)
         ]

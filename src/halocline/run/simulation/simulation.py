@@ -557,16 +557,17 @@ class Simulation(Fields):
             output=arguments.output, checkpoint=arguments.checkpoint, extra_facts=self._facts,
         )  # fmt: skip
         statistics = files.statistics  # steps accumulate the statistics of outputs
-        recorded = files.recorded
-        if recorded and self.program.has_records:  # a program can record only one history
-            recorded = []
+        number_outputs = files.recorded
+        if number_outputs and self.program.has_records:  # a program can record only one history
+            number_outputs = []
         extended: AbstractContextManager[None] = nullcontext()
-        if statistics or recorded:
-            numbers = [recorded_numbers for _, recorded_numbers in recorded]
+        if statistics or number_outputs:
+            numbers = [recorded_numbers for _, recorded_numbers in number_outputs]
             traced = self._trace_stepping(counting=statistics, recorded=numbers)
-            extended = self._session.use_program(traced, partial(add_rows, recorded) if recorded else None)
+            keep_rows = partial(add_rows, number_outputs) if number_outputs else None
+            extended = self._session.use_program(traced, keep_rows)
         with extended, files.ready(first):
-            course = Course(self._session, files, [store for store, _ in recorded])
+            course = Course(self._session, files, [store for store, _ in number_outputs])
             if callback is not None:
                 act = partial(course.call, partial(callback, self))
                 course.add(interval or NEVER, act, exact=arguments.exact, at_end=True)
