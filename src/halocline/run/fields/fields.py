@@ -208,7 +208,7 @@ class Fields(Sealed):
             tuple[str, str], Field
         ] = {}  # fields of `values_as_field`, by location and dtype
 
-    def resolve(self, field: Any) -> Field:
+    def grid_field(self, field: Any) -> Field:
         """Return the field of the grid for a Field object or a name."""
         if isinstance(field, str):
             named_field = self.grid.find(field)
@@ -234,7 +234,7 @@ class Fields(Sealed):
 
     def field_with_values(self, field: Any) -> Field:
         """Return the field for a Field object or a name, and check that the field has values."""
-        target = self.resolve(field)
+        target = self.grid_field(field)
         self.settle()
         if target.name not in self.store.storages:
             stored_names = ", ".join(sorted(self.store.storages))
@@ -357,7 +357,7 @@ class Fields(Sealed):
         if components is not None:
             self._set_components(field, components, value)
             return
-        target = self.resolve(field)
+        target = self.grid_field(field)
         self._changes[target] += 1
         self._checked.discard(target)
         if is_source(value):
@@ -385,7 +385,7 @@ class Fields(Sealed):
 
     def _set_components(self, vector: Any, components: Sequence[Any], value: Any) -> None:
         """Set the components of a vector; see `__setitem__`."""
-        fields, count = [self.resolve(component) for component in components], len(components)
+        fields, count = [self.grid_field(component) for component in components], len(components)
         name = vector if isinstance(vector, str) else getattr(vector, "name", "")
         label = f"vector {name or vector!r}"
         values: Sequence[Any]
