@@ -202,8 +202,9 @@ class Queue:
     """
     Work for a device, in order.
 
-    Only Event.wait(), finish() and the deletion of a queue wait for the work. The queue keeps the queued
-    objects alive until finish(). Arrays must not change before finish().
+    Only Event.wait(), finish() and the deletion of a queue wait for the work.
+    The queue keeps the queued objects alive until finish(). Arrays must not
+    change before finish().
     """
 
     def upload(self, to: Buffer, array: Annotated[NDArray, dict(order='C', device='cpu', writable=False)], offset: int = 0) -> None:
@@ -579,8 +580,8 @@ class Engine:
             True if threads run their patches in descending order. They then begin with data that the
             previous sweep left in the cache.
         in_place : bool
-            True if the kernel overwrites cells that are sent. Patches then wait until the receivers have
-            read these cells.
+            True if the kernel overwrites cells that are sent. Patches then wait until the receivers
+            have read these cells.
         """
 
     @staticmethod
@@ -622,9 +623,9 @@ class Engine:
         kernel : str
             Kernel that tests the conditions of the loop on a device.
         interval : int
-            Expected number of passes of the outer loop between two executions of this loop; 0 if unknown.
-            A single device queues passes of the outer loop on the assumption that this loop ends before
-            its first pass, and waits only if the body runs.
+            Expected number of passes of the outer loop between two executions of this loop; 0 if
+            unknown. A single device queues passes of the outer loop on the assumption that this loop
+            ends before its first pass, and waits only if the body runs.
         """
 
     def end(self) -> None:
@@ -660,7 +661,7 @@ class Engine:
             loops : for each loop 'condition' or 'limit', or None if the loop did not end.
             stopped : True if any rank received a stop request, even if too late to shorten the run.
                 The value is equal on all ranks. The request is cleared.
-            stopped_process : True if the request came from a signal or from `request_stop` of the module.
+            stopped_process : True if the request came from a signal or from `request_stop`.
             history : float64 array (passes, len(record)) of the outermost loop that records.
             seconds, loop_seconds : times of the run and of its outermost loops, maximum over the ranks.
             compute, exchange, reduction : seconds of the first thread of this rank. `exchange` is the

@@ -193,9 +193,9 @@ void bind_device(nb::module_& m) {
 
   nb::class_<BoundQueue>(m, "Queue",
                          "Work for a device, in order.\n\n"
-                         "Only Event.wait(), finish() and the deletion of a queue wait for the work. The "
-                         "queue keeps the queued\n"
-                         "objects alive until finish(). Arrays must not change before finish().")
+                         "Only Event.wait(), finish() and the deletion of a queue wait for the work.\n"
+                         "The queue keeps the queued objects alive until finish(). Arrays must not\n"
+                         "change before finish().")
       .def("upload", &upload, "to"_a, "array"_a, "offset"_a = 0,
            "Copy an array to a buffer, from byte `offset` on.")
       .def("download", &download, "source"_a, "array"_a.noconvert(), "offset"_a = 0,

@@ -244,9 +244,8 @@ void bind_engine(nb::module_& m) {
            "    True if threads run their patches in descending order. They then begin with data that the\n"
            "    previous sweep left in the cache.\n"
            "in_place : bool\n"
-           "    True if the kernel overwrites cells that are sent. Patches then wait until the receivers "
-           "have\n"
-           "    read these cells.")
+           "    True if the kernel overwrites cells that are sent. Patches then wait until the receivers\n"
+           "    have read these cells.")
       .def_static(
           "on_devices",
           [](const std::filesystem::path& library, const device::Subdomains& subdomains,
@@ -265,22 +264,20 @@ void bind_engine(nb::module_& m) {
            "Before this wait, the scalars of these reductions still have their old values.")
       .def("stop", &BoundEngine::stop, "condition"_a, "reason"_a,
            "Append a test that ends the run with `reason` if the condition holds.")
-      .def(
-          "loop", &BoundEngine::loop, "until"_a.none(), "limit"_a.none(), "count"_a,
-          "record"_a = std::vector<int64_t>{}, "kernel"_a = "", "interval"_a = 0,
-          "Begin a loop over the operations that are appended up to end().\n\n"
-          "The scalar `count` is set to 0 and counts the passes. Before each pass, the loop ends if the\n"
-          "condition `until` holds or `count` has reached the scalar `limit`. After each pass, the scalars\n"
-          "in `record` are appended to the history.\n\n"
-          "Parameters\n"
-          "----------\n"
-          "kernel : str\n"
-          "    Kernel that tests the conditions of the loop on a device.\n"
-          "interval : int\n"
-          "    Expected number of passes of the outer loop between two executions of this loop; 0 if "
-          "unknown.\n"
-          "    A single device queues passes of the outer loop on the assumption that this loop ends before\n"
-          "    its first pass, and waits only if the body runs.")
+      .def("loop", &BoundEngine::loop, "until"_a.none(), "limit"_a.none(), "count"_a,
+           "record"_a = std::vector<int64_t>{}, "kernel"_a = "", "interval"_a = 0,
+           "Begin a loop over the operations that are appended up to end().\n\n"
+           "The scalar `count` is set to 0 and counts the passes. Before each pass, the loop ends if the\n"
+           "condition `until` holds or `count` has reached the scalar `limit`. After each pass, the scalars\n"
+           "in `record` are appended to the history.\n\n"
+           "Parameters\n"
+           "----------\n"
+           "kernel : str\n"
+           "    Kernel that tests the conditions of the loop on a device.\n"
+           "interval : int\n"
+           "    Expected number of passes of the outer loop between two executions of this loop; 0 if\n"
+           "    unknown. A single device queues passes of the outer loop on the assumption that this loop\n"
+           "    ends before its first pass, and waits only if the body runs.")
       .def("end", &BoundEngine::end, "End the innermost open loop.")
       .def(
           "run", &run, "messages"_a = true, "kernels"_a = true, "traced"_a = false, "overlap"_a = true,
@@ -311,8 +308,7 @@ void bind_engine(nb::module_& m) {
           "    loops : for each loop 'condition' or 'limit', or None if the loop did not end.\n"
           "    stopped : True if any rank received a stop request, even if too late to shorten the run.\n"
           "        The value is equal on all ranks. The request is cleared.\n"
-          "    stopped_process : True if the request came from a signal or from `request_stop` of the "
-          "module.\n"
+          "    stopped_process : True if the request came from a signal or from `request_stop`.\n"
           "    history : float64 array (passes, len(record)) of the outermost loop that records.\n"
           "    seconds, loop_seconds : times of the run and of its outermost loops, maximum over the ranks.\n"
           "    compute, exchange, reduction : seconds of the first thread of this rank. `exchange` is the\n"

@@ -36,7 +36,7 @@ struct Message {
   Method method;
   int peer;  // rank; for colocated messages on the host: number of the neighbour
   int tag;   // colocated on the host: direction from the sender; rma: direction plus 27 times the number of
-            // the other subdomain
+             // the other subdomain
   std::vector<Part> parts;
   std::shared_ptr<device::Link> link{};  // this end of a colocated message between devices
   bool packed = true;  // mpi, gpu_aware: if false, MPI accesses the cells in the fields, and devices copy the
