@@ -27,7 +27,8 @@ class Storage:
     itemsize : int
         8 for float64, 4 for float32.
     index : int
-        Number of the field. Equal cells of fields with different numbers do not alias.
+        Number of the field. Fields with different numbers have different offsets within a page, so
+        that equal cells do not alias.
     shared : bool
         True if other processes of the node can read the array.
     sparse : bool
@@ -52,7 +53,7 @@ class Storage:
 
     def handle(self) -> tuple[tuple[int, int, int, int, bool], int, list[int], list[int], list[int], list[int], int]:
         """
-        Return the handle, plain numbers, by which another process of the node attaches the storage.
+        Return the handle (plain numbers) by which another process of the node attaches the storage.
 
         The storage must be shared.
         """
@@ -61,8 +62,8 @@ class Storage:
         """
         Return the interior as an array without a copy.
 
-        The array keeps its memory, which belongs to another storage after a swap. Create a new view
-        after each run.
+        After a swap, the memory of this array belongs to another storage. Create a new view after each
+        run.
         """
 
     def whole(self) -> NDArray:
@@ -110,7 +111,7 @@ class Storage:
 
 class Streams:
     """
-    Two arrays that threads stream through, to measure memory bandwidth.
+    Two arrays that threads read and write as streams, to measure memory bandwidth.
 
     The pages are touched and the threads are started before any pass.
 
@@ -130,17 +131,17 @@ class Streams:
 
     def triad(self, passes: int) -> int:
         """
-        Run passes of a += s * b and return the transferred bytes, in three streams.
+        Run passes of a += s * b and return the transferred bytes of its three streams.
         """
 
     def copy(self, passes: int) -> int:
         """
-        Run passes of a copy with streaming stores and return the transferred bytes, in two streams.
+        Run passes of a copy with streaming stores. Return the transferred bytes of its two streams.
         """
 
 class Counters:
     """
-    Progress counters of this process in shared memory, 54 for each of its subdomains.
+    Progress counters of this process in shared memory. Each subdomain has 54 counters.
     """
 
     def __init__(self, subdomains: int) -> None: ...
@@ -201,8 +202,9 @@ class Queue:
     """
     Work for a device, in order.
 
-    Only wait() of events, finish() and the deletion of a queue wait for the work. Queued objects
-    are kept alive until finish(), and arrays must not change before.
+    Only Event.wait(), finish() and the deletion of a queue wait for the work.
+    The queue keeps the queued objects alive until finish(). Arrays must not
+    change before finish().
     """
 
     def upload(self, to: Buffer, array: Annotated[NDArray, dict(order='C', device='cpu', writable=False)], offset: int = 0) -> None:
@@ -215,12 +217,12 @@ class Queue:
         """
         Copy between buffers of this device, or from another device to this one.
 
-        All of `source` is copied if no number of bytes is given.
+        By default, all bytes of `source` are copied.
         """
 
     def clear(self, buffer: Buffer, bytes: int | None = None, offset: int = 0) -> None:
         """
-        Set bytes to zero, up to the end of the buffer if no number of bytes is given.
+        Set bytes to zero, by default up to the end of the buffer.
         """
 
     def launch(self, module: Module, kernel: str, block_counts: Sequence[int], block_shape: Sequence[int], arguments: list) -> None:
@@ -269,7 +271,7 @@ class Device:
 
     @property
     def index(self) -> int:
-        """Number among the devices of the interface."""
+        """Index among the devices of the interface."""
 
     @property
     def name(self) -> str:
@@ -282,7 +284,7 @@ class Device:
     @property
     def platform(self) -> str:
         """
-        Platform of OpenCL, whose devices can access each other's memory; '' for CUDA.
+        OpenCL platform; '' for CUDA. Devices of one platform can copy from each other.
         """
 
     @property
@@ -341,7 +343,7 @@ class Device:
 
     def pinned(self, bytes: int) -> NDArray[numpy.uint8]:
         """
-        Return an array in host memory that the device copies from and to without the processor.
+        Return an array in pinned host memory, which the device accesses by DMA.
         """
 
     def queue(self, urgent: bool = False) -> Queue:
@@ -357,7 +359,7 @@ class Device:
 
     @property
     def shares(self) -> bool:
-        """True if other processes of the node can use memory of the device."""
+        """True if other processes of the node can attach memory of the device."""
 
     def share(self, buffer: Buffer) -> bytes:
         """
@@ -393,12 +395,12 @@ class Device:
 
 def devices(interface: str) -> list[Device]:
     """
-    Return the devices of 'cuda' or 'opencl' that this process sees; none without a driver.
+    Return the visible devices of 'cuda' or 'opencl'. The list is empty without a driver.
     """
 
 def why_no_devices(interface: str) -> str:
     """
-    Return the reason why there are no devices of 'cuda' or 'opencl'; '' if there are some.
+    Return the reason why no device of 'cuda' or 'opencl' is visible; '' if there are devices.
     """
 
 class Link:
@@ -414,7 +416,7 @@ class Link:
         Size of a message.
     counters : Counters
     first : int
-        Index of the first of its LINES lines in the counters, which are zero initially.
+        Index of the first of its LINES counter lines. These lines are initially zero.
 
     Raises
     ------
@@ -428,9 +430,9 @@ class Link:
 
     def attach(self, through: Device, handle: bytes, counters: Counters, first: int) -> None:
         """
-        Attach the other end with its counters, through a device that can access its memory.
+        Attach the memory, the event and the counters of the other end.
 
-        DeviceError is raised if the memory is not accessible.
+        Access is through the device `through`. DeviceError is raised if the memory is not accessible.
         """
 
     LINES: Final[int] = ...
@@ -443,48 +445,50 @@ class Subdomain:
     Parameters
     ----------
     storages : list of Storage
-        Storages by number. Engines may share them.
+        Storages, in the order of their numbers. Several engines may share them.
     origin : three int
         Global index of cell (0, 0, 0).
     patches : int64 array (P, 9)
         lo, hi, top of each patch (hc_box), in memory order.
     owners : int32 array (P,)
-        Thread that touches each patch first, and runs it before patches of other threads.
+        Thread of each patch. It touches the memory of the patch first, and runs the patch before
+        patches of other threads.
     counters, number : Counters, int
-        Counters of this rank, and number of this subdomain in them.
+        Counters of this rank, and index of this subdomain in the counters.
     """
 
     def __init__(self, storages: Sequence[Storage], origin: Sequence[int], patches: Annotated[NDArray[numpy.int64], dict(shape=(None, 9), order='C', device='cpu', writable=False)], owners: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], counters: Counters | None = None, number: int = 0) -> None: ...
 
 class Neighbour:
     """
-    Subdomain of another process of the node: views of its storages, by number, and its counters.
+    Subdomain of another process of the node: views of its storages, and its counters.
     """
 
     def __init__(self, rank: int, storages: Sequence[Storage], counters: Counters, number: int) -> None: ...
 
 class Message:
     """
-    Cells that are sent to, or received from, one subdomain in one sweep.
+    Message of one sweep: cells that are sent to another subdomain, or received from it.
 
-    Both sides list parts of equal shapes in the same order.
+    Sender and receiver list parts of equal shapes in the same order.
 
     Parameters
     ----------
     peer : int
-        Rank at the other end. For colocated messages on the host: number of the neighbour.
+        Rank of the other subdomain. For colocated messages on the host: index of the neighbour.
     tag : int
-        Tag, equal at both ends. Colocated on the host: the direction, 0 to 26, different for each
-        message between the two. By rma: the direction plus 27 times the number of the subdomain at
-        the other end.
+        MPI tag, equal for sender and receiver. For colocated messages on the host: the direction, 0 to
+        26, which differs between all messages of a pair of subdomains. For rma: the direction plus 27
+        times the number of the other subdomain.
     parts : list of (storage number, lo, hi)
     sources : list of three int
-        First cell of each part in the storage of the sender, for a colocated receive on the host.
+        For a colocated receive on the host: first cell of each part in the storage of the sender.
     method : {'mpi', 'gpu_aware', 'rma', 'colocated'}
-        By MPI, by MPI between memory of devices, through mailboxes, or without MPI.
+        Transfer method: MPI from host memory, MPI from device memory, mailboxes of one-sided
+        communication, or copies in shared memory or between devices without MPI.
     packed : bool
-        If False, MPI accesses the cells in the fields by derived datatypes, and devices copy them row
-        by row.
+        If False, MPI accesses the cells in the fields by derived datatypes. Devices copy them row by
+        row.
     link : Link, optional
         This end of a colocated message between devices.
     """
@@ -493,10 +497,10 @@ class Message:
 
 class Fill:
     """
-    Boundary condition: `kernel` over the box of ghost cells from `lo` to `hi`.
+    Boundary fill: `kernel` on the box of ghost cells from `lo` to `hi`.
 
-    Adjacent entries of a list with one `axis` of 0, 1 or 2 may run in parallel. Otherwise each entry
-    runs after the previous one.
+    Consecutive fills of a list with the same `axis` (0, 1 or 2) may run in parallel. Otherwise each
+    fill runs after the previous one.
     """
 
     def __init__(self, kernel: str, operands: Sequence[int], lo: Sequence[int], hi: Sequence[int], axis: int = -1) -> None: ...
@@ -510,13 +514,15 @@ class Share:
     sends, receives : list of Message
         At most 64 and 32.
     copies : list of (storage, source lo, destination lo, extent, subdomain)
-        Copies from a subdomain of this rank, or around a periodic axis from this one.
+        Copies from another subdomain of this rank, or from this subdomain around a periodic axis.
     fills, rims : list of Fill
+        Boundary fills that run before the patches, and those that run after all messages have arrived.
     needs : uint32 array (P,), default none
-        Bit m: receives[m] must have arrived.
+        Bit mask of each patch. If bit m is set, the patch waits for receives[m].
     needs_rims : bool array (P,), default none
+        True for each patch that waits for the rims.
     halo_boxes, halo_needs : int64 array (H, 9), uint32 array (H,)
-        Additional work of the same sweep, with its halo kernel.
+        Boxes that the halo kernel of the sweep computes, and their bit masks of receives.
     """
 
     def __init__(self, sends: Sequence[Message] = [], receives: Sequence[Message] = [], copies: Sequence[tuple[int, Sequence[int], Sequence[int], Sequence[int], int]] = [], fills: Sequence[Fill] = [], rims: Sequence[Fill] = [], needs: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, needs_rims: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, halo_boxes: Annotated[NDArray[numpy.int64], dict(shape=(None, 9), order='C', device='cpu', writable=False)] | None = None, halo_needs: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None: ...
@@ -537,22 +543,22 @@ class Engine:
     spins : int
         Number of polls of a waiting thread before it sleeps between polls.
     communicator : int or None
-        Fortran handle. All its ranks must create their engines in the same order. None: one rank, and
-        no call of MPI.
+        Fortran handle of an MPI communicator. All its ranks must create their engines in the same
+        order. With None, the engine has one rank and does not call MPI.
     neighbours : list of Neighbour
-        Neighbours by number, for colocated messages.
+        Subdomains of other processes for colocated messages, in the order of their numbers.
     mailboxes : int
-        Mailboxes per message by one-sided communication; 0 if no rank has such messages.
+        Number of mailboxes per one-sided message; 0 if no rank has one-sided messages.
     schedule : str
-        Assignment of patches to threads: 'static', the owner; 'dynamic', the next free thread;
-        'guided', the owner, or a thread that has run all of its own patches.
+        Thread that runs a patch. 'static': the owner. 'dynamic': the next free thread. 'guided': the
+        owner, or a thread that has completed its own patches.
     """
 
     def __init__(self, library: str | os.PathLike, subdomains: Sequence[Subdomain], scalars: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], shape: Sequence[int], threads: int, spins: int, communicator: int | None, neighbours: Sequence[Neighbour] = [], mailboxes: int = 0, schedule: str = 'guided') -> None: ...
 
     def sweep(self, kernel: str, operands: Sequence[int], shares: Sequence[Share], reductions: Sequence[tuple[str, int]] = [], halo_kernel: str | None = None, swaps: Sequence[tuple[int, int]] = [], scratch_bytes: int = 0, backward: bool = False, in_place: bool = False) -> None:
         """
-        Append a sweep: `kernel` over all patches.
+        Append a sweep, which runs `kernel` on all patches.
 
         Copies, packing and sends start first, then the fills run. Patches run when these are complete
         and the required messages have arrived. The rims of a subdomain run when all its messages have
@@ -571,11 +577,11 @@ class Engine:
         scratch_bytes : int
             Bytes per thread.
         backward : bool
-            True if threads run their patches in descending order, which begins with the data that the
+            True if threads run their patches in descending order. They then begin with data that the
             previous sweep left in the cache.
         in_place : bool
             True if the kernel overwrites cells that are sent. Patches then wait until the receivers
-            have these cells.
+            have read these cells.
         """
 
     @staticmethod
@@ -598,7 +604,7 @@ class Engine:
         """
         Append a wait for the results of the last sweep with reductions.
 
-        Before this wait, the scalars of these reductions have old values.
+        Before this wait, the scalars of these reductions still have their old values.
         """
 
     def stop(self, condition: str, reason: str) -> None:
@@ -608,17 +614,18 @@ class Engine:
         """
         Begin a loop over the operations that are appended up to end().
 
-        The scalar `count` is set to 0 and counts passes. Before each pass the loop ends if the
-        condition `until` holds, or if `count` has reached the scalar `limit`. After each pass the
-        scalars in `record` are appended to the history.
+        The scalar `count` is set to 0 and counts the passes. Before each pass, the loop ends if the
+        condition `until` holds or `count` has reached the scalar `limit`. After each pass, the scalars
+        in `record` are appended to the history.
 
         Parameters
         ----------
         kernel : str
-            Test of the loop on a device.
+            Kernel that tests the conditions of the loop on a device.
         interval : int
-            Number of passes of the outer loop in which the body is expected to run once; 0: unknown. A
-            single device then queues passes of the outer loop, and waits only if the body runs.
+            Expected number of passes of the outer loop between two executions of this loop; 0 if
+            unknown. A single device queues passes of the outer loop on the assumption that this loop
+            ends before its first pass, and waits only if the body runs.
         """
 
     def end(self) -> None:
@@ -628,7 +635,7 @@ class Engine:
         """
         Run all operations; collective. Other Python threads run in the meantime.
 
-        Without messages or kernels, the remaining work takes its usual time.
+        If `messages` or `kernels` is False, the run omits this part, to measure the time of the rest.
 
         Parameters
         ----------
@@ -638,44 +645,45 @@ class Engine:
             Number of passes of an outermost loop after which the run pauses, if the loop continues; 0: no
             pause.
         resumed : bool
-            True if the run continues after the pause of the previous run. Nothing may change between
-            the two.
+            True if the run continues after the pause of the previous run. Fields and scalars must not
+            change between the two runs.
         ahead : bool
-            True if a single device runs without waiting for the host.
+            True if a single device runs asynchronously, without waiting for the host.
         measured : bool
             True if the time of each subdomain is measured.
         barriers : bool
-            True if, after each sweep, devices finish and all ranks wait for each other.
+            True if devices finish and all ranks wait for each other after each sweep.
 
         Returns
         -------
         dict
             reason : 'completed', 'paused', 'interrupted' or the reason of a stop.
-            loops : per loop 'condition', 'limit' or None if it did not end.
-            stopped : True if a stop of a rank was requested, even if too late to shorten the run;
-                equal on all ranks. The request is cleared.
-            stopped_process : True if that was a signal, or `request_stop` of the module.
+            loops : for each loop 'condition' or 'limit', or None if the loop did not end.
+            stopped : True if any rank received a stop request, even if too late to shorten the run.
+                The value is equal on all ranks. The request is cleared.
+            stopped_process : True if the request came from a signal or from `request_stop`.
             history : float64 array (passes, len(record)) of the outermost loop that records.
             seconds, loop_seconds : times of the run and of its outermost loops, maximum over the ranks.
-            compute, exchange, reduction : seconds of the first thread of this rank. Exchange is the
-                part that is not hidden: packing, polling, waiting for messages. Reduction is the merge
-                over ranks, including the wait for it.
-            graph_launches : number of launches of recorded passes on a device that runs ahead.
+            compute, exchange, reduction : seconds of the first thread of this rank. `exchange` is the
+                time that computation does not hide: packing, polling, waiting for messages. `reduction`
+                is the time of the merge over ranks, including the wait for it.
+            graph_launches : number of launches of recorded graphs in an asynchronous run of a device.
             sweep_counts, sweep_seconds : executions and time of each sweep, in program order.
-            subdomain_seconds : time of all threads in each subdomain, if measured, else 0.
-            events : of a traced run, an array for each thread, one for all messages, and one for each
+            subdomain_seconds : kernel time of all threads in each subdomain if measured, otherwise 0.
+            events : in a traced run, one array for each thread, one for all messages, and one for each
                 of `lanes`. The columns are activity, sweep, patch or peer, tag of the message, begin
                 and end in seconds of the run. Activities: 0 patch, 1 halo box, 2 boundary condition, 3 copy,
                 4 packing, 5 unpacking, 6 reduction, 7 message, 8 send, 9 copy to the host, 10 copy from
                 the host, 11 scalars, 12 the host queues work.
-            lanes : of a traced run, the queues of devices: number of the subdomain, role ('computing',
-                'packing', 'outgoing' or 'incoming'), and the direction of its messages or -1.
-            clock_error : error of the times of devices relative to the host, in seconds.
+            lanes : in a traced run, the queues of devices: number of the subdomain, role ('computing',
+                'packing', 'outgoing' or 'incoming'), and the direction of the messages or -1.
+            clock_error : maximum error of the times of devices relative to the host, in seconds.
 
         Raises
         ------
         RuntimeError
-            On one rank. On several, a failure ends all ranks, with 'rank R: reason' on standard error.
+            If there is one rank. Otherwise, a failure ends all ranks, with 'rank R: reason' on standard
+            error.
         """
 
     def progress(self) -> int:
@@ -699,12 +707,12 @@ def request_stop(signal: int = 0) -> None:
 
 def forget_stop() -> bool:
     """
-    Clear a request to stop that no run has followed yet. Return True if there was one.
+    Clear a stop request that no run has processed yet. Return True if there was a request.
     """
 
 def note_signals(signals: Sequence[int]) -> None:
     """
-    Record these signals, for `noted_signal`. `signal.signal` restores other handlers.
+    Install handlers that record these signals for `noted_signal`. `signal.signal` restores others.
     """
 
 def noted_signal() -> int:
@@ -715,12 +723,12 @@ def forget_signal() -> None:
 
 def stopping_signal() -> int:
     """
-    Return the signal of the last stop that all ranks have followed, or 0 if it was no signal.
+    Return the signal that caused the last stop, or 0 if the cause was not a signal.
     """
 
 def stop_on_signals(signals: Sequence[int]) -> None:
     """
-    Let these signals request a stop while run() occupies the main thread.
+    Install handlers by which these signals request a stop, also while run() occupies the main thread.
 
     A second signal ends the process. `signal.signal` restores other handlers.
     """
@@ -740,12 +748,12 @@ def shared_pages_are_huge() -> bool:
 
 def available_memory() -> int:
     """
-    Return the bytes that all processes can still allocate, in the system and in their control group.
+    Return the bytes that all processes can still allocate, limited by the system and the control group.
     """
 
 def available_to_process() -> int:
     """
-    Return the bytes that this process can still allocate, also within its address space.
+    Return the bytes that this process can still allocate, limited also by its address space.
     """
 
 def simd_width() -> int:
@@ -784,12 +792,12 @@ class DeviceStorage:
 
     def read(self, module: Module, cells: Annotated[NDArray[numpy.int64], dict(shape=(None, 3), order='C', device='cpu', writable=False)]) -> bytes:
         """
-        Return the bytes of the values of single cells, one after the other.
+        Return the values of single cells as contiguous bytes.
 
         Parameters
         ----------
         module : Module
-            device_find.h, compiled for the device.
+            Compiled code of device_find.h.
         cells : array of int64 (cells, 3)
 
         Raises
@@ -810,12 +818,12 @@ class DeviceStorage:
 
 class Search:
     """
-    Search for non-finite values on the device of the fields, queued without waiting.
+    Search for non-finite values in fields, on their device. The constructor does not wait.
 
     Parameters
     ----------
     module : Module
-        device_find.h, compiled for the device.
+        Compiled code of device_find.h.
     storages : list of DeviceStorage
         Storages of one device.
     boxes : list of lists of (three int, three int)
@@ -843,7 +851,7 @@ class DeviceSubdomain:
     module : Module
         Kernels, compiled for the device.
     storages : list of DeviceStorage
-        Storages by number. Engines may share them.
+        Storages, in the order of their numbers. Several engines may share them.
     scalars : int
         Number of scalars of the program.
     """
@@ -860,26 +868,26 @@ class Launch:
     operands : list of int
         Storage numbers.
     frame : list of int
-        Members of hc_frame.
+        Members of the struct hc_frame, in order.
     block_counts, block_shape : three int
         Number of thread blocks along x, y, z; threads per block along x, y, z.
     scratch, partials, layouts : bool
-        True if the kernel takes scratch memory, memory for partial results, and the layouts of
-        storages from memory.
+        True if the kernel takes a pointer to scratch memory, to partial results of reductions, and to
+        the layouts of its storages.
     """
 
     def __init__(self, kernel: str, operands: Sequence[int], frame: Sequence[int], block_counts: Sequence[int], block_shape: Sequence[int], scratch: bool, partials: bool, layouts: bool) -> None: ...
 
 class Item:
     """
-    A patch, or a box in the halo that is computed as well.
+    Patch, or box of halo cells that the sweep also computes.
 
     Parameters
     ----------
     needs : int
-        Bit m: receives[m] must have arrived.
+        Bit mask. If bit m is set, the item waits for receives[m].
     rims : bool
-        True if the rims must have run.
+        True if the item waits for the rims.
     launches : list of Launch
         Launches in sequence.
     halo : bool
@@ -898,17 +906,19 @@ class DeviceShare:
         At most 64 and 32.
     copies : list of (storage, source lo, destination lo, extent, subdomain)
     fills, rims : list of Launch
-        Run before the items; run after all messages have arrived.
+        Boundary fills that run before the items. Rims are the boundary fills that run after all
+        messages have arrived.
     items : list of Item
     partials : list of (kernel, reductions, total_blocks)
-        For each kernel that reduces: numbers of its reductions, and thread blocks of its launches.
+        For each kernel with reductions: its name, the numbers of its reductions, and the total number
+        of thread blocks of its launches.
     """
 
     def __init__(self, sends: Sequence[Message], receives: Sequence[Message], copies: Sequence[tuple[int, Sequence[int], Sequence[int], Sequence[int], int]], fills: Sequence[Launch], rims: Sequence[Launch], items: Sequence[Item], partials: Sequence[tuple[str, Sequence[int], int]]) -> None: ...
 
 class Nvrtc:
     """
-    CUDA kernel compiler of NVIDIA as a library; it requires no device.
+    NVRTC, the CUDA compiler of NVIDIA as a library. It requires no device.
 
     Parameters
     ----------
@@ -941,11 +951,11 @@ class Nvrtc:
 
 def apply(op: str, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], operands: Sequence[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]]) -> None:
     """
-    Apply an operation of generated kernels to each element of arrays of one length.
+    Apply an operation of generated kernels to each element of arrays of equal length.
     """
 
 class Accumulator:
-    """Accumulator of one reduction, equal to those of generated kernels."""
+    """Accumulator of one reduction, as in generated kernels."""
 
     def __init__(self, kind: str) -> None: ...
 

@@ -274,8 +274,8 @@ def test_circular_dependences_of_walls_are_reported() -> None:
     v = grid.field("v")
     message = (
         r"condition of field 'u' on side 'x-' reads ghosts of field 'u' beyond side 'y\+'\. Those ghosts "
-        r"depend on the ghosts of this condition \('u' beyond 'y\+', 'u' beyond 'x-'\)\. On one of the walls "
-        r"read along the normal only, u\[m\], or make axis x or y periodic"
+        r"depend on the ghosts of this condition \('u' beyond 'y\+', 'u' beyond 'x-'\)\. "
+        r"Read only along the normal \(u\[m\]\) on one of the walls, or make axis x or y periodic"
     )
     with pytest.raises(InputError, match=message):
         compile_program(hc.program(lambda: v.set(u[-1, 0] + u[0, 1])).trace(), grid)

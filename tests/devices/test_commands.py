@@ -206,8 +206,8 @@ def test_the_model_of_this_host_is_measured_on_the_host(monkeypatch: pytest.Monk
     [
         ("gpu", "'gpu' is not an interface; expected cpu, cuda or opencl"),
         ("opencl:0,0", "names 0 twice"),
-        ("opencl:7", r"there is no opencl:7; expected those from 0 to 1, as `halocline doctor` lists them"),
-        ("cpu:1", "cpu takes no numbers"),
+        ("opencl:7", r"there is no opencl:7; expected 0 to 1 \(see `halocline doctor`\)"),
+        ("cpu:1", "cpu has no device numbers"),
         ("opencl:x", "'x' is not a device number"),
     ],
 )
@@ -233,11 +233,11 @@ def test_a_grid_too_small_for_all_devices_is_rejected(opencl: Devices):
 @pytest.mark.parametrize(
     ("cells", "options", "advice"),
     [
-        (24, {"decomposition": "4"}, "name parts whose product is 2. Use 2 subdomains per device"),
+        (24, {"decomposition": "4"}, "use numbers whose product is 2. Use 2 subdomains per device"),
         (
             24,
             {"decomposition": "1"},
-            "name parts whose product is 2. Select fewer devices than 2, such as opencl:0",
+            "use numbers whose product is 2. Select fewer devices than 2, such as opencl:0",
         ),
         (4, {"subdomains_per_rank": 3}, "fits is 4. Use 2 subdomains per device (--subdomains-per-rank 2)"),
         (
@@ -350,7 +350,7 @@ def test_ranks_on_devices_report_missing_mailboxes(caplog: pytest.LogCaptureFixt
     assert sim.domain.transfers.methods == ("mpi",)
     first = world().rank == 0
     assert [text for text in caplog.messages if "method rma is not used between devices" in text] == [
-        "transfer method rma is not used between devices: its mailboxes are memory of the host"
+        "transfer method rma is not used between devices: its mailboxes are in host memory"
     ] * first
 
 

@@ -69,8 +69,8 @@ def test_too_few_threads_are_one_clear_error(
         monkeypatch.setattr(contents, "check_finite", lambda *_: None)
     with pytest.raises(
         RunError,
-        match=rf"^[\w ']+: kernel {kernel} needs 256 threads per block, but cuda:0 \(.*\) gives it "
-        r"at most 128: take another device, or cpu$",
+        match=rf"^[\w ']+: kernel {kernel} needs 256 threads per block, but cuda:0 \(.*\) supports "
+        r"at most 128: use another device or the CPU$",
     ):
         sim.run(steps=1)
 
@@ -126,7 +126,7 @@ def test_kernels_fit_into_shared_memory(standin: ctypes.CDLL) -> None:
 
 def test_out_of_memory_errors_advise_on_devices(standin: ctypes.CDLL) -> None:
     device = native.devices("cuda")[0]
-    with pytest.raises(native.OutOfMemory, match=r"available: take more devices, a smaller grid or float32$"):
+    with pytest.raises(native.OutOfMemory, match=r"available: use more devices, a smaller grid or float32$"):
         device.allocate(2**40)
 
 

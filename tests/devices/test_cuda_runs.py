@@ -60,7 +60,7 @@ def test_processes_without_peer_access_use_mpi_with_a_notice():
     assert "colocated" not in results["methods"]
     assert "mpi" in results["methods"]
     (notice,) = notices(errors, "colocated")
-    assert "opening what another process shares" in notice
+    assert "access to an object that another process shares" in notice
 
 
 def test_wrong_shared_memory_is_detected_and_not_used():
@@ -90,7 +90,7 @@ def test_mpi_without_a_gpu_aware_flag_gets_no_device_addresses():
     results, errors = run(2, [AWARE], ["heat"])
     assert results["methods"] == ["mpi"]
     (notice,) = notices(errors, "gpu_aware")
-    assert "does not report support of CUDA memory" in notice
+    assert "does not report support for CUDA memory" in notice
 
 
 def test_gpu_aware_mpi_gets_device_addresses():

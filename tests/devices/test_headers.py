@@ -574,7 +574,7 @@ def test_headers_are_included_once_in_the_order_of_dependences() -> None:
     assert places == sorted(places)
     assert text.count("} hc_partial;") == text.count("} hc_accumulator;") == 1
     assert "hc_frame" not in device_headers(["elementary.hpp", "device_reduce.h"])
-    with pytest.raises(ValueError, match=r"'reduce.hpp' is not one for devices"):
+    with pytest.raises(ValueError, match=r"'reduce.hpp' does not compile on devices"):
         device_headers(["reduce.hpp"])
 
 

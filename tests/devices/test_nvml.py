@@ -146,7 +146,7 @@ def test_gpus_are_found_by_uuid_for_any_numbering() -> None:
 def test_a_gpu_unknown_to_nvml_is_reported() -> None:
     topology, reason = read_topology(["MIG-11111111-aaaa"], StandIn(SUMMIT))
     assert topology is None
-    assert reason.startswith("NVML knows no GPU MIG-11111111-aaaa; ")
+    assert reason.startswith("NVML does not report the GPU MIG-11111111-aaaa; ")
 
 
 def test_links_to_hidden_devices_count_as_links_to_switches() -> None:
@@ -172,7 +172,7 @@ def test_a_link_to_a_hidden_gpu_is_not_assigned_to_another() -> None:
 @pytest.mark.parametrize(
     ("failing", "words"),
     [
-        ("nvmlInit", r"NVML does not start \(Driver Not Loaded\); install NVIDIA's driver"),
+        ("nvmlInit", r"NVML does not start \(Driver Not Loaded\); install the NVIDIA driver"),
         ("nvmlDeviceGetCount", r"NVML fails \(Driver Not Loaded\); see nvidia-smi"),
         ("nvmlDeviceGetUUID", r"NVML fails \(Driver Not Loaded\); see nvidia-smi"),
     ],

@@ -27,7 +27,7 @@ def test_explain_reports_methods_that_devices_lack(
 ) -> None:
     explanation_on("cuda:0,1", ranks=2, methods="rma")
     assert notices.messages == [
-        "transfer method rma is not used between devices: its mailboxes are memory of the host"
+        "transfer method rma is not used between devices: its mailboxes are in host memory"
     ]
     notices.clear()
     explanation_on("opencl", ranks=2, methods="gpu_aware")

@@ -65,7 +65,7 @@ def test_attributes_without_effect_are_rejected(objects: dict[str, Any]) -> None
             "scheme",
             "scheme of a Simulation cannot be changed after creation. Create another Simulation",
         ),
-        ("Simulation", "parameters", r'set one of them, as in parameters\["kappa"\] = 0\.2'),
+        ("Simulation", "parameters", r'set a parameter, as in parameters\["kappa"\] = 0\.2'),
         ("Simulation", "tme", r"a Simulation has no attribute 'tme' \(did you mean 'time'\?\)"),
         ("Parameters", "kappa", r'expected an item: parameters\["kappa"\] = 0\.2'),
         ("LinearProblem", "rtol", r"give it to solve\(\)"),

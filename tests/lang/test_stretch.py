@@ -208,12 +208,12 @@ def grid_of(axis: str, function: Any, **options: Any) -> hc.Grid:
         ),
         (
             lambda: grid_of("y", wall_map(1.2)),
-            "the map of axis y does not rise from 0 to 0.0625: it leads to",
+            "the map of axis y does not increase from 0 to 0.0625: its values are",
         ),
         (lambda: grid_of("y", lambda y: 1.5 * y - 0.5 * y**3), "beyond the wall, where ghosts lie"),
         (
             lambda: grid_of("y", lambda y: y[:1]),
-            r"makes \(1,\) float64 numbers of \(2,\); expected the same number",
+            r"returns an array of shape \(1,\) and dtype float64 for coordinates of shape \(2,\); expected",
         ),
         (lambda: grid_of("y", lambda y: y.wrong), "the map of axis y raised AttributeError"),
         (lambda: grid_of("y", lambda y: np.expm1(y) / np.expm1(1.0)), "the map of axis y cannot be traced"),

@@ -116,7 +116,7 @@ def test_gpudirect_is_independent_of_the_communication() -> None:
         assert off.allowed_methods == ("mpi",)
         assert (on.halo, on.packing, on.overlap) == (off.halo, off.packing, off.overlap)
     (notice,) = Execution(communication="v3", gpudirect=True, device="cpu").ignored_options
-    assert "gpu_aware is not used: fields are in memory of the host" in notice
+    assert "gpu_aware is not used: fields are in host memory" in notice
 
 
 @pytest.mark.ranks(2, 4, 8, long=(2, 8))

@@ -1267,8 +1267,8 @@ def test_message_checks_detect_messages_of_other_sweeps(kernels: str) -> None:
     status, output = launch(RING.format(threads=1) + MIXED, 2, HALOCLINE_CHECK="1")
     assert status != 0
     assert "went on" not in output
-    assert "it says sweep" in output
-    assert "a message is not the one that is due" in output
+    assert "Received: sweep" in output
+    assert "a message is not the expected one" in output
 
 
 def test_invalid_messages_are_rejected(kernels: str) -> None:

@@ -38,6 +38,6 @@ def test_consistent_methods_are_accepted() -> None:
 
 def test_packing_without_matching_messages_is_reported() -> None:
     (notice,) = Execution(packing="none", device="cpu").ignored_options
-    assert notice.startswith("packing none is for messages by MPI, and self, peer, colocated come first")
+    assert notice.startswith("packing none applies only to MPI messages, but self, peer, colocated have")
     assert Execution(packing="none", methods="mpi", device="cpu").ignored_options == ()
     assert Execution(communication="baseline", device="cpu").ignored_options == ()

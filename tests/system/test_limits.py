@@ -188,7 +188,7 @@ def test_mailboxes_without_shared_memory_are_rejected(script):
     assert (code, out) == (1, "")
     assert err.count("halocline: error:") == 1
     assert re.search(r"error: program '.+': the method rma in /dev/shm of a node needs \d+ bytes", err), err
-    assert "leave rma out of the transfer methods" in err
+    assert "remove rma from the transfer methods" in err
 
 
 def test_shared_memory_used_by_this_run_is_not_counted_twice(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-// Parts of the Python module, in the order of their creation: signatures name types of earlier parts.
+// Parts of the Python module, in the order of their registration. Signatures contain types of earlier parts.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,4 +1,4 @@
-// Compiled code of a device, for Python.
+// Python object for compiled device code.
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@
 
 namespace halocline {
 
-// Module with its kernels, each of which is created at its first use.
+// Module with its kernels. A kernel is created at its first use.
 class BoundModule {
  public:
   explicit BoundModule(std::shared_ptr<device::Module> module) : module_(std::move(module)) {}

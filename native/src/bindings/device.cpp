@@ -1,4 +1,4 @@
-// Devices in the Python module, for tests and measurements at set-up. Runs use devices natively.
+// Bindings of devices, for tests and for measurements at set-up. Runs use devices through the engine.
 
 #include "device/device.hpp"
 
@@ -31,7 +31,7 @@ using Source = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 using Target = nb::ndarray<nb::c_contig, nb::device::cpu>;
 
 std::invalid_argument unknown(const std::string& interface) {
-  return std::invalid_argument("devices of interface '" + interface + "', expected 'cuda' or 'opencl'");
+  return std::invalid_argument("unknown device interface '" + interface + "', expected 'cuda' or 'opencl'");
 }
 
 const std::vector<std::shared_ptr<Device>>& devices(const std::string& interface) {
@@ -56,7 +56,7 @@ class Arguments {
       if (nb::isinstance<Buffer>(item)) {
         all_.emplace_back(nb::cast<const Buffer*>(item));
       } else if (nb::isinstance<nb::bytes>(item)) {
-        const auto value = nb::borrow<nb::bytes>(item);  // the list keeps it alive
+        const auto value = nb::borrow<nb::bytes>(item);  // the list keeps the bytes alive
         all_.emplace_back(std::span(static_cast<const std::byte*>(value.data()), value.size()));
       } else if (nb::isinstance<nb::int_>(item)) {
         add(number, nb::cast<int64_t>(item));
@@ -104,7 +104,7 @@ class BoundQueue {
 
  private:
   std::vector<std::shared_ptr<void>> held_;
-  std::unique_ptr<device::Queue> queue_;  // destroyed first: it waits
+  std::unique_ptr<device::Queue> queue_;  // destroyed first, since the destructor waits for queued work
 };
 
 nb::object object_of(const Buffer& buffer) { return nb::find(buffer); }
@@ -191,11 +191,11 @@ void bind_device(nb::module_& m) {
           [](BoundModule& module, const std::string& name) { return module.kernel(name).spilled(); },
           "kernel"_a, "Return the bytes of spilled registers per thread, which are stored in device memory.");
 
-  nb::class_<BoundQueue>(
-      m, "Queue",
-      "Work for a device, in order.\n\n"
-      "Only wait() of events, finish() and the deletion of a queue wait for the work. Queued objects\n"
-      "are kept alive until finish(), and arrays must not change before.")
+  nb::class_<BoundQueue>(m, "Queue",
+                         "Work for a device, in order.\n\n"
+                         "Only Event.wait(), finish() and the deletion of a queue wait for the work.\n"
+                         "The queue keeps the queued objects alive until finish(). Arrays must not\n"
+                         "change before finish().")
       .def("upload", &upload, "to"_a, "array"_a, "offset"_a = 0,
            "Copy an array to a buffer, from byte `offset` on.")
       .def("download", &download, "source"_a, "array"_a.noconvert(), "offset"_a = 0,
@@ -203,9 +203,9 @@ void bind_device(nb::module_& m) {
       .def("copy", &copy, "to"_a, "source"_a, "bytes"_a = nb::none(), "to_offset"_a = 0,
            "source_offset"_a = 0,
            "Copy between buffers of this device, or from another device to this one.\n\n"
-           "All of `source` is copied if no number of bytes is given.")
+           "By default, all bytes of `source` are copied.")
       .def("clear", &clear, "buffer"_a, "bytes"_a = nb::none(), "offset"_a = 0,
-           "Set bytes to zero, up to the end of the buffer if no number of bytes is given.")
+           "Set bytes to zero, by default up to the end of the buffer.")
       .def("launch", &launch, "module"_a, "kernel"_a, "block_counts"_a, "block_shape"_a, "arguments"_a,
            "Run a kernel.\n\n"
            "Parameters\n"
@@ -244,11 +244,11 @@ void bind_device(nb::module_& m) {
   using device::Description;
   nb::class_<Device>(m, "Device", "Device with its own memory; devices() lists all devices.")
       .def_prop_ro("interface", description(&Description::interface), "'cuda' or 'opencl'.")
-      .def_prop_ro("index", description(&Description::index), "Number among the devices of the interface.")
+      .def_prop_ro("index", description(&Description::index), "Index among the devices of the interface.")
       .def_prop_ro("name", description(&Description::name), "Name of the model.")
       .def_prop_ro("driver", description(&Description::driver), "Version of the driver.")
       .def_prop_ro("platform", description(&Description::platform),
-                   "Platform of OpenCL, whose devices can access each other's memory; '' for CUDA.")
+                   "OpenCL platform; '' for CUDA. Devices of one platform can copy from each other.")
       .def_prop_ro("identity", description(&Description::identity),
                    "Identity of the device, equal in all processes of a node.")
       .def_prop_ro("architecture", description(&Description::architecture),
@@ -274,7 +274,7 @@ void bind_device(nb::module_& m) {
            "Return zeroed memory; OutOfMemory is raised if there is too little.",
            nb::call_guard<nb::gil_scoped_release>())
       .def("pinned", &pinned, "bytes"_a,
-           "Return an array in host memory that the device copies from and to without the processor.")
+           "Return an array in pinned host memory, which the device accesses by DMA.")
       .def(
           "queue",
           [](Device& device, bool urgent) { return std::make_unique<BoundQueue>(device.queue(urgent)); },
@@ -295,7 +295,7 @@ void bind_device(nb::module_& m) {
           },
           "code"_a, "Load a cubin or PTX; DeviceError contains the message of the driver.")
       .def_prop_ro("shares", &Device::shares,
-                   "True if other processes of the node can use memory of the device.")
+                   "True if other processes of the node can attach memory of the device.")
       .def(
           "share", [](Device& device, const Buffer& buffer) { return as_bytes(device.share(buffer)); },
           "buffer"_a,
@@ -325,10 +325,10 @@ void bind_device(nb::module_& m) {
           "Record a shared event, which is complete when all work queued so far is complete.");
 
   m.def("devices", &devices, "interface"_a,
-        "Return the devices of 'cuda' or 'opencl' that this process sees; none without a driver.",
+        "Return the visible devices of 'cuda' or 'opencl'. The list is empty without a driver.",
         nb::call_guard<nb::gil_scoped_release>());
   m.def("why_no_devices", &why_no_devices, "interface"_a,
-        "Return the reason why there are no devices of 'cuda' or 'opencl'; '' if there are some.",
+        "Return the reason why no device of 'cuda' or 'opencl' is visible; '' if there are devices.",
         nb::call_guard<nb::gil_scoped_release>());
 }
 

@@ -1,4 +1,4 @@
-// Plans for devices in the Python module.
+// Bindings of plans for devices.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -85,7 +85,7 @@ void bind_link(nb::module_& m) {
                    "    Size of a message.\n"
                    "counters : Counters\n"
                    "first : int\n"
-                   "    Index of the first of its LINES lines in the counters, which are zero initially.\n\n"
+                   "    Index of the first of its LINES counter lines. These lines are initially zero.\n\n"
                    "Raises\n"
                    "------\n"
                    "OutOfMemory, DeviceError")
@@ -106,8 +106,8 @@ void bind_link(nb::module_& m) {
              std::shared_ptr<Counters> counters,
              size_t first) { link.attach(through, as_shared(handle), std::move(counters), first); },
           "through"_a, "handle"_a, "counters"_a, "first"_a,
-          "Attach the other end with its counters, through a device that can access its memory.\n\n"
-          "DeviceError is raised if the memory is not accessible.")
+          "Attach the memory, the event and the counters of the other end.\n\n"
+          "Access is through the device `through`. DeviceError is raised if the memory is not accessible.")
       .def_prop_ro_static(
           "LINES", [](nb::handle) { return Link::kLines; }, "Number of counter lines per end.");
 }
@@ -134,11 +134,11 @@ void bind_device_plan(nb::module_& m) {
       .def("store", &device::Storage::store, "storage"_a, nb::call_guard<nb::gil_scoped_release>(),
            "Copy the cells of a Storage of the same shape to the device.")
       .def("read", &read_cells, "module"_a, "cells"_a,
-           "Return the bytes of the values of single cells, one after the other.\n\n"
+           "Return the values of single cells as contiguous bytes.\n\n"
            "Parameters\n"
            "----------\n"
            "module : Module\n"
-           "    device_find.h, compiled for the device.\n"
+           "    Compiled code of device_find.h.\n"
            "cells : array of int64 (cells, 3)\n\n"
            "Raises\n"
            "------\n"
@@ -150,11 +150,11 @@ void bind_device_plan(nb::module_& m) {
 
   nb::class_<device::Search>(
       m, "Search",
-      "Search for non-finite values on the device of the fields, queued without waiting.\n\n"
+      "Search for non-finite values in fields, on their device. The constructor does not wait.\n\n"
       "Parameters\n"
       "----------\n"
       "module : Module\n"
-      "    device_find.h, compiled for the device.\n"
+      "    Compiled code of device_find.h.\n"
       "storages : list of DeviceStorage\n"
       "    Storages of one device.\n"
       "boxes : list of lists of (three int, three int)\n"
@@ -173,17 +173,18 @@ void bind_device_plan(nb::module_& m) {
       .def("found", &device::Search::found, nb::call_guard<nb::gil_scoped_release>(),
            "Wait for the search and return, for each storage, True if a value is not finite.");
 
-  nb::class_<device::Subdomain>(m, "DeviceSubdomain",
-                                "One subdomain of a rank, on a device.\n\n"
-                                "Parameters\n"
-                                "----------\n"
-                                "device : Device\n"
-                                "module : Module\n"
-                                "    Kernels, compiled for the device.\n"
-                                "storages : list of DeviceStorage\n"
-                                "    Storages by number. Engines may share them.\n"
-                                "scalars : int\n"
-                                "    Number of scalars of the program.")
+  nb::class_<device::Subdomain>(
+      m, "DeviceSubdomain",
+      "One subdomain of a rank, on a device.\n\n"
+      "Parameters\n"
+      "----------\n"
+      "device : Device\n"
+      "module : Module\n"
+      "    Kernels, compiled for the device.\n"
+      "storages : list of DeviceStorage\n"
+      "    Storages, in the order of their numbers. Several engines may share them.\n"
+      "scalars : int\n"
+      "    Number of scalars of the program.")
       .def(
           "__init__",
           [](device::Subdomain* self, std::shared_ptr<Device> on, const BoundModule& module,
@@ -201,23 +202,23 @@ void bind_device_plan(nb::module_& m) {
       "operands : list of int\n"
       "    Storage numbers.\n"
       "frame : list of int\n"
-      "    Members of hc_frame.\n"
+      "    Members of the struct hc_frame, in order.\n"
       "block_counts, block_shape : three int\n"
       "    Number of thread blocks along x, y, z; threads per block along x, y, z.\n"
       "scratch, partials, layouts : bool\n"
-      "    True if the kernel takes scratch memory, memory for partial results, and the layouts of\n"
-      "    storages from memory.")
+      "    True if the kernel takes a pointer to scratch memory, to partial results of reductions, and to\n"
+      "    the layouts of its storages.")
       .def("__init__", &make_launch, "kernel"_a, "operands"_a, "frame"_a, "block_counts"_a, "block_shape"_a,
            "scratch"_a, "partials"_a, "layouts"_a);
 
   nb::class_<device::Item>(m, "Item",
-                           "A patch, or a box in the halo that is computed as well.\n\n"
+                           "Patch, or box of halo cells that the sweep also computes.\n\n"
                            "Parameters\n"
                            "----------\n"
                            "needs : int\n"
-                           "    Bit m: receives[m] must have arrived.\n"
+                           "    Bit mask. If bit m is set, the item waits for receives[m].\n"
                            "rims : bool\n"
-                           "    True if the rims must have run.\n"
+                           "    True if the item waits for the rims.\n"
                            "launches : list of Launch\n"
                            "    Launches in sequence.\n"
                            "halo : bool\n"
@@ -237,10 +238,12 @@ void bind_device_plan(nb::module_& m) {
       "    At most 64 and 32.\n"
       "copies : list of (storage, source lo, destination lo, extent, subdomain)\n"
       "fills, rims : list of Launch\n"
-      "    Run before the items; run after all messages have arrived.\n"
+      "    Boundary fills that run before the items. Rims are the boundary fills that run after all\n"
+      "    messages have arrived.\n"
       "items : list of Item\n"
       "partials : list of (kernel, reductions, total_blocks)\n"
-      "    For each kernel that reduces: numbers of its reductions, and thread blocks of its launches.")
+      "    For each kernel with reductions: its name, the numbers of its reductions, and the total number\n"
+      "    of thread blocks of its launches.")
       .def("__init__", &make_share, "sends"_a, "receives"_a, "copies"_a, "fills"_a, "rims"_a, "items"_a,
            "partials"_a);
 }

@@ -1,4 +1,4 @@
-// Engine in the Python module: its operations, its runs, and stop requests.
+// Bindings of the engine: operations, runs and stop requests.
 
 #include "engine/engine.hpp"
 
@@ -35,7 +35,8 @@ hc_kind kind_of(const std::string& name) {
   if (name == "max") return HC_MAX;
   if (name == "count") return HC_COUNT;
   if (name == "value") return HC_VALUE;
-  throw std::invalid_argument("reduction of kind '" + name + "', expected sum, min, max, count or value");
+  throw std::invalid_argument("unknown kind '" + name +
+                              "' of a reduction, expected sum, min, max, count or value");
 }
 
 namespace {
@@ -46,7 +47,7 @@ Schedule schedule_of(const std::string& name) {
   if (name == "static") return Schedule::kStatic;
   if (name == "dynamic") return Schedule::kDynamic;
   if (name == "guided") return Schedule::kGuided;
-  throw std::invalid_argument("schedule '" + name + "', expected static, dynamic or guided");
+  throw std::invalid_argument("unknown schedule '" + name + "', expected static, dynamic or guided");
 }
 
 // Engine that keeps the array of its scalars alive.
@@ -109,7 +110,7 @@ void append_device_sweep(BoundEngine& engine, const std::string& name,
   engine.sweep(plan);
 }
 
-// Return rows of activity (EventKind), sweep, patch or peer, tag, begin and end.
+// Return one row per event: activity (EventKind), sweep, patch or peer, tag, begin and end.
 nb::ndarray<nb::numpy, double> as_array(const std::vector<TraceEvent>& events) {
   constexpr size_t kColumns = 6;
   auto* rows = new std::vector<double>;
@@ -207,15 +208,15 @@ void bind_engine(nb::module_& m) {
       "spins : int\n"
       "    Number of polls of a waiting thread before it sleeps between polls.\n"
       "communicator : int or None\n"
-      "    Fortran handle. All its ranks must create their engines in the same order. None: one rank, and\n"
-      "    no call of MPI.\n"
+      "    Fortran handle of an MPI communicator. All its ranks must create their engines in the same\n"
+      "    order. With None, the engine has one rank and does not call MPI.\n"
       "neighbours : list of Neighbour\n"
-      "    Neighbours by number, for colocated messages.\n"
+      "    Subdomains of other processes for colocated messages, in the order of their numbers.\n"
       "mailboxes : int\n"
-      "    Mailboxes per message by one-sided communication; 0 if no rank has such messages.\n"
+      "    Number of mailboxes per one-sided message; 0 if no rank has one-sided messages.\n"
       "schedule : str\n"
-      "    Assignment of patches to threads: 'static', the owner; 'dynamic', the next free thread;\n"
-      "    'guided', the owner, or a thread that has run all of its own patches.")
+      "    Thread that runs a patch. 'static': the owner. 'dynamic': the next free thread. 'guided': the\n"
+      "    owner, or a thread that has completed its own patches.")
       .def(nb::init<const std::filesystem::path&, std::vector<Subdomain>, Scalars, const Index&, int,
                     uint32_t, std::optional<int>, std::vector<Neighbour>, size_t, const std::string&>(),
            "library"_a, "subdomains"_a, "scalars"_a.noconvert(), "shape"_a, "threads"_a, "spins"_a,
@@ -223,7 +224,7 @@ void bind_engine(nb::module_& m) {
       .def("sweep", &append_sweep, "kernel"_a, "operands"_a, "shares"_a, "reductions"_a = nb::list(),
            "halo_kernel"_a = nb::none(), "swaps"_a = nb::list(), "scratch_bytes"_a = 0, "backward"_a = false,
            "in_place"_a = false,
-           "Append a sweep: `kernel` over all patches.\n\n"
+           "Append a sweep, which runs `kernel` on all patches.\n\n"
            "Copies, packing and sends start first, then the fills run. Patches run when these are complete\n"
            "and the required messages have arrived. The rims of a subdomain run when all its messages have\n"
            "arrived, before the patches with needs_rims and before the halo boxes. At the end, the swaps\n"
@@ -240,11 +241,11 @@ void bind_engine(nb::module_& m) {
            "scratch_bytes : int\n"
            "    Bytes per thread.\n"
            "backward : bool\n"
-           "    True if threads run their patches in descending order, which begins with the data that the\n"
+           "    True if threads run their patches in descending order. They then begin with data that the\n"
            "    previous sweep left in the cache.\n"
            "in_place : bool\n"
            "    True if the kernel overwrites cells that are sent. Patches then wait until the receivers\n"
-           "    have these cells.")
+           "    have read these cells.")
       .def_static(
           "on_devices",
           [](const std::filesystem::path& library, const device::Subdomains& subdomains,
@@ -260,28 +261,29 @@ void bind_engine(nb::module_& m) {
       .def("scalars", &BoundEngine::scalars, "function"_a, "Append a sequence of scalar statements.")
       .def("await_results", &BoundEngine::await_results,
            "Append a wait for the results of the last sweep with reductions.\n\n"
-           "Before this wait, the scalars of these reductions have old values.")
+           "Before this wait, the scalars of these reductions still have their old values.")
       .def("stop", &BoundEngine::stop, "condition"_a, "reason"_a,
            "Append a test that ends the run with `reason` if the condition holds.")
       .def("loop", &BoundEngine::loop, "until"_a.none(), "limit"_a.none(), "count"_a,
            "record"_a = std::vector<int64_t>{}, "kernel"_a = "", "interval"_a = 0,
            "Begin a loop over the operations that are appended up to end().\n\n"
-           "The scalar `count` is set to 0 and counts passes. Before each pass the loop ends if the\n"
-           "condition `until` holds, or if `count` has reached the scalar `limit`. After each pass the\n"
-           "scalars in `record` are appended to the history.\n\n"
+           "The scalar `count` is set to 0 and counts the passes. Before each pass, the loop ends if the\n"
+           "condition `until` holds or `count` has reached the scalar `limit`. After each pass, the scalars\n"
+           "in `record` are appended to the history.\n\n"
            "Parameters\n"
            "----------\n"
            "kernel : str\n"
-           "    Test of the loop on a device.\n"
+           "    Kernel that tests the conditions of the loop on a device.\n"
            "interval : int\n"
-           "    Number of passes of the outer loop in which the body is expected to run once; 0: unknown. A\n"
-           "    single device then queues passes of the outer loop, and waits only if the body runs.")
+           "    Expected number of passes of the outer loop between two executions of this loop; 0 if\n"
+           "    unknown. A single device queues passes of the outer loop on the assumption that this loop\n"
+           "    ends before its first pass, and waits only if the body runs.")
       .def("end", &BoundEngine::end, "End the innermost open loop.")
       .def(
           "run", &run, "messages"_a = true, "kernels"_a = true, "traced"_a = false, "overlap"_a = true,
           "passes"_a = 0, "resumed"_a = false, "ahead"_a = true, "measured"_a = false, "barriers"_a = false,
           "Run all operations; collective. Other Python threads run in the meantime.\n\n"
-          "Without messages or kernels, the remaining work takes its usual time.\n\n"
+          "If `messages` or `kernels` is False, the run omits this part, to measure the time of the rest.\n\n"
           "Parameters\n"
           "----------\n"
           "overlap : bool\n"
@@ -291,43 +293,44 @@ void bind_engine(nb::module_& m) {
           "no\n"
           "    pause.\n"
           "resumed : bool\n"
-          "    True if the run continues after the pause of the previous run. Nothing may change between\n"
-          "    the two.\n"
+          "    True if the run continues after the pause of the previous run. Fields and scalars must not\n"
+          "    change between the two runs.\n"
           "ahead : bool\n"
-          "    True if a single device runs without waiting for the host.\n"
+          "    True if a single device runs asynchronously, without waiting for the host.\n"
           "measured : bool\n"
           "    True if the time of each subdomain is measured.\n"
           "barriers : bool\n"
-          "    True if, after each sweep, devices finish and all ranks wait for each other.\n\n"
+          "    True if devices finish and all ranks wait for each other after each sweep.\n\n"
           "Returns\n"
           "-------\n"
           "dict\n"
           "    reason : 'completed', 'paused', 'interrupted' or the reason of a stop.\n"
-          "    loops : per loop 'condition', 'limit' or None if it did not end.\n"
-          "    stopped : True if a stop of a rank was requested, even if too late to shorten the run;\n"
-          "        equal on all ranks. The request is cleared.\n"
-          "    stopped_process : True if that was a signal, or `request_stop` of the module.\n"
+          "    loops : for each loop 'condition' or 'limit', or None if the loop did not end.\n"
+          "    stopped : True if any rank received a stop request, even if too late to shorten the run.\n"
+          "        The value is equal on all ranks. The request is cleared.\n"
+          "    stopped_process : True if the request came from a signal or from `request_stop`.\n"
           "    history : float64 array (passes, len(record)) of the outermost loop that records.\n"
           "    seconds, loop_seconds : times of the run and of its outermost loops, maximum over the ranks.\n"
-          "    compute, exchange, reduction : seconds of the first thread of this rank. Exchange is the\n"
-          "        part that is not hidden: packing, polling, waiting for messages. Reduction is the merge\n"
-          "        over ranks, including the wait for it.\n"
-          "    graph_launches : number of launches of recorded passes on a device that runs ahead.\n"
+          "    compute, exchange, reduction : seconds of the first thread of this rank. `exchange` is the\n"
+          "        time that computation does not hide: packing, polling, waiting for messages. `reduction`\n"
+          "        is the time of the merge over ranks, including the wait for it.\n"
+          "    graph_launches : number of launches of recorded graphs in an asynchronous run of a device.\n"
           "    sweep_counts, sweep_seconds : executions and time of each sweep, in program order.\n"
-          "    subdomain_seconds : time of all threads in each subdomain, if measured, else 0.\n"
-          "    events : of a traced run, an array for each thread, one for all messages, and one for each\n"
+          "    subdomain_seconds : kernel time of all threads in each subdomain if measured, otherwise 0.\n"
+          "    events : in a traced run, one array for each thread, one for all messages, and one for each\n"
           "        of `lanes`. The columns are activity, sweep, patch or peer, tag of the message, begin\n"
           "        and end in seconds of the run. Activities: 0 patch, 1 halo box, 2 boundary condition, 3 "
           "copy,\n"
           "        4 packing, 5 unpacking, 6 reduction, 7 message, 8 send, 9 copy to the host, 10 copy from\n"
           "        the host, 11 scalars, 12 the host queues work.\n"
-          "    lanes : of a traced run, the queues of devices: number of the subdomain, role ('computing',\n"
-          "        'packing', 'outgoing' or 'incoming'), and the direction of its messages or -1.\n"
-          "    clock_error : error of the times of devices relative to the host, in seconds.\n\n"
+          "    lanes : in a traced run, the queues of devices: number of the subdomain, role ('computing',\n"
+          "        'packing', 'outgoing' or 'incoming'), and the direction of the messages or -1.\n"
+          "    clock_error : maximum error of the times of devices relative to the host, in seconds.\n\n"
           "Raises\n"
           "------\n"
           "RuntimeError\n"
-          "    On one rank. On several, a failure ends all ranks, with 'rank R: reason' on standard error.")
+          "    If there is one rank. Otherwise, a failure ends all ranks, with 'rank R: reason' on standard\n"
+          "    error.")
       .def("progress", &BoundEngine::progress,
            "Return the passes of the outermost loops so far.\n\n"
            "Another thread may call this function during run().")
@@ -341,16 +344,17 @@ void bind_engine(nb::module_& m) {
       "Request a stop of the engines of this process, at the same pass on all ranks.\n\n"
       "A `signal` other than 0 is recorded as the cause.");
   m.def("forget_stop", &forget_stop,
-        "Clear a request to stop that no run has followed yet. Return True if there was one.");
+        "Clear a stop request that no run has processed yet. Return True if there was a request.");
   m.def("note_signals", &note_signals, "signals"_a,
-        "Record these signals, for `noted_signal`. `signal.signal` restores other handlers.");
+        "Install handlers that record these signals for `noted_signal`. `signal.signal` restores others.");
   m.def("noted_signal", &noted_signal, "Return the last recorded signal, or 0 if there is none.");
   m.def("forget_signal", &forget_signal, "Clear the recorded signal.");
   m.def("stopping_signal", &stopping_signal,
-        "Return the signal of the last stop that all ranks have followed, or 0 if it was no signal.");
-  m.def("stop_on_signals", &stop_on_signals, "signals"_a,
-        "Let these signals request a stop while run() occupies the main thread.\n\n"
-        "A second signal ends the process. `signal.signal` restores other handlers.");
+        "Return the signal that caused the last stop, or 0 if the cause was not a signal.");
+  m.def(
+      "stop_on_signals", &stop_on_signals, "signals"_a,
+      "Install handlers by which these signals request a stop, also while run() occupies the main thread.\n\n"
+      "A second signal ends the process. `signal.signal` restores other handlers.");
 }
 
 }  // namespace halocline

@@ -38,10 +38,11 @@ void bind_machine(nb::module_& m) {
       "Return True if one-sided communication has one memory (MPI_WIN_UNIFIED); collective.");
   m.def("shared_pages_are_huge", &shared_pages_are_huge,
         "Return True if memory that processes share has huge pages (Linux 6.1 and later).");
-  m.def("available_memory", &available_memory,
-        "Return the bytes that all processes can still allocate, in the system and in their control group.");
+  m.def(
+      "available_memory", &available_memory,
+      "Return the bytes that all processes can still allocate, limited by the system and the control group.");
   m.def("available_to_process", &available_to_process,
-        "Return the bytes that this process can still allocate, also within its address space.");
+        "Return the bytes that this process can still allocate, limited also by its address space.");
   m.def("simd_width", &simd_width, "Return the bits of the widest vector registers of this machine.");
   m.def(
       "openmp", [] { return std::pair<int, int>(_OPENMP, omp_get_max_threads()); },
@@ -53,7 +54,7 @@ void bind_machine(nb::module_& m) {
 
 NB_MODULE(_native, m) {
   using namespace halocline;
-  // A traceback of the user may keep engines alive until the process ends. This is not a leak of this module.
+  // A traceback may keep engines alive until the process ends. nanobind would report them as leaks.
   nb::set_leak_warnings(false);
   m.doc() = "Native engine of Halocline, which executes plans and makes no decisions.";
 

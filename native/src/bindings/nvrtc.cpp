@@ -1,4 +1,4 @@
-// NVRTC for Python, which locates the library and chooses the options.
+// Bindings of NVRTC. Python locates the library and chooses the options.
 #include "device/nvrtc.hpp"
 
 #include <nanobind/nanobind.h>
@@ -16,7 +16,7 @@ namespace halocline {
 void bind_nvrtc(nb::module_& m) {
   using device::Nvrtc;
   nb::class_<Nvrtc>(m, "Nvrtc",
-                    "CUDA kernel compiler of NVIDIA as a library; it requires no device.\n\n"
+                    "NVRTC, the CUDA compiler of NVIDIA as a library. It requires no device.\n\n"
                     "Parameters\n"
                     "----------\n"
                     "library : str\n"

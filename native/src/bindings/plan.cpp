@@ -1,4 +1,4 @@
-// Plans for the host in the Python module.
+// Bindings of plans for the host.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -54,7 +54,7 @@ Method method_of(const std::string& name) {
                                                         {"colocated", Method::kColocated}};
   const auto known = methods.find(name);
   if (known == methods.end()) {
-    throw std::invalid_argument("message by method '" + name +
+    throw std::invalid_argument("unknown transfer method '" + name +
                                 "', expected mpi, gpu_aware, rma or colocated");
   }
   return known->second;
@@ -64,7 +64,8 @@ void make_message(Message* self, int peer, int tag, const Parts& parts, const st
                   const std::string& method, bool packed, std::shared_ptr<device::Link> link) {
   if (!sources.empty() && sources.size() != parts.size()) {
     throw std::invalid_argument("message with " + std::to_string(parts.size()) + " parts and " +
-                                std::to_string(sources.size()) + " sources, expected one for each part");
+                                std::to_string(sources.size()) +
+                                " sources, expected one source for each part");
   }
   Message message{method_of(method), peer, tag, {}, std::move(link), packed};
   for (size_t n = 0; n < parts.size(); ++n) {
@@ -84,7 +85,8 @@ void make_share(Share* self, const std::vector<Message>& sends, const std::vecto
     self->copies.push_back({storage, source, from, to, extent});
   }
   if (needs && needs_rims && needs->shape(0) != needs_rims->shape(0)) {
-    throw std::invalid_argument("needs and needs_rims: expected one entry for each patch");
+    throw std::invalid_argument(
+        "needs and needs_rims have different lengths, expected one entry for each patch");
   }
   if (needs || needs_rims) self->needs.resize(needs ? needs->shape(0) : needs_rims->shape(0));
   for (size_t n = 0; n < self->needs.size(); ++n) {
@@ -108,15 +110,16 @@ void bind_plan(nb::module_& m) {
       "Parameters\n"
       "----------\n"
       "storages : list of Storage\n"
-      "    Storages by number. Engines may share them.\n"
+      "    Storages, in the order of their numbers. Several engines may share them.\n"
       "origin : three int\n"
       "    Global index of cell (0, 0, 0).\n"
       "patches : int64 array (P, 9)\n"
       "    lo, hi, top of each patch (hc_box), in memory order.\n"
       "owners : int32 array (P,)\n"
-      "    Thread that touches each patch first, and runs it before patches of other threads.\n"
+      "    Thread of each patch. It touches the memory of the patch first, and runs the patch before\n"
+      "    patches of other threads.\n"
       "counters, number : Counters, int\n"
-      "    Counters of this rank, and number of this subdomain in them.")
+      "    Counters of this rank, and index of this subdomain in the counters.")
       .def(
           "__init__",
           [](Subdomain* self, const Storages& storages, const Index& origin, const Boxes& patches,
@@ -129,9 +132,8 @@ void bind_plan(nb::module_& m) {
           },
           "storages"_a, "origin"_a, "patches"_a, "owners"_a, "counters"_a = nb::none(), "number"_a = 0);
 
-  nb::class_<Neighbour>(
-      m, "Neighbour",
-      "Subdomain of another process of the node: views of its storages, by number, and its counters.")
+  nb::class_<Neighbour>(m, "Neighbour",
+                        "Subdomain of another process of the node: views of its storages, and its counters.")
       .def(
           "__init__",
           [](Neighbour* self, int rank, const Storages& storages, std::shared_ptr<Counters> counters,
@@ -142,24 +144,25 @@ void bind_plan(nb::module_& m) {
 
   nb::class_<Message>(
       m, "Message",
-      "Cells that are sent to, or received from, one subdomain in one sweep.\n\n"
-      "Both sides list parts of equal shapes in the same order.\n\n"
+      "Message of one sweep: cells that are sent to another subdomain, or received from it.\n\n"
+      "Sender and receiver list parts of equal shapes in the same order.\n\n"
       "Parameters\n"
       "----------\n"
       "peer : int\n"
-      "    Rank at the other end. For colocated messages on the host: number of the neighbour.\n"
+      "    Rank of the other subdomain. For colocated messages on the host: index of the neighbour.\n"
       "tag : int\n"
-      "    Tag, equal at both ends. Colocated on the host: the direction, 0 to 26, different for each\n"
-      "    message between the two. By rma: the direction plus 27 times the number of the subdomain at\n"
-      "    the other end.\n"
+      "    MPI tag, equal for sender and receiver. For colocated messages on the host: the direction, 0 to\n"
+      "    26, which differs between all messages of a pair of subdomains. For rma: the direction plus 27\n"
+      "    times the number of the other subdomain.\n"
       "parts : list of (storage number, lo, hi)\n"
       "sources : list of three int\n"
-      "    First cell of each part in the storage of the sender, for a colocated receive on the host.\n"
+      "    For a colocated receive on the host: first cell of each part in the storage of the sender.\n"
       "method : {'mpi', 'gpu_aware', 'rma', 'colocated'}\n"
-      "    By MPI, by MPI between memory of devices, through mailboxes, or without MPI.\n"
+      "    Transfer method: MPI from host memory, MPI from device memory, mailboxes of one-sided\n"
+      "    communication, or copies in shared memory or between devices without MPI.\n"
       "packed : bool\n"
-      "    If False, MPI accesses the cells in the fields by derived datatypes, and devices copy them row\n"
-      "    by row.\n"
+      "    If False, MPI accesses the cells in the fields by derived datatypes. Devices copy them row by\n"
+      "    row.\n"
       "link : Link, optional\n"
       "    This end of a colocated message between devices.")
       .def("__init__", &make_message, "peer"_a, "tag"_a, "parts"_a, "sources"_a = nb::list(),
@@ -167,29 +170,32 @@ void bind_plan(nb::module_& m) {
 
   nb::class_<Fill>(
       m, "Fill",
-      "Boundary condition: `kernel` over the box of ghost cells from `lo` to `hi`.\n\n"
-      "Adjacent entries of a list with one `axis` of 0, 1 or 2 may run in parallel. Otherwise each entry\n"
-      "runs after the previous one.")
+      "Boundary fill: `kernel` on the box of ghost cells from `lo` to `hi`.\n\n"
+      "Consecutive fills of a list with the same `axis` (0, 1 or 2) may run in parallel. Otherwise each\n"
+      "fill runs after the previous one.")
       .def(
           "__init__",
           [](Fill* self, const std::string& kernel, const std::vector<int64_t>& operands, const Index& lo,
              const Index& hi, int axis) { new (self) Fill{kernel, operands, lo, hi, axis}; },
           "kernel"_a, "operands"_a, "lo"_a, "hi"_a, "axis"_a = -1);
 
-  nb::class_<Share>(m, "Share",
-                    "Part of a sweep in one subdomain.\n\n"
-                    "Parameters\n"
-                    "----------\n"
-                    "sends, receives : list of Message\n"
-                    "    At most 64 and 32.\n"
-                    "copies : list of (storage, source lo, destination lo, extent, subdomain)\n"
-                    "    Copies from a subdomain of this rank, or around a periodic axis from this one.\n"
-                    "fills, rims : list of Fill\n"
-                    "needs : uint32 array (P,), default none\n"
-                    "    Bit m: receives[m] must have arrived.\n"
-                    "needs_rims : bool array (P,), default none\n"
-                    "halo_boxes, halo_needs : int64 array (H, 9), uint32 array (H,)\n"
-                    "    Additional work of the same sweep, with its halo kernel.")
+  nb::class_<Share>(
+      m, "Share",
+      "Part of a sweep in one subdomain.\n\n"
+      "Parameters\n"
+      "----------\n"
+      "sends, receives : list of Message\n"
+      "    At most 64 and 32.\n"
+      "copies : list of (storage, source lo, destination lo, extent, subdomain)\n"
+      "    Copies from another subdomain of this rank, or from this subdomain around a periodic axis.\n"
+      "fills, rims : list of Fill\n"
+      "    Boundary fills that run before the patches, and those that run after all messages have arrived.\n"
+      "needs : uint32 array (P,), default none\n"
+      "    Bit mask of each patch. If bit m is set, the patch waits for receives[m].\n"
+      "needs_rims : bool array (P,), default none\n"
+      "    True for each patch that waits for the rims.\n"
+      "halo_boxes, halo_needs : int64 array (H, 9), uint32 array (H,)\n"
+      "    Boxes that the halo kernel of the sweep computes, and their bit masks of receives.")
       .def("__init__", &make_share, "sends"_a = nb::list(), "receives"_a = nb::list(),
            "copies"_a = nb::list(), "fills"_a = nb::list(), "rims"_a = nb::list(), "needs"_a = nb::none(),
            "needs_rims"_a = nb::none(), "halo_boxes"_a = nb::none(), "halo_needs"_a = nb::none());

@@ -1,4 +1,4 @@
-// Operations on arrays and reductions with the bits of generated kernels, for evaluation by Python.
+// Operations and reductions on arrays, bit-for-bit identical to generated kernels, for evaluation in Python.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -30,7 +30,8 @@ template <typename F>
 void each(Result& out, const Operands& x, size_t count, F f) {
   if (x.size() != count) throw std::invalid_argument("wrong number of operands");
   for (const Operand& operand : x)
-    if (operand.shape(0) != out.shape(0)) throw std::invalid_argument("operands of another length");
+    if (operand.shape(0) != out.shape(0))
+      throw std::invalid_argument("operands and result have different lengths");
   double* const to = out.data();
   const double *a = x[0].data(), *b = x[count > 1 ? 1 : 0].data(), *c = x[count > 2 ? 2 : 0].data();
   const int64_t n = static_cast<int64_t>(out.shape(0));
@@ -68,7 +69,8 @@ class Accumulator {
   nb::bytes state() const { return nb::bytes(&accumulator_, sizeof accumulator_); }
 
   void merge(const nb::bytes& other) {
-    if (other.size() != sizeof accumulator_) throw std::invalid_argument("not the state of an accumulator");
+    if (other.size() != sizeof accumulator_)
+      throw std::invalid_argument("the state of an accumulator has another size");
     hc_accumulator from;
     std::memcpy(&from, other.data(), sizeof from);
     hc_merge(&accumulator_, &from);
@@ -99,9 +101,8 @@ class Accumulator {
 
 void bind_points(nb::module_& m) {
   m.def("apply", &apply, "op"_a, "out"_a, "operands"_a,
-        "Apply an operation of generated kernels to each element of arrays of one length.");
-  nb::class_<Accumulator>(m, "Accumulator",
-                          "Accumulator of one reduction, equal to those of generated kernels.")
+        "Apply an operation of generated kernels to each element of arrays of equal length.");
+  nb::class_<Accumulator>(m, "Accumulator", "Accumulator of one reduction, as in generated kernels.")
       .def(nb::init<const std::string&>(), "kind"_a)
       .def("deposit", &Accumulator::deposit, "values"_a, "Add the values of an array.")
       .def("state", &Accumulator::state, "Return the state, for `merge` on another rank.")

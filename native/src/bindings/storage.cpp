@@ -1,4 +1,4 @@
-// Memory in the Python module: storages, shared memory, measurements.
+// Bindings of memory: storages, shared memory, measurements of bandwidth.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -22,7 +22,8 @@ using namespace nb::literals;
 namespace halocline {
 namespace {
 
-// Return an array of the cells of a storage from `lo` on. The array keeps the memory alive, not the storage.
+// Return an array of the cells of a storage, beginning at `lo`. The array keeps the memory alive, but not the
+// storage.
 nb::ndarray<nb::numpy> array_over(const Storage& storage, const Index& lo, const Index& extent) {
   const auto itemsize = static_cast<int64_t>(storage.itemsize());
   const size_t shape[3] = {static_cast<size_t>(extent[0]), static_cast<size_t>(extent[1]),
@@ -98,7 +99,8 @@ void bind_storage(nb::module_& m) {
       "itemsize : int\n"
       "    8 for float64, 4 for float32.\n"
       "index : int\n"
-      "    Number of the field. Equal cells of fields with different numbers do not alias.\n"
+      "    Number of the field. Fields with different numbers have different offsets within a page, so\n"
+      "    that equal cells do not alias.\n"
       "shared : bool\n"
       "    True if other processes of the node can read the array.\n"
       "sparse : bool\n"
@@ -115,12 +117,12 @@ void bind_storage(nb::module_& m) {
           "The view does not follow swaps in that process. RuntimeError is raised if the memory is not\n"
           "accessible.")
       .def("handle", &storage_handle,
-           "Return the handle, plain numbers, by which another process of the node attaches the storage.\n\n"
+           "Return the handle (plain numbers) by which another process of the node attaches the storage.\n\n"
            "The storage must be shared.")
       .def("view", &interior,
            "Return the interior as an array without a copy.\n\n"
-           "The array keeps its memory, which belongs to another storage after a swap. Create a new view\n"
-           "after each run.")
+           "After a swap, the memory of this array belongs to another storage. Create a new view after each\n"
+           "run.")
       .def("whole", &whole,
            "Return an array like view(), with the halo: cell (0, 0, 0) has the index `lower`.")
       .def_prop_ro("shape", [](const Storage& storage) { return as_tuple(storage.shape()); })
@@ -145,7 +147,7 @@ void bind_storage(nb::module_& m) {
            nb::call_guard<nb::gil_scoped_release>());
 
   nb::class_<Streams>(m, "Streams",
-                      "Two arrays that threads stream through, to measure memory bandwidth.\n\n"
+                      "Two arrays that threads read and write as streams, to measure memory bandwidth.\n\n"
                       "The pages are touched and the threads are started before any pass.\n\n"
                       "Parameters\n"
                       "----------\n"
@@ -158,12 +160,12 @@ void bind_storage(nb::module_& m) {
                       "    With the required and the available bytes.")
       .def(nb::init<int, size_t>(), "threads"_a, "bytes"_a, nb::call_guard<nb::gil_scoped_release>())
       .def("triad", &Streams::triad, "passes"_a, nb::call_guard<nb::gil_scoped_release>(),
-           "Run passes of a += s * b and return the transferred bytes, in three streams.")
+           "Run passes of a += s * b and return the transferred bytes of its three streams.")
       .def("copy", &Streams::copy, "passes"_a, nb::call_guard<nb::gil_scoped_release>(),
-           "Run passes of a copy with streaming stores and return the transferred bytes, in two streams.");
+           "Run passes of a copy with streaming stores. Return the transferred bytes of its two streams.");
 
   nb::class_<Counters>(m, "Counters",
-                       "Progress counters of this process in shared memory, 54 for each of its subdomains.")
+                       "Progress counters of this process in shared memory. Each subdomain has 54 counters.")
       .def(
           "__init__",
           [](Counters* self, size_t subdomains) {

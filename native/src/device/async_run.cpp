@@ -352,7 +352,7 @@ int64_t AsyncRun::run_ahead(Loop& loop) {
   size_t first = 0, under_way = 0, allowed = 2;
   for (bool continuing = true;;) {
     continuing = continuing && skip == 0 && !listener_->stop_wanted(loop.number);
-    const bool near_due = queued >= due && next_pass <= due;  // few passes are queued before a body may run
+    const bool near_due = queued >= due && next_pass <= due;  // the body of an inner loop may run soon
     for (; continuing && under_way < (near_due ? 1 : allowed); ++under_way) {
       queue_unit(loop, (first + under_way) % most, passes, captured);
       queued += static_cast<int64_t>(passes);
@@ -384,7 +384,7 @@ size_t AsyncRun::first_skipped(const Loop& loop, int64_t skip) {
 
 void AsyncRun::settle(const Loop& loop, int64_t ran, int64_t queued, int64_t skip) {
   for (const SweepOf* swept : sweeps(loop.body, loop.after)) swept->sweep->executions += queued;
-  // Pass number `ran` ran in part. A stop before the loop is detected here first.
+  // Pass number `ran` ran only in part. A stop before the loop may be detected only here.
   const size_t first_lost = first_skipped(loop, skip);
   for (int64_t pass = queued; pass-- > ran;)
     take_back(pass == ran ? std::max(first_lost, loop.body) : loop.body, loop.after);

@@ -1,14 +1,16 @@
-// Asynchronous runs of one subdomain on one device. The host does not wait, since scalars, stops and loops
-// are kernels too.
+// Asynchronous runs of one subdomain on one device. The host does not wait for results, since kernels also
+// compute scalars and test stops and loops.
 //
 // The host queues passes of a loop before it is known that they will run. A loop that ends sets
-// hc_control::skip, and the kernels that are queued after it do nothing. The loop writes notes after each
-// pass, from which the host determines the end later. The host then reverts the swaps of passes that did not
-// run. A stop skips the rest of its pass in the same way.
+// hc_control::skip, and the kernels that are queued after it do nothing. After each pass, the device writes
+// notes (hc_control and the scalars). The host reads the notes later to determine the pass in which the loop
+// ended. The host then reverts the swaps of passes that did not run. A stop skips the rest of its pass in the
+// same way.
 //
-// The passes may contain loops. If the host expects all inner loops to end before their first pass, it queues
-// only their tests. If such a loop does not end, its test sets hc_control::skip. The host then reverts the
-// rest of that pass and all later passes, runs the loop, completes the pass, and queues passes again.
+// The passes may contain inner loops. If the host expects all inner loops to end before their first pass, it
+// queues only their tests. If an inner loop does not end, its test sets hc_control::skip. The host then
+// reverts the rest of this pass and all later passes, runs the inner loop, completes the pass, and queues
+// passes again.
 #pragma once
 
 #include <functional>
@@ -30,8 +32,8 @@ class AsyncRun {
   void sweep(halocline::Sweep& sweep, std::vector<std::pair<uint32_t, uint32_t>> swaps);
   void scalars(const std::string& kernel);
   void stop(const std::string& kernel, const std::string& reason);
-  // `interval`: number of passes of the outer loop in which the body of this loop is expected to run once. 0:
-  // unknown; the loop is expected to end at once if it did so the last time.
+  // `interval`: expected number of passes of the outer loop between two executions of this loop. If it is 0
+  // (unknown), the loop is expected to end before its first pass if it did so the last time.
   void loop(const std::string& kernel, size_t count, std::optional<size_t> limit, size_t interval);
   void end();
 
@@ -66,12 +68,12 @@ class AsyncRun {
   struct Loop {
     std::unique_ptr<Kernel> kernel;
     hc_loop plan;
-    size_t number, body, after = 0;  // operations: first of the body, first after the loop
-    std::optional<size_t> around{};  // operation: the loop whose body contains this loop
-    std::vector<size_t> inside{};    // operations: the loops directly in the body
+    size_t number, body, after = 0;  // operations: the first of the body, the first after the loop
+    std::optional<size_t> around{};  // operation: the outer loop, whose body contains this loop
+    std::vector<size_t> inside{};    // operations: the loops of the body, except loops in inner loops
     int64_t interval = 0;
-    // Passes after which all storages have their initial buffers, if no inner loop runs; 0: too many for a
-    // graph.
+    // Number of passes after which all storages have their initial buffers, if no inner loop runs; 0 if the
+    // number is too large for a graph.
     size_t period = 1;
     std::vector<std::vector<Recorded>> recorded{};  // by unit
 
@@ -95,7 +97,7 @@ class AsyncRun {
 
   enum class Test { kBegin, kBeginExpectedOver, kAfterPass };
 
-  // Each overload returns false if the run ends. The host waits for inner loops.
+  // Run operations. Each overload returns false if the run ends. The host waits for the tests of inner loops.
   bool run(size_t from, size_t to);
   bool run(Loop& loop);
   bool conclude(Loop& loop, int64_t skip);
@@ -130,9 +132,9 @@ class AsyncRun {
   // Return the loop in the body of this loop that set `skip` because it does not end as predicted, or null.
   Loop* mispredicted(const Loop& loop, int64_t skip);
   bool expects_no_loop_inside(const Loop& loop);
-  // Return the number of passes up to the one in which the body of an inner loop is expected to run.
+  // Return the number of passes up to, and including, the pass in which an inner loop is expected to run.
   int64_t passes_until_due(const Loop& loop);
-  // Report the end of each loop, also of loops for which the host did not wait. `ends`: contents of ends_.
+  // Report the end of each loop, including loops for which the host did not wait. `ends`: contents of ends_.
   void report(const std::vector<int64_t>& ends);
   size_t period_of(const Loop& loop) const;
   std::vector<const Buffer*> buffers() const;

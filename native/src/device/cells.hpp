@@ -1,4 +1,4 @@
-// Copies of single cells from device memory, which avoid a copy of the whole field.
+// Copies of single cells from device memory, without a copy of the whole field.
 #pragma once
 
 #include <span>
@@ -9,8 +9,8 @@
 
 namespace halocline::device {
 
-// Return the bytes of the values of cells, one after the other, and wait for the device. `module` is the
-// module of device_find.h. Throws std::invalid_argument if a cell is outside the storage.
+// Return the values of cells as contiguous bytes, and wait for the device. `module` is the module of
+// device_find.h. Throws std::invalid_argument if a cell is outside the storage.
 std::vector<char> read_cells(const Module& module, const Storage& storage, std::span<const Index> cells);
 
 }  // namespace halocline::device

@@ -40,21 +40,21 @@ CudaDevice::CudaDevice(int number, int index) : number_(number) {
   description_.interface = "cuda";
   description_.index = index;
   std::array<char, 256> name{};
-  check(library().device_name(name.data(), name.size() - 1, number), "asking for its name");
+  check(library().device_name(name.data(), name.size() - 1, number), "query of the device name");
   description_.name = name.data();
   description_.driver = driver_version();
   Uuid uuid{};
-  check(library().device_uuid(&uuid, number), "asking for its UUID");
+  check(library().device_uuid(&uuid, number), "query of the UUID");
   description_.identity = in_words(uuid, description_.name.find(" MIG ") != std::string::npos);
-  check(library().device_memory(&description_.memory, number), "asking for its memory");
+  check(library().device_memory(&description_.memory, number), "query of the memory size");
   description_.architecture = "sm_" + std::to_string(attribute(kComputeCapabilityMajor)) +
                               std::to_string(attribute(kComputeCapabilityMinor));
   description_.local_memory = static_cast<size_t>(attribute(kMaxSharedMemoryPerBlock));
   description_.max_threads_per_block = static_cast<size_t>(attribute(kMaxThreadsPerBlock));
-  description_.parameters = 4096;  // more only since CUDA 12.1 and sm_70
+  description_.parameters = 4096;  // the limit is higher only since CUDA 12.1 and sm_70
   description_.units = attribute(kMultiprocessorCount);
   description_.doubles = description_.singles = true;  // true for all devices since 2010
-  // A driver that does not know the attribute supports sharing.
+  // Drivers without this attribute support shared events.
   int events = 1;
   if (library().device_attribute(&events, kIpcEventSupported, number) != kSuccess) events = 1;
   shares_ = events != 0 && attribute(kUnifiedAddressing) != 0;
@@ -62,7 +62,7 @@ CudaDevice::CudaDevice(int number, int index) : number_(number) {
 
 int CudaDevice::attribute(DeviceAttribute attribute) const {
   int value = 0;
-  check(library().device_attribute(&value, attribute, number_), "asking for its properties");
+  check(library().device_attribute(&value, attribute, number_), "query of a device attribute");
   return value;
 }
 
@@ -75,12 +75,12 @@ std::string CudaDevice::label() const {
 Context CudaDevice::use() const {
   std::call_once(context_once_, [&] {
     Context context = nullptr;
-    check(library().primary_context(&context, number_), "making a context");
-    check(library().set_context(context), "making a context");
-    check(library().stream_create(&clearing_, kStreamNonBlocking, 0), "making a context");
+    check(library().primary_context(&context, number_), "creation of a context");
+    check(library().set_context(context), "creation of a context");
+    check(library().stream_create(&clearing_, kStreamNonBlocking, 0), "creation of a context");
     context_ = context;
   });
-  check(library().set_context(context_), "a switch to it");
+  check(library().set_context(context_), "activation of the context");
   return context_;
 }
 
@@ -89,13 +89,14 @@ bool CudaDevice::reaches(const Device& other) {
   const auto* peer = dynamic_cast<const CudaDevice*>(&other);
   if (peer == nullptr) return false;
   int reachable = 0;
-  check(library().can_access_peer(&reachable, number_, peer->number_), "asking for its peers");
+  check(library().can_access_peer(&reachable, number_, peer->number_), "query of peer access");
   if (reachable == 0) return false;
   const Context peer_context = peer->use();
   use();
   const Status status = library().enable_peer(peer_context, 0);
-  if (status == kTooManyPeers) return false;  // the number of peers is limited: copies reach the others
-  if (status != kPeerAccessAlreadyEnabled) check(status, "reaching a peer's memory");
+  if (status == kTooManyPeers)
+    return false;  // the number of peers is limited; copies also reach other devices
+  if (status != kPeerAccessAlreadyEnabled) check(status, "activation of peer access");
   return true;
 }
 
@@ -114,8 +115,8 @@ Found look() {
     return result;
   }
   if (!driver.symbols.missing().empty()) {
-    result.reason = "the CUDA driver is too old, it lacks " + driver.symbols.missing().front() +
-                    ": install one for CUDA 11.4 or newer";
+    result.reason = "the CUDA driver is too old: it has no " + driver.symbols.missing().front() +
+                    ". Install a driver for CUDA 11.4 or newer";
     return result;
   }
   int count = 0;
@@ -133,7 +134,7 @@ Found look() {
     for (int index = 0; index < count; ++index) {
       int number = 0;
       status = driver.device_get(&number, index);
-      if (status != kSuccess) fail(status, "device cuda:" + std::to_string(index), "asking for it");
+      if (status != kSuccess) fail(status, "device cuda:" + std::to_string(index), "query of the device");
       result.devices.push_back(std::make_shared<CudaDevice>(number, index));
     }
   } catch (const DeviceError& error) {

@@ -78,8 +78,8 @@ class CudaKernel : public Kernel {
   int registers() const override { return registers_; }
   size_t spilled() const override { return static_cast<size_t>(spilled_); }
 
-  // Check the sizes of the arguments, if the driver reports them. The driver reads as many arguments as the
-  // kernel has, for any number that the caller passes. Throws std::invalid_argument.
+  // Check the number and sizes of the arguments, if the driver reports the sizes. The driver itself does not
+  // check them: it reads as many arguments as the kernel has. Throws std::invalid_argument.
   void check_arguments(std::span<const Argument> arguments) const;
 
   const CudaDevice& device;
@@ -94,7 +94,7 @@ class CudaKernel : public Kernel {
   std::vector<size_t> sizes_;
 };
 
-// Clock of event times, which are relative to an event that is recorded first.
+// Clock of event times. Times are relative to an event that the constructor records.
 class CudaClock : public Clock {
  public:
   explicit CudaClock(const CudaDevice& device);
@@ -136,8 +136,8 @@ class CudaQueue : public Queue {
   const Stream stream;
 
  private:
-  // State of a trace. Times are differences between events; the event `zero` occurs at `since` seconds of the
-  // clock. A command whose times are not read yet has an event before and after it.
+  // State of a trace. Times are differences between events. The event `zero` occurs at `since` seconds of the
+  // clock. Each command whose times are not read yet has an event before it and an event after it.
   struct Timed {
     EventOfStream before, after;
     TraceEvent traced;
@@ -159,7 +159,7 @@ class CudaQueue : public Queue {
   void read_times();
   void forget_times() noexcept;
 
-  // The end that neither function sets is in host memory.
+  // Set the device end of a copy. An end that neither function sets is in host memory.
   static void source(RowsCopy& copy, const Buffer& from, const Rows& rows);
   static void target(RowsCopy& copy, const Buffer& to, const Rows& rows);
   void run(RowsCopy& copy, const Rows& rows, const char* operation, const TraceEvent& traced);
@@ -197,8 +197,8 @@ class CudaDevice : public Device {
     if (status != kSuccess) fail(status, label(), operation);
   }
 
-  // Creating events costs more than recording them, and steps need many events. Released events are therefore
-  // reused.
+  // Released events are reused, since steps need many events, and the creation of an event takes longer than
+  // its record.
   EventOfStream take_event() const;
   void give_event(EventOfStream event) const noexcept;
 

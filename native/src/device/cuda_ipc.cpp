@@ -19,15 +19,14 @@ IpcHandle handle_of(const Shared& shared) {
   IpcHandle handle{};
   if (shared.size() != sizeof handle) {
     throw std::invalid_argument("a handle of " + std::to_string(shared.size()) + " bytes, expected " +
-                                std::to_string(sizeof handle) + ": it is not of a CUDA device");
+                                std::to_string(sizeof handle) + " bytes for a CUDA device");
   }
   std::memcpy(&handle, shared.data(), sizeof handle);
   return handle;
 }
 
 constexpr const char* kOutOfReach =
-    "opening what another process shares (processes of different containers, or of different users, may be "
-    "out of reach)";
+    "access to an object that another process shares (it may be impossible between containers or users)";
 
 }  // namespace
 
@@ -48,7 +47,7 @@ std::unique_ptr<Buffer> CudaDevice::attach(const Shared& shared, size_t bytes) {
 std::shared_ptr<Event> CudaDevice::shared_event() {
   use();
   EventOfStream event = nullptr;
-  check(library().event_create(&event, kEventDisableTiming | kEventInterprocess), "making an event");
+  check(library().event_create(&event, kEventDisableTiming | kEventInterprocess), "creation of an event");
   return std::make_shared<CudaEvent>(*this, event, CudaEvent::Kind::kShared);
 }
 

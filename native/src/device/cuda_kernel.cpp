@@ -40,7 +40,7 @@ void CudaKernel::check_arguments(std::span<const Argument> arguments) const {
 
 int CudaKernel::attribute(FunctionAttribute attribute) const {
   int value = 0;
-  device.check(library().function_attribute(&value, attribute, function), "asking about a kernel");
+  device.check(library().function_attribute(&value, attribute, function), "query of a kernel attribute");
   return value;
 }
 
@@ -66,7 +66,7 @@ class CudaModule : public Module {
       throw DeviceError(device_.label() + ": the code has no kernel " + name +
                         " (a kernel is extern \"C\" __global__)");
     }
-    device_.check(status, "looking up a kernel");
+    device_.check(status, "lookup of a kernel");
     return std::make_unique<CudaKernel>(device_, function, name);
   }
 
@@ -80,7 +80,7 @@ class CudaModule : public Module {
 std::unique_ptr<Module> CudaDevice::load(const std::string& code, const std::string& options) {
   if (!options.empty()) {
     throw std::invalid_argument(label() + ": options '" + options +
-                                "' for code that is compiled already, expected none");
+                                "' for compiled code, expected no options");
   }
   use();
   std::array<char, 4096> log{};

@@ -13,39 +13,36 @@ namespace {
 const char* advice(Status status) {
   switch (status) {
     case kOutOfMemory:
-      return "use more devices or a smaller grid, or end what else uses the device (nvidia-smi lists it)";
+      return "use more devices or a smaller grid, or end other processes on the device (nvidia-smi lists "
+             "them)";
     case kNotInitialized:
-      return "a process that was forked from one that used devices cannot use them: start new processes "
-             "instead "
-             "(multiprocessing: the method 'spawn')";
+      return "a process cannot use devices if it was forked from a process that used devices. Start new "
+             "processes instead (multiprocessing: method 'spawn')";
     case kDeinitialized:
       return "the process is about to end";
     case kDeviceUnavailable:
-      return "another process holds the device for itself alone: end it, or set the compute mode to default "
-             "(nvidia-smi -c 0)";
+      return "another process uses the device exclusively. End this process, or set the compute mode to "
+             "default (nvidia-smi -c 0)";
     case kNoDevice:
-      return "check CUDA_VISIBLE_DEVICES, and nvidia-smi -L, which lists the devices";
+      return "check CUDA_VISIBLE_DEVICES, and the list of devices of nvidia-smi -L";
     case kInvalidImage:
     case kNoBinaryForDevice:
     case kInvalidPtx:
     case kUnsupportedPtxVersion:
-      return "the code was compiled for another device, or by a newer compiler than the driver knows: remove "
-             "the "
-             "cache of compiled kernels, and renew the driver or take an older nvidia-cuda-nvrtc";
+      return "the code was compiled for another device, or by a compiler that is newer than the driver. "
+             "Remove the cache of kernels, and update the driver or install an older nvidia-cuda-nvrtc";
     case kLaunchOutOfResources:
-      return "the kernel needs more registers or local memory than a thread block of this size can have: "
-             "choose a smaller "
-             "thread block";
+      return "the kernel needs more registers or local memory than a thread block of this size can have. Use "
+             "a smaller thread block";
     case kUncorrectableEcc:
     case kUncorrectableLink:
     case kContained:
     case kHardwareStackError:
-      return "the device's hardware failed: start anew on another device, and have this one checked "
-             "(nvidia-smi -q -d ECC; dmesg shows Xid messages)";
+      return "the hardware of the device failed. Restart on another device, and check the failed device "
+             "(nvidia-smi -q -d ECC, Xid messages in dmesg)";
     case kLaunchTimeout:
-      return "a display's watchdog ended a kernel that ran too long: use a device without a display; the "
-             "process "
-             "must be started anew";
+      return "the watchdog of a display ended a kernel that ran too long. Restart the process on a device "
+             "without a display";
     case kIllegalAddress:
     case kAssert:
     case kIllegalInstruction:
@@ -53,15 +50,14 @@ const char* advice(Status status) {
     case kInvalidAddressSpace:
     case kInvalidProgramCounter:
     case kLaunchFailed:
-      return "a kernel failed, maybe one that was launched before this call; the process must be started "
-             "anew. "
-             "compute-sanitizer, put before the command, names the kernel";
+      return "a kernel failed, possibly one that was launched before this call. Restart the process. To find "
+             "the kernel, run the command with compute-sanitizer";
     case kSystemNotReady:
-      return "a service that the devices need does not run: start nvidia-fabricmanager";
+      return "a service that the devices need is not running. Start nvidia-fabricmanager";
     case kSystemDriverMismatch:
-      return "the driver's library and its kernel module are of different versions: start the machine anew";
+      return "the library and the kernel module of the driver have different versions. Reboot the machine";
     case kUnknown:
-      return "the device is lost: the process must be started anew; dmesg shows Xid messages that say why";
+      return "the device is lost. Restart the process; Xid messages in dmesg give the reason";
     default:
       return "";
   }

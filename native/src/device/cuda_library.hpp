@@ -1,5 +1,5 @@
-// Functions of the CUDA driver, located at run time, so that a build needs no CUDA package. Names, types and
-// numbers are those of the binary interface of the driver.
+// Functions of the CUDA driver, which are located at run time, so that a build needs no CUDA package. Names,
+// types and numbers are from the binary interface of the driver.
 #pragma once
 
 #include <array>

@@ -10,12 +10,12 @@ namespace halocline::device::cuda {
 const CudaBuffer& ours(const Buffer& buffer) {
   const auto* cuda_buffer = dynamic_cast<const CudaBuffer*>(&buffer);
   if (cuda_buffer == nullptr)
-    throw std::invalid_argument("a buffer of another interface was given to a CUDA device");
+    throw std::invalid_argument("a CUDA device cannot use a buffer of another interface");
   return *cuda_buffer;
 }
 
 CudaBuffer::~CudaBuffer() {
-  // A call has already reported an error that occurs here, or the process is ending.
+  // An error here was already reported by an earlier call, or the process is ending.
   try {
     device.use();
   } catch (const DeviceError&) {
@@ -45,7 +45,7 @@ CudaPinned::~CudaPinned() {
 size_t CudaDevice::free_memory() const {
   use();
   size_t left = 0, all = 0;
-  check(library().memory_info(&left, &all), "asking for its free memory");
+  check(library().memory_info(&left, &all), "query of the free memory");
   return left;
 }
 
@@ -55,11 +55,11 @@ std::unique_ptr<Buffer> CudaDevice::allocate(size_t bytes) {
   const size_t allocated_bytes = std::max<size_t>(bytes, 1);
   const Status status = library().allocate(&address, allocated_bytes);
   if (status == kOutOfMemory) throw OutOfMemory("memory of " + label(), bytes, free_memory(), kLessMemory);
-  check(status, "allocating memory");
+  check(status, "allocation of memory");
   auto buffer = std::make_unique<CudaBuffer>(*this, address, bytes, false);
-  // Any queue may use the buffer at once.
-  check(library().set_bytes(address, 0, allocated_bytes, clearing_), "clearing memory");
-  check(library().stream_synchronize(clearing_), "clearing memory");
+  // The call waits, since any queue may use the buffer immediately.
+  check(library().set_bytes(address, 0, allocated_bytes, clearing_), "initialization of memory");
+  check(library().stream_synchronize(clearing_), "initialization of memory");
   return buffer;
 }
 
@@ -68,9 +68,9 @@ std::unique_ptr<Pinned> CudaDevice::pinned(size_t bytes) {
   void* data = nullptr;
   const Status status = library().allocate_host(&data, std::max<size_t>(bytes, 1), kHostPortable);
   if (status == kOutOfMemory) {
-    throw OutOfMemory("memory of the host for copies with " + label(), bytes, available_memory());
+    throw OutOfMemory("pinned host memory for copies with " + label(), bytes, available_memory());
   }
-  check(status, "allocating memory of the host");
+  check(status, "allocation of pinned host memory");
   return std::make_unique<CudaPinned>(*this, data);
 }
 

@@ -11,7 +11,7 @@ namespace halocline::device::cuda {
 const CudaEvent& ours(const Event& event) {
   const auto* cuda_event = dynamic_cast<const CudaEvent*>(&event);
   if (cuda_event == nullptr)
-    throw std::invalid_argument("an event of another interface was given to a CUDA device");
+    throw std::invalid_argument("a CUDA device cannot use an event of another interface");
   return *cuda_event;
 }
 
@@ -27,13 +27,13 @@ bool CudaEvent::done() const {
   device.use();
   const Status status = library().event_query(event);
   if (status == kNotReady) return false;
-  device.check(status, "work that was queued");
+  device.check(status, "queued work");
   return true;
 }
 
 void CudaEvent::wait() const {
   device.use();
-  device.check(library().event_synchronize(event), "work that was queued");
+  device.check(library().event_synchronize(event), "queued work");
 }
 
 EventOfStream CudaDevice::take_event() const {
@@ -46,11 +46,11 @@ EventOfStream CudaDevice::take_event() const {
     }
   }
   EventOfStream event = nullptr;
-  check(library().event_create(&event, kEventDisableTiming), "making an event");
+  check(library().event_create(&event, kEventDisableTiming), "creation of an event");
   return event;
 }
 
-// Waits for the last record of an event remain valid if the event is recorded again.
+// Waits for an earlier record of an event remain valid if the event is recorded again.
 void CudaDevice::give_event(EventOfStream event) const noexcept {
   const std::scoped_lock lock(mutex_);
   events_.push_back(event);
@@ -80,8 +80,8 @@ std::string in_words(const std::array<uint32_t, 3>& counts) {
   return std::to_string(counts[0]) + " x " + std::to_string(counts[1]) + " x " + std::to_string(counts[2]);
 }
 
-constexpr size_t kReadEvery = 64;     // commands of a trace between two readings of times
-constexpr double kLongElapsed = 1.0;  // seconds, beyond which a float is less accurate than the event
+constexpr size_t kReadEvery = 64;     // number of traced commands between two readings of times
+constexpr double kLongElapsed = 1.0;  // seconds; for longer times, the float is less accurate than the event
 
 }  // namespace
 
@@ -89,12 +89,12 @@ class CudaQueue::Timing {
  public:
   Timing(CudaQueue& queue, const TraceEvent& traced)
       : queue_(queue), traced_(traced), before_(queue.times_ ? queue.record_time() : nullptr) {}
-  ~Timing() {  // for a command that failed
+  ~Timing() {  // releases the event if the command failed
     if (before_ != nullptr) queue_.times_->unused.push_back(before_);
   }
   Timing(const Timing&) = delete;
   Timing& operator=(const Timing&) = delete;
-  // Record the event after the command, which is queued.
+  // Record the event after the queued command.
   void done() {
     if (before_ == nullptr) return;
     auto& pending = queue_.times_->pending;
@@ -141,8 +141,8 @@ void CudaQueue::launch(const Kernel& kernel, const std::array<uint32_t, 3>& bloc
                        block_shape[1], block_shape[2], 0, stream, parameters_.data(), nullptr);
   if (status != kSuccess) {
     fail(status, device.label(),
-         "launching " + in_words(block_counts) + " thread blocks of " + in_words(block_shape) +
-             " threads of kernel " + ours.name + " (it can have " +
+         "launch of " + in_words(block_counts) + " thread blocks of " + in_words(block_shape) +
+             " threads of kernel " + ours.name + " (the maximum is " +
              std::to_string(ours.max_threads_per_block()) + " threads per block)");
   }
   timing.done();
@@ -214,30 +214,30 @@ void CudaQueue::clear(Buffer& buffer, size_t offset, size_t bytes) {
   if (bytes == 0) return;
   device.use();
   Timing timing(*this, marked());
-  device.check(library().set_bytes(address, 0, bytes, stream), "clearing memory");
+  device.check(library().set_bytes(address, 0, bytes, stream), "a fill with zeros");
   timing.done();
 }
 
 std::shared_ptr<Event> CudaQueue::record() {
   device.use();
   auto event = std::make_shared<CudaEvent>(device, device.take_event(), CudaEvent::Kind::kPooled);
-  device.check(library().event_record(event->event, stream), "recording an event");
+  device.check(library().event_record(event->event, stream), "record of an event");
   return event;
 }
 
 void CudaQueue::wait(const std::shared_ptr<Event>& event) {
   device.use();
-  device.check(library().stream_wait(stream, ours(*event).event, 0), "waiting for an event");
+  device.check(library().stream_wait(stream, ours(*event).event, 0), "a wait for an event");
 }
 
 void CudaQueue::finish() {
   device.use();
-  device.check(library().stream_synchronize(stream), "work that was queued");
+  device.check(library().stream_synchronize(stream), "queued work");
 }
 
 void CudaQueue::begin_capture() {
   device.use();
-  device.check(library().capture_begin(stream, kCaptureThreadLocal), "beginning to record a graph");
+  device.check(library().capture_begin(stream, kCaptureThreadLocal), "begin of a capture");
 }
 
 std::unique_ptr<Graph> CudaQueue::end_capture() {
@@ -247,14 +247,14 @@ std::unique_ptr<Graph> CudaQueue::end_capture() {
   Executable executable = nullptr;
   const Status status = library().graph_instantiate(&executable, recording, 0);
   library().graph_destroy(recording);
-  device.check(status, "making a graph that can be launched");
+  device.check(status, "instantiation of a graph");
   return std::make_unique<CudaGraph>(device, executable);
 }
 
 void CudaQueue::launch(const Graph& graph) {
   device.use();
   device.check(library().graph_launch(static_cast<const CudaGraph&>(graph).executable, stream),
-               "launching a graph");
+               "launch of a graph");
 }
 
 void CudaQueue::source(RowsCopy& copy, const Buffer& from, const Rows& rows) {
@@ -300,21 +300,20 @@ std::vector<TraceEvent> CudaQueue::end_trace() {
 EventOfStream CudaQueue::record_time() {
   EventOfStream event = nullptr;
   if (times_->unused.empty()) {
-    device.check(library().event_create(&event, kEventDefault), "making an event");
+    device.check(library().event_create(&event, kEventDefault), "creation of an event");
   } else {
     event = times_->unused.back();
     times_->unused.pop_back();
   }
-  device.check(library().event_record(event, stream), "recording an event");
+  device.check(library().event_record(event, stream), "record of an event");
   return event;
 }
 
-// Return the time of a completed event. Milliseconds are a float, so after a while this event becomes the
-// zero of later events.
+// Return the time of a completed event. CUDA returns milliseconds as a float. For long times, the reference
+// event is therefore replaced by this event.
 double CudaQueue::seconds_of(EventOfStream event) {
   float milliseconds = 0;
-  device.check(library().event_elapsed(&milliseconds, times_->zero, event),
-               "asking for the time of an event");
+  device.check(library().event_elapsed(&milliseconds, times_->zero, event), "query of the time of an event");
   const double seconds = times_->since + 1e-3 * static_cast<double>(milliseconds);
   if (seconds - times_->since > kLongElapsed) {
     times_->since = seconds;
@@ -331,7 +330,7 @@ void CudaQueue::read_times() {
     Timed& timed = pending.front();
     const Status status = library().event_query(timed.after);
     if (status == kNotReady) return;
-    device.check(status, "work that was queued");
+    device.check(status, "queued work");
     timed.traced.begin = seconds_of(timed.before);
     timed.traced.end = seconds_of(timed.after);
     if (times_->events.size() < Trace::kMost) times_->events.push_back(timed.traced);
@@ -351,10 +350,10 @@ void CudaQueue::forget_times() noexcept {
 
 CudaClock::CudaClock(const CudaDevice& device) : device(device) {
   device.use();
-  device.check(library().stream_create(&stream, kStreamNonBlocking, 0), "making a stream");
-  device.check(library().event_create(&zero, kEventDefault), "making an event");
-  device.check(library().event_create(&last, kEventDefault), "making an event");
-  device.check(library().event_record(zero, stream), "recording an event");
+  device.check(library().stream_create(&stream, kStreamNonBlocking, 0), "creation of a stream");
+  device.check(library().event_create(&zero, kEventDefault), "creation of an event");
+  device.check(library().event_create(&last, kEventDefault), "creation of an event");
+  device.check(library().event_record(zero, stream), "record of an event");
   device.check(library().stream_synchronize(stream), "a reading of the clock");
 }
 
@@ -373,11 +372,11 @@ CudaClock::~CudaClock() {
 Reading CudaClock::read() {
   device.use();
   const double before = now();
-  device.check(library().event_record(last, stream), "recording an event");
+  device.check(library().event_record(last, stream), "record of an event");
   device.check(library().event_synchronize(last), "a reading of the clock");
   const double after = now();
   float milliseconds = 0;
-  device.check(library().event_elapsed(&milliseconds, zero, last), "asking for the time of an event");
+  device.check(library().event_elapsed(&milliseconds, zero, last), "query of the time of an event");
   return {1e-3 * static_cast<double>(milliseconds), (before + after) / 2, (after - before) / 2};
 }
 
@@ -386,10 +385,10 @@ std::shared_ptr<Clock> CudaDevice::clock() { return std::make_shared<CudaClock>(
 std::unique_ptr<Queue> CudaDevice::queue(bool urgent) {
   use();
   int lowest_priority = 0, highest_priority = 0;
-  check(library().priorities(&lowest_priority, &highest_priority), "asking for the priorities of streams");
+  check(library().priorities(&lowest_priority, &highest_priority), "query of stream priorities");
   Stream stream = nullptr;
   check(library().stream_create(&stream, kStreamNonBlocking, urgent ? highest_priority : lowest_priority),
-        "making a stream");
+        "creation of a stream");
   return std::make_unique<CudaQueue>(*this, stream);
 }
 

@@ -1,8 +1,8 @@
-// Device interface of the engine, for devices with their own memory. CUDA and OpenCL implement it.
+// Interface of the engine to devices with their own memory. CUDA and OpenCL implement it.
 //
-// Work is submitted to queues. The work in one queue runs in order. Events order the work in different
-// queues, also of different devices of one interface. Only Event::wait, Queue::finish and the destructors
-// wait for the device.
+// Work is submitted to queues. The work in one queue runs in order. Events order the work of different
+// queues, which may belong to different devices of one interface. Only Event::wait, Queue::finish and the
+// destructor of a queue wait for the device.
 #pragma once
 
 #include <array>
@@ -26,18 +26,18 @@ class DeviceError : public std::runtime_error {
 };
 
 // Advice for a device with too little memory.
-inline constexpr const char* kLessMemory = "take more devices, a smaller grid or float32";
+inline constexpr const char* kLessMemory = "use more devices, a smaller grid or float32";
 
 struct Description {
-  std::string interface;  // "cuda" or "opencl"
-  int index = 0;          // among the devices of the interface that this process sees
-  std::string name;       // name of the model
-  std::string driver;     // version of the driver
-  std::string platform;   // of OpenCL: devices of one platform can access each other's memory; empty for CUDA
-  std::string identity;   // equal in all processes: UUID for CUDA, platform and name for OpenCL
-  std::string architecture;          // "sm_90"; empty for OpenCL
-  size_t memory = 0;                 // bytes
-  size_t local_memory = 0;           // maximum bytes of shared memory per thread block
+  std::string interface;     // "cuda" or "opencl"
+  int index = 0;             // among the devices of the interface that this process sees
+  std::string name;          // name of the model
+  std::string driver;        // version of the driver
+  std::string platform;      // OpenCL: devices of one platform can copy from each other; empty for CUDA
+  std::string identity;      // equal in all processes: UUID for CUDA, platform and name for OpenCL
+  std::string architecture;  // "sm_90"; empty for OpenCL
+  size_t memory = 0;         // bytes
+  size_t local_memory = 0;   // maximum bytes of shared memory per thread block
   size_t max_threads_per_block = 0;  // maximum threads per thread block
   size_t parameters = 0;             // maximum bytes of kernel arguments
   int units = 0;                     // multiprocessors or compute units
@@ -61,7 +61,7 @@ class Buffer {
   size_t bytes_;
 };
 
-// Host memory that devices copy from and to without the processor.
+// Pinned (page-locked) host memory, which devices access by DMA.
 class Pinned {
  public:
   virtual ~Pinned() = default;
@@ -133,7 +133,7 @@ struct Rows {
   Rows dense(size_t from) const { return {from, bytes, bytes, count}; }
 };
 
-// Simultaneous reading of the clocks of a device and of the host, in seconds. The error of the host time is
+// Simultaneous readings of the clocks of a device and of the host, in seconds. The error of the host time is
 // at most `error`.
 struct Reading {
   double device = 0, host = 0, error = 0;
@@ -163,8 +163,8 @@ class Queue {
                       const std::array<uint32_t, 3>& block_shape, std::span<const Argument> arguments) = 0;
   // Copy within the memory of this device, or from another device of the interface to this one.
   virtual void copy(Buffer& to, size_t to_offset, const Buffer& from, size_t from_offset, size_t bytes) = 0;
-  // Copy from and to the host. Host memory must not change until the copy is complete. Only with pinned
-  // memory does the host not wait.
+  // Copy from or to the host. Host memory must not change until the copy is complete. The calls may wait for
+  // the copy unless the host memory is pinned.
   virtual void upload(Buffer& to, size_t offset, const void* from, size_t bytes) = 0;
   virtual void download(void* to, const Buffer& from, size_t offset, size_t bytes) = 0;
   // Copy rows of device memory from and to contiguous rows of the host.
@@ -182,14 +182,17 @@ class Queue {
   virtual void finish() = 0;
 
   // Record subsequent work instead of running it, until end_capture(). Requires Device::captures().
-  virtual void begin_capture() { throw std::logic_error("this device records no graphs"); }
-  virtual std::unique_ptr<Graph> end_capture() { throw std::logic_error("this device records no graphs"); }
-  virtual void launch(const Graph&) { throw std::logic_error("this device records no graphs"); }
+  virtual void begin_capture() { throw std::logic_error("this device does not support graphs"); }
+  virtual std::unique_ptr<Graph> end_capture() {
+    throw std::logic_error("this device does not support graphs");
+  }
+  virtual void launch(const Graph&) { throw std::logic_error("this device does not support graphs"); }
 
-  // Time each subsequent command by a clock of the device, until end_trace(). The call waits for queued work.
-  // A queue without a trace takes no times.
+  // Measure the time of each subsequent command by a clock of the device, until end_trace(). The call waits
+  // for queued work. Without a trace, a queue measures no times.
   virtual void begin_trace(std::shared_ptr<Clock> clock) = 0;
-  // Wait, and return an event for each command, in the order of the queue and in seconds of the clock.
+  // Wait for queued work, and return an event for each command, in the order of the queue. Times are in
+  // seconds of the clock.
   virtual std::vector<TraceEvent> end_trace() = 0;
   // Set the activity of subsequent commands. Copies between device and host are always kDownload and kUpload.
   void mark(EventKind kind, int32_t sweep = -1, int32_t subject = -1, int32_t tag = -1) {
@@ -219,12 +222,12 @@ class Device {
   virtual const Description& description() const = 0;
   // Bytes that can still be allocated, as far as the device reports them.
   virtual size_t free_memory() const = 0;
-  // Throws OutOfMemory (storage/memory.hpp) with the name of the device.
+  // Allocate zeroed device memory. Throws OutOfMemory (storage/memory.hpp) with the name of the device.
   virtual std::unique_ptr<Buffer> allocate(size_t bytes) = 0;
   virtual std::unique_ptr<Pinned> pinned(size_t bytes) = 0;
-  // Work in urgent queues runs before the ready work of other queues.
+  // Create a queue. Ready work in urgent queues runs before ready work in other queues.
   virtual std::unique_ptr<Queue> queue(bool urgent) = 0;
-  // Clock for traces of the queues of this device. It must not outlive the device.
+  // Create a clock for traces of the queues of this device. The clock must not outlive the device.
   virtual std::shared_ptr<Clock> clock() = 0;
   // Load code. CUDA: a cubin or PTX; OpenCL: source, with options for the compiler. Throws DeviceError with
   // the message of the compiler.
@@ -236,21 +239,27 @@ class Device {
 
   // Sharing between processes of a node.
   virtual bool shares() const { return false; }
-  virtual Shared share(const Buffer&) { throw std::logic_error("this device shares no memory"); }
+  virtual Shared share(const Buffer&) {
+    throw std::logic_error("this device does not support shared memory");
+  }
   virtual std::unique_ptr<Buffer> attach(const Shared&, size_t) {
-    throw std::logic_error("this device shares no memory");
+    throw std::logic_error("this device does not support shared memory");
   }
   // Return an event that the creating process records repeatedly, and for which another process waits.
-  virtual std::shared_ptr<Event> shared_event() { throw std::logic_error("this device shares no events"); }
-  virtual Shared share(const Event&) { throw std::logic_error("this device shares no events"); }
-  virtual std::shared_ptr<Event> attach_event(const Shared&) {
-    throw std::logic_error("this device shares no events");
+  virtual std::shared_ptr<Event> shared_event() {
+    throw std::logic_error("this device does not support shared events");
   }
-  virtual void record(Event&, Queue&) { throw std::logic_error("this device shares no events"); }
+  virtual Shared share(const Event&) { throw std::logic_error("this device does not support shared events"); }
+  virtual std::shared_ptr<Event> attach_event(const Shared&) {
+    throw std::logic_error("this device does not support shared events");
+  }
+  virtual void record(Event&, Queue&) {
+    throw std::logic_error("this device does not support shared events");
+  }
 };
 
-// Visible devices of an interface, created at the first call. The list is empty if the library or driver is
-// missing. The functions why_no_* then return the reason.
+// Return the visible devices of an interface, which are created at the first call. The list is empty if the
+// library or driver is missing. The functions why_no_* then return the reason.
 const std::vector<std::shared_ptr<Device>>& opencl_devices();
 const std::vector<std::shared_ptr<Device>>& cuda_devices();
 const std::string& why_no_opencl();

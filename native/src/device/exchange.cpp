@@ -115,15 +115,15 @@ std::vector<Exchange::Packet> Exchange::packets(const std::vector<Message>& mess
     const auto expect = [&](bool good, const std::string& requirement) {
       if (!good) throw std::invalid_argument(std::string(name).append(": expected ").append(requirement));
     };
-    expect(message.method != Method::kRma, "a method of devices");
-    expect(message.packed || message.link == nullptr, "a message by MPI where it is not packed");
+    expect(message.method != Method::kRma, "a transfer method for devices");
+    expect(message.packed || message.link == nullptr, "no link for an unpacked message");
     expect((message.method == Method::kColocated) == (message.link != nullptr),
-           "a link where it is colocated, and only there");
+           "a link if and only if the method is colocated");
     expect(0 <= message.peer && message.peer < rank_.communicator->size(),
            "a peer below " + std::to_string(rank_.communicator->size()));
     expect(0 <= message.tag && message.tag <= rank_.communicator->largest_tag(),
            "a tag of at most " + std::to_string(rank_.communicator->largest_tag()) +
-               ": use fewer subdomains a rank");
+               ": use fewer subdomains per rank");
     Packet packet;
     packet.message = message;
     for (const Part& part : message.parts) {
@@ -138,7 +138,7 @@ std::vector<Exchange::Packet> Exchange::packets(const std::vector<Message>& mess
            "at most 2^31 - 1 bytes instead of " + std::to_string(packet.bytes) + ": use more ranks");
     if (const Link* link = message.link.get()) {
       expect(packet.bytes <= link->bytes() && (link->side() == Link::Side::kSend) == sent,
-             std::string("a link that takes ") + (sent ? "what is sent" : "what comes") + ", " +
+             std::string("a link for ") + (sent ? "sends" : "receives") + " of at least " +
                  std::to_string(packet.bytes) + " bytes");
     }
     const bool straight = !message.packed && message.method == Method::kMpi;  // between fields and the host
@@ -148,7 +148,7 @@ std::vector<Exchange::Packet> Exchange::packets(const std::vector<Message>& mess
     if (message.method == Method::kMpi)
       packet.staged = subdomain_.device().pinned(std::max<size_t>(packet.bytes, 8));
     expect(message.method != Method::kGpuAware || packet.buffer->address() != nullptr,
-           "a device whose memory has addresses, as those of CUDA");
+           "a device whose memory has addresses, such as a CUDA device");
     result.push_back(std::move(packet));
   }
   return result;
@@ -164,7 +164,7 @@ void Exchange::start(const std::shared_ptr<Event>& begun) {
   packed_ = sent_ = 0;
   arrived_ = 0;
   packed_event_.reset();
-  // A message that MPI received last time must be unpacked before its memory is reused.
+  // The message of the previous execution must be unpacked before MPI receives into the same memory.
   for (Packet& packet : receives_) {
     if (packet.event && packet.link() == nullptr) packet.event->wait();
     packet.event.reset();

@@ -11,8 +11,8 @@
 
 namespace halocline::device {
 
-// Packing on the device, sending, receiving, and unpacking on the device. One thread calls it, and no call
-// blocks.
+// Messages are packed on the device, sent, received, and unpacked on the device. Only one thread calls the
+// functions, and no call blocks.
 class Exchange {
  public:
   static constexpr size_t kMostReceives = 32;  // bits of arrived()
@@ -26,21 +26,21 @@ class Exchange {
   void start(const std::shared_ptr<Event>& begun);
   // Begin an execution without messages.
   void skip();
-  // Event after all packing; null if there is none.
+  // Event after all packing; null if no message is packed.
   const std::shared_ptr<Event>& packed() const { return packed_event_; }
   // Send packed messages and queue the unpacking of messages that have arrived.
   void progress(int thread);
 
   // Return true if rows are copied, instead of packed and unpacked by kernels.
   bool copies_rows() const;
-  // Bit m: the unpacking of receive m is queued.
+  // Bit mask. Bit m is set if the unpacking of receive m is queued.
   uint32_t arrived() const { return arrived_; }
   bool all_arrived() const { return arrived_ == all_; }
   // Make subsequent work of a queue wait until these receives are unpacked.
   void await(Queue& queue, uint32_t receives) const;
   // Return true if all messages are sent and all have arrived.
   bool complete() const { return all_arrived() && sent_ == all_sends_; }
-  // End the run on all ranks and name the messages that have not arrived or are not sent after `seconds`.
+  // End the run on all ranks after a wait of `seconds`. The error message names the missing messages.
   [[noreturn]] void give_up(double seconds) const;
 
  private:
@@ -56,9 +56,9 @@ class Exchange {
       Rows rows;      // in the field
       size_t offset;  // in the message
     };
-    std::vector<Box> boxes{};         // for a message that is not packed: plane by plane
-    std::shared_ptr<Event> event{};   // send: it is ready to be sent; receive: it is unpacked
-    std::shared_ptr<Event> copied{};  // send by a link: its buffer is free
+    std::vector<Box> boxes{};         // for an unpacked message: plane by plane
+    std::shared_ptr<Event> event{};   // send: the message can be sent; receive: the message is unpacked
+    std::shared_ptr<Event> copied{};  // send by a link: the buffer can be reused
 
     double send_time = 0;  // if traced: time at which the message was passed to MPI
 
@@ -75,8 +75,8 @@ class Exchange {
   void progress_links();
   void progress_mpi(int thread);
   void add_rows(Packet& packet, const Part& part, size_t offset) const;
-  // Copy the rows of a message that is not packed: out to the memory that MPI sends, or in from the memory
-  // that MPI received.
+  // Copy the rows of an unpacked message, out to the memory that MPI sends, or in from the memory that MPI
+  // has received.
   void copy_out(const Packet& packet, Queue& queue) const;
   void copy_in(const Packet& packet, Queue& queue);
   // Queue the unpacking of receive m, after the earlier work for it.

@@ -11,8 +11,8 @@
 
 namespace halocline::device {
 
-// One end of a message. The end of the receiver has the memory to which the device of the sender writes. Each
-// end records an event when its copying or unpacking is queued, and then increments its count. The other end
+// One end of a message. The receiver owns the memory to which the device of the sender writes. Each end
+// records an event after it has queued its copy or unpacking, and then increments its count. The other end
 // reads the count and makes its own queue wait for the event.
 class Link {
  public:
@@ -32,15 +32,15 @@ class Link {
   size_t bytes() const { return bytes_; }
   // Return the handle for the other end.
   Shared handle() const;
-  // Attach the shared objects of the other end through `through`, a device of the interface that can access
-  // its memory. Throws DeviceError if the memory is not accessible.
+  // Attach the shared objects of the other end through the device `through`, which must be able to access the
+  // memory. Throws DeviceError if the memory is not accessible.
   void attach(const std::shared_ptr<Device>& through, const Shared& handle,
               std::shared_ptr<Counters> counters, size_t first);
 
   // Begin the next message.
   void begin() { ++message_; }
-  // Return true if an event of the other end makes the next step of this end safe. Sender: the unpacking of
-  // the previous message is queued. Receiver: the copying of this message is queued.
+  // Return true if the other end has queued its work. For the sender, this work is the unpacking of the
+  // previous message. For the receiver, it is the copy of this message.
   bool ready() const;
   // Memory of the messages. For the sender, it belongs to the other process.
   Buffer& buffer() const { return *buffer_; }

@@ -8,8 +8,8 @@
 
 namespace halocline::device {
 
-// The kernel hc_move has the arrays of two subdomains and one for messages. Their order: the storages of the
-// subdomain that runs it, the storages of the other subdomain, the messages.
+// The arguments of the kernel hc_move are arrays in this order: the storages of the subdomain that runs it,
+// the storages of the other subdomain, and the buffer of messages.
 class Moves {
  public:
   explicit Moves(const Subdomain& domain) : subdomain_(domain), fields_(domain.storages().size()) {}
@@ -26,7 +26,7 @@ class Moves {
 
   // Upload the table of pieces and create the kernel. Nothing can be added afterwards.
   void settle();
-  // Run one launch. `other` has the storages of the source, `messages` the packed messages.
+  // Run one launch. `other` is the subdomain of the source cells, and `messages` contains packed messages.
   void operator()(Queue& queue, size_t launch, const Subdomain* other, const Buffer* messages) const;
 
  private:

@@ -22,7 +22,7 @@ Nvrtc::Nvrtc(const std::string& library, const std::vector<std::string>& depende
   if (!symbols_.loaded()) throw std::runtime_error("NVRTC cannot be loaded: " + symbols_.error());
   if (!symbols_.missing().empty()) {
     throw std::runtime_error(library + " lacks " + symbols_.missing().front() +
-                             ": it is older than CUDA 11.2, or no NVRTC");
+                             ": it is not NVRTC, or it is older than CUDA 11.2");
   }
   version_of_(&version_.first, &version_.second);
   int count = 0;

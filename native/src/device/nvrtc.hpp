@@ -11,8 +11,8 @@ namespace halocline::device {
 
 class Nvrtc {
  public:
-  // Load the library by its path or name, after dependencies that it would not find by itself. Throws
-  // std::runtime_error if one cannot be loaded or the library is not NVRTC.
+  // Load the dependencies, which the library would not find by itself, and then the library by its path or
+  // name. Throws std::runtime_error if a library cannot be loaded or is not NVRTC.
   Nvrtc(const std::string& library, const std::vector<std::string>& dependencies);
 
   std::pair<int, int> version() const { return version_; }

@@ -49,14 +49,15 @@ int version_of(cl::DeviceId device) {
   return words >> opencl >> major >> point >> minor ? 100 * major + minor : 0;
 }
 
-// Return true if float64 has fma, subnormals, infinities and NaNs, which equal bits require.
+// Return true if float64 has fma, subnormals, infinities and NaNs, which bit-for-bit identical results
+// require.
 bool has_doubles(cl::DeviceId device) {
   constexpr cl::Bits kNeeded = cl::kFpDenorm | cl::kFpInfNan | cl::kFpRoundToNearest | cl::kFpFma;
   return (device_info<cl::Bits>(device, cl::kDeviceDoubleFpConfig) & kNeeded) == kNeeded;
 }
 
 // Return true if float32 has fma, infinities, NaNs, and correctly rounded division and square root.
-// Subnormals of float32 are not part of the guarantee of equal bits.
+// The guarantee of bit-for-bit identical results does not include subnormals of float32.
 bool has_singles(cl::DeviceId device) {
   constexpr cl::Bits kNeeded = cl::kFpInfNan | cl::kFpRoundToNearest | cl::kFpFma | cl::kFpDivideSqrt;
   return (device_info<cl::Bits>(device, cl::kDeviceSingleFpConfig) & kNeeded) == kNeeded;
@@ -137,7 +138,7 @@ std::vector<Candidate> devices_of(cl::Platform platform, const std::string& name
   const cl::Context context = api().CreateContext(properties, static_cast<cl::UInt>(devices.size()),
                                                   devices.data(), nullptr, nullptr, &error);
   if (error != cl::kSuccess) {
-    note(" gives no context: " + cl::name_of(error));
+    note(" cannot create a context: " + cl::name_of(error));
     return {};
   }
   std::vector<Candidate> candidates;
@@ -162,14 +163,14 @@ Found search() {
   cl::UInt count = 0;
   if (api().GetPlatformIDs(0, nullptr, &count) != cl::kSuccess || count == 0) {
     result.reason =
-        "OpenCL has no platform: install a driver for the device (for the processor, Debian: "
+        "OpenCL has no platform: install a driver for the device (for CPUs on Debian: "
         "pocl-opencl-icd)";
     return result;
   }
   std::vector<cl::Platform> platforms(count);
   api().GetPlatformIDs(count, platforms.data(), nullptr);
   std::vector<Candidate> candidates;
-  std::map<std::string, int> same;  // likewise for platforms of equal names
+  std::map<std::string, int> same;  // platforms of equal names are distinguished by their order
   for (const cl::Platform platform : platforms) {
     std::string name = platform_name(platform);
     if (const int before = same[name]++; before > 0) name += " #" + std::to_string(before);

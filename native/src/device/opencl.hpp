@@ -18,7 +18,7 @@
 
 namespace halocline::device::opencl {
 
-// Return the functions of OpenCL, which are valid if there is a device.
+// Return the functions of OpenCL. They are valid if there is a device.
 const cl::Library& api();
 
 // Return the name of an error, with advice.
@@ -180,14 +180,14 @@ class ClQueue : public Queue {
   void clear(Buffer& buffer, size_t offset, size_t bytes) override;
   std::shared_ptr<Event> record() override;
   void wait(const std::shared_ptr<Event>& event) override;
-  void flush() override { check(state_->label, "starting what is queued", api().Flush(queue_)); }
+  void flush() override { check(state_->label, "start of queued work", api().Flush(queue_)); }
   void finish() override;
   void begin_trace(std::shared_ptr<Clock> clock) override;
   std::vector<TraceEvent> end_trace() override;
 
  private:
-  // State of a trace: the queue without times, and the commands whose times are not read yet. The times of
-  // `events` are those of the device clock.
+  // State of a trace: the queue without times, and the commands whose times are not read yet. `events` has
+  // times of the device clock.
   struct Times {
     cl::CommandQueue untimed;
     std::deque<std::pair<cl::Event, TraceEvent>> pending{};

@@ -22,7 +22,7 @@ size_t ClKernel::max_threads_per_block() const {
 
 void ClKernel::set(std::span<const Argument> arguments) const {
   if (arguments.size() != count_) {
-    throw std::invalid_argument(state_->label + ": " + name_ + " is given " +
+    throw std::invalid_argument(state_->label + ": " + name_ + " received " +
                                 std::to_string(arguments.size()) + " arguments, expected " +
                                 std::to_string(count_));
   }
@@ -68,7 +68,7 @@ std::unique_ptr<Module> ClDevice::load(const std::string& code, const std::strin
   const size_t length = code.size();
   cl::Int error = cl::kSuccess;
   const cl::Program program = api().CreateProgramWithSource(state_->context, 1, &source, &length, &error);
-  check(state_->label, "taking a source", error);
+  check(state_->label, "creation of a program", error);
   auto module = std::make_unique<ClModule>(state_, program);
   const std::string all = options + (options.empty() ? "" : " ") + "-cl-std=CL1.2";
   error = api().BuildProgram(program, 1, &state_->device, all.c_str(), nullptr, nullptr);
@@ -77,7 +77,7 @@ std::unique_ptr<Module> ClDevice::load(const std::string& code, const std::strin
       return api().GetProgramBuildInfo(program, state_->device, cl::kProgramBuildLog, bytes, to, required);
     });
     throw DeviceError(state_->label + ": code does not compile with options '" + all + "', " +
-                      described(error) + "\n" + (log.empty() ? "its compiler says nothing" : log));
+                      described(error) + "\n" + (log.empty() ? "the compiler printed no message" : log));
   }
   return module;
 }

@@ -121,7 +121,8 @@ const Library* library(std::string& explanation) {
     void* handle = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);  // never closed: drivers have threads
     if (handle == nullptr) {
       const char* reason = dlerror();  // NOLINT(concurrency-mt-unsafe): each thread has its own
-      return std::string("OpenCL's loader cannot be loaded (") + (reason == nullptr ? "no reason" : reason) +
+      return std::string("the OpenCL loader cannot be loaded (") +
+             (reason == nullptr ? "no reason" : reason) +
              "): install it (Debian: ocl-icd-libopencl1) and a driver for the device";
     }
     const char* missing = fill(handle, table);
@@ -143,26 +144,26 @@ std::string advice_on(Int error) {
   switch (error) {
     case -2:
     case -36:
-      return "the device is lost or a kernel on it has failed: look at the system's log and start again";
+      return "the device is lost or a kernel has failed. Check the system log and restart the process";
     case -3:
       return "install a driver with a compiler";
     case -4:
     case -6:
       return "use a smaller grid or more devices";
     case -5:
-      return "a kernel has failed, or needs more registers or local memory than there are: try smaller "
+      return "a kernel has failed, or needs more registers or local memory than are available. Try smaller "
              "thread blocks or a smaller grid";
     case -14:
-      return "something that this waits for has failed: see the errors before this one";
+      return "a preceding operation has failed. See the earlier errors";
     case -34:
       return "use devices of one platform";
     case -43:
-      return "the driver does not know one of the options: a newer one may";
+      return "the driver does not support one of the options. Try a newer driver";
     case -54:
     case -55:
       return "use fewer threads per thread block";
     default:
-      return error < -1000 ? "it is an error of the driver's own: see its documentation" : "";
+      return error < -1000 ? "the error is specific to the driver. See the documentation of the driver" : "";
   }
 }
 

@@ -20,10 +20,10 @@ ClBuffer::~ClBuffer() {
 const ClBuffer& ours(const State& state, const Buffer& buffer) {
   const auto* cl_buffer = dynamic_cast<const ClBuffer*>(&buffer);
   if (cl_buffer == nullptr) {
-    throw std::invalid_argument(state.label + ": a buffer of another interface, expected OpenCL's");
+    throw std::invalid_argument(state.label + ": a buffer of another interface, expected an OpenCL buffer");
   }
   if (cl_buffer->state().context != state.context) {
-    fail(state.label, "the use of memory of " + cl_buffer->state().label, cl::kInvalidContext);
+    fail(state.label, "use of memory of " + cl_buffer->state().label, cl::kInvalidContext);
   }
   return *cl_buffer;
 }
@@ -56,7 +56,7 @@ size_t ClDevice::free_memory() const {
 std::unique_ptr<Buffer> ClDevice::allocate(size_t bytes) {
   if (bytes > free_memory()) throw out_of_memory(bytes);
   if (bytes > largest_buffer_) {
-    throw OutOfMemory("one buffer on " + state_->label + ", which limits the size of each,", bytes,
+    throw OutOfMemory("a buffer on " + state_->label + " (with a maximum size per buffer)", bytes,
                       largest_buffer_, kLessMemory);
   }
   cl::Int error = cl::kSuccess;
@@ -73,7 +73,7 @@ std::unique_ptr<Buffer> ClDevice::allocate(size_t bytes) {
         api().EnqueueFillBuffer(setup_, memory, zeros.pattern, zeros.width, 0, bytes, 0, nullptr, nullptr);
     if (error == cl::kSuccess) error = api().Finish(setup_);
     if (no_memory(error)) throw out_of_memory(bytes);
-    check(state_->label, "clearing new memory", error);
+    check(state_->label, "initialization of memory", error);
   }
   return buffer;
 }

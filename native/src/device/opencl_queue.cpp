@@ -15,9 +15,10 @@ cl::Int status_of(cl::Event event) {
   return error == cl::kSuccess ? status : error;
 }
 
-constexpr size_t kReadEvery = 64;  // commands of a trace between two readings of times
+constexpr size_t kReadEvery = 64;  // number of traced commands between two readings of times
 
-// Return a time of an event in seconds of the device clock, or 0 if it is unknown, as for a failed command.
+// Return a time of an event in seconds of the device clock, or 0 if the time is unknown, for example after a
+// failure.
 double time_of(cl::Event event, cl::UInt parameter) {
   uint64_t nanoseconds = 0;
   const cl::Int error =
@@ -71,7 +72,7 @@ bool ClEvent::done() const {
 
 void ClEvent::judge(cl::Int error) const {
   commands_->check();
-  check(commands_->state().label, "what an event waits for", error);
+  check(commands_->state().label, "work before an event", error);
 }
 
 ClQueue::~ClQueue() {
@@ -125,7 +126,8 @@ void ClQueue::launch(const Kernel& kernel, const std::array<uint32_t, 3>& block_
                      const std::array<uint32_t, 3>& block_shape, std::span<const Argument> arguments) {
   const auto* cl_kernel = dynamic_cast<const ClKernel*>(&kernel);
   if (cl_kernel == nullptr || cl_kernel->state().device != state_->device) {
-    throw std::invalid_argument(state_->label + ": a kernel of another device, expected one loaded for it");
+    throw std::invalid_argument(
+        state_->label + ": a kernel of another device, expected a kernel that was loaded for this device");
   }
   cl_kernel->set(arguments);
   size_t all[3], local[3];
@@ -226,7 +228,7 @@ void ClQueue::clear(Buffer& buffer, size_t offset, size_t bytes) {
   if (bytes == 0) return;
   const Zeros zeros(offset, bytes);
   queued(
-      "clearing memory",
+      "a fill with zeros",
       [&](cl::Event* event) {
         return api().EnqueueFillBuffer(queue_, memory, zeros.pattern, zeros.width, offset, bytes, 0, nullptr,
                                        event);
@@ -245,10 +247,10 @@ std::shared_ptr<Event> ClQueue::record() {
 void ClQueue::wait(const std::shared_ptr<Event>& event) {
   const auto* other = dynamic_cast<const ClEvent*>(event.get());
   if (other == nullptr) {
-    throw std::invalid_argument(state_->label + ": an event of another interface, expected OpenCL's");
+    throw std::invalid_argument(state_->label + ": an event of another interface, expected an OpenCL event");
   }
   const cl::Event before = other->event();
-  queued("waiting for " + other->state().label, [&](cl::Event* barrier_event) {
+  queued("a wait for " + other->state().label, [&](cl::Event* barrier_event) {
     return api().EnqueueBarrierWithWaitList(queue_, 1, &before, barrier_event);
   });
 }
@@ -256,7 +258,7 @@ void ClQueue::wait(const std::shared_ptr<Event>& event) {
 void ClQueue::finish() {
   const cl::Int error = api().Finish(queue_);
   commands_->check();
-  check(state_->label, "what is queued", error);
+  check(state_->label, "queued work", error);
 }
 
 cl::Memory ClQueue::at(const Buffer& buffer, size_t offset, size_t bytes) const {
@@ -307,7 +309,7 @@ cl::CommandQueue make_queue(const State& state, bool urgent, bool timed) {
         api().CreateCommandQueueWithProperties(state.context, state.device, properties, &error);
     if (error == cl::kSuccess) return queue;
   }
-  // A priority is only a hint: without it the results are the same.
+  // A priority is only a hint. The results are the same without priorities.
   const cl::CommandQueue queue = api().CreateCommandQueue(state.context, state.device, profiling, &error);
   check(state.label, "a queue", error);
   return queue;

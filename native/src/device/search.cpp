@@ -25,8 +25,9 @@ Search::Search(std::shared_ptr<Module> module, std::vector<std::shared_ptr<Stora
                const std::vector<Boxes>& boxes)
     : module_(std::move(module)), storages_(std::move(storages)) {
   if (storages_.empty() || boxes.size() != storages_.size()) {
-    throw std::invalid_argument("boxes of " + std::to_string(boxes.size()) + " storages, expected those of " +
-                                std::to_string(storages_.size()) + ", at least one");
+    throw std::invalid_argument("boxes for " + std::to_string(boxes.size()) +
+                                " storages, expected boxes for " + std::to_string(storages_.size()) +
+                                " storages and at least one storage");
   }
   Device& device = *storages_.front()->device();
   kernel_ = kernel_for(device, *module_, "hc_find_nonfinite", size_t{kBlockShape[0]} * kBlockShape[1]);

@@ -60,7 +60,8 @@ void Storage::by_rows(bool back, const std::function<void(const Index&, char*)>&
   const int64_t rows = std::clamp<int64_t>(kPiece / static_cast<int64_t>(row), 1, end - begin);
   const int64_t pieces = (end - begin + rows - 1) / rows;
   const auto staging = device_->pinned(static_cast<size_t>(std::min<int64_t>(pieces, 2) * rows) * row);
-  const auto queue = device_->queue(false);  // destroyed before the memory: it waits
+  const auto queue =
+      device_->queue(false);  // destroyed before the memory, since the destructor waits for the copies
   struct Piece {
     int64_t first, last;
     char* data;
@@ -100,8 +101,8 @@ std::shared_ptr<halocline::Storage> Storage::fetch() const {
 
 void Storage::store(const halocline::Storage& from) {
   if (from.shape() != shape_ || from.itemsize() != itemsize_) {
-    throw std::invalid_argument("a storage of shape " + text(from.shape()) + ", expected " + text(shape_) +
-                                " and the same itemsize");
+    throw std::invalid_argument("a storage of shape " + text(from.shape()) + ", expected shape " +
+                                text(shape_) + " and an equal itemsize");
   }
   const size_t bytes = static_cast<size_t>(shape_[2]) * itemsize_;
   by_rows(true, [&](const Index& cell, char* row) { std::memcpy(row, from.at(cell), bytes); });

@@ -11,8 +11,8 @@
 
 namespace halocline::device {
 
-// Array of one field with its halo. Cell (., ., 0) of every row begins a memory segment that one transaction
-// reads.
+// Array of one field with its halo. Cell (., ., 0) of every row is aligned to a memory segment, the unit of
+// one memory transaction.
 class Storage {
  public:
   // Create an array of zeros. Throws std::invalid_argument for an invalid shape, and OutOfMemory.
@@ -34,7 +34,7 @@ class Storage {
   bool same_layout(const Storage& other) const;
   void swap(Storage& other) noexcept { buffer_.swap(other.buffer_); }
 
-  // Copy the cells without halo to host memory, or from it. Both functions wait for the device.
+  // Copy the cells without halo to host memory, or from host memory. Both functions wait for the device.
   std::shared_ptr<halocline::Storage> fetch() const;
   void store(const halocline::Storage& from);
 

@@ -23,8 +23,8 @@ std::unique_ptr<Kernel> kernel_for(const Device& device, const Module& module, c
   std::unique_ptr<Kernel> kernel = module.kernel(name);
   if (threads > kernel->max_threads_per_block()) {
     throw DeviceError("kernel " + name + " needs " + std::to_string(threads) + " threads per block, but " +
-                      words(device.description()) + " gives it at most " +
-                      std::to_string(kernel->max_threads_per_block()) + ": take another device, or cpu");
+                      words(device.description()) + " supports at most " +
+                      std::to_string(kernel->max_threads_per_block()) + ": use another device or the CPU");
   }
   return kernel;
 }
@@ -44,7 +44,7 @@ Subdomain::Subdomain(std::shared_ptr<Device> device, std::shared_ptr<Module> mod
   std::vector<hc_layout> layouts;
   for (const auto& storage : storages_) {
     if (storage->device() != device_) {
-      throw std::invalid_argument("a storage on another device than that of its subdomain");
+      throw std::invalid_argument("a storage on another device than its subdomain");
     }
     layouts.push_back(storage->layout());
   }
@@ -135,7 +135,7 @@ BoundLaunch::BoundLaunch(const Subdomain& domain, const Launch& launch)
   }
   if (threads(launch) == 0) {
     throw std::invalid_argument("kernel " + launch.kernel +
-                                " in thread blocks of no threads, expected 1 or more");
+                                " has thread blocks of 0 threads, expected at least 1");
   }
   constexpr size_t kAddress = 8;
   const size_t count = launch.operands.size(), layouts = launch.layouts ? 0 : count;
@@ -145,7 +145,7 @@ BoundLaunch::BoundLaunch(const Subdomain& domain, const Launch& launch)
   if (required_bytes > device.parameters) {
     throw DeviceError("kernel " + launch.kernel + " takes " + std::to_string(required_bytes) +
                       " bytes of parameters, for " + std::to_string(launch.operands.size()) +
-                      " fields, but " + words(device) + " gives a kernel at most " +
+                      " fields, but " + words(device) + " supports at most " +
                       std::to_string(device.parameters) + ": use fewer fields in one stage");
   }
 }

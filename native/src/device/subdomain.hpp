@@ -20,16 +20,16 @@ struct Launch {
   std::array<uint32_t, 3> block_counts{}, block_shape{};
   bool scratch = false;
   bool partials = false;
-  bool layouts = false;  // in memory, not among the parameters
+  bool layouts = false;  // the layouts of storages are in memory, not among the parameters
 };
 
 // Return a kernel that will run with `threads` threads per block. Throws DeviceError if there is no kernel of
-// this name, or if the device has fewer threads for it.
+// this name, or if the kernel cannot have so many threads on the device.
 std::unique_ptr<Kernel> kernel_for(const Device& device, const Module& module, const std::string& name,
                                    size_t threads);
 
-// Events of one queue of a subdomain in a trace. `role`: "computing", "packing", "outgoing" or "incoming";
-// the last two belong to messages in one direction.
+// Events of one queue of a subdomain in a trace. `role`: "computing", "packing", "outgoing" or "incoming".
+// The last two roles belong to messages in one direction.
 struct Lane {
   std::string role;
   int direction = -1;
@@ -51,7 +51,7 @@ class Subdomain {
   }
   const std::vector<std::shared_ptr<Storage>>& storages() const { return storages_; }
   Buffer& scalars() const { return *scalars_; }
-  // An hc_control, which can make queued kernels skip.
+  // An hc_control, by which queued kernels can be skipped.
   Buffer& control() const { return *control_; }
   // The hc_layout of each storage.
   Buffer& layouts() const { return *layouts_; }
@@ -68,7 +68,7 @@ class Subdomain {
   void reserve_scratch(size_t bytes);
   // Make these scalars visible to kernels that are queued later.
   void update(const double* scalars);
-  // Discard the known scalars, since the device has changed them.
+  // Discard the copy of the scalars, since the device has changed them.
   void forget() { known_.clear(); }
   // Wait if the device is too far behind, so that the amount of queued work is bounded.
   void keep_up();
@@ -94,7 +94,7 @@ class Subdomain {
   std::unique_ptr<Pinned> updates_;
   std::array<std::shared_ptr<Event>, kUpdates> updated_;
   size_t update_ = 0;
-  std::vector<double> known_;  // scalars that the device has, or will have
+  std::vector<double> known_;  // scalars that the device has, or will have after queued work
   std::array<std::shared_ptr<Event>, kAhead> sweeps_;
   size_t sweep_ = 0;
   std::unique_ptr<Queue> computing_, packing_;

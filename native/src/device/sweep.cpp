@@ -47,7 +47,7 @@ void Sweep::add(Part& part, const Share& share, const SweepPlan& plan, const Sub
         if (reducer.kernel == launch.kernel) partials = reducer.partials.get();
       }
       if (launch.partials && partials == nullptr) {
-        throw std::invalid_argument("sweep " + name_ + ": no place for the partial results of kernel " +
+        throw std::invalid_argument("sweep " + name_ + ": no memory for the partial results of kernel " +
                                     launch.kernel);
       }
       bound.launches.emplace_back(BoundLaunch(part.subdomain, launch), partials);
@@ -61,7 +61,8 @@ void Sweep::add(Part& part, const Share& share, const SweepPlan& plan, const Sub
     }
   }
   if (share.sends.empty() && share.receives.empty()) return;
-  if (!rank_.communicator) throw std::invalid_argument("sweep " + name_ + " has messages, but one rank");
+  if (!rank_.communicator)
+    throw std::invalid_argument("sweep " + name_ + " has messages, but there is only one rank");
   part.exchange = std::make_unique<Exchange>(rank_, part.subdomain, share.sends, share.receives, number_);
 }
 
@@ -288,7 +289,7 @@ void Sweep::work(Worker& worker, Team& team) {
 void Sweep::conclude() {
   const Span span(rank_.launches_trace, EventKind::kLaunch, number_, -1);
   for (const auto& part : parts_) {
-    await_all(*part);  // also messages that no patch needs: later sweeps may compute in their cells
+    await_all(*part);  // also messages that no patch needs, since later sweeps may overwrite their cells
     reduce(*part);
     part->subdomain.computing().flush();
   }

@@ -12,15 +12,15 @@
 
 namespace halocline::device {
 
-// A patch, or a box in the halo that is computed as well.
+// Patch, or box of halo cells that the sweep also computes.
 struct Item {
-  uint32_t needs = 0;  // bit m: receive m
-  bool rims = false;   // the boundary conditions that wait for messages
+  uint32_t needs = 0;  // bit m: the item waits for receive m
+  bool rims = false;   // the item waits for the rims
   bool halo = false;   // a box in the halo
   std::vector<Launch> launches;
 };
 
-// Cells to copy from a subdomain of this rank, possibly the same one.
+// Cells to copy from a subdomain of this rank, which may be the same subdomain.
 struct Copy {
   uint32_t storage, source;  // source: number of the subdomain
   Index from, to, extent;
@@ -38,8 +38,8 @@ struct Partials {
 struct Share {
   std::vector<Message> sends, receives;
   std::vector<Copy> copies;
-  std::vector<Launch> fills;  // run before the patches
-  std::vector<Launch> rims;   // run after all messages have arrived
+  std::vector<Launch> fills;  // boundary fills that run before the patches
+  std::vector<Launch> rims;   // boundary fills that run after all messages have arrived
   std::vector<Item> items;
   std::vector<Partials> partials;
 };

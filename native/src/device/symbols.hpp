@@ -1,4 +1,4 @@
-// Functions of a library that is located at run time, so that one build serves machines with and without it.
+// Functions of a library that is located at run time. One build can thus run with and without the library.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ class Symbols {
   bool loaded() const { return library_ != nullptr; }
   // Message of the loader if no library could be loaded.
   const std::string& error() const { return error_; }
-  // Functions that were requested with [] and are missing.
+  // Names of missing functions that were requested with [].
   const std::vector<std::string>& missing() const { return missing_; }
 
   class Symbol {
@@ -24,14 +24,14 @@ class Symbols {
     explicit Symbol(void* address) : address_(address) {}
     template <typename Function>
       requires std::is_pointer_v<Function>
-    operator Function() const {  // not explicit: it initializes pointers
+    operator Function() const {  // not explicit, since it initializes pointers
       return reinterpret_cast<Function>(address_);
     }
 
    private:
     void* address_;
   };
-  // Return a function that must exist, or one that may be null.
+  // Return a function. With [], a missing function is recorded in missing(); optional() returns null.
   Symbol operator[](const char* name);
   Symbol optional(const char* name) const;
 

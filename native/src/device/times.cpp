@@ -18,8 +18,8 @@ Reading most_exact(Clock& clock) {
   return best;
 }
 
-// The clocks may run at different speeds. A straight line through two readings, between which all events
-// occur, relates them.
+// Convert times of events to the host clock. The clocks may run at different speeds. They are related by a
+// straight line through two readings. All events occur between these readings.
 void to_host(std::vector<TraceEvent>& events, const Reading& first, const Reading& last) {
   const double device = last.device - first.device;
   const double speed = device > 0 ? (last.host - first.host) / device : 1.0;

@@ -1,4 +1,4 @@
-// Times of device commands by the clock of the host.
+// Times of device commands on the host clock.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // Ends of messages between devices of two processes. Shared objects must outlive their use by the other
-// process, and no process waits for the end of the other. Each end therefore sets a flag after it has
+// process, but no process waits until the other process ends. Each end therefore sets a flag after it has
 // released the objects of the other end.
 #include <algorithm>
 #include <cstring>
@@ -26,7 +26,8 @@ void put(Shared& to, const Shared& part) {
   to.insert(to.end(), part.begin(), part.end());
 }
 
-// Wait for work of a failed run that is still in progress. An error here has already been reported by a call.
+// Wait for work of a failed run that is still in progress. An error here was already reported by an earlier
+// call.
 void settle(const Event& event) noexcept {
   try {
     event.wait();
@@ -37,10 +38,10 @@ void settle(const Event& event) noexcept {
 
 Shared take(const Shared& from, size_t& at) {
   uint64_t size = 0;
-  if (from.size() - at < sizeof size) throw std::invalid_argument("a handle of a message is cut short");
+  if (from.size() - at < sizeof size) throw std::invalid_argument("the handle of a message is too short");
   std::memcpy(&size, from.data() + at, sizeof size);
   at += sizeof size;
-  if (from.size() - at < size) throw std::invalid_argument("a handle of a message is cut short");
+  if (from.size() - at < size) throw std::invalid_argument("the handle of a message is too short");
   const auto begin = from.begin() + static_cast<ptrdiff_t>(at);
   at += size;
   return {begin, begin + static_cast<ptrdiff_t>(size)};
@@ -56,8 +57,9 @@ Link::Link(std::shared_ptr<Device> device, Side side, size_t bytes, std::shared_
       counters_(std::move(counters)),
       first_(first) {
   if (first_ + kLines > counters_->size()) {
-    throw std::invalid_argument("lines " + std::to_string(first_) + " and on of " +
-                                std::to_string(counters_->size()) + ", expected " + std::to_string(kLines));
+    throw std::invalid_argument("counter lines from " + std::to_string(first_) + " of " +
+                                std::to_string(counters_->size()) + ", expected " + std::to_string(kLines) +
+                                " lines");
   }
   give_back(nullptr);
   if (side_ == Side::kReceive) buffer_ = device_->allocate((bytes_ + kBlock - 1) / kBlock * kBlock);
@@ -76,7 +78,7 @@ Link::~Link() {
 }
 
 void Link::give_back(std::unique_ptr<Retained> held) {
-  // Never destroyed: the end of the process frees objects that the other end has not released.
+  // Never destroyed, since objects that the other end has not released must live until the process ends.
   static auto* const mutex = new std::mutex;
   static auto* const waiting = new std::vector<std::unique_ptr<Retained>>;
   const std::scoped_lock lock(*mutex);
@@ -96,8 +98,9 @@ Shared Link::handle() const {
 void Link::attach(const std::shared_ptr<Device>& through, const Shared& handle,
                   std::shared_ptr<Counters> counters, size_t first) {
   if (first + kLines > counters->size()) {
-    throw std::invalid_argument("the other end's lines " + std::to_string(first) + " and on of " +
-                                std::to_string(counters->size()) + ", expected " + std::to_string(kLines));
+    throw std::invalid_argument("counter lines of the other end from " + std::to_string(first) + " of " +
+                                std::to_string(counters->size()) + ", expected " + std::to_string(kLines) +
+                                " lines");
   }
   size_t at = 0;
   through_ = through;

@@ -15,20 +15,21 @@ namespace halocline {
 namespace {
 
 double timeout_from_environment() {
-  const char* value = std::getenv("HALOCLINE_TIMEOUT");  // NOLINT(concurrency-mt-unsafe): nobody writes it
+  const char* value = std::getenv("HALOCLINE_TIMEOUT");  // NOLINT(concurrency-mt-unsafe): no thread writes it
   if (value == nullptr || *value == '\0') return 300;
   double seconds = 0;
   const char* end = value + std::strlen(value);
   const auto read =
-      std::from_chars(value, end, seconds);  // independent of the locale, in which "0.5" may be no number
+      std::from_chars(value, end, seconds);  // independent of the locale, which may not accept "0.5"
   if (read.ec != std::errc{} || read.ptr != end || !(seconds > 0)) {
-    throw std::invalid_argument(std::string("HALOCLINE_TIMEOUT is ") + value + ", expected seconds above 0");
+    throw std::invalid_argument(std::string("HALOCLINE_TIMEOUT is ") + value +
+                                ", expected a positive number of seconds");
   }
   return seconds;
 }
 
 bool checks_from_environment() {
-  const char* value = std::getenv("HALOCLINE_CHECK");  // NOLINT(concurrency-mt-unsafe): nobody writes it
+  const char* value = std::getenv("HALOCLINE_CHECK");  // NOLINT(concurrency-mt-unsafe): no thread writes it
   const std::string words = value == nullptr ? "" : value;
   if (words.empty() || words == "0") return false;
   if (words != "1") throw std::invalid_argument("HALOCLINE_CHECK is " + words + ", expected 0 or 1");
@@ -104,7 +105,7 @@ void Engine::check() const {
   for (const Neighbour& neighbour : rank_.neighbours) {
     expect(neighbour.storages.size() == fields && neighbour.signals.counters,
            "a neighbour with " + std::to_string(neighbour.storages.size()) + " storages, expected " +
-               std::to_string(fields) + ", and its counters");
+               std::to_string(fields) + " storages and counters");
   }
   for (const Subdomain& subdomain : rank_.subdomains) {
     expect(subdomain.storages.size() == fields, "subdomains with different numbers of storages");
@@ -141,9 +142,9 @@ void Engine::place() {
     const int thread = omp_get_thread_num();
     team_.attempt([&] {
       if (omp_get_num_threads() != rank_.threads) {
-        throw std::runtime_error("OpenMP gives " + std::to_string(omp_get_num_threads()) +
+        throw std::runtime_error("OpenMP started " + std::to_string(omp_get_num_threads()) +
                                  " threads, expected " + std::to_string(rank_.threads) +
-                                 ": see OMP_THREAD_LIMIT and OMP_MAX_ACTIVE_LEVELS");
+                                 ". Check OMP_THREAD_LIMIT and OMP_MAX_ACTIVE_LEVELS");
       }
       check_arithmetic(thread);
       for (const auto& [subdomain, storage] : fresh) {
@@ -178,7 +179,7 @@ void Engine::sweep(const SweepPlan& plan) {
 
 void Engine::sweep(const device::SweepPlan& plan) {
   auto sweep = std::make_unique<device::Sweep>(rank_, devices_, plan, sweeps_++);
-  // A device that runs ahead skips the kernels of passes that do not run, but it cannot skip copies.
+  // In an asynchronous run, a device can skip the kernels of passes that do not run, but not copies of rows.
   if (sweep->copies_rows()) async_run_.reset();
   if (async_run_) async_run_->sweep(*sweep, plan.swaps);
   add(std::move(sweep));
@@ -208,7 +209,7 @@ void Engine::loop(const std::optional<std::string>& until, std::optional<int64_t
   Loop loop;
   loop.until = until ? rank_.library.function<hc_condition>(*until) : nullptr;
   if (limit) loop.limit = rank_.check_scalar(*limit);
-  if (!until && !limit) throw std::invalid_argument("a loop without condition and limit never ends");
+  if (!until && !limit) throw std::invalid_argument("a loop has neither a condition nor a limit");
   loop.count = rank_.check_scalar(count);
   for (const int64_t scalar : record) loop.record.push_back(rank_.check_scalar(scalar));
   loop.outermost = open_.empty();

@@ -21,18 +21,18 @@ namespace halocline {
 
 struct Result {
   std::string reason;              // "completed", "paused", "interrupted" or the reason of a stop
-  std::vector<std::string> loops;  // end of each: "condition", "limit", or "" if it did not end
+  std::vector<std::string> loops;  // reason of the end of each loop: "condition", "limit", or "" for no end
   std::vector<double> history;     // one row of `columns` scalars per pass
   size_t columns = 0;
-  bool stopped = false;          // a rank requested a stop, even if too late for this run; equal on all ranks
-  bool stopped_process = false;  // the request was for all engines of the process, as for signals
-  double seconds = 0;            // of the whole run, and of its outermost loops; maximum over the ranks
+  bool stopped = false;  // any rank requested a stop, even if too late for this run; equal on all ranks
+  bool stopped_process = false;  // the request was for all engines of a process, for example by a signal
+  double seconds = 0;            // time of the run, maximum over the ranks
   double loop_seconds = 0;
-  double compute = 0, exchange = 0, reduction = 0;  // of the first thread of this rank
-  int64_t graph_launches = 0;                       // of a device that runs ahead
+  double compute = 0, exchange = 0, reduction = 0;  // seconds of the first thread of this rank
+  int64_t graph_launches = 0;                       // launches of graphs in an asynchronous run of a device
   std::vector<int64_t> sweep_counts;
   std::vector<double> sweep_seconds;
-  std::vector<double> subdomain_seconds;  // kernel time of the threads of this rank, if measured; else 0
+  std::vector<double> subdomain_seconds;  // kernel time of the threads of this rank if measured, otherwise 0
   // Events of each thread, then of messages, then of `lanes`. Times are relative to the start of the run.
   std::vector<std::vector<TraceEvent>> events;
   struct Lane {  // queue of a device
@@ -41,19 +41,19 @@ struct Result {
     int direction;
   };
   std::vector<Lane> lanes;
-  double clock_error = 0;  // error of the times of devices, in seconds
+  double clock_error = 0;  // maximum error of the times of devices, in seconds
 };
 
-// Settings of a run. If messages and kernels are enabled, no bit of the result depends on them.
+// Settings of a run. If messages and kernels are enabled, the results do not depend on the settings.
 struct Running {
-  bool messages = true, kernels = true;  // false: the run omits them, to measure the rest
+  bool messages = true, kernels = true;  // if false, the run omits this part, to measure the rest
   bool traced = false;                   // the result contains the events of threads and messages
   bool overlap = true;                   // patches that need no message run before all messages have arrived
-  bool ahead = true;                     // a single device runs without waiting for the host
+  bool ahead = true;                     // a single device runs asynchronously, without waiting for the host
   int64_t passes = 0;     // number of passes of an outermost loop before the run pauses; 0: no pause
   bool resumed = false;   // continue after the pause of the previous run
   bool measured = false;  // the result contains the time of each subdomain
-  bool barriers = false;  // after each sweep, devices finish and all ranks meet, for measurements
+  bool barriers = false;  // after each sweep, devices finish and ranks wait for each other, for measurements
 };
 
 class Engine {
@@ -62,7 +62,7 @@ class Engine {
   Engine(const std::string& library, std::vector<Subdomain> subdomains, std::vector<Neighbour> neighbours,
          double* scalars, size_t scalar_count, const Index& shape, int threads, uint32_t spins,
          std::optional<int> communicator, size_t mailboxes = 0, Schedule schedule = Schedule::kGuided);
-  // Create an engine whose subdomains are on devices. One thread serves the devices.
+  // Create an engine whose subdomains are on devices. One thread queues the work of the devices.
   Engine(const std::string& library, device::Subdomains subdomains, double* scalars, size_t scalar_count,
          const Index& shape, uint32_t spins, std::optional<int> communicator);
   Engine(const Engine&) = delete;
@@ -74,7 +74,8 @@ class Engine {
   void sweep(const SweepPlan& plan);
   void sweep(const device::SweepPlan& plan);
   void scalars(const std::string& function);
-  // Append a wait for the reductions of the last sweep that has any. They continue until this wait.
+  // Append a wait for the results of the last sweep with reductions. The reductions overlap with the
+  // operations before this wait.
   void await_results();
   void stop(const std::string& condition, const std::string& reason);
   // `kernel`: test of the loop on a device. `interval`: see device::AsyncRun::loop().
@@ -82,8 +83,8 @@ class Engine {
             const std::vector<int64_t>& record, const std::string& kernel = "", size_t interval = 0);
   void end();
 
-  // Run all operations. All ranks call it. A failure throws if there is one rank; otherwise it ends all
-  // ranks.
+  // Run all operations. All ranks call this function. With one rank, a failure throws an exception.
+  // Otherwise, a failure ends all ranks.
   Result run(const Running& settings = {});
   // Return the number of passes of the outermost loops in the current or last run. Any thread may call it.
   int64_t progress() const { return progress_.load(std::memory_order_relaxed); }
@@ -102,9 +103,9 @@ class Engine {
     std::optional<size_t> limit;
     size_t count;
     std::vector<size_t> record;
-    size_t body = 0, after = 0;  // operations: first of the body, first after the loop
+    size_t body = 0, after = 0;  // operations: the first of the body, the first after the loop
     bool outermost = false;
-    bool agrees = false;  // a reduction of each pass carries the stop request
+    bool agrees = false;  // a reduction of each pass also transfers the stop requests
     std::string ended;
   };
   struct Begin {
@@ -120,7 +121,8 @@ class Engine {
   // Touch the memory of all fields. Each thread touches the pages on which it works.
   void place();
   void prepare(const Running& settings);
-  // Exchange the results of a run, which took `seconds` on this rank. All ranks call it at the end.
+  // Merge the results of a run over all ranks. `seconds` is the time on this rank. All ranks call this
+  // function at the end of a run.
   void conclude(double seconds);
   void begin_trace(bool traced);
   // Wait for the remaining work of devices after a failure.
@@ -128,14 +130,15 @@ class Engine {
   void take_events(double start_time);
   // Execute the operations. Only the first thread calls it.
   void conduct(Worker& worker);
-  // Execute the operations if one device knows all scalars. Only the first thread calls it.
+  // Execute the operations in an asynchronous run of one device. Only the first thread calls it.
   void conduct_ahead(Worker& worker);
-  // Wait for the return of all loans, so that all cells may be overwritten. Only the first thread calls it.
+  // Wait until all neighbours have read the cells on loan, so that these may be overwritten. Only the first
+  // thread calls this function.
   void await_loans();
   void prepare_mailboxes();
   void await_mailboxes();
-  // Execute the work that the first thread publishes after piece of work `number`, until the run is over. All
-  // other threads call it.
+  // Execute the work that the first thread publishes after piece of work `number`, until the run ends. All
+  // other threads call this function.
   void serve(Worker& worker, uint32_t number);
   // Each overload runs one operation and returns the number of the next operation.
   size_t step(std::unique_ptr<Sweep>& sweep, size_t at, Worker& worker);
@@ -148,8 +151,8 @@ class Engine {
   bool stop_agreed(const Loop& loop, Worker& worker);
   // Add the time of the outermost loop, if the run is in one.
   void leave_outermost();
-  // Return the operation after a pass of an outermost loop that would continue at `next`: `next`, or the end
-  // if the run pauses.
+  // Return the operation that follows a pass of an outermost loop: `next`, or the end of the program if the
+  // run pauses.
   size_t pause_before(size_t next);
   void take_results(const std::vector<Reduction>& reductions, const hc_accumulator* merged);
   void await_allreduce();
@@ -161,14 +164,14 @@ class Engine {
   Wishes wishes() const;
   static Wishes that_end(const Loop& loop) { return loop.outermost ? kPause | kStop : kStop; }
 
-  // Send the contribution of this rank to a reduction to the other ranks. Only the first thread calls it.
+  // Start the reduction over ranks with the contribution of this rank. Only the first thread calls it.
   void pass_on_results(Worker& worker);
 
   Rank rank_;
   device::Subdomains devices_;
-  std::unique_ptr<device::Times> times_;         // of the current run, if traced
-  bool barriers_ = false;                        // in the current run, after each sweep
-  std::unique_ptr<device::AsyncRun> async_run_;  // one device, and no other rank
+  std::unique_ptr<device::Times> times_;         // times of the current run, if traced
+  bool barriers_ = false;                        // barriers after each sweep of the current run
+  std::unique_ptr<device::AsyncRun> async_run_;  // set for one device and one rank
   std::vector<Operation> operations_;
   std::vector<Loop> loops_;
   std::vector<size_t> open_;  // loops that have begun and not ended
@@ -177,7 +180,7 @@ class Engine {
 
   Team team_;
   std::unique_ptr<Allreduce> allreduce_;
-  size_t mailbox_generation_ = 0;  // of the window that was large enough for this engine
+  size_t mailbox_generation_ = 0;  // generation of the window that was large enough for this engine
   std::unique_ptr<Accumulators> accumulators_;
   std::vector<std::unique_ptr<Memory>> scratch_;  // per thread
   std::vector<Worker> workers_;
@@ -190,7 +193,7 @@ class Engine {
   Sweep* reducing_ = nullptr;              // sweep whose reductions have no results yet
   bool passed_on_ = false;                 // these reductions are in progress between ranks
   std::optional<double> outermost_since_;  // start time of the current outermost loop
-  Wishes known_ = 0;                       // requests of any rank that all ranks know
+  Wishes known_ = 0;                       // requests of any rank that are known to all ranks
   std::atomic<int64_t> progress_{0};
   std::atomic<bool> pause_requested_{false};
   std::atomic<bool> running_{false};

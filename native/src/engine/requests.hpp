@@ -1,4 +1,4 @@
-// Requests to a process from outside: stop requests and signals.
+// Requests to this process: stop requests and signals.
 #pragma once
 
 namespace halocline {
@@ -7,14 +7,14 @@ namespace halocline {
 void request_stop() noexcept;
 // Request a stop because of a signal. The function may be a signal handler.
 void stop_on_signal(int number) noexcept;
-// Return 0 if no stop is requested, 1 if a caller requests it, and 1 + the number of a signal.
+// Return 0 if no stop is requested, 1 if request_stop() was called, and 1 + n if signal n requested a stop.
 int stop_requested() noexcept;
-// Record the request that all ranks follow, as encoded by `stop_requested`, and clear the request of this
-// process.
+// Record the stop request that all ranks follow, in the encoding of `stop_requested`. Clear the request of
+// this process.
 void follow_stop(int request) noexcept;
 // Return the signal of the last request that was followed or cleared, or 0 if it was not from a signal.
 int stopping_signal() noexcept;
-// Clear the request. Return true if there was one that no run has followed.
+// Clear the stop request. Return true if there was a request that no run has followed.
 bool forget_stop() noexcept;
 // Record a signal. The function may be a signal handler.
 void note_signal(int number) noexcept;

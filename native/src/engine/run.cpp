@@ -13,7 +13,7 @@ namespace halocline {
 
 namespace {
 
-// Without a reduction in the body of a loop, ranks agree on a stop once in this number of passes.
+// Number of passes after which ranks agree on a stop, if the body of a loop has no reduction.
 constexpr int64_t kAgreeEvery = 64;
 
 }  // namespace
@@ -96,18 +96,18 @@ Result Engine::run(const Running& settings) {
 #pragma omp parallel num_threads(team_.size())
     {
       const int thread = omp_get_thread_num();
-      const uint32_t number = team_.number();  // before the first thread can publish
+      const uint32_t number = team_.number();  // read before the first thread can publish work
       const PunctualSleep punctual;
       team_.attempt([&] {
         if (omp_get_num_threads() != team_.size()) {
-          throw std::runtime_error("OpenMP gives " + std::to_string(omp_get_num_threads()) +
+          throw std::runtime_error("OpenMP started " + std::to_string(omp_get_num_threads()) +
                                    " threads, expected " + std::to_string(team_.size()));
         }
         check_arithmetic(thread);
       });
 #pragma omp barrier
       const bool sound = !team_.failed();
-#pragma omp barrier  // before kernels can fail: all threads must decide alike
+#pragma omp barrier  // before kernels can fail, since all threads must make the same decision
       if (sound) {
         Worker& worker = workers_[static_cast<size_t>(thread)];
         if (thread == 0) {
@@ -130,7 +130,7 @@ Result Engine::run(const Running& settings) {
     } catch (const std::exception& error) {
       rank_.communicator->abort(error.what());
     } catch (...) {
-      rank_.communicator->abort("a kernel threw something unknown");
+      rank_.communicator->abort("a kernel threw an unknown exception");
     }
   }
 
@@ -156,8 +156,8 @@ Result Engine::run(const Running& settings) {
 }
 
 void Engine::settle_devices() noexcept {
-  // Queued work still uses memory that the caller may free now. In addition, the next run must not begin with
-  // kernels that skip.
+  // The caller may free memory that queued work still uses. In addition, the flag by which kernels are
+  // skipped must be cleared before the next run.
   for (const auto& subdomain : devices_) {
     try {
       subdomain->finish();
@@ -198,10 +198,10 @@ void Engine::take_events(double start_time) {
 }
 
 void Engine::conclude(double seconds) {
-  // The stop request is sent with the times of the slowest rank. It thereby also reaches a run without a
-  // loop, and a run whose last pass is over.
-  const int process_request =
-      stop_requested();  // of two signals, all ranks follow the one with the larger number
+  // Stop requests are merged together with the maximum times. All ranks thus learn of a request even if the
+  // run has no loop, or if its last pass has ended.
+  // If ranks have different signals, all ranks follow the signal with the largest number.
+  const int process_request = stop_requested();
   std::array<double, 4> slowest{seconds, result_.loop_seconds, (known_ | wishes()) != 0 ? 1.0 : 0.0,
                                 static_cast<double>(process_request)};
   if (!rank_.alone()) {
@@ -262,8 +262,8 @@ void Engine::conduct(Worker& worker) {
 
 void Engine::prepare_mailboxes() {
   Mailboxes& mailboxes = *rank_.mailboxes;
-  // Messages that had mailboxes before still have them, unless the window has changed. All ranks decide
-  // alike.
+  // The mailboxes of an earlier run remain valid unless the window has changed. All ranks make the same
+  // decision.
   if (mailboxes.generation() == 0 || mailbox_generation_ != mailboxes.generation()) {
     mailboxes.reserve(rank_.subdomains.size(), rank_.mailbox_plan);
     mailbox_generation_ = mailboxes.generation();
@@ -313,7 +313,7 @@ size_t Engine::step(std::unique_ptr<Sweep>& sweep, size_t at, Worker& worker) {
   current_ = sweep.get();
   rank_.meanwhile = nullptr;
   if (!devices_.empty() && allreduce_ && reducing_ != nullptr) {
-    // The results of the previous sweep are sent as soon as its devices have them.
+    // The reduction of the previous sweep over ranks starts as soon as the devices have completed the sweep.
     rank_.meanwhile = [this, &worker] {
       if (passed_on_) {
         allreduce_->test();
@@ -358,7 +358,7 @@ void Engine::take_results(const std::vector<Reduction>& reductions, const hc_acc
 }
 
 size_t Engine::step(Await, size_t at, Worker& worker) {
-  if (reducing_ == nullptr) return at + 1;  // a single rank on the host has its results at once
+  if (reducing_ == nullptr) return at + 1;  // on a single rank on the host, the results are already known
   worker.clock.enter(Activity::kReduction);
   const std::vector<Reduction>& reductions = reducing_->reductions();
   const Span span(worker.trace.get(), EventKind::kReduction, -1, static_cast<int32_t>(reductions.size()));
@@ -472,7 +472,7 @@ size_t Engine::test(Loop& loop, Worker& worker) {
 
 void Engine::leave_outermost() {
   if (!outermost_since_) return;
-  for (const auto& subdomain : devices_) subdomain->finish();  // some passes may only be queued
+  for (const auto& subdomain : devices_) subdomain->finish();  // queued passes may not have run yet
   result_.loop_seconds += now() - *outermost_since_;
   outermost_since_.reset();
 }

@@ -40,7 +40,7 @@ Exchange::Exchange(const Rank& rank, const Subdomain& subdomain, const std::vect
   cut_into_pieces(receives_, unpacking_, incoming_);
   cut_into_pieces(sends_, packing_, outgoing_);
 
-  // Buffers of packed messages. Sends through mailboxes have their buffers in a window.
+  // Buffers of packed messages. The send buffers of mailbox messages are in an MPI window.
   const auto has_buffer = [&](const Message& message, bool incoming) {
     return is_packed(message) && (message.method == Method::kMpi || incoming);
   };
@@ -161,8 +161,8 @@ void Exchange::check(const std::vector<Message>& messages, const char* kind, siz
                                                     : std::numeric_limits<int>::max();
     expect(0 <= message.peer && message.peer < peers, "a peer below " + std::to_string(peers));
     expect(0 <= message.tag && message.tag <= tags,
-           "a tag of at most " + std::to_string(tags) + (colocated ? "" : ": use fewer subdomains a rank"));
-    expect(message.packed || message.method == Method::kMpi, "a message by MPI where it is not packed");
+           "a tag of at most " + std::to_string(tags) + (colocated ? "" : ": use fewer subdomains per rank"));
+    expect(message.packed || message.method == Method::kMpi, "method mpi for an unpacked message");
     expect(message.method != Method::kRma || rank_.mailbox_plan.boxes > 0, "an engine with mailboxes");
     expect(!colocated || subdomain_.signals.counters, "a subdomain with signals");
     for (const Part& part : message.parts) {
@@ -176,13 +176,14 @@ void Exchange::check(const std::vector<Message>& messages, const char* kind, siz
       for (size_t axis = 0; axis < 3; ++axis) end[axis] += part.hi[axis] - part.lo[axis];
       expect(source.holds(part.from, end) && source.itemsize() == storages[part.storage]->itemsize(),
              "its box from " + text(part.from) + " to " + text(end) + " within the sender's storage " +
-                 std::to_string(part.storage) + ", of the same itemsize");
+                 std::to_string(part.storage) + ", with an equal itemsize");
     }
     const size_t bytes = bytes_of(message, storages);
     if (!colocated && bytes > static_cast<size_t>(std::numeric_limits<int>::max())) {
       throw std::invalid_argument("the message of rank " + std::to_string(rank_.communicator->rank()) +
                                   " with rank " + std::to_string(message.peer) + " has " +
-                                  std::to_string(bytes) + " bytes, more than MPI can count: use more ranks");
+                                  std::to_string(bytes) +
+                                  " bytes, but MPI allows at most 2^31 - 1: use more ranks");
     }
   }
 }
@@ -196,8 +197,8 @@ Exchange::Seal Exchange::seal(const Message& message, int sender, const char* bu
   const size_t bytes = bytes_of(message, subdomain_.storages);
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   for (size_t n = 0; n < bytes; ++n) hash = (hash ^ static_cast<unsigned char>(buffer[n])) * 0x100000001b3;
-  // The tag of a mailbox message contains the subdomain of the other end, which differs between the ends. The
-  // direction does not differ.
+  // The tag of a mailbox message contains the number of the other subdomain, so sender and receiver have
+  // different tags. Only the direction is equal.
   const auto tag = static_cast<uint64_t>(message.tag) %
                    (message.method == Method::kRma ? Signals::kDirections : uint64_t{1} << 32);
   return {static_cast<uint64_t>(sweep_), static_cast<uint64_t>(sender), tag, count_, bytes, hash};
@@ -216,8 +217,8 @@ void Exchange::compare_seal(size_t receive) const {
            std::to_string(s.tag) + ", number " + std::to_string(s.count) + ", " + std::to_string(s.bytes) +
            " bytes, hash " + std::to_string(s.hash);
   };
-  rank_.communicator->abort("a message is not the one that is due, or has changed on its way: it says " +
-                            words(received_seal) + "; expected " + words(expected_seal));
+  rank_.communicator->abort("a message is not the expected one, or has changed in transit. Received: " +
+                            words(received_seal) + "; expected: " + words(expected_seal));
 }
 
 void Exchange::start() {

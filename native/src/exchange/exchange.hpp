@@ -12,7 +12,7 @@
 
 namespace halocline {
 
-// Packing, sending, receiving and unpacking of messages. No call blocks: threads take pieces of packing and
+// Messages are packed, sent, received and unpacked. No call blocks. Threads share the pieces of packing and
 // unpacking, and poll the transfers.
 class Exchange {
  public:
@@ -38,7 +38,7 @@ class Exchange {
   // Unpack one piece of an arrived message. Return false if there is none.
   bool unpack(Trace* trace);
 
-  // Bit m: receive m is unpacked.
+  // Bit mask. Bit m is set if receive m is unpacked.
   uint32_t arrived() const { return arrived_.load(std::memory_order_acquire); }
   bool all_arrived() const { return arrived() == all_; }
   // Return true if the cells of all sends may be overwritten.
@@ -47,15 +47,15 @@ class Exchange {
   std::vector<std::pair<size_t, size_t>> mailboxes() const;
   // Cells that neighbours read in place.
   std::vector<Loan> loans() const;
-  // Return true if all messages except colocated ones are sent and all have arrived. Some may still have to
-  // be unpacked.
+  // Return true if all messages have arrived, and all messages except colocated ones are sent. Some messages
+  // may still have to be unpacked.
   bool complete() const { return open_.load(std::memory_order_acquire) == 0; }
-  // End the run on all ranks and name the messages that have not arrived or are not sent after `seconds`.
+  // End the run on all ranks after a wait of `seconds`. The error message names the missing messages.
   [[noreturn]] void give_up(double seconds) const;
 
  private:
-  // Piece of a message. A packed message uses `offset`, the position in its buffer. A colocated message uses
-  // `source`, the storage of the sender, and `from`, the first cell of the box in it.
+  // Piece of a message. For a packed message, `offset` is the position in the buffer. For a colocated
+  // message, `source` is the storage of the sender, and `from` is the first cell of the box in this storage.
   struct Piece {
     uint32_t message, storage;
     Index lo, extent;
@@ -99,7 +99,7 @@ class Exchange {
   std::vector<Progress> outgoing_, incoming_;
   std::vector<std::unique_ptr<Transfer>> transfers_;
   uint32_t all_ = 0;
-  uint64_t awaited_ = 0;  // sends that must be complete before the next execution: all but colocated ones
+  uint64_t awaited_ = 0;  // sends that must be complete before the next execution: all except colocated ones
 
   std::mutex polling_;  // held by the thread that polls
   alignas(64) std::atomic<uint64_t> packed_{0};

@@ -11,7 +11,7 @@ namespace halocline {
 
 namespace {
 
-using Pitch = std::array<int64_t, 2>;  // bytes between neighbours on axis 0 and 1
+using Pitch = std::array<int64_t, 2>;  // bytes between adjacent cells along axes 0 and 1
 
 // Rows of at most this many bytes are copied cell by cell, since a call of memcpy costs more.
 constexpr int64_t kThinBytes = 64;
@@ -24,9 +24,9 @@ bool has_string_moves() noexcept {
 }
 const bool kStringMoves = has_string_moves();
 
-// The string instruction does not read cache lines that it writes completely. Between two processes that copy
-// from each other, it is up to three times faster than vector stores (docs/performance.md). memcpy uses
-// vector stores for rows of less than some kilobytes.
+// The string instruction does not read the cache lines that it overwrites. If two processes copy from each
+// other, it is up to three times faster than vector stores (docs/performance.md). memcpy uses vector stores
+// for rows below some kilobytes.
 void move_row(char* to, const char* from, size_t bytes) {
   if (!kStringMoves) {
     std::memcpy(to, from, bytes);

@@ -9,14 +9,14 @@
 
 namespace halocline {
 
-// Copy a box into consecutive bytes, in memory order, or back.
+// Copy a box into a contiguous buffer, in memory order, or back from the buffer.
 void pack(const Storage& from, const Index& lo, const Index& extent, char* buffer);
 void unpack(Storage& to, const Index& lo, const Index& extent, const char* buffer);
 // Copy a box of one storage to a box of another or the same storage. The boxes must not overlap.
 void copy(const Storage& from, const Index& source, Storage& to, const Index& target, const Index& extent);
 
-// Cut a box into pieces of about kPieceBytes along axis 0, then 1, and call f(lo, extent) for each piece in
-// memory order. Several threads can then share the box.
+// Cut a box along axis 0, then axis 1, into pieces of about kPieceBytes, so that several threads can share
+// the box. Call f(lo, extent) for each piece in memory order.
 template <typename F>
 void cut(const Index& lo, const Index& extent, size_t itemsize, F&& f) {
   constexpr int64_t kPieceBytes = 128 * 1024;

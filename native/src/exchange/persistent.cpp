@@ -55,10 +55,10 @@ void PersistentTransfer::check_count(size_t receive, const MPI_Status& status, M
   MPI_Get_count(&status, unit, &count);
   if (count == expected) return;
   const Message& message = *receives_[receive].message;
-  const std::string has = unit == MPI_BYTE ? std::to_string(count) + " bytes" : "other cells";
+  const std::string has = unit == MPI_BYTE ? std::to_string(count) + " bytes" : "another size";
   communicator_.abort("message " + std::to_string(message.tag) + " from rank " +
                       std::to_string(message.peer) + " has " + has + ", expected " +
-                      std::to_string(receives_[receive].bytes) + (unit == MPI_BYTE ? "" : " bytes of them") +
+                      std::to_string(receives_[receive].bytes) + (unit == MPI_BYTE ? "" : " bytes") +
                       ": the ranks have different plans");
 }
 

@@ -9,8 +9,8 @@
 
 namespace halocline {
 
-// Transfer that starts and tests requests: first those of the receives, then those of the sends. Derived
-// classes create the requests, for buffers or for the cells of fields.
+// Transfer that starts and tests persistent requests: first the receives, then the sends. Derived classes
+// create the requests, for buffers or for the cells of fields.
 class PersistentTransfer : public Transfer {
  public:
   PersistentTransfer(const Communicator& communicator, const std::vector<Numbered>& sends,
@@ -21,7 +21,7 @@ class PersistentTransfer : public Transfer {
   bool uses_mpi() const override { return true; }
 
  protected:
-  // Requests of the current execution. The base class calls this function once at the start.
+  // Return the requests of the current execution. The base class calls this function once at the start.
   virtual std::vector<MPI_Request>& requests() = 0;
   // End the run if the size of a message, in units of `unit`, differs from `expected`. The unit is a byte, or
   // all cells of the message.

@@ -16,40 +16,42 @@ class Link;
 }
 
 enum class Method {
-  kMpi,        // packed, sent by persistent messages, unpacked; devices use memory of the host
-  kGpuAware,   // like kMpi, but between memories of devices
+  kMpi,        // packed, sent by persistent MPI requests, unpacked; devices use host memory
+  kGpuAware,   // like kMpi, but from device memory to device memory
   kRma,        // packed into a mailbox, read by the receiver, unpacked
-  kColocated,  // the receiver copies from the interior of the sender in shared memory; between devices:
+  kColocated,  // in shared memory: the receiver copies from the fields of the sender; between devices:
                // packed, copied into memory of the receiver, unpacked
 };
 
-// Box of one storage. For a colocated receive, `from` is its first cell in the storage of the sender.
+// Box of cells in one storage. For a colocated receive, `from` is the first cell of the box in the storage of
+// the sender.
 struct Part {
   uint32_t storage;
   Index lo, hi;
   Index from{};
 };
 
-// Message to or from one subdomain: its parts in sequence.
+// Message to or from one subdomain, which consists of its parts in sequence.
 struct Message {
   Method method;
   int peer;  // rank; for colocated messages on the host: number of the neighbour
-  int tag;  // colocated on the host: direction as seen by the sender; rma: direction plus 27 times the number
-            // of the subdomain at the other end
+  int tag;   // colocated on the host: direction from the sender; rma: direction plus 27 times the number of
+             // the other subdomain
   std::vector<Part> parts;
   std::shared_ptr<device::Link> link{};  // this end of a colocated message between devices
-  bool packed = true;  // mpi, gpu_aware: if false, MPI accesses the cells in the fields, and devices copy
-                       // them row by row
+  bool packed = true;  // mpi, gpu_aware: if false, MPI accesses the cells in the fields, and devices copy the
+                       // cells row by row
 };
 
-// Changes since the previous poll, as bits of Exchange.
+// Changes since the previous poll, as bit masks of the receives and sends of the exchange.
 struct News {
   uint32_t landed = 0;  // receives that are ready to be unpacked
-  uint32_t closed = 0;  // receives that need no more progress
+  uint32_t closed = 0;  // receives that need no more polling
   uint64_t sent = 0;    // sends whose cells may be overwritten
 };
 
-// Messages of one exchange that use one method. One thread at a time calls its functions, except taken().
+// Messages of one exchange that use one transfer method. Only one thread at a time calls the functions,
+// except taken().
 class Transfer {
  public:
   Transfer() = default;

@@ -1,5 +1,5 @@
 // Transfer between processes that share memory. The sender signals that its cells are ready. The receiver
-// copies them and signals completion. Only then does the sender overwrite them.
+// copies the cells and signals completion. Only then may the sender overwrite the cells.
 #include "exchange/transfer.hpp"
 
 namespace halocline {

@@ -1,6 +1,6 @@
-// Transfer through mailboxes. The sender packs into its own window and signals. The receiver reads the signal
-// in its own window, gets the payload, and signals completion. After P. Mendygral et al., WOMBAT (2017),
-// Section 4.1.1.
+// Transfer through mailboxes, after P. Mendygral et al., WOMBAT (2017), Section 4.1.1. The sender packs the
+// payload into its own window and writes a signal into the window of the receiver. The receiver reads the
+// signal, gets the payload, and signals completion.
 #include <mpi.h>
 
 #include <array>
@@ -14,8 +14,8 @@ namespace halocline {
 
 namespace {
 
-// A signal contains the position of the payload in the window of the sender, in lines, and its number of
-// bytes. An alternating bit distinguishes it from the signal of the previous message in the same mailbox.
+// A signal contains the position of the payload in the window of the sender, in cache lines, and the number
+// of bytes. An alternating bit distinguishes the signal from the previous signal in the same mailbox.
 constexpr size_t kLine = 64;
 constexpr uint64_t kTurn = uint64_t{1} << 63;
 uint64_t turn_of(size_t count, size_t boxes) { return count / boxes % 2 == 0 ? kTurn : 0; }
@@ -48,7 +48,7 @@ class RmaTransfer : public Transfer {
     Mailboxes& mailboxes = *rank_.mailboxes;
     for (End& send : sends_) {
       send.count = mailboxes.sent[send.entry]++;
-      send.box = send.count % mailboxes.boxes();  // free: the previous sweep waited until this box was free
+      send.box = send.count % mailboxes.boxes();  // the previous sweep waited until this box was free
       send.state = State::kWaiting;
     }
     for (End& receive : receives_) {
@@ -66,7 +66,7 @@ class RmaTransfer : public Transfer {
                                    rank_.mailbox_plan.payload(send.entry, send.box));
       }
     }
-    throw std::logic_error("a message that is not here");
+    throw std::logic_error("a message of another transfer");
   }
 
   News progress(uint64_t packed) override {
@@ -91,7 +91,7 @@ class RmaTransfer : public Transfer {
       if (receive.state == State::kDone) news.closed |= uint32_t{1} << receive.number;
       idle = idle && receive.state == before;
     }
-    if (idle) {  // if MPI emulates RMA by messages, the target must poll for them
+    if (idle) {  // if MPI emulates RMA by messages, the target must poll
       int flag = 0;
       communicator_.check(
           MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, communicator_.handle(), &flag, MPI_STATUS_IGNORE),
@@ -104,14 +104,14 @@ class RmaTransfer : public Transfer {
   bool uses_mpi() const override { return true; }
 
  private:
-  // A send waits until it is packed, moves during its signal, and has landed while the next mailbox is full.
-  // A receive waits for the signal, moves during the transfer of its payload, and has landed until it is
-  // unpacked. It is answering during its completion signal.
+  // States of a send: kWaiting until the message is packed, kMoving during the put of its signal, kLanded
+  // while the next mailbox is full. States of a receive: kWaiting for the signal, kMoving during the get of
+  // the payload, kLanded until the message is unpacked, kAnswering during the put of the completion signal.
   enum class State { kIdle, kWaiting, kMoving, kLanded, kAnswering, kDone };
   struct End {
     size_t number;
     int peer;
-    size_t entry, there;  // entry of this subdomain, and entry of the other end
+    size_t entry, there;  // entries of this subdomain and of the other subdomain
     size_t bytes;
     char* buffer;
     size_t count;  // number of previous messages

@@ -1,5 +1,5 @@
-// Transfer of unpacked messages by MPI, with derived datatypes of the cells in the fields. MPI packs if
-// necessary.
+// Transfer of unpacked messages by MPI, with derived datatypes for the cells in the fields. MPI packs the
+// cells if necessary.
 #include <deque>
 #include <set>
 
@@ -30,7 +30,8 @@ class StridedTransfer : public PersistentTransfer {
   }
 
  protected:
-  // Sweeps swap the memory of storages, mostly of all storages at once. Then there are two sets of requests.
+  // Sweeps swap the memory of storages. Usually, all storages are swapped together, and there are two sets of
+  // requests.
   std::vector<MPI_Request>& requests() override {
     std::vector<char*> origins;
     origins.reserve(storages_.size());
@@ -72,7 +73,7 @@ class StridedTransfer : public PersistentTransfer {
     }
   }
 
-  // Return the datatype of the cells of all parts of a message, by their addresses.
+  // Return a datatype with absolute addresses for the cells of all parts of a message.
   MPI_Datatype datatype(const Message& message) const {
     std::vector<MPI_Datatype> boxes;
     std::vector<MPI_Aint> places;
@@ -98,7 +99,7 @@ class StridedTransfer : public PersistentTransfer {
     return type;
   }
 
-  void check_type(int code) const { communicator_.check(code, "a derived datatype"); }
+  void check_type(int code) const { communicator_.check(code, "creation of a derived datatype"); }
 
   const Subdomain& subdomain_;
   std::set<uint32_t> storages_;  // storages that the messages read or write

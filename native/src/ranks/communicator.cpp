@@ -20,7 +20,7 @@ int free_duplicate(MPI_Comm, int, void* value, void*) {
   return MPI_Comm_free(duplicate.get());
 }
 
-// A duplicate does not inherit the duplicate of its parent: MPI_COMM_NULL_COPY_FN.
+// MPI_COMM_NULL_COPY_FN: a duplicate of a communicator does not inherit the attribute.
 int duplicate_key() {
   static const int key = [] {
     int created = MPI_KEYVAL_INVALID;
@@ -55,7 +55,7 @@ bool mpi_running() {
 
 Communicator::Communicator(MPI_Fint parent) {
   if (!mpi_running())
-    throw std::runtime_error("MPI is not running: a communicator was given before MPI_Init");
+    throw std::runtime_error("MPI is not initialized, but the engine received a communicator");
   const MPI_Comm user = MPI_Comm_f2c(parent);
   if (user == MPI_COMM_NULL) throw std::runtime_error("the communicator is MPI_COMM_NULL");
   handle_ = duplicate_of(user);
@@ -86,18 +86,18 @@ Communicator::Turn Communicator::turn(int thread) const {
 void Communicator::abort(const std::string& reason) const {
   std::fprintf(stderr, "halocline: rank %d: %s\n", rank_, reason.c_str());
   std::fflush(stderr);
-  // mpiexec discards unread output of a rank when that rank aborts.
+  // The delay is necessary, since mpiexec discards unread output of a rank that aborts.
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  MPI_Abort(MPI_COMM_WORLD, 1);  // for a duplicate, MPI_Abort of MPICH 4.0 does not return
+  MPI_Abort(MPI_COMM_WORLD, 1);  // with a duplicate communicator, MPI_Abort of MPICH 4.0 hangs
   std::_Exit(1);
 }
 
 void Communicator::give_up(double seconds, const std::string& something) const {
-  // Other ranks may begin to wait some sweeps later.
+  // The limits of other ranks may expire later, since they may begin to wait some sweeps later.
   const double patience = std::max(3.0, 0.1 * seconds);
   RollCall roll(*this, something);
   roll.listen(patience);
-  if (!roll.speaks()) roll.listen(patience);  // another rank ends the run in the meantime
+  if (!roll.speaks()) roll.listen(patience);  // meanwhile, another rank ends the run
   abort("waited " + std::to_string(std::lround(seconds)) + " s in vain for " + something + roll.verdict() +
         " (HALOCLINE_TIMEOUT sets the limit)");
 }

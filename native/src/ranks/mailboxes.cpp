@@ -27,7 +27,8 @@ int release_one(MPI_Comm, int, void* value, void*) {
   return MPI_SUCCESS;
 }
 
-// MPI_Finalize frees the attributes of MPI_COMM_SELF first: windows must be freed by then.
+// Windows must be freed before MPI is finalized. MPI_Finalize begins by freeing the attributes of
+// MPI_COMM_SELF.
 int release_all(MPI_Comm, int, void*, void*) {
   for (Mailboxes* mailboxes : all()) mailboxes->release();
   return MPI_SUCCESS;
@@ -87,8 +88,8 @@ size_t Mailboxes::payloads() const { return in_lines(2 * entries_ * boxes_ * siz
 
 void Mailboxes::reserve(size_t subdomains, const MailboxPlan& plan) {
   constexpr size_t kDirections = 27;
-  // Both ends of a message compute offsets from the number of entries, which is that of the rank with most
-  // subdomains.
+  // Sender and receiver compute offsets from the number of entries. This number must therefore be equal on
+  // all ranks: it is determined by the rank with most subdomains.
   uint64_t most = subdomains;
   communicator_.check(MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_UINT64_T, MPI_MAX, communicator_.handle()),
                       "MPI_Allreduce");
@@ -132,14 +133,14 @@ void Mailboxes::check_room(size_t bytes) const {
       MPI_Allreduce(MPI_IN_PLACE, most.data(), 2, MPI_UINT64_T, MPI_MAX, communicator_.handle()),
       "MPI_Allreduce");
   if (most[0] == 0) return;
-  throw OutOfMemory(
-      "the method rma in /dev/shm of a node", most[0], ~most[1],
-      "make it larger (mount -o remount,size=1G /dev/shm, docker run --shm-size=1g) or leave rma "
-      "out of the transfer methods");
+  throw OutOfMemory("the method rma in /dev/shm of a node", most[0], ~most[1],
+                    "make /dev/shm larger (mount -o remount,size=1G /dev/shm, docker run --shm-size=1g) or "
+                    "remove rma from the transfer methods");
 }
 
 void Mailboxes::reset() {
-  // The neighbours have no message in transit, and begin only after all ranks have passed this point.
+  // The neighbours have no messages in transit, and start new messages only after all ranks have returned
+  // from this function.
   for (size_t entry = 0; entry < entries_; ++entry) {
     for (size_t box = 0; box < boxes_; ++box) {
       store(ready(entry, box), 0);

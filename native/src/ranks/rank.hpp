@@ -22,9 +22,9 @@ class Allreduce;
 
 using Storages = std::vector<std::shared_ptr<Storage>>;
 
-// Progress counters between a subdomain and its neighbours in other processes. Each direction in which
-// messages leave their sender has two counters. At the sender, `ready` counts the messages that are ready. At
-// the receiver, `released` counts the messages that were read.
+// Progress counters between a subdomain and its neighbours in other processes. Each direction of messages,
+// seen from the sender, has two counters. The sender counts ready messages in `ready`. The receiver counts
+// the messages that it has read in `released`.
 struct Signals {
   std::shared_ptr<Counters> counters;
   size_t first = 0;  // index of the first counter of this subdomain
@@ -39,8 +39,8 @@ struct Signals {
   }
 };
 
-// Cells that a neighbour reads in place, in one direction. They must not be overwritten before the neighbour
-// has read them.
+// Loan: cells that a neighbour reads in place, in one direction. The cells must not be overwritten before the
+// neighbour has read them.
 struct Loan {
   const Signals* reader;
   int rank;  // rank of the reader
@@ -54,7 +54,7 @@ struct Subdomain {
   Index origin;  // global index of cell (0, 0, 0)
   std::vector<hc_box> patches;
   std::vector<int> owners;  // thread of each patch
-  Signals signals;          // empty: no neighbour in another process of the node
+  Signals signals;          // empty if no neighbour is in another process of the node
   std::vector<Loan> loans;  // loans of all sweeps of the engine
 
   // Return true if the reader has read `times` messages.
@@ -66,7 +66,7 @@ struct Subdomain {
   }
 };
 
-// Subdomain of another process of the node, as seen from this process.
+// Subdomain of another process of the node, with the views of this process.
 struct Neighbour {
   int rank;
   Storages storages;
@@ -78,23 +78,23 @@ struct Rank {
   Library library;
   double* scalars;
   size_t scalar_count;
-  Index shape;  // of the whole grid
+  Index shape;  // global shape of the grid
   int threads;
-  double timeout;  // seconds without a message after which the run is aborted
+  double timeout;  // limit in seconds of a wait for a message, after which the run is aborted
   Schedule schedule;
-  bool checked;  // messages carry a checksum that the receiver compares (HALOCLINE_CHECK)
+  bool checked;  // messages contain a checksum, which the receiver verifies (HALOCLINE_CHECK)
   std::vector<Subdomain> subdomains;
   std::vector<Neighbour> neighbours;
-  std::unique_ptr<Communicator> communicator{};  // empty: one rank, no call of MPI
+  std::unique_ptr<Communicator> communicator{};  // empty for one rank without MPI
   MailboxPlan mailbox_plan{};
-  std::unique_ptr<Trace> messages_trace{};  // of the current run, if traced
-  Trace* launches_trace = nullptr;          // of the current run, for the thread that serves devices
-  // Settings of the current run. Both are true, except for measurements of one without the other.
+  std::unique_ptr<Trace> messages_trace{};  // events of messages in the current run, if traced
+  Trace* launches_trace = nullptr;          // events of the thread that queues work of devices
+  // Settings of the current run. One of them is false if the other part is measured alone.
   bool messages = true, kernels = true;
   bool overlap = true;             // patches that need no message run before all messages have arrived
   Mailboxes* mailboxes = nullptr;  // mailboxes of the communicator
   Allreduce* allreduce = nullptr;  // reduction in progress during a sweep
-  // Work of the thread that serves devices while it waits for messages: see Engine.
+  // Work that the thread of the devices does while it waits for messages (see Engine).
   std::function<void()> meanwhile{};
 
   size_t storage_count = SIZE_MAX;  // per subdomain; SIZE_MAX if there is no subdomain

@@ -6,8 +6,9 @@ namespace halocline {
 
 namespace {
 
-// A record is a header, in the place of an accumulator, followed by the accumulators. MPI sends it as one
-// element of its own type and therefore never splits it. Its length gives the number of accumulators.
+// A record consists of a header, which has the size of an accumulator, and the accumulators. It is one
+// element of an MPI datatype, so that MPI never splits it. The number of accumulators follows from its
+// length.
 void merge_records(void* from, void* into, int* count, MPI_Datatype* type) {
   int bytes = 0;
   MPI_Type_size(*type, &bytes);

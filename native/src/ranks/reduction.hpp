@@ -1,4 +1,5 @@
-// Reductions over threads and ranks. The results do not depend on the order, so any reduction tree is valid.
+// Reductions over threads and ranks. The results do not depend on the order of the merges, so any reduction
+// tree is valid.
 #pragma once
 
 #include <mpi.h>
@@ -18,7 +19,7 @@ struct Reduction {
   size_t scalar;
 };
 
-// Accumulators of all threads, in separate cache lines for each thread.
+// Accumulators of all threads. Different threads use different cache lines.
 class Accumulators {
  public:
   Accumulators(int threads, size_t reductions);
@@ -35,9 +36,9 @@ class Accumulators {
 // Requests of a rank during a run, as bits.
 using Wishes = uint64_t;
 constexpr Wishes kPause = 1;  // pause between two passes of the outermost loop
-constexpr Wishes kStop = 2;   // stop, also within a pass
+constexpr Wishes kStop = 2;   // stop of the run, also within a pass
 
-// One message that merges accumulators and requests over all ranks.
+// Non-blocking reduction that merges accumulators and requests over all ranks in one message.
 class Allreduce {
  public:
   explicit Allreduce(const Communicator& communicator);

@@ -66,7 +66,7 @@ void RollCall::take_answers() {
     MPI_Get_count(&status, MPI_CHAR, &length);
     std::string answer(static_cast<size_t>(length), ' ');
     communicator_.check(MPI_Mrecv(answer.data(), length, MPI_CHAR, &message, &status), "MPI_Mrecv");
-    if (status.MPI_SOURCE == communicator_.rank()) continue;  // the witnesses may still receive this text
+    if (status.MPI_SOURCE == communicator_.rank()) continue;  // the send buffer must not change
     answers_[static_cast<size_t>(status.MPI_SOURCE)] = std::move(answer);
   }
 }
@@ -89,8 +89,8 @@ std::string RollCall::verdict() const {
   if (!silent.empty()) {
     const bool one = silent.size() == 1;
     return ", since " + names(silent) + (one ? " does" : " do") +
-           " not answer: " + (one ? "it is" : "they are") +
-           " stopped or at work elsewhere, while all others wait";
+           " not answer: " + (one ? "it has" : "they have") +
+           " stopped or not yet reached this operation, while all other ranks wait";
   }
   std::string words = ", while all ranks wait: a message was lost";
   for (size_t rank = 0; rank < std::min(answers_.size(), kMostNames); ++rank) {

@@ -10,20 +10,20 @@
 
 namespace halocline {
 
-// If one rank stops responding, all others wait sooner or later, most of them for ranks that wait themselves.
-// Each rank that has waited too long reports to two witnesses. The ranks without a report are those that have
-// stopped. There are two witnesses, since one of them may have stopped.
+// If one rank no longer responds, all other ranks eventually wait, mostly for ranks that also wait. Each rank
+// whose wait exceeds the limit reports to two witness ranks. The ranks without a report have stopped. There
+// are two witnesses, since one of them may have stopped.
 class RollCall {
  public:
-  // `something`: the event for which this rank has waited in vain. One thread makes roll calls, while others
-  // may call MPI.
+  // `something`: text that describes the awaited event. One thread makes roll calls, while other threads may
+  // call MPI.
   RollCall(const Communicator& communicator, std::string something);
 
   // Receive reports for `seconds`, or until all ranks have answered.
   void listen(double seconds);
-  // Return true if this rank reports the verdict: the first witness that responds.
+  // Return true if this rank reports the verdict, since it is the first witness that responds.
   bool speaks() const;
-  // Return the diagnosis, as a continuation of the text about the wait of this rank.
+  // Return the diagnosis as a text that is appended to the message about the wait of this rank.
   std::string verdict() const;
 
  private:

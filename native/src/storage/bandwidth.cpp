@@ -15,12 +15,12 @@ namespace halocline {
 
 namespace {
 
-constexpr int64_t kBlock = 64;  // doubles; the share of a thread is a multiple of it
-// Offset in bytes of the second array within a page, relative to the first array. A store delays loads from
-// the same offset in other pages.
+constexpr int64_t kBlock = 64;  // doubles; the share of each thread is a multiple of this number
+// Offset in bytes of the second array within a page, relative to the first array. With equal offsets, a store
+// to one page would delay loads from other pages (4K aliasing).
 constexpr size_t kOffset = 2048;
 
-// Not inlined: a compiler that sees several passes might merge them.
+// Not inlined, since a compiler might merge several passes.
 [[gnu::noinline]] void triad(double* a, const double* b, double s, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) a[i] += s * b[i];
@@ -80,7 +80,7 @@ void Streams::each_thread(Work&& work) {
   }
 }
 
-// Threads do not wait for each other between passes. Otherwise two threads that share a core for a while
+// Threads do not wait for each other between passes. Otherwise, two threads that temporarily share a core
 // would wait for a time slice in each pass.
 size_t Streams::triad(size_t passes) {
   each_thread([passes](double* a, const double* b, int64_t n) {

@@ -7,8 +7,8 @@
 
 namespace halocline {
 
-// Two arrays that threads stream through. Their pages are touched and the threads are started before any
-// pass. The time of the passes, of one process or of several at once, is therefore memory time only.
+// Two arrays that threads read and write as streams. The pages are touched and the threads are started before
+// any pass. The time of the passes is therefore only memory time, even if several processes measure at once.
 class Streams {
  public:
   // Both arrays together have `bytes`. Throws std::invalid_argument and OutOfMemory.

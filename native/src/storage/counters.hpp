@@ -26,7 +26,8 @@ class Counters {
   struct alignas(64) Line {
     std::atomic<uint64_t> number;
   };
-  static_assert(std::atomic<uint64_t>::is_always_lock_free, "two processes share no lock");
+  static_assert(std::atomic<uint64_t>::is_always_lock_free,
+                "atomics with a lock do not work between processes");
 
   Memory memory_;
 };

@@ -9,13 +9,13 @@
 
 namespace halocline {
 
-// Return a hash of the bits of the values in a box and of their positions in the global grid. It is a sum of
-// one well-mixed word per cell. Hashes of parts therefore add up to the hash of the whole, in any order. All
-// NaNs count as one value.
+// Return a hash of the bits of the values in a box and of their positions in the global grid. The hash is a
+// sum of well-mixed words, one per cell. The hash of a field is therefore the sum of the hashes of its parts,
+// in any order. All NaNs count as one value.
 std::array<uint64_t, 2> checksum(const Storage& storage, const Index& lo, const Index& hi,
                                  const Index& origin, const Index& shape, int threads);
 
-// Return the first non-finite cell of a box, in memory order.
+// Return the index of the first non-finite cell of a box, in memory order.
 std::optional<Index> first_nonfinite(const Storage& storage, const Index& lo, const Index& hi, int threads);
 
 }  // namespace halocline

@@ -121,8 +121,8 @@ namespace {
 
 size_t in_pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
-// Map memory. A mapping of at least one huge page begins at a huge page: the function maps more and unmaps
-// the ends.
+// Map memory. A mapping of at least one huge page is aligned to huge pages: the function maps more memory and
+// unmaps both ends.
 char* map(size_t bytes, int protection, int file, bool sparse) {
   const size_t slack = bytes >= kHugePage && !sparse ? kHugePage : 0;
   const size_t mapped = in_pages(bytes) + slack;
@@ -140,12 +140,13 @@ char* map(size_t bytes, int protection, int file, bool sparse) {
     munmap(data, in_pages(bytes));
     return nullptr;
   }
-  // madvise is only advice and may fail.
+  // madvise may fail without consequences.
   if (slack != 0 || sparse) madvise(data, in_pages(bytes), sparse ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
   return data;
 }
 
-// Make a huge page of a touched range, for any policy of the system for shared memory.
+// Replace the small pages of a touched range by a huge page, independent of the system policy for shared
+// memory.
 bool collapse(char* data) {
 #if !defined(MADV_COLLAPSE)
   constexpr int MADV_COLLAPSE = 25;
@@ -160,7 +161,8 @@ Memory::Memory(size_t bytes, bool shared, bool sparse) : bytes_(bytes), sparse_(
     file_ = memfd_create("halocline", MFD_CLOEXEC);
     if (file_ < 0 || ftruncate(file_, static_cast<off_t>(in_pages(bytes))) != 0) {
       if (file_ >= 0) close(file_);
-      throw std::runtime_error(std::string("no shared memory: ") + std::generic_category().message(errno));
+      throw std::runtime_error(std::string("shared memory cannot be created: ") +
+                               std::generic_category().message(errno));
     }
   }
   data_ = map(bytes, PROT_READ | PROT_WRITE, file_, sparse);
@@ -176,10 +178,11 @@ Memory::Memory(const Handle& handle) : bytes_(handle.bytes), sparse_(handle.spar
   struct stat info{};
   if (file_ < 0 || fstat(file_, &info) != 0 || info.st_ino != handle.inode ||
       static_cast<uint64_t>(info.st_size) < in_pages(handle.bytes)) {
-    const std::string reason = file_ < 0 ? std::generic_category().message(errno) : "it is another file";
+    const std::string reason =
+        file_ < 0 ? std::generic_category().message(errno) : "its file descriptor belongs to another file";
     if (file_ >= 0) close(file_);
     throw std::runtime_error("the memory of process " + std::to_string(handle.process) +
-                             " is out of reach: " + reason);
+                             " is not accessible: " + reason);
   }
   data_ = map(bytes_, PROT_READ, file_, sparse_);
   if (data_ == nullptr) {

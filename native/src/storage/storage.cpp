@@ -10,15 +10,15 @@ namespace {
 
 constexpr int64_t kLine = 64;
 constexpr int64_t kPage = 4096;
-// Vectors along a row may begin one line before it and end two lines after it (lanes.hpp), also in the first
-// and the last row.
+// Vectors along a row may begin one cache line before the row and end two cache lines after it (lanes.hpp).
+// This also applies to the first and the last row.
 constexpr int64_t kBefore = kLine, kAfter = 2 * kLine;
 constexpr size_t kMostAddresses = size_t{1} << 46;
 constexpr size_t kUnlimited = std::numeric_limits<size_t>::max();
 
 int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
-// Return a distance in whole cache lines that is not a multiple of a page.
+// Return a distance that is a multiple of a cache line, but not of a page.
 int64_t unaliased(int64_t bytes) { return bytes % kPage == 0 ? bytes + kLine : bytes; }
 
 }  // namespace
@@ -37,7 +37,7 @@ Storage::Storage(const Index& shape, const Index& lower, const Index& upper, siz
     }
   }
   const auto size = static_cast<int64_t>(itemsize);
-  // The estimate is a floating-point number, since the product of invalid input may exceed 64 bits.
+  // The estimate is a floating-point number, since the product may exceed 64 bits for invalid input.
   double estimate = static_cast<double>(size);
   for (size_t axis = 0; axis < 3; ++axis) {
     estimate *= static_cast<double>(shape[axis]) + static_cast<double>(lower[axis]) +
@@ -53,7 +53,7 @@ Storage::Storage(const Index& shape, const Index& lower, const Index& upper, siz
   pitch_[1] = unaliased(lead + round_up((shape[2] + upper[2]) * size, kLine));
   pitch_[0] = unaliased(pitch_[1] * (lower[1] + shape[1] + upper[1]));
   const int64_t planes = lower[0] + shape[0] + upper[0];
-  // Five lines are 320 bytes, so an offset recurs only after 64 storages.
+  // Offsets within a page differ by five cache lines, so an offset recurs only after 64 storages.
   const int64_t stagger = static_cast<int64_t>(index * 5 % (kPage / kLine)) * kLine;
   const auto required = static_cast<size_t>(kBefore + stagger + planes * pitch_[0] + kAfter);
   if (required > available) throw OutOfMemory(name, required, available);

@@ -20,9 +20,10 @@ struct StorageHandle {
 
 // Array of one field with its halo.
 //
-// Cell (., ., 0) of every row begins a cache line. The distances between rows and between planes are whole
-// cache lines, but no multiples of 4096 bytes. Equal cells of storages with different `index` have different
-// offsets within 4096 bytes. Otherwise a store would delay loads from other rows and fields.
+// Cell (., ., 0) of every row is aligned to a cache line. The distances between rows and between planes are
+// multiples of a cache line, but not of a page of 4096 bytes. Equal cells of storages with different `index`
+// have different offsets within a page. With equal offsets, a store would delay loads from other rows and
+// fields (4K aliasing).
 class Storage {
  public:
   // Throws std::invalid_argument for an invalid shape, and OutOfMemory.
@@ -44,7 +45,7 @@ class Storage {
 
   // Address of cell (0, 0, 0).
   char* origin() const { return origin_; }
-  // Bytes between neighbours on axes 0 and 1.
+  // Bytes between adjacent cells along axes 0 and 1.
   const std::array<int64_t, 2>& pitch() const { return pitch_; }
   char* at(const Index& cell) const {
     return origin_ + cell[0] * pitch_[0] + cell[1] * pitch_[1] + cell[2] * static_cast<int64_t>(itemsize_);
@@ -56,8 +57,9 @@ class Storage {
   // Exchange the memory of two storages, which must have the same layout.
   void swap(Storage& other) noexcept;
 
-  // Touch every page of a box without changing a value, so that the pages are placed near the calling thread.
-  // A box at the edge of the subdomain includes the halo there. Any number of threads may call it.
+  // Touch every page of a box without changing a value, so that the pages are placed on the memory of the
+  // calling thread (first touch). A box at the boundary of the subdomain includes the adjacent halo. Several
+  // threads may call this function at once.
   void touch(Index lo, Index hi) const;
 
  private:

@@ -1,4 +1,4 @@
-// Calls of generated kernels on the host.
+// Call of a generated kernel on the host.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace halocline {
 
-// Kernel with the storages of its operands.
+// Kernel with the storages of its operands in one subdomain.
 class Call {
  public:
   Call(const Rank& rank, const Subdomain& subdomain, const std::string& kernel,

@@ -47,14 +47,14 @@ void HostSweep::add(Part& part, const Share& share, const SweepPlan& plan) {
   }
   if (share.halo_needs.size() != share.halo_boxes.size() ||
       (!share.needs.empty() && share.needs.size() != patches)) {
-    throw std::invalid_argument("sweep " + plan.kernel + ": needs of " + std::to_string(share.needs.size()) +
-                                " patches and " + std::to_string(share.halo_needs.size()) +
-                                " halo boxes, expected one entry for each of " + std::to_string(patches) +
-                                " and " + std::to_string(share.halo_boxes.size()));
+    throw std::invalid_argument(
+        "sweep " + plan.kernel + ": dependencies of " + std::to_string(share.needs.size()) + " patches and " +
+        std::to_string(share.halo_needs.size()) + " halo boxes, expected one entry for each of " +
+        std::to_string(patches) + " and " + std::to_string(share.halo_boxes.size()));
   }
   if (!share.sends.empty() || !share.receives.empty()) {
     if (!rank_.communicator)
-      throw std::invalid_argument("sweep " + plan.kernel + " has messages, but one rank");
+      throw std::invalid_argument("sweep " + plan.kernel + " has messages, but there is only one rank");
     part.exchange = std::make_unique<Exchange>(rank_, part.subdomain, share.sends, share.receives, number_);
   }
   add_fills(part, share.fills, part.fills);
@@ -108,8 +108,8 @@ void HostSweep::add_opening(const SweepPlan& plan) {
   for (size_t n = 0; n < copies_.size(); ++n) tasks_.push_back({Task::Kind::kCopy, copies_[n].first, n});
   opening_.add(tasks_.size(), false);
 
-  // Fills of different subdomains run in parallel: the first stage of every subdomain, then the second stage,
-  // and so on.
+  // Fills of different subdomains run in parallel: first the fills of stage 1 of all subdomains, then the
+  // fills of stage 2, and so on.
   std::vector<size_t> next(parts_.size(), 0);
   for (bool more = true; more;) {
     more = false;
@@ -170,7 +170,7 @@ void HostSweep::start() {
       for (BoundFill& fill : *fills) fill.call.bind();
     }
     part->closing.start();
-    // This precedes the start of the exchange, which lends cells again.
+    // This must precede the start of the exchange, which creates new loans.
     part->owed.clear();
     for (const Loan& loan : part->subdomain.loans) {
       const uint64_t lent_count = part->subdomain.lent_count(loan);
@@ -294,7 +294,7 @@ void HostSweep::idle(Worker& worker, Team& team, Backoff& backoff, Watchdog& wat
   if (!rank_.alone()) worker.clock.enter(Activity::kExchange);
   communicate(worker, team);
   backoff();
-  // Only the first thread checks the clock, since it waits whenever a message is missing.
+  // It is sufficient that the first thread checks the clock, since it waits whenever a message is missing.
   if (rank_.alone() || worker.thread != 0 || !watchdog.expired()) return;
   for (const auto& part : parts_) {
     if (!part->complete() || (in_place_ && !part->sent())) part->exchange->give_up(rank_.timeout);
@@ -343,7 +343,7 @@ void HostSweep::work(Worker& worker, Team& team) {
     if (outcome == Work::Found::kNoneLeft && all_closed()) break;
     wait();
   }
-  // Buffers may be packed again only after this wait.
+  // The buffers may be reused only after this wait.
   while (worker.thread == 0 && !all_complete()) wait();
   worker.clock.enter(Activity::kCompute);
 }

@@ -1,4 +1,4 @@
-// A sweep on the host, whose patches run on threads.
+// Sweep on the host. Threads run its patches.
 #pragma once
 
 #include <atomic>
@@ -17,14 +17,15 @@
 
 namespace halocline {
 
-// Copy of cells from one subdomain of this rank to another, or around a periodic axis to itself.
+// Copy of cells from one subdomain of this rank to another subdomain, or around a periodic axis to the same
+// subdomain.
 struct Copy {
   uint32_t storage, source;  // source: number of the subdomain
   Index from, to, extent;
 };
 
-// Boundary condition over one box. Adjacent fills of a list with the same axis (not -1) may run in parallel;
-// otherwise each fill runs after the previous one.
+// Boundary fill of one box. Consecutive fills of a list with the same axis (not -1) may run in parallel.
+// Otherwise, each fill runs after the previous one.
 struct Fill {
   std::string kernel;
   std::vector<int64_t> operands;
@@ -34,16 +35,16 @@ struct Fill {
 
 // Dependencies of a patch.
 struct Needs {
-  uint32_t messages = 0;  // bit m: receive m
-  bool rims = false;      // the boundary conditions that wait for messages
+  uint32_t messages = 0;  // bit m: the patch waits for receive m
+  bool rims = false;      // the patch waits for the rims
 };
 
 // Part of a sweep in one subdomain.
 struct Share {
   std::vector<Message> sends, receives;
   std::vector<Copy> copies;
-  std::vector<Fill> fills;   // run before the patches
-  std::vector<Fill> rims;    // run after all messages have arrived
+  std::vector<Fill> fills;   // boundary fills that run before the patches
+  std::vector<Fill> rims;    // boundary fills that run after all messages have arrived
   std::vector<Needs> needs;  // per patch; empty: no patch has dependencies
   std::vector<hc_box> halo_boxes;
   std::vector<uint32_t> halo_needs;  // per halo box; all boxes also wait for the rims
@@ -59,7 +60,7 @@ struct SweepPlan {
   std::vector<std::pair<uint32_t, uint32_t>> swaps;
   size_t scratch_bytes = 0;
   bool backward = false;
-  bool in_place = false;  // the sweep overwrites cells that it sends: patches wait for the sends
+  bool in_place = false;  // the sweep overwrites cells that it sends, so patches wait for the sends
 };
 
 class HostSweep : public Sweep {
@@ -105,7 +106,7 @@ class HostSweep : public Sweep {
     const Call* kernel;
     const hc_box* box;
     EventKind kind;
-    int32_t number;  // number of the patch or halo box, over all subdomains
+    int32_t number;  // number of the patch or halo box among those of all subdomains
     uint32_t part;   // number of its subdomain
   };
   // Task of the opening chain: its kind, subdomain and number.
@@ -122,7 +123,7 @@ class HostSweep : public Sweep {
   void opening(size_t task, Worker& worker);
   void run_fill(const BoundFill& fill, Worker& worker) const;
   void run_item(uint32_t item, Worker& worker) const;
-  // Run a rim of any subdomain whose messages have all arrived. Return false if there is none.
+  // Run a rim of any subdomain whose messages have all arrived. Return false if there is no such rim.
   template <typename Wait>
   bool take_rim(Worker& worker, Team& team, Wait&& wait);
   bool ready(const Condition& condition) const;
@@ -137,7 +138,7 @@ class HostSweep : public Sweep {
   const Rank& rank_;
   int32_t number_;  // number of this sweep
   std::vector<std::unique_ptr<Part>> parts_;
-  std::vector<std::pair<size_t, Copy>> copies_;  // with the number of the receiving subdomain
+  std::vector<std::pair<size_t, Copy>> copies_;  // number of the receiving subdomain, and the copy
   std::vector<std::pair<uint32_t, uint32_t>> swaps_;
   size_t scratch_bytes_;
   bool in_place_;

@@ -1,4 +1,4 @@
-// One pass over all cells of a rank, including its messages and boundary conditions.
+// Computation of one kernel in all cells of a rank, including messages and boundary fills.
 #pragma once
 
 #include <cstdint>
@@ -35,12 +35,13 @@ class Sweep {
 
   // Prepare an execution and start the receives. Only the first thread calls it.
   virtual void start() = 0;
-  // Execute work items. All threads call it. A thread returns if no item is left, even if others still work.
+  // Execute work items. All threads call it. A thread returns if no item is left, even if other threads still
+  // run items.
   virtual void work(Worker& worker, Team& team) = 0;
   // Exchange the memory of swapped storages. Only the first thread calls it, after all threads have finished.
   virtual void finish() = 0;
-  // Return true if the contribution of this rank to the reductions is known. A device sweep then also copies
-  // it to the accumulators. Only the first thread calls it.
+  // Return true if the contribution of this rank to the reductions is complete. A sweep on devices then
+  // copies the contribution to the accumulators. Only the first thread calls this function.
   virtual bool reduced(hc_accumulator*) { return true; }
 
   // See Exchange.

@@ -1,4 +1,4 @@
-// Chain of stages: the tasks of one stage run in parallel; each stage starts after all previous stages.
+// Chain of stages. The tasks of one stage run in parallel. Each stage starts after all previous stages.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ class Chain {
   bool complete() const { return done_.load(std::memory_order_acquire) == after_.size(); }
 
   // Take the next task, wait for the previous stages and call task(number). Return false if all tasks are
-  // taken. Running threads have the tasks of the previous stages, so the wait ends.
+  // taken. The wait ends, since running threads have taken all tasks of the previous stages.
   template <typename Task, typename Idle>
   bool take(Task&& task, Idle&& idle) {
     if (next_.load(std::memory_order_relaxed) >= after_.size()) return false;

@@ -13,7 +13,7 @@ inline double now() {
 
 enum class Activity { kCompute, kExchange, kReduction };
 
-// Stopwatch that adds up the time of one thread in each activity. It does nothing before start().
+// Stopwatch that accumulates the time of one thread in each activity. It does nothing before start().
 class Stopwatch {
  public:
   void start() {
@@ -46,7 +46,7 @@ class Stopwatch {
   bool running_ = false;
 };
 
-// Detector of waits beyond a time limit. It reads the clock only at every 1024th call.
+// Detector of waits that exceed a time limit. It reads the clock only at every 1024th call.
 class Watchdog {
  public:
   explicit Watchdog(double limit) : limit_(limit) {}

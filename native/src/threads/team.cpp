@@ -78,8 +78,8 @@ void check_arithmetic(int thread) {
   if (flushes_to_zero()) {
     throw std::runtime_error(
         "thread " + std::to_string(thread) +
-        " flushes subnormal numbers to zero, which changes results: some loaded library was "
-        "built with -ffast-math; load it after halocline, or build it without");
+        " flushes subnormal numbers to zero, which changes results. A loaded library was built with "
+        "-ffast-math. Load this library after halocline, or build it without this option");
   }
   if (std::fegetround() != FE_TONEAREST) {
     throw std::runtime_error("thread " + std::to_string(thread) +

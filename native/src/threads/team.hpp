@@ -18,10 +18,10 @@ inline void relax() {
 #endif
 }
 
-// Waiting policy: spin, then sleep for increasing times. Spinning is fast between threads with a core each.
-// Sleeping frees the core for a thread that may be without one. sched_yield does not help: Linux lets the
-// caller continue until its time slice ends. Futexes do not help either: a thread woken by another core waits
-// for the next tick if another process occupies its core. The plan sets the number of spins.
+// Waiting policy: spin, then sleep for increasing times. Spinning is fast if each thread has a core. Sleeping
+// frees the core for other threads. sched_yield does not free the core: Linux lets the caller continue until
+// its time slice ends. A futex is no alternative: if another process occupies the core of a woken thread, the
+// thread waits for the next timer tick. The plan sets the number of spins.
 class Backoff {
  public:
   explicit Backoff(uint32_t spins) : spins_(spins) {}
@@ -42,7 +42,7 @@ class Backoff {
   uint32_t calls_ = 0;
 };
 
-// Guard that makes sleeps of the calling thread end on time, instead of tens of microseconds late.
+// Guard that makes sleeps of the calling thread end on time, and not tens of microseconds late.
 class PunctualSleep {
  public:
   PunctualSleep();
@@ -54,8 +54,8 @@ class PunctualSleep {
   int slack_;
 };
 
-// The first thread publishes work; all threads execute it and join. The join is a combining tree towards the
-// first thread, which alone continues until the next publication.
+// The first thread publishes work, and all threads execute the work and join. The join is a tree whose root
+// is the first thread. Only the first thread continues between the join and the next publication.
 class Team {
  public:
   // A waiting thread spins the given number of times before it sleeps.
@@ -82,7 +82,7 @@ class Team {
   }
   uint32_t number() const { return published_.load(std::memory_order_relaxed); }
 
-  // Run a task. An exception is stored for take_failure(), and the run continues until all threads can stop.
+  // Run a task. An exception is stored for take_failure(). The run continues until all threads can stop.
   template <typename Task>
   void attempt(Task&& task) noexcept {
     try {
@@ -113,12 +113,12 @@ class Team {
   std::exception_ptr failure_;
 };
 
-// Register a handler that ends the OpenMP threads of a forking thread before each fork. Otherwise the OpenMP
-// library in the child process would wait forever for threads that exist only in the parent. The next
+// Register a handler that ends the OpenMP threads of the forking thread before each fork. Otherwise, the
+// OpenMP library in the child process would wait forever for threads that exist only in the parent. The next
 // parallel region of either process starts new threads.
 void end_threads_before_forks();
 
-// Throw std::runtime_error if the calling thread does not round to nearest with gradual underflow.
+// Throw std::runtime_error if the calling thread flushes subnormal numbers or does not round to nearest.
 void check_arithmetic(int thread);
 
 }  // namespace halocline

@@ -18,7 +18,7 @@ enum class EventKind : uint8_t {
   kUnpack,
   kReduction,
   kMessage,   // from the start of the exchange to the arrival
-  kSend,      // from the start by MPI until the buffer is free
+  kSend,      // from the start of the send until the buffer is free
   kDownload,  // from a device to the host
   kUpload,
   kScalars,  // scalar statements and conditions on a device

@@ -1,4 +1,4 @@
-// Work items of a sweep: their assignment to threads and their readiness.
+// Work items of a sweep: assignment to threads, and conditions under which an item may run.
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@ namespace halocline {
 // Dependencies of an item.
 struct Condition {
   uint32_t part;       // number of the subdomain
-  uint32_t needs = 0;  // bit m: receive m of the part
-  bool rims = false;   // the boundary conditions that wait for messages
+  uint32_t needs = 0;  // bit m: the item waits for receive m of the part
+  bool rims = false;   // the item waits for the rims
 
   auto operator<=>(const Condition&) const = default;
 };
@@ -20,13 +20,13 @@ struct Condition {
 // Assignment of items to threads.
 enum class Schedule {
   kStatic,   // the owner of the item
-  kDynamic,  // the next free thread, in one order
-  kGuided,   // the owner, or a thread that has run all of its own items
+  kDynamic,  // the next free thread; items run in one order
+  kGuided,   // the owner, or a thread that has completed its own items
 };
 
-// Items with equal conditions form a class. Each thread has one queue per class. It takes its own items in
-// order and then items from the far end of the queues of other threads. In a dynamic schedule, all threads
-// share the queues of the first thread.
+// Items with equal conditions form a class. Each thread has one queue per class, and runs the items of its
+// own queues in order. In a guided schedule, it then takes items from the far end of the queues of other
+// threads. In a dynamic schedule, all threads share the queues of the first thread.
 class Work {
  public:
   // owners[n]: thread of item n; conditions[n]: its condition. With `backward`, each queue runs in descending
@@ -68,7 +68,7 @@ class Work {
   }
 
  private:
-  // Items [front, back) of items_. Both ends are in one word, so that they change together.
+  // Items [front, back) of items_. Both ends are in one word, so that they change atomically.
   struct alignas(64) Queue {
     std::atomic<uint64_t> ends{0};
 

@@ -1,9 +1,9 @@
 """Cache folder of compiled kernels: access rights, checks of the files, and atomic writes.
 
-The process runs the code in this folder with the rights of its user. It therefore accepts neither folders nor
-files that another user could have written. It also accepts no file whose digest does not match: after a full
-disk or a crash, a file may be incomplete, and loading this file may crash the process. Users who may rename
-the parent folders are trusted.
+The process runs the code in this folder with the permissions of its user. It therefore rejects folders and
+files that another user could have written. It also rejects files whose digest does not match: after a crash
+or on a full disk, a file may be incomplete, and may crash the process that loads it. Users with permission to
+rename the parent folders are trusted.
 
 Concurrent ranks and killed compilers do not damage the cache. A writer creates each file under a unique name,
 and renames the file when it is complete. There are no locks.
@@ -45,7 +45,7 @@ def cache_folder() -> Path:
         return (Path(base).absolute() if base else Path.home() / ".cache") / "halocline"
     except RuntimeError as error:
         raise CompileError(
-            f"no folder for compiled kernels: {error}; set HALOCLINE_CACHE to a folder of your own"
+            f"no folder for compiled kernels: {error}. Set HALOCLINE_CACHE to a folder of your own."
         ) from None
 
 
@@ -184,13 +184,13 @@ def publish(source: Path, target: Path) -> None:
         with open(file, "rb") as handle:
             os.fchmod(handle.fileno(), stat.S_IMODE(os.fstat(handle.fileno()).st_mode) & ~OTHERS_WRITE)
             os.fsync(handle.fileno())
-    os.replace(written, _digest(target))  # first: each file under its final name needs its digest
+    os.replace(written, _digest(target))  # first: each file with its final name has a digest
     os.replace(source, target)
 
 
 @contextlib.contextmanager
 def work_folder(folder: Path) -> Iterator[Path]:
-    """Create a temporary folder in the cache for a with block; remove folders that killed compilers left.
+    """Create a temporary folder in the cache for a with block, and remove folders of killed compilers.
 
     Raises
     ------

@@ -51,7 +51,7 @@ def _chain(staged: Kernel, axis: int, side: int) -> Chain | None:
     stages = [s for s in staged.body if isinstance(s, ir.Stage)]
     stage_arrays = {stage.array for stage in stages}
     distances: dict[str, int] = {}  # largest distance of the reads of each array
-    reader: dict[str, str | None] = {}  # stage that contains this read; None for a result
+    reader: dict[str, str | None] = {}  # stage that contains the farthest read of an array; None for a result
     set_by: dict[str, str] = {}  # result that depends on this read
 
     def read(value: int, at: int, stage: str | None, name: str) -> None:

@@ -10,8 +10,8 @@ from halocline.compile import lower, schedule
 from halocline.compile.footprint import Footprint
 from halocline.compile.halo import UNIFORM, HaloAnalysis, SweepHalo, make_uniform, with_exchanges
 from halocline.compile.identity import identity
-from halocline.compile.ir.pipeline import is_recording, passed, run
-from halocline.compile.numbering import Numbering, Sweeps, field_infos, number_buffers, wrapped
+from halocline.compile.ir.pipeline import complete_pass, is_recording, run
+from halocline.compile.numbering import Numbering, Sweeps, field_infos, number_buffers, wrapped_fields
 from halocline.compile.passes.contract import contract, count_flops
 from halocline.compile.passes.operands import Operands, operands, second_buffer
 from halocline.compile.passes.scratch import stage_uses
@@ -30,7 +30,7 @@ from halocline.lang.grid import AXES, Field, Grid
 from halocline.lang.program import Program
 from halocline.lang.trace import INTERNAL
 
-MOST_SCHEDULES = 32  # of the most recently used programs; a large schedule has 1 MB of text
+MOST_SCHEDULES = 32  # number of cached schedules; a large schedule has 1 MB of text
 _schedules: dict[tuple[bytes, str, Strategy | None, int], schedule.Schedule] = {}
 
 
@@ -136,7 +136,7 @@ class _Compiler:
     device_source: list[str] = field(default_factory=list)
     device_kernels: dict[str, tuple[schedule.DeviceKernel, ...]] = field(default_factory=dict)
     device_loops: list[str] = field(default_factory=list)
-    symbols: dict[Code, str] = field(default_factory=dict)  # of kernels; equal kernels are printed once
+    symbols: dict[Code, str] = field(default_factory=dict)  # equal kernels are printed once
     counts: dict[str, int] = field(default_factory=dict)
     fills: dict[WallFill, schedule.Fill] = field(default_factory=dict)
     share: float = 1.0  # expected share of loop passes that run the current statements
@@ -225,11 +225,11 @@ class _Compiler:
             self.arrangement.halos[sweep],
             self.numbering.buffers,
         )
-        doubled = self.arrangement.doubled(sweep)
+        double_buffered = self.arrangement.double_buffered(sweep)
         read = tuple(f.name for f in self.numbering.fields if f in nests.reads)
-        sinks = {f.name: second_buffer(f.name) if f.name in doubled else f.name for f in sweep.sets}
+        sinks = {f.name: second_buffer(f.name) if f.name in double_buffered else f.name for f in sweep.sets}
         sweep_operands = Operands(read, sinks)
-        wraps = wrapped(nests, halo, self.arrangement.grid) if self.target.wraps else frozenset()
+        wraps = wrapped_fields(nests, halo, self.arrangement.grid) if self.target.wraps else frozenset()
         kernel = run(
             nests.kernel,
             partial(operands, sweep_arrays=sweep_operands, numbers=self.operand_numbers(sweep_operands)),
@@ -256,8 +256,10 @@ class _Compiler:
             ),
             halo_kernel=halo_kernel,
             halo_extent=extent,
-            swaps=tuple((numbers[name], numbers[sink]) for name, sink in sinks.items() if name in doubled),
-            overwrites=tuple(numbers[name] for name in sinks if name not in doubled),
+            swaps=tuple(
+                (numbers[name], numbers[sink]) for name, sink in sinks.items() if name in double_buffered
+            ),
+            overwrites=tuple(numbers[name] for name in sinks if name not in double_buffered),
             wraps=tuple(sorted(numbers[f.name] for f in wraps)),
             scratch=tuple(slots),
             stages=tuple(stages),
@@ -319,7 +321,7 @@ class _Compiler:
         on_device = isinstance(self.target, Device)
         layers = []
         for number, ghost in enumerate(fill.ghosts):
-            kernel = passed("translate", translate_ghost(fill.field, ghost, fields, grid))
+            kernel = complete_pass("translate", translate_ghost(fill.field, ghost, fields, grid))
             bound = partial(
                 operands,
                 sweep_arrays=fill_operands,

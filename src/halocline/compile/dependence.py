@@ -36,9 +36,9 @@ class Use:
     version : int
         See Program.version.
     beyond : bool
-        True if the read may return the value of another cell or of a ghost. This holds if the offset is not
-        zero. It also holds if the reading points are staggered along an axis and the field is not: the field
-        then lacks a point at the upper wall.
+        True if the read may return the value of another cell or of a ghost. This is the case if the offset is
+        not zero. It is also the case if the reading points are staggered along an axis and the field is not:
+        the field then has no point at the upper wall.
     in_kernel : bool
         True if a kernel reads the value per cell, False in a scalar statement.
     """
@@ -66,8 +66,8 @@ class Verdict(Enum):
 class Progress(lang.Versions):
     """Current versions of fields and scalars, and their versions before the sweep under construction.
 
-    For each field and scalar that the sweep sets, `before` contains the versions that have the value before
-    the sweep.
+    For each field and scalar that the sweep sets, `before` contains the versions whose value is the value
+    before the sweep.
     """
 
     def __init__(self, walls: Walls) -> None:

@@ -24,9 +24,9 @@ from halocline.compile.cache import cache_folder, cached, first_usable, trusted
 from halocline.compile.targets.cpu import PART, STREAMING, include_folder, number_of_parts
 from halocline.errors import CompileError
 
-# These flags select the instruction set of the host, and none of them changes results. Kernels call only
-# functions of the C library, such as memcpy, which every process has loaded. The kernels are linked without
-# libraries, because this takes a third of the time.
+# Flags of all compilers. -march=native selects the instruction set of the host. No flag changes results.
+# Kernels call only functions of the C library, such as memcpy, which every process has loaded. They are
+# therefore linked without libraries (-nostdlib), which takes a third of the time.
 FLAGS = (
     "-std=c++20",
     "-march=native",
@@ -41,14 +41,16 @@ FLAGS = (
     "-nostdlib",
     "-w",
 )
-# These flags disable three passes of g++. Without the first pass, kernels with thousands of operations
-# compile 10 % faster, and the kernels are not slower. If one side of a selection is a constant, the other two
-# passes propagate it into a comparison that uses the selection. This creates selections between masks. No
-# vector instruction exists for these selections, so that the whole loop would remain scalar.
+# These flags disable three optimizations of g++. Without the first optimization, kernels with thousands of
+# operations compile 10 % faster, and run as fast. The other two are jump threading (thread-jumps) and partial
+# redundancy elimination (tree-pre). Both transform a comparison whose operand is a selection with a constant.
+# The transformed code selects between masks. No vector instruction exists for such a selection, so that g++
+# would not vectorize the loop.
 GCC_FLAGS = ("-fno-gcse-after-reload", "-fno-thread-jumps", "-fno-tree-pre")
-# Optimization levels (-O) that the environment variable selects, with their flags of g++. Both levels give
-# the same bits. At level g, g++ takes about a quarter of the time, and kernels are slower. At level g,
-# register allocation takes most of the time; the flags of this level make it faster.
+# Optimization levels (-O) that the environment variable selects, with additional flags of g++. Both levels
+# give the same bits. At level g, g++ takes about a quarter of the time, but kernels are several times slower.
+# Register allocation by regions takes most of the compile time at level g. The flags of this level select a
+# faster algorithm.
 LEVEL = "HALOCLINE_OPTIMIZATION"
 GCC_LEVELS = {"3": GCC_FLAGS, "g": ("-fira-region=one", "-fira-algorithm=priority")}
 # Vector lengths in bits that the environment variable selects for comparisons; 64 is scalar code. All
@@ -58,7 +60,7 @@ VECTOR_BITS = (64, 128, 256, 512)
 SIMD = (("avx512f", 512), ("avx", 256), ("sse2", 128), ("asimd", 128))  # vector bits by flag of /proc/cpuinfo
 GCC_SCALAR = ("-fno-tree-vectorize", "-fno-tree-slp-vectorize", "-fno-openmp-simd")
 CLANG_SCALAR = ("-fno-vectorize", "-fno-slp-vectorize", "-fno-openmp-simd")
-MAX_COMPILERS = 8  # maximum of concurrent compilers: each uses up to 1 GB
+MAX_COMPILERS = 8  # maximum number of concurrent compilers, since each uses up to 1 GB
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,7 @@ def _version(path: str) -> str:
 
 
 def find_compiler() -> Compiler:
-    """Return the compiler that CXX names, else g++ or clang++.
+    """Return the compiler that CXX names, otherwise g++, clang++ or c++.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Halo analysis: halo segments that are valid, exchanged or filled before each sweep.
 
-A sweep also computes an assigned field in the halo, if this requires no values in addition to those that the
-sweep needs anyway. This rule avoids the exchange of the search direction p in the conjugate gradient method.
+A sweep also computes an assigned field in the halo, if all values that this computation reads are available
+in any case. This rule avoids the exchange of the search direction p in the conjugate gradient method.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ HALOS = ("read", *UNIFORM)  # see `make_uniform`
 
 @dataclass
 class SweepHalo:
-    """Halo segments that a sweep needs, and those that it computes."""
+    """Halo segments that a sweep needs, and halo segments that it computes."""
 
     reads: dict[Field, Footprint] = field(default_factory=dict)  # also beyond walls
     exchange: dict[Field, Footprint] = field(default_factory=dict)
@@ -49,8 +49,8 @@ class SweepHalo:
 
 @dataclass(frozen=True)
 class _State:
-    valid: dict[Field, Footprint]  # halo segments at neighbours
-    filled: dict[Field, Footprint]  # ghosts beyond walls, with directions as in `walls.around`
+    valid: dict[Field, Footprint]  # valid halo segments at neighbours
+    filled: dict[Field, Footprint]  # valid ghosts beyond walls, with directions as in `walls.around`
 
     def meet(self, other: _State) -> _State:
         def common(a: dict[Field, Footprint], b: dict[Field, Footprint]) -> dict[Field, Footprint]:
@@ -234,7 +234,7 @@ class HaloAnalysis:
         self, sweep: SweepGraph, reads: dict[Field, Footprint], around: dict[Field, Footprint]
     ) -> dict[Field, Footprint]:
         """Return the assigned fields that are computed also in the halo, all with the same segments."""
-        if self.grid.blocks is not None:  # inactive cells remain zero for any expression
+        if self.grid.blocks is not None:  # inactive cells in the halo must remain zero
             return {}
         later_reads = self.needs[sweep]
         candidates: dict[Field, Offsets] = {}

@@ -181,7 +181,7 @@ class _Lowering:
         """
         for statement in body:
             number, self.number = self.number, self.number + 1
-            # scalars that are set before the first assignment of a sweep can be read in it
+            # a sweep can read scalars that are set before its first assignment
             begins = isinstance(statement, lang.Assign) and not self.sweep.roots()
             if begins or number in self.cuts or isinstance(statement, (lang.StopWhen, lang.Repeat)):
                 self.end_sweep()

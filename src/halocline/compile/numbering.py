@@ -17,7 +17,7 @@ from halocline.compile.lower import (
     scalars_in,
     sweeps,
 )
-from halocline.compile.passes.operands import doubled, second_buffer
+from halocline.compile.passes.operands import double_buffered, second_buffer
 from halocline.compile.printers.spelling import Names, identifiers
 from halocline.compile.schedule import AROUND, FieldInfo
 from halocline.compile.sweep import SweepNests
@@ -30,7 +30,7 @@ from halocline.lang.program import Program
 class Sweeps:
     """Operations of the schedule of a program, with the nests and halos of its sweeps.
 
-    The names of the two buffers of a field differ, see `halocline.compile.passes.operands.second`.
+    The two buffers of a field have different names, see `halocline.compile.passes.operands.second_buffer`.
     """
 
     grid: Grid
@@ -38,10 +38,10 @@ class Sweeps:
     nests: Mapping[SweepGraph, SweepNests]
     halos: Mapping[SweepGraph, SweepHalo]
 
-    def doubled(self, sweep: SweepGraph) -> set[str]:
+    def double_buffered(self, sweep: SweepGraph) -> set[str]:
         """Return the fields that a sweep writes to a second buffer."""
         nests = self.nests[sweep]
-        names = doubled(nests.kernel, {f.name: nests.offsets(f) for f in sweep.sets})
+        names = double_buffered(nests.kernel, {f.name: nests.offsets(f) for f in sweep.sets})
         # ghosts at corners are computed after messages arrive, while patches may already run
         return names | {f.name for f in sweep.sets} & {f.name for f in read_at_walls(self.halos[sweep])}
 
@@ -89,7 +89,7 @@ def number_buffers(program: Program, arrangement: Sweeps, wraps: bool) -> Number
             fields.setdefault(f, len(fields))
     buffers = {f.name: number for f, number in fields.items()}
     for sweep in sweeps(arrangement.operations):
-        for name in sorted(arrangement.doubled(sweep), key=lambda name: buffers[name]):
+        for name in sorted(arrangement.double_buffered(sweep), key=lambda name: buffers[name]):
             buffers.setdefault(second_buffer(name), len(buffers))
     scalars = _scalars(program, arrangement, wraps)
     names = identifiers(scalars)
@@ -120,7 +120,7 @@ def _scalars(program: Program, arrangement: Sweeps, wraps: bool) -> dict[str, in
 
     visit(arrangement.operations)
     if wraps and any(
-        wrapped(arrangement.nests[s], arrangement.halos[s], arrangement.grid)
+        wrapped_fields(arrangement.nests[s], arrangement.halos[s], arrangement.grid)
         for s in sweeps(arrangement.operations)
     ):
         read.append(AROUND)
@@ -142,7 +142,7 @@ def field_infos(numbering: Numbering, arrangement: Sweeps) -> tuple[FieldInfo, .
     return (*infos.values(), *(replace(info, name=f"{info.name}'") for info in second_buffers))
 
 
-def wrapped(nests: SweepNests, halo: SweepHalo, grid: Grid) -> frozenset[Field]:
+def wrapped_fields(nests: SweepNests, halo: SweepHalo, grid: Grid) -> frozenset[Field]:
     """Return the fields for which the kernel itself may fill the halo along the last axis, see `ir.Wrap`.
 
     A field must meet three conditions: points of a row read only the halo of this row, every row reads its

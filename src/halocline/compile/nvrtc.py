@@ -118,7 +118,7 @@ def _capability(architecture: str) -> int:
 
 
 def _target(architecture: str, nvrtc: _native.Nvrtc) -> str:
-    """Return the compilation target: the architecture, or PTX of the newest older one if NVRTC lacks it."""
+    """Return the compilation target: the architecture, or PTX of the newest older architecture of NVRTC."""
     capability, known = _capability(architecture), nvrtc.architectures
     if capability in known:
         return architecture
@@ -127,7 +127,7 @@ def _target(architecture: str, nvrtc: _native.Nvrtc) -> str:
         version = ".".join(map(str, nvrtc.version))
         raise CompileError(
             f"NVRTC {version} does not compile for {architecture}. Its oldest architecture is "
-            f"sm_{min(known)}: install an older nvidia-cuda-nvrtc-cu12 (12.9 and older know sm_70)"
+            f"sm_{min(known)}: install an older nvidia-cuda-nvrtc-cu12 (12.9 and older support sm_70)"
         )
     return f"compute_{max(older)}"
 
@@ -199,7 +199,7 @@ class Resources:
     registers : int
         Registers per thread.
     spilled : int
-        Bytes per thread that are spilled to global memory because registers ran out, and loaded again.
+            Bytes per thread of registers that are spilled to global memory and loaded again.
     stack : int
         Bytes per thread of arrays and spilled registers in global memory.
     shared : int

@@ -9,8 +9,8 @@ from halocline.lang.grid import unknown_name_error
 
 MAX_THREADS_PER_BLOCK = 256
 READS = ("direct", "queue", "planes")
-SHARED_BYTES = 40 * 2**10  # maximum of a thread block; CUDA grants 48 KiB by default
-REGISTERS = 192  # maximum for values of a thread; the rest of 255 is for addresses and streaming
+SHARED_BYTES = 40 * 2**10  # maximum shared memory of a thread block; CUDA allows 48 KiB by default
+REGISTERS = 192  # maximum registers for values of a thread; the other 63 are for addresses and streaming
 PARAMETER_BYTES = 1024  # parameter space of a kernel: at least 1024 in OpenCL, 4096 in CUDA
 FRAME_BYTES, LAYOUT_BYTES, POINTER_BYTES = 24 * 8, 3 * 8, 8  # see frame.h
 REDUCING_BYTES = MAX_THREADS_PER_BLOCK // 2 * 40  # for reductions: one hc_partial per two threads
@@ -57,7 +57,9 @@ class Strategy:
 
     def __post_init__(self) -> None:
         if self.stages not in ("shared", "memory"):
-            raise InputError(f"stages of device kernels in {self.stages!r}: expected shared or memory")
+            raise InputError(
+                f"storage of stages of device kernels is {self.stages!r}; expected shared or memory"
+            )
         block_shape = self.block_shape or (1, 1)
         cells_per_thread = 1 if self.cells_per_thread is None else self.cells_per_thread
         smallest = min(*block_shape, cells_per_thread, self.unroll)

@@ -9,7 +9,7 @@ from functools import partial
 from halocline.compile.footprint import Offset
 from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Kernel
-from halocline.compile.ir.pipeline import passed, run
+from halocline.compile.ir.pipeline import complete_pass, run
 from halocline.compile.lower import SweepGraph
 from halocline.compile.passes.contract import contract
 from halocline.compile.passes.inline import inline, without
@@ -60,7 +60,7 @@ def build(sweep: SweepGraph, grid: Grid) -> SweepNests:
     """
     for reduction in sweep.reductions:
         check_grid(reduction, grid, f"{sweep.origins[reduction]}: an expression")
-    staged = run(passed("translate", translate(sweep, grid)), contract, inline)
+    staged = run(complete_pass("translate", translate(sweep, grid)), contract, inline)
     accesses = reach(staged)
     fields = grid.fields
     return SweepNests(
@@ -85,6 +85,6 @@ def in_halo(staged: Kernel, fields: Collection[str]) -> Kernel:
             stores[staggered] = (*stores.get(staggered, ()), statement)
     no_extent = ((0, 0),) * kernel.ndim
     body = tuple(ir.Nest(group, no_extent, tuple(map(int, staggered))) for staggered, group in stores.items())
-    return passed(
+    return complete_pass(
         "in_halo", replace(kernel, body=body, comment=f"{staged.comment}, in the halo", beyond=True)
     )

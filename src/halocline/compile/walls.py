@@ -282,7 +282,7 @@ def _circle(before: dict[Node, list[Node]]) -> str:
     return (
         f"the boundary condition of field {field!r} on side {_side(axis, side)!r} reads ghosts of field "
         f"{other!r} beyond side {_side(other_axis, beyond)!r}. Those ghosts depend on the ghosts of this "
-        f"condition ({names}). On one of the walls read along the normal only, u[m], or make axis "
+        f"condition ({names}). Read only along the normal (u[m]) on one of the walls, or make axis "
         f"{AXES[axis]} or {AXES[other_axis]} periodic"
     )
 

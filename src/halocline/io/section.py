@@ -91,7 +91,7 @@ def cut(
     cuts = {AXES[axis_number(axis, ndim)]: coordinate for axis, coordinate in at.items()}
     if not 1 <= ndim - len(cuts) <= 2:
         raise InputError(f"a section has one or two axes, but {len(cuts)} of {ndim} axes are cut")
-    with fields.holding(expression) as field:
+    with fields.values_as_field(expression) as field:
         return _section(fields, field, _name(expression), cuts, most)
 
 

@@ -353,10 +353,10 @@ class LinearPart(BoundaryCondition):
     A correction to the field satisfies this linear condition.
     """
 
-    whole: BoundaryCondition
+    condition: BoundaryCondition
 
     def ghost(self, at: Ghost) -> Expr:
-        ghost = self.whole.ghost(at)
+        ghost = self.condition.ghost(at)
         reads = [leaf for leaf in graph.walk((ghost,)) if leaf.op == "read" and leaf.attribute[0] is at.field]
         rest = _replace_reads(ghost, dict.fromkeys(reads, 0.0))
         if rest.op == "const" and rest.attribute == 0:

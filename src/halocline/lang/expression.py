@@ -562,13 +562,13 @@ def power(base: Operand, exponent: Operand) -> Expr:
     if e.op == "const":
         value = e.attribute
         if abs(value) <= 16 and value == int(value):
-            whole = int(abs(value))
+            remaining = int(abs(value))
             result, square = constant(1.0), b
-            while whole:
-                if whole & 1:
+            while remaining:
+                if remaining & 1:
                     result = binary("mul", result, square)
-                whole >>= 1
-                if whole:
+                remaining >>= 1
+                if remaining:
                     square = binary("mul", square, square)
             return result if value >= 0 else binary("div", 1.0, result)
         if value == 0.5:

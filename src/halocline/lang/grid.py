@@ -310,8 +310,9 @@ class Grid(Sealed):
     ) -> Expr:
         """Return the global number of each cell as an expression: 0, 1, ... in C order.
 
-        In the halo of a periodic axis, the number is that of the cell at the opposite end. Beyond a wall
-        there are no cells, so the numbers have no meaning: they are negative or belong to other cells.
+        In the halo of a periodic axis, the number equals the number of the cell at the opposite end. There
+        are no cells beyond a wall. The numbers there have no meaning: they are negative or belong to other
+        cells.
 
         Parameters
         ----------

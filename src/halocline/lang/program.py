@@ -372,7 +372,7 @@ class Program:
     parameters : dict of str to Scalar
         Scalars whose values are set from outside when the program runs.
     meanings : dict of str to str
-        Known meanings of parameters, such as "viscosity, in length²/time".
+        Meanings of parameters, if they are known, such as "viscosity, in length²/time".
     cuts : set of int
         Indices of statements in the order of `all_statements`. A statement with such an index, and all later
         statements, share no sweep with the statements before it.
@@ -446,9 +446,10 @@ class Program:
 
     @contextmanager
     def evaluation(self) -> Iterator[None]:
-        """Reuse the stages, reductions and fields of the first evaluation in a with block that repeats it.
+        """Reuse the stages, reductions and fields of the first evaluation in later evaluations.
 
-        Each evaluation forms the same expressions, such as the time derivatives in each stage of a scheme.
+        An evaluation is a with block. Each evaluation forms the same expressions, such as the time
+        derivatives in each stage of a scheme.
 
         Statements between the evaluations may set fields and scalars. An expression must not be used after it
         is formed again. If nothing else differs, all evaluations have the same sweeps and the same kernel.
@@ -520,9 +521,9 @@ class Program:
     def continuation(self) -> Program:
         """Return a program that continues after a pass of the loop at the end of this program.
 
-        In the new program, the statements before the loop assign to each field and scalar the value that it
-        already has. The first pass therefore finds all data that it needs, such as halos. The results of the
-        loop have the same bits.
+        In the new program, each statement before the loop assigns the present value of its field or scalar.
+        The compiler therefore forms the same sweeps of the loop, and fills the halos that the first pass
+        reads. The results of the loop have the same bits.
 
         Raises
         ------
@@ -1020,7 +1021,7 @@ def bind(function: Callable[..., Any], grid: Grid, names: Mapping[str, Any]) -> 
     Raises
     ------
     InputError
-        An argument has an unknown name; the message lists the known ones.
+        An argument has an unknown name; the message lists the known names.
     """
     if not callable(function):
         raise InputError(f"{function!r} is not a function; expected a function of fields and parameters")

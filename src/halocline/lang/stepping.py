@@ -72,7 +72,7 @@ class Recorded:
 class Stepping:
     """Program that advances in time.
 
-    The scalar "steps" limits the number of steps, and the last step ends at the scalar "until". With a
+    The scalar "steps" limits the number of steps, and the last step ends at the time "until". With a
     varying time step, no step begins once the scalar `REACHED` is at least `PAUSE`; see halocline.lang.clock.
 
     Attributes
@@ -221,12 +221,12 @@ def stepping(
             assert scheme is not None
             starts: list[lang.Scalar] = []  # time at the start of the step, if a stage needs it
 
-            def rhs(passed: float) -> dict[Field, Expr]:
-                if passed and not starts:
+            def rhs(fraction: float) -> dict[Field, Expr]:
+                if fraction and not starts:
                     starts.append(program.unnamed_scalar("start"))
                     starts[0].set(t)
-                if passed:
-                    t.set(starts[0] + passed * step)
+                if fraction:
+                    t.set(starts[0] + fraction * step)
                 with program.evaluation():
                     slopes = _derivatives(plain, trace.call(plain, **arguments), equations)
                     # All reductions are computed before any field changes.

@@ -82,7 +82,7 @@ def _check_map(function: Any, grid: Grid, axis: int) -> Map:
         at = int((inside if inside.size else decreasing)[0])
         region = "" if inside.size else ", beyond the wall, where ghosts lie"
         raise InputError(
-            f"{name} does not rise from {even[at]:g} to {even[at + 1]:g}{region}: it leads to "
+            f"{name} does not increase from {even[at]:g} to {even[at + 1]:g}{region}: its values are "
             f"{places[at]:g} and {places[at + 1]:g}; expected a smooth, strictly increasing map"
         )
     return function  # type: ignore[no-any-return]
@@ -101,8 +101,8 @@ def map_coordinates(function: Map, even: Any, name: str) -> Any:
     coordinates = real_array(values, f"{name} makes") if is_unusable else np.asarray(values)
     if coordinates.shape != even.shape or coordinates.dtype.kind not in "fiu":
         raise InputError(
-            f"{name} makes {coordinates.shape} {coordinates.dtype} numbers of {even.shape}; expected the "
-            "same number of real numbers"
+            f"{name} returns an array of shape {coordinates.shape} and dtype {coordinates.dtype} for "
+            f"coordinates of shape {even.shape}; expected real numbers with the shape of the coordinates"
         )
     return coordinates.astype(np.float64)
 

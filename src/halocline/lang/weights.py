@@ -12,7 +12,9 @@ from math import factorial
 def weights(
     points: Sequence[int | Fraction], at: int | Fraction = 0, derivative: int = 0
 ) -> tuple[Fraction, ...]:
-    """Return weights whose sum with the values at some points is a derivative of the polynomial through them.
+    """Return the weights with which the values at some points give a derivative of their polynomial.
+
+    The polynomial passes through the values at all points.
 
     Parameters
     ----------

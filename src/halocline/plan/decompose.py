@@ -133,7 +133,7 @@ def decompose(
         ``optimal``
             Parts of minimum cost. For equal costs, the criteria are in this order: the smallest maximum
             subdomain, the fewest cuts of the last axis, the fewest cuts of the axis before it. Contiguous
-            rows therefore stay whole. Consecutive ranks are close in the grid: all ranks with the same first
+            rows are thus cut last. Consecutive ranks are close in the grid: all ranks with the same first
             digits form a block.
         ``bisection``
             The count is divided into its prime factors. Each factor, largest first, cuts the axis along which
@@ -223,7 +223,7 @@ class _Problem:
         reason = " each (the reach of reads from neighbours)" if least > 1 else ""
         raise InputError(
             f"axis {name} with {_cell_count(n)} cannot be cut into {parts} subdomains of at least "
-            f"{_cell_count(least)}{reason}: at most {max(1, n // least)} fit, "
+            f"{_cell_count(least)}{reason}. Use at most {max(1, n // least)}, "
             f"or make the axis at least {_cell_count(parts * least)} long"
         )
 
@@ -284,12 +284,12 @@ def _choose(
             return _even(problem, int(strategy[0]))
     raise InputError(
         f"unknown decomposition {strategy!r}{suggestion(strategy.lower(), STRATEGIES)}; "
-        f"known are {', '.join(STRATEGIES)}, or the subdomains along each axis, such as 4x2x1"
+        f"expected one of {', '.join(STRATEGIES)}, or the subdomains along each axis, such as 4x2x1"
     )
 
 
 def _optimal(problem: _Problem, cost: Callable[[Parts], int]) -> Parts:
-    """Return the parts of minimum cost; for equal costs, prefer less work, then whole rows."""
+    """Return the parts of minimum cost; for equal costs, prefer smaller subdomains, then uncut rows."""
 
     def rank(parts: Parts) -> tuple[int, int, Parts]:
         work = prod([-(-n // p) for n, p in zip(problem.shape, parts, strict=True)])
@@ -343,8 +343,8 @@ def _morton(problem: _Problem) -> tuple[Parts, Order]:
     ndim, bits = len(problem.shape), problem.count.bit_length() - 1
     if problem.count != 1 << bits:
         raise InputError(
-            f"decomposition 'morton' needs a power of two, not {problem.count} subdomains: "
-            f"take {1 << bits} or {2 << bits}, or decomposition 'bisection'"
+            f"decomposition 'morton' needs a power of two, but there are {problem.count} subdomains. "
+            f"Use {1 << bits} or {2 << bits} subdomains, or decomposition 'bisection'"
         )
     parts = tuple(1 << len(range(axis, bits, ndim)) for axis in range(ndim))
     _check(problem, parts)
@@ -387,11 +387,11 @@ def _parts_of_user(problem: _Problem, parts: Parts) -> tuple[Parts, Order]:
     text = "x".join(map(str, parts))
     if len(parts) != len(problem.shape):
         raise InputError(
-            f"decomposition {text} names {len(parts)} axes, but the grid has {len(problem.shape)}"
+            f"decomposition {text} has numbers for {len(parts)} axes, but the grid has {len(problem.shape)}"
         )
     if prod(parts) != problem.count or min(parts) < 1:
         raise InputError(
-            f"decomposition {text} has {prod(parts)} subdomains, but {problem.count} are needed: name parts "
+            f"decomposition {text} has {prod(parts)} subdomains, but {problem.count} are needed: use numbers "
             f"whose product is {problem.count}"
         )
     _check(problem, parts)

@@ -19,9 +19,9 @@ class DeviceChoice:
     ----------
     interface : {"cpu", "cuda", "opencl"}
     indices : tuple of int
-        Indices of the devices, as each process numbers its visible devices, in the order of the subdomains.
-        If the tuple is empty, all visible devices are selected. With OpenCL, only those on the platform of
-        the first visible device are selected.
+        Indices of the devices, in the order of the subdomains. Each process numbers its visible devices from
+        0. If the tuple is empty, all visible devices are selected. With OpenCL, only the devices on the
+        platform of the first visible device are selected.
     """
 
     interface: str = "cpu"
@@ -42,7 +42,7 @@ class DeviceChoice:
         if interface == "cpu":
             if colon:
                 raise InputError(
-                    f"device {text!r}: cpu takes no numbers; threads= and OMP_PLACES choose cores"
+                    f"device {text!r}: cpu has no device numbers. Use threads= and OMP_PLACES to select cores"
                 )
             return cls()
         if interface not in INTERFACES:
@@ -91,10 +91,10 @@ class DeviceChoice:
             )
         missing = [index for index in self.indices if index >= device_count]
         if missing:
-            indices = "only 0" if device_count == 1 else f"those from 0 to {device_count - 1}"
+            indices = "only 0" if device_count == 1 else f"0 to {device_count - 1}"
             raise InputError(
-                f"device {str(self)!r}: there is no {self.interface}:{missing[0]}; expected {indices}, as "
-                "`halocline doctor` lists them"
+                f"device {str(self)!r}: there is no {self.interface}:{missing[0]}; expected {indices} "
+                "(see `halocline doctor`)"
             )
         if not self.indices:
             return tuple(n for n in range(device_count) if platforms[n] == platforms[0])
@@ -142,7 +142,7 @@ def share_devices(devices_of_node: int, ranks_of_node: int) -> tuple[tuple[int, 
         fit = ", ".join(str(n) for n in range(1, devices) if devices % n == 0)
         raise InputError(
             f"{devices} devices of a node cannot be distributed evenly over its {ranks} ranks. Use {fit} or "
-            f"{devices} ranks on a node, or name {devices_per_rank * ranks} of the devices"
+            f"{devices} ranks on a node, or select {devices_per_rank * ranks} of the devices"
         )
     return tuple(
         tuple(range(rank * devices_per_rank, rank * devices_per_rank + devices_per_rank))
@@ -162,7 +162,7 @@ def deal_devices(selected_identities: Sequence[Sequence[str]]) -> tuple[tuple[in
     -------
     tuple of tuple of int
         For each rank, indices into the sequence of this rank. Ranks with the same visible devices share them
-        (`share_devices`). Ranks with disjoint visible devices keep their own.
+        (`share_devices`). Ranks with disjoint visible devices keep their own devices.
 
     Raises
     ------
@@ -193,7 +193,7 @@ def deal_devices(selected_identities: Sequence[Sequence[str]]) -> tuple[tuple[in
     if len(all_identities) > len(set(all_identities)):
         raise InputError(
             "some ranks of a node see overlapping sets of devices. Configure the launcher so that each "
-            "rank sees all devices of the node, or only its own (CUDA_VISIBLE_DEVICES)."
+            "rank sees all devices of the node, or only its own devices (CUDA_VISIBLE_DEVICES)."
         )
     counts = sorted(len(identities) for identities in selected_identities)
     if counts[0] == 0 or counts[0] != counts[-1]:
@@ -236,12 +236,12 @@ def distance_between(
     for a, row in enumerate(bandwidth):
         if len(row) != count:
             raise InputError(
-                f"bandwidth has {count} rows, but {len(row)} numbers in row {a}; expected a square"
+                f"bandwidth has {count} rows, but {len(row)} numbers in row {a}; expected a square matrix"
             )
         for b, rate in enumerate(row):
             if a != b and not rate > 0:
                 raise InputError(
-                    f"bandwidth from device {a} to {b} is {rate!r}; expected bytes a second above 0"
+                    f"bandwidth from device {a} to {b} is {rate!r}; expected positive bytes per second"
                 )
     places = range(count) if slots is None else slots
     return [[0.0 if a == b else 1.0 / bandwidth[a][b] for b in places] for a in places]

@@ -22,15 +22,15 @@ class Message:
     Parameters
     ----------
     peer : int
-        Subdomain at the other end.
+        The other subdomain.
     tag : int
-        MPI tag, equal at both ends and different for every direction and exchange. Two subdomains may be
-        neighbours on both sides of a periodic axis. The tag then identifies the side.
+        MPI tag, equal for sender and receiver, and different for every direction and exchange. Two subdomains
+        may be neighbours on both sides of a periodic axis. The tag then identifies the side.
     direction : tuple of int
         Direction of the peer, relative to this subdomain; 0 along axes that one subdomain spans.
     parts : tuple of (field, box)
-        Sent or received boxes, in message order and in the indices of this subdomain. Their shapes are equal
-        at both ends.
+        Sent or received boxes, in message order and in the indices of this subdomain. Sender and receiver
+        have boxes of equal shapes.
     sources : tuple of Box
         For a received message: the same boxes in the indices of the sender.
     bytes : int
@@ -81,7 +81,12 @@ class Exchange:
 
 
 def exchange(
-    subdomain: Subdomain, schedule: Schedule, number: int, sweep: Sweep, transfers: Transfers, wrapped: bool
+    subdomain: Subdomain,
+    schedule: Schedule,
+    number: int,
+    sweep: Sweep,
+    transfers: Transfers,
+    kernel_wraps: bool,
 ) -> Exchange:
     """Plan the exchange of one subdomain before a sweep.
 
@@ -97,12 +102,12 @@ def exchange(
     sweep : Sweep
         Sweep whose `exchange` contains the halo segments to fill, the same on all subdomains.
     transfers : Transfers
-    wrapped : bool
+    kernel_wraps : bool
         True if the kernel wraps the rows of the fields in `Sweep.wraps` periodically. The ends of these rows
         need no copy.
     """
     this_subdomain, fields, blocks = subdomain.number, schedule.fields, schedule.blocks
-    wraps = sweep.wraps if wrapped else ()
+    wraps = sweep.wraps if kernel_wraps else ()
 
     def neighbour(direction: Direction) -> int | None:
         peer = subdomain.neighbour(direction)
@@ -130,9 +135,9 @@ def exchange(
                     Subdomain(subdomain.decomposition, peer) if peer != this_subdomain else subdomain
                 )
                 segment = subdomain.segment(points, direction, width)
-                whole = peer_subdomain.source(peer_subdomain.owned(field), direction, width)
-                for source in peer_subdomain.pieces(whole, blocks):
-                    target = source.shift(tuple(map(sub, segment.lo, whole.lo)))
+                source_box = peer_subdomain.source(peer_subdomain.owned(field), direction, width)
+                for source in peer_subdomain.pieces(source_box, blocks):
+                    target = source.shift(tuple(map(sub, segment.lo, source_box.lo)))
                     if transfers.is_copied(this_subdomain, peer):
                         size = target.size * ITEMSIZE[field.dtype]
                         copies.append(Copy(number_of_field, source, target, peer, size))

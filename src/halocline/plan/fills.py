@@ -29,7 +29,7 @@ class Rim:
 
 @dataclass(frozen=True)
 class FillBoxes:
-    """Boxes of one fill of a sweep on this rank; `fill` is the index of the fill.
+    """Boxes of one fill of a sweep in one subdomain; `fill` is the index of the fill.
 
     The `core` depends on no message. All cores run before the rims. Cores and rims each follow the order of
     the fills of the sweep, because a fill reads ghost cells that earlier fills wrote.

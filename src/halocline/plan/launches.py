@@ -15,9 +15,9 @@ from halocline.plan.rank import SubdomainPlan, SweepPlan
 MAX_PARTIALS = 8192  # approximate limit of thread blocks that reduce; one block merges their results.
 MAX_CELLS_PER_REDUCING_THREAD = 128  # cells per thread of a kernel that reduces.
 DEFAULT_CELLS_PER_THREAD = 16  # along the streaming axis
-MANY_BLOCKS = 8192  # threads stream more cells as long as at least this many thread blocks remain
+MANY_BLOCKS = 8192  # the cells per thread increase only if at least this number of thread blocks remains
 CELLS_PER_PRELOADED_PLANE = 8  # minimum of streamed cells per preloaded plane; see docs/performance.md
-MAX_BLOCKS_PER_AXIS = 65535  # limit of CUDA along all axes but the contiguous one.
+MAX_BLOCKS_PER_AXIS = 65535  # limit of CUDA along all axes except the contiguous one.
 ROW_THREADS = 64  # threads of a thread block along the contiguous axis, if several rows are available
 
 

@@ -118,7 +118,7 @@ class Layout:
             raise IndexError(f"rank {rank} of {self.ranks}")
         if self.moved_subdomains is not None:
             assert rank == self.moved_subdomains.rank, (
-                "no rank knows the subdomains of others after they have moved"
+                "the subdomains of other ranks are not known after a move"
             )
             return self.moved_subdomains.subdomains
         first = (self._places[rank] if self.nodes_of_ranks else rank) * self.subdomains_per_rank
@@ -202,7 +202,7 @@ def lay_out(
         cut = decompose(shape, ranks * subdomains_per_rank, **options)
     if distance is None and placement != "random":
         return Layout(cut, per_node, subdomains_per_rank, (), nodes_of_ranks=nodes_of_ranks)
-    # a node in the middle exchanges most; all nodes are cut in the same way
+    # a node in the middle of the grid has the largest flow; all nodes are cut in the same way
     first = ranks // per_node // 2 * slots
     flows = flow(cut, traffic, range(first, first + slots))
     order = place(flows, [[1.0] * slots] * slots if distance is None else distance, strategy=placement)

@@ -63,7 +63,8 @@ def decompose_levels(
         )
     cut = partial(decompose, strategy=strategy, radius=radius, traffic=traffic, thickness=thickness)
     outer = cut(shape, nodes, periodic=periodic)
-    # an axis that one node spans has ends at walls or at the node itself, without network traffic
+    # the ends of an axis that one node spans need no network: they are walls, or the node is its own
+    # neighbour
     ends = [p > 1 for p in outer.parts]
 
     def within(shape: Sequence[int]) -> tuple[Decomposition, tuple[int, ...]]:
@@ -76,7 +77,7 @@ def decompose_levels(
         thickness = [max(pair) for pair in layers]
     least = per_axis(thickness, outer.ndim, "thickness", whole, "a whole number of cells")
     if any(p > 1 and n // p < max(1, t) for n, p, t in zip(outer.shape, parts, least, strict=True)):
-        # the smallest part of a node would have subdomains that are too thin, so it determines the cut
+        # on the smallest node, this cut gives subdomains that are too thin: cut for the smallest node
         inner, parts = within([n // p for n, p in zip(outer.shape, outer.parts, strict=True)])
     return Decomposition(
         outer.shape, parts, outer.periodic, outer.strategy, outer.order + inner.order, inner.cost

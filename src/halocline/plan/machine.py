@@ -132,14 +132,14 @@ class Host(_Part):
     sockets : list of str
         Parts of the node. Each device has its host buffers at the nearest socket.
     copying : float
-        Bytes per second at which a rank copies from its own memory or from that of another process of the
-        node.
+        Bytes per second at which a rank copies from its own memory or from the memory of another process of
+        the node.
     staging : float, optional
         Bytes per second of a copy between a device and its host, if slower than the links.
     latency : float
         Seconds of a copy of negligible size between a device and its host.
     per_row : float
-        Seconds per row of cells in a copy of a message that is not packed.
+        Seconds per row of cells in a copy of an unpacked message.
     """
 
     sockets: tuple[str, ...] = Field(min_length=1)
@@ -162,7 +162,7 @@ class Aware(_Part):
     setup : float
         Seconds before each message.
     serial : bool
-        True if the messages of a rank are sequential: a message starts after the arrival of the previous one.
+        True if the messages of a rank are sequential: a message starts when the previous message has arrived.
     """
 
     bandwidth: float | None = Field(default=None, gt=0, allow_inf_nan=False)
@@ -220,7 +220,7 @@ class Measured(_Part):
         known = [(pace.ranks, pace.memory) for pace in self.sweeps]
         for ranks, memory in known:
             if known.count((ranks, memory)) > 1:
-                raise ValueError(f"two paces of {ranks} ranks with up to {memory:g} bytes; expected one")
+                raise ValueError(f"two entries for {ranks} ranks with up to {memory:g} bytes; expected one")
         return self
 
     def pace(self, ranks: int, memory: float) -> Throughput:

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LEVEL_2 = 2**20  # default size of the level-2 cache of a core, in bytes
-PATCHES_PER_THREAD = 8  # small patches let threads finish together although one thread also packs and polls.
+PATCHES_PER_THREAD = 8  # many patches balance the load, since one thread also packs and polls.
 MOST_CELLS = 2**22  # maximum cells of a patch; a few milliseconds of work.
-POLLED_CELLS = 2**16  # maximum cells of a patch if messages progress only by polling between patches.
+POLLED_CELLS = 2**16  # maximum cells of a patch if messages progress only when a thread polls.
 FEWEST_CELLS = 2**12  # minimum cells of a patch that is cut only to increase the number of patches.
 LONGEST_LAYER = 16  # upper limit of the default thickness of outer patches, in cells.
 ROW_LAYER = 32  # default thickness along rows: whole cache lines
 SHORTEST_ROW = 512
-OVERLAP = 16  # minimum ratio of the length of a patch to the extra points of its stages; measured.
+OVERLAP = 16  # minimum ratio of the length of a patch to the extra points of its stages, from measurements.
 STAGED = 4  # maximum working set of sweeps with stages, in sizes of the level-2 cache.
 ROW_ALIGNMENT = 64  # alignment of rows of scratch memory, in bytes.
 ROW_ASPECT = 32  # target ratio of the row length to the other edges of a patch
@@ -251,7 +251,8 @@ def _default_edges(
     least = [max((w.least_staged(axis) for w in working_sets), default=8) for axis in range(last + 1)]
     target = max(PATCHES_PER_THREAD * threads, ceil(prod(inner) / most_cells))
     target = min(target, prod(inner) // FEWEST_CELLS)
-    # each thread first receives a slab of the grid, then further cuts make enough patches; rows stay whole
+    # the first cuts give each thread a slab of the grid, further cuts increase the number of patches; no cuts
+    # of rows
     for axis in range(max(1, last)):
         most = max(pieces[axis], inner[axis] // least[axis])
         enough = ceil(target / prod(pieces[:axis] + pieces[axis + 1 :]))

@@ -49,7 +49,7 @@ def place(flow: ArrayLike, distance: ArrayLike, *, strategy: str = "aware") -> t
 
     w, d = _matrix(flow, "flow"), _matrix(distance, "distance")
     if w.shape != d.shape:
-        raise InputError(f"flow is among {len(w)} subdomains, but distance among {len(d)} devices")
+        raise InputError(f"flow is for {len(w)} subdomains, but distance is for {len(d)} devices")
     checked_choice("placement", strategy, STRATEGIES)
     distances = d[~np.eye(len(d), dtype=bool)]
     if strategy == "trivial" or (strategy == "aware" and (distances == distances[:1]).all()):
@@ -77,7 +77,7 @@ def _matrix(values: Any, name: str) -> NDArray[np.float64]:
     matrix = matrix.copy()
     np.fill_diagonal(matrix, 0.0)  # messages within a subdomain cross no link
     if not (np.isfinite(matrix).all() and (matrix >= 0).all()):
-        raise InputError(f"{name} holds numbers that are negative or not finite")
+        raise InputError(f"{name} contains numbers that are negative or not finite")
     return matrix
 
 

@@ -87,7 +87,7 @@ class SweepPlan:
         Scratch memory of each thread in bytes, sufficient for the largest patch.
     backward : bool
         True if threads process their patches in descending order. The order alternates between sweeps, so
-        that each sweep starts with the data that the previous one left in the cache.
+        that each sweep starts with the data that the previous sweep left in the cache.
     in_place : bool
         True if the sweep overwrites cells that are sent before the sweep.
     """
@@ -331,9 +331,9 @@ def plan_subdomain(
     decomposition = transfers.layout.decomposition
     check_fit(schedule, decomposition)
     subdomain = Subdomain(decomposition, number)
-    sweeps, blocks, wrapped = list(schedule.sweeps()), schedule.blocks, wraps_rows(transfers)
+    sweeps, blocks, kernel_wraps = list(schedule.sweeps()), schedule.blocks, wraps_rows(transfers)
     exchanges = [
-        exchange(subdomain, schedule, n, sweep, transfers, wrapped) for n, sweep in enumerate(sweeps)
+        exchange(subdomain, schedule, n, sweep, transfers, kernel_wraps) for n, sweep in enumerate(sweeps)
     ]
     messages = [
         message for halo_exchange in exchanges for message in (*halo_exchange.sends, *halo_exchange.receives)
@@ -342,7 +342,7 @@ def plan_subdomain(
         subdomain,
         [WorkingSet.of(schedule, sweep) for sweep in sweeps],
         _received_layers(schedule, exchanges),
-        ends=_wrap_widths(schedule) if wrapped else (0, 0),
+        ends=_wrap_widths(schedule) if kernel_wraps else (0, 0),
         blocks=blocks,
         polled=any(message.method in NEEDS_PROGRESS for message in messages),
         device=schedule.device is not None,

@@ -62,7 +62,7 @@ class Subdomain:
         return self.decomposition.neighbour(self.number, direction)
 
     def across(self, direction: Direction) -> Direction:
-        """Return `direction` with 0 along the axes that this subdomain spans alone.
+        """Return `direction` with 0 along the axes that this subdomain spans from end to end.
 
         Along such an axis, the neighbour is the same subdomain. Segments that differ only along these axes
         come from the same neighbour. If no other axis remains, the neighbour is the subdomain itself.

@@ -90,12 +90,12 @@ class TraceShares:
 
     @classmethod
     def _of_rank(cls, events: Sequence[TraceEvent]) -> TraceShares:
-        whole = max(event.end for event in events) - min(event.begin for event in events)
+        duration = max(event.end for event in events) - min(event.begin for event in events)
         work = [event for event in events if event.kind not in OVERLAPPING | {"launch"}]
         packing = covered(event for event in work if event.kind in ("pack", "unpack"))
         launching = covered(event for event in events if event.kind == "launch")
         total, busy = sum(event.end - event.begin for event in work), covered(work)
-        return cls(packing / whole, launching / whole, total / busy if busy else 0.0)
+        return cls(packing / duration, launching / duration, total / busy if busy else 0.0)
 
 
 def covered(events: Iterable[TraceEvent]) -> float:

@@ -92,8 +92,8 @@ def exchange_cost(
 
     ``level="node"``: sent and received volume, 2 (C_M' - C_N') of Astaroth (Pekkilä et al., Eq. 7), with the
     segments, widths and bytes of `traffic`. Both sides of a periodic axis count, even if one subdomain spans
-    the axis. A transfer from the subdomain to itself then fills these halo cells. Walls receive nothing: with
-    two subdomains along an axis with walls, one side of each subdomain counts.
+    the axis. A transfer from the subdomain to itself then fills these halo cells. No halo is received at
+    walls: with two subdomains along an axis with walls, only one side of each subdomain counts.
 
     ``level="device"``: volume that a device of a node receives from other nodes, C_M'' - C_L'' (Eqs. 10-12).
     Here, `shape` is the part of the grid on one node, and an axis counts as periodic if its ends border on
@@ -114,7 +114,7 @@ def exchange_cost(
         return sums
 
     def sides(parts: int, wraps: bool) -> list[tuple[Sides, Sides]]:
-        """Return the sides, and those within the node, for each position; 3 `parts` mean 3 or more."""
+        """Return all sides, and the sides within the node, for each position; 3 `parts` mean 3 or more."""
         if wraps:
             return [(BOTH, NEITHER)] if parts == 1 else [(BOTH, LOWER), (BOTH, UPPER)]
         ends = {1: [NEITHER], 2: [LOWER, UPPER], 3: [BOTH]}[parts]

@@ -11,7 +11,7 @@ from halocline.plan.layout import Layout
 
 # The first applicable method is selected.
 METHODS = {
-    "self": "both sides are one subdomain: copied within its memory",
+    "self": "the subdomain is its own neighbour: copied within its memory",
     "peer": "both subdomains belong to one rank: copied between their memories",
     "colocated": "both ranks are on one node: the receiver copies from the memory of the sender; devices "
     "pack, copy into the memory of the receiving device, and unpack there",
@@ -35,11 +35,13 @@ PACKING = {
     "none": "no message",
 }
 BY_MPI = frozenset({"gpu_aware", "mpi"})  # methods that support messages without packing.
-NEEDS_PROGRESS = frozenset({"gpu_aware", "rma", "mpi"})  # their messages progress only while a rank polls.
-COPIED = frozenset({"self", "peer"})  # copied by the rank itself, before it computes patches.
+NEEDS_PROGRESS = frozenset(
+    {"gpu_aware", "rma", "mpi"}
+)  # methods whose messages progress only while a rank polls.
+COPIED = frozenset({"self", "peer"})  # methods by which the rank itself copies, before it computes patches.
 # Methods that are not available, with the reason: for fields in host memory, and for fields on devices.
-UNFIT_ON_HOST = {"gpu_aware": "fields are in memory of the host"}
-UNFIT_ON_DEVICES = {"rma": "its mailboxes are memory of the host"}
+UNFIT_ON_HOST = {"gpu_aware": "fields are in host memory"}
+UNFIT_ON_DEVICES = {"rma": "its mailboxes are in host memory"}
 
 
 @dataclass(frozen=True)

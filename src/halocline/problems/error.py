@@ -63,7 +63,7 @@ def difference(fields: Fields, time: float, exact: Any) -> float:
     if not isinstance(solutions, Mapping):
         raise InputError(f"{call} returns {short_repr(solutions)}; expected a mapping of fields to values")
     for known, solution in solutions.items():
-        target = fields.stored(known)
+        target = fields.field_with_values(known)
         if isinstance(solution, Operators):
             maximum = max(maximum, float(fields.evaluate(greatest(magnitude(target - solution)))))
             continue

@@ -14,7 +14,7 @@ def test_explain_prints_the_kernel_after_each_pass(tmp_path: Path) -> None:
     order = [line.split()[1].strip(",") for line in done.stdout.splitlines() if line.startswith("After")]
     first = order[: order.index("translate", 1)]
     assert first[:4] == ["translate", "contract", "inline", "nests"]
-    assert first[-1] == "together"
+    assert first[-1] == "combine_nests"
     assert "# conjugate gradients: residual r - alpha A(p)" in done.stdout
     done = preloaded.halocline(*words, "--code", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

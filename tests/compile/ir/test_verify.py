@@ -103,7 +103,7 @@ WRONG: dict[str, tuple[Callable[[], Kernel], str]] = {
     ),
     "reductions": (
         lambda: changed(lambda a, b: (a, replace(b, body=(*b.body, Reduce(0, "min", 0))))),
-        "two reductions of one number",
+        "two reductions have the same number",
     ),
     "nest in a nest": (lambda: changed(lambda a, b: (replace(a, body=(a,)), b)), "a nest in a nest"),
     "loop outside": (lambda: replace(small(), body=(Loop(0, ()), *small().body)), "Loop outside of Nest"),
@@ -112,7 +112,7 @@ WRONG: dict[str, tuple[Callable[[], Kernel], str]] = {
         lambda: after_place(lambda strip: (replace(strip, span="block"),)),
         "Strip over a block outside of RowBlocks",
     ),
-    "placed late": (lambda: after_place(without_lets), "before value 0, which it takes|before the value is"),
+    "placed late": (lambda: after_place(without_lets), "before value 0, its argument|before the value is"),
     "placed twice": (lambda: after_place(twice), "is computed again"),
 }
 

@@ -34,7 +34,9 @@ def test_rows_of_stages_are_whole_vectors_and_those_of_fields_are_not() -> None:
     field = Nest((Store("r", 6),), HERE, (0,))
     assert wholes(replace(small(), body=(small().body[0], field))) == [True, False]
     *before, last = scratch(small()).body
-    with pytest.raises(InvalidKernel, match="field 'r' has rows of whole vectors, beyond the patch too"):
+    with pytest.raises(
+        InvalidKernel, match="field 'r' is written in rows of whole vectors, which extend beyond"
+    ):
         verify(replace(small(), body=(*before, replace(last, whole_vectors=True))))
 
 

@@ -10,7 +10,7 @@ from halocline.compile.ir.statements import (
     flat,
 )
 from halocline.compile.ir.verify import verify
-from halocline.compile.passes.operands import Operands, doubled, operands, second_buffer
+from halocline.compile.passes.operands import Operands, double_buffered, operands, second_buffer
 from kernels import in_nest, small
 
 HERE = ((0, 0),)
@@ -22,14 +22,14 @@ HERE = ((0, 0),)
 def test_results_read_at_neighbours_use_a_second_buffer() -> None:
     kernel = replace(small(), arrays=(*small().arrays[:2], small().arrays[2]))
     onto = replace(kernel, body=(kernel.body[0], Nest((Store("u", 6),), HERE, (0,))))
-    assert doubled(onto, {"u": {(0,), (1,)}}) == {"u"}
-    assert doubled(kernel, {"u": {(0,), (1,)}}) == set()
-    assert doubled(in_nest(replace(onto, body=(Store("u", 1),))), {"u": {(0,)}}) == set()
+    assert double_buffered(onto, {"u": {(0,), (1,)}}) == {"u"}
+    assert double_buffered(kernel, {"u": {(0,), (1,)}}) == set()
+    assert double_buffered(in_nest(replace(onto, body=(Store("u", 1),))), {"u": {(0,)}}) == set()
 
 
 def test_results_read_by_later_nests_use_a_second_buffer() -> None:
     body = (Nest((Store("u", 1),), HERE, (0,)), Nest((Store("r", 6),), HERE, (0,)))
-    assert doubled(replace(small(), body=body), {"u": {(0,)}}) == {"u"}
+    assert double_buffered(replace(small(), body=body), {"u": {(0,)}}) == {"u"}
 
 
 def test_operands_keep_their_assigned_numbers() -> None:
@@ -43,7 +43,7 @@ def test_operands_keep_their_assigned_numbers() -> None:
     ]
     assert [s.array for s in flat(numbered.body) if isinstance(s, Store)] == ["s", second_buffer("u")]
     assert [a.name for a in numbered.arrays if a.kind == "scratch"] == ["s"]
-    assert doubled(numbered, {"u": {(1,)}}) == set()
+    assert double_buffered(numbered, {"u": {(1,)}}) == set()
 
 
 def test_a_kernel_has_only_operands_that_it_accesses() -> None:

@@ -15,7 +15,7 @@ from halocline.compile.compiler import arranged, compile_program
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.statements import Allocate, Nest, Planes, Slot
 from halocline.compile.ir.verify import InvalidKernel, verify
-from halocline.compile.passes.scratch import planes, scratch, together
+from halocline.compile.passes.scratch import combine_nests, planes, scratch
 
 
 def kernel_of(shape: tuple[int, ...], make: Any) -> Kernel:
@@ -46,7 +46,7 @@ def test_nests_run_the_minimum_of_planes_ahead() -> None:
     rings = {plain(s.array): s.planes for s in kernel.body if isinstance(s, Allocate)}
     assert rings == {"s0": 8, "s1": 2, "s2": 1}
     assert [s.planes for s in kernel.body if isinstance(s, Slot)] == [8, 2, 1]
-    rolled = together(kernel)
+    rolled = combine_nests(kernel)
     assert isinstance(rolled.body[-1], Planes)
     # s0 begins three planes below the patch and is two ahead, so the first step is five below
     assert (rolled.body[-1].before, rolled.body[-1].after) == (5, 0)
@@ -86,7 +86,7 @@ def test_grids_of_one_axis_have_no_planes() -> None:
 def test_verify_detects_reads_of_missing_planes(change: Any, words: str) -> None:
     kernel = scratch(planes(kernel_of((16, 16), flow)))
     with pytest.raises(InvalidKernel, match=words):
-        verify(together(replace(kernel, body=tuple(map(change, kernel.body)))))
+        verify(combine_nests(replace(kernel, body=tuple(map(change, kernel.body)))))
 
 
 offsets = st.tuples(st.integers(-2, 2), st.integers(-1, 1))

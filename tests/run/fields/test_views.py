@@ -42,7 +42,7 @@ def test_writes_to_views_of_devices_are_rejected_with_a_remedy(opencl: list[_nat
     sim[u], sim[w] = 1.0, (2.0, 3.0)
     assert sim.gather(w)[:, 0, 0].tolist() == [2.0, 3.0]
     for view in (sim[u], sim.views(u)[0][1], sim.views(w)[1][0][1]):
-        with pytest.raises(InputError, match=r"lies on a device, .*set the whole field, sim\["):
+        with pytest.raises(InputError, match=r"lies on a device, .*Set the whole field by sim\["):
             view[...] = 0.0
         with pytest.raises(InputError, match=r"lies on a device"):
             view += 1.0

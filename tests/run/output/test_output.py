@@ -145,10 +145,10 @@ def test_components_have_the_units_of_their_vector(tmp_path: Path) -> None:
         ),
         (
             lambda sim: hc.Output("o", region=hc.Box(z=(-0.1, 0.2))),
-            r"expected ends from 0 to 0\.8, .*a box does not continue around it",
+            r"expected ends from 0 to 0\.8, .*a box does not wrap around it",
         ),
         (lambda sim: hc.Output("o", region=hc.Coarsen(1)), "cells is 1; expected a whole number from 2"),
-        (lambda sim: hc.Output("o", region=hc.Coarsen(5)), r"axis x has 12 cells, no whole number of blocks"),
+        (lambda sim: hc.Output("o", region=hc.Coarsen(5)), r"axis x has 12 cells, not a multiple of 5"),
         (lambda sim: hc.Output("o", ["v"], region=hc.Coarsen(2)), "only cells are averaged"),
         (lambda sim: hc.Output("o", region=hc.Points([(0.5, 0.5)])), r"\(0\.5, 0\.5\) is not a point of"),
         (lambda sim: hc.Output("o", region=hc.Points([])), "there are none"),

@@ -30,7 +30,9 @@ def test_the_median_time_determines_the_choice(slower: float, on: bool) -> None:
     choice = decided({True: with_it, False: [slower * t for t in reversed(with_it)]}).choice
     assert choice.on is on
     assert (choice.seconds_on, choice.seconds_off) == (0.5, pytest.approx(0.5 * slower))
-    assert str(choice).startswith(f"{'on' if on else 'off'}, decided by measurement: 500 ms a sweep with it")
+    assert str(choice).startswith(
+        f"{'on' if on else 'off'}, decided by measurement: 500 ms per sweep with overlap"
+    )
 
 
 def test_measured_parts_alternate_in_both_orders() -> None:

@@ -174,8 +174,8 @@ def test_a_choice_that_cannot_run_is_skipped(caplog: pytest.LogCaptureFixture) -
 
     assert patches.race(["not made", "made", "fails", "best"], timer_of) == Tuned("best", 2.5, 3)
     assert caplog.messages == [
-        "not made is not tried: too few threads",
-        "fails is not tried: a kernel failed",
+        "not made is not measured: too few threads",
+        "fails is not measured: a kernel failed",
     ]
     with pytest.raises(RunError, match="too few threads"):
         patches.race([], lambda choice: timer_of("not made"))
@@ -269,6 +269,6 @@ def test_the_command_tunes_patches(nothing_known: Path, capfd: pytest.CaptureFix
     assert checksums[0] == checksums[1]
     assert run(["explain", "poisson", "--n", "64"]) == 0
     output = capfd.readouterr().out
-    assert "tuned: " in output or "that were tried" in output
+    assert "tuned: " in output or "candidates" in output
     with pytest.raises(InputError, match="patch 'tuna': expected edge lengths in cells, 'tune' or 'caches'"):
         hc.Execution(patch="tuna")

@@ -68,7 +68,7 @@ def test_methods_are_added_in_turn_and_compared_with_mpi_alone() -> None:
 
 def test_unused_methods_are_reported() -> None:
     (note, shared) = notes(Group([exchange("+remote")]))
-    assert note == "CUDA-aware MPI (ca) is not measured: fields are in memory of the host."
+    assert note == "CUDA-aware MPI (ca) is not measured: fields are in host memory."
     assert shared == "1n/6r/6g/58: 6 threads of a host share its 2 cores."
     _, shared = notes(Group([exchange("+remote", nodes=3, hosts=1)]))
     assert shared == "3n/2r/2g/58 (on 1 host): 6 threads of a host share its 2 cores."

@@ -45,8 +45,8 @@ class Value:
     op : str
         "const", "scalar", "index" or "load", or the name of an operation.
     args : tuple of int
-        Numbers of earlier values. Numeric arguments of another precision are converted to that of the
-        operation.
+        Numbers of earlier values. Numeric arguments of another precision are converted to the precision of
+        the operation.
     attribute : object
         const: the number; scalar: its name; index: (axis of the grid, step); load: (array, offset);
         invariant: (array, position); lookup: the table entries in the format of float.hex.
@@ -243,7 +243,7 @@ class Kernel:
     comment : str
     ndim : int
     periodic : tuple of bool
-        Per axis of the grid.
+        True for each periodic axis of the grid.
     arrays : tuple of Array
     values : tuple of Value
     body : tuple of Statement
@@ -344,7 +344,7 @@ def renumbered(body: ir.Body, numbers: Mapping[int, int]) -> ir.Body:
 
     def change(statement: ir.Statement) -> ir.Body:
         if isinstance(statement, (ir.Let, ir.Branch)):
-            raise ValueError(f"values that are computed at a place have other numbers: {statement}")
+            raise ValueError(f"placed values cannot have other numbers: {statement}")
         if type(statement) not in ir.USES:
             return (statement,)
         name = ir.USES[type(statement)]

@@ -27,18 +27,18 @@ def run(kernel: Kernel, *passes: Pass) -> Kernel:
     for step in passes:
         name = step.func.__name__ if isinstance(step, partial) else step.__name__
         result = step(kernel)
-        kernel = _recorded(name, kernel) if result is kernel else passed(name, result)
+        kernel = _record(name, kernel) if result is kernel else complete_pass(name, result)
     return kernel
 
 
-def passed(name: str, kernel: Kernel) -> Kernel:
+def complete_pass(name: str, kernel: Kernel) -> Kernel:
     """Verify and record the kernel after a pass, and return it."""
     if verifies:
         verify(kernel)
-    return _recorded(name, kernel)
+    return _record(name, kernel)
 
 
-def _recorded(name: str, kernel: Kernel) -> Kernel:
+def _record(name: str, kernel: Kernel) -> Kernel:
     trail = _trail.get()
     if trail is not None:
         trail.append((name, kernel))

@@ -112,7 +112,7 @@ def _defect(kernel: Kernel, number: int) -> str:
     """Return the defect of a value; empty if the value is valid."""
     values, value = kernel.values, kernel.values[number]
     if value.op not in _COUNT:
-        return "unknown operation; add it to ARGUMENTS, or correct the pass that made it"
+        return "unknown operation; add it to ARGUMENTS, or correct the pass that created it"
     if len(value.args) != _COUNT[value.op]:
         return f"{len(value.args)} arguments, expected {_COUNT[value.op]}"
     if value.dtype not in ITEMSIZE:
@@ -144,14 +144,14 @@ def _wrong_load(kernel: Kernel, value: Value) -> str:
     if len(offset) != axes:
         return f"offset {offset} into array {name!r}; expected {axes} numbers, one per axis"
     if array.dtype != value.dtype:
-        return f"it is {value.dtype}, but array {name!r} is {array.dtype}; cast what is loaded"
+        return f"it is {value.dtype}, but array {name!r} is {array.dtype}; cast the loaded value"
     return ""
 
 
 def _arrays(kernel: Kernel, statements: Sequence[ir.Statement], fail: Fail) -> None:
     if len(kernel.array) != len(kernel.arrays):
         names = ", ".join(array.name for array in kernel.arrays)
-        fail(f"two arrays have the same name: {names}; give each a name of its own")
+        fail(f"two arrays have the same name: {names}; give each array a unique name")
     for array in kernel.arrays:
         text = f"array {array.name!r}"
         if array.kind not in KINDS:
@@ -161,7 +161,7 @@ def _arrays(kernel: Kernel, statements: Sequence[ir.Statement], fail: Fail) -> N
         if array.source and array.source not in kernel.array:
             fail(
                 f"{text}: it holds values of array {array.source!r}, which the kernel does not have; "
-                "add that too"
+                "add this array"
             )
     for statement in statements:
         name = getattr(statement, "array", "")
@@ -225,13 +225,13 @@ def _fits(kernel: Kernel, nest: ir.Nest, fail: Fail) -> None:
     allocations = {s.array: s for s in kernel.body if isinstance(s, ir.Allocate)}
     for name in (s.array for s in ir.flat(nest.body) if isinstance(s, ir.Store)):
         if kernel.array[name].kind == "field":
-            fail(f"field {name!r} has rows of whole vectors, beyond the patch too")
+            fail(f"field {name!r} is written in rows of whole vectors, which extend beyond the patch")
         memory = allocations.get(name)
         if memory is not None and (memory.extent[-1], memory.top[-1]) != (
             nest.extent[-1],
             nest.top[-1],
         ):
-            fail(f"stage {name!r} has rows of whole vectors, but room for other rows")
+            fail(f"stage {name!r} has rows of whole vectors, but scratch memory with other rows")
 
 
 def _unrolled(body: ir.Body) -> Iterator[ir.Statement]:
@@ -247,7 +247,7 @@ def _in_ring(
     if not isinstance(writer, ir.Nest) or writer.ahead is None:
         return
     if reader.ahead is None:
-        fail(f"stage {name!r} is stored plane by plane, and read by a nest that is not so")
+        fail(f"stage {name!r} is stored plane by plane, but the nest that reads it computes all planes")
     behind = writer.ahead - reader.ahead - offset[0]
     if behind < 0 or (ring and behind >= ring):
         fail(f"stage {name!r}, {writer.ahead} planes ahead in a ring of {ring}, is read at {offset}")
@@ -265,7 +265,7 @@ def _within(writer: ir.Statement, reader: ir.Nest, name: str, offset: ir.Offset,
 def _reductions(statements: Sequence[ir.Statement], fail: Fail) -> None:
     slots = [s.slot for s in statements if isinstance(s, ir.Reduce)]
     if len(slots) != len(set(slots)) and not any(isinstance(s, ir.CheckAngles) for s in statements):
-        fail(f"two reductions of one number among {slots}")
+        fail(f"two reductions have the same number, in {slots}")
 
 
 def _is_placed(kernel: Kernel, statements: Sequence[ir.Statement]) -> bool:
@@ -288,7 +288,7 @@ def _scopes(kernel: Kernel, body: ir.Body, around: set[int], fail: Fail) -> None
                     fail(f"value {number} loads {value.attribute[0]!r} after it was stored; load it before")
                 missing = [arg for arg in kernel.values[number].args if arg not in known]
                 if missing:
-                    fail(f"value {number} is computed before value {missing[0]}, which it takes")
+                    fail(f"value {number} is computed before value {missing[0]}, its argument")
                 if number in known:
                     fail(f"value {number} is computed again")
                 known.add(number)

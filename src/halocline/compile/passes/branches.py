@@ -1,7 +1,7 @@
 """Sides of branches that are computed only if a cell needs them.
 
-On a processor, a loop over a piece of a row computes the values that only one side needs. The loop is skipped
-if no cell of the piece selects this side. On a device, the threads whose cells select the side compute these
+On a CPU, a loop over a piece of a row computes the values that only one side needs. The loop is skipped if no
+cell of the piece selects this side. On a device, only the threads whose cells select the side compute these
 values. Values that both sides or other results need are computed before the branch. The selection itself
 remains, so that the bits are the same as if both sides were computed.
 """
@@ -85,7 +85,7 @@ def _cost(values: Sequence[Value], numbers: Iterable[int]) -> int:
     return sum(EXPENSIVE.get(values[number].op, 1) for number in numbers if values[number].args)
 
 
-# -- processors --------------------------------------------------------------------------------------
+# -- CPUs --------------------------------------------------------------------------------------------
 
 
 def branches(kernel: Kernel) -> Kernel:

@@ -67,7 +67,7 @@ def contract(kernel: Kernel) -> Kernel:
     return replace(kernel, values=tuple(table.values), body=renumbered(kernel.body, new_numbers))
 
 
-# operations that count as one; an fma counts as two, a comparison or a selection as none
+# operations that count as one; an fma counts as two; comparisons and selections do not count
 _OPERATIONS = {"add", "sub", "mul", "div", "sqrt", "sum2", "min", "max", *ELEMENTARY}
 
 

@@ -77,7 +77,7 @@ def _may_extend(kernel: Kernel, nest: ir.Nest) -> bool:
         return False
     values = [kernel.values[n] for n in kernel.below(ir.roots(nest.body))]
     read = {kernel.array[v.attribute[0]] for v in values if v.op == "load"}
-    # no extension: beyond the patch, another thread may write to a field
+    # no extension, since another thread may write to these fields beyond the patch
     written = {array for s in kernel.body if isinstance(s, ir.Nest) for array in _stored(s)}
     if any(a.kind not in ("field", "scratch") or (a.kind == "field" and a.name in written) for a in read):
         return False

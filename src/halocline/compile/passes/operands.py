@@ -14,7 +14,7 @@ def second_buffer(name: str) -> str:
     return name + "'next"
 
 
-def doubled(kernel: Kernel, offsets: Mapping[str, Collection[tuple[int, ...]]]) -> set[str]:
+def double_buffered(kernel: Kernel, offsets: Mapping[str, Collection[tuple[int, ...]]]) -> set[str]:
     """Return the fields that need a second buffer.
 
     Other cells or later nests still read the old values of these fields when the new values are written.

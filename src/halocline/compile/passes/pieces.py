@@ -19,7 +19,7 @@ PIECE = 512  # elements
 STREAMING_PIECE = 256  # bytes
 LINE = 64  # bytes
 AHEAD = 4096  # bytes
-GROUPED_AHEAD = 2048  # bytes, for rows that several loops compute; times for 512 to 8192 differ by 3 %
+GROUPED_AHEAD = 2048  # bytes, for rows that several loops compute; 512 to 8192 differ by 3 % in time
 
 
 def pieces(kernel: Kernel, streamed: Collection[str] = (), *, streaming: bool = False) -> Kernel:
@@ -101,7 +101,7 @@ class _Rows:
         return f"{self.number}:piece{result}"
 
     def pieces(self, work: ir.Body, rows: list[ir.Row], length: int, grouped: bool) -> ir.Pieces:
-        """Return the loop over pieces of a row, which reduces its results or stores them past the cache."""
+        """Return the loop over pieces of a row, with reductions or streaming stores of its results."""
         body: ir.Body = ()
         if self.streaming and not grouped:
             body += self.fetch(self.newest(rows), AHEAD, length)
@@ -117,7 +117,7 @@ class _Rows:
                 share = newest[n * len(newest) // len(loops) : (n + 1) * len(newest) // len(loops)]
                 body += self.fetch(share, GROUPED_AHEAD, length)
             (piece_loop,) = ir.rewritten((loop,), _over_a_piece)
-            body += (self.passed(piece_loop) if loop is loops[-1] else piece_loop,)
+            body += (self.store_to_buffers(piece_loop) if loop is loops[-1] else piece_loop,)
         body += tuple(ir.CloseSum(n, s.slot, self.buffer(n)) for n, s in self.sums.items())
         for n, result in self.buffered.items():
             if isinstance(result, ir.Store):
@@ -129,34 +129,34 @@ class _Rows:
         return tuple(ir.ReduceBuffer(s.slot, s.kind, self.buffer(n)) for n, s in self.deposits.items())
 
     def lines(self, work: ir.Body, rows: list[ir.Row], length: int) -> ir.Body:
-        """Return the loop over the cache lines of a row, which stores vectors of results past the cache.
+        """Return the loop over the cache lines of a row, with streaming stores of whole lines.
 
         A sum consists of several parts, each with a vector of partial sums. At the end of each block of
         lines, sums are added to their reductions, and the buffers of other reductions are reduced.
         """
         (strip,) = work
         assert isinstance(strip, ir.Strip)
-        whole: ir.Body = (
+        complete_line: ir.Body = (
             *self.fetch(self.newest(rows), AHEAD, length),
-            self.passed(replace(strip, span="line"), lanes=True),
+            self.store_to_buffers(replace(strip, span="line"), lanes=True),
         )
-        whole += tuple(
+        complete_line += tuple(
             ir.StreamingStore(s.array, self.buffer(n), line=True)
             for n, s in self.buffered.items()
             if isinstance(s, ir.Store)
         )
         reduced = {*self.sums, *self.deposits}
-        rest = (self.passed(replace(strip, span="piece"), only=reduced),)
+        rest = (self.store_to_buffers(replace(strip, span="piece"), only=reduced),)
         if not reduced:
-            return (ir.Lines(whole, rest, length),)
+            return (ir.Lines(complete_line, rest, length),)
         body: ir.Body = tuple(ir.OpenSum(n, s.slot) for n, s in self.sums.items())
         body += (ir.LaneSums(tuple(self.sums), length),) if self.sums else ()
-        body += (ir.Lines(whole, rest, length, "block"),)
+        body += (ir.Lines(complete_line, rest, length, "block"),)
         body += tuple(ir.AddLaneSums(n) for n in self.sums)
         body += tuple(ir.CloseSum(n, s.slot, self.buffer(n)) for n, s in self.sums.items())
         return (ir.RowBlocks((*body, *self.deposited()), PIECE),)
 
-    def passed(
+    def store_to_buffers(
         self, strip: ir.Statement, *, lanes: bool = False, only: Collection[int] | None = None
     ) -> ir.Strip:
         """Return a loop that stores results to their buffers: all buffered results, or those in `only`."""

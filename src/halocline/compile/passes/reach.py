@@ -10,7 +10,7 @@ from halocline.compile.ir.kernel import Kernel
 
 Places = frozenset[ir.Offset]
 
-# Offsets encoded as integers, for fast sums of millions of offsets. No axis has SPAN cells.
+# Offsets encoded as integers, for fast sums of millions of offsets. Every axis has fewer than SPAN cells.
 Codes = frozenset[int]
 SPAN = 1 << 40
 

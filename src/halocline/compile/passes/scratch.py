@@ -1,10 +1,10 @@
-"""Scratch memory of stages; stages that are live at different times share it.
+"""Scratch memory of stages; stages that are live at different times share memory.
 
 The pass `planes` computes the nests of a sweep plane by plane. Stages then need memory for a few planes,
 which are still in the cache when they are read.
 
-All nests of a sweep with stages run through a patch together. Each nest is ahead of the results by the number
-of planes that the readers of its stages need. A stage has a ring of planes. Measurements:
+In each iteration, the loop over planes computes one plane of every nest. Each nest is ahead of the results by
+the number of planes that the readers of its stages need. A stage has a ring of planes. Measurements:
 docs/performance.md.
 """
 
@@ -118,7 +118,7 @@ def _power_of_two(least: int) -> int:
     return 1 << (least - 1).bit_length()
 
 
-def together(kernel: Kernel) -> Kernel:
+def combine_nests(kernel: Kernel) -> Kernel:
     """Combine all nests of a function into one loop over planes, if its stages have rings of planes."""
     if not any(isinstance(s, ir.Allocate) and s.planes for s in kernel.body):
         return kernel

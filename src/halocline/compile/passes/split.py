@@ -3,7 +3,7 @@
 One loop for a large right-hand side loads from many rows. The registers are too few for the addresses and
 values of all these rows. The first loops therefore compute the differences of one array at several positions,
 and store them. These loops proceed array by array and, within an array, axis by axis. The last loop combines
-the stored values. The compile time is a fraction of that of one loop.
+the stored values. The compile time is a fraction of the compile time of one loop.
 """
 
 from __future__ import annotations

@@ -44,10 +44,10 @@ def print_calls(kernel: Kernel, parts: list[Kernel], names: Names) -> str:
 class _Printer(KernelPrinter):
     """Printer of the statements and values of a nest, with numbers or vectors."""
 
-    rows: dict[tuple[str, tuple[int, ...]], str] = field(default_factory=dict)  # of the current nest
-    bounds: tuple[str, str] = ("", "")  # of the current row
+    rows: dict[tuple[str, tuple[int, ...]], str] = field(default_factory=dict)  # rows of the current nest
+    bounds: tuple[str, str] = ("", "")  # bounds of the current row
     length: int = 0  # length of the current line
-    # within Lanes: vectors of each column one vector back, at the current position, and ahead
+    # type of vectors, and, for each column, the names of its previous, current and next vector
     vector: str = ""
     ahead: bool = False
     places: list[tuple[str, str, str]] = field(default_factory=list)
@@ -182,7 +182,8 @@ class _Printer(KernelPrinter):
         lo, hi = self.span(span)
         self.out.add(f"#pragma omp simd{clause}")
         if self.nest.whole_vectors:
-            # the loop begins at zero, so that the compiler detects a whole number of vectors
+            # the loop begins at zero, so that the compiler detects that the count is a multiple of the vector
+            # length
             count = self.vector_elements(*(self.edges(2) if span == "row" else (lo, hi)))
             self.block(f"for (int64_t n = 0; n < {count}; ++n)", body, f"const int64_t k = {lo} + n;")
         else:

@@ -112,9 +112,9 @@ INFIX = {
 }  # fmt: skip
 _CALLS = {*ELEMENTARY, "min", "max", "abs", "sign"}
 
-# Maximum number of elementary functions in a kernel that inlines them; kernels with more call them. The time
-# of register allocation in g++ grows as the square of the operations of a loop. For 80 cosines, it is 14 s
-# inline and 1.1 s with calls.
+# Maximum number of inlined elementary functions in a kernel. A kernel with more elementary functions calls
+# them. The time of register allocation in g++ grows as the square of the operations of a loop. For 80
+# cosines, it is 14 s with inlined functions and 1.1 s with calls.
 MAX_INLINE = 16
 
 
@@ -267,12 +267,12 @@ class KernelPrinter:
     names: Names
     dialect: Dialect = CPU
     out: Text = field(default_factory=Text)
-    value_texts: dict[int, str] = field(default_factory=dict)  # of the values in scope
+    value_texts: dict[int, str] = field(default_factory=dict)  # texts of the values in scope
     stages: dict[str, str] = field(default_factory=dict)  # names of stages in the code
     rings: dict[str, int] = field(default_factory=dict)  # numbers of planes of rings
-    names_in_use: set[str] = field(default_factory=set)  # in the nest
+    names_in_use: set[str] = field(default_factory=set)  # names in use in the nest
     nest: ir.Nest = field(init=False)
-    extent: tuple[tuple[int, int], ...] = ((0, 0),) * 3  # of the nest, on three axes
+    extent: tuple[tuple[int, int], ...] = ((0, 0),) * 3  # extent of the nest along three axes
     small_angles: bool = False  # True if all angles of sines and cosines are known to be small
 
     @contextmanager

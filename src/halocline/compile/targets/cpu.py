@@ -21,7 +21,7 @@ from halocline.compile.passes.branches import branches
 from halocline.compile.passes.lanes import lanes
 from halocline.compile.passes.loops import loops, place, whole_vectors
 from halocline.compile.passes.pieces import pieces
-from halocline.compile.passes.scratch import planes, scratch, together
+from halocline.compile.passes.scratch import combine_nests, planes, scratch
 from halocline.compile.passes.split import split
 from halocline.compile.printers.cpp import EXTERN, PRIVATE, print_calls, print_kernel
 from halocline.compile.printers.spelling import Names, Text, cpu_dialect, scalar_values, set_scalars
@@ -110,7 +110,7 @@ def _parts(kernel: Kernel) -> list[Kernel]:
 
 def _finished(parts: list[Kernel], divide: Pass) -> list[Kernel]:
     """Return functions for one class of field sizes; the pass `divide` divides their rows into pieces."""
-    return [run(part, divide, split_by_angles, place, together) for part in parts]
+    return [run(part, divide, split_by_angles, place, combine_nests) for part in parts]
 
 
 def _printed(kernel: Kernel, parts: list[Kernel], names: Names, linkage: str = EXTERN) -> str:

@@ -147,20 +147,22 @@ class Device:
         )
 
 
-def _of(kernel: Kernel, nests: Sequence[ir.Nest], room: ir.Body) -> Kernel:
+def _of(kernel: Kernel, nests: Sequence[ir.Nest], declarations: ir.Body) -> Kernel:
     """Return a kernel of some nests, with the arrays that they use.
 
-    The kernel contains the scratch declarations in `room` if the nests share stages with other nests.
+    If the nests share stages with other nests, the kernel contains the scratch declarations of these stages.
     """
     stored = {s.array for nest in nests for s in nest.body if isinstance(s, ir.Store)}
     read = {name for name, _ in kernel.loads(ir.roots(nests))}
     scratch = {name for name in stored | read if kernel.array[name].kind == "scratch"}
     outside = len(nests) == 1 or bool(scratch - stored)
     arrays = tuple(a for a in kernel.arrays if a.name in stored | read)
-    room = tuple(
-        s for s in room if isinstance(s, ir.Slot) or (isinstance(s, ir.Allocate) and s.array in scratch)
+    scratch_memory = tuple(
+        s
+        for s in declarations
+        if isinstance(s, ir.Slot) or (isinstance(s, ir.Allocate) and s.array in scratch)
     )
-    return replace(kernel, arrays=arrays, body=(*(room if scratch and outside else ()), *nests))
+    return replace(kernel, arrays=arrays, body=(*(scratch_memory if scratch and outside else ()), *nests))
 
 
 def _numbers(kernel: Kernel) -> tuple[int, ...]:

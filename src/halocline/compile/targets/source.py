@@ -48,7 +48,9 @@ def device_headers(names: Iterable[str] = ()) -> str:
     selected = {"device.h"}
     for name in names:
         if name not in _HEADERS:
-            raise ValueError(f"header {name!r} is not one for devices; these are: {', '.join(_HEADERS)}")
+            raise ValueError(
+                f"header {name!r} does not compile on devices; expected one of: {', '.join(_HEADERS)}"
+            )
         selected |= {name, *_HEADERS[name]}
     return "\n".join(_pasted(name) for name in _HEADERS if name in selected)
 

@@ -83,7 +83,7 @@ def hardware_text(ranks: int, threads: int, places: Sequence[OnDevice] = ()) -> 
 
 DEVICE_VARIABLE = "HALOCLINE_DEVICE"
 
-# Devices of the subdomains of this process. Each active with block of `devices_in_use` has its own set.
+# Devices of the subdomains of this process: one set for each active with block of `devices_in_use`.
 _records: list[set[OnDevice]] = []
 
 
@@ -181,7 +181,7 @@ def devices_of_rank(choice: DeviceChoice, comm: Communicator) -> tuple[Any, ...]
         return ()
     local_devices: list[Any] = []
     with comm.agreement(f"find devices {str(choice)!r}"):
-        # An equal choice from another source gives the same message as the variable.
+        # Messages name the variable if the choice equals the variable, even if it comes from another source.
         from_environment = os.environ.get(DEVICE_VARIABLE) == str(choice)
         local_devices = select_local_devices(choice, DEVICE_VARIABLE if from_environment else "")
     node = comm.allgather_of_node((comm.rank, [device.identity for device in local_devices]))

@@ -54,7 +54,7 @@ def not_aware_reason(comm: Communicator, devices: Sequence[Any]) -> tuple[str, b
     if not all(comm.allgather(all(d.interface == "cuda" for d in devices))):
         return "MPI libraries cannot read the memory of OpenCL devices", False
     if not all(comm.allgather(claimed(library))):
-        return f"the MPI library, {os.path.basename(library)}, does not report support of CUDA memory", False
+        return f"the MPI library, {os.path.basename(library)}, does not report support for CUDA memory", False
     reasons = [reason for reason in comm.allgather(_verified(comm, devices)) if reason]
     return (reasons[0], True) if reasons else ("", False)
 

@@ -29,7 +29,7 @@ def no_links_reason(comm: Communicator, devices: Sequence[Any]) -> str:
     if comm.node is None or comm.size == 1:
         return "there is one rank"
     if not all(device.shares for device in rank_devices):
-        failure = f"{rank_devices[0].interface} devices share no memory between processes"
+        failure = f"{rank_devices[0].interface} devices cannot share memory between processes"
     shared, references = [], []
     if not failure:
         try:
@@ -123,7 +123,7 @@ def ends_of_messages(comm: Communicator, plan: RankPlan, devices: Sequence[Any])
     local_ends: dict[Key, tuple[str, int, bytes]] = {}
     counters: Any = None
     lines = code.Link.LINES
-    with comm.agreement("share memory of devices with other processes of the node"):
+    with comm.agreement("share device memory with other processes of the node"):
         counters = code.Counters(max(1, lines * len(messages)))
         for n, (key, (device, receives, size)) in enumerate(messages.items()):
             link = code.Link(device, receives, size, counters, n * lines)
@@ -131,7 +131,7 @@ def ends_of_messages(comm: Communicator, plan: RankPlan, devices: Sequence[Any])
             local_ends[key] = device.identity, n * lines, link.handle()
     node_ends = comm.allgather_of_node((comm.rank, counters.handle(), local_ends))
     homes = {number: plan.layout.home(number)[0] for key in messages for number in key[:2]}
-    with comm.agreement("see memory of devices of other processes of the node"):
+    with comm.agreement("map device memory of other processes of the node"):
         ranks = {rank: (handle, remote_ends) for rank, handle, remote_ends in node_ends}
         remote_counters: dict[int, Any] = {}
         for key, link in links.items():

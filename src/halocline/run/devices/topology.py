@@ -230,7 +230,7 @@ def nvml_running(nvml: Any = None) -> Iterator[Any]:
             raise RunError(
                 "the Python package nvidia-ml-py is not installed; pip install nvidia-ml-py"
             ) from None
-    state, advice = "does not start", "install NVIDIA's driver where there is a GPU"
+    state, advice = "does not start", "install the NVIDIA driver on a machine with a GPU"
     try:
         nvml.nvmlInit()
         state, advice = "fails", "see nvidia-smi"
@@ -251,7 +251,7 @@ def _read(nvml: Any, identities: Sequence[str] | None) -> tuple[Topology | None,
     requested = list(handles) if identities is None else [_hex_digits(identity) for identity in identities]
     for identity, bare in zip(identities or (), requested, strict=False):
         if bare not in handles:
-            return None, f"NVML knows no GPU {identity}; parts of a GPU (MIG) have no links"
+            return None, f"NVML does not report the GPU {identity}; parts of a GPU (MIG) have no links"
     selected = [handles[bare] for bare in requested]
     addresses = {_address(nvml.nvmlDeviceGetPciInfo(handle)) for handle in handles.values()}
     return Topology(
@@ -362,7 +362,7 @@ def device_links(devices: Sequence[Any], subdomains_per_device: int, comm: Commu
     devices_by_rank = comm.allgather_of_node([device.identity for device in devices])
     links = DeviceLinks()
     # Only one process per node queries NVML, because the visible devices of processes may differ.
-    with comm.agreement("ask how devices are linked"):
+    with comm.agreement("read the links between devices"):
         if comm.node is None or comm.node.rank == 0:
             links = links_between(devices_by_rank, subdomains_per_device, devices[0].interface)
     links = comm.allgather_of_node(links)[0]
@@ -391,7 +391,7 @@ def links_between(
     if len(identities) == 1:
         return DeviceLinks(None, "a node has one device")
     if interface != "cuda":
-        return DeviceLinks(None, "OpenCL does not report how devices are linked")
+        return DeviceLinks(None, "OpenCL does not report links between devices")
     topology, reason = read_topology(identities)
     if topology is None:
         return DeviceLinks(None, f"all links count as equal: {reason.partition('; ')[0]}")

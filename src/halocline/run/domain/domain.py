@@ -92,7 +92,7 @@ def shared_memory_peers(comm: Communicator, transfers: Transfers) -> SharedMemor
     }
     homes = {number: layout.home(number) for number in sorted(shared)}
     attached = {}
-    with comm.agreement("see the memory of other processes of the node"):
+    with comm.agreement("map the memory of other processes of the node"):
         attached = {
             rank: native().Counters.attach(signals[rank]) for rank in {rank for rank, _ in homes.values()}
         }

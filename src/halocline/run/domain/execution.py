@@ -84,13 +84,13 @@ class Execution:
         first passes of a loop; see `halocline.run.tuning.overlap`.
     halo : {"read", "faces", "edges", "uniform"}
         Extent of the exchanged halos. "read" exchanges only the cells that are read. The other values are
-        baselines, which use the maximum halo width for all exchanged fields. "uniform" exchanges all edges
-        and corners. "edges" is like "uniform", but exchanges corners in 3D only if a kernel reads them.
-        "faces" is like "edges", but exchanges edges too only if a kernel reads them.
+        baselines, which use the maximum halo width for all exchanged fields. "uniform" exchanges all faces,
+        edges and corners. "edges" exchanges corners in 3D only if a kernel reads them. "faces" exchanges
+        edges and corners only if a kernel reads them.
     packing : {"all", "last", "none"}
         MPI messages that are packed: all messages, only messages along the last axis (because their cells are
-        not contiguous), or none (a baseline). MPI reads messages that are not packed directly from the
-        fields, by derived datatypes. Devices copy these messages row by row.
+        not contiguous), or none (a baseline). MPI reads unpacked messages directly from the fields, by
+        derived datatypes. Devices copy unpacked messages row by row.
     communication : str, optional
         Key of `halocline.plan.communication.COMMUNICATIONS`, which determines the values of `halo`, `packing`
         and `overlap`. All messages then use MPI.
@@ -217,10 +217,10 @@ class Execution:
         ]
         methods = [name for name in self.allowed_methods if name not in BY_MPI]
         if self.packing != "all" and methods:  # packing concerns MPI messages only
-            verb = "comes" if len(methods) == 1 else "come"
+            verb = "has" if len(methods) == 1 else "have"
             notices.append(
-                f"packing {self.packing} is for messages by MPI, and {', '.join(methods)} {verb} first. Use "
-                "methods mpi to measure its effect."
+                f"packing {self.packing} applies only to MPI messages, but {', '.join(methods)} {verb} "
+                "priority over MPI. Use methods mpi to measure its effect."
             )
         if on_host and self.kernels != AUTO:
             notices.append(f"kernels {self.kernels}: ignored, since the device is cpu")

@@ -132,7 +132,7 @@ class Binder(ABC):
         """Return the native share of a sweep: its work in one subdomain."""
 
     def loop(self, engine: Any, loop: Loop) -> None:
-        """Append the begin of a loop."""
+        """Append the beginning of a loop."""
         engine.loop(loop.until, loop.limit, loop.count, list(loop.record))
 
     def exchange(self, subdomain: SubdomainPlan, plan: SweepPlan) -> tuple[list[Any], list[Any], list[Any]]:
@@ -231,7 +231,7 @@ def build_device_engine(
     domain, code = store.domain, native()
 
     @contextmanager
-    def together() -> Iterator[None]:
+    def on_all_ranks() -> Iterator[None]:
         with domain.comm.agreement(f"prepare {name!r} for devices"), device_errors(f"program {name!r}"):
             yield
 
@@ -239,7 +239,7 @@ def build_device_engine(
     colocated = "colocated" in plan.transfers.methods
     with device_errors(f"program {name!r}"):
         ends = ends_of_messages(domain.comm, plan, devices) if colocated else None
-    with together():
+    with on_all_ranks():
         subdomains = [
             code.DeviceSubdomain(
                 device, module, [store.storages[f.name][n] for f in schedule.fields], len(schedule.scalars)
@@ -250,7 +250,7 @@ def build_device_engine(
     with device_errors(f"program {name!r}"):
         shape, handle = three(plan.decomposition.shape, 1), domain.comm.handle
         engine = code.Engine.on_devices(str(library), subdomains, scalars, shape, domain.spins, handle)
-    with together():
+    with on_all_ranks():
         DeviceBinder(schedule, plan, ends).append(engine, schedule.operations)
     return engine
 

@@ -46,7 +46,7 @@ class Outcome:
     reason : str
         Reason for the end of the run: "completed", "no step" for a simulation without a step, "interrupted"
         after a signal, or the reason of a stop statement. After a signal at the end of a run, the reason is
-        "interrupted" too.
+        also "interrupted".
     loops : tuple of str
         "condition" or "limit" for each loop: its condition became true, or it reached the limit of passes.
     history : array (passes, recorded scalars)
@@ -400,8 +400,8 @@ class Prepared:
                     self.add_events(timeline, report)
                 is_cut = passes > 0 and report["reason"] == "paused" and not report["stopped"]
                 sweeps = sum(report["sweep_counts"])
-                # A piece is the passes of one trial of overlap. The end of a run may shorten a piece. The
-                # piece is still valid, because the trial compares times per sweep.
+                # A piece consists of the passes of one trial of overlap. The end of a run may shorten a
+                # piece. The piece is still valid, because the trial compares times per sweep.
                 if passes and sweeps and report["reason"] in ("paused", "completed"):
                     trial.note(report["loop_seconds"], sweeps)
         if was_open and not trial.open and self.domain.comm.rank == 0:
@@ -484,7 +484,7 @@ class PassTimer:
         self.prepared, self.limits = prepared, limits
         self.values = {**prepared.domain.grid.scalar_values(), **(values or {})}
         self.passes = 1
-        _ = prepared.engine  # first touch: the thread that uses a memory page also places it
+        _ = prepared.engine  # first touch: each memory page is placed by the thread that uses the page
         prepared.store.fill(1.0)
 
     def seconds(self, passes: int, **kind: bool) -> float:

@@ -188,7 +188,7 @@ class Fields(Sealed):
         Part of the grid on this rank.
     """
 
-    advice: ClassVar[Mapping[str, str]] = {"parameters": 'set one of them, as in parameters["kappa"] = 0.2'}
+    advice: ClassVar[Mapping[str, str]] = {"parameters": 'set a parameter, as in parameters["kappa"] = 0.2'}
 
     def __init__(self, store: FieldStore, parameters: Mapping[str, float]) -> None:
         self.store, self.domain = store, store.domain
@@ -206,9 +206,9 @@ class Fields(Sealed):
         self._generation = store.generation  # generation of the storages that these programs use
         self._internal_fields: dict[
             tuple[str, str], Field
-        ] = {}  # fields that `holding` assigns, by location and dtype
+        ] = {}  # fields of `values_as_field`, by location and dtype
 
-    def known(self, field: Any) -> Field:
+    def grid_field(self, field: Any) -> Field:
         """Return the field of the grid for a Field object or a name."""
         if isinstance(field, str):
             named_field = self.grid.find(field)
@@ -232,9 +232,9 @@ class Fields(Sealed):
             field = self.grid.find(field)
         return tuple(field) if isinstance(field, (tuple, list)) else None
 
-    def stored(self, field: Any) -> Field:
+    def field_with_values(self, field: Any) -> Field:
         """Return the field for a Field object or a name, and check that the field has values."""
-        target = self.known(field)
+        target = self.grid_field(field)
         self.settle()
         if target.name not in self.store.storages:
             stored_names = ", ".join(sorted(self.store.storages))
@@ -277,7 +277,7 @@ class Fields(Sealed):
         components = self.components(field)
         if components is not None:
             return tuple(self[component] for component in components)
-        target = self.stored(field)
+        target = self.field_with_values(field)
         local_values = contents.view(self.store, target)
         self._note_write_access(target)
         return self._local_view(target, tuple(map(min, zip(*self.domain.offsets, strict=True))), local_values)
@@ -292,7 +292,7 @@ class Fields(Sealed):
         components = self.components(field)
         if components is not None:
             return tuple(self.views(component) for component in components)
-        target = self.stored(field)
+        target = self.field_with_values(field)
         self._note_write_access(target)
         return [
             (offset, self._local_view(target, offset, view))
@@ -357,7 +357,7 @@ class Fields(Sealed):
         if components is not None:
             self._set_components(field, components, value)
             return
-        target = self.known(field)
+        target = self.grid_field(field)
         self._changes[target] += 1
         self._checked.discard(target)
         if is_source(value):
@@ -385,7 +385,7 @@ class Fields(Sealed):
 
     def _set_components(self, vector: Any, components: Sequence[Any], value: Any) -> None:
         """Set the components of a vector; see `__setitem__`."""
-        fields, count = [self.known(component) for component in components], len(components)
+        fields, count = [self.grid_field(component) for component in components], len(components)
         name = vector if isinstance(vector, str) else getattr(vector, "name", "")
         label = f"vector {name or vector!r}"
         values: Sequence[Any]
@@ -683,7 +683,7 @@ class Fields(Sealed):
         return values[0] if len(values) == 1 else values
 
     @contextmanager
-    def holding(self, value: Any) -> Iterator[Field]:
+    def values_as_field(self, value: Any) -> Iterator[Field]:
         """Yield a field that contains the values of a field or expression; collective.
 
         Parameters
@@ -704,9 +704,9 @@ class Fields(Sealed):
             cell to cell; or the expression combines values at different locations.
         """
         if isinstance(value, (Field, str)):
-            yield self.stored(value)
+            yield self.field_with_values(value)
             return
-        expression = as_expr(value, "what is asked for")
+        expression = as_expr(value, "the argument")
         if not expression.varies or expression.grid is not self.grid:
             raise InputError(f"{value!r}: expected a field of {self.grid!r}, or an expression of such fields")
         number = as_number(expression)
@@ -728,7 +728,7 @@ class Fields(Sealed):
         """Yield a field that belongs to the grid and has memory only inside the with block.
 
         All with blocks reuse the same field for a location and precision, so that programs that assign to
-        this field are compiled only once. A nested block uses another field.
+        this field are compiled only once. A nested with block uses another field.
         """
         field = self._internal_fields.get((location, dtype))
         if field is None or field.name in self.grid.fields:
@@ -771,7 +771,7 @@ class Fields(Sealed):
             if self.domain.comm.rank != 0:
                 return None
             return np.stack(arrays) if len({array.shape for array in arrays}) == 1 else tuple(arrays)
-        with self.holding(expression) as field:
+        with self.values_as_field(expression) as field:
             values = contents.gather(self.store, field)
         is_condition = isinstance(expression, Operators) and as_expr(expression).condition
         return values.astype(bool) if values is not None and is_condition else values
@@ -784,7 +784,7 @@ class Fields(Sealed):
         components = self.components(field)
         if components is not None:
             return tuple(self.checksum(component) for component in components)
-        return contents.checksum(self.store, self.stored(field))
+        return contents.checksum(self.store, self.field_with_values(field))
 
     @property
     def devices(self) -> tuple[OnDevice, ...]:

@@ -219,9 +219,9 @@ def _wide(array: NDArray[Any]) -> NDArray[Any]:
 def _slabs(shape: Sequence[int]) -> Iterator[tuple[slice, ...]]:
     """Yield the parts of a box, divided along its first axis. A part has at most about `SLAB` points."""
     rows = max(1, SLAB // max(1, prod(shape[1:])))
-    whole = tuple(slice(0, n) for n in shape[1:])
+    other_axes = tuple(slice(0, n) for n in shape[1:])
     for first in range(0, shape[0], rows):
-        yield (slice(first, min(first + rows, shape[0])), *whole)
+        yield (slice(first, min(first + rows, shape[0])), *other_axes)
 
 
 def pointwise(store: FieldStore, program: Program, scalar_names: Iterable[str]) -> Pointwise | None:

@@ -192,7 +192,7 @@ class Box(_AlongAxes):
             slack = ROUNDING * grid.extent[number]
             for end in bounds:
                 if not (low - slack <= end <= high + slack or math.isinf(end)):
-                    around = ", and a box does not continue around it" if grid.periodic[number] else ""
+                    around = ", and a box does not wrap around it" if grid.periodic[number] else ""
                     raise InputError(
                         f"Box: {axis} is {short_repr(ends)}; expected ends from {low:g} to {high:g}, the "
                         f"extent of the axis{around}. Use -inf and inf for its ends."
@@ -207,8 +207,8 @@ class Box(_AlongAxes):
         inside = _within(line, *ends)
         if not len(inside):
             raise InputError(
-                f"Box: {name} is {short_repr(ends)}; no face of {grid!r} lies there, and a field on faces "
-                f"along {name} is to be written: expected a box that holds some of its points"
+                f"Box: {name} is {short_repr(ends)}; no face of {grid!r} lies in this range, but the output "
+                f"has a field on faces along {name}. Use a box that contains some of its points."
             )
         return int(inside[0]), len(inside)
 
@@ -240,8 +240,9 @@ class Coarsen(Region):
             if n % self.block:
                 fit = [str(m) for m in range(2, 65) if not any(k % m for k in grid.shape)]
                 raise InputError(
-                    f"Coarsen({self.block}): axis {AXES[axis]} has {n} cells, no whole number of blocks; "
-                    + (f"take {' or '.join(fit)}" if fit else f"no number divides the cells of {grid!r}")
+                    f"Coarsen({self.block}): axis {AXES[axis]} has {n} cells, "
+                    f"not a multiple of {self.block}; "
+                    + (f"use {' or '.join(fit)}" if fit else f"no number divides the cells of {grid!r}")
                 )
             if grid.maps[axis] is not None:
                 raise InputError(
@@ -334,7 +335,7 @@ class Points(Region):
                 f"Points: places are {places!r}; expected coordinates such as [(0.1, 0.5), (0.9, 0.5)]"
             ) from None
         if not self.places:
-            raise InputError("Points: there are none; expected coordinates such as [(0.1, 0.5)]")
+            raise InputError("Points: no points are given; expected coordinates such as [(0.1, 0.5)]")
 
     def check(self, grid: Grid) -> None:
         """Raise InputError if a point is outside the grid."""

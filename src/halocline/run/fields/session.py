@@ -112,7 +112,7 @@ class Session:
         }
 
     @property
-    def held(self) -> list[Field]:
+    def program_fields(self) -> list[Field]:
         """Fields of the program, including those of the scheme."""
         names = {info.name for info in self.prepared.schedule.fields}
         return [f for f in self.fields.grid.fields.values() if f.name in names]

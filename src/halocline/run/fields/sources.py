@@ -74,7 +74,7 @@ def last_time(value: Any) -> int | None:
     if not info.is_timed:
         return None
     if not info.times:
-        raise InputError(f"{value} has no time yet")
+        raise InputError(f"{value} does not contain a time yet")
     return info.times - 1
 
 

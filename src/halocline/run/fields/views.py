@@ -92,9 +92,9 @@ def index_advice(field: Field, rank: int, first: Sequence[int], shape: Sequence[
 def write_advice(name: str, reason: str) -> str:
     """Return the error text for an assignment to a read-only view of field `name`."""
     return (
-        f"field {name!r} {reason}, and this array is a copy that cannot be written: set the whole field, "
-        f"sim[{name}] = values, an array of the shape of the whole field, an expression or a function of the "
-        "coordinates"
+        f"field {name!r} {reason}, and this array is a copy that cannot be written. Set the whole field by "
+        f"sim[{name}] = values: an array with the shape of the whole field, an expression or a function of "
+        "the coordinates"
     )
 
 

@@ -20,8 +20,8 @@ NAMES = "mpich_*"
 NEEDED, TAKEN = 1057344, 5400000
 START = 60.0  # maximum time between the starts of the first and last rank, in seconds
 ADVICE = (
-    "make it larger (`mount -o remount,size=1G /dev/shm`, `docker run --shm-size=1g`), remove unused files "
-    "from it, or start fewer ranks on this node"
+    "make /dev/shm larger (`mount -o remount,size=1G /dev/shm`, `docker run --shm-size=1g`), remove unused "
+    "files from it, or start fewer ranks on this node"
 )
 
 

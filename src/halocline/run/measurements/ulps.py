@@ -14,9 +14,8 @@ def greatest_ulps(model: NDArray[Any], candidate: NDArray[Any]) -> float:
     """Return the maximum of |m - c| / ε over all values m of the model and c of the candidate.
 
     ε = 2^(⌊log2 |m|⌋ - p + 1) is the unit in the last place of m, for numbers with p significant bits. Below
-    the smallest normal number, ε is the spacing of subnormal numbers. The difference of equal values is 0,
-    and also of equal infinities or two NaNs. If any other pair contains a non-finite value, the result is
-    infinite.
+    the smallest normal number, ε is the spacing of subnormal numbers. The difference of equal values, equal
+    infinities or two NaNs is 0. If any other pair contains a non-finite value, the result is infinite.
 
     Examples
     --------

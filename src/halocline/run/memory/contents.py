@@ -41,14 +41,14 @@ def view(store: FieldStore, field: Field) -> NDArray[Any]:
     low = tuple(map(min, zip(*offsets, strict=True)))
     pieces = [(tuple(map(sub, o, low)), v) for o, v in zip(offsets, views, strict=True)]
     high = map(max, zip(*(map(add, origin, view.shape) for origin, view in pieces), strict=True))
-    whole = assembled_pieces(pieces, tuple(high), field.dtype)
-    if whole.size != sum(view.size for view in views):
+    assembled_view = assembled_pieces(pieces, tuple(high), field.dtype)
+    if assembled_view.size != sum(view.size for view in views):
         raise InputError(
             f"the {len(views)} subdomains of rank {store.domain.comm.rank} do not form a box. Use "
             f"views({field.name!r}), or gather({field.name!r})"
         )
-    whole.flags.writeable = False
-    return whole
+    assembled_view.flags.writeable = False
+    return assembled_view
 
 
 def gather(store: FieldStore, field: Field) -> NDArray[Any] | None:
@@ -111,7 +111,7 @@ def _nonfinite(store: FieldStore, fields: Sequence[Field]) -> tuple[int, tuple[i
                 if place is not None:
                     local = place[3 - domain.grid.ndim :]
                     cell = tuple(map(add, domain.offsets[n], local))
-                    candidates.append((number, cell, float(store.whole(storage)[local])))
+                    candidates.append((number, cell, float(store.interior(storage)[local])))
         if candidates:
             return min(candidates)
     return None
@@ -215,11 +215,11 @@ def point_values(
     parts = store.domain.comm.gather({name: _at_points(store, *chosen) for name, chosen in points.items()})
     if parts is None:
         return None
-    whole = {name: np.zeros(len(indices), field.dtype) for name, (field, indices) in points.items()}
+    result = {name: np.zeros(len(indices), field.dtype) for name, (field, indices) in points.items()}
     for part in parts:
         for name, (numbers, values) in part.items():
-            whole[name][numbers] = values
-    return whole
+            result[name][numbers] = values
+    return result
 
 
 def _at_points(

@@ -41,7 +41,7 @@ def redistribute(store: FieldStore, plan: Redistribution) -> int:
         for info in store.infos.values()
     )
     required = store.of_node(arriving)
-    with comm.agreement("look for memory for subdomains that move"):
+    with comm.agreement("check the memory for moved subdomains"):
         store.check_node(required)
     sent, storages = 0, {}
     for name in store.storages:
@@ -63,7 +63,7 @@ def _move_field(
     new_storages: dict[int, Any] = {}
     sends: list[tuple[int, NDArray[Any]]] = []
     receives: list[tuple[int, NDArray[Any]]] = []
-    with domain.comm.agreement(f"make room for field {name!r} in subdomains that move"):
+    with domain.comm.agreement(f"allocate field {name!r} in moved subdomains"):
         for local, number in enumerate(plan.subdomains):
             device = domain.device_of(local, len(plan.subdomains)) if domain.devices else None
             if number in old_storages and (
@@ -73,8 +73,8 @@ def _move_field(
                 continue
             new_storages[number] = store.new_storage(name, _points(cut.box(number), info, cut).shape, device)
             if number in old_storages:  # the subdomain moves to another device of this rank
-                with store.written([new_storages[number]]) as (target,):
-                    store.whole(target)[...] = store.whole(store.on_host([old_storages[number]])[0])
+                with store.host_access([new_storages[number]]) as (target,):
+                    store.interior(target)[...] = store.interior(store.on_host([old_storages[number]])[0])
         for piece in plan.sends:
             (on_host,) = store.on_host([old_storages[piece.subdomain]])
             views = [view.reshape(-1) for view in _views(store, on_host, piece, cut, info)]
@@ -84,7 +84,7 @@ def _move_field(
             receives.append((piece.rank, np.empty(size, info.dtype)))
     domain.comm.exchange(sends, receives)
     for piece, (_, row) in zip(plan.receives, receives, strict=True):
-        with store.written([new_storages[piece.subdomain]]) as (on_host,):
+        with store.host_access([new_storages[piece.subdomain]]) as (on_host,):
             position = 0
             for view in _views(store, on_host, piece, cut, info):
                 view[...] = row[position : position + view.size].reshape(view.shape)
@@ -112,7 +112,7 @@ def _views(
     store: FieldStore, storage: Any, piece: Piece, cut: Decomposition, info: FieldInfo
 ) -> Iterator[NDArray[Any]]:
     """Yield views of the points of a piece in active blocks. `storage` belongs to the subdomain."""
-    first, whole = cut.box(piece.subdomain).lo, store.whole(storage)
+    first, points = cut.box(piece.subdomain).lo, store.interior(storage)
     for box in _active_boxes(store, piece, cut, info):
         lo, hi = tuple(map(sub, box.lo, first)), tuple(map(sub, box.hi, first))
-        yield whole[tuple(map(slice, lo, hi))]
+        yield points[tuple(map(slice, lo, hi))]

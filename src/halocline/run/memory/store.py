@@ -66,14 +66,14 @@ Place = tuple[int, ...]
 
 def assembled_pieces(pieces: Iterable[tuple[Place, NDArray[Any]]], shape: Place, dtype: str) -> NDArray[Any]:
     """Return an array that contains pieces at their first indices, and zeros elsewhere."""
-    whole = np.zeros(shape, dtype)
+    result = np.zeros(shape, dtype)
     for origin, piece in pieces:
-        whole[tuple(map(slice, origin, map(add, origin, piece.shape)))] = piece
-    return whole
+        result[tuple(map(slice, origin, map(add, origin, piece.shape)))] = piece
+    return result
 
 
 class FieldStore:
-    """Fields of a grid on one rank, in memory of the host or of its devices.
+    """Fields of a grid on one rank, in host memory or in the memory of its devices.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ class FieldStore:
         comm, new = self.domain.comm, [f for f in fields if f.name not in self.storages]
         total, active = self.cells * sum(ITEMSIZE[info.dtype] for info in new), self.domain.active_ranks
         of_node = min(comm.ranks_of_node, active) * -(-total // active)
-        with comm.agreement("look for memory"):
+        with comm.agreement("check the memory"):
             if not self.domain.devices and (lack := _memory_shortage(comm, of_node, "fields")):
                 raise InputError(lack)
 
@@ -157,7 +157,7 @@ class FieldStore:
         """
         comm, names = self.domain.comm, []
         if self.domain.devices:
-            with comm.agreement(f"look for memory for {name!r}"):
+            with comm.agreement(f"check the memory for {name!r}"):
                 check_devices(self.domain, plan, self.storages)
         new_bytes = sum(
             p.bytes for subdomain in plan.subdomains for p in subdomain.fields if p.name not in self.storages
@@ -228,7 +228,7 @@ class FieldStore:
             self.blocks = before
             raise
         for name, old in list(self.storages.items()):
-            with comm.agreement(f"make field {name!r} anew"):
+            with comm.agreement(f"allocate field {name!r} again"):
                 self._make(name, [tuple(storage.shape)[3 - ndim :] for storage in old])
         self.share(list(self.storages))
 
@@ -261,7 +261,7 @@ class FieldStore:
         ]
         if name in self.storages:
             old_pieces = self._pieces(self.on_host(self.storages[name]))
-            with self.written(storages) as host_storages:
+            with self.host_access(storages) as host_storages:
                 for (_, new), (_, old) in zip(self._pieces(host_storages), old_pieces, strict=True):
                     new[...] = old
             self.generation += 1
@@ -278,7 +278,7 @@ class FieldStore:
         shared = dict(comm.allgather_of_node((comm.rank, handles)))
         views = dict(self.peer_storages)
         # No rank frees its old storages before all ranks have mapped the new ones.
-        with comm.agreement("see the fields of other processes of the node"):
+        with comm.agreement("map the fields of other processes of the node"):
             for name in names:
                 views[name] = {
                     number: native().Storage.attach(shared[rank][name][local])
@@ -321,7 +321,7 @@ class FieldStore:
         """
         storages = self.on_host(self.of(field))
         if self.blocks is None:
-            views = [self.whole(storage) for storage in storages]
+            views = [self.interior(storage) for storage in storages]
             for view in views if self.domain.devices else ():
                 view.flags.writeable = False
             return views
@@ -329,7 +329,7 @@ class FieldStore:
         # written.
         pieces = [(n, (lo, piece)) for (n, lo), piece in self._pieces(storages)]
         copies = [
-            assembled_pieces((piece for m, piece in pieces if m == n), self.whole(s).shape, field.dtype)
+            assembled_pieces((piece for m, piece in pieces if m == n), self.interior(s).shape, field.dtype)
             for n, s in enumerate(storages)
         ]
         for copied in copies:
@@ -358,7 +358,7 @@ class FieldStore:
         """
         storages, domain = self.of(field), self.domain
         if not domain.devices:
-            return [self.whole(s)[tuple(points.T)] for s, points in zip(storages, indices, strict=True)]
+            return [self.interior(s)[tuple(points.T)] for s, points in zip(storages, indices, strict=True)]
         finders, lead = domain.finders(), 3 - domain.grid.ndim
         with device_errors("fields cannot be read"):
             return [
@@ -372,12 +372,12 @@ class FieldStore:
     @contextmanager
     def writing(self, field: Field) -> Iterator[list[tuple[Place, NDArray[Any]]]]:
         """Yield writable pieces as in `pieces`. Changes take effect at the end of the with block."""
-        with self.written(self.of(field)) as storages:
+        with self.host_access(self.of(field)) as storages:
             yield self._placed(storages)
 
     @contextmanager
-    def written(self, storages: list[Any]) -> Iterator[list[Any]]:
-        """Yield storages in host memory. At the end of the with block, changes are copied to devices."""
+    def host_access(self, storages: list[Any]) -> Iterator[list[Any]]:
+        """Yield storages, or copies in host memory. At the end of the block, devices receive the changes."""
         host_storages = self.on_host(storages)
         yield host_storages
         if self.domain.devices:
@@ -388,7 +388,7 @@ class FieldStore:
     def fill(self, value: float) -> None:
         """Set all points of all fields to a value, including internal fields."""
         for field_storages in self.storages.values():
-            with self.written(field_storages) as storages:
+            with self.host_access(field_storages) as storages:
                 for _, piece in self._pieces(storages):
                     piece[...] = value
 
@@ -403,7 +403,7 @@ class FieldStore:
         for lo, hi in self.blocks.pieces(first, tuple(map(add, first, points))):
             yield tuple(map(sub, lo, first)), tuple(map(sub, hi, first))
 
-    def whole(self, storage: Any) -> NDArray[Any]:
+    def interior(self, storage: Any) -> NDArray[Any]:
         """Return a view of the points of a storage in host memory, without halo."""
         view: NDArray[Any] = storage.view()[(0,) * (3 - self.domain.grid.ndim)]
         return view
@@ -416,7 +416,7 @@ class FieldStore:
     def _pieces(self, storages: Sequence[Any]) -> list[tuple[tuple[int, Place], NDArray[Any]]]:
         """Return boxes of the points in active blocks: local subdomain index, local first index, and view."""
         return [
-            ((n, lo), self.whole(storage)[tuple(map(slice, lo, hi))])
+            ((n, lo), self.interior(storage)[tuple(map(slice, lo, hi))])
             for n, storage in enumerate(storages)
             for lo, hi in self.active(n, storage)
         ]

@@ -175,7 +175,7 @@ class OutputContents:
         if isinstance(content, Statistic):
             return content
         if isinstance(content, (Field, str)):
-            return self.fields.stored(content)
+            return self.fields.field_with_values(content)
         expression = as_expr(content, f"output {name!r}")
         if expression.grid is not None and expression.grid is not self.grid:
             raise InputError(f"output {name!r} belongs to another grid, {expression.grid!r}")

@@ -323,11 +323,11 @@ def _bcast(mpi: Any, value: T, root: int) -> T:
     first = _short(packed)
     _wait(mpi.Ibcast([first, MPI.BYTE], root).Test)
     count = _count(first)
-    whole = first[COUNT:]
+    content = first[COUNT:]
     if count > SHORT - COUNT:
-        whole = bytearray(packed) if is_root else bytearray(count)
-        _wait(mpi.Ibcast([whole, MPI.BYTE], root).Test)
-    return value if is_root else pickle.loads(whole)
+        content = bytearray(packed) if is_root else bytearray(count)
+        _wait(mpi.Ibcast([content, MPI.BYTE], root).Test)
+    return value if is_root else pickle.loads(content)
 
 
 def _short(content: bytes) -> bytearray:

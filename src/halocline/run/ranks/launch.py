@@ -219,7 +219,9 @@ def launch(
     status = child.returncode
     if status == 0:
         if write_errors and not isinstance(write_errors[0], BrokenPipeError):
-            complain(f"halocline: error: what the ranks print cannot be written: {why_lost(write_errors[0])}")
+            complain(
+                f"halocline: error: the output of the ranks cannot be written: {why_lost(write_errors[0])}"
+            )
         return 1 if write_errors else 0
     if listener.last_words is not None:
         code, text = listener.last_words

@@ -69,7 +69,7 @@ def world() -> Communicator:
     if not setting.isdecimal() or int(setting) >= comm.size:
         raise InputError(
             f"{IO_RANKS} is {short_repr(setting)}; expected fewer I/O ranks than the {comm.size} ranks "
-            "there are"
+            "of the launcher"
         )
     return _beside_io_ranks(MPI, comm, int(setting)) if int(setting) else _wrap(MPI, comm)
 

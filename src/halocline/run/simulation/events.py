@@ -89,7 +89,7 @@ def begin(sim: Simulation, events: Sequence[Event]) -> None:
         if missing:
             raise InputError(
                 f"event {event.name!r}: the program {sim.program.name!r} does not set {', '.join(missing)}; "
-                f"it must set {', '.join(event.scalars)}, made with hc.scalar"
+                f"it must set {', '.join(event.scalars)}, created with hc.scalar"
             )
         sim.values |= event.scalars
 

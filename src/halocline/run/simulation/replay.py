@@ -108,7 +108,7 @@ class FailureReplay:
         """Set fields and scalars to the copy, bit for bit."""
         if self._from_start:
             assert self.begin is not None
-            for f in self.session.held:  # includes the fields of the scheme
+            for f in self.session.program_fields:  # includes the fields of the scheme
                 self.fields[f] = 0.0
             self.begin(self.fields)
             self.fields.check_inputs("at the start")  # evaluates the assignments

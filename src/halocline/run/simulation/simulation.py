@@ -86,7 +86,7 @@ class Simulation(Fields):
         are copied at each check. A run also begins with a copy if fields were set or read since the last
         check. The copy is stored in memory up to 64 MiB per rank, otherwise in a temporary file.
     communicator : mpi4py communicator, optional
-        Communicator of the simulation; by default that of all ranks that the launcher started. The
+        Communicator of the simulation. By default, it contains all ranks that the launcher started. The
         communicator must outlive the simulation.
     **execution
         Options of execution, which do not change any bit of the results; see `halocline.Execution`.
@@ -287,7 +287,7 @@ class Simulation(Fields):
             if constant.op == "const" and not 0.0 < constant.attribute < math.inf:
                 raise InputError(f"work is {constant.attribute:g}; expected a positive number")
             return active_cells(self.store)  # uniform work
-        with self.holding(work) as field:
+        with self.values_as_field(work) as field:
             views = dict(zip(self.domain.subdomains, self.store.views(field), strict=True))
             smallest = min((float(view.min()) for view in views.values()), default=0.0)
             sums = {number: float(view.sum(dtype="float64")) for number, view in views.items()}
@@ -328,9 +328,9 @@ class Simulation(Fields):
         return self.prepared.plan
 
     @property
-    def held(self) -> list[Field]:
+    def program_fields(self) -> list[Field]:
         """Fields of the program, including those of the scheme."""
-        return self._session.held
+        return self._session.program_fields
 
     @property
     def dt(self) -> float | None:
@@ -404,8 +404,8 @@ class Simulation(Fields):
         """Begin a new run with the current fields and parameters. All ranks call this method.
 
         The number of steps is reset to 0, `resumed` to None, and a delayed time step is exact in the next
-        step. Scalars of the program keep their values. Output and checkpoints of the earlier run count as
-        those of another run. The new run overwrites them only with ``overwrite=True``.
+        step. Scalars of the program keep their values. Output and checkpoints of the earlier run then belong
+        to another run. The new run overwrites them only with ``overwrite=True``.
 
         Parameters
         ----------
@@ -547,7 +547,7 @@ class Simulation(Fields):
             check_callback(on_progress, "on_progress", "the number of steps")
         if arguments.every is not None and self.domain.comm.rank == 0:
             warn_of_number(arguments.every)
-        if not self._checked.issuperset(self.held):  # the user has set fields
+        if not self._checked.issuperset(self.program_fields):  # the user has set fields
             self._session.forget_checks()
         self.check_inputs("before the run")
         first, start = self.steps, self.time
@@ -557,16 +557,17 @@ class Simulation(Fields):
             output=arguments.output, checkpoint=arguments.checkpoint, extra_facts=self._facts,
         )  # fmt: skip
         statistics = files.statistics  # steps accumulate the statistics of outputs
-        recorded = files.recorded
-        if recorded and self.program.has_records:  # a program can record only one history
-            recorded = []
+        number_outputs = files.recorded
+        if number_outputs and self.program.has_records:  # a program can record only one history
+            number_outputs = []
         extended: AbstractContextManager[None] = nullcontext()
-        if statistics or recorded:
-            numbers = [recorded_numbers for _, recorded_numbers in recorded]
+        if statistics or number_outputs:
+            numbers = [recorded_numbers for _, recorded_numbers in number_outputs]
             traced = self._trace_stepping(counting=statistics, recorded=numbers)
-            extended = self._session.use_program(traced, partial(add_rows, recorded) if recorded else None)
+            keep_rows = partial(add_rows, number_outputs) if number_outputs else None
+            extended = self._session.use_program(traced, keep_rows)
         with extended, files.ready(first):
-            course = Course(self._session, files, [store for store, _ in recorded])
+            course = Course(self._session, files, [store for store, _ in number_outputs])
             if callback is not None:
                 act = partial(course.call, partial(callback, self))
                 course.add(interval or NEVER, act, exact=arguments.exact, at_end=True)

@@ -94,6 +94,6 @@ class OverlapTrial:
         if min(map(len, self._times.values())) < ROUNDS:
             return
         on, off = (statistics.median(self._times[kind]) for kind in (True, False))
-        comparison = f"{1e3 * on:.3g} ms a sweep with it, {1e3 * off:.3g} ms without"
+        comparison = f"{1e3 * on:.3g} ms per sweep with overlap, {1e3 * off:.3g} ms without"
         self.choice = Overlap(on <= off, f"decided by measurement: {comparison}", on, off)
         self.open = False

@@ -68,7 +68,7 @@ class Tuned(Generic[T]):
     def comparison(self, default: str) -> str:
         """Return the speed relative to the default as text."""
         if self.choice is None:
-            return f"{default}, the fastest of {self.measured_count} that were tried"
+            return f"{default}, the fastest of {self.measured_count} candidates"
         return f"tuned: {self.gain:.2f} times as fast as {default}"
 
 
@@ -173,7 +173,7 @@ def race(choices: Sequence[T], timer_of: Callable[[T | None], Callable[[int], fl
             timers[choice](1)
             first_times[choice] = timers[choice](passes)
         except RunError as error:
-            log.info("%s is not tried: %s", choice, error)
+            log.info("%s is not measured: %s", choice, error)
         limit = NEAR * min(first_times.values())
         for slow_choice in [
             candidate
