@@ -29,8 +29,8 @@ def _exchange(row: Row) -> Any:
     from halocline.lang.grid import Grid
     from halocline.study.measuring.exchange import exchange_schedule, weak_shape
 
-    shape = {None: WORST_CASE_SHAPE, STRONG_CELLS: (STRONG_CELLS,) * 3}.get(row["n"])
-    shape = shape or weak_shape(WEAK_CELLS, DEVICES_PER_NODE * row["nodes"])
+    fixed_shapes = {None: WORST_CASE_SHAPE, STRONG_CELLS: (STRONG_CELLS,) * 3}
+    shape = fixed_shapes.get(row["n"]) or weak_shape(WEAK_CELLS, DEVICES_PER_NODE * row["nodes"])
     return exchange_schedule(Grid(shape, periodic=True), 4, "float32", 3), shape
 
 
