@@ -235,7 +235,7 @@ def test_a_film_subsamples_many_times(stores: Path, tmp_path: Path, monkeypatch:
     monkeypatch.setattr(views, "MOST_FRAMES", 3)
     with pytest.raises(InputError, match=r"a film of 4 frames; expected at most 3\. .*--every 2\)"):
         view(store, tmp_path / "T.gif", Selection(["T"]))
-    with pytest.raises(InputError, match=r"every 2 applies to films only, but a\.png is a picture"):
+    with pytest.raises(InputError, match=r"every=2 applies only to films, but a\.png is a picture"):
         view(store, tmp_path / "a.png", Selection(every=2))
 
 

@@ -251,5 +251,7 @@ def test_invalid_bandwidths_are_rejected(bandwidth: list[list[float]], words: st
 
 
 def test_placement_needs_as_many_devices_as_subdomains() -> None:
-    with pytest.raises(InputError, match="flow is for 3 subdomains, but distance is for 2 devices"):
+    with pytest.raises(
+        InputError, match="matrix flow is for 3 subdomains, but matrix distance is for 2 devices; expected"
+    ):
         place(np.ones((3, 3)), distance_between([[0.0, 1.0], [1.0, 0.0]]))

@@ -126,7 +126,8 @@ def test_a_scan_goes_row_by_row_over_all_nodes() -> None:
         (0, 1, 0),
     ]
     with pytest.raises(
-        InputError, match=r"nodes of 3 subdomains do not form boxes of the decomposition 4x4x2 \(row\)"
+        InputError,
+        match=r"decomposition 4x4x2 \(row\) cannot be divided into boxes of 3 subdomains, one box per node",
     ):
         parts_of_node(decompose_levels((96,) * 3, 32, 1, strategy="row"), 3)
 

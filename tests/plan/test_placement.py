@@ -77,7 +77,12 @@ def test_placement_solves_the_worst_case_of_the_paper() -> None:
     ("flow_", "distance", "options", "words"),
     [
         ([[0, 1]], [[0]], {}, r"flow has shape \(1, 2\); expected a square matrix"),
-        ([[0]], [[0, 1], [1, 0]], {}, "flow is for 1 subdomains, but distance is for 2 devices"),
+        (
+            [[0]],
+            [[0, 1], [1, 0]],
+            {},
+            "matrix flow is for 1 subdomains, but matrix distance is for 2 devices",
+        ),
         ([[0, -1], [0, 0]], [[0, 1], [1, 0]], {}, "flow contains numbers that are negative or not finite"),
         ([[0]], [[0]], {"strategy": "best"}, "placement 'best' is unknown; known: aware, trivial, random"),
     ],

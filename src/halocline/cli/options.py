@@ -232,11 +232,11 @@ class Execution:
         [bold]dynamic[/]: each thread takes the next patch from a common list. [bold]guided[/]: like static,
         but idle threads take patches from other threads.
     kernels
-        Method by which device threads read neighbouring cells. [bold]direct[/]: from global memory.
-        [bold]queue[/]: from registers along the slowest axis, and from global memory along the other axes.
-        [bold]planes[/]: like queue, but from shared memory along the other axes. [bold]tune[/]: measure all
-        methods before the first run and store the fastest one. [bold]auto[/]: the stored method if there is
-        one; otherwise queue.
+        Method by which device threads read neighbouring cells. [bold]direct[/]: read all from global memory.
+        [bold]queue[/]: read neighbours along the slowest axis from registers, and all others from global
+        memory. [bold]planes[/]: read neighbours along the slowest axis from registers, and all others from
+        shared memory. [bold]tune[/]: measure all methods before the first run and store the fastest one.
+        [bold]auto[/]: the stored method if there is one; otherwise queue.
     overlap
         While messages are in transit, compute the patches that do not need them. [bold]auto[/]: measure on
         and off in the first passes and select the faster one.
@@ -244,7 +244,8 @@ class Execution:
         Extent of the exchanged halos. [bold]read[/]: only cells that kernels read. All other values are for
         comparison. [bold]uniform[/]: for all exchanged fields, the widest halo with all edges and corners.
         [bold]edges[/]: like uniform, but without corners in 3D unless kernels read the corners of a field.
-        [bold]faces[/]: like edges, but without edges unless kernels read the edges of a field.
+        [bold]faces[/]: like the value edges, but without edge cells unless kernels read the edge cells of a
+        field.
     packing
         MPI messages that are packed into buffers: all messages, only messages along the [bold]last[/] axis,
         or none (for comparison). MPI reads unpacked messages from the fields. Devices copy unpacked messages
@@ -309,7 +310,8 @@ class StorageOptions:
         at the end.
     checkpoint
         Write checkpoints to this folder at the interval of --checkpoint-every, at the end, and when the run
-        stops early. SIGTERM, SIGUSR1, Ctrl-C, a file named stop in FOLDER and the time limit stop a run.
+        stops early. A run stops early on SIGTERM, SIGUSR1 or Ctrl-C, at the time limit, or if the folder
+        contains a file with the name stop.
     checkpoint_every
         Interval between checkpoints: steps or iterations ('50 steps'), simulated time (0.5), or wall-clock
         time ('30 min'; units s, min, h, d).

@@ -62,9 +62,10 @@ class Fill:
     number of points that it reads along the other axes. A sweep runs its fills in order, each after the fills
     whose ghosts it reads.
 
-    Along every other axis, the box of a fill also includes the halo layers in `corners`. These layers are
-    halo cells at neighbours, and ghosts beyond the walls of the axes in `covers`. The fills of the same field
-    along the axes in `covers` run before. The values at corners are therefore the same for any decomposition.
+    Along every other axis, the box of a fill also includes the halo layers in `corners`. Beside a
+    neighbouring subdomain, these layers are halo cells. At a wall of an axis in `covers`, they are ghosts.
+    The fills of the same field along the axes in `covers` run before. The values at corners are therefore the
+    same for any decomposition.
     """
 
     kernel: str

@@ -139,9 +139,9 @@ def _check(store: Store, info: ArrayInfo, *, is_last: bool) -> None:
     for role, name in (("its name", info.name), *(("the name of its axis", d) for d in info.space)):
         if not name.isprintable() or not UNSAFE.isdisjoint(name) or ".." in name or name == ".":
             raise InputError(
-                f"{store.path}: array {info.name!r} cannot be exported: {role} is {name!r}; expected a name "
-                f"without {' '.join(sorted(UNSAFE))} and .. that a file can have: rename it in the store, or "
-                f"{other}"
+                f"{store.path}: array {info.name!r} cannot be exported: {role} is {name!r}, which cannot be "
+                f"a file name. Expected printable characters other than {' '.join(sorted(UNSAFE))}, and no "
+                f"two consecutive points. Rename it in the store, or {other}."
             )
     if info.dtype not in vtk.TYPES:
         raise InputError(

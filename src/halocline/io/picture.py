@@ -73,7 +73,7 @@ def picture(
     axis, at = plain(axis), plain(at)
     cuts = None if axis is None and at is None else {"z" if axis is None else axis: at}
     if cuts is not None and fields.grid.ndim != 3:
-        raise InputError(f"axis and at choose a plane of a 3D grid, but this grid has {fields.grid.ndim}")
+        raise InputError(f"axis= and at= select a plane of a 3D grid, but this grid is {fields.grid.ndim}D")
     sections = [cut(fields, part, cuts) for part in ((expression,) if parts is None else parts)]
     with fields.domain.comm.agreement(f"draw {target}"):
         gathered = [section for section in sections if section is not None]

@@ -112,7 +112,7 @@ def view(
         _film(store, panels, target, selection.every, on_progress)
         return
     if selection.every != 1:
-        raise InputError(f"every {selection.every} applies to films only, but {target.name} is a picture")
+        raise InputError(f"every={selection.every} applies only to films, but {target.name} is a picture")
     with styled():
         figure = _figure(store, panels, _number(store, selection.time))
         save(figure, target, dpi=DPI, bbox_inches="tight")

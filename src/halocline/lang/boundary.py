@@ -158,8 +158,9 @@ class Ghost:
             places = graph.walk(current.args) if current.op == "random" else ()
             if any(place.op == "index" and place.attribute[0] == self.axis for place in places):
                 raise InputError(
-                    f"{subject} uses random numbers that depend on the position across the wall, where "
-                    "there are no cells. Use the index along the wall, grid.cell_number(axes=...)."
+                    f"{subject} uses random numbers that depend on the cell index normal to the wall, but a "
+                    "point of the wall has no such index. Use the index along the wall, "
+                    "grid.cell_number(axes=...)."
                 )
         return self._at_distance(wall, self._inward)
 
@@ -254,7 +255,7 @@ class Derivative(BoundaryCondition):
         if _check_order(self.order) > 2 and at.is_stretched:
             raise InputError(
                 f"field {at.field.name!r}: Derivative(order={self.order}) on a wall of a stretched axis; "
-                "expected order 1 or 2, the orders of differences there"
+                "expected order 1 or 2, because a stretched axis has no differences of higher order at walls"
             )
         if self.order != 2 or at.distance == 0:
             return _polynomial(at, self.order, at.step(slope), derivative=True)

@@ -747,7 +747,7 @@ def with_arguments(like: Expr, args: tuple[Expr, ...]) -> Expr:
 
 
 def _apply_simplified(like: Expr, args: tuple[Expr, ...]) -> Expr:
-    """Return the operation of `like` on other arguments, simplified like a new expression."""
+    """Apply the operation of the node `like` to other arguments, with the usual simplifications."""
     if all(a is b for a, b in zip(args, like.args, strict=True)):
         return like
     if like.op in SELECTIONS:

@@ -183,7 +183,7 @@ def _counter(value: Operand, name: str) -> Expr:
         argument = graph.as_expr(value, name)
         number = argument.attribute if argument.op == "const" else 0
         if argument.condition:
-            raise InputError(f"{name} of random is the condition {argument!r}; expected a whole number")
+            raise InputError(f"hc.random: {name} is the condition {argument!r}; expected a whole number")
     if not (0 <= number < 2**53 and number == int(number)):
         raise InputError(
             f"{name} of random is {short_repr(number)}; expected a whole number from 0 to 2**53 - 1"
@@ -220,7 +220,7 @@ def lookup(values: Sequence[float], index: Operand) -> Expr:
         raise InputError(f"lookup in {len(numbers)} values; expected 1 to {LARGEST_TABLE}")
     index_value = graph.as_expr(index, "index")
     if index_value.condition:
-        raise InputError(f"index of lookup is the condition {index_value!r}; expected a whole number")
+        raise InputError(f"hc.lookup: index is the condition {index_value!r}; expected a whole number")
     if index_value.op == "const":
         last, at = len(numbers) - 1, index_value.attribute
         return graph.as_expr(numbers[(int(at) if at > 0 else 0) if at < last else last])

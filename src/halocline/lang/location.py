@@ -2,8 +2,8 @@
 
 A field that is read without an offset has the location of its points. The operands of one operation must
 share a location. Numbers and scalars can be combined with values at every location. A derivative and a
-coordinate can be formed at several locations: the other operands, or the field that is set, select the
-location.
+coordinate have no fixed location. They take the location of the other operands, or of the field to which the
+result is assigned.
 
 A read at an explicit offset, ``u[1, 0]``, selects a point directly. An expression with such a read has no
 location and is not checked. Derivatives of such an expression lie in cells if all its fields lie in cells.
@@ -31,16 +31,16 @@ Place = tuple[bool | None, ...]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Placement:
-    """Locations at which the value of an expression can be formed.
+    """Locations at which an expression can be evaluated.
 
     Attributes
     ----------
     node : Expr
-        Node without a location, formed at the first of `places`.
+        Node without a location, evaluated at the first of `places`.
     places : mapping of Place to int
         Number of staggered differences in the value at each place. `sorted_places` defines their order.
     build : callable, optional
-        ``build(place, *operands)`` forms the value at another place, from the operands at this place.
+        ``build(place, *operands)`` returns the value at another place, from the operands at this place.
     operands : tuple of Expr
     """
 
@@ -80,7 +80,7 @@ def sorted_places(places: Mapping[Place, int]) -> dict[Place, int]:
 
 
 def common_places(operands: Sequence[Expr]) -> Mapping[Place, int] | None:
-    """Return the places at which all operands can be formed.
+    """Return the places at which all operands can be evaluated.
 
     Return None if an operand reads at explicit offsets or belongs to another grid.
 

@@ -203,7 +203,7 @@ def try_function(function: Callable[..., Any], coordinates: Sequence[Expr], labe
 
 
 def _is_same(a: Expr, b: Expr) -> bool:
-    """Return True if two expressions have the same formula and can be formed at the same locations."""
+    """Return True if two expressions have the same formula and can be evaluated at the same locations."""
     places = [None if e.placement is None else e.placement.places for e in (a, b)]
     return without_location(a).digest == without_location(b).digest and places[0] == places[1]
 

@@ -71,7 +71,7 @@ class Decomposition:
     def coordinates(self, rank: int) -> tuple[int, ...]:
         """Return the position of the subdomain of `rank` among the parts of each axis."""
         if not 0 <= rank < self.count:
-            raise IndexError(f"rank {rank} of {self.count}")
+            raise IndexError(f"rank is {rank}; expected 0 to {self.count - 1}")
         coordinates, scale = [0] * self.ndim, [1] * self.ndim
         for axis, factor in reversed(self.order):
             rank, digit = divmod(rank, factor)
@@ -82,7 +82,9 @@ class Decomposition:
     def rank_of(self, coordinates: Sequence[int]) -> int:
         """Return the rank whose subdomain lies at `coordinates`."""
         if not all(0 <= c < p for c, p in zip(coordinates, self.parts, strict=True)):
-            raise IndexError(f"coordinates {tuple(coordinates)} of {self.parts} subdomains")
+            raise IndexError(
+                f"coordinates are {tuple(coordinates)}, but there are {self.parts} subdomains along the axes"
+            )
         rest, rank, place = list(coordinates), 0, 1
         for axis, factor in reversed(self.order):
             rest[axis], digit = divmod(rest[axis], factor)

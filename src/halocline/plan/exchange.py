@@ -98,7 +98,8 @@ def exchange(
     schedule : Schedule
         Schedule with the fields and the blocks of the grid.
     number : int
-        Index of the sweep in the schedule. Different indices give different exchanges different tags.
+        Index of the sweep in the schedule. The message tags of the exchange depend on it, so that no two
+        exchanges use the same tags.
     sweep : Sweep
         Sweep whose `exchange` contains the halo segments to fill, the same on all subdomains.
     transfers : Transfers

@@ -115,7 +115,7 @@ class Layout:
     def owned(self, rank: int) -> tuple[int, ...]:
         """Return the subdomains of a rank, in the order of the rank."""
         if not 0 <= rank < self.ranks:
-            raise IndexError(f"rank {rank} of {self.ranks}")
+            raise IndexError(f"rank is {rank}; expected 0 to {self.ranks - 1}")
         if self.moved_subdomains is not None:
             assert rank == self.moved_subdomains.rank, (
                 "the subdomains of other ranks are not known after a move"

@@ -103,9 +103,8 @@ def parts_of_node(decomposition: Decomposition, per_node: int) -> Parts:
         remaining //= digit
     if remaining > 1:
         raise InputError(
-            f"nodes of {per_node} subdomains do not form boxes of the decomposition "
-            f"{'x'.join(map(str, decomposition.parts))} ({decomposition.strategy}). Use decomposition "
-            "optimal."
+            f"decomposition {'x'.join(map(str, decomposition.parts))} ({decomposition.strategy}) cannot be "
+            f"divided into boxes of {per_node} subdomains, one box per node. Use decomposition optimal."
         )
     return tuple(parts)
 

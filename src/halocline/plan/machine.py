@@ -220,7 +220,9 @@ class Measured(_Part):
         known = [(pace.ranks, pace.memory) for pace in self.sweeps]
         for ranks, memory in known:
             if known.count((ranks, memory)) > 1:
-                raise ValueError(f"two entries for {ranks} ranks with up to {memory:g} bytes; expected one")
+                raise ValueError(
+                    f"two entries for {ranks} ranks and fields of up to {memory:g} bytes; expected one"
+                )
         return self
 
     def pace(self, ranks: int, memory: float) -> Throughput:

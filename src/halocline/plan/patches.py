@@ -68,7 +68,7 @@ class WorkingSet:
         return planes + sum(slot.item * prod(slot.points(patch)) for slot in self.scratch)
 
     def least(self, axis: int) -> int:
-        """Return the minimum length of a patch along an axis at which its halo does not dominate."""
+        """Return the length along an axis from which the halo of a patch no longer dominates."""
         reach = max((sum(layers[axis]) for _, layers in self.arrays), default=0)
         return max(8, 2 * reach)
 

@@ -49,7 +49,10 @@ def place(flow: ArrayLike, distance: ArrayLike, *, strategy: str = "aware") -> t
 
     w, d = _matrix(flow, "flow"), _matrix(distance, "distance")
     if w.shape != d.shape:
-        raise InputError(f"flow is for {len(w)} subdomains, but distance is for {len(d)} devices")
+        raise InputError(
+            f"matrix flow is for {len(w)} subdomains, but matrix distance is for {len(d)} devices; "
+            "expected equal numbers"
+        )
     checked_choice("placement", strategy, STRATEGIES)
     distances = d[~np.eye(len(d), dtype=bool)]
     if strategy == "trivial" or (strategy == "aware" and (distances == distances[:1]).all()):

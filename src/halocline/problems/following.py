@@ -471,7 +471,10 @@ class Following(FileObserver):
         self._has_resumed, self._steps = True, 0
 
     def _place(self, problem: Any, *, is_simulation: bool) -> Place:
-        """Return the position of the next run in the sequence of runs; each solve is a new problem."""
+        """Return the position of the next run in the sequence of runs.
+
+        Each solve of a linear problem has a new position.
+        """
         if not is_simulation or problem not in self._places:
             self._number += 1
             self._simulations += is_simulation

@@ -214,8 +214,14 @@ def untimed() -> hc.Simulation:
     ("options", "words"),
     [
         ({"every": 0.5, "callback": print}, "this program has no time"),
-        ({"output": hc.Output("u.zarr", every=0.5)}, r"output u\.zarr: every is 0\.5, a time, but this"),
-        ({"checkpoint": hc.Checkpoint("c", every=2.0)}, r"checkpoint c: every is 2\.0, a time, but this"),
+        (
+            {"output": hc.Output("u.zarr", every=0.5)},
+            r"output u\.zarr: every=0\.5 is a simulated time, but this",
+        ),
+        (
+            {"checkpoint": hc.Checkpoint("c", every=2.0)},
+            r"checkpoint c: every=2\.0 is a simulated time, but this",
+        ),
         ({"every": 2}, "argument every=2 needs a callback"),
         ({"every": 2, "callback": print, "exact": True}, "exact=True requires .*, but `every` is 2"),
         ({"output": hc.Output("u.zarr", exact=True)}, r"output u\.zarr: exact=True .* but `every` is None"),

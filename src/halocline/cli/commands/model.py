@@ -50,7 +50,8 @@ class PredictionOptions:
     nodes
         Numbers of nodes, one prediction for each.
     ranks_per_node
-        Ranks per node. Default: one per device of the node. More ranks share the devices.
+        Ranks per node. Default: one per device of the node. If there are more ranks than
+        devices, the ranks share the devices.
     scaling
         [bold]strong[/]: the same grid for all numbers of nodes. [bold]weak[/]: N applies to the smallest
         number of nodes. For each doubling of the nodes, the grid doubles along the next axis.
@@ -209,9 +210,10 @@ def _draw(predictions: "list[ScalingPrediction]", request: PredictionOptions) ->
 def calibrate(file: Annotated[Path | None, result_option("--file FILE", place("file"))] = None) -> None:
     """Measure this host for predictions with --machine host.
 
-    The measurement takes about 15 seconds. Run no other program during this time. The command measures bytes,
-    operations and sums per second of sweeps. It measures them for data in cache and in memory, with one rank
-    and with one rank per core. It also measures packing, messages, copies between ranks, and reductions.
+    The measurement takes about 15 seconds. Run no other program during this time. The command measures how
+    many bytes, operations and summands a sweep processes per second. It measures them for data in cache and
+    in memory, with one rank and with one rank per core. It also measures packing, messages, copies between
+    ranks, and reductions.
 
     Parameters
     ----------

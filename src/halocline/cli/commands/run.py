@@ -113,8 +113,9 @@ def run(
     except --ranks, replace the arguments of each simulation and linear problem. --set replaces numbers and
     texts that are assigned at the top level of the file, and --n replaces the value of n. For a file with
     hc.setting and hc.cells, the options --set, --n and --dim apply as for a case. --order and --scheme apply
-    to equations, but not to programs. --check calls the function check(problem) of the file. An option
-    without effect on the file is an error. Words after -- are arguments of the file.
+    to problems that are given as equations, but not to steps written with hc.program. --check calls the
+    function check(problem) of the file. An option without effect on the file is an error. Words after -- are
+    arguments of the file.
 
     Parameters
     ----------

@@ -9,9 +9,9 @@ statement to text without further decisions.
 
 docs/reference/kernels.md lists all operations and the rules that `halocline.compile.ir.verify` checks.
 
-Generated code always has three axes; a grid with fewer axes uses the last of these. Passes replace values of
-a table by others (`substituted`), and statements then refer to the new values (`renumbered`).
-`substituted_in` does both.
+Generated code always has three axes; a grid with one or two axes uses the last one or two of them. Passes
+replace values of a table by others (`substituted`), and statements then refer to the new values
+(`renumbered`). `substituted_in` does both.
 """
 
 from __future__ import annotations

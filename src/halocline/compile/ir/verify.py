@@ -4,10 +4,10 @@ With HALOCLINE_CHECK=1, as in all tests, kernels are verified after every pass.
 
 Values: arguments precede their uses, conditions are where conditions are expected, and the depth of a value
 follows from its arguments. Arrays: each has a unique name, and loads and stores refer to existing arrays. A
-stage is stored before it is read, with at least the extent of the reads. Only nests of stages have rows of
-whole vectors, and their scratch memory has rows of the same length. Statements: each is inside the statements
-that its kind requires. After the pass `place`, every value that a statement uses is computed once, in the
-statement or around it.
+stage is stored before it is read, with at least the extent of the reads. Only a loop nest that computes
+stages may round its rows up to whole vectors. The rows of its scratch memory then have the same length.
+Statements: each is nested in a statement of the kind that it requires. After the pass `place`, every value
+that a statement uses is computed once, in the statement or around it.
 """
 
 from __future__ import annotations

@@ -58,7 +58,8 @@ def add_reads(kernel: Kernel, root: int, at: Codes, reads: dict[str, Codes]) -> 
 def _all_sums(at: Codes, codes: Codes) -> Codes:
     """Return the sums of all pairs of codes.
 
-    The results are cached, since components of a flux read the same places of many arrays, for every result.
+    The sums are cached, since they recur for every result of a kernel. For example, the components of a flux
+    read many arrays at the same places.
     """
     return at if codes == {0} else frozenset({a + b for a in at for b in codes})
 

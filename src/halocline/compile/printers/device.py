@@ -301,7 +301,7 @@ class _Printer(KernelPrinter):
         return f"{self.name_of(self.kernel.array[array.source])}_tile"
 
     def queued(self, array: Array, step: int) -> str:
-        """Return the register with the value of an array `step` cells along the streaming axis."""
+        """Return the register with the value that is `step` cells away along the streaming axis."""
         return f"{self.name_of(array)}_queue_{suffix((step,))}"
 
     def along(self, step: int) -> ir.Offset:

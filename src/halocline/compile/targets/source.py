@@ -124,9 +124,9 @@ def loop_kernel(name: str, until: Kernel | None = None, names: Names | None = No
     """Return the kernel that tests for the end of a loop, before its first pass and after each pass.
 
     At the end of a loop, the kernel sets `hc_control.skip`, so that later kernels do nothing. The host may
-    predict that a loop ends before its first pass. It then queues no pass, and the kernel sets `skip` only if
-    this prediction is wrong (`hc_loop.mispredicted`). After each pass, the kernel copies all scalars for the
-    host.
+    predict that a loop ends before its first pass. In this case the host queues no pass, and the kernel sets
+    `skip` only if the loop continues in spite of the prediction (`hc_loop.mispredicted`). After each pass,
+    the kernel copies all scalars for the host.
     """
     parameters = "HC_GLOBAL double *notes", "HC_GLOBAL hc_int64 *ends", "const hc_loop loop"
     with _one_thread(name, *parameters) as out:

@@ -236,8 +236,8 @@ def _check_every(label: str, interval: object, session: Session) -> None:
     """Raise InputError for an interval of simulated time in a program without time; warn of integers."""
     if interval is not None and Every.parse("every", interval).time is not None and not session.has_time_step:
         raise InputError(
-            f"{label}: every is {interval!r}, a time, but this program has no time. Use a number of steps, "
-            'such as hc.steps(50), or a wall-clock time, such as "30 min"'
+            f"{label}: every={interval!r} is a simulated time, but this program has no time. Use a "
+            'number of steps, such as hc.steps(50), or a wall-clock time, such as "30 min"'
         )
     if interval is not None and session.fields.domain.comm.rank == 0:
         warn_of_number(interval)
@@ -321,7 +321,7 @@ class RunFiles:
 
     @property
     def recorded(self) -> list[tuple[OutputStore, Recorded]]:
-        """Outputs that consist only of numbers, together with these numbers, which steps can compute."""
+        """Outputs without fields, each with its numbers. Steps can compute these numbers."""
         return [(output, r) for output in self.outputs if (r := output.recorded) is not None]
 
     @property

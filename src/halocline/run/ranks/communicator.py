@@ -138,8 +138,8 @@ class Communicator:
     def has_mailboxes(self) -> bool:
         """True if one-sided communication of MPI accesses memory directly (MPI_WIN_UNIFIED).
 
-        The first access is collective, since MPI creates a window for the test. A barrier precedes the test,
-        since MPI polls continuously while it waits for all ranks.
+        The first access is collective, since MPI creates a window for the test. A barrier precedes the test.
+        Early ranks therefore wait in the barrier, which sleeps, and not in MPI, which polls continuously.
         """
         if self.mpi is None:
             return False

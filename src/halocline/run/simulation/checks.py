@@ -1,4 +1,4 @@
-"""Checks of a finished run: numbers with bounds."""
+"""Checks of a finished run. A check compares a number with its bounds."""
 
 from __future__ import annotations
 

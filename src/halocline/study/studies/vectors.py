@@ -44,7 +44,7 @@ class Vectors(Study):
 STUDY = Vectors(
     "vectors",
     title="Vector lengths",
-    about="Compare vector lengths of 64 to 512 bits and compilers.",
+    about="Compare compilers, and vector lengths from 64 to 512 bits.",
     help="The study runs kernels for each compiler and each vector length (HALOCLINE_VECTORS; 64 bits means "
     "scalar code), as in Fig. 3 and Table 4 of Mendygral et al. 2017. The report contains the time of a cell "
     "update, the number of instructions and the share of the peak. The first runs compile the kernels.",
