@@ -221,9 +221,7 @@ class Queue:
         """
 
     def clear(self, buffer: Buffer, bytes: int | None = None, offset: int = 0) -> None:
-        """
-        Set bytes to zero, by default up to the end of the buffer.
-        """
+        """Set bytes to zero, by default up to the end of the buffer."""
 
     def launch(self, module: Module, kernel: str, block_counts: Sequence[int], block_shape: Sequence[int], arguments: list) -> None:
         """

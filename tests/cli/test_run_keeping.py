@@ -137,7 +137,7 @@ def test_a_checkpoint_of_another_case_is_rejected(tmp_path: Path) -> None:
     ):
         done = run_command_line(*words, "--threads", "1", "--resume", tmp_path)
         assert done.returncode == 2, done.stderr
-        assert "is of" in done.stderr
+        assert "belongs to another program" in done.stderr
         assert "Traceback" not in done.stderr
 
 

@@ -17,7 +17,7 @@ from halocline.errors import InputError
         ({"reads": "fast"}, "'fast' is unknown; known: direct, queue, planes"),
         ({"block_shape": (64, 8)}, "at most 256 threads"),
         ({"cells_per_thread": 0}, "positive"),
-        ({"stages": "heap"}, "'heap': expected shared or memory"),
+        ({"stages": "heap"}, "storage of stages of device kernels is 'heap'; expected shared or memory"),
     ],
 )
 def test_invalid_strategies_are_reported(wrong: dict[str, Any], words: str) -> None:

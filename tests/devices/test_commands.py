@@ -317,7 +317,7 @@ def test_one_process_uses_only_available_methods(
         ({"kernels": "queue"}, "kernels queue: ignored, since the device is cpu"),
         (
             {"methods": "peer,gpu_aware"},
-            "transfer method gpu_aware is not used: fields are in memory of the h",
+            "transfer method gpu_aware is not used: fields are in host memory",
         ),
         (
             {"device": "opencl:0", "schedule": "static"},

@@ -540,4 +540,4 @@ except native.DeviceError as error:
     print(error)
 """
     output = in_another_process(code, OPENCL_LAYERS=faults, FAULT="lost")
-    assert "clearing new memory failed with CL_INVALID_COMMAND_QUEUE (-36): the device is lost" in output
+    assert "initialization of memory failed with CL_INVALID_COMMAND_QUEUE (-36): the device is lost" in output

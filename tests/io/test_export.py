@@ -93,7 +93,7 @@ def test_names_of_arrays_are_checked(stores: Path, tmp_path: Path) -> None:
     (tmp_path / "b.zarr").mkdir()
     (tmp_path / "b.zarr" / "zarr.json").write_text(json.dumps(group))
     with pytest.raises(
-        InputError, match=r"an array '\.\./1\.zarr/T'; expected a name of an array inside the store"
+        InputError, match=r"an array '\.\./1\.zarr/T'; expected the name of an array inside the store"
     ):
         Store(tmp_path / "b.zarr")
 

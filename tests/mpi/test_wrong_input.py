@@ -194,7 +194,7 @@ WRONG: list[tuple[str, Callable[[], object], type[Exception], str]] = [
 WRONG_ON_FOUR: list[tuple[str, Callable[[], object], type[Exception], str]] = [
     ("more ranks than cells", lambda: simulation(3, 1), hc.InputError, "cannot be cut into 4 subdomains"),
     ("thinner than the halo", lambda: simulation(8, 64, order=6, decomposition=(4, 1)), hc.InputError,
-     r"axis x with 8 cells cannot be cut into 4 subdomains of at least 3 cells each .*at most 2 fit"),
+     r"axis x with 8 cells cannot be cut into 4 subdomains of at least 3 cells each .*Use at most 2, or"),
 ]  # fmt: skip
 
 

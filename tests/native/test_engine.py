@@ -634,7 +634,7 @@ def test_invalid_operations_are_rejected(kernels: str) -> None:
             "not within",
             lambda: sweep(engine, "nothing", [0], copies=[beyond]),
         ),
-        ("never ends", lambda: engine.loop(None, None, 0)),
+        ("a loop has neither a condition nor a limit", lambda: engine.loop(None, None, 0)),
         ("without a loop", engine.end),
         ("0 threads", lambda: make(kernels, threads=0)),
     ]

@@ -136,9 +136,9 @@ def test_all_devices_are_driven_blockwise_and_evenly(devices: int, ranks: int) -
         (
             6,
             4,
-            r"6 devices .* over its 4 ranks. Use 1, 2, 3 or 6 ranks on a node, or name 4 of the devices",
+            r"6 devices .* over its 4 ranks. Use 1, 2, 3 or 6 ranks on a node, or select 4 of the devices",
         ),
-        (3, 2, r"Use 1 or 3 ranks on a node, or name 2 of"),
+        (3, 2, r"Use 1 or 3 ranks on a node, or select 2 of"),
         (0, 2, r"0 devices on a node; expected 1 or more"),
         (2, 0, r"0 ranks on a node; expected 1 or more"),
     ],

@@ -361,7 +361,7 @@ def test_invalid_checks_are_rejected():
     message = refused("run", "decay", "--check")
     assert message == "--check: decay has no check. `halocline cases NAME` shows whether a case has a check."
     message = refused("run", "sink", "--check", "--only", "compute", "--steps", "2")
-    assert message.startswith("--check: with --only compute")
+    assert message.startswith("--check: --only compute times a fixed number of steps")
     ready = Problem("decay")
     with pytest.raises(InputError, match="case decay has no check"):
         ready.run(threads=1).check()

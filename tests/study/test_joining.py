@@ -209,8 +209,8 @@ def test_tables_show_the_median_of_repeats_in_two_files() -> None:
     words = _cells([times])
     assert {"150", "37.5"} <= {*words}
     assert report.sentences[0] == (
-        "4 measurements of 2 runs are repeats with the same bits: times are medians of all of their runs, "
-        "which differ by up to a factor of 2.00."
+        "4 measurements of 2 runs are repeats with the same bits. Times are medians over the repeats, "
+        "whose times differ by a factor of up to 2.00."
     )
 
 

@@ -70,10 +70,16 @@ WRONG = [
     ("explain mhd-benchmark --n 8 --ranks 2 --rank 2", "rank is 2; expected 0 to 1"),
     ("explain mhd-benchmark --set nu", "--set nu: expected nu=VALUE"),
     ("run alfven-decay --only waiting", "--only waiting: expected one of compute, exchange"),
-    ("run alfven-decay --only compute --csv a.csv", "--csv a.csv: with --only compute"),
-    ("run alfven-decay --only exchange --until 1", "--until 1.0: with --only exchange"),
-    ("run alfven-decay --only exchange --every 1", "leave --every out"),
-    ("run alfven-decay --only exchange --pictures p", "leave --pictures out"),
+    (
+        "run alfven-decay --only compute --csv a.csv",
+        "--csv a.csv: --only compute times a fixed number of steps",
+    ),
+    (
+        "run alfven-decay --only exchange --until 1",
+        "--until 1.0: --only exchange times a fixed number of steps",
+    ),
+    ("run alfven-decay --only exchange --every 1", "Leave --every out."),
+    ("run alfven-decay --only exchange --pictures p", "Leave --pictures out."),
     ("run alfven-decay --steps 3 --warm-up 3", "warm_up is 3"),
     ("run alfven-decay --warm-up -1", "'--warm-up': -1; expected a whole number from 0"),
 ]

@@ -133,7 +133,10 @@ def test_values_of_varied_options_are_checked_before_anything_runs() -> None:
         ("study orders heat --orders 2,x", "--orders 2,x: 'x' is not a whole number"),
         ("study strong heat --communication v3,v9", "--communication v3,v9: 'v9' is unknown"),
         ("study strong heat --affinity near", "--affinity near: 'near' is unknown"),
-        ("study strong heat --pythons no/python", "there is no file no/python; expected the Pythons"),
+        (
+            "study strong heat --pythons no/python",
+            "there is no file no/python; expected paths of Python interpreters",
+        ),
         ("study patches heat --steps 4 --schedules guidd", "'guidd' is unknown (did you mean 'guided'?)"),
     ):
         with pytest.raises(InputError, match=re.escape(words)):

@@ -111,7 +111,7 @@ PAPERS = (
     Paper(
         "pearson-table1",
         "Hardware and software of a node",
-        "Properties of a node of Summit and of this machine.",
+        "Properties of a node of Summit and of this host.",
         facts=hardware_and_software,
     ),
     Paper(

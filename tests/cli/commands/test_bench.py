@@ -36,7 +36,7 @@ def test_a_complete_grid_shape_is_accepted(tmp_path: Path) -> None:
         None,
     )
     for more, words in (
-        ("--scaling weak", "--scaling weak: --n 12,8,10 sets the whole grid. Leave it out."),
+        ("--scaling weak", "--scaling weak: --n 12,8,10 sets the whole grid. Leave --scaling out."),
         ("--dim 2", "--n 12,8,10: expected one number, or 2 numbers for --dim 2"),
         ("--timeline t.png", "--timeline t.png: the timeline shows the trace. Add --trace FILE."),
         ("--placement near", "placement 'near' is unknown; known: aware, trivial, random"),
@@ -49,7 +49,9 @@ def test_a_trace_is_drawn(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> 
     files = f"--trace {tmp_path / 't.json'} --timeline {tmp_path / 't.png'} --json {tmp_path / 'r.json'}"
     line = f"bench exchange --n 12 --fields 1 --repeat 1 --threads 1 --subdomains-per-rank 2 {files}"
     assert run(line.split()) == 0
-    assert re.search(r"^trace +packing or unpacking 0% of the time, 1.00 op", capfd.readouterr().out, re.M)
+    assert re.search(
+        r"^trace +packing or unpacking 0% of the time, 1.00 simultaneous op", capfd.readouterr().out, re.M
+    )
     assert (tmp_path / "t.png").stat().st_size > 5000
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     assert sum(e.get("cat") == "copy" for e in events) >= PASSES

@@ -10,7 +10,10 @@ from halocline.cli.app import run as command
 from halocline.errors import InputError
 from halocline.study.reporting.errors import ORDER_TOLERANCE
 
-HAVE = "one or the other: cavity, cavity-2d, cp-alfven, field-loop, heat, linear-wave, poisson, wave"
+HAVE = (
+    "Cases that have one of them are "
+    "cavity, cavity-2d, cp-alfven, field-loop, heat, linear-wave, poisson, wave"
+)
 WRONG = [
     ("study convergence orszag-tang", "case orszag-tang has neither an exact solution nor"),
     ("study convergence orszag-tang", HAVE),
@@ -20,7 +23,7 @@ WRONG = [
     ),
     ("study convergence poison --n 8", "no case of that name (did you mean 'poisson'?)"),
     ("study convergence linear-wave --n 16,x", "--n 16,x"),
-    ("study convergence cp-alfven --n 15,30 --dim 3", "--n 15: on 3 axes expected a multiple of 2"),
+    ("study convergence cp-alfven --n 15,30 --dim 3", "--n 15: expected a multiple of 2 for 3 axes"),
     ("study convergence linear-wave --n 16,16", "twice"),
     ("study convergence linear-wave --dim 2", "dim is 2; expected 1 or 3"),
     (
@@ -33,8 +36,8 @@ WRONG = [
         "study convergence linear-wave --n 4,64 --dim 1 --set wave=fast --ranks 2",
         "the grid cannot be cut into 2 subdomains",
     ),
-    ("study convergence cavity-2d --n 7,11", "--n 7,11: expected 3 numbers or more"),
-    ("study convergence cavity --n 9", "--n 9: expected 3 numbers or more"),
+    ("study convergence cavity-2d --n 7,11", "--n 7,11: expected at least 3 numbers"),
+    ("study convergence cavity --n 9", "--n 9: expected at least 3 numbers"),
     ("study convergence cavity-2d --n 7,11,11", "twice"),
     ("study convergence cavity-2d --n 2,7,11", "expected at least 4"),
     ("study convergence cavity-2d --n 7,x,11", "--n 7,x,11"),

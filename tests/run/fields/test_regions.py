@@ -171,7 +171,7 @@ def test_planes_and_nearest_points_go_around_periodic_axes() -> None:
         (lambda: hc.Points(["0.1", "0.2"]), "expected coordinates"),  # type: ignore[list-item]
         (lambda: hc.Points([None]), "expected coordinates"),  # type: ignore[list-item]
         (lambda: hc.Points([10**400]), "expected coordinates"),  # type: ignore[list-item]
-        (lambda: hc.Points([]), "there are none"),
+        (lambda: hc.Points([]), "Points: no points are given; expected coordinates such as"),
         (lambda: hc.Points([(0.1, 0.5), (0.1,)]).check(hc.Grid((4, 4))), r"\(0\.1,\) is not a point of"),
         (
             lambda: hc.Points([0.5], "cubic").stencils(hc.Grid((3,), periodic=False), (False,)),

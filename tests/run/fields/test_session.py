@@ -126,7 +126,7 @@ def test_held_expressions_may_be_nested() -> None:
     sim, u, _ = simulation()
     sim[u] = 3.0
     for _ in range(2):
-        with sim.holding(2.0 * u) as first, sim.holding(u - 1.0) as second:
+        with sim.values_as_field(2.0 * u) as first, sim.values_as_field(u - 1.0) as second:
             assert first is not second
             assert np.all(np.asarray(sim[first]) == 6.0)
             assert np.all(np.asarray(sim[second]) == 2.0)

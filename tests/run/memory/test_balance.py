@@ -59,7 +59,7 @@ def counted(sim: hc.Simulation, work: Any, slow: float = 1.0) -> Balance:
     for _ in range(4):
         weights = active_cells(sim.store)
         if work is not None:
-            with sim.holding(work) as field:
+            with sim.values_as_field(work) as field:
                 weights = {
                     n: float(view.sum()) for n, view in zip(weights, sim.store.views(field), strict=True)
                 }

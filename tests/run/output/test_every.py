@@ -70,7 +70,11 @@ def test_a_bare_number_of_steps_warns_once(
         calls.append([])
         run(sim, every)
     assert [len(steps) for steps in calls] == [2 if place == "run" else 0] * 4
-    warnings = [r.getMessage() for r in caplog.records if "whole number" in r.getMessage()]
+    warnings = [
+        r.getMessage()
+        for r in caplog.records
+        if "an integer interval such as 5 counts steps" in r.getMessage()
+    ]
     assert len(warnings) == 1
     assert "hc.steps(5)" in warnings[0]
     assert "later release rejects" in warnings[0]

@@ -151,7 +151,10 @@ def test_components_have_the_units_of_their_vector(tmp_path: Path) -> None:
         (lambda sim: hc.Output("o", region=hc.Coarsen(5)), r"axis x has 12 cells, not a multiple of 5"),
         (lambda sim: hc.Output("o", ["v"], region=hc.Coarsen(2)), "only cells are averaged"),
         (lambda sim: hc.Output("o", region=hc.Points([(0.5, 0.5)])), r"\(0\.5, 0\.5\) is not a point of"),
-        (lambda sim: hc.Output("o", region=hc.Points([])), "there are none"),
+        (
+            lambda sim: hc.Output("o", region=hc.Points([])),
+            "Points: no points are given; expected coordinates such as",
+        ),
         (lambda sim: [hc.Output("o"), hc.Output("./o")], "o is the path of two outputs"),
         (lambda sim: "o", r"output is 'o'; expected an hc\.Output|expected an hc\.Output"),
     ],

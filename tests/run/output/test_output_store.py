@@ -194,7 +194,7 @@ def test_output_changes_no_bits_and_is_not_in_checkpoints(tmp_path: Path) -> Non
     assert written.checksum("T") == alone.checksum("T")
     saved = next(folder for folder in (tmp_path / "checkpoints").iterdir() if folder.is_dir())
     assert sorted(folder.name for folder in saved.iterdir() if folder.is_dir()) == sorted(
-        [*(f.name for f in alone.held), "x", "y", "y_face", "z"]
+        [*(f.name for f in alone.program_fields), "x", "y", "y_face", "z"]
     )
 
 

@@ -98,7 +98,7 @@ def test_parameters_may_be_changed_at_a_restart(tmp_path: Path, caplog: pytest.L
     sim.run(steps=5)
     other = heat(kappa=0.2)
     with pytest.raises(
-        InputError, match=r"parameter kappa is 0.2, but .* was written with 0.1: .*change=\['kappa'\]"
+        InputError, match=r"parameter kappa is 0.2, but .* was written with 0.1\. .*change=\['kappa'\]"
     ):
         other.resume(tmp_path)
     with pytest.raises(InputError, match=r"'kapa' is unknown \(did you mean 'kappa'\?\)"):

@@ -91,8 +91,10 @@ def test_the_first_step_and_its_terms_are_found_from_the_last_copy(
     alone = growing(**options)
     alone.run(steps=step - 1)
     assert sim.steps == step - 1
-    assert [sim.checksum(f.name) for f in sim.held] == [alone.checksum(f.name) for f in alone.held]
-    assert len(sim.held) > 1  # includes the arrays of the scheme
+    assert [sim.checksum(f.name) for f in sim.program_fields] == [
+        alone.checksum(f.name) for f in alone.program_fields
+    ]
+    assert len(sim.program_fields) > 1  # includes the arrays of the scheme
     assert np.isfinite(sim.evaluate(hc.max(abs(sim.grid.fields["T"]))))
 
 

@@ -129,7 +129,7 @@ def test_each_line_has_a_sentence() -> None:
     exact = [measurement(e, n, line="exact") for e, n in ((0.0, 32), (0.0, 64))]
     assert verdicts([*fast, *slow, *exact, measurement(1.0, 8, line="alone")]) == [
         "Waves, alone: no order, because there is only one grid.",
-        "Waves, fast: order 1.50 from N = 64 to 256, 1.00 from 128 on; expected 2: not reached.",
+        "Waves, fast: order 1.50 from N = 64 to 256, 1.00 from 128 on; expected 2 (not reached).",
         "Waves, slow: order 3.00 from N = 32 to 64; expected 2.",
         "Waves, exact: no order, as an error is 0 or unknown.",
     ]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from case_measurements import measurement
 from halocline.study.layout import Layout
-from halocline.study.studies.hybrid import splits
+from halocline.study.reporting.report import Group, report
+from halocline.study.studies.hybrid import STUDY, splits
 
 
 def test_cores_are_split_in_all_ways() -> None:
@@ -25,3 +27,12 @@ def test_no_node_has_more_threads_than_cores(nodes: int, per_node: int, threads:
     layouts = splits([Layout(nodes * per_node, threads, per_node)])
     assert {layout.per_node * layout.threads for layout in layouts if layout.per_node} == {per_node * threads}
     assert {layout.nodes for layout in layouts} == {nodes}
+
+
+def test_the_report_names_the_fastest_split() -> None:
+    runs = [measurement(2.0, ranks=1, threads=4), measurement(5.0, ranks=4, threads=1)]
+    sentences = report(STUDY.contents, Group(runs)).sentences
+    assert (
+        "256³ on 4 cores: fastest with 1 rank of 4 threads; with 4 ranks of 1 thread 2.50 times as long."
+        in (sentences)
+    )

@@ -255,8 +255,8 @@ def _result_text(result: NumberResult, finest: str) -> str:
     index_text = f"index {index} % on {finest}" if index else f"no index, because the number is 0 on {finest}"
     if result["order"] is None:
         order_text = f" (with order {expected} and a factor of {result['safety']:g})" if index else ""
-        return f"{NO_ORDER_REASONS[result['trend']]}, so order and limit are unknown; "
-        f"{index_text}{order_text}."
+        reason = NO_ORDER_REASONS[result["trend"]]
+        return f"{reason}, so order and limit are unknown; {index_text}{order_text}."
     sentence = f"{result['extrapolated']:.6g} at spacing 0, order {result['order']:.2f}, {index_text}"
     if result["difference"] is not None:
         deviation = _percent(abs(result["difference"]), ".2f")

@@ -17,10 +17,7 @@ from halocline.study.study import Run, Study, StudyRequest
 class Exchange(Study):
     """Study of the command `halocline bench exchange`."""
 
-    footer = (
-        "Times are those of one exchange on the slowest rank. A run gives the mean over 30 exchanges without "
-        "barriers between them. The tables show the median of the runs."
-    )
+    footer = "Time per exchange on the slowest rank: median of the runs, each the mean of 30 exchanges."
 
     def runs(self, request: StudyRequest) -> list[Run]:
         """Return a run for each size, layout and set of transfer methods."""

@@ -94,8 +94,8 @@ def _sentences(group: Group) -> Iterator[str]:
         if slowest is not equal_units.best:
             ratio_text = f"{q.pace(slowest) / q.pace(equal_units.best):.2f} times as long"
             size_text = f"{q.size(slowest)} on {counted(q.units(slowest), q.unit(equal_units.first))}"
-            yield f"{size_text}: fastest with {q.layout(equal_units.best)}; with {q.layout(slowest)} "
-            f"{ratio_text}."
+            best_text = f"{size_text}: fastest with {q.layout(equal_units.best)}"
+            yield f"{best_text}; with {q.layout(slowest)} {ratio_text}."
 
 
 def splits(layouts: Iterable[Layout]) -> list[Layout]:
