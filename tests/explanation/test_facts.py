@@ -96,7 +96,7 @@ def test_the_prediction_counts_by_transfer_method(options, latencies, crossings)
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"ranks": 4, "rank": 4}, "rank is 4; expected 0 to 3"),
+        ({"ranks": 4, "rank": 4}, "rank is 4; expected a number from 0 to 3"),
         ({"ranks": 10**6}, "10000"),
         ({"threads": 0}, "threads is 0"),
         ({"patch": 0}, "patch"),

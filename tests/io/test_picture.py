@@ -118,7 +118,7 @@ def test_float32_and_nonfinite_values_are_drawn(tmp_path):
         (lambda s, f, p: picture(s, "g", p / "a.png"), "field 'g' is unknown"),
         (lambda s, f, p: picture(s, 3.0, p / "a.png"), "expected a field"),
         (lambda s, f, p: picture(3, f, p / "a.png"), "expected a Simulation"),
-        (lambda s, f, p: picture(s, f, p / "a.png", axis="z"), "a plane of a 3D grid, but this grid has 2"),
+        (lambda s, f, p: picture(s, f, p / "a.png", axis="z"), "a plane of a 3D grid, but this grid is 2D"),
         (lambda s, f, p: picture(s, hc.Grid((4, 4), periodic=True).field("f"), p / "a.png"), "another grid"),
         (lambda s, f, p: plot_lines(s, [f], p / "a.png"), "one axis"),
     ],

@@ -127,7 +127,9 @@ def test_a_checkpoint_keeps_the_dtype(case: str, tmp_path: Path) -> None:
     assert command([*words, "--n", "32", "--steps", "6", "--dtype", "float32", "--json", str(whole)]) == 0
     a, b = (json.loads(path.read_text()) for path in (resumed, whole))
     assert (a["dtype"], a["checksum"]) == ("float32", b["checksum"])
-    with pytest.raises(InputError, match=r"dtype is float64, but checkpoint .* is of a run with float32"):
+    with pytest.raises(
+        InputError, match=r"dtype is float64, but checkpoint .* belongs to a run with float32"
+    ):
         command([*resume, "--dtype", "float64"])
 
 

@@ -67,7 +67,7 @@ WRONG = [
     ("study weak alfven-decay --repeat 0", "'--repeat': 0; expected a whole number from 1"),
     ("study weak alfven-decay --html /proc/halocline/w.html", "cannot write /proc/halocline/w.html"),
     ("explain mhd-benchmark --ranks 0", "'--ranks': 0; expected a whole number from 1 to 10,000,000"),
-    ("explain mhd-benchmark --n 8 --ranks 2 --rank 2", "rank is 2; expected 0 to 1"),
+    ("explain mhd-benchmark --n 8 --ranks 2 --rank 2", "rank is 2; expected a number from 0 to 1"),
     ("explain mhd-benchmark --set nu", "--set nu: expected nu=VALUE"),
     ("run alfven-decay --only waiting", "--only waiting: expected one of compute, exchange"),
     (

@@ -316,7 +316,7 @@ WRONG_BEFORE_RANKS = [
     ("study strong poisson --n 16 --ranks 1,0", "--ranks 1,0: a number is 0; expected a whole number from 1"),
     ("study convergence poisson --n 16,16", "twice"),
     ("study convergence poisson --n 16 --repeat 0", "'--repeat': 0; expected a whole number from 1"),
-    ("explain poisson --n 16 --ranks 4 --rank 4", "rank is 4; expected 0 to 3"),
+    ("explain poisson --n 16 --ranks 4 --rank 4", "rank is 4; expected a number from 0 to 3"),
     ("explain poisson --n 4 --ranks 17", "17"),
     ("run alfven-dekay", "did you mean 'alfven-decay'"),
     ("cases alfven-dekay", "did you mean 'alfven-decay'"),

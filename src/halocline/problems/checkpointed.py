@@ -39,7 +39,7 @@ def problem_of_checkpoint(
         facts = _facts_of_solve(saved, problem.name)
     if facts is None or facts["name"] != problem.name:
         origin = "no case" if facts is None else f"case {facts['name']}"
-        raise InputError(f"checkpoint {saved.folder} is of {origin}, not of {problem.name}")
+        raise InputError(f"checkpoint {saved.folder} belongs to {origin}, not to {problem.name}")
     requested = {key: options.get(key) for key in ("order", "scheme", "dtype")}
     saved_values = {"dtype": DTYPES[0], **facts}  # checkpoints of earlier versions lack the precision
     saved_values = {key: saved_values[key] for key in requested}
@@ -51,7 +51,7 @@ def problem_of_checkpoint(
     for key, value in requested.items():
         if value is not None and saved_values[key] is not None and _plain(value) != _plain(saved_values[key]):
             raise InputError(
-                f"{key} is {_plain(value)}, but checkpoint {saved.folder} is of a run with "
+                f"{key} is {_plain(value)}, but checkpoint {saved.folder} belongs to a run with "
                 f"{_plain(saved_values[key])}. Leave {key} out."
             )
     return Problem(

@@ -120,7 +120,8 @@ class RunOptions:
         for name, text in self.option_texts.items():
             if name in unused:
                 raise InputError(
-                    f"{text}: {spelling} {NO_EFFECT[name]}, so the option has no effect. Leave it out."
+                    f"{text}: {spelling} {NO_EFFECT[name]}, so the option has no effect. "
+                    "Leave the option out."
                 )
 
     @property

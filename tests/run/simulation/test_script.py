@@ -88,7 +88,7 @@ def test_invalid_execution_options_are_rejected_before_a_file_begins(tmp_path: P
         (["--communication", "v1", "--methods", "peer"], "Leave methods out"),
         (["--only", "some"], "--only some: expected one of compute, exchange"),
         (["--only", "compute", "--check"], r"Leave --check out\."),
-        (["--only", "compute", "--state", "s.npz"], "leave --state out"),
+        (["--only", "compute", "--state", "s.npz"], r"Leave --state out\."),
     ):
         with pytest.raises(InputError, match=message):
             run(["run", str(path), *words])
@@ -117,7 +117,9 @@ def test_execution_options_are_rejected_for_a_file_without_a_problem(
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "a.py"
     path.write_text("import sys\nassert sys.argv[1:] == ['--patch', '4']\n")
-    with pytest.raises(InputError, match=rf"^{words[0]}\b.*so the option has no effect\. Leave it out\."):
+    with pytest.raises(
+        InputError, match=rf"^{words[0]}\b.*so the option has no effect\. Leave the option out\."
+    ):
         run(["run", str(path), *words, "--", "--patch", "4"])
     with pytest.raises(InputError, match="ran no problem with steps, so there is nothing to time"):
         run(["run", str(path), "--only", "compute", "--", "--patch", "4"])

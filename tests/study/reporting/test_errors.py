@@ -131,7 +131,7 @@ def test_each_line_has_a_sentence() -> None:
         "Waves, alone: no order, because there is only one grid.",
         "Waves, fast: order 1.50 from N = 64 to 256, 1.00 from 128 on; expected 2 (not reached).",
         "Waves, slow: order 3.00 from N = 32 to 64; expected 2.",
-        "Waves, exact: no order, as an error is 0 or unknown.",
+        "Waves, exact: no order, because an error is 0 or unknown.",
     ]
     reached, missed = (
         [measurement(1.0, 32), measurement(0.26, 64)],
