@@ -629,7 +629,7 @@ class Engine:
     def end(self) -> None:
         """End the innermost open loop."""
 
-    def run(self, messages: bool = True, kernels: bool = True, traced: bool = False, overlap: bool = True, passes: int = 0, resumed: bool = False, ahead: bool = True, measured: bool = False, barriers: bool = False) -> dict:
+    def run(self, messages: bool = True, kernels: bool = True, traced: bool = False, overlap: bool = True, passes: int = 0, resumed: bool = False, asynchronous: bool = True, measured: bool = False, barriers: bool = False) -> dict:
         """
         Run all operations; collective. Other Python threads run in the meantime.
 
@@ -645,7 +645,7 @@ class Engine:
         resumed : bool
             True if the run continues after the pause of the previous run. Fields and scalars must not
             change between the two runs.
-        ahead : bool
+        asynchronous : bool
             True if a single device runs asynchronously, without waiting for the host.
         measured : bool
             True if the time of each subdomain is measured.
@@ -834,7 +834,7 @@ class Search:
 
     def __init__(self, module: Module, storages: Sequence[DeviceStorage], boxes: Sequence[Sequence[tuple[Sequence[int], Sequence[int]]]]) -> None: ...
 
-    def found(self) -> list[bool]:
+    def has_nonfinite(self) -> list[bool]:
         """
         Wait for the search and return, for each storage, True if a value is not finite.
         """

@@ -55,7 +55,7 @@ def outputs(sim: hc.Simulation, path: Path) -> list[hc.Output]:
 def values(path: Path) -> dict[str, np.ndarray]:
     """Return all values of all arrays of a store."""
     store = Store(path)
-    return {name: store.whole(name) for name in sorted(store.arrays)}
+    return {name: store.read_all(name) for name in sorted(store.arrays)}
 
 
 class Intact:
@@ -343,7 +343,7 @@ def test_a_damaged_time_does_not_hide_the_others(intact: Intact, tmp_path: Path,
     for use in (
         lambda: store.read("T", 0),
         lambda: store.open("T"),
-        lambda: store.whole("T"),
+        lambda: store.read_all("T"),
         lambda: view(Store(path), tmp_path / "b.png", Selection(names=["T"], time=0.0)),
         lambda: export(store, tmp_path / "a.pvd"),
     ):

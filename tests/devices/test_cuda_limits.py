@@ -176,5 +176,5 @@ def test_all_messages_arrive_before_the_next_sweep(standin: ctypes.CDLL) -> None
     sweep(8, 8, 100)
     sweep(8, 1, 0)
     for _ in range(30):
-        engine.run(ahead=False)
+        engine.run(asynchronous=False)
         assert storage.fetch().view()[0, 0, :4].tolist() == [5, 105, 0, 5]

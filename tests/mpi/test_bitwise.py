@@ -59,7 +59,7 @@ def test_round_robin_ranks_on_nodes_give_the_same_bits() -> None:
     grid.field("u")
     sim = hc.Simulation(grid, turn, communicator=dealt)
     assert sim.domain.transfers is not None
-    assert [sim.domain.transfers.layout.owned(rank) for rank in range(4)] == [(0,), (2,), (1,), (3,)]
+    assert [sim.domain.transfers.layout.subdomains_of(rank) for rank in range(4)] == [(0,), (2,), (1,), (3,)]
     assert [subdomain.number for subdomain in hc.explain(sim, rank=1).plan.subdomains] == [2]
     node.Free()
 

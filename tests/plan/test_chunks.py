@@ -40,7 +40,9 @@ def test_every_element_of_every_chunk_has_one_owner_and_one_source(case):
     layout, points, selection, chunk = case
     grid = ChunkGrid(selection.shape, chunk)
     cut = layout.decomposition
-    plans = [plan_chunks(cut, layout.owned(rank), grid, points, selection) for rank in range(layout.ranks)]
+    plans = [
+        plan_chunks(cut, layout.subdomains_of(rank), grid, points, selection) for rank in range(layout.ranks)
+    ]
     chunks = [chunk for _, parts in plans for chunk in {part.chunk for part in parts}]
     assert (
         sorted(chunks)

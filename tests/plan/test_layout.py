@@ -51,7 +51,7 @@ def test_every_subdomain_has_one_rank_and_device(
             raise
         return
     assert (layout.ranks, layout.nodes) == (ranks, -(-ranks // min(per_node, ranks)))
-    owned = [layout.owned(rank) for rank in range(ranks)]
+    owned = [layout.subdomains_of(rank) for rank in range(ranks)]
     assert sorted(s for rank_subdomains in owned for s in rank_subdomains) == list(range(ranks * per_rank))
     for rank, rank_subdomains in enumerate(owned):
         assert len(rank_subdomains) == per_rank
@@ -97,7 +97,7 @@ def test_invalid_layouts_are_rejected() -> None:
             lay_out((8, 8), 2, traffic=Traffic.of_radius(1, 2), **options)
     layout = lay_out((8, 8), 2, traffic=Traffic.of_radius(1, 2))
     with pytest.raises(IndexError):
-        layout.owned(2)
+        layout.subdomains_of(2)
 
 
 @settings(max_examples=100)
@@ -130,13 +130,15 @@ def test_ranks_may_be_distributed_over_nodes_in_any_order(
                 s
                 for rank in range(candidate.ranks)
                 if candidate.node(rank) == node
-                for s in candidate.owned(rank)
+                for s in candidate.subdomains_of(rank)
             )
             for candidate in (layout, plain)
         )
         assert owned == owned_in_order
     for rank in range(layout.ranks):
-        assert [layout.home(s) for s in layout.owned(rank)] == [(rank, local) for local in range(per_rank)]
+        assert [layout.home(s) for s in layout.subdomains_of(rank)] == [
+            (rank, local) for local in range(per_rank)
+        ]
 
 
 def test_round_robin_nodes_exchange_as_little_as_nodes_in_order() -> None:

@@ -112,7 +112,7 @@ def stored(path: Path) -> str:
     """Return a hash of the output."""
     store, whole = Store(store_of(path)), hashlib.sha256()
     for name in sorted(store.arrays):
-        whole.update(name.encode() + store.whole(name).tobytes())
+        whole.update(name.encode() + store.read_all(name).tobytes())
     return whole.hexdigest()[:16]
 
 

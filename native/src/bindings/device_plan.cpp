@@ -170,7 +170,7 @@ void bind_device_plan(nb::module_& m) {
             new (self) device::Search(module.shared(), std::move(storages), boxes);
           },
           "module"_a, "storages"_a, "boxes"_a)
-      .def("found", &device::Search::found, nb::call_guard<nb::gil_scoped_release>(),
+      .def("has_nonfinite", &device::Search::has_nonfinite, nb::call_guard<nb::gil_scoped_release>(),
            "Wait for the search and return, for each storage, True if a value is not finite.");
 
   nb::class_<device::Subdomain>(

@@ -127,11 +127,12 @@ nb::ndarray<nb::numpy, double> as_array(const std::vector<TraceEvent>& events) {
 }
 
 nb::dict run(BoundEngine& engine, bool messages, bool kernels, bool traced, bool overlap, int64_t passes,
-             bool resumed, bool ahead, bool measured, bool barriers) {
+             bool resumed, bool asynchronous, bool measured, bool barriers) {
   Result result;
   {
     const nb::gil_scoped_release release;
-    result = engine.run({messages, kernels, traced, overlap, ahead, passes, resumed, measured, barriers});
+    result =
+        engine.run({messages, kernels, traced, overlap, asynchronous, passes, resumed, measured, barriers});
   }
   nb::dict report;
   report["reason"] = result.reason;
@@ -281,7 +282,8 @@ void bind_engine(nb::module_& m) {
       .def("end", &BoundEngine::end, "End the innermost open loop.")
       .def(
           "run", &run, "messages"_a = true, "kernels"_a = true, "traced"_a = false, "overlap"_a = true,
-          "passes"_a = 0, "resumed"_a = false, "ahead"_a = true, "measured"_a = false, "barriers"_a = false,
+          "passes"_a = 0, "resumed"_a = false, "asynchronous"_a = true, "measured"_a = false,
+          "barriers"_a = false,
           "Run all operations; collective. Other Python threads run in the meantime.\n\n"
           "If `messages` or `kernels` is False, the run omits this part, to measure the time of the rest.\n\n"
           "Parameters\n"
@@ -295,7 +297,7 @@ void bind_engine(nb::module_& m) {
           "resumed : bool\n"
           "    True if the run continues after the pause of the previous run. Fields and scalars must not\n"
           "    change between the two runs.\n"
-          "ahead : bool\n"
+          "asynchronous : bool\n"
           "    True if a single device runs asynchronously, without waiting for the host.\n"
           "measured : bool\n"
           "    True if the time of each subdomain is measured.\n"

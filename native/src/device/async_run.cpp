@@ -118,7 +118,7 @@ std::string AsyncRun::run(double* scalars, Worker& worker, Team& team, const Lis
   std::memcpy(&control, last, sizeof control);
   if (reason_.empty() && control.skip < 0) {
     reason_ = reasons_[static_cast<size_t>(-control.skip - 1)];
-    if (all) take_back(after_stop(control.skip), operations_.size());
+    if (all) revert_sweeps(after_stop(control.skip), operations_.size());
   }
   std::vector<int64_t> ends(loops_.size());
   if (ends_) queue.download(ends.data(), *ends_, 0, ends.size() * sizeof(int64_t));
@@ -183,11 +183,11 @@ void AsyncRun::launch(const Kernel& kernel, std::span<const Argument> arguments)
   of_scalars().launch(kernel, {1, 1, 1}, {1, 1, 1}, arguments);
 }
 
-void AsyncRun::mark_scalars() const { subdomain_.computing().mark(EventKind::kScalars); }
+void AsyncRun::mark_scalars() const { subdomain_.compute_queue().mark(EventKind::kScalars); }
 
 Queue& AsyncRun::of_scalars() const {
   mark_scalars();
-  return subdomain_.computing();
+  return subdomain_.compute_queue();
 }
 
 void AsyncRun::queue_test(const Loop& loop, Test test) {
@@ -214,7 +214,7 @@ void AsyncRun::queue_notes(Unit& unit, size_t passes) {
   if (rows != 0) computing.download(unit.notes->data() + sizeof(hc_control), *notes_, 0, rows);
 }
 
-int64_t AsyncRun::take(Loop& loop, const Unit& unit, size_t passes, int64_t& next_pass) {
+int64_t AsyncRun::read_notes(Loop& loop, const Unit& unit, size_t passes, int64_t& next_pass) {
   hc_control control;
   std::memcpy(&control, unit.notes->data(), sizeof control);
   const size_t bytes = scalar_count_ * sizeof(double);
@@ -272,10 +272,10 @@ int64_t AsyncRun::await_notes(Loop& loop, size_t reached) {
   Unit& unit = units_.front();
   loop.plan.rows = 1;
   queue_notes(unit, 1);
-  subdomain_.computing().finish();
+  subdomain_.compute_queue().finish();
   int64_t next_pass = 0;
-  const int64_t skip = take(loop, unit, 1, next_pass);
-  if (skip < 0) take_back(after_stop(skip), reached);
+  const int64_t skip = read_notes(loop, unit, 1, next_pass);
+  if (skip < 0) revert_sweeps(after_stop(skip), reached);
   return skip;
 }
 
@@ -313,7 +313,7 @@ const Graph& AsyncRun::recorded(Loop& loop, size_t number, size_t passes) {
     if (known.buffers == present) return *known.graph;
   }
   if (graphs.size() == kOrders) graphs.erase(graphs.begin());
-  Queue& computing = subdomain_.computing();
+  Queue& computing = subdomain_.compute_queue();
   computing.begin_capture();
   try {
     for (size_t pass = 0; pass < passes; ++pass) queue_pass(loop);
@@ -327,7 +327,7 @@ const Graph& AsyncRun::recorded(Loop& loop, size_t number, size_t passes) {
 }
 
 void AsyncRun::queue_unit(Loop& loop, size_t number, size_t passes, bool captured) {
-  Queue& computing = subdomain_.computing();
+  Queue& computing = subdomain_.compute_queue();
   Unit& unit = units_[number];
   if (captured) {
     computing.launch(recorded(loop, number, passes));
@@ -363,16 +363,16 @@ int64_t AsyncRun::run_ahead(Loop& loop) {
     const double unit_seconds = (now() - unit.queued_at) / static_cast<double>(under_way);
     allowed = static_cast<size_t>(
         std::clamp(kFarAhead / std::max(unit_seconds, 1e-9), 2.0, static_cast<double>(most)));
-    if (skip == 0) skip = take(loop, unit, passes, next_pass);
+    if (skip == 0) skip = read_notes(loop, unit, passes, next_pass);
     first = (first + 1) % most;
     --under_way;
   }
   if (queued == 0) {  // interrupted, unless earlier work has ended the loop
     queue_notes(units_.front(), 1);
-    subdomain_.computing().finish();
-    skip = take(loop, units_.front(), 1, next_pass);
+    subdomain_.compute_queue().finish();
+    skip = read_notes(loop, units_.front(), 1, next_pass);
   }
-  settle(loop, next_pass, queued, skip);
+  revert_passes(loop, next_pass, queued, skip);
   return skip;
 }
 
@@ -382,13 +382,13 @@ size_t AsyncRun::first_skipped(const Loop& loop, int64_t skip) {
   return inner == nullptr ? loop.body : inner->after;
 }
 
-void AsyncRun::settle(const Loop& loop, int64_t ran, int64_t queued, int64_t skip) {
+void AsyncRun::revert_passes(const Loop& loop, int64_t ran, int64_t queued, int64_t skip) {
   for (const SweepOf* swept : sweeps(loop.body, loop.after)) swept->sweep->executions += queued;
   // Pass number `ran` ran only in part. A stop before the loop may be detected only here.
   const size_t first_lost = first_skipped(loop, skip);
   for (int64_t pass = queued; pass-- > ran;)
-    take_back(pass == ran ? std::max(first_lost, loop.body) : loop.body, loop.after);
-  if (skip < 0) take_back(first_lost, loop.body - 1);
+    revert_sweeps(pass == ran ? std::max(first_lost, loop.body) : loop.body, loop.after);
+  if (skip < 0) revert_sweeps(first_lost, loop.body - 1);
 }
 
 std::vector<const AsyncRun::SweepOf*> AsyncRun::sweeps(size_t from, size_t to) const {
@@ -404,7 +404,7 @@ std::vector<const AsyncRun::SweepOf*> AsyncRun::sweeps(size_t from, size_t to) c
   return result;
 }
 
-void AsyncRun::take_back(size_t from, size_t to) {
+void AsyncRun::revert_sweeps(size_t from, size_t to) {
   const auto& storages = subdomain_.storages();
   const std::vector<const SweepOf*> lost_sweeps = sweeps(from, to);
   for (auto swept = lost_sweeps.rbegin(); swept != lost_sweeps.rend(); ++swept) {

@@ -117,11 +117,12 @@ class AsyncRun {
   void clear_notes();
   void clear_skip();
   // Read the notes of completed passes, from number `next_pass` on. Return the value of `skip` in the notes.
-  int64_t take(Loop& loop, const Unit& unit, size_t passes, int64_t& next_pass);
-  // Revert the swaps of passes that did not run, and count the passes that ran. `skip`: result of take().
-  void settle(const Loop& loop, int64_t ran, int64_t queued, int64_t skip);
+  int64_t read_notes(Loop& loop, const Unit& unit, size_t passes, int64_t& next_pass);
+  // Revert the swaps of passes that did not run, and count the passes that ran. `skip`: result of
+  // read_notes().
+  void revert_passes(const Loop& loop, int64_t ran, int64_t queued, int64_t skip);
   // Revert the swaps and counts of sweeps from <= number < to that were queued in one pass and did not run.
-  void take_back(size_t from, size_t to);
+  void revert_sweeps(size_t from, size_t to);
   // Return the sweeps from <= number < to that are in no loop that begins in this range.
   std::vector<const SweepOf*> sweeps(size_t from, size_t to) const;
   // Return the first operation that does not run after this stop has set `skip`.

@@ -102,13 +102,13 @@ bool CudaDevice::reaches(const Device& other) {
 
 namespace {
 
-struct Found {
+struct Discovery {
   std::vector<std::shared_ptr<Device>> devices;
   std::string reason;
 };
 
-Found look() {
-  Found result;
+Discovery discover() {
+  Discovery result;
   const Library& driver = library();
   if (!driver.symbols.loaded()) {
     result.reason = "no CUDA driver: " + driver.symbols.error();
@@ -145,8 +145,8 @@ Found look() {
 }
 
 // Never destroyed: users of devices may outlive the static variables.
-const Found& found() {
-  static const Found* const instance = new Found(look());
+const Discovery& discovery() {
+  static const Discovery* const instance = new Discovery(discover());
   return *instance;
 }
 
@@ -154,7 +154,7 @@ const Found& found() {
 
 }  // namespace cuda
 
-const std::vector<std::shared_ptr<Device>>& cuda_devices() { return cuda::found().devices; }
-const std::string& why_no_cuda() { return cuda::found().reason; }
+const std::vector<std::shared_ptr<Device>>& cuda_devices() { return cuda::discovery().devices; }
+const std::string& why_no_cuda() { return cuda::discovery().reason; }
 
 }  // namespace halocline::device

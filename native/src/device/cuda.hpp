@@ -200,7 +200,7 @@ class CudaDevice : public Device {
   // Released events are reused, since steps need many events, and the creation of an event takes longer than
   // its record.
   EventOfStream take_event() const;
-  void give_event(EventOfStream event) const noexcept;
+  void recycle_event(EventOfStream event) const noexcept;
 
  private:
   int attribute(DeviceAttribute attribute) const;

@@ -17,7 +17,7 @@ const CudaEvent& ours(const Event& event) {
 
 CudaEvent::~CudaEvent() {
   if (kind == Kind::kPooled) {
-    device.give_event(event);
+    device.recycle_event(event);
   } else {
     library().event_destroy(event);
   }
@@ -51,7 +51,7 @@ EventOfStream CudaDevice::take_event() const {
 }
 
 // Waits for an earlier record of an event remain valid if the event is recorded again.
-void CudaDevice::give_event(EventOfStream event) const noexcept {
+void CudaDevice::recycle_event(EventOfStream event) const noexcept {
   const std::scoped_lock lock(mutex_);
   events_.push_back(event);
 }

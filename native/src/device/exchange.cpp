@@ -42,7 +42,7 @@ Exchange::Exchange(const Rank& rank, Subdomain& domain, const std::vector<Messag
       packet.launch = moves_.close();
     }
   }
-  moves_.settle();
+  moves_.upload();
   std::vector<Numbered> in, out;
   for (size_t m = 0; m < receives_.size(); ++m) {
     all_ |= uint32_t{1} << m;
@@ -176,7 +176,7 @@ void Exchange::start(const std::shared_ptr<Event>& begun) {
   }
   if (transfer_) transfer_->start();
   if (sends_.empty()) return;
-  Queue& packing = subdomain_.packing();
+  Queue& packing = subdomain_.packing_queue();
   packing.wait(begun);
   for (Packet& packet : sends_) {
     if (packet.copied) packing.wait(packet.copied);
@@ -256,8 +256,8 @@ void Exchange::progress_mpi(int thread) {
       if (rank_.messages_trace) sends_[m].send_time = now();
     }
   }
-  const auto turn = rank_.communicator->turn(thread);
-  if (!turn) return;
+  const auto permission = rank_.communicator->mpi_permission(thread);
+  if (!permission) return;
   const News news = transfer_->progress(packed_);
   sent_ |= news.sent;
   for (uint64_t rest = news.sent; rest != 0; rest &= rest - 1) {
@@ -299,7 +299,7 @@ void Exchange::await(Queue& queue, uint32_t receives) const {
   }
 }
 
-void Exchange::give_up(double seconds) const {
+void Exchange::abort_after_wait(double seconds) const {
   std::string names;
   const auto add = [&](const Message& message, const char* direction) {
     names += (names.empty() ? "message " : ", message ") + std::to_string(message.tag) + direction +
@@ -311,7 +311,7 @@ void Exchange::give_up(double seconds) const {
   for (size_t m = 0; m < sends_.size() && names.empty(); ++m) {
     if ((sent_ >> m & 1) == 0) add(sends_[m].message, " to rank ");
   }
-  rank_.communicator->give_up(seconds, names);
+  rank_.communicator->abort_after_wait(seconds, names);
 }
 
 }  // namespace halocline::device

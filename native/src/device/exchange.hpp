@@ -41,7 +41,7 @@ class Exchange {
   // Return true if all messages are sent and all have arrived.
   bool complete() const { return all_arrived() && sent_ == all_sends_; }
   // End the run on all ranks after a wait of `seconds`. The error message names the missing messages.
-  [[noreturn]] void give_up(double seconds) const;
+  [[noreturn]] void abort_after_wait(double seconds) const;
 
  private:
   // One message and its bytes on the device, and in host memory if it is staged there.

@@ -58,7 +58,7 @@ class Link {
     std::shared_ptr<Counters> peer_counters;
     size_t first;
   };
-  static void give_back(std::unique_ptr<Retained> retained);
+  static void release_retained(std::unique_ptr<Retained> retained);
 
   std::shared_ptr<Device> device_, through_;
   Side side_;

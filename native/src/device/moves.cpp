@@ -82,7 +82,7 @@ size_t Moves::close() {
   return launches_.size() - 1;
 }
 
-void Moves::settle() {
+void Moves::upload() {
   if (pieces_.empty()) return;
   kernel_ = subdomain_.kernel("hc_move_pieces", kThreads);
   const size_t bytes = pieces_.size() * sizeof(hc_piece);

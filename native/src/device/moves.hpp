@@ -25,7 +25,7 @@ class Moves {
   size_t pieces() const { return pieces_.size(); }
 
   // Upload the table of pieces and create the kernel. Nothing can be added afterwards.
-  void settle();
+  void upload();
   // Run one launch. `other` is the subdomain of the source cells, and `messages` contains packed messages.
   void operator()(Queue& queue, size_t launch, const Subdomain* other, const Buffer* messages) const;
 

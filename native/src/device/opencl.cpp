@@ -152,13 +152,13 @@ std::vector<Candidate> devices_of(cl::Platform platform, const std::string& name
   return candidates;
 }
 
-struct Found {
+struct Discovery {
   std::vector<std::shared_ptr<Device>> devices;
   std::string reason;
 };
 
-Found search() {
-  Found result;
+Discovery discover() {
+  Discovery result;
   if (cl::library(result.reason) == nullptr) return result;
   cl::UInt count = 0;
   if (api().GetPlatformIDs(0, nullptr, &count) != cl::kSuccess || count == 0) {
@@ -192,15 +192,15 @@ Found search() {
 }
 
 // Never destroyed: drivers may be unloaded earlier at the end of the process.
-const Found& all() {
-  static const auto* instance = new Found(search());
+const Discovery& discovery() {
+  static const auto* instance = new Discovery(discover());
   return *instance;
 }
 
 }  // namespace
 }  // namespace opencl
 
-const std::vector<std::shared_ptr<Device>>& opencl_devices() { return opencl::all().devices; }
-const std::string& why_no_opencl() { return opencl::all().reason; }
+const std::vector<std::shared_ptr<Device>>& opencl_devices() { return opencl::discovery().devices; }
+const std::string& why_no_opencl() { return opencl::discovery().reason; }
 
 }  // namespace halocline::device

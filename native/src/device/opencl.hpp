@@ -124,14 +124,14 @@ class ClEvent : public Event {
   ~ClEvent() override { api().ReleaseEvent(event_); }
 
   bool done() const override;
-  void wait() const override { judge(api().WaitForEvents(1, &event_)); }
+  void wait() const override { throw_if_failed(api().WaitForEvents(1, &event_)); }
 
   cl::Event event() const { return event_; }
   const State& state() const { return commands_->state(); }
 
  private:
   // Throw if the event failed. The errors of the commands come first, since they are more specific.
-  void judge(cl::Int error) const;
+  void throw_if_failed(cl::Int error) const;
 
   std::shared_ptr<Commands> commands_;
   cl::Event event_;

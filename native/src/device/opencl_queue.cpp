@@ -66,11 +66,11 @@ void Commands::forget_done() {
 bool ClEvent::done() const {
   const cl::Int status = status_of(event_);
   if (status > cl::kComplete) return false;
-  judge(status);
+  throw_if_failed(status);
   return true;
 }
 
-void ClEvent::judge(cl::Int error) const {
+void ClEvent::throw_if_failed(cl::Int error) const {
   commands_->check();
   check(commands_->state().label, "work before an event", error);
 }

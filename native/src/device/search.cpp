@@ -34,12 +34,12 @@ Search::Search(std::shared_ptr<Module> module, std::vector<std::shared_ptr<Stora
   flags_ = device.allocate(storages_.size() * sizeof(int64_t));
   queue_ = device.queue(false);
   for (size_t number = 0; number < boxes.size(); ++number) {
-    for (const auto& [lo, hi] : boxes[number]) look(number, lo, hi);
+    for (const auto& [lo, hi] : boxes[number]) queue_box(number, lo, hi);
   }
   queue_->flush();
 }
 
-void Search::look(size_t number, const Index& lo, const Index& hi) {
+void Search::queue_box(size_t number, const Index& lo, const Index& hi) {
   const Storage& storage = *storages_[number];
   if (!storage.holds(lo, hi)) {
     throw std::invalid_argument("box " + text(lo) + " to " + text(hi) + " is not within storage of shape " +
@@ -56,7 +56,7 @@ void Search::look(size_t number, const Index& lo, const Index& hi) {
                  kBlockShape, arguments);
 }
 
-std::vector<bool> Search::found() {
+std::vector<bool> Search::has_nonfinite() {
   std::vector<int64_t> flags(storages_.size());
   queue_->download(flags.data(), *flags_, 0, flags.size() * sizeof(int64_t));
   queue_->finish();

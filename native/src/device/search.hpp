@@ -20,10 +20,10 @@ class Search {
          const std::vector<Boxes>& boxes);
 
   // Wait, and return for each storage true if a value in its boxes is not finite.
-  std::vector<bool> found();
+  std::vector<bool> has_nonfinite();
 
  private:
-  void look(size_t number, const Index& lo, const Index& hi);
+  void queue_box(size_t number, const Index& lo, const Index& hi);
 
   std::shared_ptr<Module> module_;
   std::unique_ptr<Kernel> kernel_;

@@ -86,7 +86,7 @@ void Subdomain::update(const double* scalars) {
   update_ = (update_ + 1) % kUpdates;
 }
 
-void Subdomain::keep_up() {
+void Subdomain::limit_queued_work() {
   std::shared_ptr<Event>& event = sweeps_[sweep_];
   if (event) event->wait();
   event = computing_->record();

@@ -58,9 +58,9 @@ class Subdomain {
   const Buffer* scratch() const { return scratch_.get(); }
 
   // Queue of kernels that compute.
-  Queue& computing() { return *computing_; }
+  Queue& compute_queue() { return *computing_; }
   // Queue of packing and of copies of halos. It is urgent.
-  Queue& packing() { return *packing_; }
+  Queue& packing_queue() { return *packing_; }
   // Queues of messages in one direction: for work before sending, and for work after arrival.
   Queue& outgoing(int direction) { return of(outgoing_, direction); }
   Queue& incoming(int direction) { return of(incoming_, direction); }
@@ -71,7 +71,7 @@ class Subdomain {
   // Discard the copy of the scalars, since the device has changed them.
   void forget() { known_.clear(); }
   // Wait if the device is too far behind, so that the amount of queued work is bounded.
-  void keep_up();
+  void limit_queued_work();
   // Wait for all work.
   void finish();
   // Begin and end a trace of all queues.

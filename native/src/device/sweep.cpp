@@ -80,7 +80,7 @@ void Sweep::add_copies(Part& part, size_t number, const Share& share, const Subd
     }
   }
   part.periodic_copies.close();
-  part.periodic_copies.settle();
+  part.periodic_copies.upload();
   for (const auto& [source, copies] : copies_by_source) {
     Subdomain& source_domain = *subdomains[source];
     Peer peer{source, false, std::make_unique<Moves>(part.subdomain), std::make_unique<Moves>(source_domain),
@@ -102,7 +102,7 @@ void Sweep::add_copies(Part& part, size_t number, const Share& share, const Subd
     }
     for (Moves* moves : {peer.moves.get(), peer.packing.get()}) {
       moves->close();
-      moves->settle();
+      moves->upload();
     }
     if (!peer.direct) {
       peer.sent = source_domain.device().allocate(bytes);
@@ -142,9 +142,9 @@ void Sweep::add_reducers(Part& part, const Share& share) {
 void Sweep::start() {
   const Span span(rank_.launches_trace, EventKind::kLaunch, number_, -1);
   for (const auto& part : parts_) {
-    if (!rank_.ahead) part->subdomain.update(rank_.scalars);
-    part->begun = part->subdomain.computing().record();
-    part->subdomain.computing().flush();
+    if (!rank_.asynchronous) part->subdomain.update(rank_.scalars);
+    part->begun = part->subdomain.compute_queue().record();
+    part->subdomain.compute_queue().flush();
     part->awaited = 0;
     part->rims_queued = false;
     for (BoundItem& item : part->items) item.queued = false;
@@ -155,7 +155,7 @@ void Sweep::start() {
   }
   if (rank_.messages) copy_halos();
   for (const auto& part : parts_) {
-    Queue& computing = part->subdomain.computing();
+    Queue& computing = part->subdomain.compute_queue();
     // Packing must finish before the patches occupy the device and overwrite the cells that it reads.
     if (part->exchange && part->exchange->packed()) computing.wait(part->exchange->packed());
     if (rank_.messages && part->copied) computing.wait(part->copied);
@@ -170,19 +170,19 @@ void Sweep::copy_halos() {
     for (Peer& peer : part->peers) {
       if (peer.direct) continue;
       Part& source_part = *parts_[peer.source];
-      Queue& packing = source_part.subdomain.packing();
+      Queue& packing = source_part.subdomain.packing_queue();
       packing.wait(source_part.begun);
       packing.mark(EventKind::kPack, number_);
       (*peer.packing)(packing, 0, nullptr, peer.sent.get());
       peer.packed = packing.record();
       packing.flush();
-      source_part.subdomain.computing().wait(peer.packed);
+      source_part.subdomain.compute_queue().wait(peer.packed);
     }
   }
   for (const auto& part : parts_) {
     part->copied.reset();
     if (part->periodic_copies.pieces() == 0 && part->peers.empty()) continue;
-    Queue& packing = part->subdomain.packing();
+    Queue& packing = part->subdomain.packing_queue();
     packing.wait(part->begun);
     packing.mark(EventKind::kCopy, number_);
     part->periodic_copies(packing, 0, nullptr, nullptr);
@@ -201,7 +201,7 @@ void Sweep::copy_halos() {
     part->copied = packing.record();
     packing.flush();
     // No other subdomain may overwrite cells before this copy has read them.
-    for (const Peer& peer : part->peers) parts_[peer.source]->subdomain.computing().wait(part->copied);
+    for (const Peer& peer : part->peers) parts_[peer.source]->subdomain.compute_queue().wait(part->copied);
   }
 }
 
@@ -216,7 +216,7 @@ bool Sweep::copies_rows() const {
 
 void Sweep::await_all(Part& part) {
   if (!part.exchange) return;
-  part.exchange->await(part.subdomain.computing(), part.exchange->arrived() & ~part.awaited);
+  part.exchange->await(part.subdomain.compute_queue(), part.exchange->arrived() & ~part.awaited);
   part.awaited |= part.exchange->arrived();
 }
 
@@ -224,7 +224,7 @@ void Sweep::queue_rims(Part& part) {
   if (part.rims_queued || !part.arrived()) return;
   part.rims_queued = true;
   if (part.rims.empty()) return;
-  Queue& computing = part.subdomain.computing();
+  Queue& computing = part.subdomain.compute_queue();
   await_all(part);
   if (!rank_.kernels) return;
   computing.mark(EventKind::kFill, number_);
@@ -234,7 +234,7 @@ void Sweep::queue_rims(Part& part) {
 bool Sweep::queue_items(Part& part) {
   const double start_time = rank_.launches_trace == nullptr ? 0.0 : now();
   queue_rims(part);
-  Queue& computing = part.subdomain.computing();
+  Queue& computing = part.subdomain.compute_queue();
   const uint32_t arrived = part.exchange ? part.exchange->arrived() : 0;
   bool all = true, any = false;
   for (size_t n = 0; n < part.items.size(); ++n) {
@@ -275,13 +275,13 @@ void Sweep::work(Worker& worker, Team& team) {
       backoff();
       if (!watchdog.expired()) continue;
       for (const auto& part : parts_) {
-        if (!part->complete()) part->exchange->give_up(rank_.timeout);
+        if (!part->complete()) part->exchange->abort_after_wait(rank_.timeout);
       }
     }
     worker.clock.enter(Activity::kCompute);
     conclude();
     for (const auto& part : parts_) {
-      if (!rank_.ahead) part->subdomain.keep_up();
+      if (!rank_.asynchronous) part->subdomain.limit_queued_work();
     }
   });
 }
@@ -291,18 +291,18 @@ void Sweep::conclude() {
   for (const auto& part : parts_) {
     await_all(*part);  // also messages that no patch needs, since later sweeps may overwrite their cells
     reduce(*part);
-    part->subdomain.computing().flush();
+    part->subdomain.compute_queue().flush();
   }
 }
 
 void Sweep::reduce(Part& part) {
   if (reductions().empty()) return;
-  Queue& computing = part.subdomain.computing();
+  Queue& computing = part.subdomain.compute_queue();
   computing.mark(EventKind::kReduction, number_);
   for (Reducer& reducer : part.reducers) {
     const auto count = static_cast<int64_t>(reducer.reductions.size());
     const auto total_blocks = static_cast<int64_t>(reducer.total_blocks);
-    const int64_t write_scalars = rank_.ahead ? 1 : 0;
+    const int64_t write_scalars = rank_.asynchronous ? 1 : 0;
     const std::array<Argument, 10> arguments{&part.subdomain.control(),
                                              reducer.partials.get(),
                                              value(total_blocks),
@@ -315,13 +315,13 @@ void Sweep::reduce(Part& part) {
                                              value(write_scalars)};
     computing.launch(*reducer.finish, {static_cast<uint32_t>(count), 1, 1}, {kFinishThreads, 1, 1},
                      arguments);
-    if (rank_.ahead) continue;
+    if (rank_.asynchronous) continue;
     computing.download(reducer.results->data(), *reducer.accumulators, 0, reducer.accumulators->bytes());
   }
-  if (!rank_.ahead) part.reduced = computing.record();
+  if (!rank_.asynchronous) part.reduced = computing.record();
 }
 
-bool Sweep::reduced(hc_accumulator* results) {
+bool Sweep::take_reductions(hc_accumulator* results) {
   for (const auto& part : parts_) {
     if (!part->reduced->done()) return false;
   }

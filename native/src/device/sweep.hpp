@@ -62,7 +62,7 @@ class Sweep : public halocline::Sweep {
   void start() override;
   void work(Worker& worker, Team& team) override;
   void finish() override;
-  bool reduced(hc_accumulator* reductions) override;
+  bool take_reductions(hc_accumulator* reductions) override;
   // Return true if messages are copied row by row, without kernels.
   bool copies_rows() const;
 

@@ -28,7 +28,7 @@ void put(Shared& to, const Shared& part) {
 
 // Wait for work of a failed run that is still in progress. An error here was already reported by an earlier
 // call.
-void settle(const Event& event) noexcept {
+void wait_ignoring_errors(const Event& event) noexcept {
   try {
     event.wait();
   } catch (const DeviceError&) {
@@ -61,23 +61,23 @@ Link::Link(std::shared_ptr<Device> device, Side side, size_t bytes, std::shared_
                                 std::to_string(counters_->size()) + ", expected " + std::to_string(kLines) +
                                 " lines");
   }
-  give_back(nullptr);
+  release_retained(nullptr);
   if (side_ == Side::kReceive) buffer_ = device_->allocate((bytes_ + kBlock - 1) / kBlock * kBlock);
   event_ = device_->shared_event();
 }
 
 Link::~Link() {
-  settle(*event_);
+  wait_ignoring_errors(*event_);
   const bool met = peer_counters_ != nullptr;
   peer_event_.reset();
   if (side_ == Side::kSend) buffer_.reset();
   if (!met) return;
   (*counters_)[first_ + kGone].store(1, std::memory_order_release);
-  give_back(std::make_unique<Retained>(
+  release_retained(std::make_unique<Retained>(
       Retained{device_, std::move(buffer_), std::move(event_), std::move(peer_counters_), peer_first_}));
 }
 
-void Link::give_back(std::unique_ptr<Retained> held) {
+void Link::release_retained(std::unique_ptr<Retained> held) {
   // Never destroyed, since objects that the other end has not released must live until the process ends.
   static auto* const mutex = new std::mutex;
   static auto* const waiting = new std::vector<std::unique_ptr<Retained>>;

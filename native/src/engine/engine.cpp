@@ -148,7 +148,7 @@ void Engine::place() {
       }
       check_arithmetic(thread);
       for (const auto& [subdomain, storage] : fresh) {
-        storage->memory()->settle(thread, rank_.threads);
+        storage->memory()->place_pages(thread, rank_.threads);
         for (size_t n = 0; n < subdomain->patches.size(); ++n) {
           const hc_box& patch = subdomain->patches[n];
           if (subdomain->owners[n] == thread) {

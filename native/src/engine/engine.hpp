@@ -45,11 +45,11 @@ struct Result {
 };
 
 // Settings of a run. If messages and kernels are enabled, the results do not depend on the settings.
-struct Running {
+struct RunSettings {
   bool messages = true, kernels = true;  // if false, the run omits this part, to measure the rest
   bool traced = false;                   // the result contains the events of threads and messages
   bool overlap = true;                   // patches that need no message run before all messages have arrived
-  bool ahead = true;                     // a single device runs asynchronously, without waiting for the host
+  bool asynchronous = true;              // a single device runs asynchronously, without waiting for the host
   int64_t passes = 0;     // number of passes of an outermost loop before the run pauses; 0: no pause
   bool resumed = false;   // continue after the pause of the previous run
   bool measured = false;  // the result contains the time of each subdomain
@@ -85,7 +85,7 @@ class Engine {
 
   // Run all operations. All ranks call this function. With one rank, a failure throws an exception.
   // Otherwise, a failure ends all ranks.
-  Result run(const Running& settings = {});
+  Result run(const RunSettings& settings = {});
   // Return the number of passes of the outermost loops in the current or last run. Any thread may call it.
   int64_t progress() const { return progress_.load(std::memory_order_relaxed); }
   // Request a pause of this run on all ranks between two passes of the outermost loop. Any thread may call
@@ -120,18 +120,18 @@ class Engine {
   void check() const;
   // Touch the memory of all fields. Each thread touches the pages on which it works.
   void place();
-  void prepare(const Running& settings);
+  void prepare(const RunSettings& settings);
   // Merge the results of a run over all ranks. `seconds` is the time on this rank. All ranks call this
   // function at the end of a run.
   void conclude(double seconds);
   void begin_trace(bool traced);
   // Wait for the remaining work of devices after a failure.
-  void settle_devices() noexcept;
+  void finish_devices() noexcept;
   void take_events(double start_time);
   // Execute the operations. Only the first thread calls it.
-  void conduct(Worker& worker);
+  void execute(Worker& worker);
   // Execute the operations in an asynchronous run of one device. Only the first thread calls it.
-  void conduct_ahead(Worker& worker);
+  void execute_asynchronously(Worker& worker);
   // Wait until all neighbours have read the cells on loan, so that these may be overwritten. Only the first
   // thread calls this function.
   void await_loans();
@@ -161,11 +161,11 @@ class Engine {
   void barrier(const char* name) const;
   // Wait until the devices of all ranks have finished.
   void synchronise() const;
-  Wishes wishes() const;
-  static Wishes that_end(const Loop& loop) { return loop.outermost ? kPause | kStop : kStop; }
+  StopRequests stop_requests() const;
+  static StopRequests requests_that_end(const Loop& loop) { return loop.outermost ? kPause | kStop : kStop; }
 
   // Start the reduction over ranks with the contribution of this rank. Only the first thread calls it.
-  void pass_on_results(Worker& worker);
+  void begin_allreduce(Worker& worker);
 
   Rank rank_;
   device::Subdomains devices_;
@@ -191,9 +191,9 @@ class Engine {
   std::optional<size_t> paused_at_;        // operation at which the next run may continue
   Sweep* current_ = nullptr;               // null: the run is over
   Sweep* reducing_ = nullptr;              // sweep whose reductions have no results yet
-  bool passed_on_ = false;                 // these reductions are in progress between ranks
+  bool allreduce_begun_ = false;           // these reductions are in progress between ranks
   std::optional<double> outermost_since_;  // start time of the current outermost loop
-  Wishes known_ = 0;                       // requests of any rank that are known to all ranks
+  StopRequests known_requests_ = 0;        // requests of any rank that are known to all ranks
   std::atomic<int64_t> progress_{0};
   std::atomic<bool> pause_requested_{false};
   std::atomic<bool> running_{false};

@@ -18,7 +18,7 @@ constexpr int64_t kAgreeEvery = 64;
 
 }  // namespace
 
-void Engine::prepare(const Running& settings) {
+void Engine::prepare(const RunSettings& settings) {
   if (!open_.empty()) throw std::invalid_argument("a loop has no end()");
   if (settings.resumed && !paused_at_) throw std::invalid_argument("no run has paused that could be resumed");
   if (settings.passes < 0) {
@@ -52,9 +52,9 @@ void Engine::prepare(const Running& settings) {
     progress_.store(0, std::memory_order_relaxed);
   }
   outermost_since_.reset();
-  known_ = 0;
+  known_requests_ = 0;
   reducing_ = nullptr;
-  passed_on_ = false;
+  allreduce_begun_ = false;
   accumulators_ = std::make_unique<Accumulators>(team_.size(), reductions);
   if (scratch != 0 && (scratch_.empty() || scratch_.front()->bytes() < scratch)) {
     scratch_.clear();
@@ -70,14 +70,14 @@ void Engine::prepare(const Running& settings) {
   }
 }
 
-Result Engine::run(const Running& settings) {
+Result Engine::run(const RunSettings& settings) {
   if (running_.exchange(true)) throw std::runtime_error("this engine is running already");
   rank_.messages = settings.messages;
   rank_.kernels = settings.kernels;
   rank_.overlap = settings.overlap;
   barriers_ = settings.barriers;
-  rank_.ahead = async_run_ && settings.ahead && settings.messages && settings.kernels &&
-                settings.passes == 0 && !settings.resumed && !settings.barriers;
+  rank_.asynchronous = async_run_ && settings.asynchronous && settings.messages && settings.kernels &&
+                       settings.passes == 0 && !settings.resumed && !settings.barriers;
   const struct Release {
     std::atomic<bool>& flag;
     ~Release() { flag.store(false); }
@@ -111,7 +111,7 @@ Result Engine::run(const Running& settings) {
       if (sound) {
         Worker& worker = workers_[static_cast<size_t>(thread)];
         if (thread == 0) {
-          team_.attempt([&] { conduct(worker); });
+          team_.attempt([&] { execute(worker); });
           current_ = nullptr;
           team_.publish();
         } else {
@@ -123,7 +123,7 @@ Result Engine::run(const Running& settings) {
   }
   if (team_.failed()) {
     const std::exception_ptr failure = team_.take_failure();
-    settle_devices();
+    finish_devices();
     if (!several) std::rethrow_exception(failure);
     try {
       std::rethrow_exception(failure);
@@ -155,14 +155,14 @@ Result Engine::run(const Running& settings) {
   return std::exchange(result_, {});
 }
 
-void Engine::settle_devices() noexcept {
+void Engine::finish_devices() noexcept {
   // The caller may free memory that queued work still uses. In addition, the flag by which kernels are
   // skipped must be cleared before the next run.
   for (const auto& subdomain : devices_) {
     try {
       subdomain->finish();
       subdomain->end_trace();
-      subdomain->computing().clear(subdomain->control(), 0, sizeof(hc_control));
+      subdomain->compute_queue().clear(subdomain->control(), 0, sizeof(hc_control));
       subdomain->finish();
     } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the first failure is reported
     }
@@ -202,7 +202,8 @@ void Engine::conclude(double seconds) {
   // run has no loop, or if its last pass has ended.
   // If ranks have different signals, all ranks follow the signal with the largest number.
   const int process_request = stop_requested();
-  std::array<double, 4> slowest{seconds, result_.loop_seconds, (known_ | wishes()) != 0 ? 1.0 : 0.0,
+  std::array<double, 4> slowest{seconds, result_.loop_seconds,
+                                (known_requests_ | stop_requests()) != 0 ? 1.0 : 0.0,
                                 static_cast<double>(process_request)};
   if (!rank_.alone()) {
     MPI_Request request = MPI_REQUEST_NULL;
@@ -222,7 +223,7 @@ void Engine::conclude(double seconds) {
   if (result_.stopped_process) follow_stop(static_cast<int>(slowest[3]));
 }
 
-void Engine::conduct_ahead(Worker& worker) {
+void Engine::execute_asynchronously(Worker& worker) {
   const device::AsyncRun::Listener listener{
       [&](size_t number) {
         if (loops_[number].outermost) outermost_since_ = now();
@@ -237,15 +238,15 @@ void Engine::conduct_ahead(Worker& worker) {
         loops_[number].ended = ending;
         if (loops_[number].outermost) leave_outermost();
       },
-      [&](size_t number) { return (wishes() & that_end(loops_[number])) != 0; }};
+      [&](size_t number) { return (stop_requests() & requests_that_end(loops_[number])) != 0; }};
   result_.reason = async_run_->run(rank_.scalars, worker, team_, listener);
   result_.graph_launches = async_run_->graph_launches();
   leave_outermost();
 }
 
-void Engine::conduct(Worker& worker) {
-  if (rank_.ahead) {
-    conduct_ahead(worker);
+void Engine::execute(Worker& worker) {
+  if (rank_.asynchronous) {
+    execute_asynchronously(worker);
     return;
   }
   size_t at = paused_at_.value_or(0);
@@ -277,7 +278,7 @@ void Engine::await_mailboxes() {
   Watchdog watchdog(rank_.timeout);
   while (!rank_.mailboxes->empty()) {
     backoff();
-    if (watchdog.expired()) rank_.communicator->give_up(rank_.timeout, "a mailbox to be emptied");
+    if (watchdog.expired()) rank_.communicator->abort_after_wait(rank_.timeout, "a mailbox to be emptied");
   }
 }
 
@@ -289,7 +290,8 @@ void Engine::await_loans() {
       while (!subdomain.returned(loan, subdomain.lent_count(loan))) {
         backoff();
         if (watchdog.expired()) {
-          rank_.communicator->give_up(rank_.timeout, "rank " + std::to_string(loan.rank) + " to read a halo");
+          rank_.communicator->abort_after_wait(rank_.timeout,
+                                               "rank " + std::to_string(loan.rank) + " to read a halo");
         }
       }
     }
@@ -315,14 +317,14 @@ size_t Engine::step(std::unique_ptr<Sweep>& sweep, size_t at, Worker& worker) {
   if (!devices_.empty() && allreduce_ && reducing_ != nullptr) {
     // The reduction of the previous sweep over ranks starts as soon as the devices have completed the sweep.
     rank_.meanwhile = [this, &worker] {
-      if (passed_on_) {
+      if (allreduce_begun_) {
         allreduce_->test();
-      } else if (reducing_->reduced(worker.reductions)) {
-        pass_on_results(worker);
+      } else if (reducing_->take_reductions(worker.reductions)) {
+        begin_allreduce(worker);
       }
     };
   }
-  rank_.allreduce = reducing_ != nullptr && passed_on_ ? allreduce_.get() : nullptr;
+  rank_.allreduce = reducing_ != nullptr && allreduce_begun_ ? allreduce_.get() : nullptr;
   team_.publish();
   sweep->work(worker, team_);
   const size_t reductions = sweep->reductions().size();
@@ -337,16 +339,16 @@ size_t Engine::step(std::unique_ptr<Sweep>& sweep, size_t at, Worker& worker) {
   if (reductions == 0) return at + 1;
   if (reducing_ != nullptr) step(Await{}, at, worker);
   reducing_ = sweep.get();
-  passed_on_ = false;
-  if (sweep->reduced(worker.reductions)) pass_on_results(worker);
+  allreduce_begun_ = false;
+  if (sweep->take_reductions(worker.reductions)) begin_allreduce(worker);
   return at + 1;
 }
 
-void Engine::pass_on_results(Worker& worker) {
+void Engine::begin_allreduce(Worker& worker) {
   const std::vector<Reduction>& reductions = reducing_->reductions();
   if (allreduce_) {
-    allreduce_->start(worker.reductions, reductions.size(), wishes());
-    passed_on_ = true;
+    allreduce_->start(worker.reductions, reductions.size(), stop_requests());
+    allreduce_begun_ = true;
   } else {
     take_results(reductions, worker.reductions);
     reducing_ = nullptr;
@@ -362,9 +364,9 @@ size_t Engine::step(Await, size_t at, Worker& worker) {
   worker.clock.enter(Activity::kReduction);
   const std::vector<Reduction>& reductions = reducing_->reductions();
   const Span span(worker.trace.get(), EventKind::kReduction, -1, static_cast<int32_t>(reductions.size()));
-  if (!passed_on_) {
-    for (Backoff backoff = team_.backoff(); !reducing_->reduced(worker.reductions);) backoff();
-    pass_on_results(worker);
+  if (!allreduce_begun_) {
+    for (Backoff backoff = team_.backoff(); !reducing_->take_reductions(worker.reductions);) backoff();
+    begin_allreduce(worker);
   }
   if (reducing_ != nullptr) {
     await_allreduce();
@@ -380,9 +382,9 @@ void Engine::await_allreduce() {
   Watchdog watchdog(rank_.timeout);
   while (!allreduce_->test()) {
     backoff();
-    if (watchdog.expired()) rank_.communicator->give_up(rank_.timeout, "a reduction over all ranks");
+    if (watchdog.expired()) rank_.communicator->abort_after_wait(rank_.timeout, "a reduction over all ranks");
   }
-  known_ |= allreduce_->wishes();
+  known_requests_ |= allreduce_->stop_requests();
 }
 
 void Engine::wait(MPI_Request& request, const char* name) const {
@@ -392,7 +394,7 @@ void Engine::wait(MPI_Request& request, const char* name) const {
     rank_.communicator->check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
     if (done != 0) return;
     backoff();
-    if (watchdog.expired()) rank_.communicator->give_up(rank_.timeout, name);
+    if (watchdog.expired()) rank_.communicator->abort_after_wait(rank_.timeout, name);
   }
 }
 
@@ -407,7 +409,7 @@ void Engine::synchronise() const {
   if (!rank_.alone()) barrier("the barrier after a sweep");
 }
 
-Wishes Engine::wishes() const {
+StopRequests Engine::stop_requests() const {
   const bool pause = pause_requested_.load(std::memory_order_relaxed);
   return (pause ? kPause : 0) | (stop_requested() != 0 ? kStop : 0);
 }
@@ -478,14 +480,14 @@ void Engine::leave_outermost() {
 }
 
 bool Engine::stop_agreed(const Loop& loop, Worker& worker) {
-  if (!allreduce_) return (wishes() & that_end(loop)) != 0;
+  if (!allreduce_) return (stop_requests() & requests_that_end(loop)) != 0;
   if (!loop.agrees && static_cast<int64_t>(rank_.scalars[loop.count]) % kAgreeEvery == kAgreeEvery - 1) {
     worker.clock.enter(Activity::kReduction);
-    allreduce_->start(nullptr, 0, wishes());
+    allreduce_->start(nullptr, 0, stop_requests());
     await_allreduce();
     worker.clock.enter(Activity::kCompute);
   }
-  return (known_ & that_end(loop)) != 0;
+  return (known_requests_ & requests_that_end(loop)) != 0;
 }
 
 }  // namespace halocline

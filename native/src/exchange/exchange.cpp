@@ -268,8 +268,9 @@ void Exchange::progress(int thread) {
   if (!lock) return;
   const uint64_t packed = packed_.load(std::memory_order_acquire);
   for (const auto& transfer : transfers_) {
-    const auto turn = transfer->uses_mpi() ? rank_.communicator->turn(thread) : Communicator::Turn::any();
-    if (turn) note(transfer->progress(packed));
+    const auto permission = transfer->uses_mpi() ? rank_.communicator->mpi_permission(thread)
+                                                 : Communicator::MpiPermission::not_needed();
+    if (permission) note(transfer->progress(packed));
   }
 }
 
@@ -326,7 +327,7 @@ bool Exchange::unpack(Trace* trace) {
   return false;
 }
 
-void Exchange::give_up(double seconds) const {
+void Exchange::abort_after_wait(double seconds) const {
   std::string names;
   const auto add = [&](const Message& message, const char* direction) {
     names += (names.empty() ? "message " : ", message ") + std::to_string(message.tag) + direction +
@@ -339,7 +340,7 @@ void Exchange::give_up(double seconds) const {
   if (names.empty()) {
     for (const Message& message : sends_) add(message, " to rank ");
   }
-  rank_.communicator->give_up(seconds, names);
+  rank_.communicator->abort_after_wait(seconds, names);
 }
 
 }  // namespace halocline

@@ -51,7 +51,7 @@ class Exchange {
   // may still have to be unpacked.
   bool complete() const { return open_.load(std::memory_order_acquire) == 0; }
   // End the run on all ranks after a wait of `seconds`. The error message names the missing messages.
-  [[noreturn]] void give_up(double seconds) const;
+  [[noreturn]] void abort_after_wait(double seconds) const;
 
  private:
   // Piece of a message. For a packed message, `offset` is the position in the buffer. For a colocated

@@ -69,18 +69,18 @@ Communicator::Communicator(MPI_Fint parent) {
   largest_tag_ = (is_set != 0 ? *bound : 32767) - 1;  // 32767 is the minimum of the MPI standard
 }
 
-Communicator::Turn Communicator::turn(int thread) const {
+Communicator::MpiPermission Communicator::mpi_permission(int thread) const {
   static std::mutex one_at_a_time;  // shared by all communicators
-  Turn turn(false);
+  MpiPermission permission(false);
   if (level_ >= MPI_THREAD_MULTIPLE) {
-    turn.granted_ = true;
+    permission.granted_ = true;
   } else if (level_ == MPI_THREAD_SERIALIZED) {
-    turn.lock_ = std::unique_lock(one_at_a_time, std::try_to_lock);
-    turn.granted_ = turn.lock_.owns_lock();
+    permission.lock_ = std::unique_lock(one_at_a_time, std::try_to_lock);
+    permission.granted_ = permission.lock_.owns_lock();
   } else {
-    turn.granted_ = thread == 0;
+    permission.granted_ = thread == 0;
   }
-  return turn;
+  return permission;
 }
 
 void Communicator::abort(const std::string& reason) const {
@@ -92,13 +92,13 @@ void Communicator::abort(const std::string& reason) const {
   std::_Exit(1);
 }
 
-void Communicator::give_up(double seconds, const std::string& something) const {
+void Communicator::abort_after_wait(double seconds, const std::string& something) const {
   // The limits of other ranks may expire later, since they may begin to wait some sweeps later.
   const double patience = std::max(3.0, 0.1 * seconds);
   RollCall roll(*this, something);
-  roll.listen(patience);
-  if (!roll.speaks()) roll.listen(patience);  // meanwhile, another rank ends the run
-  abort("waited " + std::to_string(std::lround(seconds)) + " s in vain for " + something + roll.verdict() +
+  roll.receive_reports(patience);
+  if (!roll.is_reporter()) roll.receive_reports(patience);  // meanwhile, another rank ends the run
+  abort("waited " + std::to_string(std::lround(seconds)) + " s in vain for " + something + roll.diagnosis() +
         " (HALOCLINE_TIMEOUT sets the limit)");
 }
 

@@ -23,25 +23,25 @@ class Communicator {
   int roll_call_tag() const { return largest_tag_ + 1; }
   // Permission of a thread to call MPI now. Depending on the thread level of MPI, any thread may call MPI at
   // any time, one thread at a time, or only the first thread.
-  class Turn {
+  class MpiPermission {
    public:
     // Permission for a caller that does not use MPI.
-    static Turn any() { return Turn(true); }
+    static MpiPermission not_needed() { return MpiPermission(true); }
     explicit operator bool() const { return granted_; }
 
    private:
     friend class Communicator;
-    explicit Turn(bool granted) : granted_(granted) {}
+    explicit MpiPermission(bool granted) : granted_(granted) {}
 
     bool granted_;
     std::unique_lock<std::mutex> lock_;
   };
-  Turn turn(int thread) const;
+  MpiPermission mpi_permission(int thread) const;
 
   // End the run on all ranks, with "rank R: reason" on standard error.
   [[noreturn]] void abort(const std::string& reason) const;
   // Abort after a wait of `seconds` for `something`, and name the ranks that do not respond.
-  [[noreturn]] void give_up(double seconds, const std::string& something) const;
+  [[noreturn]] void abort_after_wait(double seconds, const std::string& something) const;
   // Abort if the MPI function `call` failed.
   void check(int code, const char* call) const {
     if (code != MPI_SUCCESS) fail(code, call);

@@ -98,7 +98,8 @@ struct Rank {
   std::function<void()> meanwhile{};
 
   size_t storage_count = SIZE_MAX;  // per subdomain; SIZE_MAX if there is no subdomain
-  bool ahead = false;  // scalars of the current run are newer on a device than on the host (device::AsyncRun)
+  bool asynchronous =
+      false;  // scalars of the current run are newer on a device than on the host (device::AsyncRun)
 
   bool alone() const { return !communicator || communicator->size() == 1; }
   // Return the number itself. Throws std::invalid_argument if there is no such storage or scalar.

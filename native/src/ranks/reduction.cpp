@@ -68,8 +68,8 @@ void Allreduce::reserve(size_t n) {
   communicator_.check(MPI_Type_commit(&type), "MPI_Type_commit");
 }
 
-void Allreduce::start(const hc_accumulator* accumulators, size_t n, Wishes wishes) {
-  std::memcpy(buffer_.data(), &wishes, sizeof wishes);
+void Allreduce::start(const hc_accumulator* accumulators, size_t n, StopRequests stop_requests) {
+  std::memcpy(buffer_.data(), &stop_requests, sizeof stop_requests);
   if (n != 0) std::memcpy(&buffer_[1], accumulators, n * sizeof(hc_accumulator));
   communicator_.check(MPI_Iallreduce(MPI_IN_PLACE, buffer_.data(), 1, types_.at(n), operation_,
                                      communicator_.handle(), &request_),
@@ -84,10 +84,10 @@ bool Allreduce::test() {
 
 const hc_accumulator* Allreduce::result() const { return &buffer_[1]; }
 
-Wishes Allreduce::wishes() const {
-  Wishes wishes = 0;
-  std::memcpy(&wishes, buffer_.data(), sizeof wishes);
-  return wishes;
+StopRequests Allreduce::stop_requests() const {
+  StopRequests stop_requests = 0;
+  std::memcpy(&stop_requests, buffer_.data(), sizeof stop_requests);
+  return stop_requests;
 }
 
 }  // namespace halocline

@@ -34,9 +34,9 @@ class Accumulators {
 };
 
 // Requests of a rank during a run, as bits.
-using Wishes = uint64_t;
-constexpr Wishes kPause = 1;  // pause between two passes of the outermost loop
-constexpr Wishes kStop = 2;   // stop of the run, also within a pass
+using StopRequests = uint64_t;
+constexpr StopRequests kPause = 1;  // pause between two passes of the outermost loop
+constexpr StopRequests kStop = 2;   // stop of the run, also within a pass
 
 // Non-blocking reduction that merges accumulators and requests over all ranks in one message.
 class Allreduce {
@@ -48,12 +48,12 @@ class Allreduce {
 
   // Prepare for n accumulators, so that start() allocates nothing.
   void reserve(size_t n);
-  void start(const hc_accumulator* accumulators, size_t n, Wishes wishes);
+  void start(const hc_accumulator* accumulators, size_t n, StopRequests stop_requests);
   // Return true if the result has arrived.
   bool test();
   const hc_accumulator* result() const;
   // Union of the requests of all ranks.
-  Wishes wishes() const;
+  StopRequests stop_requests() const;
 
  private:
   const Communicator& communicator_;

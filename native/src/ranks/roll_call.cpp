@@ -32,12 +32,12 @@ RollCall::RollCall(const Communicator& communicator, std::string something)
   answers_[static_cast<size_t>(communicator.rank())] = std::move(something);
 }
 
-void RollCall::listen(double seconds) {
+void RollCall::receive_reports(double seconds) {
   const std::string& report = answers_[static_cast<size_t>(communicator_.rank())];
   for (const double end = now() + seconds; now() < end && !complete();
        std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
-    const Communicator::Turn turn = communicator_.turn(0);
-    if (!turn) continue;
+    const Communicator::MpiPermission permission = communicator_.mpi_permission(0);
+    if (!permission) continue;
     if (sends_.empty()) {
       for (int witness = 0; witness < std::min(kWitnesses, communicator_.size()); ++witness) {
         communicator_.check(
@@ -72,15 +72,16 @@ void RollCall::take_answers() {
 }
 
 bool RollCall::complete() const {
-  return speaks() && std::none_of(answers_.begin(), answers_.end(), [](const auto& a) { return a.empty(); });
+  return is_reporter() &&
+         std::none_of(answers_.begin(), answers_.end(), [](const auto& a) { return a.empty(); });
 }
 
-bool RollCall::speaks() const {
+bool RollCall::is_reporter() const {
   const auto before = answers_.begin() + communicator_.rank();
   return is_witness() && std::all_of(answers_.begin(), before, [](const auto& a) { return a.empty(); });
 }
 
-std::string RollCall::verdict() const {
+std::string RollCall::diagnosis() const {
   if (!is_witness()) return ", and the ranks that could identify the stopped rank do not answer";
   std::vector<int> silent;
   for (int rank = 0; rank < communicator_.size(); ++rank) {

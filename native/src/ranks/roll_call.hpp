@@ -20,11 +20,11 @@ class RollCall {
   RollCall(const Communicator& communicator, std::string something);
 
   // Receive reports for `seconds`, or until all ranks have answered.
-  void listen(double seconds);
+  void receive_reports(double seconds);
   // Return true if this rank reports the verdict, since it is the first witness that responds.
-  bool speaks() const;
+  bool is_reporter() const;
   // Return the diagnosis as a text that is appended to the message about the wait of this rank.
-  std::string verdict() const;
+  std::string diagnosis() const;
 
  private:
   static constexpr int kWitnesses = 2;

@@ -206,7 +206,7 @@ Handle Memory::handle() const {
   return {getpid(), file_, info.st_ino, bytes_, sparse_};
 }
 
-void Memory::settle(int thread, int threads) const {
+void Memory::place_pages(int thread, int threads) const {
   if (file_ < 0 || sparse_) return;
   const size_t chunks = bytes_ / kHugePage, wide = static_cast<size_t>(threads);
   const auto begin = [&](size_t t) { return t * chunks / wide; };

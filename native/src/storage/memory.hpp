@@ -60,7 +60,7 @@ class Memory {
 
   // Create huge pages for shared memory, before its pages are touched. Each of `threads` threads calls this
   // function, which places the pages of its share on the memory of this thread (first touch).
-  void settle(int thread, int threads) const;
+  void place_pages(int thread, int threads) const;
 
   bool placed = false;  // the pages were touched by the threads that work on them
 

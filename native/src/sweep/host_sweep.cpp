@@ -258,10 +258,10 @@ bool HostSweep::all_closed() const {
 
 void HostSweep::communicate(Worker& worker, Team& team) {
   if (rank_.allreduce != nullptr && worker.thread == 0) {
-    if (const auto turn = rank_.communicator->turn(worker.thread)) rank_.allreduce->test();
+    if (const auto permission = rank_.communicator->mpi_permission(worker.thread)) rank_.allreduce->test();
   }
   for (const auto& part : parts_) {
-    if (!part->free.load(std::memory_order_acquire)) settle(*part);
+    if (!part->free.load(std::memory_order_acquire)) free_if_read(*part);
     const bool settled = part->complete() && (!in_place_ || part->sent());
     if (settled && part->arrived()) continue;
     worker.clock.enter(Activity::kExchange);
@@ -273,7 +273,7 @@ void HostSweep::communicate(Worker& worker, Team& team) {
   }
 }
 
-void HostSweep::settle(Part& part) {
+void HostSweep::free_if_read(Part& part) {
   for (const auto& [loan, times] : part.owed) {
     if (!part.subdomain.returned(*loan, times)) return;
   }
@@ -297,11 +297,12 @@ void HostSweep::idle(Worker& worker, Team& team, Backoff& backoff, Watchdog& wat
   // It is sufficient that the first thread checks the clock, since it waits whenever a message is missing.
   if (rank_.alone() || worker.thread != 0 || !watchdog.expired()) return;
   for (const auto& part : parts_) {
-    if (!part->complete() || (in_place_ && !part->sent())) part->exchange->give_up(rank_.timeout);
+    if (!part->complete() || (in_place_ && !part->sent())) part->exchange->abort_after_wait(rank_.timeout);
     for (const auto& [owed, times] : part->owed) {
       if (part->subdomain.returned(*owed, times)) continue;
       const Loan& loan = *owed;
-      rank_.communicator->give_up(rank_.timeout, "rank " + std::to_string(loan.rank) + " to read a halo");
+      rank_.communicator->abort_after_wait(rank_.timeout,
+                                           "rank " + std::to_string(loan.rank) + " to read a halo");
     }
   }
 }
@@ -332,15 +333,15 @@ void HostSweep::work(Worker& worker, Team& team) {
     communicate(worker, team);
     if (take_rim(worker, team, wait)) continue;
     uint32_t item = 0;
-    const Work::Found outcome =
+    const Work::Outcome outcome =
         work_->take(worker.thread, [&](const Condition& c) { return ready(c); }, item);
-    if (outcome == Work::Found::kItem) {
+    if (outcome == Work::Outcome::kItem) {
       team.attempt([&] { run_item(item, worker); });
       backoff.reset();
       watchdog.reset();
       continue;
     }
-    if (outcome == Work::Found::kNoneLeft && all_closed()) break;
+    if (outcome == Work::Outcome::kNoneLeft && all_closed()) break;
     wait();
   }
   // The buffers may be reused only after this wait.

@@ -130,7 +130,7 @@ class HostSweep : public Sweep {
   bool all_complete() const;
   bool all_arrived() const;
   bool all_closed() const;
-  static void settle(Part& part);
+  static void free_if_read(Part& part);
   // Poll for messages and unpack those that have arrived.
   void communicate(Worker& worker, Team& team);
   void idle(Worker& worker, Team& team, Backoff& backoff, Watchdog& watchdog);

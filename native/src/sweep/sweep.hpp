@@ -42,7 +42,7 @@ class Sweep {
   virtual void finish() = 0;
   // Return true if the contribution of this rank to the reductions is complete. A sweep on devices then
   // copies the contribution to the accumulators. Only the first thread calls this function.
-  virtual bool reduced(hc_accumulator*) { return true; }
+  virtual bool take_reductions(hc_accumulator*) { return true; }
 
   // See Exchange.
   virtual std::vector<std::pair<size_t, size_t>> mailboxes(size_t) const { return {}; }

@@ -39,17 +39,17 @@ class Work {
   // Fill the queues of a thread for the next execution. Every thread calls it once per execution.
   void refill(int thread);
 
-  enum class Found { kItem, kNoneReady, kNoneLeft };
+  enum class Outcome { kItem, kNoneReady, kNoneLeft };
   // Take an item whose condition satisfies ready(condition).
   template <typename Ready>
-  Found take(int thread, Ready&& ready, uint32_t& item) {
+  Outcome take(int thread, Ready&& ready, uint32_t& item) {
     uint32_t position = 0;
     if (schedule_ == Schedule::kDynamic) thread = 0;
     for (size_t kind = 0; kind < kinds_.size(); ++kind) {
       if (!queue(kind, thread).empty() && ready(kinds_[kind]) &&
           queue(kind, thread).pop(!backward_, position)) {
         item = items_[position];
-        return Found::kItem;
+        return Outcome::kItem;
       }
     }
     bool left = false;
@@ -61,10 +61,10 @@ class Work {
       }
       if (pop_others(kind, thread, position)) {
         item = items_[position];
-        return Found::kItem;
+        return Outcome::kItem;
       }
     }
-    return left ? Found::kNoneReady : Found::kNoneLeft;
+    return left ? Outcome::kNoneReady : Outcome::kNoneLeft;
   }
 
  private:

@@ -314,7 +314,7 @@ BUFFERS = 256 << 20  # maximum size of the chunks that wait to be written, in by
 
 
 @dataclass(frozen=True)
-class Writing:
+class WritingCost:
     """Cost of writing in a run.
 
     Attributes
@@ -331,8 +331,8 @@ class Writing:
     seconds: float = 0.0
     waited: float = 0.0
 
-    def __add__(self, other: Writing) -> Writing:
-        return Writing(self.bytes + other.bytes, self.seconds + other.seconds, self.waited + other.waited)
+    def __add__(self, other: WritingCost) -> WritingCost:
+        return WritingCost(self.bytes + other.bytes, self.seconds + other.seconds, self.waited + other.waited)
 
 
 class Writer:

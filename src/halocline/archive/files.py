@@ -31,7 +31,7 @@ def _reporting(kind: type[InputError] | type[RunError], path: Path, state: str) 
 
 
 def write_json(path: Path, content: Any, *, synced: bool = True) -> None:
-    """Write a JSON file that is complete or absent at any time; see `whole`.
+    """Write a JSON file that is complete or absent at any time; see `atomic_file`.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def write_json(path: Path, content: Any, *, synced: bool = True) -> None:
     text = json.dumps(content, allow_nan=False, default=json_value)
     with (
         _reporting(RunError, path, "cannot be written"),
-        whole(path) as temporary,
+        atomic_file(path) as temporary,
         temporary.open("w") as file,
     ):
         file.write(text)
@@ -62,7 +62,7 @@ def write_json(path: Path, content: Any, *, synced: bool = True) -> None:
 
 
 @contextlib.contextmanager
-def whole(path: Path) -> Iterator[Path]:
+def atomic_file(path: Path) -> Iterator[Path]:
     """Yield the path of a temporary file, which replaces the file at `path` when the block ends.
 
     If the block fails, the temporary file is removed. Readers find the old file or the new file.
@@ -76,7 +76,7 @@ def whole(path: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def whole_folder(path: Path) -> Iterator[Path]:
+def atomic_folder(path: Path) -> Iterator[Path]:
     """Yield a temporary folder, whose files move to the folder `path` when the block ends.
 
     The new files replace files of the same names. If the block fails, the temporary folder is removed.

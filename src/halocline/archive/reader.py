@@ -568,7 +568,7 @@ class Store:
         values: NDArray[Any] = self._read(info, (time, *lo), (time + 1, *hi), time)[0]
         return values
 
-    def whole(self, name: str) -> NDArray[Any]:
+    def read_all(self, name: str) -> NDArray[Any]:
         """Return all values of an array, at all times.
 
         Raises
@@ -631,7 +631,7 @@ class Store:
     def _line(self, name: str) -> NDArray[Any] | None:
         if not self.is_coordinate(name) or len(self.arrays[name].shape) != 1:
             return None
-        return self.whole(name)
+        return self.read_all(name)
 
 
 def array_at(path: Path) -> tuple[Store, ArrayInfo]:

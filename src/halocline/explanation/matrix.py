@@ -63,7 +63,7 @@ def plot(schedule: Schedule, transfers: Transfers) -> Figure:
 
     volumes, layout = traffic(schedule, transfers), transfers.layout
     count = layout.decomposition.count
-    order = [number for rank in range(layout.ranks) for number in layout.owned(rank)]
+    order = [number for rank in range(layout.ranks) for number in layout.subdomains_of(rank)]
     positions = {number: i for i, number in enumerate(order)}
     largest = max((size for _, size in volumes.values()), default=1)
     colours = dict(zip(METHODS, COLOURS, strict=False))

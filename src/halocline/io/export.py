@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from halocline.archive.files import whole, whole_folder
+from halocline.archive.files import atomic_file, atomic_folder
 from halocline.archive.reader import ArrayInfo, Store
 from halocline.errors import InputError, RunError
 from halocline.io import vtk, xdmf
@@ -86,10 +86,10 @@ def export(
         elif target.suffix == ".vtr":
             with ExitStack() as stack:  # write all files or none
                 for file, infos in zip(files, groups.values(), strict=True):
-                    _grid(store, stack.enter_context(whole(file)), infos, len(time_values) - 1)
+                    _grid(store, stack.enter_context(atomic_file(file)), infos, len(time_values) - 1)
         else:
             parts: list[tuple[float, int, str]] = []
-            with whole(target) as collection, whole_folder(companion) as folder:
+            with atomic_file(target) as collection, atomic_folder(companion) as folder:
                 for n, time in enumerate(time_values):
                     for part, (space, infos) in enumerate(groups.items()):
                         file = folder / f"{'_'.join(space)}_{n:06}.vtr"
@@ -187,7 +187,7 @@ def _xdmf(store: Store, target: Path, companion: Path, groups: Groups, at: Seque
     all_infos = [info for infos in groups.values() for info in infos]
     lines = {d: store.coordinates(d, info) for info in all_infos for d in info.space}
     axes = {space: _axes(infos[0]) for space, infos in groups.items()}
-    with whole(target) as description, whole(companion) as data:
+    with atomic_file(target) as description, atomic_file(companion) as data:
         xdmf.write_data(data, all_infos, at, lines, partial(_slabs, store))
         description.write_text(xdmf.described(companion.name, at, groups, lines, axes))
 

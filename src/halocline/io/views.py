@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from halocline.archive.files import whole
+from halocline.archive.files import atomic_file
 from halocline.archive.reader import TIME, ArrayInfo, Store
 from halocline.errors import InputError, RunError
 from halocline.io.figure import Figure, canvas_of, put_title
@@ -290,7 +290,7 @@ class _Panel(Panel):
         return ""
 
     def _draw_series(self, canvas: Canvas, ax: Axes) -> None:
-        values = self.store.whole(self.info.name)
+        values = self.store.read_all(self.info.name)
         times: Any = self.store.times
         axis = self.store.axis or TIME
         if values.ndim == 2 and values.shape[1] > MOST_CURVES and len(times) > 1:
@@ -320,7 +320,7 @@ class _Panel(Panel):
         ax.set(xlabel=xlabel, ylabel=with_unit(axis, self._unit(axis)))
 
     def _place(self, number: int) -> str:
-        lines = [self.store.whole(a) for a in AXES if a in self.store.arrays]
+        lines = [self.store.read_all(a) for a in AXES if a in self.store.arrays]
         return "(" + ", ".join(f"{line[number]:.3g}" for line in lines) + ")"
 
     def _draw_field(self, canvas: Canvas, ax: Axes) -> None:
@@ -438,7 +438,7 @@ def _film(
         raise RunError(f"{target}: ffmpeg is not on PATH. Install it, or use a name that ends in .gif.")
     writer: Any = (FFMpegWriter if target.suffix == ".mp4" else PillowWriter)(fps=FRAMES_A_SECOND)
     target.parent.mkdir(parents=True, exist_ok=True)
-    with styled(), whole(target) as making:
+    with styled(), atomic_file(target) as making:
         spectra = panels[0].selection.spectrum
         limits = None if spectra else [around_zero(panel.limits(frames)) for panel in panels]
         figure = _figure(store, panels, 0, limits)

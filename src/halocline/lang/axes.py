@@ -33,7 +33,7 @@ def axis_number(axis: Any, ndim: int = len(AXES)) -> int:
         if len(axis) == 1 and axis in AXES[:ndim]:
             return AXES.index(axis)
     else:
-        number = whole(axis)
+        number = whole_number(axis)
         if number is not None and 0 <= number < ndim:
             return number
     numbers, names = ", ".join(map(str, range(ndim))), ", ".join(map(repr, AXES[:ndim]))
@@ -144,7 +144,7 @@ def _flag(value: Any) -> bool | None:
     return bool(value) if is_flag else None
 
 
-def whole(value: Any) -> int | None:
+def whole_number(value: Any) -> int | None:
     """Return a whole number as an int, or None for any other value, including bool."""
     if isinstance(value, bool) or getattr(value, "shape", ()) != ():
         return None

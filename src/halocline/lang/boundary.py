@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, cast
 from halocline.errors import InputError
 from halocline.lang import expression as graph
 from halocline.lang import trace
-from halocline.lang.axes import whole
+from halocline.lang.axes import whole_number
 from halocline.lang.callables import argument_count
 from halocline.lang.expression import Expr, Operators
 from halocline.lang.location import form_at_target
@@ -399,7 +399,7 @@ class Inward:
     def __getitem__(self, place: int | tuple[int, ...]) -> Expr:
         m, *along = cast("tuple[int, ...]", place if isinstance(place, tuple) and place else (place,))
         name, ndim = self.at.field.name, self.at.field.grid.ndim
-        if whole(m) is None or m < 0:
+        if whole_number(m) is None or m < 0:
             raise InputError(
                 f"the boundary kernel of field {name!r} reads [{m!r}]; expected a whole number from 0. It "
                 "counts cells inward from the wall: u[0] is the first one."
@@ -411,7 +411,7 @@ class Inward:
                 "cells inward from the wall, then points along the other axes"
             )
         for s in along:
-            if whole(s) is None:
+            if whole_number(s) is None:
                 raise InputError(
                     f"the boundary kernel of field {name!r} reads {[m, *along]}; expected whole numbers: "
                     "cells inward from the wall, then points along it"

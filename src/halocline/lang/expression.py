@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary, ref
 
 from halocline.errors import InputError
 from halocline.lang.advice import missing_attribute, numpy_advice, untraceable
-from halocline.lang.axes import whole
+from halocline.lang.axes import whole_number
 from halocline.lang.location import Place, Placement, common_places, form_at
 from halocline.lang.values import as_real, plain
 from halocline.words import short_repr
@@ -441,7 +441,7 @@ def as_offset(offset: Any, grid: Grid | None) -> Offset:
     steps = offset if isinstance(offset, tuple) else (offset,)
     if grid is None:
         raise InputError(f"[{offset}] reads a neighbour, but the expression contains no field of a grid")
-    entries = [o for o in map(whole, steps) if o is not None]
+    entries = [o for o in map(whole_number, steps) if o is not None]
     if not len(entries) == len(steps) == grid.ndim:
         raise InputError(
             f"offset {offset!r} does not fit a grid of {grid.ndim} axes; expected {grid.ndim} whole "

@@ -15,7 +15,7 @@ from halocline.lang import expression as graph
 from halocline.lang import trace
 from halocline.lang.advice import missing_attribute
 from halocline.lang.attributes import KnownAttributes, Sealed
-from halocline.lang.axes import AXES, axis_flags, axis_number, is_sequence, per_axis, whole
+from halocline.lang.axes import AXES, axis_flags, axis_number, is_sequence, per_axis, whole_number
 from halocline.lang.blocks import Blocks
 from halocline.lang.boundary import BoundaryCondition, Value, resolve_sides
 from halocline.lang.dtype import DTYPES, default_dtype, dtype_name, rounding
@@ -115,7 +115,7 @@ class Grid(Sealed):
             raise InputError(f"shape {short_repr(shape)} has {len(counts)} axes; a grid has 1, 2 or 3")
         for axis, n in enumerate(counts):
             subject = f"shape {short_repr(shape)}: axis {AXES[axis]} has {short_repr(n)} cells"
-            if whole(n) is None:
+            if whole_number(n) is None:
                 raise InputError(f"{subject}; expected a whole number")
             if int(n) < 1:
                 raise InputError(f"{subject}; at least 1 is needed")
@@ -451,7 +451,7 @@ class Grid(Sealed):
         boundary : BoundaryCondition, mapping or sequence, optional
             See `field`, or a sequence with one entry per component.
         """
-        count = whole(self.ndim if components is None else components)
+        count = whole_number(self.ndim if components is None else components)
         if count is None or not 1 <= count <= 3:
             raise InputError(f"vector {name!r}: {short_repr(components)} components; expected 1 to 3")
         name = as_name(name, "vector name")

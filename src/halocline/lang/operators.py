@@ -20,7 +20,7 @@ from typing import Any
 from halocline.errors import InputError
 from halocline.lang import expression as graph
 from halocline.lang import trace
-from halocline.lang.axes import axis_number, whole
+from halocline.lang.axes import axis_number, whole_number
 from halocline.lang.expression import Expr, Operand
 from halocline.lang.ghost_products import note_difference, operand_of_call, reporting_operand
 from halocline.lang.grid import Grid, Vector, by_component, pad
@@ -168,7 +168,7 @@ def shift(f: Any, axis: int | str, by: int = 1) -> Any:
     if isinstance(f, (tuple, list)):
         return Vector(shift(c, axis, by) for c in f)
     e, a = graph.as_expr(f), axis_number(axis)
-    cells = whole(by)
+    cells = whole_number(by)
     if cells is None:
         raise InputError(f"shift by {short_repr(by)}: expected a whole number of cells")
     e = graph.without_location(e)
@@ -478,7 +478,7 @@ def difference(f: Operand, axis: int | str, count: int) -> Expr:
     stretched axes: it ignores the distances between the points.
     """
     e, a = graph.as_expr(f), axis_number(axis)
-    even_count = whole(count)
+    even_count = whole_number(count)
     if even_count is None or not 2 <= even_count <= ORDER.most or even_count % 2:
         raise InputError(
             f"difference of count {short_repr(count)}; expected an even number from 2 to {ORDER.most}"

@@ -20,7 +20,7 @@ from itertools import product
 from typing import Any
 
 from halocline.errors import InputError
-from halocline.lang.axes import is_sequence, whole
+from halocline.lang.axes import is_sequence, whole_number
 from halocline.lang.expression import Expr, Operand, as_expr, place_of, reduction, unary, where
 from halocline.lang.functions import maximum, minimum
 from halocline.lang.grid import AXES, Grid, Vector, by_component
@@ -187,7 +187,7 @@ def value(
 def _index(at: Any, points: tuple[int, ...]) -> tuple[int, ...]:
     """Return the index of a point as integers from 0."""
     indices = tuple(at) if is_sequence(at) else (at,)
-    entries = [i for i in map(whole, indices) if i is not None]
+    entries = [i for i in map(whole_number, indices) if i is not None]
     if len(entries) < len(indices):
         raise InputError(
             f"value at {at!r}: expected whole numbers, the index of a point. Coordinates are given by name: "

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from halocline.errors import HaloclineError, InputError
 from halocline.lang.advice import CombinesPointsError
-from halocline.lang.axes import whole
+from halocline.lang.axes import whole_number
 from halocline.lang.callables import argument_count, name_of, reachable_objects
 from halocline.lang.expression import Expr, as_expr, node, without_location
 from halocline.lang.origin import is_framework
@@ -258,7 +258,7 @@ def order(accuracy: int) -> AbstractContextManager[int]:
 
 def check_order(accuracy: Any) -> int:
     """Return an order of central differences as an int, or raise InputError for any other value."""
-    order = whole(accuracy)
+    order = whole_number(accuracy)
     if order is None or not ORDER.least <= order <= ORDER.most or order % 2:
         raise InputError(
             f"order {short_repr(accuracy)} is not an order of central differences: expected 2, 4, 6, 8 or "

@@ -199,7 +199,7 @@ class _Work:
 
     def of_rank(self, rank: int) -> tuple[_Share, ...]:
         """Return the work of a rank in each sweep of a pass."""
-        owned = self.layout.owned(rank)
+        owned = self.layout.subdomains_of(rank)
         kinds = tuple(self._kind(subdomain) for subdomain in owned)
         if kinds not in self.ranks:
             parts = [
@@ -303,7 +303,7 @@ class _Run:
         self.layout, self.cut = work.layout, work.cut
         ranks = range(self.layout.ranks)
         self.home = [self.layout.home(subdomain) for subdomain in range(self.cut.count)]
-        self.subdomains_of_rank = [self.layout.owned(rank) for rank in ranks]
+        self.subdomains_of_rank = [self.layout.subdomains_of(rank) for rank in ranks]
         self.shares = [work.of_rank(rank) for rank in ranks]
         self.sweeps = len(work.sweeps)
         self.events: list[tuple[float, int, Callable[[float], None]]] = []  # Time, order, action.

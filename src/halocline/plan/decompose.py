@@ -16,7 +16,7 @@ from math import isqrt, prod
 from halocline import ranges
 from halocline.compile.footprint import Direction
 from halocline.errors import InputError
-from halocline.lang.axes import AXES, axis_flags, is_sequence, per_axis, whole
+from halocline.lang.axes import AXES, axis_flags, is_sequence, per_axis, whole_number
 from halocline.lang.grid import checked_choice
 from halocline.plan.box import Box
 from halocline.plan.traffic import Traffic, exchange_cost
@@ -182,7 +182,7 @@ def decompose(
         traffic = Traffic.of_radius(radius, ndim)
     if thickness is None:
         thickness = [max(1, *layers) for layers in traffic.layers]
-    least = per_axis(thickness, ndim, "thickness", whole, "a whole number of cells")
+    least = per_axis(thickness, ndim, "thickness", whole_number, "a whole number of cells")
     problem = _Problem(cells, count, wraps, tuple(max(1, t) for t in least))
 
     cost = exchange_cost(traffic, cells, wraps, level)
@@ -257,7 +257,7 @@ def _choose(
     if isinstance(strategy, Mapping):
         axes = len(problem.shape)
         return _parts_of_user(
-            problem, per_axis(strategy, axes, "decomposition", whole, "a whole number", default=1)
+            problem, per_axis(strategy, axes, "decomposition", whole_number, "a whole number", default=1)
         )
     if is_sequence(strategy):
         return _parts_of_user(

@@ -112,7 +112,7 @@ class Layout:
         place, local = divmod(node * self.slots_per_node + slot, self.subdomains_per_rank)
         return self.ranks_by_node[place], local
 
-    def owned(self, rank: int) -> tuple[int, ...]:
+    def subdomains_of(self, rank: int) -> tuple[int, ...]:
         """Return the subdomains of a rank, in the order of the rank."""
         if not 0 <= rank < self.ranks:
             raise IndexError(f"rank is {rank}; expected 0 to {self.ranks - 1}")

@@ -8,7 +8,7 @@ from math import gcd, prod
 from typing import TYPE_CHECKING
 
 from halocline.errors import InputError
-from halocline.lang.axes import per_axis, whole
+from halocline.lang.axes import per_axis, whole_number
 from halocline.plan.decompose import Decomposition, Parts, decompose
 from halocline.plan.traffic import Traffic
 
@@ -75,7 +75,7 @@ def decompose_levels(
     if thickness is None:
         layers = (traffic or Traffic.of_radius(radius, outer.ndim)).layers
         thickness = [max(pair) for pair in layers]
-    least = per_axis(thickness, outer.ndim, "thickness", whole, "a whole number of cells")
+    least = per_axis(thickness, outer.ndim, "thickness", whole_number, "a whole number of cells")
     if any(p > 1 and n // p < max(1, t) for n, p, t in zip(outer.shape, parts, least, strict=True)):
         # on the smallest node, this cut gives subdomains that are too thin: cut for the smallest node
         inner, parts = within([n // p for n, p in zip(outer.shape, outer.parts, strict=True)])

@@ -13,7 +13,7 @@ from halocline.compile.footprint import Footprint
 from halocline.compile.ir.statements import Slot
 from halocline.compile.schedule import Schedule, Sweep
 from halocline.errors import InputError
-from halocline.lang.axes import is_sequence, per_axis, whole
+from halocline.lang.axes import is_sequence, per_axis, whole_number
 from halocline.lang.blocks import Blocks
 from halocline.lang.dtype import ITEMSIZE
 from halocline.plan.subdomain import Subdomain
@@ -228,7 +228,7 @@ def _explicit(patch: int | Sequence[int] | Mapping[str, int], ndim: int) -> tupl
         if len(shape) not in (1, ndim):
             raise InputError(f"patch {tuple(shape)} has {len(shape)} axes, but the grid has {ndim}")
         shape = tuple(shape) * (ndim if len(shape) == 1 else 1)
-    sizes = per_axis(shape, ndim, "patch", whole, "whole cells")
+    sizes = per_axis(shape, ndim, "patch", whole_number, "whole cells")
     if min(sizes) < 1:
         raise InputError(f"patch {sizes} is empty: every entry must be at least 1")
     return sizes

@@ -234,7 +234,7 @@ class RankPlan:
     transfers : Transfers
     rank : int
     subdomains : tuple of SubdomainPlan
-        Plans of the subdomains, in the order of the rank; see `Layout.owned`.
+        Plans of the subdomains, in the order of the rank; see `Layout.subdomains_of`.
     threads : int
     """
 
@@ -308,7 +308,7 @@ def plan_rank(
         A subdomain is too thin for the reads of the schedule, or the patch shape is invalid.
     """
     patch_options = {"patch": patch, "threads": threads, "cache": cache}
-    owned = transfers.layout.owned(rank)
+    owned = transfers.layout.subdomains_of(rank)
     plans = tuple(plan_subdomain(schedule, transfers, number, **patch_options) for number in owned)
     return RankPlan(transfers, rank, plans, threads)
 

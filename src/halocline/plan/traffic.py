@@ -12,7 +12,7 @@ from operator import mul
 from halocline.compile.footprint import Direction, Footprint
 from halocline.compile.schedule import Loop, Schedule, Sweep, flat
 from halocline.errors import InputError
-from halocline.lang.axes import is_sequence, per_axis, whole
+from halocline.lang.axes import is_sequence, per_axis, whole_number
 from halocline.lang.dtype import ITEMSIZE
 
 
@@ -71,9 +71,9 @@ class Traffic:
 def _layers(radius: object) -> tuple[int, int] | None:
     """Return the lower and upper layers of one axis, or None if they are not whole numbers."""
     if not is_sequence(radius):
-        lower = upper = whole(radius)
+        lower = upper = whole_number(radius)
     else:
-        numbers = [whole(number) for number in radius]  # type: ignore[attr-defined]
+        numbers = [whole_number(number) for number in radius]  # type: ignore[attr-defined]
         lower, upper = numbers if len(numbers) == 2 else (None, None)
     return None if lower is None or upper is None else (lower, upper)
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from halocline.archive.arrays import Writing
+from halocline.archive.arrays import WritingCost
 from halocline.compile.schedule import Schedule
 from halocline.errors import InputError
 from halocline.lang import trace
-from halocline.lang.axes import is_sequence, per_axis, whole
+from halocline.lang.axes import is_sequence, per_axis, whole_number
 from halocline.lang.callables import argument_count
 from halocline.lang.expression import Expr
 from halocline.lang.grid import Field
@@ -291,14 +291,14 @@ def result_of(observer: Any) -> Result:
     is_simulation = isinstance(problem, Simulation)
     if is_simulation:
         order, scheme = method_of(problem, names.scheme_name)
-        writing, bytes_per_pass = problem.writing, problem.bytes_per_step
+        writing, bytes_per_pass = problem.writing_cost, problem.bytes_per_step
     else:
         order, scheme = None, problem.method
-        writing = Writing() if runs.outcome is None else runs.outcome.writing
+        writing = WritingCost() if runs.outcome is None else runs.outcome.writing_cost
         bytes_per_pass = problem.prepared.bytes_per_pass * problem.unknown.grid.active_cells
     facts: dict[str, Any]
     if runs.part is not None:
-        facts, writing = dict.fromkeys(UNKNOWN), Writing()
+        facts, writing = dict.fromkeys(UNKNOWN), WritingCost()
     elif is_simulation:
         facts = _facts_of_simulation(problem, runs, names)
     else:
@@ -385,7 +385,7 @@ def execution_options(execution: Execution, axes: int) -> dict[str, Any]:
 
     def as_text(value: Any, separator: str) -> str | None:
         if isinstance(value, Mapping):  # 1 along axes that the mapping omits
-            value = per_axis(value, axes, "cells or parts", whole, "whole numbers", default=1)
+            value = per_axis(value, axes, "cells or parts", whole_number, "whole numbers", default=1)
         if value is None or isinstance(value, str):
             return value
         return separator.join(map(str, (value,) if isinstance(value, int) else value))
@@ -414,7 +414,7 @@ def execution_options(execution: Execution, axes: int) -> dict[str, Any]:
     }
 
 
-def _writing_cost(comm: Communicator, writing: Writing) -> dict[str, Any]:
+def _writing_cost(comm: Communicator, writing: WritingCost) -> dict[str, Any]:
     """Return the cost of output and checkpoints as entries of a record; all ranks call this."""
     of_ranks = comm.allgather(writing)
     return {

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from halocline.archive.arrays import Writing
+from halocline.archive.arrays import WritingCost
 from halocline.archive.files import as_path
 from halocline.errors import BreakdownError, InputError, RunError
 from halocline.lang import trace
@@ -183,7 +183,7 @@ class Solution(Outcome):
         ``.checksum(u)``.
     bytes_per_iteration : float
         Minimum memory traffic of one iteration in bytes, summed over all ranks.
-    writing : Writing
+    writing_cost : WritingCost
         Cost of output and checkpoints on this rank.
     """
 
@@ -194,7 +194,7 @@ class Solution(Outcome):
     rhs_norm: float
     fields: Fields
     bytes_per_iteration: float
-    writing: Writing
+    writing_cost: WritingCost
 
     def __repr__(self) -> str:
         relative = f"true_residual_relative={self.true_residual_relative:.2g}"
@@ -533,7 +533,7 @@ class LinearProblem(Sealed):
             rhs_norm=rhs_norm,
             fields=self.fields,
             bytes_per_iteration=self.prepared.bytes_per_pass * self.unknown.grid.active_cells,
-            writing=files.writing,
+            writing_cost=files.writing_cost,
         )
         if reason == "rounding limit" and self.domain.comm.rank == 0:
             log.warning("%s: %s", self.method, rounding_warning(solution, rtol))

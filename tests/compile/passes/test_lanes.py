@@ -106,26 +106,26 @@ def kernel_and_columns(*values: Expr) -> tuple[Kernel, Columns]:
 
 def test_a_difference_along_the_row_loads_the_row_once():
     kernel, shared = kernel_and_columns(hc.derivative(F, 2, order=6))
-    assert loads(kernel, shared.ahead) == [("f", (0, 0, 0))]
+    assert loads(kernel, shared.bases) == [("f", (0, 0, 0))]
     assert sorted(step for _, step in shared.shifted.values()) == [-3, -2, -1, 1, 2, 3]
     assert shared.first == 2
 
 
 def test_a_mixed_difference_reuses_columns_of_the_other_difference():
     kernel, shared = kernel_and_columns(hc.mixed(F, 0, 2, order=6), hc.derivative(F, 0, order=6))
-    ahead = [sorted(loads(kernel, (base,))) for base in shared.ahead]
+    base_loads = [sorted(loads(kernel, (base,))) for base in shared.bases]
     for k in (1, 2, 3):
-        assert [("f", (-k, 0, 0)), ("f", (k, 0, 0))] in ahead
-    assert len(shared.ahead) == 4  # the fourth is the derivative itself, whose rows are already loaded
-    assert len(loads(kernel, shared.ahead)) == 6
-    assert all(offset[2] == 0 for _, offset in loads(kernel, shared.ahead))
+        assert [("f", (-k, 0, 0)), ("f", (k, 0, 0))] in base_loads
+    assert len(shared.bases) == 4  # the fourth is the derivative itself, whose rows are already loaded
+    assert len(loads(kernel, shared.bases)) == 6
+    assert all(offset[2] == 0 for _, offset in loads(kernel, shared.bases))
 
 
 def test_values_without_shifts_are_not_loaded_ahead():
     kernel, shared = kernel_and_columns(hc.derivative(F, 2, order=2), hc.derivative(F, 1, order=2))
-    assert loads(kernel, shared.ahead) == [("f", (0, 0, 0))]
+    assert loads(kernel, shared.bases) == [("f", (0, 0, 0))]
     assert kernel_and_columns(F[0, 0, 1] - F)[1].first == 1
-    assert kernel_and_columns(hc.laplacian(F) - hc.second(F, 2))[1].ahead != []
+    assert kernel_and_columns(hc.laplacian(F) - hc.second(F, 2))[1].bases != []
     assert kernel_and_columns(hc.derivative(F, 0))[1] == Columns([], {}, 0)
 
 

@@ -40,7 +40,7 @@ def flow(u: Any) -> None:
 
 def test_nests_run_the_minimum_of_planes_ahead() -> None:
     kernel = scratch(planes(kernel_of((16, 16), flow)))
-    ahead = {plain(nest.body[0].array): nest.ahead for nest in kernel.body if isinstance(nest, Nest)}
+    ahead = {plain(nest.body[0].array): nest.planes_ahead for nest in kernel.body if isinstance(nest, Nest)}
     assert ahead == {"s0": 2, "s1": 0, "s2": 0, "u": 0}
     # from the stored plane to the oldest plane that is read, rounded up to a power of two
     rings = {plain(s.array): s.planes for s in kernel.body if isinstance(s, Allocate)}
@@ -79,8 +79,14 @@ def test_grids_of_one_axis_have_no_planes() -> None:
     ("change", "words"),
     [
         (lambda s: replace(s, planes=4) if isinstance(s, Allocate) and s.planes == 8 else s, "ring of 4"),
-        (lambda s: replace(s, ahead=1) if isinstance(s, Nest) and s.ahead == 2 else s, "1 planes ahead"),
-        (lambda s: replace(s, ahead=None) if isinstance(s, Nest) and s.ahead == 0 else s, "plane by plane"),
+        (
+            lambda s: replace(s, planes_ahead=1) if isinstance(s, Nest) and s.planes_ahead == 2 else s,
+            "1 planes ahead",
+        ),
+        (
+            lambda s: replace(s, planes_ahead=None) if isinstance(s, Nest) and s.planes_ahead == 0 else s,
+            "plane by plane",
+        ),
     ],
 )
 def test_verify_detects_reads_of_missing_planes(change: Any, words: str) -> None:

@@ -280,7 +280,7 @@ def test_stores_of_earlier_versions_are_continued(tmp_path: Path) -> None:
         hc.Output(tmp_path / "numbers.zarr", {"total": hc.sum(T)}, every=hc.steps(1)),
     ]
     paths = [Path(part.path) for part in output]
-    before = [{name: store.whole(name) for name in store.arrays} for store in map(Store, paths)]
+    before = [{name: store.read_all(name) for name in store.arrays} for store in map(Store, paths)]
     assert [len(arrays["step"]) for arrays in before] == [5, 9]
     sim.resume(tmp_path / "checkpoints")
     assert sim.steps == 4
@@ -290,7 +290,7 @@ def test_stores_of_earlier_versions_are_continued(tmp_path: Path) -> None:
         store = Store(path)
         assert {*store.arrays} == {*arrays}
         for name, values in arrays.items():
-            np.testing.assert_array_equal(store.whole(name), values)
+            np.testing.assert_array_equal(store.read_all(name), values)
     assert described(checkpoints.newest(tmp_path / "checkpoints"))["arrays"]["T"]["shape"] == [6, 4]
 
 

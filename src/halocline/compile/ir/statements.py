@@ -165,8 +165,8 @@ class StageUse:
 class Planes(Statement):
     """Loop along the first axis over all nests of a patch, plane by plane.
 
-    In iteration k, every nest computes plane k + `Nest.ahead`. The loop begins `before` planes below the
-    patch. It ends `after` planes above the patch, or `after` + `top` planes at an upper wall.
+    In iteration k, every nest computes plane k + `Nest.planes_ahead`. The loop begins `before` planes below
+    the patch. It ends `after` planes above the patch, or `after` + `top` planes at an upper wall.
     """
 
     body: Body
@@ -180,16 +180,16 @@ class Nest(Statement):
 
     `extent` is the number of additional points (lower, upper) per axis, and `top` the number at upper walls.
 
-    `cell` is the global index of a single cell to compute; None for all cells. `ahead` is the number of
-    planes by which the nest is ahead of the results, if nests run plane by plane. If `whole_vectors` is True,
-    the row length is rounded up to whole vectors.
+    `cell` is the global index of a single cell to compute; None for all cells. `planes_ahead` is the number
+    of planes by which the nest is ahead of the results, if nests run plane by plane. If `whole_vectors` is
+    True, the row length is rounded up to whole vectors.
     """
 
     body: Body
     extent: tuple[tuple[int, int], ...]
     top: tuple[int, ...]
     cell: Offset | None = None
-    ahead: int | None = None
+    planes_ahead: int | None = None
     whole_vectors: bool = False
 
 
@@ -238,15 +238,15 @@ class Strip(Statement):
 class Lanes(Statement):
     """Loop with explicit vectors over a stretch of the row, see `Strip`.
 
-    The body `ahead` computes `columns` one vector further along the row. The loop begins `first` vectors
-    before the stretch, so that "shifted" values can be assembled from adjacent vectors.
+    The body `next_vector` computes `columns` one vector further along the row. The loop begins `first`
+    vectors before the stretch, so that "shifted" values can be assembled from adjacent vectors.
     """
 
     body: Body
     columns: tuple[int, ...]
     first: int
     dtype: str
-    ahead: Body = ()
+    next_vector: Body = ()
     span: str = "row"
 
 

@@ -244,13 +244,13 @@ def _in_ring(
     writer: ir.Statement, reader: ir.Nest, name: str, offset: ir.Offset, ring: int, fail: Fail
 ) -> None:
     """Check that a plane of a ring is read only after it is stored and before it is overwritten."""
-    if not isinstance(writer, ir.Nest) or writer.ahead is None:
+    if not isinstance(writer, ir.Nest) or writer.planes_ahead is None:
         return
-    if reader.ahead is None:
+    if reader.planes_ahead is None:
         fail(f"stage {name!r} is stored plane by plane, but the nest that reads it computes all planes")
-    behind = writer.ahead - reader.ahead - offset[0]
+    behind = writer.planes_ahead - reader.planes_ahead - offset[0]
     if behind < 0 or (ring and behind >= ring):
-        fail(f"stage {name!r}, {writer.ahead} planes ahead in a ring of {ring}, is read at {offset}")
+        fail(f"stage {name!r}, {writer.planes_ahead} planes ahead in a ring of {ring}, is read at {offset}")
 
 
 def _within(writer: ir.Statement, reader: ir.Nest, name: str, offset: ir.Offset, fail: Fail) -> None:

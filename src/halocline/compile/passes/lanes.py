@@ -26,17 +26,17 @@ class Columns:
 
     Parameters
     ----------
-    ahead : list of int
+    bases : list of int
         Values at the current position of the loop. They are computed one vector ahead, since other values are
         shifts of them.
     shifted : dict
-        Values that are shifts of `ahead`, with the index of the column and the step along the row.
+        Values that are shifts of `bases`, with the index of the column and the step along the row.
     first : int
         Number of vectors by which the loop begins before its results: 2 if shifts reach back, 1 if they
         only reach forward, 0 without shifts.
     """
 
-    ahead: list[int]
+    bases: list[int]
     shifted: dict[int, tuple[int, int]]
     first: int
 
@@ -59,7 +59,7 @@ def lanes(kernel: Kernel) -> Kernel:
         }
         dtype = table.values[group[0]].dtype
         body = substituted_in(table, strip.body, shifted)
-        return (ir.Lanes(body, tuple(layout.ahead), layout.first, dtype, span=strip.span),)
+        return (ir.Lanes(body, tuple(layout.bases), layout.first, dtype, span=strip.span),)
 
     body = ir.replaced(kernel.body, ir.Strip, change)
     return replace(kernel, values=tuple(table.values), body=body)
@@ -104,9 +104,9 @@ def columns(table: Table, group: Sequence[int]) -> Columns | None:
 
     # values without a shift are also computed ahead if the loop loads their rows ahead in any case
     loaded = set().union(*(rows(base) for base, at in places.items() if at != {0}))
-    ahead = [base for base in places if rows(base) <= loaded]
-    shifted = {n: (ahead.index(bases[n]), steps[n] or 0) for n in operands if bases[n] in ahead}
-    return Columns(ahead, shifted, 2 if any(step < 0 for _, step in shifted.values()) else 1)
+    one_ahead = [base for base in places if rows(base) <= loaded]
+    shifted = {n: (one_ahead.index(bases[n]), steps[n] or 0) for n in operands if bases[n] in one_ahead}
+    return Columns(one_ahead, shifted, 2 if any(step < 0 for _, step in shifted.values()) else 1)
 
 
 def _steps(table: Table, order: Sequence[int]) -> tuple[dict[int, int | None], dict[int, int]]:

@@ -111,9 +111,9 @@ def _placed(kernel: Kernel, body: ir.Body, known: frozenset[int]) -> ir.Body:
         elif isinstance(statement, ir.CheckAngles):
             result += (replace(statement, body=_lets(kernel, statement.angles, known)),)
         elif isinstance(statement, ir.Lanes):
-            ahead = _lets(kernel, statement.columns, known)
+            next_vector = _lets(kernel, statement.columns, known)
             inside = (*_lets(kernel, ir.roots(statement.body), known), *statement.body)
-            result += (replace(statement, ahead=ahead, body=inside),)
+            result += (replace(statement, next_vector=next_vector, body=inside),)
         else:
             inner = {name: _placed(kernel, part, known) for name, part in ir.bodies(statement)}
             result += (replace(statement, **inner) if inner else statement,)

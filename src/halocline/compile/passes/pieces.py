@@ -184,12 +184,12 @@ class _Rows:
                 offsets[row.array] = max(offsets.get(row.array, row.offset), row.offset)
         return [ir.Row(array, offset, array in written) for array, offset in offsets.items()]
 
-    def fetch(self, rows: list[ir.Row], ahead: int, length: int) -> ir.Body:
-        """Return the prefetch of values at a distance of `ahead` bytes, for some rows of operands."""
+    def fetch(self, rows: list[ir.Row], distance: int, length: int) -> ir.Body:
+        """Return the prefetch of values at this distance in bytes, for some rows of operands."""
         if not rows:
             return ()
         items = {ITEMSIZE[self.kernel.array[row.array].dtype] for row in rows}
-        return (ir.Prefetch(tuple(rows), ahead // min(items), length, 64 // max(items)),)
+        return (ir.Prefetch(tuple(rows), distance // min(items), length, 64 // max(items)),)
 
 
 def _in_rows(nest: ir.Nest) -> ir.Body:

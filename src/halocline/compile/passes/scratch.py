@@ -87,7 +87,7 @@ def planes(kernel: Kernel) -> Kernel:
         ahead = max((distances.get(array, 0) for array in _stages(kernel, nest)), default=0)
         for array, offset in kernel.loads(ir.roots(nest.body)):
             distances[array] = max(distances.get(array, 0), ahead + offset[0])
-        result.append(replace(nest, ahead=ahead))
+        result.append(replace(nest, planes_ahead=ahead))
     return replace(kernel, body=tuple(reversed(result)))
 
 
@@ -102,12 +102,12 @@ def rings(kernel: Kernel) -> dict[str, int]:
     The ring extends from the oldest plane that is read to the plane that is stored.
     """
     nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
-    newest = {array: nest.ahead for nest in nests for array in _stages(kernel, nest)}
+    newest = {array: nest.planes_ahead for nest in nests for array in _stages(kernel, nest)}
     oldest: dict[str, int] = {}
     for nest in nests:
         for array, offset in kernel.loads(ir.roots(nest.body)):
-            if array in newest and nest.ahead is not None:
-                oldest[array] = min(oldest.get(array, nest.ahead), nest.ahead + offset[0])
+            if array in newest and nest.planes_ahead is not None:
+                oldest[array] = min(oldest.get(array, nest.planes_ahead), nest.planes_ahead + offset[0])
     return {
         array: 0 if ahead is None else _power_of_two(ahead - min(oldest.get(array, ahead), ahead) + 1)
         for array, ahead in newest.items()
@@ -124,7 +124,7 @@ def combine_nests(kernel: Kernel) -> Kernel:
         return kernel
     nests = tuple(s for s in kernel.body if isinstance(s, ir.Nest))
     rest: ir.Body = tuple(s for s in kernel.body if not isinstance(s, ir.Nest))
-    before = max(nest.extent[0][0] + (nest.ahead or 0) for nest in nests)
-    after = max(nest.extent[0][1] - (nest.ahead or 0) for nest in nests)
-    top = max(nest.extent[0][1] - (nest.ahead or 0) + nest.top[0] for nest in nests) - after
+    before = max(nest.extent[0][0] + (nest.planes_ahead or 0) for nest in nests)
+    after = max(nest.extent[0][1] - (nest.planes_ahead or 0) for nest in nests)
+    top = max(nest.extent[0][1] - (nest.planes_ahead or 0) + nest.top[0] for nest in nests) - after
     return replace(kernel, body=(*rest, ir.Planes(nests, before, after, top)))

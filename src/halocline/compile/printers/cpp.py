@@ -49,7 +49,7 @@ class _Printer(KernelPrinter):
     length: int = 0  # length of the current line
     # type of vectors, and, for each column, the names of its previous, current and next vector
     vector: str = ""
-    ahead: bool = False
+    in_next_vector: bool = False
     places: list[tuple[str, str, str]] = field(default_factory=list)
     by_plane: bool = False
 
@@ -108,7 +108,7 @@ class _Printer(KernelPrinter):
     def print_loop(self, statement: ir.Loop) -> None:
         v, (lo, hi) = VARIABLES[statement.axis], self.edges(statement.axis)
         if self.by_plane and statement.axis == self.outermost:
-            current_plane = f"plane + {self.nest.ahead}"
+            current_plane = f"plane + {self.nest.planes_ahead}"
             lo, hi = f"hc_max_index({lo}, {current_plane})", f"hc_min_index({hi}, {current_plane} + 1)"
         self.block(f"for (int64_t {v} = {lo}; {v} < {hi}; ++{v})", statement.body)
 
@@ -318,9 +318,9 @@ class _Printer(KernelPrinter):
                 out.add(f"{self.vector} {previous} = {{}}, {current} = {{}};")
             loop = f"for (int64_t k = {lo} - {statement.first} * lanes; k < {hi}; k += lanes)"
             with out.block(loop), self.scope():
-                self.ahead = True
-                self.body(statement.ahead)
-                self.ahead = False
+                self.in_next_vector = True
+                self.body(statement.next_vector)
+                self.in_next_vector = False
                 ends = [self.value_texts[number] for number in statement.columns]
                 self.places = [(*place, end) for place, end in zip(places, ends, strict=True)]
                 if statement.first:
@@ -376,7 +376,7 @@ class _Printer(KernelPrinter):
             return self.declared(value, self.reserve_name(variable), text)
         if self.vector:
             offset = padded(grid_offset, self.kernel.ndim)
-            address = f"{self.rows[name, offset[:2]]} + k{' + lanes' if self.ahead else ''}"
+            address = f"{self.rows[name, offset[:2]]} + k{' + lanes' if self.in_next_vector else ''}"
             return self.declared(
                 value, self.reserve_name(f"t{len(self.names_in_use)}"), f"hc_lanes_load({address})"
             )

@@ -82,11 +82,11 @@ def shared_memory_peers(comm: Communicator, transfers: Transfers) -> SharedMemor
         return None
     counters: Any = None
     with comm.agreement("share memory with other processes of the node"):
-        counters = native().Counters(max(1, len(layout.owned(comm.rank))))
+        counters = native().Counters(max(1, len(layout.subdomains_of(comm.rank))))
     signals = dict(comm.allgather_of_node((comm.rank, counters.handle())))
     shared = {
         peer
-        for subdomain in layout.owned(comm.rank)
+        for subdomain in layout.subdomains_of(comm.rank)
         for peer in neighbours(cut, subdomain)
         if transfers.method(subdomain, peer) == "colocated"
     }
@@ -317,7 +317,7 @@ class Domain:
         """Set the subdomains of this rank from a layout; collective."""
         comm, layout = self.comm, transfers.layout
         self.transfers = transfers
-        self.subdomains = layout.owned(comm.rank)
+        self.subdomains = layout.subdomains_of(comm.rank)
         self.offsets = [layout.decomposition.box(number).lo for number in self.subdomains]
         if self.devices:
             subdomain_devices = [self.device_of(n) for n in range(len(self.subdomains))]

@@ -512,7 +512,7 @@ class Fields(Sealed):
             Function ``values(origin, shape)`` that returns the values of a box of points.
         """
         self._allocate(field)
-        with self.store.writing(field) as pieces:
+        with self.store.writing_cost(field) as pieces:
             with self.domain.comm.agreement(f"set field {field.name!r}"):
                 parts = [_to_dtype(field, values(origin, view.shape)) for origin, view in pieces]
             for (_, view), part in zip(pieces, parts, strict=True):

@@ -122,7 +122,7 @@ class Pointwise:
         kinds = [s.kind for s in kernel.body if isinstance(s, Reduce)]
         accumulators, merged = ([native().Accumulator(kind) for kind in kinds] for _ in range(2))
         with ExitStack() as stack:
-            written = {name: stack.enter_context(store.writing(f)) for name, f in sweep.fields.items()}
+            written = {name: stack.enter_context(store.writing_cost(f)) for name, f in sweep.fields.items()}
             for parts in zip(*written.values(), strict=True):
                 origin, shape = parts[0][0], parts[0][1].shape
                 views = {name: view for name, (_, view) in zip(written, parts, strict=True)}

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halocline.errors import InputError
-from halocline.lang.axes import whole
+from halocline.lang.axes import whole_number
 from halocline.lang.grid import AXES, Grid, checked_choice
 from halocline.lang.values import as_quantity, plain
 from halocline.plan.chunks import Selection
@@ -229,7 +229,7 @@ class Coarsen(Region):
     """
 
     def __init__(self, cells: int) -> None:
-        block = whole(cells)
+        block = whole_number(cells)
         if block is None or block < 2:
             raise InputError(f"Coarsen: cells is {short_repr(cells)}; expected a whole number from 2")
         self.block = block

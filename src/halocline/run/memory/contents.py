@@ -135,7 +135,7 @@ def _suspects(store: FieldStore, fields: Sequence[Field]) -> Sequence[int]:
                 [(three(lo), three(hi, 1)) for lo, hi in store.active(n, storage)] for storage in storages
             ]
             searches.append(native().Search(finders[domain.device_of(n)], storages, boxes))
-        results = [search.found() for search in searches]
+        results = [search.has_nonfinite() for search in searches]
     return [number for number in range(len(fields)) if any(result[number] for result in results)]
 
 

@@ -370,7 +370,7 @@ class FieldStore:
             ]
 
     @contextmanager
-    def writing(self, field: Field) -> Iterator[list[tuple[Place, NDArray[Any]]]]:
+    def writing_cost(self, field: Field) -> Iterator[list[tuple[Place, NDArray[Any]]]]:
         """Yield writable pieces as in `pieces`. Changes take effect at the end of the with block."""
         with self.host_access(self.of(field)) as storages:
             yield self._placed(storages)

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from halocline.errors import InputError
-from halocline.lang.axes import whole
+from halocline.lang.axes import whole_number
 from halocline.lang.values import plain
 from halocline.ranges import SOME_STEPS
 from halocline.run.host.streams import say_once
@@ -103,7 +103,7 @@ class Every:
                 return cls(seconds=wall_clock(name, value, ', or a number of steps such as "5 steps"'))
             count: int | None = int(match[1])
         else:
-            count = whole(value)
+            count = whole_number(value)
         if count is not None and SOME_STEPS.least <= count <= SOME_STEPS.most:
             return cls(steps=count)
         if isinstance(value, float) and 0 < value < math.inf:
@@ -137,7 +137,7 @@ def steps(count: int) -> Every:
 
 def warn_of_number(value: object) -> None:
     """Warn once per process if an interval is an integer."""
-    if whole(value) is not None:
+    if whole_number(value) is not None:
         say_once(
             "an integer interval such as 5 counts steps, but 5.0 is simulated time. Write "
             'hc.steps(5) or "5 steps". A later release rejects integers.'

@@ -12,7 +12,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from halocline import __version__
-from halocline.archive.arrays import GROUP, Writing
+from halocline.archive.arrays import GROUP, WritingCost
 from halocline.archive.files import as_path, is_file
 from halocline.archive.reader import facts
 from halocline.archive.series import last_owner
@@ -45,12 +45,12 @@ class Ledger:
         Checkpoint from which the run was resumed.
     run : str
         Unique identifier of the run, which a resumed run retains; empty before the run writes files.
-    writing : Writing
+    writing_cost : WritingCost
         Cost of output and checkpoints so far.
     """
 
     def __init__(self, comm: Communicator) -> None:
-        self.comm, self.writing, self._command = comm, Writing(), command_line()
+        self.comm, self.writing_cost, self._command = comm, WritingCost(), command_line()
         self.start_new_run()
 
     def start_new_run(self) -> None:
@@ -312,7 +312,7 @@ class RunFiles:
         finally:
             for store in self.stores:
                 store.close()
-            self._ledger.writing += self.writing
+            self._ledger.writing_cost += self.writing_cost
 
     @property
     def statistics(self) -> list[Statistics]:
@@ -325,6 +325,6 @@ class RunFiles:
         return [(output, r) for output in self.outputs if (r := output.recorded) is not None]
 
     @property
-    def writing(self) -> Writing:
+    def writing_cost(self) -> WritingCost:
         """Cost of output and checkpoints in the run."""
-        return sum((store.writing for store in self.stores), Writing())
+        return sum((store.writing_cost for store in self.stores), WritingCost())

@@ -102,7 +102,7 @@ class Saved:
         """
         with store.domain.comm.agreement(f"read field {field.name!r}"):
             array = arrays.read(self.folder / field.name)
-            with store.writing(field) as pieces:
+            with store.writing_cost(field) as pieces:
                 # one additional thread, because one thread waits for the disk
                 read_pieces(array, pieces, store.domain.threads + 1)
         if checksum(store, field) != self.facts["fields"][field.name]["checksum"]:

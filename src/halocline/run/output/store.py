@@ -13,7 +13,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from halocline.archive.arrays import ArraySpec, Writer, Writing, attach, context, narrowed
+from halocline.archive.arrays import ArraySpec, Writer, WritingCost, attach, context, narrowed
 from halocline.archive.files import FolderLock
 from halocline.lang.dtype import ITEMSIZE
 from halocline.lang.grid import Field, Grid
@@ -130,9 +130,9 @@ class RunStore:
         self._lock: FolderLock | None = None
 
     @property
-    def writing(self) -> Writing:
+    def writing_cost(self) -> WritingCost:
         """Cost of writing in this run."""
-        return Writing(self.writer.written, self._seconds, self.writer.waited)
+        return WritingCost(self.writer.written, self._seconds, self.writer.waited)
 
     @contextmanager
     def timing(self) -> Iterator[None]:

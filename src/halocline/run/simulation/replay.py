@@ -116,7 +116,7 @@ class FailureReplay:
             with self.store.domain.comm.agreement("read the copy of the fields"):
                 self._file.seek(0)
                 for f in self._copied:
-                    with self.store.writing(f) as pieces:
+                    with self.store.writing_cost(f) as pieces:
                         for _, view in pieces:
                             view[...] = np.load(self._file)
         self.fields.values.clear()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 from weakref import proxy
 
-from halocline.archive.arrays import Writing
+from halocline.archive.arrays import WritingCost
 from halocline.deprecation import warn_of_rename
 from halocline.errors import HaloclineError, InputError
 from halocline.lang.blocks import Blocks
@@ -372,9 +372,9 @@ class Simulation(Fields):
         return self._ledger.resumed
 
     @property
-    def writing(self) -> Writing:
+    def writing_cost(self) -> WritingCost:
         """Cost of output and checkpoints of all runs: bytes, seconds, and seconds waited."""
-        return self._ledger.writing
+        return self._ledger.writing_cost
 
     def present_scalars(self) -> dict[str, float]:
         """Return the current scalars during a run, for use in another thread.

@@ -15,7 +15,7 @@ from operator import truediv
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from halocline.archive.files import whole
+from halocline.archive.files import atomic_file
 from halocline.compile.cache import cache_folder, own_folder
 from halocline.errors import RunError
 from halocline.lang.blocks import Blocks
@@ -100,7 +100,7 @@ def remember(place: Path, tuned: Tuned[Any], program: str) -> None:
     """
     try:
         own_folder(place.parent)
-        with whole(place) as new_file:
+        with atomic_file(place) as new_file:
             new_file.touch(0o600)
             facts = {FILE_KEYS.get(name, name): value for name, value in asdict(tuned).items()}
             new_file.write_text(json.dumps({"program": program, **facts}))
